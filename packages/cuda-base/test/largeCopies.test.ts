@@ -66,6 +66,7 @@ test.each([megabyte, megabyte + 1, 4 * megabyte, 4 * megabyte + 1, 8 * megabyte 
     buffer.fill(9, { stream })
     expect(isSame(await between, first)).toBe(true)
     expect(isSame(await after, second)).toBe(true)
+    await stream.synchronize()
     expect(isSame(other.toArraySync(), first)).toBe(true)
     expect(buffer.toArraySync().every((byte) => byte === 9)).toBe(true)
   },

@@ -1,4 +1,5 @@
 import type { CUcontext, CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
+import type { NativeMemory } from '@shoal/ffi'
 import type { NativeCall } from '@shoal/ffi/calls'
 import type { MemoryRange, StatusError } from '@shoal/types'
 import type { StatusText } from '../errors.js'
@@ -21,6 +22,11 @@ export interface AdaptedCalls {
   /** From or to whatever the addresses tell. */
   memcpyAsync(to: CUdeviceptr, from: CUdeviceptr, byteLength: number, stream: CUstream): number
   memcpyPeerAsync(to: CUdeviceptr, toDevice: DeviceReference, from: MemoryRange, stream: CUstream): number
+  /**
+   * Memory for rows of `width` bytes, in `depth` slices of `height` rows: its address, and behind it the bytes from row to row.
+   * `elementBytes`, which libcudart does not ask for, is 4, 8 or 16.
+   */
+  memAllocPitch(out: NativeMemory, width: number, height: number, depth: number, elementBytes: number): number
   ctxEnablePeerAccess(peer: DeviceReference): number
   ctxDisablePeerAccess(peer: DeviceReference): number
   /** Of the device that is current, or named. */

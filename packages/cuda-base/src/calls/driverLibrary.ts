@@ -5,6 +5,7 @@ import {
   cuCtxEnablePeerAccess,
   cuDevicePrimaryCtxReset,
   cuInit,
+  cuMemAllocPitch,
   cuMemcpyAsync,
   cuMemcpyDtoDAsync,
   cuMemcpyDtoHAsync,
@@ -33,6 +34,8 @@ const adapted: AdaptedCalls = {
       byteLength,
       stream,
     ),
+  memAllocPitch: (out, width, height, depth, elementBytes) =>
+    cuMemAllocPitch(out, out.address + 8n, width, height * depth, elementBytes),
   ctxEnablePeerAccess: (peer) => cuCtxEnablePeerAccess(peer.primaryContext.handle, 0),
   ctxDisablePeerAccess: (peer) => cuCtxDisablePeerAccess(peer.primaryContext.handle),
   devicePrimaryCtxReset: (device) => cuDevicePrimaryCtxReset(device as CUdevice),

@@ -40,6 +40,15 @@ interface PoolWithLife {
   readonly _life: PoolLife | undefined
 }
 
+interface RowsWanted {
+  /** Bytes of a row. */
+  readonly width: number
+  readonly height: number
+  readonly depth: number
+  /** 4, 8 or 16. */
+  readonly elementBytes: number
+}
+
 const borrowed: Origin = { isOwned: false }
 const owned: Origin = { isOwned: true }
 const noAddress: U64Halves = { low: 0, high: 0 }
@@ -85,6 +94,19 @@ export class Allocation implements ShortLived {
     const allocation = new Allocation(context, halves, byteLength, owned)
     allocation.#address = out.u64[0] as bigint
     return allocation.#begin()
+  }
+
+  /** `cuMemAllocPitch`, `cudaMalloc3D`: memory for rows of `width` bytes, and the bytes from row to row. */
+  static allocatePitched(
+    context: Context,
+    { width, height, depth, elementBytes }: RowsWanted,
+  ): { readonly allocation: Allocation; readonly pitch: number } {
+    const out = scratch()
+    context._callWithRoom('memAllocPitch', out, width, height, depth, elementBytes)
+    const [address = 0n, bytes] = out.u64
+    const pitch = Number(bytes)
+    const allocation = new Allocation(context, halvesOf(address), pitch * height * depth, owned)
+    return { allocation: allocation.#begin(), pitch }
   }
 
   /** No memory. */

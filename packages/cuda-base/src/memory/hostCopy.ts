@@ -13,16 +13,37 @@ import { keptBytes, partBytes, type StagingBlock, StagingPool } from './staging.
 /** What this thread copies at once takes a tenth of a millisecond. */
 const mostAtOnce = 1024 * 1024
 
+/** Memory whose rows do not follow each other: it copies a piece of what its rows would be without gaps. */
+export interface RowsInMemory {
+  /** Whose copies they are, for errors. */
+  readonly kind: string
+  copyIn(context: Context, stream: CUstream, start: number, from: ArrayBufferView | bigint, byteLength: number): void
+  copyOut(context: Context, stream: CUstream, start: number, to: ArrayBufferView | bigint, byteLength: number): void
+}
+
+/** Where a copy ends or begins on the device: an address, or rows. */
+export type CopyPlace = bigint | RowsInMemory
+
+function kindOf(place: CopyPlace): string {
+  return typeof place === 'bigint' ? 'DeviceBuffer' : place.kind
+}
+
 /** Queues a copy from host memory (`cuMemcpyHtoDAsync`, `cudaMemcpyAsync`). */
 function toDevice(
   context: Context,
   stream: CUstream,
-  to: bigint,
+  to: CopyPlace,
   from: ArrayBufferView | bigint,
   byteLength: number,
+  start = 0,
 ): void {
+  if (typeof to !== 'bigint') {
+    to.copyIn(context, stream, start, from, byteLength)
+    return
+  }
   callInContext(context.handle)
-  const status = context._cuda.calls.memcpyHtoDAsync(to as CUdeviceptr, from, byteLength, stream)
+  const target = (start === 0 ? to : to + BigInt(start)) as CUdeviceptr
+  const status = context._cuda.calls.memcpyHtoDAsync(target, from, byteLength, stream)
   if (status !== Status.success) throw context._error(status, 'memcpyHtoDAsync')
 }
 
@@ -31,21 +52,27 @@ function toHost(
   context: Context,
   stream: CUstream,
   to: ArrayBufferView | bigint,
-  from: bigint,
+  from: CopyPlace,
   byteLength: number,
+  start = 0,
 ): void {
+  if (typeof from !== 'bigint') {
+    from.copyOut(context, stream, start, to, byteLength)
+    return
+  }
   callInContext(context.handle)
-  const status = context._cuda.calls.memcpyDtoHAsync(to, from as CUdeviceptr, byteLength, stream)
+  const source = (start === 0 ? from : from + BigInt(start)) as CUdeviceptr
+  const status = context._cuda.calls.memcpyDtoHAsync(to, source, byteLength, stream)
   if (status !== Status.success) throw context._error(status, 'memcpyDtoHAsync')
 }
 
 /** Queues a copy to the device. The array must stay as it is until the copy has ended. */
-export function queueUpload(context: Context, stream: CUstream, target: bigint, source: ArrayBufferView): void {
+export function queueUpload(context: Context, stream: CUstream, target: CopyPlace, source: ArrayBufferView): void {
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
   const pinned = pinnedOwnerOf(source)
   if (isCapturing()) {
-    if (pinned === undefined) refuseInCapture('DeviceBuffer.copyFrom', 'an ordinary array')
+    if (pinned === undefined) refuseInCapture(`${kindOf(target)}.copyFrom`, 'an ordinary array')
     toDevice(context, stream, target, source, byteLength)
     return
   }
@@ -61,7 +88,7 @@ export function queueUpload(context: Context, stream: CUstream, target: bigint, 
   copy.catch(() => undefined)
 }
 
-function uploadStaged(context: Context, stream: CUstream, target: bigint, source: Uint8Array): Promise<void> {
+function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, source: Uint8Array): Promise<void> {
   const byteLength = source.length
   const pool = StagingPool.of(context)
   if (byteLength > mostAtOnce) {
@@ -70,7 +97,7 @@ function uploadStaged(context: Context, stream: CUstream, target: bigint, source
     if (parts !== undefined) {
       const toNext = (start: number, bytes: number): void => {
         context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
-        toDevice(context, stream, target + BigInt(start), block.address, bytes)
+        toDevice(context, stream, target, block.address, bytes, start)
       }
       return queueParts({ context, stream, byteLength, block, parts, memory: source }, toNext, ignoreStatus)
     }
@@ -126,14 +153,14 @@ function ignoreStatus(): void {}
 export function queueDownload<T>(
   context: Context,
   stream: CUstream,
-  source: bigint,
+  source: CopyPlace,
   target: ArrayBufferView,
   result: T,
 ): Promise<T> {
   if (byteLengthOf(target) === 0) return Promise.resolve(result)
   const pinned = pinnedOwnerOf(target)
   if (isCapturing()) {
-    if (pinned === undefined) refuseInCapture('DeviceBuffer.copyTo', 'an ordinary array')
+    if (pinned === undefined) refuseInCapture(`${kindOf(source)}.copyTo`, 'an ordinary array')
     toHost(context, stream, target, source, byteLengthOf(target))
     return Promise.resolve(result)
   }
@@ -148,7 +175,7 @@ export function queueDownload<T>(
 function downloadDirect<T>(
   context: Context,
   stream: CUstream,
-  from: bigint,
+  from: CopyPlace,
   target: ArrayBufferView,
   pinned: PinnedOwner,
   result: T,
@@ -170,7 +197,7 @@ function downloadDirect<T>(
 function downloadStaged<T>(
   context: Context,
   stream: CUstream,
-  from: bigint,
+  from: CopyPlace,
   target: ArrayBufferView,
   result: T,
 ): Promise<T> {
@@ -180,7 +207,7 @@ function downloadStaged<T>(
   const pool = StagingPool.of(context)
   const block = pool.take(byteLength)
   const queue = (): void => toHost(context, stream, block.address, from, byteLength)
-  const arrive = arrival(bytes, () => block.bytes.subarray(0, byteLength), context, result)
+  const arrive = arrival(bytes, () => block.bytes.subarray(0, byteLength), context, result, kindOf(from))
   return queueHostCopy(context, stream, queue, () => pool.give(block), arrive)
 }
 
@@ -191,7 +218,7 @@ function downloadStaged<T>(
 async function downloadInParts<T>(
   context: Context,
   stream: CUstream,
-  from: bigint,
+  from: CopyPlace,
   target: Uint8Array,
   result: T,
 ): Promise<T> {
@@ -201,10 +228,10 @@ async function downloadInParts<T>(
     const block = StagingPool.of(context).take(partBytes)
     const parts = stagedCopyTo(block.address, memory, byteLength, partBytes)
     const fromNext = (start: number, bytes: number): void => {
-      toHost(context, stream, block.address, from + BigInt(start), bytes)
+      toHost(context, stream, block.address, from, bytes, start)
       context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
     }
-    const arrive = arrival(target, () => memory.bytes, context, result)
+    const arrive = arrival(target, () => memory.bytes, context, result, kindOf(from))
     return await queueParts({ context, stream, byteLength, block, parts, memory }, fromNext, arrive)
   } finally {
     memory.dispose()
@@ -212,10 +239,10 @@ async function downloadInParts<T>(
 }
 
 /** What is done with bytes that the stream has brought: they go on into the array of the program's. */
-function arrival<T>(target: Uint8Array, arrived: () => Uint8Array, context: Context, result: T) {
+function arrival<T>(target: Uint8Array, arrived: () => Uint8Array, context: Context, result: T, kind: string) {
   return async (status: number): Promise<T> => {
     requireArrived(context, status)
-    await copyInSlices(target, arrived(), 'DeviceBuffer.copyTo: target')
+    await copyInSlices(target, arrived(), `${kind}.copyTo: target`)
     return result
   }
 }
@@ -225,7 +252,7 @@ function requireArrived({ _cuda: cuda }: Context, status: number): void {
 }
 
 /** Copies to the device and waits for it: a plain copy may return before the last bytes have arrived. */
-export function uploadNow(context: Context, stream: CUstream, target: bigint, source: ArrayBufferView): void {
+export function uploadNow(context: Context, stream: CUstream, target: CopyPlace, source: ArrayBufferView): void {
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
   toDevice(context, stream, target, source, byteLength)
@@ -233,7 +260,7 @@ export function uploadNow(context: Context, stream: CUstream, target: bigint, so
 }
 
 /** Copies to the host and waits for it. */
-export function downloadNow(context: Context, stream: CUstream, source: bigint, target: ArrayBufferView): void {
+export function downloadNow(context: Context, stream: CUstream, source: CopyPlace, target: ArrayBufferView): void {
   if (byteLengthOf(target) === 0) return
   toHost(context, stream, target, source, byteLengthOf(target))
   waitFor(context, stream)

@@ -205,7 +205,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     requireOptions<QueueOptions>(options, api, { stream: true })
     const { context, byteLength } = this
     const address = this.address as CUdeviceptr
-    const location = locationBytes(place, api)
+    const location = managedLocation(place, api)
     context._call('memPrefetchAsync', address, byteLength, location, 0, streamFor(context, options.stream, api))
     return this
   }
@@ -275,7 +275,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
   #advise(advice: ManagedAdvice, which: 0 | 1, place: ManagedPlace | undefined, api: string): this {
     const code = requireKeyOf(advice, api, 'advice', advices)[which] as CUmem_advise
     const needsPlace = advice === 'accessedBy' || (advice === 'preferredLocation' && which === 0)
-    const location = locationBytes(place === undefined && !needsPlace ? this.context.device.ordinal : place, api)
+    const location = managedLocation(place === undefined && !needsPlace ? this.context.device.ordinal : place, api)
     this.context._call('memAdvise', this.address as CUdeviceptr, this.byteLength, code, location)
     return this
   }
@@ -310,16 +310,17 @@ function freeManaged(context: Context, address: bigint): void {
   }
 }
 
-function locationBytes(place: ManagedPlace | undefined, api: string): Uint8Array {
+/** The bytes of a `CUmemLocation`. @throws TypeError, RangeError */
+export function managedLocation(place: ManagedPlace | undefined, api: string, name = 'place'): Uint8Array {
   if (typeof place === 'number' || isDeviceLike(place)) {
-    const id = toDeviceOrdinal(place, api, 'place')
+    const id = toDeviceOrdinal(place, api, name)
     const out = scratch()
     check(cuDeviceGetCount(out), 'cuDeviceGetCount')
     const count = out.i32[0] as number
-    if (id >= count) throw outOfRange(api, 'place', `the ordinal of one of the ${count} devices`, id)
+    if (id >= count) throw outOfRange(api, name, `the ordinal of one of the ${count} devices`, id)
     return CUmemLocation.allocate({ type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id })
   }
-  const { type, id } = resolvePlace(place as 'host' | HostNode, api, 'place')
+  const { type, id } = resolvePlace(place as 'host' | HostNode, api, name)
   return CUmemLocation.allocate({ type, id })
 }
 

@@ -3,6 +3,7 @@ import {
   cudaDeviceDisablePeerAccess,
   cudaDeviceEnablePeerAccess,
   cudaDeviceReset,
+  cudaMalloc3D,
   cudaMemcpyAsync,
   cudaMemcpyKind,
   cudaMemcpyPeerAsync,
@@ -22,6 +23,9 @@ export const adaptedCalls: AdaptedCalls = {
   // Devices by ordinal, where libcuda takes contexts.
   memcpyPeerAsync: (to, toDevice, { address, deviceOrdinal, byteLength }, stream) =>
     cudaMemcpyPeerAsync(to, toDevice.ordinal, address, deviceOrdinal, byteLength, stream),
+  // Sizes as a structure. Of two dimensions it makes what cudaMallocPitch does.
+  memAllocPitch: (out, width, height, depth) =>
+    cudaMalloc3D(out, new BigUint64Array([BigInt(width), BigInt(height), BigInt(depth)])),
   ctxEnablePeerAccess: (peer) => cudaDeviceEnablePeerAccess(peer.ordinal, 0),
   ctxDisablePeerAccess: (peer) => cudaDeviceDisablePeerAccess(peer.ordinal),
   // Of the current device, where libcuda takes one.
@@ -35,6 +39,7 @@ export const adaptedNames: { readonly [K in keyof AdaptedCalls]: string } = {
   memcpyDtoDAsync: 'cudaMemcpyAsync',
   memcpyAsync: 'cudaMemcpyAsync',
   memcpyPeerAsync: 'cudaMemcpyPeerAsync',
+  memAllocPitch: 'cudaMalloc3D',
   ctxEnablePeerAccess: 'cudaDeviceEnablePeerAccess',
   ctxDisablePeerAccess: 'cudaDeviceDisablePeerAccess',
   devicePrimaryCtxReset: 'cudaDeviceReset',

@@ -3,6 +3,7 @@
 
 #include "core/device.h"
 #include "core/entry.h"
+#include "core/green.h"
 #include "graph/capture.h"
 #include "core/event.h"
 #include "core/stream.h"
@@ -13,7 +14,6 @@ namespace {
 
 constexpr unsigned kUnknownFlags = ~static_cast<unsigned>(CU_CTX_FLAGS_MASK);
 constexpr unsigned kApiVersion = 3020;
-constexpr int kGreatestPriority = -5;
 
 bool areFlagsValid(unsigned flags) {
   const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
@@ -23,13 +23,29 @@ bool areFlagsValid(unsigned flags) {
 bool isLimit(CUlimit limit) { return limit >= CU_LIMIT_STACK_SIZE && limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
 bool hasLimit(CUlimit limit) { return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
 
+// The current context of the thread is the last one, with the green context that it was made current as.
+void push(std::shared_ptr<Context> context, std::shared_ptr<GreenContext> green) {
+  contextStack().push_back(std::move(context));
+  threadState().greens.push_back(std::move(green));
+}
+
+void pop() {
+  contextStack().pop_back();
+  threadState().greens.pop_back();
+}
+
+CUcontext currentHandle() {
+  const auto green = currentGreen();
+  return green ? green->context() : contextStack().back()->handle();
+}
+
 CUresult createContext(CUcontext* created, unsigned flags, CUdevice ordinal) {
   if (created == nullptr || !areFlagsValid(flags)) return CUDA_ERROR_INVALID_VALUE;
   Device* device = nullptr;
   if (const CUresult status = findDevice(ordinal, device)) return status;
   if (const int lost = device->error) return static_cast<CUresult>(lost);
   auto context = Context::create(*device, false, flags);
-  contextStack().push_back(context);
+  push(context, nullptr);
   *created = context->handle();
   return CUDA_SUCCESS;
 }
@@ -79,7 +95,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
     if (context->isPrimary) return CUDA_ERROR_INVALID_CONTEXT;
     if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     auto& stack = contextStack();
-    if (!stack.empty() && stack.back() == context) stack.pop_back();
+    if (!stack.empty() && stack.back() == context) pop();
     context->destroy();
     return CUDA_SUCCESS;
   });
@@ -89,8 +105,7 @@ CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
 CUresult cuCtxGetCurrent(CUcontext* pctx) {
   return initialised([&] {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto& stack = contextStack();
-    *pctx = stack.empty() ? nullptr : stack.back()->handle();
+    *pctx = contextStack().empty() ? nullptr : currentHandle();
     return CUDA_SUCCESS;
   });
 }
@@ -99,13 +114,13 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
   return initialised([&] {
     auto& stack = contextStack();
     if (ctx == nullptr) {
-      if (!stack.empty()) stack.pop_back();
+      if (!stack.empty()) pop();
       return CUDA_SUCCESS;
     }
     std::shared_ptr<Context> context;
     if (const CUresult status = findContext(ctx, context)) return status;
-    if (stack.empty()) stack.push_back(context);
-    else stack.back() = context;
+    if (!stack.empty()) pop();
+    push(context, greenOf(ctx));
     return CUDA_SUCCESS;
   });
 }
@@ -115,7 +130,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
     std::shared_ptr<Context> context;
     if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = findContext(ctx, context)) return status;
-    contextStack().push_back(context);
+    push(context, greenOf(ctx));
     return CUDA_SUCCESS;
   });
 }
@@ -125,8 +140,8 @@ CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
   return initialised([&] {
     auto& stack = contextStack();
     if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (pctx != nullptr) *pctx = stack.back()->handle();
-    stack.pop_back();
+    if (pctx != nullptr) *pctx = currentHandle();
+    pop();
     return CUDA_SUCCESS;
   });
 }
@@ -188,7 +203,8 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
     std::shared_ptr<Context> context;
     if (const CUresult status = givenOrCurrent(ctx, context)) return status;
     if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *ctxId = context->id;
+    const auto green = ctx == nullptr ? currentGreen() : greenOf(ctx);
+    *ctxId = green ? green->id : context->id.load();
     return CUDA_SUCCESS;
   });
 }
@@ -207,6 +223,11 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
     *version = kApiVersion;
     return CUDA_SUCCESS;
   });
+}
+
+// As of a device without MPS, which has no part of its multiprocessors for one client.
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinityType) {
+  return inContext([&](auto&) { return pExecAffinity == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY; });
 }
 
 CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
@@ -269,8 +290,8 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
 
 CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
   return inContext([&](auto&) {
-    if (leastPriority != nullptr) *leastPriority = 0;
-    if (greatestPriority != nullptr) *greatestPriority = kGreatestPriority;
+    if (leastPriority != nullptr) *leastPriority = Stream::kLeastPriority;
+    if (greatestPriority != nullptr) *greatestPriority = Stream::kGreatestPriority;
     return CUDA_SUCCESS;
   });
 }

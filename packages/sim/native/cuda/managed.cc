@@ -132,6 +132,42 @@ CUresult prefetch(CUdeviceptr address, size_t count, const CUmemLocation& locati
   });
 }
 
+// The ranges from one index up to the next go to one location; null for ranges whose contents are given up alone.
+struct Batch {
+  const CUdeviceptr* addresses;
+  const size_t* sizes;
+  size_t count;
+  const CUmemLocation* locations = nullptr;
+  const size_t* firsts = nullptr;
+  size_t locationCount = 0;
+};
+
+// Giving contents up changes nothing here: what is read afterwards is undefined, and may be what was there.
+CUresult prefetchBatch(const Batch& batch, bool isPrefetch, unsigned long long flags, CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    const auto& [addresses, sizes, count, locations, firsts, locationCount] = batch;
+    if (count == 0 || addresses == nullptr || sizes == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->kind == StreamKind::legacyDefault) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<std::shared_ptr<Allocation>> memories;
+    for (size_t index = 0; index < count; ++index) {
+      memories.push_back(findManaged(addresses[index], sizes[index]));
+      if (!memories.back()) return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!isPrefetch) return CUDA_SUCCESS;
+    if (locations == nullptr || firsts == nullptr || locationCount == 0 || locationCount > count || firsts[0] != 0) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t at = 0; at < locationCount; ++at) {
+      if (firsts[at] >= count || (at > 0 && firsts[at] <= firsts[at - 1])) return CUDA_ERROR_INVALID_VALUE;
+      if (const CUresult status = checkLocation(locations[at])) return status;
+    }
+    std::lock_guard lock(mutex);
+    for (size_t index = 0, at = 0; index < count; ++index) {
+      if (at + 1 < locationCount && firsts[at + 1] == index) ++at;
+      pagesOf(memories[index]).forEach(addresses[index], sizes[index], [&](Advice& kept) { kept.prefetched = locations[at]; });
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult attach(CUstream handle, CUdeviceptr address, size_t length, unsigned flags, bool perThread) {
   return onStream(handle, perThread, [&](auto&, auto&) -> CUresult {
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) return CUDA_ERROR_INVALID_VALUE;
@@ -201,6 +237,15 @@ SHOAL_TWIN(cuMemPrefetchAsync, _ptsz, (CUdeviceptr devPtr, size_t count, CUdevic
            prefetch(devPtr, count, locationOf(dstDevice), 0, hStream, perThread))
 SHOAL_TWIN(cuMemPrefetchAsync_v2, _ptsz, (CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream),
            prefetch(devPtr, count, location, flags, hStream, perThread))
+#define SHOAL_PREFETCHES                                                                                                                   \
+  (CUdeviceptr * dptrs, size_t* sizes, size_t count, CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs, size_t numPrefetchLocs, \
+   unsigned long long flags, CUstream hStream)
+SHOAL_TWIN(cuMemPrefetchBatchAsync, _ptsz, SHOAL_PREFETCHES,
+           prefetchBatch({dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, true, flags, hStream, perThread))
+SHOAL_TWIN(cuMemDiscardAndPrefetchBatchAsync, _ptsz, SHOAL_PREFETCHES,
+           prefetchBatch({dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, true, flags, hStream, perThread))
+SHOAL_TWIN(cuMemDiscardBatchAsync, _ptsz, (CUdeviceptr * dptrs, size_t* sizes, size_t count, unsigned long long flags, CUstream hStream),
+           prefetchBatch({dptrs, sizes, count}, false, flags, hStream, perThread))
 SHOAL_TWIN(cuStreamAttachMemAsync, _ptsz, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags),
            attach(hStream, dptr, length, flags, perThread))
 

@@ -134,8 +134,8 @@ CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t byt
 uint64_t addressOf(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 // Each side is reached with the rights of its own context.
-CUresult copyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes, CUstream handle, bool perThread,
-                  bool isAsynchronous) {
+template <class Body>
+CUresult withPeers(CUcontext toContext, CUcontext fromContext, bool isAsynchronous, Body&& body) {
   return inContext([&](auto& current) -> CUresult {
     const auto find = [&](CUcontext context) { return context == nullptr ? current : state().contexts.find(context); };
     const PeerContexts users{find(toContext), find(fromContext)};
@@ -147,6 +147,13 @@ CUresult copyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUconte
         if (const CUresult status = found->defaultStream()->synchronize()) return status;
       }
     }
+    return body(users);
+  });
+}
+
+CUresult copyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes, CUstream handle, bool perThread,
+                  bool isAsynchronous) {
+  return withPeers(toContext, fromContext, isAsynchronous, [&](const PeerContexts& users) {
     return copy(Side::device, to, Side::device, from, bytes, handle, perThread, isAsynchronous, users);
   });
 }
@@ -193,15 +200,25 @@ CUresult describeCopy(Context& context, const PeerContexts& users, const CUDA_ME
   return checkRows(users.to ? *users.to : context, Access::write, to, wanted, wanted.to);
 }
 
-CUresult copy3D(const CUDA_MEMCPY3D* c, CUstream handle, bool perThread, bool isAsynchronous) {
+CUresult copy3D(const CUDA_MEMCPY3D* c, CUstream handle, bool perThread, bool isAsynchronous, PeerContexts users = {}) {
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkCapture(stream, isAsynchronous)) return status;
     if (c->WidthInBytes == 0 || c->Height == 0 || c->Depth == 0) return CUDA_SUCCESS;
-    if (stream->isCaptured) return captureWork(stream, std::make_shared<CopyWork>(*c, context));
+    if (stream->isCaptured) return captureWork(stream, std::make_shared<CopyWork>(*c, context, users));
     Copy wanted;
-    if (const CUresult status = describeCopy(*context, {}, *c, wanted)) return status;
+    if (const CUresult status = describeCopy(*context, users, *c, wanted)) return status;
     return queue(stream, wanted, isAsynchronous);
+  });
+}
+
+CUresult copy3DPeer(const CUDA_MEMCPY3D_PEER* c, CUstream handle, bool perThread, bool isAsynchronous) {
+  return withPeers(c == nullptr ? nullptr : c->dstContext, c == nullptr ? nullptr : c->srcContext, isAsynchronous, [&](const PeerContexts& users) -> CUresult {
+    if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_MEMCPY3D described{c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, nullptr, c->srcPitch,
+                            c->srcHeight, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, nullptr,
+                            c->dstPitch, c->dstHeight, c->WidthInBytes, c->Height, c->Depth};
+    return copy3D(&described, handle, perThread, isAsynchronous, users);
   });
 }
 
@@ -290,6 +307,8 @@ SHOAL_TWIN(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* pCopy), copy2D(p
 SHOAL_TWIN(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* pCopy, CUstream hStream), copy2D(pCopy, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* pCopy), copy3D(pCopy, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* pCopy, CUstream hStream), copy3D(pCopy, hStream, perThread, true))
+SHOAL_TWIN(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER* pCopy), copy3DPeer(pCopy, nullptr, perThread, false))
+SHOAL_TWIN(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream), copy3DPeer(pCopy, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpyBatchAsync_v2, _ptsz,
            (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, CUstream hStream),
            copyBatch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream, perThread))

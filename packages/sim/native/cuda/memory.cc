@@ -146,8 +146,10 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     if (const CUresult status = checkUnsafeCall()) return status;
     CUresult freed = CUDA_SUCCESS;
     if (freeGraphMemory(dptr, freed)) return freed;
-    return release(dptr, CUDA_ERROR_INVALID_VALUE,
-                   [](auto& allocation) { return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pooled; });
+    return release(dptr, CUDA_ERROR_INVALID_VALUE, [](auto& allocation) {
+      return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pooled ||
+             allocation.kind == MemoryKind::external;
+    });
   });
 }
 

@@ -1,12 +1,11 @@
 // Streams: creation, waiting, what they are.
 #include "core/stream.h"
 
-#include <algorithm>
-
 #include "core/context.h"
 #include "core/device.h"
 #include "core/entry.h"
 #include "core/event.h"
+#include "core/green.h"
 #include "graph/capture.h"
 #include "graph/eventwork.h"
 #include "ipc/sharedevent.h"
@@ -15,15 +14,11 @@ using namespace shoal;
 
 namespace {
 
-constexpr int kLeastPriority = 0;
-constexpr int kGreatestPriority = -5;
-
 CUresult createStream(CUstream* created, unsigned flags, int priority) {
   return inContext([&](auto& context) {
     if (created == nullptr || (flags & ~CU_STREAM_NON_BLOCKING) != 0) return CUDA_ERROR_INVALID_VALUE;
     const auto kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::nonBlocking : StreamKind::blocking;
-    // A priority outside the range means its nearest end.
-    *created = Stream::create(context, kind, std::min(std::max(priority, kGreatestPriority), kLeastPriority))->handle();
+    *created = Stream::create(context, kind, Stream::nearestPriority(priority), currentGreen())->handle();
     return CUDA_SUCCESS;
   });
 }
@@ -95,7 +90,9 @@ CUresult contextOf(CUstream handle, CUcontext* context, CUgreenCtx* green, bool 
   return onStream(handle, perThread, [&](auto& stream, auto&) {
     if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *context = stream->context->handle();
-    if (green != nullptr) *green = nullptr;
+    const auto own = isDefaultStream(handle) ? currentGreen() : stream->green;
+    if (green != nullptr) *green = own ? own->handle() : nullptr;
+    else if (own) *context = own->context();
     return CUDA_SUCCESS;
   });
 }
@@ -135,7 +132,7 @@ SHOAL_TWIN(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned
 SHOAL_TWIN(cuStreamGetFlags, _ptsz, (CUstream hStream, unsigned int* flags),
            readStream(hStream, flags, perThread, [](auto& stream) { return flagsOf(stream); }))
 SHOAL_TWIN(cuStreamGetPriority, _ptsz, (CUstream hStream, int* priority),
-           readStream(hStream, priority, perThread, [](auto& stream) { return stream.priority; }))
+           readStream(hStream, priority, perThread, [](auto& stream) { return stream.priority.load(); }))
 SHOAL_TWIN(cuStreamGetId, _ptsz, (CUstream hStream, unsigned long long* streamId),
            readStream(hStream, streamId, perThread, [](auto& stream) { return stream.id; }))
 SHOAL_TWIN(cuStreamGetCtx, _ptsz, (CUstream hStream, CUcontext* pctx), contextOf(hStream, pctx, nullptr, perThread))

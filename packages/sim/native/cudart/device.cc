@@ -146,6 +146,14 @@ cudaError_t cudaDeviceSetLimit(int limit, size_t value) {
   return onDevice([&] { return cuCtxSetLimit(static_cast<CUlimit>(limit), value); });
 }
 
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* pCacheConfig) {
+  return onDevice([&] { return cuCtxGetCacheConfig(reinterpret_cast<CUfunc_cache*>(pCacheConfig)); });
+}
+
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache cacheConfig) {
+  return onDevice([&] { return cuCtxSetCacheConfig(cacheConfig); });
+}
+
 cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
   return onDevice([&] { return cuCtxGetStreamPriorityRange(leastPriority, greatestPriority); });
 }

@@ -15,6 +15,19 @@ SHOAL_RT_TWIN(cudaMemPrefetchAsync, _ptsz,
               cuMemPrefetchAsync_v2(address(devPtr), count, location, flags, stream),
               cuMemPrefetchAsync_v2_ptsz(address(devPtr), count, location, flags, stream))
 
+#define SHOAL_RT_PREFETCHES                                                                                                      \
+  (void** dptrs, size_t* sizes, size_t count, cudaMemLocation* prefetchLocs, size_t* prefetchLocIdxs, size_t numPrefetchLocs, \
+   unsigned long long flags, cudaStream_t stream)
+SHOAL_RT_TWIN(cudaMemPrefetchBatchAsync, _ptsz, SHOAL_RT_PREFETCHES,
+              cuMemPrefetchBatchAsync(addressOut(dptrs), sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream),
+              cuMemPrefetchBatchAsync_ptsz(addressOut(dptrs), sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream))
+SHOAL_RT_TWIN(cudaMemDiscardAndPrefetchBatchAsync, _ptsz, SHOAL_RT_PREFETCHES,
+              cuMemDiscardAndPrefetchBatchAsync(addressOut(dptrs), sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream),
+              cuMemDiscardAndPrefetchBatchAsync_ptsz(addressOut(dptrs), sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, stream))
+SHOAL_RT_TWIN(cudaMemDiscardBatchAsync, _ptsz, (void** dptrs, size_t* sizes, size_t count, unsigned long long flags, cudaStream_t stream),
+              cuMemDiscardBatchAsync(addressOut(dptrs), sizes, count, flags, stream),
+              cuMemDiscardBatchAsync_ptsz(addressOut(dptrs), sizes, count, flags, stream))
+
 cudaError_t cudaMemAdvise(const void* devPtr, size_t count, cudaMemoryAdvise advice, cudaMemLocation location) {
   return onDevice([&] { return cuMemAdvise_v2(address(devPtr), count, advice, location); });
 }

@@ -68,6 +68,16 @@ cudaError_t cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t h
   return onDevice([&] { return cuMemAllocPitch_v2(addressOut(devPtr), pitch, width, height, 4); });
 }
 
+cudaError_t cudaMalloc3D(cudaPitchedPtr* pitchedDevPtr, cudaExtent extent) {
+  return onDevice([&]() -> CUresult {
+    size_t rows = 0;
+    if (pitchedDevPtr == nullptr || __builtin_mul_overflow(extent.height, extent.depth, &rows)) return CUDA_ERROR_INVALID_VALUE;
+    pitchedDevPtr->xsize = extent.width;
+    pitchedDevPtr->ysize = extent.height;
+    return cuMemAllocPitch_v2(addressOut(&pitchedDevPtr->ptr), &pitchedDevPtr->pitch, extent.width, rows, 4);
+  });
+}
+
 cudaError_t cudaFree(void* devPtr) {
   return onDevice([&] { return cuMemFree_v2(address(devPtr)); });
 }

@@ -31,6 +31,15 @@ SHOAL_RT_TWIN(cudaStreamGetId, _ptsz, (cudaStream_t stream, unsigned long long* 
               cuStreamGetId_ptsz(stream, streamId))
 SHOAL_RT_TWIN(cudaStreamGetDevice, _ptsz, (cudaStream_t stream, int* device), cuStreamGetDevice(stream, device),
               cuStreamGetDevice_ptsz(stream, device))
+#define SHOAL_ATTRIBUTE static_cast<CUlaunchAttributeID>(attr)
+SHOAL_RT_TWIN(cudaStreamGetAttribute, _ptsz, (cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue* value_out),
+              cuStreamGetAttribute(hStream, SHOAL_ATTRIBUTE, reinterpret_cast<CUlaunchAttributeValue*>(value_out)),
+              cuStreamGetAttribute_ptsz(hStream, SHOAL_ATTRIBUTE, reinterpret_cast<CUlaunchAttributeValue*>(value_out)))
+SHOAL_RT_TWIN(cudaStreamSetAttribute, _ptsz, (cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue* value),
+              cuStreamSetAttribute(hStream, SHOAL_ATTRIBUTE, reinterpret_cast<const CUlaunchAttributeValue*>(value)),
+              cuStreamSetAttribute_ptsz(hStream, SHOAL_ATTRIBUTE, reinterpret_cast<const CUlaunchAttributeValue*>(value)))
+SHOAL_RT_TWIN(cudaStreamCopyAttributes, _ptsz, (cudaStream_t dst, cudaStream_t src), cuStreamCopyAttributes(dst, src),
+              cuStreamCopyAttributes_ptsz(dst, src))
 SHOAL_RT_TWIN(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t fn, void* userData),
               cuLaunchHostFunc(stream, fn, userData), cuLaunchHostFunc_ptsz(stream, fn, userData))
 

@@ -29,6 +29,15 @@ struct LaunchShape {
   Dimensions grid, block, cluster;
   unsigned dynamicSharedBytes = 0;
   bool isCooperative = false;
+  static constexpr uint64_t kAllMultiprocessors = 0xf;
+  uint64_t multiprocessors = kAllMultiprocessors;  // a bit for each that blocks may run on
+  bool isWhole() const { return multiprocessors == kAllMultiprocessors; }
+  // Where a block runs: one after the other, round and round.
+  unsigned multiprocessorOf(uint64_t block) const {
+    uint64_t left = multiprocessors;
+    for (uint64_t skip = block % static_cast<unsigned>(__builtin_popcountll(left)); skip > 0; --skip) left &= left - 1;
+    return static_cast<unsigned>(__builtin_ctzll(left));
+  }
 };
 
 class Launch {

@@ -93,7 +93,7 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::laneid: return each([](int lane) { return static_cast<uint64_t>(lane); });
     case Special::warpid: return all(warp.index);
     case Special::nwarpid: return all(64);
-    case Special::smid: return all(block.number % 4);
+    case Special::smid: return all(shape.multiprocessorOf(block.number));
     case Special::nsmid: return all(4);
     case Special::gridid: return all(block.launch->id);
     case Special::clock: case Special::clock64: return all(nanoseconds());

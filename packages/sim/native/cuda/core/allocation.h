@@ -17,8 +17,9 @@ namespace shoal {
 class Context;
 class Device;
 
-// `pooled` comes from cuMemAllocAsync, `mapped` from cuMemMap, `imported` from another process by a legacy handle.
-enum class MemoryKind { device, managed, pinned, registered, pooled, mapped, imported };
+// `pooled` comes from cuMemAllocAsync, `mapped` from cuMemMap, `imported` from another process by a legacy handle, `external` from
+// another library.
+enum class MemoryKind { device, managed, pinned, registered, pooled, mapped, imported, external };
 enum class Place { device, host };
 
 struct Allocation {

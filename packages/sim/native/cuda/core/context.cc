@@ -4,6 +4,7 @@
 
 #include "device.h"
 #include "event.h"
+#include "green.h"
 #include "pool/pool.h"
 #include "state.h"
 #include "stream.h"
@@ -20,6 +21,8 @@ std::vector<void (*)(const Context&)>& forgetters() {
   return *list;
 }
 }  // namespace
+
+unsigned long long newContextId() { return nextContextId.fetch_add(1); }
 
 std::shared_ptr<Context> Context::create(Device& device, bool isPrimary, unsigned flags) {
   auto context = std::make_shared<Context>(device, isPrimary, flags);
@@ -123,6 +126,8 @@ void Context::destroy() {
     std::lock_guard lock(streamsMutex_);
     streams_.clear();
     default_.reset();
+    marks_.reset();
+    gates_.clear();
   }
   for (auto& event : state().events.all()) {
     if (event->context.get() == this) event->contextDestroyed = true;

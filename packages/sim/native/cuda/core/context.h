@@ -5,13 +5,17 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "shoal/cuda.h"
+#include "stream.h"
 
 namespace shoal {
 
 class Device;
+class Event;
+class GreenContext;
 class Stream;
 
 class Context : public std::enable_shared_from_this<Context> {
@@ -38,6 +42,12 @@ class Context : public std::enable_shared_from_this<Context> {
   void add(const std::shared_ptr<Stream>& stream);
   std::vector<std::shared_ptr<Stream>> streams();     // those alive
   CUresult synchronize();
+  // Marks the end of all work of the context, or of one green context in it.
+  CUresult record(const std::shared_ptr<Event>& event, const GreenContext* green);
+  // All work that is queued from now on waits for the event, in streams that are made later too.
+  CUresult waitFor(const std::shared_ptr<Event>& event, const GreenContext* green);
+  // Has a new stream wait for what its context waits for.
+  void hold(Stream& stream);
 
   Device& device;
   const bool isPrimary;
@@ -63,6 +73,8 @@ class Context : public std::enable_shared_from_this<Context> {
   std::mutex streamsMutex_;
   std::shared_ptr<Stream> default_;
   std::vector<std::weak_ptr<Stream>> streams_;
+  std::shared_ptr<Stream> marks_;  // carries out what belongs to no one stream
+  std::vector<std::pair<Dependency, const GreenContext*>> gates_;
   void resetSettings();
 };
 

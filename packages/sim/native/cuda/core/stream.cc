@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "context.h"
+#include "green.h"
 #include "pool/pool.h"
 #include "state.h"
 #include "thread.h"
@@ -15,8 +16,9 @@ namespace {
 std::atomic<unsigned long long> nextStreamId{1};
 }
 
-std::shared_ptr<Stream> Stream::create(std::shared_ptr<Context> context, StreamKind kind, int priority) {
+std::shared_ptr<Stream> Stream::create(std::shared_ptr<Context> context, StreamKind kind, int priority, std::shared_ptr<GreenContext> green) {
   auto stream = std::make_shared<Stream>(context, kind, priority);
+  stream->green = std::move(green);
   if (kind == StreamKind::blocking || kind == StreamKind::nonBlocking) {
     stream->handle_ = state().streams.reserve();
     state().streams.put(stream->handle_, stream);
@@ -24,6 +26,7 @@ std::shared_ptr<Stream> Stream::create(std::shared_ptr<Context> context, StreamK
     stream->handle_ = kind == StreamKind::legacyDefault ? 1 : 2;
   }
   context->add(stream);
+  context->hold(*stream);
   return stream;
 }
 
@@ -176,6 +179,7 @@ CUresult findStream(CUstream handle, std::shared_ptr<Stream>& stream) {
   stream = state().streams.find(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (stream->contextDestroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (stream->green && stream->green->isDestroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return stream->context->status();
 }
 

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -14,6 +15,7 @@
 namespace shoal {
 
 class Context;
+class GreenContext;
 class Stream;
 struct CaptureState;
 
@@ -36,8 +38,12 @@ enum class StreamKind { legacyDefault, perThreadDefault, blocking, nonBlocking }
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  static std::shared_ptr<Stream> create(std::shared_ptr<Context> context, StreamKind kind, int priority);
+  static std::shared_ptr<Stream> create(std::shared_ptr<Context> context, StreamKind kind, int priority, std::shared_ptr<GreenContext> green = nullptr);
   Stream(std::shared_ptr<Context> context, StreamKind kind, int priority);
+
+  static constexpr int kLeastPriority = 0, kGreatestPriority = -5;
+  // A priority outside the range means its nearest end.
+  static int nearestPriority(int priority) { return priority > kLeastPriority ? kLeastPriority : priority < kGreatestPriority ? kGreatestPriority : priority; }
 
   CUstream handle() const { return reinterpret_cast<CUstream>(handle_); }
   bool isBlocking() const { return kind != StreamKind::nonBlocking; }
@@ -62,8 +68,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   const std::shared_ptr<Context> context;
   const StreamKind kind;
-  const int priority;
+  std::atomic<int> priority;
   const unsigned long long id;
+  std::shared_ptr<GreenContext> green;  // whose part of the device its kernels run on; null: all of it
+  std::mutex attributesMutex;
+  std::map<int, CUlaunchAttributeValue> attributes;  // that somebody set
   std::atomic<bool> contextDestroyed{false};
   std::atomic<bool> isDestroyed{false};
   std::atomic<bool> isCaptured{false};

@@ -6,6 +6,7 @@
 #include "core/context.h"
 #include "eventwork.h"
 #include "exec.h"
+#include "external/semaphore.h"
 #include "fillwork.h"
 #include "hostwork.h"
 #include "memopwork.h"
@@ -65,6 +66,14 @@ CUresult makeWork(const CUDA_BATCH_MEM_OP_NODE_PARAMS& wanted, WorkPointer& work
   if (const CUresult status = contextOf(wanted.ctx, context)) return status;
   if (wanted.count != 0 && wanted.paramArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
   work = std::make_shared<BatchWork>(std::move(context), std::vector(wanted.paramArray, wanted.paramArray + wanted.count), wanted.flags);
+  return CUDA_SUCCESS;
+}
+
+template <class Kind>
+CUresult makeSemaphoreWork(const Kind& wanted, WorkPointer& work) {
+  std::shared_ptr<SemaphoreWork<std::remove_cv_t<std::remove_pointer_t<decltype(wanted.paramsArray)>>>> made;
+  if (const CUresult status = made->create(wanted.extSemArray, wanted.paramsArray, wanted.numExtSems, made)) return status;
+  work = std::move(made);
   return CUDA_SUCCESS;
 }
 
@@ -175,6 +184,8 @@ CUresult makeAny(const GraphNode* node, const CUgraphNodeParams& wanted, WorkPoi
       const auto& [owner, count, operations, flags] = wanted.memOp;
       return makeWork(CUDA_BATCH_MEM_OP_NODE_PARAMS{owner, count, operations, flags}, work);
     }
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: return makeSemaphoreWork(wanted.extSemSignal, work);
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return makeSemaphoreWork(wanted.extSemWait, work);
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -390,6 +401,28 @@ CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode 
   return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
                     [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work); });
 }
+
+// Semaphores of other libraries.
+#define SHOAL_SEMAPHORE_NODES(name, Params, Kind, code)                                                                                        \
+  CUresult cuGraphAddExternalSemaphores##name##Node(SHOAL_DEPENDENCIES, const Params* nodeParams) {                                            \
+    return SHOAL_ADD(nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work));                                 \
+  }                                                                                                                                            \
+  CUresult cuGraphExternalSemaphores##name##NodeGetParams(CUgraphNode hNode, Params* params_out) {                                             \
+    return read<Kind>(hNode, params_out, [&](auto& found) {                                                                                    \
+      *params_out = {const_cast<CUexternalSemaphore*>(found.handles.data()), found.parameters.data(), static_cast<unsigned>(found.handles.size())}; \
+      return CUDA_SUCCESS;                                                                                                                     \
+    });                                                                                                                                        \
+  }                                                                                                                                            \
+  CUresult cuGraphExternalSemaphores##name##NodeSetParams(CUgraphNode hNode, const Params* nodeParams) {                                       \
+    return change(hNode, code,                                                                                                                 \
+                  [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work); }); \
+  }                                                                                                                                            \
+  CUresult cuGraphExecExternalSemaphores##name##NodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const Params* nodeParams) {           \
+    return changeExec(hGraphExec, hNode, code,                                                                                                 \
+                      [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work); }); \
+  }
+SHOAL_SEMAPHORE_NODES(Signal, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS, SignalWork, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL)
+SHOAL_SEMAPHORE_NODES(Wait, CUDA_EXT_SEM_WAIT_NODE_PARAMS, WaitWork, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT)
 
 // Memory.
 CUresult cuGraphAddMemAllocNode(SHOAL_DEPENDENCIES, CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) {

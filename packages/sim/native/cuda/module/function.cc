@@ -1,6 +1,7 @@
 // What kernels say about themselves, and how many of their blocks a multiprocessor holds.
 #include <algorithm>
 
+#include "core/device.h"
 #include "core/entry.h"
 #include "module.h"
 
@@ -9,7 +10,7 @@ using namespace shoal;
 namespace {
 
 // Of one multiprocessor, as the device's attributes say.
-constexpr unsigned kMostBlocks = 32, kMostThreads = 2048, kRegisters = 65536, kSharedBytes = 233472, kReservedShared = 1024, kMultiprocessors = 4;
+constexpr unsigned kMostBlocks = 32, kMostThreads = 2048, kRegisters = 65536, kSharedBytes = 233472, kReservedShared = 1024;
 constexpr int kMostSharedOfBlock = 232448;
 
 enum Attribute {

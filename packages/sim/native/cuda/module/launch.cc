@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "core/context.h"
+#include "core/device.h"
+#include "core/green.h"
 #include "core/entry.h"
 #include "core/stream.h"
 #include "graph/capture.h"
@@ -13,8 +15,6 @@
 using namespace shoal;
 
 namespace {
-
-constexpr unsigned kMultiprocessors = 4;
 
 // What the parameters point to, laid out as the kernel has it.
 CUresult gather(const ptx::Kernel& kernel, void** pointers, void** extra, std::vector<uint8_t>& to) {
@@ -65,7 +65,8 @@ CUresult checkShape(LoadedFunction& function, ptx::LaunchShape& shape, bool hasC
   int blocks = 0;
   const CUresult status = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<CUfunction>(function.handle), static_cast<int>(block.count()), shape.dynamicSharedBytes);
   if (status != CUDA_SUCCESS) return status;
-  return grid.count() > static_cast<uint64_t>(blocks) * kMultiprocessors ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+  const unsigned multiprocessors = static_cast<unsigned>(__builtin_popcountll(shape.multiprocessors));
+  return grid.count() > static_cast<uint64_t>(blocks) * multiprocessors ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
 CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers,
@@ -75,6 +76,7 @@ CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const 
     std::shared_ptr<KernelWork> work;
     if (const CUresult status = KernelWork::create(handle, shape, std::move(attributes), pointers, extra, work)) return status;
     if (work->module->context != context) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->green) work->shape.multiprocessors = stream->green->multiprocessors;
     return submit(stream, std::move(work));
   });
 }

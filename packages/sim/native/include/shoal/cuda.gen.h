@@ -108,6 +108,7 @@ enum CUresult : int {
 };
 struct CUexecAffinityParam;
 typedef CUexecAffinityParam CUexecAffinityParam_v1;
+typedef struct CUgreenCtx_st *CUgreenCtx;
 enum : int {
   CU_FUNC_CACHE_PREFER_NONE = 0,
   CU_FUNC_CACHE_PREFER_SHARED = 1,
@@ -115,6 +116,16 @@ enum : int {
   CU_FUNC_CACHE_PREFER_EQUAL = 3,
 };
 typedef int CUfunc_cache;
+struct CUdevResource;
+typedef CUdevResource CUdevResource_v1;
+enum CUdevResourceType : int {
+  CU_DEV_RESOURCE_TYPE_INVALID = 0,
+  CU_DEV_RESOURCE_TYPE_SM = 1,
+};
+enum CUexecAffinityType : int {
+  CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
+  CU_EXEC_AFFINITY_TYPE_MAX = 1,
+};
 enum CUlimit : int {
   CU_LIMIT_STACK_SIZE = 0,
   CU_LIMIT_PRINTF_FIFO_SIZE = 1,
@@ -134,6 +145,10 @@ enum : int {
   CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE = 2,
 };
 typedef int CUsharedconfig;
+typedef struct CUevent_st *CUevent;
+typedef struct CUextMemory_st *CUexternalMemory;
+typedef struct CUextSemaphore_st *CUexternalSemaphore;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 enum : int {
   CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
   CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X = 2,
@@ -292,10 +307,6 @@ enum : int {
 };
 typedef int CUdevice_attribute;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
-enum CUexecAffinityType : int {
-  CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0,
-  CU_EXEC_AFFINITY_TYPE_MAX = 1,
-};
 enum CUgraphMem_attribute : int {
   CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
   CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
@@ -311,8 +322,9 @@ enum CUdevice_P2PAttribute : int {
   CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED = 5,
 };
 struct CUuuid;
-typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
+struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
+typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1;
 enum : int {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
@@ -414,6 +426,10 @@ enum CUgraphNodeType : int {
   CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
 };
 typedef struct CUuserObject_st *CUuserObject;
+struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC;
+typedef CUDA_EXTERNAL_MEMORY_HANDLE_DESC CUDA_EXTERNAL_MEMORY_HANDLE_DESC_v1;
+struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
+typedef CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_v1;
 struct CUipcEventHandle;
 typedef CUipcEventHandle CUipcEventHandle_v1;
 struct CUipcMemHandle;
@@ -560,6 +576,8 @@ enum CUmem_range_attribute : int {
 };
 struct CUDA_MEMCPY2D;
 typedef CUDA_MEMCPY2D CUDA_MEMCPY2D_v2;
+struct CUDA_MEMCPY3D_PEER;
+typedef CUDA_MEMCPY3D_PEER CUDA_MEMCPY3D_PEER_v1;
 struct CUmemcpyAttributes;
 typedef CUmemcpyAttributes CUmemcpyAttributes_v1;
 enum : int {
@@ -597,6 +615,8 @@ enum CUpointer_attribute : int {
   CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID = 20,
   CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE = 21,
 };
+struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
+typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1;
 typedef void (*CUstreamCallback)(CUstream, CUresult, void *);
 union CUstreamBatchMemOpParams;
 typedef CUstreamBatchMemOpParams CUstreamBatchMemOpParams_v1;
@@ -610,7 +630,8 @@ enum CUstreamCaptureStatus : int {
   CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
   CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
 };
-typedef struct CUgreenCtx_st *CUgreenCtx;
+struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
+typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1;
 enum CUipcMem_flags : int {
   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
 };
@@ -684,6 +705,11 @@ enum CUmemorytype : int {
   CU_MEMORYTYPE_ARRAY = 3,
   CU_MEMORYTYPE_UNIFIED = 4,
 };
+enum CUaccessProperty : int {
+  CU_ACCESS_PROPERTY_NORMAL = 0,
+  CU_ACCESS_PROPERTY_STREAMING = 1,
+  CU_ACCESS_PROPERTY_PERSISTING = 2,
+};
 enum CUgraphConditionalNodeType : int {
   CU_GRAPH_COND_TYPE_IF = 0,
   CU_GRAPH_COND_TYPE_WHILE = 1,
@@ -701,10 +727,43 @@ enum CUgraphInstantiateResult : int {
   CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED = 4,
   CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5,
 };
+enum CUsynchronizationPolicy : int {
+  CU_SYNC_POLICY_AUTO = 1,
+  CU_SYNC_POLICY_SPIN = 2,
+  CU_SYNC_POLICY_YIELD = 3,
+  CU_SYNC_POLICY_BLOCKING_SYNC = 4,
+};
+enum CUlaunchMemSyncDomain : int {
+  CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT = 0,
+  CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE = 1,
+};
 enum CUdriverProcAddress_flags : int {
   CU_GET_PROC_ADDRESS_DEFAULT = 0,
   CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
   CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2,
+};
+enum CUexternalMemoryHandleType : int {
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD = 1,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32 = 2,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32_KMT = 3,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP = 4,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE = 5,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE = 6,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE_KMT = 7,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF = 8,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD = 9,
+};
+enum CUexternalSemaphoreHandleType : int {
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD = 1,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32 = 2,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32_KMT = 3,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D12_FENCE = 4,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_FENCE = 5,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC = 6,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX = 7,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX_KMT = 8,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD = 9,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32 = 10,
 };
 enum CUmemRangeFlags : int {
   CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE = 1,
@@ -729,6 +788,13 @@ enum CUgraphInstantiate_flags : int {
   CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8,
 };
+enum CUgreenCtxCreate_flags : int {
+  CU_GREEN_CTX_DEFAULT_STREAM = 1,
+};
+enum CUdevSmResourceSplit_flags : int {
+  CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
+  CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE = 2,
+};
 struct CUDA_BATCH_MEM_OP_NODE_PARAMS {
   CUcontext ctx;
   unsigned int count;
@@ -745,6 +811,131 @@ struct CUDA_CONDITIONAL_NODE_PARAMS {
   CUcontext ctx;
 };
 static_assert(sizeof(CUDA_CONDITIONAL_NODE_PARAMS) == 32, "CUDA_CONDITIONAL_NODE_PARAMS");
+struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC {
+  unsigned long long offset;
+  unsigned long long size;
+  unsigned int flags;
+  unsigned int reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC) == 88, "CUDA_EXTERNAL_MEMORY_BUFFER_DESC");
+struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle_win32;
+struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle_win32 {
+  void *handle;
+  const void *name;
+};
+static_assert(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle_win32) == 16, "CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle_win32");
+union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle;
+union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle {
+  int fd;
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle_win32 win32;
+  const void *nvSciBufObject;
+};
+static_assert(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle) == 16, "CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle");
+struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
+  CUexternalMemoryHandleType type;
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC_handle handle;
+  unsigned long long size;
+  unsigned int flags;
+  unsigned int reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC) == 104, "CUDA_EXTERNAL_MEMORY_HANDLE_DESC");
+struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle_win32;
+struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle_win32 {
+  void *handle;
+  const void *name;
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle_win32) == 16, "CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle_win32");
+union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle;
+union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle {
+  int fd;
+  CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle_win32 win32;
+  const void *nvSciSyncObj;
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle) == 16, "CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle");
+struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC {
+  CUexternalSemaphoreHandleType type;
+  CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle handle;
+  unsigned int flags;
+  unsigned int reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC) == 96, "CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC");
+struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_fence;
+struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_fence {
+  unsigned long long value;
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_fence) == 8, "CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_fence");
+union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_nvSciSync;
+union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_nvSciSync {
+  void *fence;
+  unsigned long long reserved;
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_nvSciSync) == 8, "CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_nvSciSync");
+struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_keyedMutex;
+struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_keyedMutex {
+  unsigned long long key;
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_keyedMutex) == 8, "CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_keyedMutex");
+struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params;
+struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params {
+  CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_fence fence;
+  CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_nvSciSync nvSciSync;
+  CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params_keyedMutex keyedMutex;
+  unsigned int reserved[12];
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params) == 72, "CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params");
+struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS {
+  CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_params params;
+  unsigned int flags;
+  unsigned int reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS) == 144, "CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS");
+struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_fence;
+struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_fence {
+  unsigned long long value;
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_fence) == 8, "CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_fence");
+union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_nvSciSync;
+union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_nvSciSync {
+  void *fence;
+  unsigned long long reserved;
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_nvSciSync) == 8, "CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_nvSciSync");
+struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_keyedMutex;
+struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_keyedMutex {
+  unsigned long long key;
+  unsigned int timeoutMs;
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_keyedMutex) == 16, "CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_keyedMutex");
+struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params;
+struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params {
+  CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_fence fence;
+  CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_nvSciSync nvSciSync;
+  CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params_keyedMutex keyedMutex;
+  unsigned int reserved[10];
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params) == 72, "CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params");
+struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS {
+  CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_params params;
+  unsigned int flags;
+  unsigned int reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS) == 144, "CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS");
+struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS;
+typedef CUDA_EXT_SEM_SIGNAL_NODE_PARAMS CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v1;
+struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS {
+  CUexternalSemaphore *extSemArray;
+  const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray;
+  unsigned int numExtSems;
+};
+static_assert(sizeof(CUDA_EXT_SEM_SIGNAL_NODE_PARAMS) == 24, "CUDA_EXT_SEM_SIGNAL_NODE_PARAMS");
+struct CUDA_EXT_SEM_WAIT_NODE_PARAMS;
+typedef CUDA_EXT_SEM_WAIT_NODE_PARAMS CUDA_EXT_SEM_WAIT_NODE_PARAMS_v1;
+struct CUDA_EXT_SEM_WAIT_NODE_PARAMS {
+  CUexternalSemaphore *extSemArray;
+  const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray;
+  unsigned int numExtSems;
+};
+static_assert(sizeof(CUDA_EXT_SEM_WAIT_NODE_PARAMS) == 24, "CUDA_EXT_SEM_WAIT_NODE_PARAMS");
 struct CUDA_GRAPH_INSTANTIATE_PARAMS {
   cuuint64_t flags;
   CUstream hUploadStream;
@@ -820,6 +1011,34 @@ struct CUDA_MEMCPY3D {
   size_t Depth;
 };
 static_assert(sizeof(CUDA_MEMCPY3D) == 200, "CUDA_MEMCPY3D");
+struct CUDA_MEMCPY3D_PEER {
+  size_t srcXInBytes;
+  size_t srcY;
+  size_t srcZ;
+  size_t srcLOD;
+  CUmemorytype srcMemoryType;
+  const void *srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  CUcontext srcContext;
+  size_t srcPitch;
+  size_t srcHeight;
+  size_t dstXInBytes;
+  size_t dstY;
+  size_t dstZ;
+  size_t dstLOD;
+  CUmemorytype dstMemoryType;
+  void *dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  CUcontext dstContext;
+  size_t dstPitch;
+  size_t dstHeight;
+  size_t WidthInBytes;
+  size_t Height;
+  size_t Depth;
+};
+static_assert(sizeof(CUDA_MEMCPY3D_PEER) == 200, "CUDA_MEMCPY3D_PEER");
 struct CUDA_MEMSET_NODE_PARAMS {
   CUdeviceptr dst;
   size_t pitch;
@@ -922,6 +1141,19 @@ struct CUctxCreateParams {
   CUctxCigParam *cigParams;
 };
 static_assert(sizeof(CUctxCreateParams) == 24, "CUctxCreateParams");
+struct CUdevSmResource;
+struct CUdevSmResource {
+  unsigned int smCount;
+  unsigned int minSmPartitionSize;
+  unsigned int smCoscheduledAlignment;
+};
+static_assert(sizeof(CUdevSmResource) == 12, "CUdevSmResource");
+struct CUdevResource {
+  CUdevResourceType type;
+  unsigned char _internal_padding[92];
+  union { CUdevSmResource sm; unsigned char _oversize[48]; };
+};
+static_assert(sizeof(CUdevResource) == 144, "CUdevResource");
 struct CUexecAffinitySmCount;
 typedef CUexecAffinitySmCount CUexecAffinitySmCount_v1;
 struct CUexecAffinitySmCount {
@@ -1008,9 +1240,6 @@ struct CUDA_EVENT_RECORD_NODE_PARAMS {
   CUevent event;
 };
 static_assert(sizeof(CUDA_EVENT_RECORD_NODE_PARAMS) == 8, "CUDA_EVENT_RECORD_NODE_PARAMS");
-typedef struct CUextSemaphore_st *CUexternalSemaphore;
-struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
-typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_v1;
 struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2;
 struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 {
   CUexternalSemaphore *extSemArray;
@@ -1018,8 +1247,6 @@ struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 {
   unsigned int numExtSems;
 };
 static_assert(sizeof(CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2) == 24, "CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2");
-struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
-typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_v1;
 struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2;
 struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2 {
   CUexternalSemaphore *extSemArray;
@@ -1056,11 +1283,6 @@ struct CUgraphNodeParams {
   long long reserved2;
 };
 static_assert(sizeof(CUgraphNodeParams) == 256, "CUgraphNodeParams");
-enum CUaccessProperty : int {
-  CU_ACCESS_PROPERTY_NORMAL = 0,
-  CU_ACCESS_PROPERTY_STREAMING = 1,
-  CU_ACCESS_PROPERTY_PERSISTING = 2,
-};
 struct CUaccessPolicyWindow;
 typedef CUaccessPolicyWindow CUaccessPolicyWindow_v1;
 struct CUaccessPolicyWindow {
@@ -1111,20 +1333,10 @@ struct CUlaunchAttributeValue_deviceUpdatableKernelNode {
   CUgraphDeviceNode devNode;
 };
 static_assert(sizeof(CUlaunchAttributeValue_deviceUpdatableKernelNode) == 16, "CUlaunchAttributeValue_deviceUpdatableKernelNode");
-enum CUsynchronizationPolicy : int {
-  CU_SYNC_POLICY_AUTO = 1,
-  CU_SYNC_POLICY_SPIN = 2,
-  CU_SYNC_POLICY_YIELD = 3,
-  CU_SYNC_POLICY_BLOCKING_SYNC = 4,
-};
 enum CUclusterSchedulingPolicy : int {
   CU_CLUSTER_SCHEDULING_POLICY_DEFAULT = 0,
   CU_CLUSTER_SCHEDULING_POLICY_SPREAD = 1,
   CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING = 2,
-};
-enum CUlaunchMemSyncDomain : int {
-  CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT = 0,
-  CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE = 1,
 };
 union CUlaunchAttributeValue {
   char pad[64];
@@ -1260,6 +1472,7 @@ struct CUuuid {
   char bytes[16];
 };
 static_assert(sizeof(CUuuid) == 16, "CUuuid");
+#define CUDA_EXTERNAL_MEMORY_DEDICATED (1)
 #define CU_IPC_HANDLE_SIZE (64)
 #define CU_MEMHOSTALLOC_DEVICEMAP (2)
 #define CU_MEMHOSTALLOC_PORTABLE (1)
@@ -1280,11 +1493,14 @@ SHOAL_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx);
 SHOAL_EXPORT CUresult cuCtxDestroy(CUcontext ctx);
 SHOAL_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext);
 SHOAL_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags);
+SHOAL_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
 SHOAL_EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version);
 SHOAL_EXPORT CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig);
 SHOAL_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx);
+SHOAL_EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type);
 SHOAL_EXPORT CUresult cuCtxGetDevice(CUdevice *device);
 SHOAL_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx);
+SHOAL_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);
 SHOAL_EXPORT CUresult cuCtxGetFlags(unsigned int *flags);
 SHOAL_EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId);
 SHOAL_EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit);
@@ -1294,6 +1510,7 @@ SHOAL_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx);
 SHOAL_EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx);
 SHOAL_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx);
 SHOAL_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx);
+SHOAL_EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
 SHOAL_EXPORT CUresult cuCtxResetPersistingL2Cache(void);
 SHOAL_EXPORT CUresult cuCtxSetCacheConfig(CUfunc_cache config);
 SHOAL_EXPORT CUresult cuCtxSetCurrent(CUcontext ctx);
@@ -1302,6 +1519,11 @@ SHOAL_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 SHOAL_EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config);
 SHOAL_EXPORT CUresult cuCtxSynchronize(void);
 SHOAL_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx);
+SHOAL_EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
+SHOAL_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem);
+SHOAL_EXPORT CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem);
+SHOAL_EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources);
+SHOAL_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input, CUdevResource *remaining, unsigned int useFlags, unsigned int minCount);
 SHOAL_EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev);
 SHOAL_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev);
 SHOAL_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal);
@@ -1309,6 +1531,7 @@ SHOAL_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, C
 SHOAL_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId);
 SHOAL_EXPORT CUresult cuDeviceGetCount(int *count);
 SHOAL_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev);
+SHOAL_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type);
 SHOAL_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev);
 SHOAL_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value);
 SHOAL_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev);
@@ -1343,6 +1566,7 @@ SHOAL_EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream);
 SHOAL_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags);
 SHOAL_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags);
 SHOAL_EXPORT CUresult cuEventSynchronize(CUevent hEvent);
+SHOAL_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
 SHOAL_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
 SHOAL_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
 SHOAL_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc);
@@ -1434,6 +1658,15 @@ SHOAL_EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNod
 SHOAL_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
 SHOAL_EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream);
 SHOAL_EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream);
+SHOAL_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
+SHOAL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx);
+SHOAL_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type);
+SHOAL_EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId);
+SHOAL_EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent);
+SHOAL_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
+SHOAL_EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent);
+SHOAL_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc);
+SHOAL_EXPORT CUresult cuImportExternalSemaphore(CUexternalSemaphore *extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *semHandleDesc);
 SHOAL_EXPORT CUresult cuInit(unsigned int Flags);
 SHOAL_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr);
 SHOAL_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
@@ -1468,6 +1701,10 @@ SHOAL_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsi
 SHOAL_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes);
 SHOAL_EXPORT CUresult cuMemAlloc(unsigned int *dptr, unsigned int bytesize);
 SHOAL_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
+SHOAL_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType, unsigned long long flags);
 SHOAL_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr);
 SHOAL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream);
@@ -1510,6 +1747,8 @@ SHOAL_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CU
 SHOAL_EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count);
 SHOAL_EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes, size_t numAttributes, CUdeviceptr devPtr, size_t count);
 SHOAL_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
@@ -1529,6 +1768,10 @@ SHOAL_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy);
 SHOAL_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy);
 SHOAL_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
+SHOAL_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy);
+SHOAL_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
@@ -1608,6 +1851,8 @@ SHOAL_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfun
 SHOAL_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 SHOAL_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 SHOAL_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
+SHOAL_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
+SHOAL_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 SHOAL_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 SHOAL_EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 SHOAL_EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
@@ -1618,12 +1863,16 @@ SHOAL_EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureM
 SHOAL_EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode);
 SHOAL_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 SHOAL_EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
+SHOAL_EXPORT CUresult cuStreamCopyAttributes(CUstream dst, CUstream src);
+SHOAL_EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src);
 SHOAL_EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags);
 SHOAL_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority);
 SHOAL_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream);
 SHOAL_EXPORT CUresult cuStreamDestroy(CUstream hStream);
 SHOAL_EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph);
 SHOAL_EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph);
+SHOAL_EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out);
+SHOAL_EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out);
 SHOAL_EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out);
 SHOAL_EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out);
 SHOAL_EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out);
@@ -1638,6 +1887,7 @@ SHOAL_EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device);
 SHOAL_EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device);
 SHOAL_EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags);
 SHOAL_EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags);
+SHOAL_EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
 SHOAL_EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId);
 SHOAL_EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId);
 SHOAL_EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority);
@@ -1646,6 +1896,8 @@ SHOAL_EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatu
 SHOAL_EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus);
 SHOAL_EXPORT CUresult cuStreamQuery(CUstream hStream);
 SHOAL_EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream);
+SHOAL_EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
+SHOAL_EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
 SHOAL_EXPORT CUresult cuStreamSynchronize(CUstream hStream);
 SHOAL_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream);
 SHOAL_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
@@ -1668,3 +1920,5 @@ SHOAL_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mod
 SHOAL_EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags);
 SHOAL_EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count);
 SHOAL_EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count);
+SHOAL_EXPORT CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
+SHOAL_EXPORT CUresult cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);

@@ -323,6 +323,12 @@ enum : int {
   cudaDevAttrMax = 148,
 };
 typedef int cudaDeviceAttr;
+enum cudaFuncCache : int {
+  cudaFuncCachePreferNone = 0,
+  cudaFuncCachePreferShared = 1,
+  cudaFuncCachePreferL1 = 2,
+  cudaFuncCachePreferEqual = 3,
+};
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
 enum : int {
   cudaLimitStackSize = 0,
@@ -348,6 +354,14 @@ struct cudaDeviceProp;
 typedef CUipcEventHandle cudaIpcEventHandle_t;
 typedef CUipcMemHandle cudaIpcMemHandle_t;
 typedef void (*cudaHostFn_t)(void *);
+struct cudaPitchedPtr;
+struct cudaExtent;
+struct cudaExtent {
+  size_t width;
+  size_t height;
+  size_t depth;
+};
+static_assert(sizeof(cudaExtent) == 24, "cudaExtent");
 typedef CUmem_advise cudaMemoryAdvise;
 typedef CUmemLocation cudaMemLocation;
 typedef CUmemPoolProps cudaMemPoolProps;
@@ -387,6 +401,25 @@ enum cudaMemcpyKind : int {
   cudaMemcpyDefault = 4,
 };
 struct cudaPointerAttributes;
+enum cudaLaunchAttributeID : int {
+  cudaLaunchAttributeIgnore = 0,
+  cudaLaunchAttributeAccessPolicyWindow = 1,
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeSynchronizationPolicy = 3,
+  cudaLaunchAttributeClusterDimension = 4,
+  cudaLaunchAttributeClusterSchedulingPolicyPreference = 5,
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+  cudaLaunchAttributeProgrammaticEvent = 7,
+  cudaLaunchAttributePriority = 8,
+  cudaLaunchAttributeMemSyncDomainMap = 9,
+  cudaLaunchAttributeMemSyncDomain = 10,
+  cudaLaunchAttributePreferredClusterDimension = 11,
+  cudaLaunchAttributeLaunchCompletionEvent = 12,
+  cudaLaunchAttributeDeviceUpdatableKernelNode = 13,
+  cudaLaunchAttributePreferredSharedMemoryCarveout = 14,
+  cudaLaunchAttributeNvlinkUtilCentricScheduling = 16,
+};
+union cudaLaunchAttributeValue;
 typedef CUuuid cudaUUID_t;
 struct cudaDeviceProp {
   char name[256];
@@ -484,6 +517,13 @@ struct cudaDeviceProp {
   int reserved[56];
 };
 static_assert(sizeof(cudaDeviceProp) == 1008, "cudaDeviceProp");
+struct cudaPitchedPtr {
+  void *ptr;
+  size_t pitch;
+  size_t xsize;
+  size_t ysize;
+};
+static_assert(sizeof(cudaPitchedPtr) == 32, "cudaPitchedPtr");
 enum : int {
   cudaMemoryTypeUnregistered = 0,
   cudaMemoryTypeHost = 1,
@@ -506,6 +546,7 @@ SHOAL_EXPORT cudaError_t cudaDeviceDisablePeerAccess(int peerDevice);
 SHOAL_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device);
 SHOAL_EXPORT cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *pciBusId);
+SHOAL_EXPORT cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache *pCacheConfig);
 SHOAL_EXPORT cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *memPool, int device);
 SHOAL_EXPORT cudaError_t cudaDeviceGetLimit(size_t *pValue, cudaLimit limit);
 SHOAL_EXPORT cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *memPool, int device);
@@ -513,6 +554,7 @@ SHOAL_EXPORT cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr
 SHOAL_EXPORT cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device);
 SHOAL_EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *leastPriority, int *greatestPriority);
 SHOAL_EXPORT cudaError_t cudaDeviceReset(void);
+SHOAL_EXPORT cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache cacheConfig);
 SHOAL_EXPORT cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value);
 SHOAL_EXPORT cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool);
 SHOAL_EXPORT cudaError_t cudaDeviceSynchronize(void);
@@ -552,6 +594,7 @@ SHOAL_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t 
 SHOAL_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 SHOAL_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 SHOAL_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size);
+SHOAL_EXPORT cudaError_t cudaMalloc3D(cudaPitchedPtr *pitchedDevPtr, cudaExtent extent);
 SHOAL_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream);
 SHOAL_EXPORT cudaError_t cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream);
 SHOAL_EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream);
@@ -560,6 +603,10 @@ SHOAL_EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size);
 SHOAL_EXPORT cudaError_t cudaMallocManaged(void **devPtr, size_t size, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height);
 SHOAL_EXPORT cudaError_t cudaMemAdvise(const void *devPtr, size_t count, cudaMemoryAdvise advice, cudaMemLocation location);
+SHOAL_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaMemDiscardAndPrefetchBatchAsync_ptsz(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size_t count, unsigned long long flags, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaMemDiscardBatchAsync_ptsz(void **dptrs, size_t *sizes, size_t count, unsigned long long flags, cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 SHOAL_EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool, const cudaMemPoolProps *poolProps);
 SHOAL_EXPORT cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool);
@@ -574,6 +621,8 @@ SHOAL_EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool, cudaMemP
 SHOAL_EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep);
 SHOAL_EXPORT cudaError_t cudaMemPrefetchAsync(const void *devPtr, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaMemPrefetchBatchAsync_ptsz(void **dptrs, size_t *sizes, size_t count, cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize, cudaMemRangeAttribute attribute, const void *devPtr, size_t count);
 SHOAL_EXPORT cudaError_t cudaMemRangeGetAttributes(void **data, size_t *dataSizes, cudaMemRangeAttribute *attributes, size_t numAttributes, const void *devPtr, size_t count);
 SHOAL_EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, cudaMemcpyKind kind);
@@ -597,10 +646,14 @@ SHOAL_EXPORT cudaError_t cudaSetDevice(int device);
 SHOAL_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
+SHOAL_EXPORT cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src);
+SHOAL_EXPORT cudaError_t cudaStreamCopyAttributes_ptsz(cudaStream_t dst, cudaStream_t src);
 SHOAL_EXPORT cudaError_t cudaStreamCreate(cudaStream_t *pStream);
 SHOAL_EXPORT cudaError_t cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority);
 SHOAL_EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out);
+SHOAL_EXPORT cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue *value_out);
 SHOAL_EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int *device);
 SHOAL_EXPORT cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t hStream, int *device);
 SHOAL_EXPORT cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int *flags);
@@ -611,6 +664,8 @@ SHOAL_EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int *priori
 SHOAL_EXPORT cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t hStream, int *priority);
 SHOAL_EXPORT cudaError_t cudaStreamQuery(cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value);
+SHOAL_EXPORT cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue *value);
 SHOAL_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);

@@ -1,0 +1,42 @@
+import type { DTypeOfArray } from '@shoal/cuda-base'
+import { PitchedBuffer as BaseBuffer, type Extent } from '@shoal/cuda-base/memory'
+import type { DType, ElementInputOf, ElementType, StorageArray, StructType, TypedArrayOf } from '@shoal/types'
+import { type DeviceOption, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
+import { withFactories } from '../withFactories.js'
+
+function from<D extends DType>(
+  array: TypedArrayOf<D>,
+  options: Extent & DeviceOption & { readonly dtype: D },
+): PitchedBuffer<D>
+function from<S extends StructType>(
+  values: ElementInputOf<S> | Uint8Array,
+  options: Extent & DeviceOption & { readonly dtype: S },
+): PitchedBuffer<S>
+function from<A extends StorageArray>(array: A, options: Extent & DeviceOption): PitchedBuffer<DTypeOfArray<A>>
+function from(
+  array: StorageArray,
+  options: Extent & DeviceOption & { readonly dtype?: ElementType },
+): PitchedBuffer<ElementType> {
+  const [owner, rest] = ownerAndRest(options, 'PitchedBuffer.from')
+  return BaseBuffer.from(owner, array, rest as Extent & { readonly dtype: DType })
+}
+
+/**
+ * Memory of a device for rows in two or three dimensions, each of which begins where the device reads it best
+ * (`cudaMalloc3D`). Copies to and from the host leave the gaps between rows out.
+ */
+export type PitchedBuffer<E extends ElementType = DType> = BaseBuffer<E>
+export const PitchedBuffer = withFactories(BaseBuffer, {
+  /** Memory for rows on the current device, or the one named, with whatever was there before. */
+  allocate<E extends ElementType>(dtype: E, extent: Extent, options: DeviceOption = {}): PitchedBuffer<E> {
+    return BaseBuffer.allocate(onlyOwner(options, 'PitchedBuffer.allocate'), dtype, extent)
+  },
+
+  /** Memory for rows, all bits zero; ready for use on any stream. */
+  zeros<E extends ElementType>(dtype: E, extent: Extent, options: DeviceOption = {}): PitchedBuffer<E> {
+    return BaseBuffer.zeros(onlyOwner(options, 'PitchedBuffer.zeros'), dtype, extent)
+  },
+
+  /** A copy of an array of all elements, row after row; ready for use on any stream. */
+  from,
+})

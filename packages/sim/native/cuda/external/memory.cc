@@ -1,0 +1,88 @@
+// Memory of another library, by an opaque descriptor: a file of memory, which is mapped where it is asked for.
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/addresses.h"
+#include "core/allocation.h"
+#include "core/entry.h"
+
+using namespace shoal;
+
+namespace {
+
+constexpr size_t kPage = 4096;
+
+struct ExternalMemory {
+  ExternalMemory(int descriptor, size_t size) : descriptor(descriptor), size(size) {}
+  ~ExternalMemory() { close(descriptor); }
+  const int descriptor;
+  const size_t size;
+};
+
+HandleTable<ExternalMemory>& memories() {
+  static auto* table = new HandleTable<ExternalMemory>(15);
+  return *table;
+}
+
+// Pages of the file, at addresses of a device.
+class ExternalPages : public Backing {
+ public:
+  ExternalPages(const ExternalMemory& memory, size_t offset, size_t size) : size_(size), base_(reserveAddresses(size, kPage, 0)) {
+    void* const at = reinterpret_cast<void*>(base_);
+    if (base_ != 0 && mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory.descriptor, static_cast<off_t>(offset)) == at) return;
+    if (base_ != 0) releaseAddresses(base_, size_);
+    throw std::bad_alloc();
+  }
+  ~ExternalPages() override { releaseAddresses(base_, size_); }
+  uint64_t base() const { return base_; }
+
+ private:
+  const size_t size_;
+  const uint64_t base_;
+};
+
+CUresult import(CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* described) {
+  if (out == nullptr || described == nullptr || described->size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((described->flags & ~static_cast<unsigned>(CUDA_EXTERNAL_MEMORY_DEDICATED)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (described->type < CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD || described->type > CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD) return CUDA_ERROR_INVALID_VALUE;
+  if (described->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) return CUDA_ERROR_NOT_SUPPORTED;
+  struct stat file;
+  const int descriptor = described->handle.fd;
+  if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode) || static_cast<uint64_t>(file.st_size) < described->size) return CUDA_ERROR_INVALID_VALUE;
+  // From now on the descriptor is the driver's to close.
+  const uint64_t number = memories().reserve();
+  memories().put(number, std::make_shared<ExternalMemory>(descriptor, described->size));
+  *out = reinterpret_cast<CUexternalMemory>(number);
+  return CUDA_SUCCESS;
+}
+
+CUresult map(const std::shared_ptr<Context>& context, CUdeviceptr* out, CUexternalMemory handle, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* described) {
+  const auto memory = memories().find(handle);
+  if (!memory) return CUDA_ERROR_INVALID_HANDLE;
+  if (out == nullptr || described == nullptr || described->flags != 0 || described->size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (described->offset > memory->size || described->size > memory->size - described->offset) return CUDA_ERROR_INVALID_VALUE;
+  const size_t first = described->offset / kPage * kPage;
+  const size_t end = (described->offset + described->size + kPage - 1) / kPage * kPage;
+  auto pages = std::make_shared<ExternalPages>(*memory, first, end - first);
+  const uint64_t base = pages->base() + (described->offset - first);
+  state().allocations.put(std::make_shared<Allocation>(
+      Allocation::Description{MemoryKind::external, base, described->size, Place::device, context, &context->device, 0, std::move(pages)}));
+  *out = base;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuImportExternalMemory(CUexternalMemory* extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* memHandleDesc) {
+  return inContext([&](auto&) { return import(extMem_out, memHandleDesc); });
+}
+
+CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* bufferDesc) {
+  return inContext([&](auto& context) { return map(context, devPtr, extMem, bufferDesc); });
+}
+
+// Buffers that were mapped stay until they are freed.
+CUresult cuDestroyExternalMemory(CUexternalMemory extMem) {
+  return inContext([&](auto&) { return memories().take(reinterpret_cast<uint64_t>(extMem)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; });
+}

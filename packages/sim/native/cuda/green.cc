@@ -1,0 +1,284 @@
+// Green contexts: a device's multiprocessors as a resource, its parts, contexts and streams that have one.
+#include "core/green.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/context.h"
+#include "core/device.h"
+#include "core/entry.h"
+#include "core/event.h"
+#include "graph/capture.h"
+#include "ptx/launch.h"
+
+using namespace shoal;
+
+namespace {
+
+constexpr uint64_t kAll = ptx::LaunchShape::kAllMultiprocessors;
+// Multiprocessors that blocks of a cluster run on together: parts are multiples of it.
+constexpr unsigned kTogether = 2;
+
+unsigned countOf(uint64_t mask) { return static_cast<unsigned>(__builtin_popcountll(mask)); }
+
+// What a resource is of lies where NVIDIA's driver has it, too: in its bytes that have no names.
+struct Hidden {
+  uint64_t mark;
+  uint64_t multiprocessors;
+  int device;
+};
+constexpr uint64_t kMark = 0x73686f616c534d73;
+static_assert(sizeof(Hidden) <= sizeof CUdevResource()._internal_padding);
+
+CUdevResource describe(uint64_t multiprocessors, int device) {
+  CUdevResource resource{};
+  if (multiprocessors == 0) return resource;
+  const Hidden hidden{kMark, multiprocessors, device};
+  resource.type = CU_DEV_RESOURCE_TYPE_SM;
+  resource.sm = {countOf(multiprocessors), kTogether, kTogether};
+  memcpy(resource._internal_padding, &hidden, sizeof hidden);
+  return resource;
+}
+
+bool read(const CUdevResource& resource, Hidden& hidden) {
+  memcpy(&hidden, resource._internal_padding, sizeof hidden);
+  return resource.type == CU_DEV_RESOURCE_TYPE_SM && hidden.mark == kMark && resource.sm.smCount == countOf(hidden.multiprocessors);
+}
+
+CUresult handOut(uint64_t multiprocessors, int device, CUdevResource* out, CUdevResourceType type) {
+  if (out == nullptr || type != CU_DEV_RESOURCE_TYPE_SM) return out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_RESOURCE_TYPE;
+  *out = describe(multiprocessors, device);
+  return CUDA_SUCCESS;
+}
+
+uint64_t takeLowest(uint64_t& mask, unsigned count) {
+  uint64_t taken = 0;
+  for (; count > 0; --count) {
+    taken |= mask & -mask;
+    mask &= mask - 1;
+  }
+  return taken;
+}
+
+CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* input, CUdevResource* remaining, unsigned flags, unsigned least) {
+  constexpr unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+  Hidden hidden;
+  if (groups == nullptr || input == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!read(*input, hidden)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+  const unsigned step = (flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0 ? 1 : kTogether;
+  const unsigned available = input->sm.smCount;
+  if (least > available) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  const unsigned each = std::max(least + step - 1, step) / step * step;
+  if (each > available) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  const unsigned possible = available / each;
+  // Without a place for the groups: how many there can be.
+  if (result == nullptr) {
+    *groups = possible;
+    return CUDA_SUCCESS;
+  }
+  if (*groups == 0) return CUDA_ERROR_INVALID_VALUE;
+  *groups = std::min(*groups, possible);
+  uint64_t left = hidden.multiprocessors;
+  for (unsigned index = 0; index < *groups; ++index) result[index] = describe(takeLowest(left, each), hidden.device);
+  if (remaining != nullptr) *remaining = describe(left, hidden.device);
+  return CUDA_SUCCESS;
+}
+
+struct Description {
+  uint64_t multiprocessors;
+  int device;
+};
+
+HandleTable<Description>& descriptions() {
+  static auto* table = new HandleTable<Description>(13);
+  return *table;
+}
+
+CUresult generate(CUdevResourceDesc* out, const CUdevResource* resources, unsigned count) {
+  if (out == nullptr || resources == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  Description all{0, 0};
+  for (unsigned index = 0; index < count; ++index) {
+    Hidden hidden;
+    if (!read(resources[index], hidden)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    const bool isElsewhere = index > 0 && hidden.device != all.device;
+    if (isElsewhere || (hidden.multiprocessors & all.multiprocessors) != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    all.device = hidden.device;
+    all.multiprocessors |= hidden.multiprocessors;
+  }
+  const uint64_t number = descriptions().reserve();
+  descriptions().put(number, std::make_shared<Description>(all));
+  *out = reinterpret_cast<CUdevResourceDesc>(number);
+  return CUDA_SUCCESS;
+}
+
+CUresult create(CUgreenCtx* out, CUdevResourceDesc handle, CUdevice ordinal, unsigned flags) {
+  const auto described = descriptions().find(handle);
+  if (out == nullptr || !described || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
+  Device* device = nullptr;
+  if (const CUresult status = findDevice(ordinal, device)) return status;
+  if (described->device != ordinal) return CUDA_ERROR_INVALID_DEVICE;
+  CUcontext primary = nullptr;
+  if (const CUresult status = cuDevicePrimaryCtxRetain(&primary, ordinal)) return status;
+  auto green = std::make_shared<GreenContext>(device->primary, described->multiprocessors, newContextId());
+  green->number = greenContexts().reserve();
+  greenContexts().put(green->number, green);
+  green->contextNumber = state().contexts.reserve();
+  greenContexts().put(green->contextNumber, green);
+  state().contexts.put(green->contextNumber, device->primary);
+  *out = green->handle();
+  return CUDA_SUCCESS;
+}
+
+template <class Body>
+CUresult withGreen(CUgreenCtx handle, Body&& body) {
+  return initialised([&]() -> CUresult {
+    const auto green = greenContexts().find(handle);
+    if (!green || green->handle() != handle) return CUDA_ERROR_INVALID_CONTEXT;
+    if (const CUresult status = green->primary->status()) return status;
+    return body(green);
+  });
+}
+
+// For functions that mean a green context where the handle is that of one, and all of the context where it is not.
+template <class Body>
+CUresult withContext(CUcontext handle, Body&& body) {
+  return initialised([&]() -> CUresult {
+    std::shared_ptr<Context> context;
+    auto green = handle == nullptr ? currentGreen() : greenOf(handle);
+    if (handle == nullptr) {
+      if (const CUresult status = currentContext(context)) return status;
+    } else {
+      context = state().contexts.find(handle);
+      if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+      if (const CUresult status = context->status()) return status;
+    }
+    return body(context, green.get());
+  });
+}
+
+CUresult record(Context& context, const GreenContext* green, CUevent handle) {
+  std::shared_ptr<Event> event;
+  if (const CUresult status = resolveEvent(handle, event)) return status;
+  if (event->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult status = checkSynchronization(context)) return status;
+  return context.record(event, green);
+}
+
+CUresult waitFor(Context& context, const GreenContext* green, CUevent handle) {
+  std::shared_ptr<Event> event;
+  if (const CUresult status = resolveEvent(handle, event)) return status;
+  if (const CUresult status = checkCapturedEvent(*event)) return status;
+  if (const CUresult status = checkSynchronization(context)) return status;
+  return context.waitFor(event, green);
+}
+
+CUresult greenOfStream(CUstream handle, CUgreenCtx* out) {
+  return onStream(handle, false, [&](auto& stream, auto&) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto green = isDefaultStream(handle) ? currentGreen() : stream->green;
+    *out = green ? green->handle() : nullptr;
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+HandleTable<GreenContext>& shoal::greenContexts() {
+  static auto* table = new HandleTable<GreenContext>(14);
+  return *table;
+}
+
+std::shared_ptr<GreenContext> shoal::greenOf(CUcontext handle) { return greenContexts().find(handle); }
+
+std::shared_ptr<GreenContext> shoal::currentGreen() {
+  auto& greens = threadState().greens;
+  return greens.empty() ? nullptr : greens.back();
+}
+
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevResourceType type) {
+  return initialised([&]() -> CUresult {
+    Device* found = nullptr;
+    if (const CUresult status = findDevice(device, found)) return status;
+    return handOut(kAll, device, resource, type);
+  });
+}
+
+CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
+  return withContext(hCtx, [&](auto& context, const GreenContext* green) {
+    return handOut(green == nullptr ? kAll : green->multiprocessors, context->device.ordinal, resource, type);
+  });
+}
+
+CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource* resource, CUdevResourceType type) {
+  return withGreen(hCtx, [&](auto& green) { return handOut(green->multiprocessors, green->primary->device.ordinal, resource, type); });
+}
+
+CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* nbGroups, const CUdevResource* input, CUdevResource* remaining,
+                                     unsigned int useFlags, unsigned int minCount) {
+  return initialised([&] { return split(result, nbGroups, input, remaining, useFlags, minCount); });
+}
+
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* phDesc, CUdevResource* resources, unsigned int nbResources) {
+  return initialised([&] { return generate(phDesc, resources, nbResources); });
+}
+
+CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
+  return initialised([&] { return create(phCtx, desc, dev, flags); });
+}
+
+// Its streams stay, and answer that they have lost it.
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
+  return initialised([&]() -> CUresult {
+    const auto green = greenContexts().find(hCtx);
+    if (!green || green->handle() != hCtx) return CUDA_ERROR_INVALID_CONTEXT;
+    greenContexts().take(green->number);
+    greenContexts().take(green->contextNumber);
+    state().contexts.take(green->contextNumber);
+    green->isDestroyed = true;
+    const CUresult released = cuDevicePrimaryCtxRelease_v2(green->primary->device.ordinal);
+    // After a reset nobody holds it any more.
+    return released == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : released;
+  });
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext* pContext, CUgreenCtx hCtx) {
+  return withGreen(hCtx, [&](auto& green) {
+    if (pContext == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pContext = green->context();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long* greenCtxId) {
+  return withGreen(greenCtx, [&](auto& green) {
+    if (greenCtxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *greenCtxId = green->id;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream* phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
+  return withGreen(greenCtx, [&](auto& green) {
+    if (phStream == nullptr || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    *phStream = Stream::create(green->primary, StreamKind::nonBlocking, Stream::nearestPriority(priority), green)->handle();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
+  return withGreen(hCtx, [&](auto& green) { return record(*green->primary, green.get(), hEvent); });
+}
+
+CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) {
+  return withGreen(hCtx, [&](auto& green) { return waitFor(*green->primary, green.get(), hEvent); });
+}
+
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+  return withContext(hCtx, [&](auto& context, const GreenContext* green) { return record(*context, green, hEvent); });
+}
+
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
+  return withContext(hCtx, [&](auto& context, const GreenContext* green) { return waitFor(*context, green, hEvent); });
+}
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) { return greenOfStream(hStream, phCtx); }
