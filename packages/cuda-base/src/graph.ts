@@ -23,3 +23,4 @@ export {
   hostNode,
   memoryOperationsNode,
 } from './graph/orderNodes.js'
+export { signalSemaphoresNode, waitSemaphoresNode } from './graph/semaphoreNodes.js'

@@ -5,6 +5,13 @@ export type { PairedCalls } from './calls/driverCalls.gen.js'
 export { driverLibrary } from './calls/driverLibrary.js'
 export * from './context/context.js'
 export * from './context/deviceInUse.js'
+export {
+  type CacheConfig,
+  type ContextFlags,
+  contextFlagKeys,
+  decodeContextFlags,
+  encodeContextFlags,
+} from './context/flags.js'
 export type { ContextLimit } from './context/limits.js'
 export * from './device/device.js'
 export { DeviceList } from './device/deviceList.js'
@@ -66,6 +73,7 @@ export * from './share/handleKinds.js'
 export * from './share/handles.js'
 export * from './share/handleTransfer.js'
 export * from './start.js'
+export type { StreamAttributes, StreamAttributeValues } from './stream/attributes.js'
 export * from './stream/capturing.js'
 export * from './stream/memoryOperations.js'
 export * from './stream/stream.js'

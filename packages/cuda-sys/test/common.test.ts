@@ -9,8 +9,8 @@ import { describe, expect, test } from 'vitest'
 
 const packages = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Graphs are an entry of their own, which loads the whole. */
-const ofItsOwn = /^graph\b/
+/** Entries of their own, which load the whole. */
+const ofItsOwn = /^(?:graph|pitched|managed|green|external)\b|^context.createdContext/
 
 /** Values that sources of safe packages import from an entry. */
 function importedFrom(entry: string): string[] {

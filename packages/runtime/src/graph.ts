@@ -25,5 +25,7 @@ export {
   memoryOperationsNode,
   NodeDescription,
   type NodeOptions,
+  signalSemaphoresNode,
+  waitSemaphoresNode,
 } from '@shoal/cuda-base/graph'
 export { Graph, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graph.js'

@@ -4,7 +4,13 @@ import {
   type CUlimit,
   cuCtxGetApiVersion,
   cuCtxGetCurrent,
+  cuCtxGetExecAffinity,
+  cuCtxGetFlags,
+  cuCtxGetId,
+  cuCtxRecordEvent,
   cuCtxSetCurrent,
+  cuCtxSetFlags,
+  cuCtxWaitEvent,
   cuDevicePrimaryCtxRetain,
   ensureContextFunctions,
   withContext,
@@ -14,20 +20,29 @@ import {
   inspectKey,
   inspectLine,
   isRevoked,
-  loadedFrom,
   otherCopy,
   outOfRange,
   propertyOf,
   requireFunction,
   requireInteger,
+  requireKeyOf,
   wrongType,
 } from '@shoal/types'
 import type { DeviceReference } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, Status } from '../errors.js'
+import { type EventLike, requireEventLike } from '../event/eventLike.js'
 import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { ContextLifetime } from './contextLifetime.js'
+import {
+  type CacheConfig,
+  type ContextFlags,
+  cacheConfigOf,
+  cacheConfigs,
+  decodeContextFlags,
+  encodeContextFlags,
+} from './flags.js'
 import { type ContextLimit, limitCode } from './limits.js'
 
 /** A device object of a safe package: it retains its primary context on first use. */
@@ -43,14 +58,13 @@ export interface DeviceWithContext {
  * thread and released when its device was disposed of and nothing that lives in it is left.
  */
 export class Context extends ContextLifetime {
-  static readonly [loadedFrom]: string = import.meta.url
-
   /** @internal Ordinals of the devices whose memory kernels of this context may use. */
   readonly _peers = new Set<number>()
   /** @internal Where `DeviceBuffer.allocateOn` takes memory from, in the place of the device's current pool. */
   _allocator: StreamAllocator | undefined
 
-  private constructor(device: Device, handle: CUcontext) {
+  /** @internal */
+  protected constructor(device: Device, handle: CUcontext) {
     super(device, handle)
   }
 
@@ -113,6 +127,78 @@ export class Context extends ContextLifetime {
     const out = scratch()
     check(cuCtxGetApiVersion(this.handle, out), 'cuCtxGetApiVersion')
     return out.u32[0] as number
+  }
+
+  /** A number no other context of the process has; a primary one gets a new one when it comes back (`cuCtxGetId`). */
+  get id(): bigint {
+    const out = scratch()
+    check(cuCtxGetId(this.handle, out), 'cuCtxGetId')
+    return out.u64[0] as bigint
+  }
+
+  /** How it works (`cuCtxGetFlags`). */
+  get flags(): ContextFlags {
+    const out = scratch()
+    this._callDriver('cuCtxGetFlags', () => cuCtxGetFlags(out))
+    return decodeContextFlags(out.u32[0] as number)
+  }
+
+  /**
+   * Sets how it works, all flags at once: what is left out is off (`cuCtxSetFlags`).
+   * @throws TypeError; VersionTooOldError before CUDA 12.1; StatusError
+   */
+  setFlags(flags: Partial<ContextFlags>): void {
+    const encoded = encodeContextFlags(flags, 'Context.setFlags')
+    this._callDriver('cuCtxSetFlags', () => cuCtxSetFlags(encoded))
+  }
+
+  /**
+   * Which of shared memory and L1 cache kernels prefer to be larger, where the device has them in one
+   * (`cuCtxGetCacheConfig`, `cudaDeviceGetCacheConfig`).
+   */
+  get cacheConfig(): CacheConfig {
+    const out = scratch()
+    this._call('ctxGetCacheConfig', out)
+    return cacheConfigOf(out.i32[0] as number)
+  }
+
+  set cacheConfig(config: CacheConfig) {
+    this._setCacheConfig(config, 'Context.cacheConfig')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  _setCacheConfig(config: CacheConfig, api: string): void {
+    this._call('ctxSetCacheConfig', requireKeyOf(config, api, 'config', cacheConfigs))
+  }
+
+  /**
+   * How many multiprocessors the context may use, where that was limited for a client of MPS (`cuCtxGetExecAffinity`).
+   * @throws StatusError where it was not
+   */
+  get execAffinity(): number {
+    const out = scratch()
+    this._callDriver('cuCtxGetExecAffinity', () => cuCtxGetExecAffinity(out, 0))
+    return out.u32[1] as number
+  }
+
+  /**
+   * Marks the end of all work that the context has now, in all its streams and green contexts (`cuCtxRecordEvent`).
+   * @throws TypeError for an event of another context; VersionTooOldError before CUDA 12.5; DisposedError, StatusError
+   */
+  record<E extends EventLike>(event: E): E {
+    const { context, handle } = requireEventLike(event, 'Context.record')
+    if (context._handle !== this._handle) throw wrongType('Context.record', 'event', 'an Event of this context', event)
+    check(cuCtxRecordEvent(this.handle, handle), 'cuCtxRecordEvent')
+    return event
+  }
+
+  /**
+   * Makes all work that is queued from now on, in all its streams, wait for an event (`cuCtxWaitEvent`).
+   * @throws TypeError; VersionTooOldError before CUDA 12.5; DisposedError, StatusError
+   */
+  waitEvent(event: EventLike): void {
+    const { handle } = requireEventLike(event, 'Context.waitEvent')
+    check(cuCtxWaitEvent(this.handle, handle), 'cuCtxWaitEvent')
   }
 
   /**
@@ -225,6 +311,6 @@ export function contextBehind(owner: unknown): Context | undefined {
     if (!isRevoked(owner)) throw error
   }
   if (!(context instanceof Context)) return undefined
-  if (context === owner) context._requireAlive()
+  if (context === owner) context._requireOpen()
   return context
 }

@@ -50,6 +50,11 @@ export abstract class ContextCalls {
     if (this.#gone !== undefined) throw new DisposedError(this.#gone)
   }
 
+  /** @internal The same for what is to be made in it. */
+  _requireOpen(): void {
+    this._requireAlive()
+  }
+
   /** @internal The error for a status of one of the shared functions. */
   _error(status: number, call: CallName, detail?: string): Error {
     return this._cuda.error(status, this._cuda.nameOf(call), detail)

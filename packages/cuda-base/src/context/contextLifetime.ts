@@ -1,4 +1,5 @@
 import { type CUcontext, cuDevicePrimaryCtxRelease, ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
+import { loadedFrom } from '@shoal/types'
 import { checkRelease, Status } from '../errors.js'
 import { processIsEnding, throwFirst, tidyUpAtEnd, warnAtEnd } from '../lifetime.js'
 import { ContextCalls } from './contextCalls.js'
@@ -30,6 +31,8 @@ function closeContextsOfThread(isProcess: boolean): void {
 
 /** What lives in a context and waits in it, and how the context ends. */
 export abstract class ContextLifetime extends ContextCalls {
+  static readonly [loadedFrom]: string = import.meta.url
+
   /** @internal */
   readonly _events = new EventPool(this)
   #isClosing = false
@@ -95,9 +98,25 @@ export abstract class ContextLifetime extends ContextCalls {
     this.#closeIfUnused()
   }
 
-  /** @internal The contexts of a device this thread has retained and not yet released: more than one after dispose(). */
+  /** @internal Whether it is its device's primary one, which a reset of the device ends. */
+  get _isPrimary(): boolean {
+    return true
+  }
+
+  /** @internal What is given for a handle that this thread knows. */
+  static _living(handle: bigint): ContextLifetime | undefined {
+    for (const context of living) if (context._handle === handle) return context
+    return undefined
+  }
+
+  /** @internal The primary contexts of a device this thread has retained and not yet released: more than one after dispose(). */
   static _livingOn(device: { readonly ordinal: number }): ContextLifetime[] {
-    return [...living].filter((context) => context.device.ordinal === device.ordinal)
+    return [...living].filter((context) => context._isPrimary && context.device.ordinal === device.ordinal)
+  }
+
+  /** @internal Gives the handle up, when nothing lives in the context any more. */
+  _giveUp(): void {
+    checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
   }
 
   /** @internal Resolves when nothing waits in this context; false when nothing did. */
@@ -154,7 +173,7 @@ export abstract class ContextLifetime extends ContextCalls {
     try {
       this.#closeDown('close')
     } finally {
-      checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
+      this._giveUp()
     }
   }
 

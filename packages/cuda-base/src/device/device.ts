@@ -5,6 +5,7 @@ import {
   cuDeviceGetLuid,
   cuDeviceGetName,
   cuDevicePrimaryCtxGetState,
+  cuDevicePrimaryCtxSetFlags,
   cuDeviceTotalMem,
   driver,
 } from '@shoal/cuda-sys/driver/common'
@@ -24,6 +25,7 @@ import type { CallName, CudaLibrary } from '../calls/cudaLibrary.js'
 import { driverLibrary } from '../calls/driverLibrary.js'
 import { Context, type DeviceWithContext } from '../context/context.js'
 import { DeviceInUseError } from '../context/deviceInUse.js'
+import { type CacheConfig, type ContextFlags, encodeContextFlags } from '../context/flags.js'
 import { type ContextLimit, limitCode } from '../context/limits.js'
 import { check, Status } from '../errors.js'
 import { Event, type EventOptions } from '../event/event.js'
@@ -238,6 +240,24 @@ export class Device implements DeviceWithContext, DeviceLike {
     const out = scratch()
     check(cuDevicePrimaryCtxGetState(this.handle, out.address, out.address + 4n), 'cuDevicePrimaryCtxGetState')
     return { active: out.i32[1] !== 0, flags: out.u32[0] as number }
+  }
+
+  /**
+   * Sets how the primary context works, all flags at once: what is left out is off (`cuDevicePrimaryCtxSetFlags`,
+   * `cudaSetDeviceFlags`). It may be in use. @throws TypeError, StatusError
+   */
+  setPrimaryContextFlags(flags: Partial<ContextFlags>): void {
+    const encoded = encodeContextFlags(flags, 'Device.setPrimaryContextFlags')
+    check(cuDevicePrimaryCtxSetFlags(this.handle, encoded), 'cuDevicePrimaryCtxSetFlags')
+  }
+
+  /** Which of shared memory and L1 cache kernels prefer to be larger. See `Context.cacheConfig`. */
+  get cacheConfig(): CacheConfig {
+    return this.primaryContext.cacheConfig
+  }
+
+  set cacheConfig(config: CacheConfig) {
+    this.primaryContext._setCacheConfig(config, 'Device.cacheConfig')
   }
 
   /** The priorities streams may have; a lower number is a greater priority. See `Context.streamPriorityRange`. */

@@ -1,6 +1,7 @@
 import type { CUevent } from '@shoal/cuda-sys/driver'
-import { otherCopy, propertyOf, wrongType } from '@shoal/types'
-import { Context } from '../context/context.js'
+import { loadedFrom, otherCopy, propertyOf, wrongType } from '@shoal/types'
+import type { Context } from '../context/context.js'
+import { ContextLifetime } from '../context/contextLifetime.js'
 
 /** An event of `driver` or of `runtime`: a `CUevent` and a `cudaEvent_t` are the same handle. */
 export interface EventLike {
@@ -11,12 +12,16 @@ export interface EventLike {
   readonly timing: boolean
 }
 
+/** The class itself cannot be named here: it takes events. */
+const contextClass = { name: 'Context', [loadedFrom]: ContextLifetime[loadedFrom] }
+
 /** @throws TypeError for what is no event; DisposedError. */
 export function requireEventLike(value: unknown, api: string, name = 'event'): EventLike {
   const context = typeof value === 'object' ? propertyOf(value, 'context') : undefined
   const event = value as EventLike
-  if (context instanceof Context && typeof event.timing === 'boolean' && typeof event.handle === 'bigint') return event
-  throw otherCopy(context, api, name, Context) ?? wrongType(api, name, 'an Event', value)
+  if (context instanceof ContextLifetime && typeof event.timing === 'boolean' && typeof event.handle === 'bigint')
+    return event
+  throw otherCopy(context, api, name, contextClass) ?? wrongType(api, name, 'an Event', value)
 }
 
 /** @throws TypeError for an event that was made without timing. */

@@ -17,7 +17,6 @@ import { scratch } from '../native.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import type { Block } from './caching/block.js'
-import type { PoolLife } from './poolLife.js'
 import { freeOn } from './streamOrdered.js'
 
 /** Where memory comes from. */
@@ -36,8 +35,14 @@ interface Origin {
   readonly source?: MemoryLike
 }
 
+/** What outlives the memory that came from it. */
+interface MemoryOrigin {
+  addUse(): void
+  endUse(): void
+}
+
 interface PoolWithLife {
-  readonly _life: PoolLife | undefined
+  readonly _life: MemoryOrigin | undefined
 }
 
 interface RowsWanted {
@@ -67,7 +72,7 @@ export class Allocation implements ShortLived {
   readonly #high: number
   readonly #stream: Stream | undefined
   readonly #isOwned: boolean
-  readonly #pool: PoolLife | undefined
+  readonly #pool: MemoryOrigin | undefined
   #address: bigint | undefined
   #isWatched = false
 
@@ -105,8 +110,13 @@ export class Allocation implements ShortLived {
     context._callWithRoom('memAllocPitch', out, width, height, depth, elementBytes)
     const [address = 0n, bytes] = out.u64
     const pitch = Number(bytes)
-    const allocation = new Allocation(context, halvesOf(address), pitch * height * depth, owned)
-    return { allocation: allocation.#begin(), pitch }
+    return { allocation: Allocation.adopt(context, address, pitch * height * depth), pitch }
+  }
+
+  /** Takes over memory that `cuMemFree` frees. */
+  static adopt(context: Context, address: bigint, byteLength: number, pool?: PoolWithLife): Allocation {
+    const origin = pool === undefined ? owned : { ...owned, pool }
+    return new Allocation(context, halvesOf(address), byteLength, origin).#begin()
   }
 
   /** No memory. */
@@ -254,7 +264,7 @@ export class Allocation implements ShortLived {
 }
 
 /** The memory is gone: the pool it came from may go, and its context. */
-function endUse(context: Context, pool: PoolLife | undefined): void {
+function endUse(context: Context, pool: MemoryOrigin | undefined): void {
   try {
     pool?.endUse()
   } finally {

@@ -29,6 +29,7 @@ import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { isStreamDone } from '../waiting/shortWait.js'
 import { settle, streamStatus } from '../waiting/wait.js'
+import { readAttributes, type StreamAttributes, type StreamAttributeValues, setAttributes } from './attributes.js'
 import { encodeOperations, type MemoryOperation, type WordCondition } from './memoryOperations.js'
 
 /** `CU_STREAM_NON_BLOCKING`, `cudaStreamNonBlocking` */
@@ -148,6 +149,11 @@ export class Stream extends Resource implements StreamLike {
     return new Stream(context, handle as CUstream, true)
   }
 
+  /** @internal Takes over a stream that can be used as long as `owner` says. */
+  static _adoptFrom(context: Context, handle: CUstream, owner: StreamLike): Stream {
+    return new Stream(context, handle, true, owner)
+  }
+
   /** @internal A non-blocking stream that belongs to its context and ends with it. */
   static _createHidden(context: Context): Stream {
     const handle = createHandle(context, nonBlockingFlag, 0)
@@ -183,6 +189,28 @@ export class Stream extends Resource implements StreamLike {
   /** Its priority; a lower number goes first (`cuStreamGetPriority`, `cudaStreamGetPriority`). */
   get priority(): number {
     return this.#ask('streamGetPriority').i32[0] as number
+  }
+
+  /** What holds for all its kernels (`cuStreamGetAttribute`, `cudaStreamGetAttribute`). */
+  get attributes(): StreamAttributeValues {
+    return readAttributes(this.context, this.handle)
+  }
+
+  /**
+   * Sets those attributes that are given (`cuStreamSetAttribute`, `cudaStreamSetAttribute`).
+   * @throws TypeError, RangeError, DisposedError, StatusError
+   */
+  setAttributes(attributes: StreamAttributes): this {
+    setAttributes(this.context, this.handle, attributes, 'Stream.setAttributes')
+    return this
+  }
+
+  /** Takes all attributes of another stream over (`cuStreamCopyAttributes`, `cudaStreamCopyAttributes`). */
+  copyAttributes(from: StreamLike): this {
+    const { context, handle } = this
+    if (from === undefined) throw wrongType('Stream.copyAttributes', 'from', 'a stream', from)
+    context._call('streamCopyAttributes', handle, streamFor(context, from, 'Stream.copyAttributes'))
+    return this
   }
 
   /**

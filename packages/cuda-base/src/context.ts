@@ -1,0 +1,13 @@
+/**
+ * Contexts beside the primary ones, and parts of a device: what `@shoal/driver/context` and `@shoal/runtime/context` offer. An entry
+ * of its own, as few programs need it.
+ */
+export {
+  CreatedContext,
+  type CreatedContextOptions,
+  currentContext,
+  popContext,
+  pushContext,
+} from './context/createdContext.js'
+export { DeviceResource, type SplitOptions, type SplitResource } from './green/deviceResource.js'
+export { GreenContext, type GreenStreamOptions } from './green/greenContext.js'

@@ -1,0 +1,16 @@
+/**
+ * Memory and semaphores of other libraries: what `@shoal/driver/external` and `@shoal/runtime/external` offer. An entry of its own, as few
+ * programs need it.
+ */
+export {
+  type ExternalMapOptions,
+  ExternalMemory,
+  type ExternalMemoryDescription,
+} from './external/externalMemory.js'
+export {
+  ExternalSemaphore,
+  type ExternalSemaphoreDescription,
+  signalSemaphores,
+  waitSemaphores,
+} from './external/externalSemaphore.js'
+export type { SemaphoreOperation } from './external/semaphoreOperations.js'

@@ -1,0 +1,200 @@
+import {
+  Allocation,
+  type Context,
+  checkRelease,
+  contextOf,
+  DeviceBuffer,
+  type DeviceOrContext,
+  forgetLeak,
+  processIsEnding,
+  Resource,
+  requireElementType,
+  scratch,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
+  CUDA_EXTERNAL_MEMORY_BUFFER_DESC,
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC,
+  type CUexternalMemory,
+  cuDestroyExternalMemory,
+  cuExternalMemoryGetMappedBuffer,
+  cuImportExternalMemory,
+} from '@shoal/cuda-sys/driver'
+import { callInContext } from '@shoal/ffi'
+import {
+  type ElementType,
+  type OptionKeys,
+  optionalBoolean,
+  requireCount,
+  requireInteger,
+  requireKeyOf,
+  requireOptions,
+} from '@shoal/types'
+import { importedHandle } from './importedHandle.js'
+
+/** `CUexternalMemoryHandleType` by its words. */
+const memoryTypes = {
+  'opaque-fd': 1,
+  'opaque-win32': 2,
+  'opaque-win32-kmt': 3,
+  'd3d12-heap': 4,
+  'd3d12-resource': 5,
+  'd3d11-resource': 6,
+  'd3d11-resource-kmt': 7,
+  'dmabuf-fd': 9,
+} as const
+
+/** Memory that another library made, such as Vulkan, and exported. */
+export interface ExternalMemoryDescription {
+  /** What the handle is. */
+  readonly type: keyof typeof memoryTypes
+  /** A descriptor by its number, or a handle of Windows. A descriptor is the driver's from then on. */
+  readonly handle: number | bigint
+  /** Bytes of the memory. */
+  readonly byteLength: number
+  /** It belongs to one resource of the other library alone. Default: false. */
+  readonly dedicated?: boolean | undefined
+}
+
+/** Which part of external memory is mapped. */
+export interface ExternalMapOptions {
+  /** Bytes from its start. Default: 0. */
+  readonly byteOffset?: number | undefined
+  /** Number of elements. Default: as many as fit. */
+  readonly length?: number | undefined
+}
+
+const descriptionKeys: OptionKeys<ExternalMemoryDescription> = {
+  type: true,
+  handle: true,
+  byteLength: true,
+  dedicated: true,
+}
+const mapKeys: OptionKeys<ExternalMapOptions> = { byteOffset: true, length: true }
+const dedicatedFlag = 1
+
+/**
+ * Memory of another library, such as Vulkan, for use by a device (`cuImportExternalMemory`). It is given back once it was disposed
+ * of and the last buffer that maps it is gone.
+ *
+ * @example
+ * using memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength })
+ * using pixels = memory.map('u8')
+ */
+export class ExternalMemory extends Resource {
+  protected readonly kind = 'ExternalMemory'
+  readonly context: Context
+  /** Bytes. */
+  readonly byteLength: number
+  readonly #handle: CUexternalMemory
+  readonly #life: ExternalLife
+
+  private constructor(context: Context, handle: CUexternalMemory, byteLength: number) {
+    super()
+    this.context = context
+    this.byteLength = byteLength
+    this.#handle = handle
+    const life = new ExternalLife(context, handle)
+    this.#life = life
+    watchForLeak(this, `An ExternalMemory of ${byteLength} bytes`, () => {
+      life.end()
+      return 'it is given back with its last buffer'
+    })
+  }
+
+  /**
+   * Takes memory that another library exported.
+   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have
+   */
+  static import(owner: DeviceOrContext, description: ExternalMemoryDescription): ExternalMemory {
+    const api = 'ExternalMemory.import'
+    const context = contextOf(owner, api)
+    requireOptions(description, api, descriptionKeys, 'description')
+    const type = requireKeyOf(description.type, api, 'type', memoryTypes)
+    const handle = importedHandle(description.type, description.handle, api)
+    const byteLength = requireCount(description.byteLength, api, 'byteLength', 1)
+    const flags = optionalBoolean(description.dedicated, api, 'dedicated', false) ? dedicatedFlag : 0
+    const described = CUDA_EXTERNAL_MEMORY_HANDLE_DESC.allocate({ type, handle, size: BigInt(byteLength), flags })
+    const out = scratch()
+    context._callDriver('cuImportExternalMemory', () => cuImportExternalMemory(out, described))
+    return new ExternalMemory(context, out.u64[0] as CUexternalMemory, byteLength)
+  }
+
+  /** The device whose work uses it. */
+  get device(): Context['device'] {
+    return this.context.device
+  }
+
+  /** The `CUexternalMemory`. @throws DisposedError */
+  get handle(): CUexternalMemory {
+    this._requireAlive()
+    this.context._requireAlive()
+    return this.#handle
+  }
+
+  /**
+   * Elements in this memory, or in a part of it, as memory of the device (`cuExternalMemoryGetMappedBuffer`). To be disposed of.
+   * @throws TypeError, RangeError where they do not lie within; DisposedError, StatusError
+   */
+  map<E extends ElementType>(dtype: E, options: ExternalMapOptions = {}): DeviceBuffer<E> {
+    const api = 'ExternalMemory.map'
+    const { bytes } = requireElementType(dtype, api)
+    requireOptions(options, api, mapKeys)
+    const { byteOffset = 0 } = options
+    requireInteger(byteOffset, api, 'byteOffset', 0, this.byteLength - 1)
+    const available = Math.floor((this.byteLength - byteOffset) / bytes)
+    const { length = available } = options
+    requireInteger(length, api, 'length', 1, available)
+    const { context, handle } = this
+    return DeviceBuffer._allocateWith(dtype, length, api, (size) => {
+      const part = CUDA_EXTERNAL_MEMORY_BUFFER_DESC.allocate({ offset: BigInt(byteOffset), size: BigInt(size) })
+      const out = scratch()
+      context._callDriver('cuExternalMemoryGetMappedBuffer', () => cuExternalMemoryGetMappedBuffer(out, handle, part))
+      return Allocation.adopt(context, out.u64[0] as bigint, size, { _life: this.#life })
+    })
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, byteLength: this.byteLength }
+  }
+
+  protected release(): void {
+    forgetLeak(this)
+    this.#life.end()
+  }
+}
+
+/** CUDA takes the memory back only when nothing maps it any more. */
+class ExternalLife {
+  readonly #context: Context
+  readonly #handle: CUexternalMemory
+  #uses = 1
+
+  constructor(context: Context, handle: CUexternalMemory) {
+    this.#context = context
+    this.#handle = handle
+    context._addChild()
+  }
+
+  addUse(): void {
+    this.#uses += 1
+  }
+
+  endUse(): void {
+    this.#uses -= 1
+    if (this.#uses > 0) return
+    const context = this.#context
+    try {
+      if (context.disposed || processIsEnding()) return
+      callInContext(context._handle)
+      checkRelease(cuDestroyExternalMemory(this.#handle), 'cuDestroyExternalMemory')
+    } finally {
+      context._removeChild()
+    }
+  }
+
+  /** The object itself is gone. */
+  end(): void {
+    this.endUse()
+  }
+}

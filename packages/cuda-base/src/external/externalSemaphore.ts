@@ -1,0 +1,152 @@
+import {
+  type Context,
+  checkRelease,
+  contextOf,
+  type DeviceOrContext,
+  forgetLeak,
+  processIsEnding,
+  type QueueOptions,
+  Resource,
+  scratch,
+  streamFor,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
+  CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
+  type CUexternalSemaphore,
+  cuDestroyExternalSemaphore,
+  cuImportExternalSemaphore,
+  cuSignalExternalSemaphoresAsync,
+  cuWaitExternalSemaphoresAsync,
+} from '@shoal/cuda-sys/driver'
+import { callInContext } from '@shoal/ffi'
+import { type OptionKeys, requireKeyOf, requireOptions } from '@shoal/types'
+import { importedHandle } from './importedHandle.js'
+import { encodeSemaphores, type SemaphoreOperation } from './semaphoreOperations.js'
+
+/** `CUexternalSemaphoreHandleType` by its words. */
+const semaphoreTypes = {
+  'opaque-fd': 1,
+  'opaque-win32': 2,
+  'opaque-win32-kmt': 3,
+  'd3d12-fence': 4,
+  'd3d11-fence': 5,
+  'd3d11-keyed-mutex': 7,
+  'd3d11-keyed-mutex-kmt': 8,
+  'timeline-fd': 9,
+  'timeline-win32': 10,
+} as const
+
+/** A semaphore that another library made, such as Vulkan, and exported. */
+export interface ExternalSemaphoreDescription {
+  /** What the handle is. */
+  readonly type: keyof typeof semaphoreTypes
+  /** A descriptor by its number, or a handle of Windows. A descriptor is the driver's from then on. */
+  readonly handle: number | bigint
+}
+
+const descriptionKeys: OptionKeys<ExternalSemaphoreDescription> = { type: true, handle: true }
+const queueKeys: OptionKeys<QueueOptions> = { stream: true }
+
+/**
+ * A semaphore of another library, such as Vulkan, that streams signal and wait for (`cuImportExternalSemaphore`). One by an opaque handle
+ * is signalled or is not, and a wait takes the signal; one with a timeline has a value that grows.
+ *
+ * @example
+ * using ready = ExternalSemaphore.import(device, { type: 'timeline-fd', handle: descriptor })
+ * waitSemaphores([{ semaphore: ready, value: frame }], { stream }) // the other library has drawn
+ * kernel.launch({ grid, block, stream }, pixels)
+ * signalSemaphores([{ semaphore: ready, value: frame + 1n }], { stream })
+ */
+export class ExternalSemaphore extends Resource {
+  protected readonly kind = 'ExternalSemaphore'
+  readonly context: Context
+  readonly #handle: CUexternalSemaphore
+
+  private constructor(context: Context, handle: CUexternalSemaphore) {
+    super()
+    this.context = context
+    this.#handle = handle
+    context._addChild()
+    watchForLeak(this, 'An ExternalSemaphore', () => {
+      destroy(context, handle)
+      return 'it was given back now'
+    })
+  }
+
+  /**
+   * Takes a semaphore that another library exported.
+   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have
+   */
+  static import(owner: DeviceOrContext, description: ExternalSemaphoreDescription): ExternalSemaphore {
+    const api = 'ExternalSemaphore.import'
+    const context = contextOf(owner, api)
+    requireOptions(description, api, descriptionKeys, 'description')
+    const type = requireKeyOf(description.type, api, 'type', semaphoreTypes)
+    const handle = importedHandle(description.type, description.handle, api)
+    const described = CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC.allocate({ type, handle })
+    const out = scratch()
+    context._callDriver('cuImportExternalSemaphore', () => cuImportExternalSemaphore(out, described))
+    return new ExternalSemaphore(context, out.u64[0] as CUexternalSemaphore)
+  }
+
+  /** The device whose streams use it. */
+  get device(): Context['device'] {
+    return this.context.device
+  }
+
+  /** The `CUexternalSemaphore`. @throws DisposedError */
+  get handle(): CUexternalSemaphore {
+    this._requireAlive()
+    this.context._requireAlive()
+    return this.#handle
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, handle: this.#handle }
+  }
+
+  /** Gives it back (`cuDestroyExternalSemaphore`); what was queued with it still runs. */
+  protected release(): void {
+    forgetLeak(this)
+    destroy(this.context, this.#handle)
+  }
+}
+
+/**
+ * Queues the signalling of semaphores, each to its value (`cuSignalExternalSemaphoresAsync`).
+ * @throws TypeError, RangeError; DisposedError, StatusError
+ */
+export function signalSemaphores(operations: readonly SemaphoreOperation[], options: QueueOptions = {}): void {
+  const { context, memory, handles, count, stream } = prepare(operations, options, 'signalSemaphores')
+  context._callDriver('cuSignalExternalSemaphoresAsync', () =>
+    cuSignalExternalSemaphoresAsync(handles, memory, count, stream),
+  )
+}
+
+/**
+ * Makes what is queued from now on wait until each semaphore was signalled, or has come to its value
+ * (`cuWaitExternalSemaphoresAsync`). @throws as {@link signalSemaphores}
+ */
+export function waitSemaphores(operations: readonly SemaphoreOperation[], options: QueueOptions = {}): void {
+  const { context, memory, handles, count, stream } = prepare(operations, options, 'waitSemaphores')
+  context._callDriver('cuWaitExternalSemaphoresAsync', () =>
+    cuWaitExternalSemaphoresAsync(handles, memory, count, stream),
+  )
+}
+
+function prepare(operations: readonly SemaphoreOperation[], options: QueueOptions, api: string) {
+  const { stream } = requireOptions(options, api, queueKeys)
+  const encoded = encodeSemaphores(operations, api)
+  return { ...encoded, stream: streamFor(encoded.context, stream, api) }
+}
+
+function destroy(context: Context, handle: CUexternalSemaphore): void {
+  try {
+    if (context.disposed || processIsEnding()) return
+    callInContext(context._handle)
+    checkRelease(cuDestroyExternalSemaphore(handle), 'cuDestroyExternalSemaphore')
+  } finally {
+    context._removeChild()
+  }
+}

@@ -1,0 +1,2 @@
+/** Memory and semaphores of other libraries, such as Vulkan. */
+export * from '@shoal/cuda-base/external'

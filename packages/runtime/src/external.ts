@@ -1,0 +1,10 @@
+/** Memory and semaphores of other libraries, such as Vulkan. */
+export {
+  type ExternalMapOptions,
+  type ExternalMemoryDescription,
+  type ExternalSemaphoreDescription,
+  type SemaphoreOperation,
+  signalSemaphores,
+  waitSemaphores,
+} from '@shoal/cuda-base/external'
+export { ExternalMemory, ExternalSemaphore } from './external/external.js'

@@ -1,0 +1,26 @@
+import {
+  ExternalMemory as BaseMemory,
+  ExternalSemaphore as BaseSemaphore,
+  type ExternalMemoryDescription,
+  type ExternalSemaphoreDescription,
+} from '@shoal/cuda-base/external'
+import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
+import { withFactories } from '../withFactories.js'
+
+/** Memory of another library, such as Vulkan, for use by a device. libcuda imports it, as libcudart would. */
+export type ExternalMemory = BaseMemory
+export const ExternalMemory = withFactories(BaseMemory, {
+  /** Takes memory that another library exported, for the current device or the one named (`cuImportExternalMemory`). */
+  import(description: ExternalMemoryDescription, options: DeviceOption = {}): ExternalMemory {
+    return BaseMemory.import(onlyOwner(options, 'ExternalMemory.import'), description)
+  },
+})
+
+/** A semaphore of another library, such as Vulkan, that streams signal and wait for. */
+export type ExternalSemaphore = BaseSemaphore
+export const ExternalSemaphore = withFactories(BaseSemaphore, {
+  /** Takes a semaphore that another library exported, for the current device or the one named (`cuImportExternalSemaphore`). */
+  import(description: ExternalSemaphoreDescription, options: DeviceOption = {}): ExternalSemaphore {
+    return BaseSemaphore.import(onlyOwner(options, 'ExternalSemaphore.import'), description)
+  },
+})
