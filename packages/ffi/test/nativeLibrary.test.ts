@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import {
   defineLibrary,
@@ -65,11 +66,14 @@ describe('finding a library', () => {
     const library = new NativeLibrary(spec())
     expect(library.isLoaded).toBe(false)
     expect(library.load()).toMatchObject({ path: stubFile(), step: 'environment' })
-    for (const wrong of ['libshoal.so', './libshoal.so', join(folder, 'absent.so')]) {
+    // Two of them are there for the loader.
+    const relatives = ['libc.so.6', relative(process.cwd(), stubFile()), './libshoal.so']
+    for (const wrong of [...relatives, join(folder, 'absent.so')]) {
       process.env['SHOAL_TEST_IMAGINARY'] = wrong
       const error = caught(() => new NativeLibrary(spec({ linux: ['libc.so.6'] })).load()) as LibraryNotFoundError
       expect(error).toBeInstanceOf(LibraryNotFoundError)
       expect(error.attempts).toHaveLength(1)
+      if (relatives.includes(wrong)) expect(error.attempts[0]?.outcome).toBe('not an absolute path')
     }
   })
 
@@ -381,7 +385,10 @@ describe('the addon', () => {
   test('missing or broken: a typed error at first use that says how to get it, not at import', () => {
     const text = join(folder, 'broken.node')
     writeFileSync(text, 'not an addon')
-    for (const file of [join(folder, 'absent.node'), text, 'prebuilds/linux-x64/shoal_ffi.node']) {
+    // The addon itself, but by a path that depends on the working directory.
+    const prebuilt = `../prebuilds/${process.platform}-${process.arch}/shoal_ffi.node`
+    const own = relative(process.cwd(), fileURLToPath(new URL(prebuilt, import.meta.url)))
+    for (const file of [join(folder, 'absent.node'), text, own]) {
       const run = runNode(
         `const { NativeMemory, probeAddon } = await import(${ffi})
          try { NativeMemory.allocate(1) } catch (error) { console.log(JSON.stringify({ code: error.code, message: error.message, probe: probeAddon().loaded })) }`,
