@@ -2,6 +2,6 @@
 export { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './context/primaryContexts.js'
 export { check as checkCuda } from './errors.js'
 export { keepWhile, whenMemoryUnused } from './inUse.js'
-export { forgetLeak, watchForLeak } from './lifetime.js'
+export { forgetLeak, warnOnReject, watchForLeak } from './lifetime.js'
 export { byteLengthOf, bytesOf } from './memory/arrayBytes.js'
 export { copyInSlices } from './memory/copyInSlices.js'

@@ -36,6 +36,10 @@ describe('IpcMemory of another process', () => {
     })
   })
 
+  test('stays open while a call on another thread works with it, though it was disposed of', () => {
+    expect(told['openness']).toEqual([true, true, false])
+  })
+
   test('refuses more elements than the memory has, and addresses that are none of an element', () => {
     expect(told['tooLong']).toMatch(/^RangeError: IpcMemory\.open: handle\.byteOffset must be /)
     expect(told['misaligned']).toBe(

@@ -1,3 +1,4 @@
+import { NativeMemory } from '@shoal/ffi'
 import {
   Communicator,
   CommunicatorAbortedError,
@@ -7,7 +8,7 @@ import {
   UniqueId,
 } from '@shoal/nccl'
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
-import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { connected } from './fixtures/connected.js'
 import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
@@ -218,7 +219,11 @@ describe.each([
 
   test('tells its properties and its memory', async () => {
     const all = await world(config)
+    const dispose = vi.spyOn(NativeMemory.prototype, 'dispose')
     expect(all[1].properties()).toMatchObject({ rank: 1, worldSize: 3, deviceOrdinal: 1 })
+    // Not left to the collector, which knows little of native memory.
+    expect(dispose).toHaveBeenCalledTimes(1)
+    dispose.mockRestore()
     const { suspendable, persistent, total, isSuspended } = all[1].memoryStatistics()
     expect(isSuspended).toBe(false)
     expect(suspendable + persistent).toBeLessThanOrEqual(total)

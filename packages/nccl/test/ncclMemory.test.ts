@@ -1,4 +1,7 @@
 import { inspect } from 'node:util'
+import { keepWhile } from '@shoal/cuda-base/basics'
+import { withContext } from '@shoal/cuda-sys'
+import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import { Communicator, group, NcclMemory } from '@shoal/nccl'
 import { DisposedError, memoryProtocol } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -90,6 +93,25 @@ test('dispose gives it back at once, also with using, and again does nothing', a
   memory.dispose()
   await memory.free()
   expect(errorOf(() => memory.address)).toBeInstanceOf(DisposedError)
+})
+
+test.each(['dispose', 'free'] as const)('%s waits for a call on another thread that works with it', async (way) => {
+  const memory = await NcclMemory.allocate(0, 4096)
+  const { address } = memory
+  const { context } = memory[memoryProtocol]
+  const out = new BigUint64Array(2)
+  const isThere = (): boolean =>
+    withContext(context as bigint, () => cuMemGetAddressRange(out, out.subarray(1), address as CUdeviceptr)) === 0
+  let end = (): void => undefined
+  const call = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  keepWhile([memory], call)
+  memory[way]()
+  expect([memory.disposed, isThere()]).toEqual([true, true])
+  end()
+  await memory.free()
+  expect(isThere()).toBe(false)
 })
 
 test('neither free nor dispose takes memory away that is registered', async () => {

@@ -15,6 +15,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
+import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, processIsEnding, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { scratch } from '../native.js'
@@ -150,11 +151,17 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
     return { dtype: this.dtype, length: this.length, deviceOrdinal: this.device.ordinal }
   }
 
-  /** Closes it (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`): blocks until the work of the device has ended. */
+  /**
+   * Closes it (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`): blocks until the work of the device has ended. Where a call on
+   * another thread works with it, that is done when the call has returned.
+   */
   protected release(): void {
     forgetLeak(this)
+    if (!processIsEnding()) afterUseOfMemory('IpcMemory', this.#address, this.byteLength, () => this.#close())
+  }
+
+  #close(): void {
     const context = this.#context
-    if (processIsEnding()) return
     const close = (): void => context._release('ipcCloseMemHandle', this.#base)
     try {
       try {

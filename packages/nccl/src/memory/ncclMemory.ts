@@ -4,6 +4,7 @@ import {
   type PrimaryContext,
   releasePrimaryContexts,
   retainPrimaryContexts,
+  warnOnReject,
   watchForLeak,
   whenMemoryUnused,
 } from '@shoal/cuda-base/basics'
@@ -151,13 +152,19 @@ export class NcclMemory implements MemoryLike {
   }
 
   /**
-   * The same at once: blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`).
+   * The same at once: blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`). Memory that a
+   * call on another thread works with, such as that of `groupOffThread`, is given back when the call has returned.
    *
    * @throws BusyError while a window or a registration is open over it; StatusError when NCCL or the driver refuses.
    */
   dispose(): void {
     if (this.#freeing !== undefined) return
     this.#requireUnregistered('NcclMemory.dispose')
+    if (whenMemoryUnused(this.#range.address, this.byteLength) !== undefined) {
+      this.#freeing = this.#free()
+      warnOnReject('NcclMemory', this.#freeing)
+      return
+    }
     forgetLeak(this)
     const context = enterContext(this.#context.handle)
     let statuses: number[]

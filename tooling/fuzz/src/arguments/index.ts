@@ -65,6 +65,8 @@ async function sweepPackage(
   const file = join(folder, `${name.replace('/', '-')}.json`)
   writeFileSync(file, JSON.stringify(callables))
   const child = spawn(process.execPath, [fileURLToPath(new URL('child.js', import.meta.url)), name, file], {
+    // Some questions are files to write.
+    cwd: folder,
     env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   })
