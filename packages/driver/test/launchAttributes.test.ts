@@ -88,7 +88,6 @@ describe('kernel.with', () => {
     const all = place.with({
       accessPolicyWindow: { memory, hitRatio: 0.5, hit: 'persisting', miss: 'streaming' },
       cooperative: true,
-      synchronizationPolicy: 'blocking',
       clusterDimension: 2,
       clusterSchedulingPolicy: 'spread',
       programmaticStreamSerialization: true,
@@ -114,7 +113,7 @@ describe('kernel.with', () => {
       [{ clusterDimension: 1.5 }, 'clusterDimension'],
       [{ cooperative: 1 }, 'cooperative'],
       [{ priority: Number.NaN }, 'priority'],
-      [{ synchronizationPolicy: 'sleep' }, 'synchronizationPolicy'],
+      [{ synchronizationPolicy: 'spin' }, 'synchronizationPolicy'],
       [{ sharedMemoryCarveout: 101 }, 'sharedMemoryCarveout'],
       [{ programmaticEvent: { event: 1 } }, 'programmaticEvent.event'],
       [{ launchCompletionEvent: stream }, 'launchCompletionEvent'],

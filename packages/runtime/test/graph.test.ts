@@ -42,13 +42,19 @@ test('nodes are added by hand', async () => {
   expect(await copy.toArray()).toEqual(new Uint8Array(5).fill(9))
 })
 
-test('the memory of graphs is counted for the device', () => {
+test('the memory of graphs is counted for the device', async () => {
+  using stream = Stream.create()
   resetGraphMemoryHigh()
   using graph = Graph.create()
-  graph.allocate('u8', 1 << 16)
-  expect(graphMemoryUsage().reserved).toBeGreaterThanOrEqual(1 << 16)
+  const { memory, node } = graph.allocate('u8', 1 << 16)
+  graph.free(memory, { dependencies: [node] })
+  using step = graph.instantiate()
+  step.launch(stream)
+  expect(graphMemoryUsage().used).toBeGreaterThanOrEqual(1 << 16)
   expect(graphMemoryUsage(1).used).toBe(0)
+  await stream.synchronize()
   trimGraphMemory()
+  expect(graphMemoryUsage()).toMatchObject({ used: 0, reserved: 0 })
   expect(() => graphMemoryUsage(9)).toThrow(RangeError)
   expect(() => Graph.create({ device: 'a' as never })).toThrow(TypeError)
 })

@@ -8,6 +8,7 @@ import {
 
 /** What graphs of a device allocate, in bytes. */
 export interface GraphMemoryUsage {
+  /** Of graphs that were launched; memory that a graph has freed counts as well until {@link trimGraphMemory}. */
   readonly used: number
   /** The most that was used since it was reset. */
   readonly usedHigh: number

@@ -45,8 +45,6 @@ export interface LaunchAttributes {
   readonly accessPolicyWindow?: AccessPolicyWindow | undefined
   /** All blocks run at once, so that they can wait for each other: what cooperative groups' grids need. */
   readonly cooperative?: boolean | undefined
-  /** How threads of the host wait for it. */
-  readonly synchronizationPolicy?: 'auto' | 'spin' | 'yield' | 'blocking' | undefined
   /** Blocks in a cluster; the grid must be a multiple of it. */
   readonly clusterDimension?: Dimensions | undefined
   readonly clusterSchedulingPolicy?: 'default' | 'spread' | 'load-balancing' | undefined
@@ -73,7 +71,6 @@ export interface LaunchAttributes {
 const attributeKeys: OptionKeys<LaunchAttributes> = {
   accessPolicyWindow: true,
   cooperative: true,
-  synchronizationPolicy: true,
   clusterDimension: true,
   clusterSchedulingPolicy: true,
   programmaticStreamSerialization: true,
@@ -92,7 +89,6 @@ const attributeKeys: OptionKeys<LaunchAttributes> = {
 const ids = {
   accessPolicyWindow: 1,
   cooperative: 2,
-  synchronizationPolicy: 3,
   clusterDimension: 4,
   clusterSchedulingPolicy: 5,
   programmaticStreamSerialization: 6,
@@ -105,7 +101,6 @@ const ids = {
   sharedMemoryCarveout: 14,
   nvlinkUtilCentricScheduling: 16,
 } as const
-const synchronizationPolicies = { auto: 1, spin: 2, yield: 3, blocking: 4 } as const
 const schedulingPolicies = { default: 0, spread: 1, 'load-balancing': 2 } as const
 const accessProperties = { normal: 0, streaming: 1, persisting: 2 } as const
 const missProperties = { normal: 0, streaming: 1 } as const
@@ -149,7 +144,7 @@ export class EncodedAttributes {
     const flag = (name: 'cooperative' | 'programmaticStreamSerialization' | 'nvlinkUtilCentricScheduling'): void =>
       add(name, (value, given) => value.setInt32(0, optionalBoolean(given, api, name, false) ? 1 : 0, true))
     const word = (
-      name: 'synchronizationPolicy' | 'clusterSchedulingPolicy' | 'memorySynchronizationDomain',
+      name: 'clusterSchedulingPolicy' | 'memorySynchronizationDomain',
       table: { readonly [word: string]: number },
     ): void => add(name, (value, given) => value.setInt32(0, requireKeyOf(given, api, name, table), true))
     const cluster = (name: 'clusterDimension' | 'preferredClusterDimension'): void =>
@@ -160,7 +155,6 @@ export class EncodedAttributes {
 
     add('accessPolicyWindow', (value, given) => writeWindow(value, given, api, needs))
     flag('cooperative')
-    word('synchronizationPolicy', synchronizationPolicies)
     cluster('clusterDimension')
     word('clusterSchedulingPolicy', schedulingPolicies)
     flag('programmaticStreamSerialization')

@@ -4,7 +4,7 @@ import { type StagedCopy, stagedCopyFrom, stagedCopyTo } from '@shoal/ffi/calls'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 import { isCapturing, refuseInCapture } from '../stream/capturing.js'
-import { queueHostCopy } from '../waiting/wait.js'
+import { queueHostCopy, queueUnobservedCopy } from '../waiting/wait.js'
 import { byteLengthOf, bytesOf } from './arrayBytes.js'
 import { copyInSlices } from './copyInSlices.js'
 import { type PinnedOwner, pinnedOwnerOf } from './pinnedRegistry.js'
@@ -76,19 +76,17 @@ export function queueUpload(context: Context, stream: CUstream, target: CopyPlac
     toDevice(context, stream, target, source, byteLength)
     return
   }
-  let copy: Promise<void>
-  if (pinned !== undefined) {
-    pinned._hold()
-    const queue = (): void => toDevice(context, stream, target, source, byteLength)
-    copy = queueHostCopy(context, stream, queue, () => pinned._unhold(), ignoreStatus)
-  } else {
-    copy = uploadStaged(context, stream, target, bytesOf(source))
+  // Nobody is told of its end: the next wait on the stream reports what went wrong.
+  if (pinned === undefined) {
+    uploadStaged(context, stream, target, bytesOf(source))
+    return
   }
-  // Nobody was given this promise: the next wait on the stream reports what went wrong.
-  copy.catch(() => undefined)
+  pinned._hold()
+  const queue = (): void => toDevice(context, stream, target, source, byteLength)
+  queueUnobservedCopy(context, stream, queue, () => pinned._unhold(), false)
 }
 
-function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, source: Uint8Array): Promise<void> {
+function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, source: Uint8Array): void {
   const byteLength = source.length
   const pool = StagingPool.of(context)
   if (byteLength > mostAtOnce) {
@@ -99,7 +97,9 @@ function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, sou
         context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
         toDevice(context, stream, target, block.address, bytes, start)
       }
-      return queueParts({ context, stream, byteLength, block, parts, memory: source }, toNext, ignoreStatus)
+      const { queue, giveBack } = copyInParts({ context, byteLength, block, parts, memory: source }, toNext)
+      queueUnobservedCopy(context, stream, queue, giveBack, true)
+      return
     }
     pool.give(block)
   }
@@ -108,13 +108,12 @@ function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, sou
     block.bytes.set(source)
     toDevice(context, stream, target, block.address, byteLength)
   }
-  return queueHostCopy(context, stream, queue, () => pool.give(block), ignoreStatus)
+  queueUnobservedCopy(context, stream, queue, () => pool.give(block), true)
 }
 
 /** A copy of much memory through one block, which the stream uses for one part after the other. */
 interface CopyInParts {
   readonly context: Context
-  readonly stream: CUstream
   readonly byteLength: number
   readonly block: StagingBlock
   readonly parts: StagedCopy
@@ -122,29 +121,27 @@ interface CopyInParts {
   readonly memory: Uint8Array | NativeMemory
 }
 
-function queueParts<T>(
-  { context, stream, byteLength, block, parts, memory }: CopyInParts,
+function copyInParts(
+  { context, byteLength, block, parts, memory }: CopyInParts,
   queuePart: (start: number, bytes: number) => void,
-  whenOver: (status: number) => T | Promise<T>,
-): Promise<T> {
+): { readonly queue: (begun: () => void) => void; readonly giveBack: () => void } {
   const held: unknown[] = [memory]
-  const queue = (begun: () => void): void => {
-    begun()
-    for (let start = 0; start < byteLength; start += partBytes) {
-      queuePart(start, Math.min(partBytes, byteLength - start))
-    }
+  return {
+    queue: (begun) => {
+      begun()
+      for (let start = 0; start < byteLength; start += partBytes) {
+        queuePart(start, Math.min(partBytes, byteLength - start))
+      }
+    },
+    giveBack: () => {
+      // Before the end, which then has the last hold on it.
+      if (memory instanceof NativeMemory) memory.dispose()
+      parts.end()
+      held.length = 0
+      StagingPool.of(context).give(block)
+    },
   }
-  const giveBack = (): void => {
-    // Before the end, which then has the last hold on it.
-    if (memory instanceof NativeMemory) memory.dispose()
-    parts.end()
-    held.length = 0
-    StagingPool.of(context).give(block)
-  }
-  return queueHostCopy(context, stream, queue, giveBack, whenOver)
 }
-
-function ignoreStatus(): void {}
 
 /**
  * Queues a copy to the host and resolves with `result` when the data is in `target`. A rejection that nobody awaits
@@ -232,7 +229,8 @@ async function downloadInParts<T>(
       context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
     }
     const arrive = arrival(target, () => memory.bytes, context, result, kindOf(from))
-    return await queueParts({ context, stream, byteLength, block, parts, memory }, fromNext, arrive)
+    const { queue, giveBack } = copyInParts({ context, byteLength, block, parts, memory }, fromNext)
+    return await queueHostCopy(context, stream, queue, giveBack, arrive)
   } finally {
     memory.dispose()
   }
@@ -240,10 +238,10 @@ async function downloadInParts<T>(
 
 /** What is done with bytes that the stream has brought: they go on into the array of the program's. */
 function arrival<T>(target: Uint8Array, arrived: () => Uint8Array, context: Context, result: T, kind: string) {
-  return async (status: number): Promise<T> => {
+  return (status: number): T | Promise<T> => {
     requireArrived(context, status)
-    await copyInSlices(target, arrived(), `${kind}.copyTo: target`)
-    return result
+    const rest = copyInSlices(target, arrived(), `${kind}.copyTo: target`)
+    return rest === undefined ? result : rest.then(() => result)
   }
 }
 

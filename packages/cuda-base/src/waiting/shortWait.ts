@@ -10,15 +10,24 @@ import { Status } from '../errors.js'
 const longest = 0.1
 /** A turn must stay short, however many wait. */
 const mostWaits = 32
+/** So many that are not ready end the asking of a turn: work on many streams ends one after the other. */
+const mostMisses = 2
+/** Of those whose end nobody is told of. */
+const mostUnobserved = 256
 
 interface ShortWait {
   readonly context: Context
   readonly event: CUevent
-  readonly until: number
-  readonly resolve: (status: number) => void
+  /** Counted from the first turn, as a program may queue much in one; NaN until then. */
+  until: number
+  readonly reached: (status: number) => void
 }
 
+/** Asked for in turn: what a turn finds not ready goes to the end. */
 let waits: ShortWait[] = []
+/** Waits that only give memory back: the first is asked for in a turn, and the next ones once it has ended. */
+let unobserved: ShortWait[] = []
+let isRunning = false
 
 /** The status of an event now. */
 export function eventStatusNow(context: Context, event: CUevent): number {
@@ -33,23 +42,55 @@ export function isStreamDone(context: Context, stream: CUstream): boolean {
   return status === Status.success
 }
 
-/** Resolves with the status of an event: that it is not ready where that takes longer, or where many wait already. */
-export function shortWait(context: Context, event: CUevent): Promise<number> {
-  if (waits.length >= mostWaits) return Promise.resolve(Status.notReady)
-  return new Promise((resolve) => {
-    waits.push({ context, event, until: performance.now() + longest, resolve })
-    if (waits.length === 1) setImmediate(turn)
-  })
+/**
+ * Calls back with the status of an event: that it is not ready where that takes longer, or, at once, where many wait already.
+ * `reached` must not throw.
+ * @param isUrgent whether it is to be known as soon as it can be
+ */
+export function shortWait(
+  context: Context,
+  event: CUevent,
+  isUrgent: boolean,
+  reached: (status: number) => void,
+): void {
+  const list = isUrgent ? waits : unobserved
+  if (list.length >= (isUrgent ? mostWaits : mostUnobserved)) {
+    reached(Status.notReady)
+    return
+  }
+  list.push({ context, event, until: Number.NaN, reached })
+  if (isRunning) return
+  isRunning = true
+  setImmediate(turn)
 }
 
 function turn(): void {
+  const now = performance.now()
   const asked = waits
   waits = []
-  const now = performance.now()
+  let missed = 0
   for (const wait of asked) {
-    const status = eventStatusNow(wait.context, wait.event)
-    if (status !== Status.notReady || now >= wait.until) wait.resolve(status)
-    else waits.push(wait)
+    // What was not asked for goes before what was.
+    if (missed < mostMisses && hasEnded(wait, now)) continue
+    missed += 1
+    waits.push(wait)
   }
-  if (waits.length > 0) setImmediate(turn)
+  for (let turned = Math.min(missed, mostMisses); turned > 0; turned -= 1) waits.push(waits.shift() as ShortWait)
+  let ended = 0
+  for (const wait of unobserved) {
+    if (!hasEnded(wait, now)) break
+    ended += 1
+  }
+  if (ended > 0) unobserved = unobserved.slice(ended)
+  isRunning = waits.length > 0 || unobserved.length > 0
+  if (isRunning) setImmediate(turn)
+}
+
+/** Whether it was called back. */
+function hasEnded(wait: ShortWait, now: number): boolean {
+  if (Number.isNaN(wait.until)) wait.until = now + longest
+  const status = eventStatusNow(wait.context, wait.event)
+  if (status === Status.notReady && now < wait.until) return false
+  wait.reached(status)
+  return true
 }

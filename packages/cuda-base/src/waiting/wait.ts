@@ -1,40 +1,80 @@
 import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver/common'
-import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
+import { type BackgroundWork, callInContext, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'
-import { Status } from '../errors.js'
+import { check, Status } from '../errors.js'
 import { shortWait } from './shortWait.js'
+
+/**
+ * Calls `reached` with the final status of an event, or `failed` where nobody can tell it. Neither may throw.
+ * @param isUrgent whether it is to be known as soon as it can be
+ */
+function whenReached(
+  context: Context,
+  event: CUevent,
+  isUrgent: boolean,
+  background: BackgroundWork | undefined,
+  reached: (status: number) => void,
+  failed: (error: unknown) => void,
+): void {
+  let isReleased = false
+  if (background !== undefined) {
+    background.release = () => {
+      isReleased = true
+    }
+  }
+  shortWait(context, event, isUrgent, (early) => {
+    if (early !== Status.notReady) {
+      reached(early)
+      return
+    }
+    const options = background === undefined ? undefined : { background }
+    const query = { context: context._handle, event, query: queryAddress(), notReady: Status.notReady }
+    waitForEvent(query, options).then(reached, failed)
+    if (isReleased) background?.release?.()
+  })
+}
+
+let address: bigint | undefined
+
+function queryAddress(): bigint {
+  address ??= driver.address('cuEventQuery', 2000)
+  return address
+}
 
 /**
  * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
  * the wait ends.
  */
-export async function eventStatus(
+export function eventStatus(
   context: Context,
   event: CUevent,
   whenOver: () => void,
-  background: BackgroundWork = {},
+  background?: BackgroundWork,
 ): Promise<number> {
   context._addWait()
-  try {
-    let isReleased = false
-    background.release = () => {
-      isReleased = true
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void): void => {
+      try {
+        try {
+          whenOver()
+        } finally {
+          context._endWait()
+        }
+        settle()
+      } catch (error) {
+        reject(error)
+      }
     }
-    const early = await shortWait(context, event)
-    if (early !== Status.notReady) return early
-    const query = driver.address('cuEventQuery', 2000)
-    const { _handle } = context
-    const status = waitForEvent({ context: _handle, event, query, notReady: Status.notReady }, { background })
-    if (isReleased) background.release()
-    return await status
-  } finally {
-    try {
-      whenOver()
-    } finally {
-      context._endWait()
-    }
-  }
+    whenReached(
+      context,
+      event,
+      true,
+      background,
+      (status) => end(() => resolve(status)),
+      (error) => end(() => reject(error)),
+    )
+  })
 }
 
 /**
@@ -44,7 +84,7 @@ export async function eventStatus(
 export function streamStatus(context: Context, stream: CUstream, background?: BackgroundWork): Promise<number> {
   const event = context._events.take()
   try {
-    context._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
+    record(context, event, stream)
   } catch (error) {
     context._events.giveBack(event)
     throw error
@@ -53,9 +93,10 @@ export function streamStatus(context: Context, stream: CUstream, background?: Ba
 }
 
 /**
- * Queues a copy that reads or writes host memory and calls `whenOver` once the copy uses that memory no more, with its
- * status: `CUDA_SUCCESS`, or why its context failed. The context is neither released nor reset before `whenOver`, and
- * the promise it may give, have ended. What `queue` throws after `begun` leaves work behind. Where nobody can tell whether the copy has ended, the memory is never given back.
+ * Queues a copy that reads or writes host memory and resolves with what `whenOver` gives once the copy uses that memory no
+ * more; it gets the status: `CUDA_SUCCESS`, or why the context of the copy failed. The context is neither released nor reset
+ * before `whenOver`, and the promise it may give, have ended. What `queue` throws after `begun` leaves work behind. Where
+ * nobody can tell whether the copy has ended, the memory is never given back.
  */
 export function queueHostCopy<T>(
   context: Context,
@@ -64,17 +105,81 @@ export function queueHostCopy<T>(
   giveBack: () => void,
   whenOver: (status: number) => T | Promise<T>,
 ): Promise<T> {
+  const event = queueMarked(context, stream, queue, giveBack)
+  return new Promise((resolve, reject) => {
+    const reached = (status: number): void => {
+      const end = (): void => endHostCopy(context, event, giveBack)
+      let result: T | Promise<T>
+      try {
+        result = whenOver(status)
+      } catch (error) {
+        result = Promise.reject(error)
+      }
+      if (result instanceof Promise) {
+        result.finally(end).then(resolve, reject)
+        return
+      }
+      try {
+        end()
+        resolve(result)
+      } catch (error) {
+        reject(error)
+      }
+    }
+    whenReached(context, event, true, undefined, reached, (error) => {
+      try {
+        endHostCopy(context, event, hasEndedNow(context, stream) ? giveBack : undefined)
+      } finally {
+        reject(error)
+      }
+    })
+  })
+}
+
+/** The same for a copy whose end nobody is told of. @param isUrgent whether others wait for the memory that is given back */
+export function queueUnobservedCopy(
+  context: Context,
+  stream: CUstream,
+  queue: (begun: () => void) => void,
+  giveBack: () => void,
+  isUrgent: boolean,
+): void {
+  const event = queueMarked(context, stream, queue, giveBack)
+  const warn = (work: () => void): void => {
+    try {
+      work()
+    } catch (error) {
+      process.emitWarning(error as Error)
+    }
+  }
+  whenReached(
+    context,
+    event,
+    isUrgent,
+    undefined,
+    () => warn(() => endHostCopy(context, event, giveBack)),
+    () => warn(() => endHostCopy(context, event, hasEndedNow(context, stream) ? giveBack : undefined)),
+  )
+}
+
+/** Queues work and, behind it, an event that tells when it has ended. The context stays until {@link endHostCopy}. */
+function queueMarked(
+  context: Context,
+  stream: CUstream,
+  queue: (begun: () => void) => void,
+  giveBack: () => void,
+): CUevent {
   context._addWait()
   let event: CUevent | undefined
   let isQueued = false
   try {
     // Before the copy: without an event nobody would learn when it has ended.
-    const mark = context._events.take()
-    event = mark
+    event = context._events.take()
     const begun = (): void => void (isQueued = true)
     queue(begun)
     begun()
-    context._callDriver('cuEventRecord', () => cuEventRecord(mark, stream))
+    record(context, event, stream)
+    return event
   } catch (error) {
     try {
       if (event !== undefined) context._events.giveBack(event)
@@ -84,28 +189,20 @@ export function queueHostCopy<T>(
     }
     throw error
   }
-  return hostCopyOver(context, stream, event, giveBack, whenOver)
 }
 
-async function hostCopyOver<T>(
-  context: Context,
-  stream: CUstream,
-  event: CUevent,
-  giveBack: () => void,
-  whenOver: (status: number) => T | Promise<T>,
-): Promise<T> {
-  let isOver = false
+function endHostCopy(context: Context, event: CUevent, giveBack: (() => void) | undefined): void {
   try {
-    const status = await eventStatus(context, event, () => context._events.giveBack(event))
-    isOver = true
-    return await whenOver(status)
+    context._events.giveBack(event)
+    giveBack?.()
   } finally {
-    try {
-      if (isOver || hasEndedNow(context, stream)) giveBack()
-    } finally {
-      context._endWait()
-    }
+    context._endWait()
   }
+}
+
+function record(context: Context, event: CUevent, stream: CUstream): void {
+  callInContext(context.handle)
+  check(cuEventRecord(event, stream), 'cuEventRecord')
 }
 
 /** Waits for the stream on this thread, the last resort; false when the driver cannot say that its work has ended. */

@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -63,6 +65,14 @@ void CollectMemory(napi_env, void* address, void* hint) {
   delete hold;
 }
 
+// Much memory is touched for the first time in a third of the time with pages of 2 MiB. A system without them has none to give.
+void PreferLargePages(void* whole, size_t length) {
+  constexpr uint64_t kPage = 2 << 20;
+  const uint64_t start = (reinterpret_cast<uint64_t>(whole) + kPage - 1) / kPage * kPage;
+  const uint64_t end = (reinterpret_cast<uint64_t>(whole) + length) / kPage * kPage;
+  if (end > start) madvise(reinterpret_cast<void*>(start), end - start, MADV_HUGEPAGE);
+}
+
 // allocate(bytes) → { buffer, address }
 Napi::Value Allocate(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
@@ -74,6 +84,7 @@ Napi::Value Allocate(const Napi::CallbackInfo& info) {
   const size_t padded = (length + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
   void* whole = std::calloc(1, padded + kAlignment);
   if (whole == nullptr) throw Napi::RangeError::New(env, "out of host memory");
+  PreferLargePages(whole, padded);
   const uint64_t address = (reinterpret_cast<uint64_t>(whole) + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = reinterpret_cast<void*>(address);
   MemoryHandle handle(std::shared_ptr<void>(whole, std::free), memory);

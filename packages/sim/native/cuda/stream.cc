@@ -28,6 +28,7 @@ CUresult queryStream(CUstream handle, bool perThread) {
   return onStream<true>(handle, perThread, [](auto& stream, auto& context) -> CUresult {
     if (const CUresult status = refuseCaptured(stream)) return status;
     if (const CUresult status = checkImplicit(stream)) return status;
+    if (const CUresult status = checkUnsafeCall()) return status;
     bool idle = stream->isIdle();
     if (stream->kind == StreamKind::legacyDefault) {
       for (auto& other : context->streams()) idle = idle && (!other->isBlocking() || other->isIdle());
@@ -124,6 +125,7 @@ SHOAL_TWIN(cuStreamSynchronize, _ptsz, (CUstream hStream),
            onStream(hStream, perThread, [](auto& stream, auto&) -> CUresult {
              if (const CUresult status = refuseCaptured(stream)) return status;
              if (const CUresult status = checkImplicit(stream)) return status;
+             if (const CUresult status = checkUnsafeCall()) return status;
              return stream->synchronize();
            }))
 SHOAL_TWIN(cuStreamQuery, _ptsz, (CUstream hStream), queryStream(hStream, perThread))

@@ -353,6 +353,11 @@ TEST(memory_of_a_graph_is_there_from_its_node_on_and_freed_by_one) {
   }
   cuuint64_t used = 1;
   OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+  EQUAL(used, 4096);
+  OK(cuDeviceGraphMemTrim(0));
+  OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+  EQUAL(used, 0);
+  OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &used));
   EQUAL(used, 0);
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphDestroy(graph));

@@ -12,6 +12,7 @@ import { makeCostLoops } from './loops.js'
 import { type Beside, serveBeside } from './server.js'
 
 const wantedTrips = 1000
+const warmUps = 40
 
 /** What a program pays for: what it waits for, awaited and blocking, beside the same in C; and what the event loop does meanwhile. */
 export async function benchCosts(options: RunOptions): Promise<Outcome> {
@@ -36,15 +37,7 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
   const kindOf = (test: string): string => test.split(' ')[0] ?? test
   const only = (find: (test: string, bytes: number) => unknown): string[] =>
     names.filter((test) => find(test, bytesOf(test)) !== undefined)
-  const subjects: Subject[] = [
-    inC(c, 'C', kindOf, names),
-    inC(again, 'C again', kindOf, names),
-    inC(
-      c,
-      'cuMemcpy',
-      () => 'driver',
-      names.filter((test) => kindOf(test) === 'ordinary'),
-    ),
+  const ours: Subject[] = [
     {
       name: 'awaited',
       cases: only(loops.awaited),
@@ -65,6 +58,17 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
       cases: only(loops.cached),
       measure: (test, count) => timeOf(count, 1, loops.cached(test) ?? unknown(test)),
     },
+  ]
+  const subjects: Subject[] = [
+    inC(c, 'C', kindOf, names),
+    inC(again, 'C again', kindOf, names),
+    inC(
+      c,
+      'cuMemcpy',
+      () => 'driver',
+      names.filter((test) => kindOf(test) === 'ordinary'),
+    ),
+    ...ours,
     ...(python?.subjects ?? []).map(
       ({ name, cases, measure }): Subject => ({
         name,
@@ -77,6 +81,7 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
   let rows: Row[]
   let beside: Beside
   try {
+    await warmUp(ours, cases)
     rows = await takeTurns(cases, subjects, options.rounds)
     beside = await serveBeside(loops.trip, device.isSoftware ? 50 : wantedTrips, device.isSoftware ? 300 : 5000)
   } finally {
@@ -98,6 +103,16 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
   )
   const details = { ...aboutDevices([device], options), tripBytes, python: python?.libraries ?? {} }
   return { results: { ...details, cases: rows, beside }, bars: costBars(rows, beside) }
+}
+
+/** A program that makes a call often has long had it compiled: V8 takes some ten thousand calls to do so. */
+async function warmUp(subjects: readonly Subject[], cases: Readonly<Record<string, CostCase>>): Promise<void> {
+  for (const { cases: tests, measure } of subjects) {
+    for (const test of tests) {
+      const { bytes, count } = cases[test] as CostCase
+      for (let turn = 0; bytes <= tripBytes && turn < warmUps; turn += 1) await measure(test, count)
+    }
+  }
 }
 
 function unknown(test: string): never {

@@ -27,11 +27,6 @@ Table& table() {
   return *one;
 }
 
-void count(uint64_t& value, uint64_t& high, int64_t change) {
-  value += static_cast<uint64_t>(change);
-  high = std::max(high, value);
-}
-
 }  // namespace
 
 CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory) {
@@ -65,8 +60,6 @@ CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::
       Allocation::Description{MemoryKind::pooled, base, parameters.bytesize, Place::device, context, device, 0, std::move(block)}));
   std::lock_guard lock(table().mutex);
   table().memory[base] = memory;
-  Usage& usage = table().usage[device->ordinal];
-  count(usage.reserved, usage.reservedHigh, static_cast<int64_t>(memory->size));
   return CUDA_SUCCESS;
 }
 
@@ -74,23 +67,21 @@ GraphMemory::~GraphMemory() {
   if (auto allocation = state().allocations.startingAt(address)) state().allocations.remove(allocation);
   std::lock_guard lock(table().mutex);
   table().memory.erase(address);
-  table().usage[device.ordinal].reserved -= size;
+  // What is reserved waits for other graphs until it is trimmed.
+  if (isUsed) table().usage[device.ordinal].used -= size;
 }
 
 void GraphMemory::open() {
   if (isOpen()) return;
   self_ = shared_from_this();
   std::lock_guard lock(table().mutex);
+  if (isUsed) return;
+  isUsed = true;
   Usage& usage = table().usage[device.ordinal];
-  count(usage.used, usage.usedHigh, static_cast<int64_t>(size));
-}
-
-void GraphMemory::close() {
-  const auto own = std::move(self_);
-  self_ = nullptr;
-  if (!own) return;
-  std::lock_guard lock(table().mutex);
-  table().usage[device.ordinal].used -= size;
+  usage.used += size;
+  usage.usedHigh = std::max(usage.usedHigh, usage.used);
+  usage.reserved = std::max(usage.reserved, usage.used);
+  usage.reservedHigh = std::max(usage.reservedHigh, usage.reserved);
 }
 
 AllocWork::AllocWork(std::shared_ptr<GraphMemory> memory, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
@@ -154,9 +145,19 @@ CUDA_MEM_ALLOC_NODE_PARAMS describeMemory(int device, size_t bytes) {
 using namespace shoal;
 
 CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
-  return initialised([&] {
+  return initialised([&]() -> CUresult {
     Device* device = nullptr;
-    return findDevice(ordinal, device);  // nothing is kept that no graph needs
+    if (const CUresult status = findDevice(ordinal, device)) return status;
+    std::scoped_lock lock(graphMutex(), table().mutex);
+    Usage& usage = table().usage[ordinal];
+    for (auto& [address, weak] : table().memory) {
+      const auto memory = weak.lock();
+      if (!memory || &memory->device != device || memory->isOpen() || !memory->isUsed) continue;
+      memory->isUsed = false;
+      usage.used -= memory->size;
+    }
+    usage.reserved = usage.used;
+    return CUDA_SUCCESS;
   });
 }
 

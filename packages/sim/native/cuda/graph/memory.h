@@ -16,7 +16,9 @@ class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
   // Between the launch that allocates and whatever frees it.
   bool isOpen() const { return self_ != nullptr; }
   void open();
-  void close();
+  void close() { self_ = nullptr; }
+  // Counted as used from its first launch until the device's graph memory is trimmed, as on an H200.
+  bool isUsed = false;
 
   Device& device;
   const uint64_t address;

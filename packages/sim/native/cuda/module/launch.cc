@@ -90,6 +90,8 @@ CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void*
   LaunchAttributes attributes;
   for (unsigned index = 0; index < config->numAttrs; ++index) {
     const CUlaunchAttribute& attribute = config->attrs[index];
+    // CUDA knows it of streams alone; on an H200 a launch with it is refused so.
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) return CUDA_ERROR_INVALID_VALUE;
     attributes[attribute.id] = attribute.value;
   }
   return launch(handle, config->hStream, perThread, shape, std::move(attributes), pointers, extra);

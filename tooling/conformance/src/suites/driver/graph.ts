@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { type Device, DeviceBuffer, DisposedError, type Kernel, Module, PinnedBuffer, StatusError } from '@shoal/driver'
-import { copyNode, emptyNode, fillNode, Graph, graphMemoryUsage, hostNode, kernelNode } from '@shoal/driver/graph'
+import {
+  copyNode,
+  emptyNode,
+  fillNode,
+  Graph,
+  graphMemoryUsage,
+  hostNode,
+  kernelNode,
+  trimGraphMemory,
+} from '@shoal/driver/graph'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
@@ -192,6 +201,7 @@ const graphMemory: ConformanceCase = {
     const stream = t.own(t.device.createStream({ nonBlocking: true }))
     const length = t.random.integer(1, 100_000)
     const result = t.own(DeviceBuffer.zeros(t.device, 'u32', length))
+    trimGraphMemory(t.device)
     const before = graphMemoryUsage(t.device).used
     const graph = t.own(
       Graph.capture(stream, () => {
@@ -209,10 +219,14 @@ const graphMemory: ConformanceCase = {
       'memcpy',
       'memset',
     ])
-    const exec = t.own(graph.instantiate())
+    const exec = graph.instantiate()
     for (let turn = 0; turn < 3; turn += 1) exec.launch(stream)
     await stream.synchronize()
     assertSameBits(await result.toArray(), new Uint32Array(length).fill(42), 'through memory of the graph')
+    assert(graphMemoryUsage(t.device).used >= before + length * 4, 'the graph has memory from its first launch on')
+    exec.dispose()
+    graph.dispose()
+    trimGraphMemory(t.device)
     assert.equal(graphMemoryUsage(t.device).used, before)
   },
 }

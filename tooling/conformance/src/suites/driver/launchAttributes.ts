@@ -78,7 +78,6 @@ const others: ConformanceCase = {
     for (const attributes of [
       { cooperative: true },
       { priority: least },
-      { synchronizationPolicy: 'spin' },
       { programmaticStreamSerialization: true },
       { memorySynchronizationDomain: 'remote' },
       { sharedMemoryCarveout: 50 },
