@@ -1,18 +1,18 @@
 import type { CUlaunchAttributeID, CUstream } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { type OptionKeys, requireOptions } from '@shoal/types'
+import { type OptionKeys, requireKeyOf, requireOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'
 import { EncodedAttributes, type LaunchAttributes } from '../launch/launchAttributes.js'
 
 /** What holds for all kernels of a stream (`CUstreamAttrValue`, `cudaStreamAttrValue`). */
-export type StreamAttributes = Pick<
-  LaunchAttributes,
-  | 'accessPolicyWindow'
-  | 'synchronizationPolicy'
-  | 'priority'
-  | 'memorySynchronizationDomainMap'
-  | 'memorySynchronizationDomain'
->
+export interface StreamAttributes
+  extends Pick<
+    LaunchAttributes,
+    'accessPolicyWindow' | 'priority' | 'memorySynchronizationDomainMap' | 'memorySynchronizationDomain'
+  > {
+  /** How threads of the host wait for it. */
+  readonly synchronizationPolicy?: 'auto' | 'spin' | 'yield' | 'blocking' | undefined
+}
 
 /** The attributes of a stream as they are; the window by its address. */
 export interface StreamAttributeValues extends Required<Omit<StreamAttributes, 'accessPolicyWindow'>> {
@@ -39,15 +39,21 @@ const attributeKeys: OptionKeys<StreamAttributes> = {
 // CUlaunchAttributeID
 const ids = { window: 1, policy: 3, priority: 8, domainMap: 9, domain: 10 } as const
 const policies = [undefined, 'auto', 'spin', 'yield', 'blocking'] as const
+const policyCodes = { auto: 1, spin: 2, yield: 3, blocking: 4 } as const
 const properties = ['normal', 'streaming', 'persisting'] as const
 const valueBytes = 64
 
 /** Sets those that are given (`cuStreamSetAttribute`, `cudaStreamSetAttribute`). @throws TypeError, RangeError, DisposedError, StatusError */
 export function setAttributes(context: Context, stream: CUstream, attributes: StreamAttributes, api: string): void {
   requireOptions(attributes, api, attributeKeys, 'attributes')
-  for (const { id, value } of EncodedAttributes.of(attributes, api).entries()) {
-    context._call('streamSetAttribute', stream, id as CUlaunchAttributeID, value)
+  const { synchronizationPolicy, ...shared } = attributes
+  const entries = [...EncodedAttributes.of(shared, api).entries()]
+  if (synchronizationPolicy !== undefined) {
+    const value = new Uint8Array(valueBytes)
+    value[0] = requireKeyOf(synchronizationPolicy, api, 'synchronizationPolicy', policyCodes)
+    entries.push({ id: ids.policy, value })
   }
+  for (const { id, value } of entries) context._call('streamSetAttribute', stream, id as CUlaunchAttributeID, value)
 }
 
 /** Reads them all (`cuStreamGetAttribute`, `cudaStreamGetAttribute`). @throws DisposedError, StatusError */
