@@ -15,6 +15,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { streamFor } from '../stream/stream.js'
+import { DeviceBuffer } from './deviceBuffer.js'
 import type { QueueOptions } from './deviceTransfers.js'
 
 /** One copy of many. */
@@ -73,8 +74,8 @@ export class PreparedCopies {
     if (options.stream === undefined) throw wrongType(api, 'stream', 'a stream', undefined)
     const stream = streamFor(this.#context, options.stream, api)
     for (const { target, source } of this.#copies) {
-      toMemoryRange(target, api)
-      toMemoryRange(source, api)
+      this.#requireThere(target, api)
+      this.#requireThere(source, api)
     }
     this.#context._callDriver('cuMemcpyBatchAsync', () =>
       cuMemcpyBatchAsync(
@@ -88,6 +89,12 @@ export class PreparedCopies {
         stream,
       ),
     )
+  }
+
+  #requireThere(memory: MemoryLike, api: string): void {
+    // The short way, which most memory goes.
+    if (memory instanceof DeviceBuffer && memory._addressIn(this.#context) !== undefined) return
+    toMemoryRange(memory, api)
   }
 
   get [Symbol.toStringTag](): string {

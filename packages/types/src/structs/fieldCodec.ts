@@ -224,8 +224,13 @@ function arrayCodec(type: FieldArray, path: string): FieldCodec {
       if (values.length !== count) {
         throw new RangeError(`${fieldPath} must be an array of ${count}, not of ${values.length}`)
       }
-      for (let index = 0; index < count; index += 1) {
+      let index = 0
+      try {
+        for (; index < count; index += 1) element.write(view, offset + index * element.bytes, values[index], fieldPath)
+      } catch (error) {
+        // Once more, with its name: making the name of each costs more than writing it.
         element.write(view, offset + index * element.bytes, values[index], `${fieldPath}[${index}]`)
+        throw error
       }
     },
     read: (view, offset) =>
