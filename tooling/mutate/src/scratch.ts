@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { type Mutant, mutated } from './mutant.js'
@@ -34,6 +34,8 @@ export class Scratch {
   readonly #baselines = new Map<string, Baseline>()
 
   constructor(workspace: string) {
+    // Some tests start processes of another user, who has to get in.
+    chmodSync(this.root, 0o755)
     const left = ['.git', '.gpu', '.turbo', 'out']
     for (const entry of readdirSync(workspace)) {
       if (!left.includes(entry)) execFileSync('cp', ['-a', '--reflink=auto', join(workspace, entry), this.root])
