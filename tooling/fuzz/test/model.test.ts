@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { reduced } from '../dist/model/arithmetic.js'
 import { readOptions, runCampaign } from '../dist/model/campaign.js'
 import { shrink } from '../dist/model/shrink.js'
 
@@ -22,4 +23,13 @@ test('a failure is told with its seed, and made again with fewer steps', async (
 
 test.each(['--seed=x', '--steps=-1', '--sanitize=memory', '--only=1,b'])('refuses %s', (value) => {
   expect(readOptions([value])).toMatch(value.split('=')[0] as string)
+})
+
+test('products of large integers keep their low bits', () => {
+  const part = (value: number) => ({
+    bytes: new Uint8Array(Int32Array.of(value).buffer),
+    defined: new Uint8Array(4).fill(1),
+  })
+  const { bytes } = reduced('i32', 'prod', [part(0x7654_3211), part(-0x1234_5679)])
+  expect(new Int32Array(bytes.buffer)).toEqual(Int32Array.of(Math.imul(0x7654_3211, -0x1234_5679)))
 })

@@ -58,6 +58,7 @@ function main(): number {
       if (scratch === undefined) console.log(`${place.file}:${place.line}  ${place.change}  in  ${place.before}`)
       else if (!results.some(same)) {
         const result = { subject: subject.name, ...place, ...judge(scratch, subject, mutant) }
+        scratch.mend()
         results.push(result)
         print(result)
         if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, undefined, 1)}\n`)

@@ -24,7 +24,8 @@ export function reduced(dtype: ModelType, op: string, parts: readonly Expected[]
     const elements = elementsOf(dtype, part.bytes)
     for (let index = 0; index < total.length; index += 1) {
       const value = combine(BigInt(total[index] as number), BigInt(elements[index] as number))
-      total[index] = (dtype === 'i64' ? value : Number(BigInt.asIntN(64, value))) as never
+      // A number holds no product of two large 32-bit integers, and of narrow ones only the low bits count.
+      total[index] = (dtype === 'i64' ? value : Number(BigInt.asIntN(32, value))) as never
     }
     for (let index = 0; index < result.defined.length; index += 1)
       result.defined[index]! &= part.defined[index] as number

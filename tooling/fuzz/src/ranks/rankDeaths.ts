@@ -47,16 +47,17 @@ export async function runRankDeaths(options: RankDeathsOptions): Promise<RankDea
 
 /** For `npm run fuzz -- ranks`. */
 export const rankDeaths = {
-  title: 'ranks that are killed, stop, throw or exit: --seed N, --count N, --slack MS',
+  title: 'ranks that are killed, stop, throw or exit: --seed N, --count N, --slack MS, --limit MS',
   async run(values: readonly string[]): Promise<number> {
     const text = { type: 'string' } as const
-    const options = { seed: text, count: text, slack: text }
+    const options = { seed: text, count: text, slack: text, limit: text }
     const given = parseArgs({ args: [...values], options }).values
     const seed = Number(given.seed ?? Math.floor(Math.random() * 1e9))
     const { ran, failures, late } = await runRankDeaths({
       seed,
       count: Number(given.count ?? (given.seed === undefined ? 40 : 1)),
       slack: Number(given.slack ?? 1000),
+      limit: Number(given.limit ?? 3000),
       // At once: a long campaign may be ended before its end.
       onCase: (words, wrong) => {
         process.stdout.write(`${[`${wrong.length === 0 ? 'ok' : 'FAILED'} ${words}`, ...wrong].join('\n  ')}\n`)
