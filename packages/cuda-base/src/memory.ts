@@ -3,4 +3,10 @@
  * need it.
  */
 export { type BatchedPrefetch, discardBatch, type PrefetchOptions, prefetchBatch } from './managed/batches.js'
-export { type Extent, PitchedBuffer, type PitchedSource, type Region } from './pitched/pitchedBuffer.js'
+export {
+  type Extent,
+  PitchedBuffer,
+  type PitchedOptions,
+  type PitchedSource,
+  type Region,
+} from './pitched/pitchedBuffer.js'

@@ -1,4 +1,4 @@
 /** Memory beyond buffers: in two and three dimensions, and many prefetches in one call. */
 export type { BatchedPrefetch, Extent, PitchedSource, Region } from '@shoal/cuda-base/memory'
 export { discardBatch, type PrefetchOptions, prefetchBatch } from './managed/batches.js'
-export { PitchedBuffer } from './pitched/pitchedBuffer.js'
+export { PitchedBuffer, type PitchedOptions } from './pitched/pitchedBuffer.js'

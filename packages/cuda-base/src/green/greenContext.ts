@@ -31,6 +31,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import {
   DisposedError,
+  isArray,
   type OptionKeys,
   outOfRange,
   requireInstance,
@@ -88,10 +89,10 @@ export class GreenContext extends Resource {
    */
   static create(resources: DeviceResource | readonly DeviceResource[]): GreenContext {
     const api = 'GreenContext.create'
-    const given = Array.isArray(resources) ? requireList(resources, api, 'resources') : [resources]
+    const given = isArray(resources) ? requireList(resources, api, 'resources') : [resources]
     if (given.length === 0) throw outOfRange(api, 'resources', 'at least one part of a device', 0)
     const parts = given.map((part, index) => {
-      const name = Array.isArray(resources) ? `resources[${index}]` : 'resources'
+      const name = isArray(resources) ? `resources[${index}]` : 'resources'
       return requireInstance<DeviceResource>(part, api, name, DeviceResource as never)
     })
     const device = parts[0]?.device as Device

@@ -44,24 +44,31 @@ function sides(to: BoxSide, from: BoxSide, { width, height, depth }: BoxSize) {
   } as const
 }
 
-/** Queues a copy of rows and slices (`cuMemcpy3DAsync`). libcudart fills the same structure: libcuda serves both packages. */
-export function queueBoxCopy(context: Context, stream: CUstream, to: BoxSide, from: BoxSide, size: BoxSize): void {
-  const parameters = CUDA_MEMCPY3D.allocate(sides(to, from, size))
-  context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(parameters, stream))
+/** One side of a copy, and whose memory it is. */
+export interface BoxEnd {
+  readonly side: BoxSide
+  /** -1 for the host's. */
+  readonly deviceOrdinal: number
+  readonly context: bigint
 }
 
-/** The same between devices, with or without peer access (`cuMemcpy3DPeerAsync`). */
-export function queuePeerBoxCopy(
-  context: Context,
-  stream: CUstream,
-  to: BoxSide,
-  from: BoxSide & { readonly context: bigint },
-  size: BoxSize,
-): void {
+/**
+ * Queues a copy of rows and slices (`cuMemcpy3DAsync`); between devices, with or without peer access, `cuMemcpy3DPeerAsync`.
+ * libcudart fills the same structures: libcuda serves both packages.
+ */
+export function queueBoxCopy(context: Context, stream: CUstream, to: BoxEnd, from: BoxEnd, size: BoxSize): void {
+  const own = context.device.ordinal
+  const isOwn = ({ deviceOrdinal }: BoxEnd): boolean => deviceOrdinal < 0 || deviceOrdinal === own
+  const described = sides(to.side, from.side, size)
+  if (isOwn(to) && isOwn(from)) {
+    const parameters = CUDA_MEMCPY3D.allocate(described)
+    context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(parameters, stream))
+    return
+  }
   const parameters = CUDA_MEMCPY3D_PEER.allocate({
-    ...sides(to, from, size),
-    srcContext: from.context,
-    dstContext: context.handle,
+    ...described,
+    srcContext: from.deviceOrdinal < 0 ? context.handle : from.context,
+    dstContext: to.deviceOrdinal < 0 ? context.handle : to.context,
   })
   context._callDriver('cuMemcpy3DPeerAsync', () => cuMemcpy3DPeerAsync(parameters, stream))
 }

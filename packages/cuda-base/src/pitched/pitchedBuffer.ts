@@ -35,6 +35,7 @@ import {
   type ElementArrayOf,
   type ElementInputOf,
   type ElementType,
+  isArray,
   isInstance,
   type MemoryLike,
   type MemoryRange,
@@ -46,9 +47,10 @@ import {
   type StorageArray,
   type StructType,
   type TypedArrayOf,
+  toMemoryRange,
   wrongType,
 } from '@shoal/types'
-import { type BoxSide, type BoxSize, queueBoxCopy, queuePeerBoxCopy } from './boxCopy.js'
+import { type BoxEnd, type BoxSide, type BoxSize, queueBoxCopy } from './boxCopy.js'
 import { Rows } from './rows.js'
 
 /** How many elements pitched memory has: in a row, rows, and slices of rows. */
@@ -57,6 +59,12 @@ export interface Extent {
   readonly height: number
   /** Default: 1. */
   readonly depth?: number | undefined
+}
+
+/** How many elements an array has for pitched memory, and which. */
+export interface PitchedOptions<E extends ElementType = ElementType> extends Extent {
+  /** What the bits of the array mean, or which struct the objects of a list are. Default: the array's own type. */
+  readonly dtype?: E | undefined
 }
 
 /** A part of pitched memory, in elements, rows and slices. */
@@ -80,7 +88,7 @@ export type PitchedSource<E extends ElementType> =
   | MemoryLike
 
 const extentKeys: OptionKeys<Extent> = { width: true, height: true, depth: true }
-const fromKeys: OptionKeys<Extent & { readonly dtype?: ElementType }> = { ...extentKeys, dtype: true }
+const fromKeys: OptionKeys<PitchedOptions> = { ...extentKeys, dtype: true }
 const regionKeys: OptionKeys<Region> = { x: true, y: true, z: true, width: true, height: true, depth: true }
 const queueKeys: OptionKeys<QueueOptions> = { stream: true }
 
@@ -166,18 +174,18 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   static from<D extends DType>(
     owner: DeviceOrContext,
     array: TypedArrayOf<D>,
-    options: Extent & { readonly dtype: D },
+    options: PitchedOptions<D> & { readonly dtype: D },
   ): PitchedBuffer<D>
   static from<S extends StructType>(
     owner: DeviceOrContext,
     values: ElementInputOf<S> | Uint8Array,
-    options: Extent & { readonly dtype: S },
+    options: PitchedOptions<S> & { readonly dtype: S },
   ): PitchedBuffer<S>
   static from<A extends StorageArray>(owner: DeviceOrContext, array: A, options: Extent): PitchedBuffer<DTypeOfArray<A>>
   static from(
     owner: DeviceOrContext,
     array: StorageArray | ArrayLike<object>,
-    options: Extent & { readonly dtype?: ElementType },
+    options: PitchedOptions,
   ): PitchedBuffer<ElementType> {
     const api = 'PitchedBuffer.from'
     const context = contextOf(owner, api)
@@ -310,7 +318,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
       other._use()
       return other
     }
-    const given: unknown = Array.isArray(source) && ArrayBuffer.isView(source[0]) ? this.#joined(source, api) : source
+    const given: unknown = isArray(source) && ArrayBuffer.isView(source[0]) ? this.#joined(source, api) : source
     const from = checkSource(structBytes(given, dtype, api, 'source'), this, api)
     this._use()
     return from
@@ -333,18 +341,14 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   #copyFromMemory(stream: CUstream, source: MemoryRange | PitchedBuffer<ElementType>): void {
-    const { context } = this
     const size = this.#size
-    const isPitched = isInstance(source, PitchedBuffer)
-    const from: BoxSide = isPitched
-      ? source.#side
-      : { address: source.address, pitch: size.width, rows: size.height, isHost: source.deviceOrdinal < 0 }
-    const ordinal = isPitched ? source.device.ordinal : source.deviceOrdinal
-    if (ordinal < 0 || ordinal === context.device.ordinal) queueBoxCopy(context, stream, this.#side, from, size)
-    else {
-      const owner = isPitched ? source.context.handle : source.context
-      queuePeerBoxCopy(context, stream, this.#side, { ...from, context: owner }, size)
+    if (isInstance(source, PitchedBuffer)) {
+      queueBoxCopy(this.context, stream, this.#end, source.#end, size)
+      return
     }
+    const { address, deviceOrdinal, context } = source
+    const from = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
+    queueBoxCopy(this.context, stream, this.#end, { side: from, deviceOrdinal, context }, size)
   }
 
   /**
@@ -376,12 +380,14 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     const api = 'PitchedBuffer.copyInto'
     const stream = this.#streamFor(options, api)
     const size = this.#size
-    const to = DeviceBuffer.view(this.context, target, 'u8')
-    if (to.byteLength !== this.byteLength) {
-      throw outOfRange(api, 'target', `of ${this.byteLength} bytes, as many as all rows have`, to.byteLength)
+    const { address, byteLength, deviceOrdinal, context: owner } = toMemoryRange(target, api, 'target')
+    this._use()
+    if (byteLength !== this.byteLength) {
+      throw outOfRange(api, 'target', `of ${this.byteLength} bytes, as many as all rows have`, byteLength)
     }
-    const side = { address: to.address, pitch: size.width, rows: size.height }
-    queueBoxCopy(this.context, stream, side, this.#side, size)
+    const { context } = this
+    const to = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
+    queueBoxCopy(context, stream, { side: to, deviceOrdinal, context: owner }, this.#end, size)
     return this
   }
 
@@ -485,6 +491,10 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
 
   get #side(): BoxSide {
     return { address: this.address, pitch: this.pitch, rows: this.#place.rows }
+  }
+
+  get #end(): BoxEnd {
+    return { side: this.#side, deviceOrdinal: this.context.device.ordinal, context: this.context._handle }
   }
 
   get #size(): BoxSize {

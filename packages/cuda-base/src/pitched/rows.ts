@@ -7,7 +7,7 @@ import {
   cuMemsetD2D32Async,
 } from '@shoal/cuda-sys/driver'
 import { addressOf } from '@shoal/ffi'
-import { type BoxSide, type BoxSize, queueBoxCopy } from './boxCopy.js'
+import { type BoxEnd, type BoxSide, type BoxSize, queueBoxCopy } from './boxCopy.js'
 
 /** Rows in pitched memory, and what is done with them. */
 export class Rows implements RowsInMemory {
@@ -22,13 +22,13 @@ export class Rows implements RowsInMemory {
 
   copyIn(context: Context, stream: CUstream, start: number, from: ArrayBufferView | bigint, byteLength: number): void {
     this.#forEachBox(start, byteLength, hostAddress(from), (rows, host, size) =>
-      queueBoxCopy(context, stream, rows, host, size),
+      queueBoxCopy(context, stream, endOf(context, rows), endOf(context, host), size),
     )
   }
 
   copyOut(context: Context, stream: CUstream, start: number, to: ArrayBufferView | bigint, byteLength: number): void {
     this.#forEachBox(start, byteLength, hostAddress(to), (rows, host, size) =>
-      queueBoxCopy(context, stream, host, rows, size),
+      queueBoxCopy(context, stream, endOf(context, host), endOf(context, rows), size),
     )
   }
 
@@ -67,11 +67,19 @@ export class Rows implements RowsInMemory {
     queueFill(context, stream, address, element, width / element.byteLength)
     for (let done = 1; done < height; done *= 2) {
       const next = { ...side, address: address + BigInt(done * pitch) }
-      queueBoxCopy(context, stream, next, side, { width, height: Math.min(done, height - done), depth: 1 })
+      queueBoxCopy(context, stream, endOf(context, next), endOf(context, side), {
+        width,
+        height: Math.min(done, height - done),
+        depth: 1,
+      })
     }
     for (let done = 1; done < depth; done *= 2) {
       const next = { ...side, address: address + BigInt(done * rows * pitch) }
-      queueBoxCopy(context, stream, next, side, { width, height, depth: Math.min(done, depth - done) })
+      queueBoxCopy(context, stream, endOf(context, next), endOf(context, side), {
+        width,
+        height,
+        depth: Math.min(done, depth - done),
+      })
     }
   }
 
@@ -108,4 +116,9 @@ export class Rows implements RowsInMemory {
 
 function hostAddress(memory: ArrayBufferView | bigint): bigint {
   return typeof memory === 'bigint' ? memory : addressOf(memory)
+}
+
+/** Memory of the host or of the context's own device. */
+function endOf(context: Context, side: BoxSide): BoxEnd {
+  return { side, deviceOrdinal: side.isHost ? -1 : context.device.ordinal, context: context._handle }
 }

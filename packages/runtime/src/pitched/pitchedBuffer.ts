@@ -1,22 +1,22 @@
 import type { DTypeOfArray } from '@shoal/cuda-base'
-import { PitchedBuffer as BaseBuffer, type Extent } from '@shoal/cuda-base/memory'
+import { PitchedBuffer as BaseBuffer, type PitchedOptions as BaseOptions, type Extent } from '@shoal/cuda-base/memory'
 import type { DType, ElementInputOf, ElementType, StorageArray, StructType, TypedArrayOf } from '@shoal/types'
 import { type DeviceOption, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
+/** How many elements an array has for pitched memory, and where it is made. */
+export interface PitchedOptions<E extends ElementType = ElementType> extends BaseOptions<E>, DeviceOption {}
+
 function from<D extends DType>(
   array: TypedArrayOf<D>,
-  options: Extent & DeviceOption & { readonly dtype: D },
+  options: PitchedOptions<D> & { readonly dtype: D },
 ): PitchedBuffer<D>
 function from<S extends StructType>(
   values: ElementInputOf<S> | Uint8Array,
-  options: Extent & DeviceOption & { readonly dtype: S },
+  options: PitchedOptions<S> & { readonly dtype: S },
 ): PitchedBuffer<S>
-function from<A extends StorageArray>(array: A, options: Extent & DeviceOption): PitchedBuffer<DTypeOfArray<A>>
-function from(
-  array: StorageArray,
-  options: Extent & DeviceOption & { readonly dtype?: ElementType },
-): PitchedBuffer<ElementType> {
+function from<A extends StorageArray>(array: A, options: PitchedOptions): PitchedBuffer<DTypeOfArray<A>>
+function from(array: StorageArray, options: PitchedOptions): PitchedBuffer<ElementType> {
   const [owner, rest] = ownerAndRest(options, 'PitchedBuffer.from')
   return BaseBuffer.from(owner, array, rest as Extent & { readonly dtype: DType })
 }

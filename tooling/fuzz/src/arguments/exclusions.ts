@@ -21,7 +21,11 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
   [/nccl/, /^NcclParameter\./, 'the software device has no parameters'],
   [/driver|runtime|ffi/, /^new DescriptorSocket$/, 'made by its factories'],
   [/nccl/, /^new PreparedGroup$/, 'made by prepareGroup'],
-  [/driver|runtime/, /^new (?:PreparedCopies|Graph|GraphNode|NodeDescription)$/, 'made by their factories'],
+  [
+    /driver|runtime/,
+    /^new (?:PreparedCopies|Graph|GraphNode|NodeDescription|DeviceResource|CreatedContext)$/,
+    'made by their factories',
+  ],
 ]
 
 /** Why a function is not asked; undefined for one that is. */

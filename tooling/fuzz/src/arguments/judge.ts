@@ -47,7 +47,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
   [/^encodeArray#values$/, /^(?:an array|an array of bytes|an array of a false length)$/, 'arrays of numbers'],
   [/^Stream\.record#event$/, /^undefined$/, 'it makes an event of its own'],
   [
-    /^(?:Device|Pinned)Buffer\.from#array$/,
+    /^(?:Device|Pinned|Pitched)Buffer\.from#array$/,
     /^an array (?:of bytes|of 64-bit integers|of a false length)$/,
     'any typed array; the sizes are those it has',
   ],
@@ -65,7 +65,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
   [/^RegisteredBuffer\.register#buffer$/, /^an ArrayBuffer$/, 'an ArrayBuffer'],
   [/#results$/, /^undefined$/, 'the default'],
   [
-    /^(?:Device|Pinned)Buffer\.from#(?:options|dtype)$/,
+    /^(?:Device|Pinned|Pitched)Buffer\.from#(?:options|dtype)$/,
     /^(?:undefined|an object without prototype|a frozen object)$/,
     'the type of the array',
   ],

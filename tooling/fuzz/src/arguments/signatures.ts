@@ -30,7 +30,8 @@ export function callablesOf(entryPoints: { readonly [packageName: string]: strin
 }
 
 /** How the types of options objects are called. */
-const optionsName = /Options$|^__type$|Config$|Option$|^SignalIndex$|Properties$|^DescriptorMessage$/
+const optionsName =
+  /Options$|^__type$|Config$|Option$|^SignalIndex$|Properties$|^DescriptorMessage$|^Extent$|^Region$|^External\w+Description$/
 
 /** Interfaces whose objects a package makes, in one kind or more: each is asked. */
 const interfaces: { readonly [name: string]: readonly string[] } = { Job: ['Job', 'ConnectedJob'] }

@@ -4,6 +4,7 @@ import { contextSuite } from './context.js'
 import { copySuite } from './copy.js'
 import { deviceSuite } from './device.js'
 import { eventSuite } from './event.js'
+import { externalSuite } from './external.js'
 import { graphSuite } from './graph.js'
 import { growableSuite } from './growable.js'
 import { kernelSuite } from './kernel.js'
@@ -11,7 +12,9 @@ import { launchAttributeSuite } from './launchAttributes.js'
 import { memorySuite } from './memory.js'
 import { memoryPoolSuite } from './memoryPools.js'
 import { multicastSuite } from './multicast.js'
+import { partitionSuite } from './partition.js'
 import { pinnedSuite } from './pinned.js'
+import { pitchedSuite } from './pitched.js'
 import { pointerSuite } from './pointer.js'
 import { sharingSuite } from './sharing/index.js'
 import { streamSuite } from './stream.js'
@@ -26,10 +29,13 @@ export const driverSuites: readonly Suite[] = [
   memorySuite,
   copySuite,
   pinnedSuite,
+  pitchedSuite,
   kernelSuite,
   argumentSuite,
   launchAttributeSuite,
+  partitionSuite,
   graphSuite,
+  externalSuite,
   waitingSuite,
   virtualMemorySuite,
   growableSuite,

@@ -1,4 +1,5 @@
 import { image } from './cuda.js'
+import { memoryDescriptor } from './entries.js'
 import type { Subject } from './subject.js'
 
 /** The graphs of `driver` or of `runtime`, and what they are asked with. */
@@ -30,6 +31,9 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
   }
   const kernel = (): import('@shoal/driver').Kernel<['f32', 'ptr', 'ptr', 'i32']> =>
     driver.Module.loadSync(device, image).kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+  const { ExternalSemaphore } = await import('@shoal/driver/external')
+  const semaphore = (): unknown =>
+    ExternalSemaphore.import(device, { type: 'timeline-fd', handle: memoryDescriptor(8) })
   const other = graphs.Graph.create(driver.Device.get(1))
   const elsewhere = other.add(graphs.emptyNode())
   return {
@@ -68,6 +72,8 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
       '#value': () => 1,
       '#event': () => device.createEvent(),
       '#operations': () => [{ operation: 'write', memory: memory().slice(0, 1), value: 1 }],
+      'signalSemaphoresNode#operations': () => [{ semaphore: semaphore() }],
+      'waitSemaphoresNode#operations': () => [{ semaphore: semaphore() }],
       '#enabled': () => true,
       '#kernel': kernel,
       '#config': () => ({ grid: 1, block: 32 }),

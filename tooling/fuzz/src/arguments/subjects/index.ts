@@ -1,4 +1,5 @@
 import { cudaSubject } from './cuda.js'
+import { contextSubject, externalSubject, memorySubject } from './entries.js'
 import { ffiSubject } from './ffi.js'
 import { graphSubject } from './graph.js'
 import { launchSubject } from './launch.js'
@@ -9,8 +10,14 @@ import { typesSubject } from './types.js'
 
 const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
   driver: () => cudaSubject('driver'),
+  'driver/memory': () => memorySubject('driver'),
+  'driver/context': () => contextSubject('driver'),
+  'driver/external': () => externalSubject('driver'),
   'driver/graph': () => graphSubject('driver', general),
   runtime: () => cudaSubject('runtime'),
+  'runtime/memory': () => memorySubject('runtime'),
+  'runtime/context': () => contextSubject('runtime'),
+  'runtime/external': () => externalSubject('runtime'),
   'runtime/graph': () => graphSubject('runtime', general),
   nccl: ncclSubject,
   nvshmem: nvshmemSubject,

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DeviceBuffer, DisposedError, StatusError } from '@shoal/driver'
+import { ExternalMemory, ExternalSemaphore, signalSemaphores, waitSemaphores } from '@shoal/driver/external'
+import { fillNode, Graph, signalSemaphoresNode, waitSemaphoresNode } from '@shoal/driver/graph'
+import type { CaseContext, Suite } from '../../suite.js'
+import { assertSameBits } from '../../support/compare.js'
+
+/** A file of memory in the place of another library's, and what reads and writes it there. */
+function memoryFile(t: CaseContext, byteLength: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-external-'))
+  t.defer(() => rmSync(folder, { recursive: true, force: true }))
+  const descriptor = openSync(join(folder, 'memory'), 'w+')
+  ftruncateSync(descriptor, byteLength)
+  return { handle: descriptor, other: openSync(join(folder, 'memory'), 'r+') }
+}
+
+export const externalSuite: Suite = {
+  name: 'driver external memory and semaphores',
+  cases: [
+    {
+      name: 'memory of another library is memory of the device, until its last buffer is gone',
+      // Descriptors that a GPU takes come of Vulkan alone.
+      requires: { only: 'software' },
+      async run(t) {
+        const length = t.random.integer(100, 5000)
+        const { handle, other } = memoryFile(t, length * 4)
+        const memory = ExternalMemory.import(t.device, { type: 'opaque-fd', handle, byteLength: length * 4 })
+        const buffer = t.own(memory.map('f32'))
+        memory.dispose()
+        assert.throws(() => memory.map('u8'), DisposedError)
+        const values = Float32Array.from({ length }, (_, index) => index * 0.25)
+        buffer.copyFromSync(values)
+        const seen = new Float32Array(length)
+        readSync(other, seen, 0, length * 4, 0)
+        assertSameBits(seen, values, 'what the device wrote')
+        writeSync(
+          other,
+          values.map((value) => -value),
+          0,
+          length * 4,
+          0,
+        )
+        assertSameBits(
+          await buffer.toArray(),
+          values.map((value) => -value),
+          'what the other side wrote',
+        )
+      },
+    },
+    {
+      name: 'streams and graphs wait for semaphores, and signal them',
+      requires: { only: 'software' },
+      async run(t) {
+        const { handle } = memoryFile(t, 8)
+        const semaphore = t.own(ExternalSemaphore.import(t.device, { type: 'timeline-fd', handle }))
+        const stream = t.own(t.device.createStream({ nonBlocking: true }))
+        const other = t.own(t.device.createStream({ nonBlocking: true }))
+        const memory = t.own(DeviceBuffer.zeros(t.device, 'u8', 4))
+        const graph = t.own(Graph.create(t.device))
+        const wait = graph.add(waitSemaphoresNode([{ semaphore, value: 1 }]))
+        const fill = graph.add(fillNode(memory, 9), { dependencies: [wait] })
+        graph.add(signalSemaphoresNode([{ semaphore, value: 2n }]), { dependencies: [fill] })
+        const exec = t.own(graph.instantiate())
+        exec.launch(stream)
+        waitSemaphores([{ semaphore, value: 2 }], { stream: other })
+        assert.equal(other.query(), false)
+        const third = t.own(t.device.createStream({ nonBlocking: true }))
+        signalSemaphores([{ semaphore, value: 1 }], { stream: third })
+        await other.synchronize()
+        assert.deepEqual([...memory.toArraySync()], [9, 9, 9, 9])
+      },
+    },
+    {
+      name: 'what is wrong is refused by name, and the descriptor stays the caller’s',
+      run(t) {
+        assert.throws(
+          () => ExternalMemory.import(t.device, { type: 'opaque-fd', handle: -1, byteLength: 4 }),
+          /handle must be/,
+        )
+        assert.throws(
+          () => ExternalMemory.import(t.device, { type: 'opaque-fd', handle: 5, byteLength: 0 }),
+          /byteLength must be/,
+        )
+        assert.throws(() => ExternalSemaphore.import(t.device, { type: 'fence' as never, handle: 5 }), /type must be/)
+        // Windows is elsewhere.
+        assert.throws(
+          () => ExternalMemory.import(t.device, { type: 'd3d12-heap', handle: 8n, byteLength: 64 }),
+          StatusError,
+        )
+        assert.throws(() => waitSemaphores([]), RangeError)
+      },
+    },
+  ],
+}

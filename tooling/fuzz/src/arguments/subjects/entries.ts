@@ -1,0 +1,139 @@
+import { ftruncateSync, openSync, unlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { general, type Makers, type Subject } from './subject.js'
+
+type PackageName = 'driver' | 'runtime'
+type Driver = typeof import('@shoal/driver')
+
+async function driverAndDevice() {
+  const driver: Driver = await import('@shoal/driver')
+  return { driver, device: driver.Device.get(0), peer: driver.Device.get(1) }
+}
+
+/** What every entry is asked with. */
+function common({ device, peer }: Awaited<ReturnType<typeof driverAndDevice>>): {
+  readonly values: Makers
+  readonly foreignObjects: Makers
+} {
+  const gone = device.createStream()
+  gone.dispose()
+  return {
+    values: {
+      ...general,
+      DeviceOrContext: () => device,
+      '#owner': () => device,
+      '#stream': () => device.createStream({ nonBlocking: true }),
+      '#event': () => device.createEvent(),
+    },
+    foreignObjects: {
+      'a disposed stream': () => gone,
+      'a stream of another device': () => peer.createStream(),
+      'an event of another device': () => peer.createEvent(),
+    },
+  }
+}
+
+let files = 0
+
+/** A file of memory, as another library would export it. */
+export function memoryDescriptor(byteLength: number): number {
+  files += 1
+  const path = join(tmpdir(), `shoal-fuzz-${process.pid}-${files}`)
+  const descriptor = openSync(path, 'w+')
+  unlinkSync(path)
+  ftruncateSync(descriptor, byteLength)
+  return descriptor
+}
+
+/** Memory in two and three dimensions, and batches. */
+export async function memorySubject(name: PackageName): Promise<Subject> {
+  const parts = await driverAndDevice()
+  const { driver, device } = parts
+  const module = name === 'driver' ? await import('@shoal/driver/memory') : await import('@shoal/runtime/memory')
+  const { PitchedBuffer } = await import('@shoal/driver/memory')
+  const extent = { width: 4, height: 3 }
+  const managed = (): unknown => driver.ManagedBuffer.allocate(device, 'f32', 4)
+  const { values, foreignObjects } = common(parts)
+  return {
+    module,
+    instances: { PitchedBuffer: () => PitchedBuffer.allocate(device, 'f32', extent) },
+    values: {
+      ...values,
+      '#extent': () => extent,
+      '#width': () => 4,
+      '#height': () => 3,
+      '#array': () => new Float32Array(12),
+      'PitchedBuffer.from#options': () => extent,
+      '#source': () => new Float32Array(12),
+      '#target': () => new Float32Array(12),
+      'PitchedBuffer.copyInto#target': () => driver.DeviceBuffer.allocate(device, 'f32', 12),
+      '#value': () => 1,
+      '#y': () => 1,
+      '#z': () => 0,
+      '#region': () => ({ x: 1 }),
+      '#prefetches': () => [{ memory: managed(), place: 0 }],
+      '#memories': () => [managed()],
+      'prefetchBatch#options': () => ({ stream: device.createStream({ nonBlocking: true }) }),
+      'discardBatch#options': () => ({ stream: device.createStream({ nonBlocking: true }) }),
+    },
+    foreignObjects,
+  }
+}
+
+/** Contexts, and parts of a device. */
+export async function contextSubject(name: PackageName): Promise<Subject> {
+  const parts = await driverAndDevice()
+  const { device, peer } = parts
+  const contexts = await import('@shoal/driver/context')
+  const module = name === 'driver' ? contexts : await import('@shoal/runtime/context')
+  const resource = (): unknown => contexts.DeviceResource.of(device)
+  const { values, foreignObjects } = common(parts)
+  return {
+    module,
+    instances: {
+      CreatedContext: () => contexts.CreatedContext.create(device),
+      DeviceResource: resource,
+      GreenContext: () => contexts.GreenContext.create(contexts.DeviceResource.of(device)),
+    },
+    values: {
+      ...values,
+      '#context': () => device,
+      '#device': () => device,
+      '#multiprocessors': () => 2,
+      '#resources': resource,
+      'CreatedContext.run#fn': () => () => undefined,
+      'CreatedContext.setLimit#value': () => 1024,
+      'CreatedContext.setFlags#flags': () => ({}),
+      'CreatedContext.enablePeerAccess#peer': () => peer,
+      'CreatedContext.disablePeerAccess#peer': () => peer,
+    },
+    foreignObjects: { ...foreignObjects, 'a part of another device': () => contexts.DeviceResource.of(peer) },
+  }
+}
+
+/** Memory and semaphores of other libraries. */
+export async function externalSubject(name: PackageName): Promise<Subject> {
+  const parts = await driverAndDevice()
+  const { device, peer } = parts
+  const externals = await import('@shoal/driver/external')
+  const module = name === 'driver' ? externals : await import('@shoal/runtime/external')
+  const memory = () => ({ type: 'opaque-fd', handle: memoryDescriptor(4096), byteLength: 4096 }) as const
+  const semaphore = (owner = device) =>
+    externals.ExternalSemaphore.import(owner, { type: 'timeline-fd', handle: memoryDescriptor(8) })
+  const { values, foreignObjects } = common(parts)
+  return {
+    module,
+    instances: {
+      ExternalMemory: () => externals.ExternalMemory.import(device, memory()),
+      ExternalSemaphore: () => semaphore(),
+    },
+    values: {
+      ...values,
+      'ExternalMemory.import#description': memory,
+      'ExternalSemaphore.import#description': () => ({ type: 'timeline-fd', handle: memoryDescriptor(8) }),
+      '#operations': () => [{ semaphore: semaphore(), value: 0 }],
+    },
+    foreignObjects: { ...foreignObjects, 'a semaphore of another device': () => semaphore(peer) },
+  }
+}
