@@ -110,7 +110,8 @@ export class DeviceResource {
       { length: count.u32[0] as number },
       (_, index) => new DeviceResource(this.device, parts.slice(index * Resource.size, (index + 1) * Resource.size)),
     )
-    const isLeft = (Resource.read(rest).type as number) === multiprocessorType
+    const { type, sm } = Resource.read(rest)
+    const isLeft = (type as number) === multiprocessorType && sm.smCount > 0
     return { groups: made, remaining: isLeft ? new DeviceResource(this.device, rest) : undefined }
   }
 

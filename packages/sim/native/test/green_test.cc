@@ -65,7 +65,7 @@ TEST(a_green_context_is_a_part_of_the_primary_context) {
   CHECK(context != before);
   OK(cuCtxPushCurrent_v2(context));
   OK(cuCtxGetCurrent(&current));
-  EQUAL(current, context);
+  CHECK(current == context);
   CUdevResource own;
   OK(cuCtxGetDevResource(nullptr, &own, CU_DEV_RESOURCE_TYPE_SM));
   EQUAL(own.sm.smCount, 2);
@@ -74,10 +74,10 @@ TEST(a_green_context_is_a_part_of_the_primary_context) {
   CUstream stream = nullptr;
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   OK(cuCtxPopCurrent_v2(&current));
-  EQUAL(current, context);
+  CHECK(current == context);
   CUgreenCtx of = nullptr;
   OK(cuStreamGetGreenCtx(stream, &of));
-  EQUAL(of, green);
+  CHECK(of == green);
   OK(cuMemsetD32Async(memory, 7, 1, stream));
   OK(cuStreamSynchronize(stream));
   OK(cuGreenCtxDestroy(green));
