@@ -32,6 +32,8 @@ export type { PreparedLaunch } from './launch/preparedLaunch.js'
 export type {
   KernelArgument,
   KernelArguments,
+  KernelObject,
+  KernelObjectType,
   KernelParameter,
   KernelSignature,
   PointerValue,
@@ -41,6 +43,7 @@ export * from './memory/allocation.js'
 export * from './memory/arrayBytes.js'
 export type { MemorySource } from './memory/caching/blockCache.js'
 export * from './memory/caching/cachingPool.js'
+export { copyInSlices } from './memory/copyInSlices.js'
 export * from './memory/deviceBuffer.js'
 export type { CopySource, CopyTarget, QueueOptions } from './memory/deviceTransfers.js'
 export * from './memory/elements.js'
@@ -53,9 +56,11 @@ export * from './memory/managedBuffer.js'
 export * from './memory/memoryPool.js'
 export * from './memory/newMemory.js'
 export * from './memory/pinnedBuffer.js'
+export { pinnedOwnerOf } from './memory/pinnedRegistry.js'
 export * from './memory/poolTypes.js'
 export * from './memory/preparedCopies.js'
 export * from './memory/registeredBuffer.js'
+export { StagingPool } from './memory/staging.js'
 export type { StreamAllocator } from './memory/streamAllocator.js'
 export * from './memory/typed.js'
 export * from './module/image.js'
@@ -85,3 +90,4 @@ export * from './vmm/location.js'
 export * from './vmm/mappedRange.js'
 export * from './vmm/physicalMemory.js'
 export * from './vmm/properties.js'
+export { queueHostCopy } from './waiting/wait.js'

@@ -4,7 +4,7 @@ import type { Context } from '../context/context.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { writeElement } from '../memory/elements.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
-import type { KernelSignature } from './signature.js'
+import { isObjectType, type KernelSignature, tensorMapLayout, writeObject } from './signature.js'
 
 // The common types have a way of their own, because every launch goes through it.
 const kindOf = { pointer: 0, f32: 1, i32: 2, u32: 3, f64: 4, i64: 5, u64: 6, other: 7 } as const
@@ -18,7 +18,7 @@ const common: { readonly [dtype: string]: number } = {
   u64: kindOf.u64,
 }
 
-/** Room for the widest scalar, aligned for it. A struct takes as many of these as it needs, after all scalars. */
+/** Room for the widest scalar, aligned for it. Structs and tensor maps take as many of these as they need, after all scalars. */
 const bytesPerArgument = 16
 
 /** The arguments of a kernel where cuLaunchKernel reads them: an array of pointers, then the values they point to. */
@@ -51,9 +51,10 @@ export class ArgumentBlock {
     const valuesOffset = roundUp(count * 8, bytesPerArgument)
     let end = valuesOffset + Math.max(count, 1) * bytesPerArgument
     const offsets = signature.map((parameter, index) => {
-      if (typeof parameter !== 'object') return valuesOffset + index * bytesPerArgument
-      const offset = roundUp(end, Math.max(parameter.alignment, bytesPerArgument))
-      end = offset + parameter.bytes
+      const wide = parameter === 'tensorMap' ? tensorMapLayout : parameter
+      if (typeof wide !== 'object') return valuesOffset + index * bytesPerArgument
+      const offset = roundUp(end, Math.max(wide.alignment, bytesPerArgument))
+      end = offset + wide.bytes
       return offset
     })
     const memory = NativeMemory.allocate(roundUp(end, bytesPerArgument))
@@ -134,6 +135,10 @@ export class ArgumentBlock {
   /** The slow way, which knows every type and says what is wrong. */
   #writeOther(index: number, value: unknown): void {
     const [type, offset, name] = [this.#signature[index], this.#offsets[index] as number, this.#name(index)]
+    if (isObjectType(type)) {
+      writeObject(type, value, this.#view, offset, this.#context, this.api, name)
+      return
+    }
     if (typeof type !== 'object') {
       writeElement(this.#view, offset, type as DType, value, this.api, name)
       return

@@ -4,7 +4,7 @@ import type { U64Halves } from '../u64Halves.js'
 import { ArgumentBlock } from './argumentBlock.js'
 import type { Kernel } from './kernel.js'
 import type { LaunchShape } from './launchConfig.js'
-import type { KernelArgument, KernelArguments, KernelSignature } from './signature.js'
+import { isReference, type KernelArgument, type KernelArguments, type KernelSignature } from './signature.js'
 
 /**
  * A launch whose sizes and arguments are checked and packed already. Made by `kernel.prepare()`.
@@ -34,7 +34,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     this.#stream = stream
     this.#block = new ArgumentBlock(kernel.module.context, kernel.signature, 'Kernel.prepare')
     this.#memory = new Array(args.length).fill(undefined)
-    this.#hasMemory = kernel.signature.includes('ptr')
+    this.#hasMemory = kernel.signature.some(isReference)
     for (let index = 0; index < args.length; index += 1) this.#write(index, args[index])
     this.#streamHalves('Kernel.prepare')
   }
@@ -92,6 +92,6 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
   #write(index: number, value: unknown): void {
     this.#block.write([value], index)
     this.#memory[index] =
-      typeof value === 'object' && value !== null && this.kernel.signature[index] === 'ptr' ? value : undefined
+      typeof value === 'object' && value !== null && isReference(this.kernel.signature[index]) ? value : undefined
   }
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <memory>
 
+#include "array/array.h"
 #include "core/allocation.h"
 #include "core/context.h"
 #include "core/entry.h"
@@ -163,11 +164,27 @@ struct Side3D {
   CUmemorytype type;
   const void* host;
   CUdeviceptr device;
+  CUarray array;
   size_t x, y, z, pitch, height;
 };
 
+bool isWithin(size_t start, size_t length, size_t size) { return start <= size && length <= size - start; }
+
+CUresult checkArray(const Side3D& side, const Copy& wanted, Rows& rows) {
+  auto found = arrays().find(side.array);
+  if (!found) return CUDA_ERROR_INVALID_HANDLE;
+  const size_t texel = found->format.bytes();
+  if (found->data == nullptr || side.x % texel != 0 || wanted.width % texel != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!isWithin(side.x, wanted.width, found->usedBytes()) || !isWithin(side.y, wanted.height, found->height) || !isWithin(side.z, wanted.depth, found->depth)) return CUDA_ERROR_INVALID_VALUE;
+  rows.pitch = found->rowBytes;
+  rows.slice = found->sliceBytes;
+  rows.range.data = found->data + side.z * rows.slice + side.y * rows.pitch + side.x;
+  rows.range.array = std::move(found);
+  return CUDA_SUCCESS;
+}
+
 CUresult checkRows(Context& context, Access access, const Side3D& side, const Copy& wanted, Rows& rows) {
-  if (side.type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
+  if (side.type == CU_MEMORYTYPE_ARRAY) return checkArray(side, wanted, rows);
   if (side.type != CU_MEMORYTYPE_HOST && side.type != CU_MEMORYTYPE_DEVICE && side.type != CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
   if (side.pitch > kMaxPitch) return CUDA_ERROR_INVALID_VALUE;
   const size_t pitch = side.pitch == 0 ? side.x + wanted.width : side.pitch;  // 0: rows without gaps
@@ -194,8 +211,8 @@ CUresult describeCopy(Context& context, const PeerContexts& users, const CUDA_ME
   wanted.toUser = users.to;
   wanted.fromUser = users.from;
   if (c.srcLOD != 0 || c.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
-  const Side3D from{c.srcMemoryType, c.srcHost, c.srcDevice, c.srcXInBytes, c.srcY, c.srcZ, c.srcPitch, c.srcHeight};
-  const Side3D to{c.dstMemoryType, c.dstHost, c.dstDevice, c.dstXInBytes, c.dstY, c.dstZ, c.dstPitch, c.dstHeight};
+  const Side3D from{c.srcMemoryType, c.srcHost, c.srcDevice, c.srcArray, c.srcXInBytes, c.srcY, c.srcZ, c.srcPitch, c.srcHeight};
+  const Side3D to{c.dstMemoryType, c.dstHost, c.dstDevice, c.dstArray, c.dstXInBytes, c.dstY, c.dstZ, c.dstPitch, c.dstHeight};
   if (const CUresult status = checkRows(users.from ? *users.from : context, Access::read, from, wanted, wanted.from)) return status;
   return checkRows(users.to ? *users.to : context, Access::write, to, wanted, wanted.to);
 }
@@ -242,6 +259,32 @@ CUresult copy2D(const CUDA_MEMCPY2D* c, CUstream handle, bool perThread, bool is
   described.WidthInBytes = c->WidthInBytes;
   described.Height = c->Height;
   described.Depth = 1;
+  return copy3D(&described, handle, perThread, isAsynchronous);
+}
+
+// One end of a copy of a row, which may be a row of an array.
+struct End {
+  CUarray array = nullptr;
+  size_t offset = 0;
+  CUdeviceptr device = 0;
+  const void* host = nullptr;
+};
+
+CUresult copyRow(const End& to, const End& from, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous) {
+  const auto typeOf = [](const End& end) { return end.array != nullptr ? CU_MEMORYTYPE_ARRAY : end.host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; };
+  CUDA_MEMCPY3D described{};
+  described.srcMemoryType = typeOf(from);
+  described.srcArray = from.array;
+  described.srcXInBytes = from.offset;
+  described.srcDevice = from.device;
+  described.srcHost = from.host;
+  described.dstMemoryType = typeOf(to);
+  described.dstArray = to.array;
+  described.dstXInBytes = to.offset;
+  described.dstDevice = to.device;
+  described.dstHost = const_cast<void*>(to.host);
+  described.WidthInBytes = bytes;
+  described.Height = described.Depth = 1;
   return copy3D(&described, handle, perThread, isAsynchronous);
 }
 
@@ -315,3 +358,17 @@ SHOAL_TWIN(cuMemcpyBatchAsync_v2, _ptsz,
 SHOAL_TWIN(cuMemcpyBatchAsync, _ptsz,
            (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, size_t* failIdx, CUstream hStream),
            ((void)failIdx, copyBatch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream, perThread)))
+SHOAL_TWIN(cuMemcpyHtoA_v2, _ptds, (CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount),
+           copyRow({dstArray, dstOffset}, {nullptr, 0, 0, srcHost}, ByteCount, nullptr, perThread, false))
+SHOAL_TWIN(cuMemcpyAtoH_v2, _ptds, (void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount),
+           copyRow({nullptr, 0, 0, dstHost}, {srcArray, srcOffset}, ByteCount, nullptr, perThread, false))
+SHOAL_TWIN(cuMemcpyDtoA_v2, _ptds, (CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount),
+           copyRow({dstArray, dstOffset}, {nullptr, 0, srcDevice}, ByteCount, nullptr, perThread, false))
+SHOAL_TWIN(cuMemcpyAtoD_v2, _ptds, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount),
+           copyRow({nullptr, 0, dstDevice}, {srcArray, srcOffset}, ByteCount, nullptr, perThread, false))
+SHOAL_TWIN(cuMemcpyAtoA_v2, _ptds, (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount),
+           copyRow({dstArray, dstOffset}, {srcArray, srcOffset}, ByteCount, nullptr, perThread, false))
+SHOAL_TWIN(cuMemcpyHtoAAsync_v2, _ptsz, (CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount, CUstream hStream),
+           copyRow({dstArray, dstOffset}, {nullptr, 0, 0, srcHost}, ByteCount, hStream, perThread, true))
+SHOAL_TWIN(cuMemcpyAtoHAsync_v2, _ptsz, (void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
+           copyRow({nullptr, 0, 0, dstHost}, {srcArray, srcOffset}, ByteCount, hStream, perThread, true))

@@ -54,6 +54,8 @@ const std::map<std::string_view, Decoder::Entry>& Decoder::entries() {
       {"vavrg2", {&D::video, Op::nothing}}, {"vavrg4", {&D::video, Op::nothing}}, {"vshl", {&D::video, Op::nothing}},
       {"vshr", {&D::video, Op::nothing}}, {"vmad", {&D::video, Op::nothing}}, {"vset", {&D::video, Op::nothing}}, {"vset2", {&D::video, Op::nothing}},
       {"vset4", {&D::video, Op::nothing}},
+      {"tex", {&D::texture, Op::nothing}}, {"tld4", {&D::texture, Op::nothing}}, {"txq", {&D::askTexture, Op::nothing}}, {"suq", {&D::askTexture, Op::nothing}},
+      {"suld", {&D::surface, Op::nothing}}, {"sust", {&D::surface, Op::nothing}}, {"sured", {&D::surface, Op::nothing}},
   };
   return all;
 }
@@ -126,7 +128,7 @@ void Decoder::statement(const Statement& from) {
 
 void Decoder::unsupported() {
   constexpr std::string_view known[] = {
-      "wgmma", "tcgen05", "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "multimem", "tensormap",
+      "wgmma", "tcgen05", "istypep", "multimem", "tensormap",
       "stacksave", "stackrestore", "alloca", "clusterlaunchcontrol"};
   for (auto each : known) {
     if (each == statement_->opcode) refuse();

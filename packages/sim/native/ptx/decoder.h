@@ -151,6 +151,13 @@ class Decoder {
   void bulkCopy(bool isReduction);
   void storeAsync();
   void video();
+  size_t takeGeometry(std::vector<uint32_t>& words);
+  void keepTexture(std::vector<uint32_t>& words, const Operand& from, size_t count, Type type);
+  void keepParts(std::vector<uint32_t>& words, size_t at, const Operand& from, size_t count, Type type);
+  void finishTexture(const std::vector<uint32_t>& words);
+  void texture();
+  void askTexture();
+  void surface();
   uint32_t step(const Key& key, std::initializer_list<uint32_t> inputs, uint32_t to = kNoOperand);
   uint32_t bitStep(Op op, Type type, uint32_t a, uint32_t b, uint32_t to = kNoOperand);
   uint32_t widened(const Operand& from, Type type);

@@ -18,6 +18,7 @@ class Context;
 namespace shoal::ptx {
 
 class Heap;
+struct BoundTexture;
 struct Cluster;
 
 struct Dimensions {
@@ -54,6 +55,8 @@ class Launch {
   // Finds memory that the kernel may touch, and keeps it until the kernel has ended.
   void findRange(uint64_t address, unsigned size, bool isWrite, Range& range);
   void print(const std::string& text);
+  // A texture or surface object. What it looks into is kept until the kernel has ended.
+  const BoundTexture& bind(uint64_t handle, bool isSurface);
 
   const std::shared_ptr<Context> context;
   const std::shared_ptr<Module> module;
@@ -72,6 +75,8 @@ class Launch {
   std::mutex mutex_;
   CUresult status_ = CUDA_SUCCESS;
   std::map<uint64_t, std::shared_ptr<Allocation>> held_;
+  std::mutex texturesMutex_;
+  std::map<uint64_t, std::shared_ptr<const BoundTexture>> textures_;
   std::string printed_;
   std::chrono::steady_clock::time_point end_{};
 };
@@ -117,6 +122,8 @@ class Worker {
   void run();
 
   Launch& launch;
+  uint64_t boundHandle = 0;  // the object that was used last
+  const BoundTexture* bound = nullptr;
 
  private:
   std::unique_ptr<Cluster> makeCluster();

@@ -15,7 +15,12 @@ const none: HeaderFacts = { numbers: [], same: {}, lists: {} }
 export const headerFacts: Readonly<Record<LibraryName, HeaderFacts>> = {
   driver: {
     ...none,
-    same: { CUdeviceptr_v1: 'unsigned int', CUmemGenericAllocationHandle_v1: 'unsigned long long' },
+    same: {
+      CUdeviceptr_v1: 'unsigned int',
+      CUmemGenericAllocationHandle_v1: 'unsigned long long',
+      CUtexObject_v1: 'unsigned long long',
+      CUsurfObject_v1: 'unsigned long long',
+    },
     numbers: [
       'CUdevice_attribute',
       'CUfunc_cache',

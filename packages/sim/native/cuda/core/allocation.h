@@ -109,7 +109,8 @@ struct MemoryRange {
   Context* user = nullptr;
   Access access = Access::read;
   bool isCopy = false;
-  bool isPageable() const { return allocation == nullptr; }
+  std::shared_ptr<const void> array;  // of an array, which is in no table of addresses
+  bool isPageable() const { return allocation == nullptr && array == nullptr; }
   bool isHost() const { return allocation != nullptr && allocation->isHost(); }
 };
 

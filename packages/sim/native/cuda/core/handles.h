@@ -44,6 +44,21 @@ class HandleTable {
     return object;
   }
 
+  template <class Is>
+  void takeIf(Is&& is) {
+    std::vector<std::shared_ptr<Object>> taken;  // let go of outside the lock
+    std::unique_lock lock(mutex_);
+    for (auto at = objects_.begin(); at != objects_.end();) {
+      if (!is(*at->second)) {
+        ++at;
+        continue;
+      }
+      taken.push_back(std::move(at->second));
+      at = objects_.erase(at);
+    }
+    lock.unlock();
+  }
+
   std::vector<std::shared_ptr<Object>> all() const {
     std::shared_lock lock(mutex_);
     std::vector<std::shared_ptr<Object>> list;

@@ -517,6 +517,94 @@ struct cudaDeviceProp {
   int reserved[56];
 };
 static_assert(sizeof(cudaDeviceProp) == 1008, "cudaDeviceProp");
+enum cudaAccessProperty : int {
+  cudaAccessPropertyNormal = 0,
+  cudaAccessPropertyStreaming = 1,
+  cudaAccessPropertyPersisting = 2,
+};
+struct cudaAccessPolicyWindow;
+struct cudaAccessPolicyWindow {
+  void *base_ptr;
+  size_t num_bytes;
+  float hitRatio;
+  cudaAccessProperty hitProp;
+  cudaAccessProperty missProp;
+};
+static_assert(sizeof(cudaAccessPolicyWindow) == 32, "cudaAccessPolicyWindow");
+struct cudaLaunchAttributeValue_clusterDim;
+struct cudaLaunchAttributeValue_clusterDim {
+  unsigned int x;
+  unsigned int y;
+  unsigned int z;
+};
+static_assert(sizeof(cudaLaunchAttributeValue_clusterDim) == 12, "cudaLaunchAttributeValue_clusterDim");
+struct cudaLaunchAttributeValue_programmaticEvent;
+struct cudaLaunchAttributeValue_programmaticEvent {
+  cudaEvent_t event;
+  int flags;
+  int triggerAtBlockStart;
+};
+static_assert(sizeof(cudaLaunchAttributeValue_programmaticEvent) == 16, "cudaLaunchAttributeValue_programmaticEvent");
+struct cudaLaunchMemSyncDomainMap;
+struct cudaLaunchMemSyncDomainMap {
+  unsigned char default_;
+  unsigned char remote;
+};
+static_assert(sizeof(cudaLaunchMemSyncDomainMap) == 2, "cudaLaunchMemSyncDomainMap");
+struct cudaLaunchAttributeValue_preferredClusterDim;
+struct cudaLaunchAttributeValue_preferredClusterDim {
+  unsigned int x;
+  unsigned int y;
+  unsigned int z;
+};
+static_assert(sizeof(cudaLaunchAttributeValue_preferredClusterDim) == 12, "cudaLaunchAttributeValue_preferredClusterDim");
+struct cudaLaunchAttributeValue_launchCompletionEvent;
+struct cudaLaunchAttributeValue_launchCompletionEvent {
+  cudaEvent_t event;
+  int flags;
+};
+static_assert(sizeof(cudaLaunchAttributeValue_launchCompletionEvent) == 16, "cudaLaunchAttributeValue_launchCompletionEvent");
+typedef struct CUgraphDeviceUpdatableNode_st *cudaGraphDeviceNode_t;
+struct cudaLaunchAttributeValue_deviceUpdatableKernelNode;
+struct cudaLaunchAttributeValue_deviceUpdatableKernelNode {
+  int deviceUpdatable;
+  cudaGraphDeviceNode_t devNode;
+};
+static_assert(sizeof(cudaLaunchAttributeValue_deviceUpdatableKernelNode) == 16, "cudaLaunchAttributeValue_deviceUpdatableKernelNode");
+enum cudaSynchronizationPolicy : int {
+  cudaSyncPolicyAuto = 1,
+  cudaSyncPolicySpin = 2,
+  cudaSyncPolicyYield = 3,
+  cudaSyncPolicyBlockingSync = 4,
+};
+enum cudaClusterSchedulingPolicy : int {
+  cudaClusterSchedulingPolicyDefault = 0,
+  cudaClusterSchedulingPolicySpread = 1,
+  cudaClusterSchedulingPolicyLoadBalancing = 2,
+};
+enum cudaLaunchMemSyncDomain : int {
+  cudaLaunchMemSyncDomainDefault = 0,
+  cudaLaunchMemSyncDomainRemote = 1,
+};
+union cudaLaunchAttributeValue {
+  char pad[64];
+  cudaAccessPolicyWindow accessPolicyWindow;
+  int cooperative;
+  cudaSynchronizationPolicy syncPolicy;
+  cudaLaunchAttributeValue_clusterDim clusterDim;
+  cudaClusterSchedulingPolicy clusterSchedulingPolicyPreference;
+  int programmaticStreamSerializationAllowed;
+  cudaLaunchAttributeValue_programmaticEvent programmaticEvent;
+  int priority;
+  cudaLaunchMemSyncDomainMap memSyncDomainMap;
+  cudaLaunchMemSyncDomain memSyncDomain;
+  cudaLaunchAttributeValue_preferredClusterDim preferredClusterDim;
+  cudaLaunchAttributeValue_launchCompletionEvent launchCompletionEvent;
+  cudaLaunchAttributeValue_deviceUpdatableKernelNode deviceUpdatableKernelNode;
+  unsigned int sharedMemCarveout;
+  unsigned int nvlinkUtilCentricScheduling;
+};
+static_assert(sizeof(cudaLaunchAttributeValue) == 64, "cudaLaunchAttributeValue");
 struct cudaPitchedPtr {
   void *ptr;
   size_t pitch;

@@ -1,0 +1,323 @@
+import {
+  arrayFor,
+  type Context,
+  contextOf,
+  type DeviceOrContext,
+  PinnedBuffer,
+  scratch,
+  streamFor,
+} from '@shoal/cuda-base'
+import {
+  type CUarray,
+  CUDA_ARRAY_MEMORY_REQUIREMENTS,
+  CUDA_ARRAY_SPARSE_PROPERTIES,
+  CUDA_ARRAY3D_DESCRIPTOR,
+  cuArray3DCreate,
+  cuArray3DGetDescriptor,
+  cuArrayDestroy,
+  cuArrayGetMemoryRequirements,
+  cuArrayGetPlane,
+  cuArrayGetSparseProperties,
+} from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
+import {
+  type DType,
+  isInstance,
+  type MemoryLike,
+  requireInstance,
+  requireInteger,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
+import { ArrayCopy, type ArrayCopyOptions, type ArrayToArrayOptions, type TexelArray } from './arrayCopy.js'
+import {
+  type ArrayDescription,
+  type ArrayOptions,
+  arrayKeys,
+  readDescriptor,
+  writeDescriptor,
+} from './arrayDescription.js'
+import type { ArrayFormat } from './arrayFormat.js'
+import { ContextObject, type Destroyer } from './contextObject.js'
+
+/** Memory that an array without any needs, to be mapped. */
+export interface ArrayMemoryRequirements {
+  /** In bytes. */
+  readonly size: number
+  readonly alignment: number
+}
+
+/** How a sparse array is divided into tiles that memory is mapped to. */
+export interface ArraySparseProperties {
+  /** Texels of a tile. */
+  readonly tile: { readonly width: number; readonly height: number; readonly depth: number }
+  /** The first level that is smaller than a tile: it and those after it are mapped together. */
+  readonly mipTailFirstLevel: number
+  /** Bytes of those. */
+  readonly mipTailSize: number
+  /** Whether all layers have one such tail. */
+  readonly singleMipTail: boolean
+}
+
+const singleMipTail = 1
+const destroyer: Destroyer = { api: 'cuArrayDestroy', call: (handle) => cuArrayDestroy(handle as CUarray) }
+
+/** What texels are copied from. */
+export type ArraySource = TexelArray | PinnedBuffer<DType> | MemoryLike | CudaArray
+
+/**
+ * A CUDA array: texels of one, two or three dimensions, perhaps in layers, which textures and surfaces look into
+ * (`cuArray3DCreate`). Where the texels lie nobody knows: they are copied in and out.
+ *
+ * @example
+ * using array = CudaArray.create(device, { width: 640, height: 480, format: 'u8', channels: 4 })
+ * array.copyFrom(pixels, { stream })
+ * using texture = TextureObject.create(array, { filterMode: 'linear', readMode: 'normalizedFloat' })
+ */
+export class CudaArray extends ContextObject implements ArrayDescription {
+  protected readonly kind = 'CudaArray'
+  readonly #description: ArrayDescription
+  /** What it is a level or a plane of. */
+  readonly #whole: ContextObject | undefined
+
+  private constructor(context: Context, handle: bigint, description: ArrayDescription, whole?: ContextObject) {
+    super(context, handle, `A CudaArray of ${sizes(description)}`, whole === undefined ? destroyer : undefined)
+    this.#description = description
+    this.#whole = whole
+  }
+
+  /**
+   * An array of a device (`cuArray3DCreate`). Its texels are whatever was there before.
+   * @throws TypeError, RangeError; StatusError for sizes that the device has not, or when there is not enough memory
+   */
+  static create(owner: DeviceOrContext, options: ArrayOptions): CudaArray {
+    const api = 'CudaArray.create'
+    const context = contextOf(owner, api)
+    const descriptor = writeDescriptor(requireOptions(options, api, arrayKeys), api)
+    const memory = NativeMemory.allocate(CUDA_ARRAY3D_DESCRIPTOR.size)
+    CUDA_ARRAY3D_DESCRIPTOR.write(memory, descriptor)
+    const out = scratch()
+    context._callDriver('cuArray3DCreate', () => cuArray3DCreate(out, memory))
+    const handle = out.u64[0] as bigint
+    return new CudaArray(context, handle, describe(context, handle, api))
+  }
+
+  /** @internal A level or a plane of something, which keeps it. */
+  static _part(whole: ContextObject, handle: bigint, api: string): CudaArray {
+    return new CudaArray(whole.context, handle, describe(whole.context, handle, api), whole)
+  }
+
+  /** The `CUarray`, which is a `cudaArray_t` as well. @throws DisposedError */
+  get handle(): CUarray {
+    return this._use() as CUarray
+  }
+
+  /** Whether dispose() was called, of this or of what it is a part of. */
+  override get disposed(): boolean {
+    return super.disposed || this.#whole?.disposed === true
+  }
+
+  /** @internal */
+  override _use(): bigint {
+    this.#whole?._use()
+    return super._use()
+  }
+
+  get format(): ArrayFormat {
+    return this.#description.format
+  }
+  get channels(): ArrayDescription['channels'] {
+    return this.#description.channels
+  }
+  get dimensions(): 1 | 2 | 3 {
+    return this.#description.dimensions
+  }
+  get width(): number {
+    return this.#description.width
+  }
+  /** 1 for a 1-D array. */
+  get height(): number {
+    return this.#description.height
+  }
+  /** 1 for what is not 3-D. */
+  get depth(): number {
+    return this.#description.depth
+  }
+  /** Layers, of cubemaps their number; 1 for what is not layered. */
+  get layers(): number {
+    return this.#description.layers
+  }
+  get layered(): boolean {
+    return this.#description.layered
+  }
+  get cubemap(): boolean {
+    return this.#description.cubemap
+  }
+  /** Whether kernels may use it as a surface. */
+  get surface(): boolean {
+    return this.#description.surface
+  }
+  /** Whether kernels may gather texels of it. */
+  get gather(): boolean {
+    return this.#description.gather
+  }
+  get colorAttachment(): boolean {
+    return this.#description.colorAttachment
+  }
+  get sparse(): boolean {
+    return this.#description.sparse
+  }
+  get deferredMapping(): boolean {
+    return this.#description.deferredMapping
+  }
+
+  /**
+   * Queues a copy of texels from an array of the host, from memory of the device, or from another array (`cuMemcpy3DAsync`). A host
+   * array must stay as it is until the copy has ended, as for `DeviceBuffer.copyFrom`. All channels of a texel lie side by side, then
+   * follow the texels of a row, the rows of a slice, and the slices, layers or faces.
+   * @throws TypeError for another type, RangeError for another size or a region beyond the array; DisposedError, StatusError
+   */
+  copyFrom(source: ArraySource, options?: ArrayCopyOptions & ArrayToArrayOptions): this {
+    const api = 'CudaArray.copyFrom'
+    this.#copyFrom(source, new ArrayCopy(this, options, api, streamFor), api)
+    return this
+  }
+
+  /** Like {@link copyFrom}, and blocks until the copy has ended. */
+  copyFromSync(source: ArraySource, options?: ArrayCopyOptions & ArrayToArrayOptions): this {
+    const api = 'CudaArray.copyFromSync'
+    const copy = new ArrayCopy(this, options, api, streamFor)
+    if (isHost(source)) copy.hostNow(copy.hostArray(source, 'source'), true)
+    else this.#copyFrom(source, copy, api)
+    copy.wait()
+    return this
+  }
+
+  #copyFrom(source: ArraySource, copy: ArrayCopy, api: string): void {
+    if (isInstance(source, CudaArray)) copy.array(source)
+    else if (isHost(source)) copy.upload(copy.hostArray(source, 'source'))
+    else if (typeof source === 'object' && source !== null) copy.memory(source as MemoryLike, 'source', true)
+    else throw wrongType(api, 'source', 'a typed array, memory or a CudaArray', source)
+  }
+
+  /**
+   * Queues a copy of texels to an array of the host, and resolves with it when they are there (`cuMemcpy3DAsync`).
+   * @throws as {@link copyFrom}
+   */
+  copyTo<A extends TexelArray | PinnedBuffer<DType>>(target: A, options?: ArrayCopyOptions): Promise<A> {
+    const copy = new ArrayCopy(this, options, 'CudaArray.copyTo', streamFor)
+    return copy.download(copy.hostArray(target, 'target'), target)
+  }
+
+  /** Copies texels to an array of the host, and blocks until they are there. @throws as {@link copyFrom} */
+  copyToSync<A extends TexelArray | PinnedBuffer<DType>>(target: A, options?: ArrayCopyOptions): A {
+    const copy = new ArrayCopy(this, options, 'CudaArray.copyToSync', streamFor)
+    copy.hostNow(copy.hostArray(target, 'target'), false)
+    return target
+  }
+
+  /** Queues a copy of texels to memory of the device (`cuMemcpy3DAsync`). @throws as {@link copyFrom} */
+  copyToMemory(target: MemoryLike, options?: ArrayCopyOptions): this {
+    const copy = new ArrayCopy(this, options, 'CudaArray.copyToMemory', streamFor)
+    copy.memory(target, 'target', false)
+    return this
+  }
+
+  /** The texels, or those of a region, in a new array. @throws as {@link copyFrom} */
+  toArray(options?: Pick<ArrayCopyOptions, 'stream' | 'region'>): Promise<TexelArray> {
+    const copy = new ArrayCopy(this, options, 'CudaArray.toArray', streamFor)
+    const target = emptyFor(copy)
+    return copy.download(target, target)
+  }
+
+  /**
+   * One plane of a picture: `nv12` has brightness in the first, and colours, of half the size, in the second. It is there as long as
+   * this array is (`cuArrayGetPlane`).
+   * @throws TypeError, RangeError, DisposedError; StatusError where it has no planes
+   */
+  plane(index: number): CudaArray {
+    const api = 'CudaArray.plane'
+    requireInteger(index, api, 'index', 0, 0xffff_ffff)
+    const { handle } = this
+    const out = scratch()
+    this.context._callDriver('cuArrayGetPlane', () => cuArrayGetPlane(out, handle, index))
+    return CudaArray._part(this, out.u64[0] as bigint, api)
+  }
+
+  /**
+   * The memory that it needs (`cuArrayGetMemoryRequirements`), for one of `deferredMapping`.
+   * @throws DisposedError; StatusError where it has memory
+   */
+  memoryRequirements(): ArrayMemoryRequirements {
+    const { handle, context } = this
+    return readRequirements(context, 'cuArrayGetMemoryRequirements', (out) =>
+      cuArrayGetMemoryRequirements(out, handle, context.device.handle),
+    )
+  }
+
+  /** Its tiles (`cuArrayGetSparseProperties`). @throws DisposedError; StatusError where it is not sparse */
+  sparseProperties(): ArraySparseProperties {
+    const { handle } = this
+    return readSparseProperties(this.context, 'cuArrayGetSparseProperties', (out) =>
+      cuArrayGetSparseProperties(out, handle),
+    )
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { ...super.inspectFacts(), texels: sizes(this.#description) }
+  }
+}
+
+/** @throws TypeError */
+export function requireCudaArray(value: unknown, api: string, name: string): CudaArray {
+  return requireInstance<CudaArray>(value, api, name, CudaArray as never)
+}
+
+/** @internal Asks for a `CUDA_ARRAY_MEMORY_REQUIREMENTS`. */
+export function readRequirements(
+  context: Context,
+  api: string,
+  call: (out: NativeMemory) => number,
+): ArrayMemoryRequirements {
+  const out = scratch()
+  context._callDriver(api, () => call(out))
+  const { size, alignment } = CUDA_ARRAY_MEMORY_REQUIREMENTS.read(out)
+  return { size: Number(size), alignment: Number(alignment) }
+}
+
+/** @internal Asks for a `CUDA_ARRAY_SPARSE_PROPERTIES`. */
+export function readSparseProperties(
+  context: Context,
+  api: string,
+  call: (out: NativeMemory) => number,
+): ArraySparseProperties {
+  const out = scratch()
+  context._callDriver(api, () => call(out))
+  const { tileExtent, miptailFirstLevel, miptailSize, flags } = CUDA_ARRAY_SPARSE_PROPERTIES.read(out)
+  return {
+    tile: { width: tileExtent.width, height: tileExtent.height, depth: tileExtent.depth },
+    mipTailFirstLevel: miptailFirstLevel,
+    mipTailSize: Number(miptailSize),
+    singleMipTail: (flags & singleMipTail) !== 0,
+  }
+}
+
+function describe(context: Context, handle: bigint, api: string): ArrayDescription {
+  return readDescriptor(api, (out) =>
+    context._callDriver('cuArray3DGetDescriptor', () => cuArray3DGetDescriptor(out, handle as CUarray)),
+  )
+}
+
+function isHost(source: unknown): boolean {
+  return ArrayBuffer.isView(source) || isInstance(source, PinnedBuffer)
+}
+
+function emptyFor({ dtype, byteLength }: ArrayCopy): TexelArray {
+  return arrayFor(dtype, byteLength / arrayFor(dtype, 1).byteLength)
+}
+
+/** `640 × 480 × 4 u8`. */
+export function sizes({ width, height, depth, layers, channels, format, dimensions }: ArrayDescription): string {
+  const extents = [width, ...(dimensions > 1 ? [height] : []), ...(dimensions > 2 ? [depth] : [])]
+  return `${extents.join(' × ')}${layers > 1 ? `, ${layers} layers,` : ''} of ${channels} × ${format}`
+}

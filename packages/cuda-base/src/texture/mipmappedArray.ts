@@ -1,0 +1,118 @@
+import { type Context, contextOf, type DeviceOrContext, scratch } from '@shoal/cuda-base'
+import {
+  CUDA_ARRAY3D_DESCRIPTOR,
+  type CUmipmappedArray,
+  cuMipmappedArrayCreate,
+  cuMipmappedArrayDestroy,
+  cuMipmappedArrayGetLevel,
+  cuMipmappedArrayGetMemoryRequirements,
+  cuMipmappedArrayGetSparseProperties,
+} from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
+import { type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
+import { type ArrayOptions, arrayKeys, writeDescriptor } from './arrayDescription.js'
+import { ContextObject, type Destroyer } from './contextObject.js'
+import {
+  type ArrayMemoryRequirements,
+  type ArraySparseProperties,
+  CudaArray,
+  readRequirements,
+  readSparseProperties,
+} from './cudaArray.js'
+
+/** What a mipmapped array is made like: sizes are those of its first level. */
+export interface MipmappedArrayOptions extends ArrayOptions {
+  /** Levels, each half as large as the one before. Default: as many as there can be, down to one texel. */
+  readonly levels?: number | undefined
+}
+
+const mipmappedKeys: OptionKeys<MipmappedArrayOptions> = { ...arrayKeys, levels: true }
+const destroyer: Destroyer = {
+  api: 'cuMipmappedArrayDestroy',
+  call: (handle) => cuMipmappedArrayDestroy(handle as CUmipmappedArray),
+}
+
+/**
+ * An array in several sizes, each half of the one before in every dimension (`cuMipmappedArrayCreate`). Textures pick the level that
+ * fits, or blend two.
+ *
+ * @example
+ * using array = MipmappedArray.create(device, { width: 256, height: 256, format: 'f32' })
+ * array.level(0).copyFrom(pixels, { stream })
+ */
+export class MipmappedArray extends ContextObject {
+  protected readonly kind = 'MipmappedArray'
+  /** How many levels it has. */
+  readonly levels: number
+  readonly #levels: (CudaArray | undefined)[]
+
+  private constructor(context: Context, handle: bigint, levels: number) {
+    super(context, handle, `A MipmappedArray of ${levels} levels`, destroyer)
+    this.levels = levels
+    this.#levels = new Array(levels).fill(undefined)
+  }
+
+  /**
+   * A mipmapped array of a device. Its texels are whatever was there before.
+   * @throws TypeError, RangeError; StatusError for sizes that the device has not, or when there is not enough memory
+   */
+  static create(owner: DeviceOrContext, options: MipmappedArrayOptions): MipmappedArray {
+    const api = 'MipmappedArray.create'
+    const context = contextOf(owner, api)
+    const { levels, ...array } = requireOptions(options, api, mipmappedKeys)
+    const descriptor = writeDescriptor(array, api)
+    const { width, height = 1, depth = 1, cubemap } = array
+    const most = 1 + Math.floor(Math.log2(Math.max(width, cubemap === true ? width : height, depth)))
+    const count = levels === undefined ? most : requireInteger(levels, api, 'levels', 1, most)
+    const memory = NativeMemory.allocate(CUDA_ARRAY3D_DESCRIPTOR.size)
+    CUDA_ARRAY3D_DESCRIPTOR.write(memory, descriptor)
+    const out = scratch()
+    context._callDriver('cuMipmappedArrayCreate', () => cuMipmappedArrayCreate(out, memory, count))
+    return new MipmappedArray(context, out.u64[0] as bigint, count)
+  }
+
+  /** The `CUmipmappedArray`, which is a `cudaMipmappedArray_t` as well. @throws DisposedError */
+  get handle(): CUmipmappedArray {
+    return this._use() as CUmipmappedArray
+  }
+
+  /**
+   * One of its levels as an array, which is there as long as this is (`cuMipmappedArrayGetLevel`).
+   * @throws TypeError, RangeError, DisposedError
+   */
+  level(index: number): CudaArray {
+    const api = 'MipmappedArray.level'
+    requireInteger(index, api, 'index', 0, this.levels - 1)
+    const { handle } = this
+    const known = this.#levels[index]
+    if (known !== undefined) return known
+    const out = scratch()
+    this.context._callDriver('cuMipmappedArrayGetLevel', () => cuMipmappedArrayGetLevel(out, handle, index))
+    const level = CudaArray._part(this, out.u64[0] as bigint, api)
+    this.#levels[index] = level
+    return level
+  }
+
+  /**
+   * The memory that it needs (`cuMipmappedArrayGetMemoryRequirements`), for one of `deferredMapping`.
+   * @throws DisposedError; StatusError where it has memory
+   */
+  memoryRequirements(): ArrayMemoryRequirements {
+    const { handle, context } = this
+    return readRequirements(context, 'cuMipmappedArrayGetMemoryRequirements', (out) =>
+      cuMipmappedArrayGetMemoryRequirements(out, handle, context.device.handle),
+    )
+  }
+
+  /** Its tiles (`cuMipmappedArrayGetSparseProperties`). @throws DisposedError; StatusError where it is not sparse */
+  sparseProperties(): ArraySparseProperties {
+    const { handle } = this
+    return readSparseProperties(this.context, 'cuMipmappedArrayGetSparseProperties', (out) =>
+      cuMipmappedArrayGetSparseProperties(out, handle),
+    )
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { ...super.inspectFacts(), levels: this.levels }
+  }
+}

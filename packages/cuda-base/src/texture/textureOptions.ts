@@ -1,0 +1,223 @@
+import {
+  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION,
+  CU_TRSF_NORMALIZED_COORDINATES,
+  CU_TRSF_READ_AS_INTEGER,
+  CU_TRSF_SEAMLESS_CUBEMAP,
+  CU_TRSF_SRGB,
+  CUDA_TEXTURE_DESC,
+} from '@shoal/cuda-sys/driver'
+import type { NativeMemory } from '@shoal/ffi'
+import {
+  isArray,
+  type OptionKeys,
+  optionalBoolean,
+  outOfRange,
+  requireInteger,
+  requireList,
+  requireNumber,
+  requireOneOf,
+  wrongType,
+} from '@shoal/types'
+import type { TexelFormat } from './arrayFormat.js'
+import type { ResourceDescription } from './textureResource.js'
+import type { ResourceView } from './textureView.js'
+
+const addressModes = ['wrap', 'clamp', 'mirror', 'border'] as const
+const filterModes = ['point', 'linear'] as const
+const readModes = ['element', 'normalizedFloat'] as const
+
+/** What is read beyond the border: the texture again, its edge, its mirror image, or the colour of the border. */
+export type AddressMode = (typeof addressModes)[number]
+/** The nearest texel, or those around weighted by distance. */
+export type FilterMode = (typeof filterModes)[number]
+/** Texels as they are, or integers of 8 and 16 bits as numbers from 0 (or -1) to 1. */
+export type ReadMode = (typeof readModes)[number]
+
+/** How kernels read a texture. */
+export interface TextureOptions {
+  /** For all dimensions, or for each. `wrap` and `mirror` need normalized coordinates. Default: `'clamp'`. */
+  readonly addressMode?: AddressMode | readonly AddressMode[] | undefined
+  /** `linear` needs texels that are read as floats. Default: `'point'`. */
+  readonly filterMode?: FilterMode | undefined
+  /** Default: `'element'`. */
+  readonly readMode?: ReadMode | undefined
+  /** Whether coordinates go from 0 to 1, and not from 0 to the size. Default: false; mipmapped arrays need true. */
+  readonly normalizedCoordinates?: boolean | undefined
+  /** Whether integers of 8 bits that are read as floats are colours of sRGB. Default: false. */
+  readonly srgb?: boolean | undefined
+  /** What is read beyond the border by `addressMode: 'border'`. Default: zeroes. */
+  readonly borderColor?: readonly number[] | undefined
+  /** Levels of a mipmapped array: the nearest, or two blended. Default: `'point'`. */
+  readonly mipmapFilterMode?: FilterMode | undefined
+  /** What is added to the level. Default: 0. */
+  readonly mipmapLevelBias?: number | undefined
+  /** The least and the greatest level. Default: all. */
+  readonly mipmapLevelClamp?: readonly [least: number, greatest: number] | undefined
+  /** From 0 to 16. Default: 0. */
+  readonly maxAnisotropy?: number | undefined
+  /** Whether filtering goes across the edges of a cubemap. Default: false. */
+  readonly seamlessCubemap?: boolean | undefined
+  /** Whether the driver may filter less where that shows little. Default: true. */
+  readonly trilinearOptimization?: boolean | undefined
+  /** Another look at an array: another format, some of its levels or layers. */
+  readonly view?: ResourceView | undefined
+}
+
+export const textureKeys: OptionKeys<TextureOptions> = {
+  addressMode: true,
+  filterMode: true,
+  readMode: true,
+  normalizedCoordinates: true,
+  srgb: true,
+  borderColor: true,
+  mipmapFilterMode: true,
+  mipmapLevelBias: true,
+  mipmapLevelClamp: true,
+  maxAnisotropy: true,
+  seamlessCubemap: true,
+  trilinearOptimization: true,
+  view: true,
+}
+
+/** How a texture is read, every option of it. */
+export interface TextureDescription {
+  readonly addressMode: readonly [AddressMode, AddressMode, AddressMode]
+  readonly filterMode: FilterMode
+  readonly readMode: ReadMode
+  readonly normalizedCoordinates: boolean
+  readonly srgb: boolean
+  readonly borderColor: readonly number[]
+  readonly mipmapFilterMode: FilterMode
+  readonly mipmapLevelBias: number
+  readonly mipmapLevelClamp: readonly [least: number, greatest: number]
+  readonly maxAnisotropy: number
+  readonly seamlessCubemap: boolean
+  readonly trilinearOptimization: boolean
+}
+
+const axes = 3
+/** Where the colour of the border lies in a `CUDA_TEXTURE_DESC`, in words of 4 bytes. */
+const borderColorAt = 10
+const mostAnisotropy = 16
+const mostLevel = 1000
+
+/** Writes the `CUDA_TEXTURE_DESC` that options ask for. @throws TypeError, RangeError */
+export function writeTexture(
+  memory: NativeMemory,
+  options: TextureOptions,
+  texel: TexelFormat,
+  resource: ResourceDescription['type'],
+  api: string,
+): void {
+  const { addressMode, filterMode, readMode, borderColor, mipmapFilterMode, mipmapLevelBias, mipmapLevelClamp } =
+    options
+  const isMipmapped = resource === 'mipmappedArray'
+  const normalized = optionalBoolean(options.normalizedCoordinates, api, 'normalizedCoordinates', isMipmapped)
+  if (isMipmapped && !normalized) throw outOfRange(api, 'normalizedCoordinates', 'true for a mipmapped array', false)
+  const modes = requireModes(addressMode, api)
+  for (const mode of modes) {
+    if (normalized || mode === 'clamp' || mode === 'border') continue
+    throw outOfRange(api, 'addressMode', "'clamp' or 'border' where coordinates are not normalized", mode)
+  }
+  const filter = requireOneOf(filterMode ?? 'point', api, 'filterMode', filterModes)
+  const read = requireOneOf(readMode ?? 'element', api, 'readMode', readModes)
+  const blend = requireOneOf(mipmapFilterMode ?? 'point', api, 'mipmapFilterMode', filterModes)
+  const isInteger = /^[iu]\d/.test(texel.format)
+  if (read === 'normalizedFloat' && isInteger && texel.format.endsWith('32')) {
+    throw outOfRange(api, 'readMode', "'element' for integers of 32 bits", read)
+  }
+  if (isInteger && read === 'element') {
+    const expected = `'point' where texels of ${texel.format} are read as they are (readMode)`
+    if (filter === 'linear') throw outOfRange(api, 'filterMode', expected, filter)
+    if (blend === 'linear') throw outOfRange(api, 'mipmapFilterMode', expected, blend)
+  }
+  if (filter === 'linear' && resource === 'linear') {
+    throw outOfRange(api, 'filterMode', "'point' for linear memory, which is read by index", filter)
+  }
+  const [least, greatest] = mipmapLevelClamp === undefined ? [0, mostLevel] : requireClamp(mipmapLevelClamp, api)
+  const flag = (value: boolean | undefined, name: string, fallback: boolean, set: boolean, bit: number): number =>
+    optionalBoolean(value, api, name, fallback) === set ? bit : 0
+  const flags =
+    (normalized ? CU_TRSF_NORMALIZED_COORDINATES : 0) |
+    (isInteger && read === 'element' ? CU_TRSF_READ_AS_INTEGER : 0) |
+    flag(options.srgb, 'srgb', false, true, CU_TRSF_SRGB) |
+    flag(options.seamlessCubemap, 'seamlessCubemap', false, true, CU_TRSF_SEAMLESS_CUBEMAP) |
+    flag(options.trilinearOptimization, 'trilinearOptimization', true, false, CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION)
+  const border = requireColor(borderColor, isInteger && read === 'element', api)
+  CUDA_TEXTURE_DESC.write(memory, {
+    addressMode: modes.map((mode) => addressModes.indexOf(mode)) as CUDA_TEXTURE_DESC['addressMode'],
+    filterMode: filterModes.indexOf(filter) as CUDA_TEXTURE_DESC['filterMode'],
+    flags,
+    maxAnisotropy: requireInteger(options.maxAnisotropy ?? 0, api, 'maxAnisotropy', 0, mostAnisotropy),
+    mipmapFilterMode: filterModes.indexOf(blend) as CUDA_TEXTURE_DESC['mipmapFilterMode'],
+    mipmapLevelBias: requireNumber(mipmapLevelBias ?? 0, api, 'mipmapLevelBias', -mostLevel, mostLevel),
+    minMipmapLevelClamp: least,
+    maxMipmapLevelClamp: greatest,
+  })
+  memory.i32.set(border, borderColorAt)
+}
+
+function requireModes(given: TextureOptions['addressMode'], api: string): AddressMode[] {
+  if (!isArray(given)) return new Array(axes).fill(requireOneOf(given ?? 'clamp', api, 'addressMode', addressModes))
+  const modes = requireList(given as readonly AddressMode[], api, 'addressMode')
+  if (modes.length === 0 || modes.length > axes)
+    throw outOfRange(api, 'addressMode', `of 1 to ${axes} modes`, modes.length)
+  for (const [index, mode] of modes.entries()) requireOneOf(mode, api, `addressMode[${index}]`, addressModes)
+  while (modes.length < axes) modes.push('clamp')
+  return modes
+}
+
+function requireClamp(given: readonly [number, number], api: string): [number, number] {
+  const [least, greatest, ...more] = requireList(given, api, 'mipmapLevelClamp')
+  if (more.length > 0) throw outOfRange(api, 'mipmapLevelClamp', 'of two numbers', more.length + 2)
+  const from = requireNumber(least, api, 'mipmapLevelClamp[0]', -mostLevel, mostLevel)
+  return [from, requireNumber(greatest, api, 'mipmapLevelClamp[1]', from, mostLevel)]
+}
+
+/** The bits of a colour: those of integers for textures that are read as such. */
+function requireColor(given: readonly number[] | undefined, isInteger: boolean, api: string): Int32Array {
+  const color = given === undefined ? [] : requireList(given, api, 'borderColor')
+  if (color.length > 4) throw outOfRange(api, 'borderColor', 'of 1 to 4 numbers', color.length)
+  const bits = new Int32Array(4)
+  const floats = new Float32Array(bits.buffer)
+  for (const [index, value] of color.entries()) {
+    const name = `borderColor[${index}]`
+    if (isInteger) bits[index] = requireInteger(value, api, name, -(2 ** 31), 2 ** 32 - 1)
+    else floats[index] = requireNumber(value, api, name)
+  }
+  return bits
+}
+
+/** Reads a `CUDA_TEXTURE_DESC`. */
+export function readTexture(memory: NativeMemory, texel: TexelFormat): TextureDescription {
+  const found = CUDA_TEXTURE_DESC.read(memory)
+  const { flags } = found
+  const isInteger = /^[iu]\d/.test(texel.format)
+  const readMode =
+    isInteger && !texel.format.endsWith('32') && (flags & CU_TRSF_READ_AS_INTEGER) === 0 ? 'normalizedFloat' : 'element'
+  const mode = (index: number): AddressMode => wordOf(addressModes, found.addressMode[index])
+  return Object.freeze({
+    addressMode: Object.freeze([mode(0), mode(1), mode(2)] as const),
+    filterMode: wordOf(filterModes, found.filterMode),
+    readMode,
+    normalizedCoordinates: (flags & CU_TRSF_NORMALIZED_COORDINATES) !== 0,
+    srgb: (flags & CU_TRSF_SRGB) !== 0,
+    borderColor: Object.freeze(
+      found.borderColor.map(
+        (value, index) => (isInteger && readMode === 'element' ? memory.i32[borderColorAt + index] : value) as number,
+      ),
+    ),
+    mipmapFilterMode: wordOf(filterModes, found.mipmapFilterMode),
+    mipmapLevelBias: found.mipmapLevelBias,
+    mipmapLevelClamp: Object.freeze([found.minMipmapLevelClamp, found.maxMipmapLevelClamp] as const),
+    maxAnisotropy: found.maxAnisotropy,
+    seamlessCubemap: (flags & CU_TRSF_SEAMLESS_CUBEMAP) !== 0,
+    trilinearOptimization: (flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) === 0,
+  })
+}
+
+function wordOf<W>(words: readonly W[], index: number | undefined): W {
+  const word = words[index ?? -1]
+  if (word === undefined) throw wrongType('TextureObject.describe', 'the descriptor', 'one with known modes', index)
+  return word
+}

@@ -1,0 +1,110 @@
+import { CUDA_RESOURCE_VIEW_DESC } from '@shoal/cuda-sys/driver'
+import type { NativeMemory } from '@shoal/ffi'
+import { type OptionKeys, requireInteger, requireOneOf, requireOptions, wrongType } from '@shoal/types'
+import { slicesOf } from './arrayDescription.js'
+import { CudaArray } from './cudaArray.js'
+import { MipmappedArray } from './mipmappedArray.js'
+
+/** `CUresourceViewFormat`, by its numbers: a type and its channels, or a block compression. */
+const viewFormats = [
+  'same',
+  ...(['u8', 'i8', 'u16', 'i16', 'u32', 'i32', 'f16', 'f32'] as const).flatMap(
+    (type) => [`${type}x1`, `${type}x2`, `${type}x4`] as const,
+  ),
+  'bc1',
+  'bc2',
+  'bc3',
+  'bc4',
+  'bc4-signed',
+  'bc5',
+  'bc5-signed',
+  'bc6h',
+  'bc6h-signed',
+  'bc7',
+] as const
+
+/**
+ * How a view reads texels: as they are (`same`), as channels of a type of the same size (`f32x1`), or as blocks of 4 × 4 texels that are
+ * compressed (`bc1`), which lie in an array of `u32` with 2 or 4 channels.
+ */
+export type ViewFormat = (typeof viewFormats)[number]
+
+/** Another look at an array. */
+export interface ResourceView {
+  /** Default: `'same'`. */
+  readonly format?: ViewFormat | undefined
+  /** In texels: those of the array, or four times as many for compressed blocks. Default: that. */
+  readonly width?: number | undefined
+  readonly height?: number | undefined
+  readonly depth?: number | undefined
+  /** Levels of a mipmapped array. Default: all. */
+  readonly firstMipmapLevel?: number | undefined
+  readonly lastMipmapLevel?: number | undefined
+  /** Layers of a layered array. Default: all. */
+  readonly firstLayer?: number | undefined
+  readonly lastLayer?: number | undefined
+}
+
+/** A view, every part of it. */
+export type ViewDescription = { readonly [K in keyof ResourceView]-?: NonNullable<ResourceView[K]> }
+
+const viewKeys: OptionKeys<ResourceView> = {
+  format: true,
+  width: true,
+  height: true,
+  depth: true,
+  firstMipmapLevel: true,
+  lastMipmapLevel: true,
+  firstLayer: true,
+  lastLayer: true,
+}
+
+const compressedFrom = viewFormats.indexOf('bc1')
+const blockSize = 4
+const mostSize = 2 ** 31 - 1
+
+/** Writes the `CUDA_RESOURCE_VIEW_DESC` of a view. @throws TypeError, RangeError */
+export function writeView(memory: NativeMemory, given: ResourceView, object: object, api: string): void {
+  const view = requireOptions(given, api, viewKeys, 'view')
+  if (!(object instanceof CudaArray || object instanceof MipmappedArray)) {
+    throw wrongType(api, 'view', 'left out where the texture looks into memory', view)
+  }
+  const array = object instanceof CudaArray ? object : object.level(0)
+  const levels = object instanceof CudaArray ? 1 : object.levels
+  const format = viewFormats.indexOf(requireOneOf(view.format ?? 'same', api, 'view.format', viewFormats))
+  const times = format >= compressedFrom ? blockSize : 1
+  const size = (name: 'width' | 'height' | 'depth', fallback: number): bigint =>
+    BigInt(requireInteger(view[name] ?? fallback, api, `view.${name}`, 0, mostSize))
+  const within = (name: keyof ResourceView, fallback: number, least: number, most: number): number =>
+    requireInteger(view[name] ?? fallback, api, `view.${name}`, least, most)
+  const firstLevel = within('firstMipmapLevel', 0, 0, levels - 1)
+  const slices = slicesOf(array)
+  const layers = array.layered ? slices : 1
+  const firstLayer = within('firstLayer', 0, 0, layers - 1)
+  CUDA_RESOURCE_VIEW_DESC.write(memory, {
+    format: format as CUDA_RESOURCE_VIEW_DESC['format'],
+    width: size('width', array.width * times),
+    height: size('height', array.dimensions > 1 ? array.height * times : 0),
+    depth: size('depth', array.layered || array.cubemap || array.dimensions === 3 ? slices : 0),
+    firstMipmapLevel: firstLevel,
+    lastMipmapLevel: within('lastMipmapLevel', levels - 1, firstLevel, levels - 1),
+    firstLayer,
+    lastLayer: within('lastLayer', layers - 1, firstLayer, layers - 1),
+  })
+}
+
+/** Reads a `CUDA_RESOURCE_VIEW_DESC`. */
+export function readView(memory: NativeMemory): ViewDescription {
+  const { format, width, height, depth, firstMipmapLevel, lastMipmapLevel, firstLayer, lastLayer } =
+    CUDA_RESOURCE_VIEW_DESC.read(memory)
+  return {
+    format: viewFormats[format] ?? 'same',
+    width: Number(width),
+    height: Number(height),
+    depth: Number(depth),
+    firstMipmapLevel,
+    lastMipmapLevel,
+    firstLayer,
+    lastLayer,
+  }
+}

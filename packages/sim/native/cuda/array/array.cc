@@ -1,0 +1,334 @@
+#include "array.h"
+
+#include <algorithm>
+
+#include "core/context.h"
+#include "core/device.h"
+#include "core/entry.h"
+#include "graph/capture.h"
+#include "pool/pool.h"
+
+namespace shoal {
+
+HandleTable<Array>& arrays() {
+  static auto* table = new HandleTable<Array>(13);
+  return *table;
+}
+HandleTable<MipmappedArray>& mipmappedArrays() {
+  static auto* table = new HandleTable<MipmappedArray>(14);
+  return *table;
+}
+
+bool findFormat(CUarray_format format, unsigned channels, TexelFormat& out) {
+  constexpr struct {
+    int format;
+    Channel channel;
+    unsigned bytes;
+  } plain[] = {{CU_AD_FORMAT_UNSIGNED_INT8, Channel::unsignedInteger, 1}, {CU_AD_FORMAT_UNSIGNED_INT16, Channel::unsignedInteger, 2},
+               {CU_AD_FORMAT_UNSIGNED_INT32, Channel::unsignedInteger, 4}, {CU_AD_FORMAT_SIGNED_INT8, Channel::signedInteger, 1},
+               {CU_AD_FORMAT_SIGNED_INT16, Channel::signedInteger, 2}, {CU_AD_FORMAT_SIGNED_INT32, Channel::signedInteger, 4},
+               {CU_AD_FORMAT_HALF, Channel::real, 2}, {CU_AD_FORMAT_FLOAT, Channel::real, 4}};
+  for (auto& each : plain) {
+    if (each.format != static_cast<int>(format)) continue;
+    out = {each.channel, channels, each.bytes};
+    return channels == 1 || channels == 2 || channels == 4;
+  }
+  // Those whose channels their name tells, three of each kind.
+  constexpr struct {
+    int first;
+    Channel channel;
+    unsigned bytes;
+  } norms[] = {{CU_AD_FORMAT_UNORM_INT8X1, Channel::unsignedNorm, 1}, {CU_AD_FORMAT_UNORM_INT16X1, Channel::unsignedNorm, 2},
+               {CU_AD_FORMAT_SNORM_INT8X1, Channel::signedNorm, 1}, {CU_AD_FORMAT_SNORM_INT16X1, Channel::signedNorm, 2}};
+  for (auto& each : norms) {
+    const int step = static_cast<int>(format) - each.first;
+    if (step < 0 || step > 2) continue;
+    out = {each.channel, 1u << step, each.bytes};
+    return channels == out.channels;
+  }
+  return false;
+}
+
+namespace {
+
+constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+                                 CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+constexpr unsigned kUnmapped = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+constexpr size_t kTileBytes = 65536;
+
+// The limits of compute capability 9.0.
+CUresult checkExtent(const CUDA_ARRAY3D_DESCRIPTOR& d) {
+  const bool isLayered = (d.Flags & CUDA_ARRAY3D_LAYERED) != 0, isCubemap = (d.Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
+  if (d.Width == 0 || (d.Flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((d.Flags & CUDA_ARRAY3D_DEPTH_TEXTURE) != 0 || ((d.Flags & CUDA_ARRAY3D_SPARSE) != 0 && d.Height == 0)) return CUDA_ERROR_INVALID_VALUE;
+  if (isCubemap) {
+    const bool areFaces = isLayered ? d.Depth != 0 && d.Depth % 6 == 0 && d.Depth <= 2046 : d.Depth == 6;
+    return d.Width == d.Height && areFaces && d.Width <= 32768 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  bool isFine;
+  if (isLayered) isFine = d.Depth != 0 && d.Depth <= 2048 && d.Width <= 32768 && d.Height <= 32768;
+  else if (d.Depth != 0) isFine = d.Height != 0 && d.Width <= 16384 && d.Height <= 16384 && d.Depth <= 16384;
+  else isFine = d.Height != 0 ? d.Width <= 131072 && d.Height <= 65536 : d.Width <= 131072;
+  // Texels of four neighbours are gathered from 2-D arrays alone.
+  const bool isGatherFine = (d.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) == 0 || (d.Height != 0 && (d.Depth == 0 || isLayered) && d.Width <= 32768 && d.Height <= 32768);
+  return isFine && isGatherFine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+std::shared_ptr<Array> describe(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, const TexelFormat& format, const std::shared_ptr<Context>& context) {
+  auto made = std::make_shared<Array>();
+  made->descriptor = descriptor;
+  made->format = format;
+  made->context = context;
+  made->width = descriptor.Width;
+  made->height = std::max<size_t>(descriptor.Height, 1);
+  made->depth = std::max<size_t>(descriptor.Depth, 1);
+  made->rowBytes = (made->usedBytes() + 15) & ~size_t{15};
+  made->sliceBytes = made->rowBytes * made->height;
+  made->handle = arrays().reserve();
+  return made;
+}
+
+size_t bytesOf(const Array& array) { return array.sliceBytes * array.depth; }
+
+// Memory for all of them, one after the other.
+CUresult allocate(const std::shared_ptr<Context>& context, const std::vector<std::shared_ptr<Array>>& parts) {
+  size_t bytes = 0;
+  for (auto& each : parts) bytes += (bytesOf(*each) + 511) & ~size_t{511};
+  Device& device = context->device;
+  uint64_t base = device.arena.allocate(bytes);
+  if (base == 0) {
+    trimPoolsOf(&device);
+    base = device.arena.allocate(bytes);
+  }
+  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto memory = std::make_shared<ArenaBlock>(device.arena, base, bytes, false);
+  for (auto& each : parts) {
+    each->memory = memory;
+    each->data = reinterpret_cast<char*>(base);
+    base += (bytesOf(*each) + 511) & ~size_t{511};
+  }
+  return CUDA_SUCCESS;
+}
+
+// The planes of a picture of 4:2:0: brightness, and colours for each four of it.
+CUresult createPlanar(const CUDA_ARRAY3D_DESCRIPTOR& d, const std::shared_ptr<Context>& context, std::shared_ptr<Array>& out) {
+  if (d.NumChannels != 3 || d.Height == 0 || d.Depth != 0 || d.Width % 2 != 0 || d.Height % 2 != 0) return CUDA_ERROR_INVALID_VALUE;
+  out = describe(d, {Channel::unsignedInteger, 0, 1}, context);
+  for (unsigned plane = 0; plane < 2; ++plane) {
+    CUDA_ARRAY3D_DESCRIPTOR own = d;
+    own.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    own.NumChannels = plane + 1;
+    own.Width >>= plane;
+    own.Height >>= plane;
+    out->planes.push_back(describe(own, {Channel::unsignedInteger, own.NumChannels, 1}, context));
+    out->planes.back()->isPart = true;
+  }
+  if (const CUresult status = allocate(context, out->planes)) return status;
+  for (auto& each : out->planes) arrays().put(each->handle, each);
+  return CUDA_SUCCESS;
+}
+
+CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& d) {
+  return inContext([&](auto& context) -> CUresult {
+    if (const CUresult status = checkUnsafeCall()) return status;
+    if (const CUresult status = checkExtent(d)) return status;
+    std::shared_ptr<Array> made;
+    if (d.Format == CU_AD_FORMAT_NV12) {
+      if (const CUresult status = createPlanar(d, context, made)) return status;
+    } else {
+      TexelFormat format;
+      if (!findFormat(d.Format, d.NumChannels, format)) {
+        return d.Format >= CU_AD_FORMAT_UNORM_INT_101010_2 && d.Format < CU_AD_FORMAT_UNORM_INT8X1 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+      }
+      made = describe(d, format, context);
+      if ((d.Flags & kUnmapped) == 0) {
+        if (const CUresult status = allocate(context, {made})) return status;
+      }
+    }
+    arrays().put(made->handle, made);
+    *out = reinterpret_cast<CUarray>(made->handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned count) {
+  return inContext([&](auto& context) -> CUresult {
+    if (const CUresult status = checkUnsafeCall()) return status;
+    if (const CUresult status = checkExtent(d)) return status;
+    TexelFormat format;
+    if (!findFormat(d.Format, d.NumChannels, format)) return CUDA_ERROR_INVALID_VALUE;
+    const bool is3D = d.Depth != 0 && (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
+    size_t longest = std::max(d.Width, std::max<size_t>(d.Height, is3D ? d.Depth : 1));
+    unsigned most = 1;
+    for (; longest > 1; longest >>= 1) ++most;
+    // More levels than there can be are as many as there can be.
+    count = std::clamp(count, 1u, most);
+    auto made = std::make_shared<MipmappedArray>();
+    made->descriptor = d;
+    made->context = context;
+    for (unsigned level = 0; level < count; ++level) {
+      CUDA_ARRAY3D_DESCRIPTOR own = d;
+      own.Width = std::max<size_t>(d.Width >> level, 1);
+      if (d.Height != 0) own.Height = std::max<size_t>(d.Height >> level, 1);
+      if (is3D) own.Depth = std::max<size_t>(d.Depth >> level, 1);
+      made->levels.push_back(describe(own, format, context));
+      made->levels.back()->isPart = true;
+    }
+    if ((d.Flags & kUnmapped) == 0) {
+      if (const CUresult status = allocate(context, made->levels)) return status;
+    }
+    for (auto& each : made->levels) arrays().put(each->handle, each);
+    const uint64_t handle = mipmappedArrays().reserve();
+    mipmappedArrays().put(handle, made);
+    *out = reinterpret_cast<CUmipmappedArray>(handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+// What is destroyed is not there any more for new work; a copy that is queued keeps it.
+CUresult destroy(CUarray handle) {
+  return initialised([&]() -> CUresult {
+    auto found = arrays().find(handle);
+    if (!found || found->isPart) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult status = found->context->synchronize()) return status;
+    for (auto& each : found->planes) arrays().take(each->handle);
+    arrays().take(found->handle);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult destroyMipmapped(CUmipmappedArray handle) {
+  return initialised([&]() -> CUresult {
+    auto found = mipmappedArrays().find(handle);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult status = found->context->synchronize()) return status;
+    for (auto& each : found->levels) arrays().take(each->handle);
+    mipmappedArrays().take(reinterpret_cast<uint64_t>(handle));
+    return CUDA_SUCCESS;
+  });
+}
+
+// A context takes its arrays with it.
+void forgetArraysOf(const Context& context) {
+  const auto isOfIt = [&](auto& each) { return each.context.get() == &context; };
+  arrays().takeIf(isOfIt);
+  mipmappedArrays().takeIf(isOfIt);
+}
+[[maybe_unused]] const bool isWatching = (Context::whenDestroyed(forgetArraysOf), true);
+
+template <class Body>
+CUresult withArray(CUarray handle, Body&& body) {
+  return inContext([&](auto&) -> CUresult {
+    auto found = arrays().find(handle);
+    return found ? body(found) : CUDA_ERROR_INVALID_HANDLE;
+  });
+}
+
+template <class Body>
+CUresult withMipmapped(CUmipmappedArray handle, Body&& body) {
+  return inContext([&](auto&) -> CUresult {
+    auto found = mipmappedArrays().find(handle);
+    return found ? body(*found) : CUDA_ERROR_INVALID_HANDLE;
+  });
+}
+
+CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, unsigned flags, const std::vector<std::shared_ptr<Array>>& parts) {
+  if (out == nullptr || (flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) return CUDA_ERROR_INVALID_VALUE;
+  size_t bytes = 0;
+  for (auto& each : parts) bytes += bytesOf(*each);
+  *out = {};
+  out->size = (bytes + kTileBytes - 1) / kTileBytes * kTileBytes;
+  out->alignment = kTileBytes;
+  return CUDA_SUCCESS;
+}
+
+// The standard shapes of a tile of 64 KiB.
+CUresult sparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, const std::vector<std::shared_ptr<Array>>& levels) {
+  const Array& first = *levels[0];
+  if (out == nullptr || (first.descriptor.Flags & CUDA_ARRAY3D_SPARSE) == 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto size = static_cast<unsigned>(__builtin_ctz(first.format.bytes()));  // 1 to 16 bytes
+  *out = {};
+  const bool is3D = first.dimensions() == 3;
+  out->tileExtent.width = is3D ? 64u >> ((size + 2) / 3) : 256u >> (size / 2);
+  out->tileExtent.height = is3D ? 32u >> (size / 3) : 256u >> ((size + 1) / 2);
+  out->tileExtent.depth = is3D ? 32u >> ((size + 1) / 3) : 1;
+  unsigned level = 0;
+  size_t tail = 0;
+  while (level < levels.size() && levels[level]->width >= out->tileExtent.width && levels[level]->height >= out->tileExtent.height &&
+         (!is3D || levels[level]->depth >= out->tileExtent.depth)) ++level;
+  out->miptailFirstLevel = level;
+  for (; level < levels.size(); ++level) tail += bytesOf(*levels[level]);
+  out->miptailSize = (tail + kTileBytes - 1) / kTileBytes * kTileBytes;
+  if (first.isLayered()) out->flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+}  // namespace shoal
+
+using namespace shoal;
+
+CUresult cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pAllocateArray) {
+  return pHandle == nullptr || pAllocateArray == nullptr ? initialised([] { return CUDA_ERROR_INVALID_VALUE; }) : create(pHandle, *pAllocateArray);
+}
+CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
+  if (pHandle == nullptr || pAllocateArray == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
+  return create(pHandle, {pAllocateArray->Width, pAllocateArray->Height, 0, pAllocateArray->Format, pAllocateArray->NumChannels, 0});
+}
+CUresult cuArrayDestroy(CUarray hArray) { return destroy(hArray); }
+CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
+  return withArray(hArray, [&](auto& array) -> CUresult {
+    if (pArrayDescriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pArrayDescriptor = array->descriptor;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
+  return withArray(hArray, [&](auto& array) -> CUresult {
+    const auto& d = array->descriptor;
+    if (pArrayDescriptor == nullptr || d.Depth != 0) return CUDA_ERROR_INVALID_VALUE;
+    *pArrayDescriptor = {d.Width, d.Height, d.Format, d.NumChannels};
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuArrayGetPlane(CUarray* pPlaneArray, CUarray hArray, unsigned int planeIdx) {
+  return withArray(hArray, [&](auto& array) -> CUresult {
+    if (pPlaneArray == nullptr || planeIdx >= array->planes.size()) return CUDA_ERROR_INVALID_VALUE;
+    *pPlaneArray = reinterpret_cast<CUarray>(array->planes[planeIdx]->handle);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* memoryRequirements, CUarray array, CUdevice device) {
+  return withArray(array, [&](auto& found) -> CUresult {
+    Device* ofDevice = nullptr;
+    if (const CUresult status = findDevice(device, ofDevice)) return status;
+    return requirements(memoryRequirements, found->descriptor.Flags, {found});
+  });
+}
+CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* sparseProperties_, CUarray array) {
+  return withArray(array, [&](auto& found) { return sparseProperties(sparseProperties_, {found}); });
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc, unsigned int numMipmapLevels) {
+  if (pHandle == nullptr || pMipmappedArrayDesc == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
+  return createMipmapped(pHandle, *pMipmappedArrayDesc, numMipmapLevels);
+}
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) { return destroyMipmapped(hMipmappedArray); }
+CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
+  return withMipmapped(hMipmappedArray, [&](const MipmappedArray& found) -> CUresult {
+    if (pLevelArray == nullptr || level >= found.levels.size()) return CUDA_ERROR_INVALID_VALUE;
+    *pLevelArray = reinterpret_cast<CUarray>(found.levels[level]->handle);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* memoryRequirements, CUmipmappedArray mipmap, CUdevice device) {
+  return withMipmapped(mipmap, [&](const MipmappedArray& found) -> CUresult {
+    Device* ofDevice = nullptr;
+    if (const CUresult status = findDevice(device, ofDevice)) return status;
+    return requirements(memoryRequirements, found.descriptor.Flags, found.levels);
+  });
+}
+CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* sparseProperties_, CUmipmappedArray mipmap) {
+  return withMipmapped(mipmap, [&](const MipmappedArray& found) { return sparseProperties(sparseProperties_, found.levels); });
+}

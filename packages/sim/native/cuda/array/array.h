@@ -1,0 +1,58 @@
+// Arrays: memory of texels that textures and surfaces look into, row after row.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "core/arena.h"
+#include "core/handles.h"
+#include "shoal/cuda.h"
+
+namespace shoal {
+
+class Context;
+
+// How the parts of a texel are read.
+enum class Channel : uint8_t { unsignedInteger, signedInteger, real, unsignedNorm, signedNorm };
+
+struct TexelFormat {
+  Channel channel = Channel::real;
+  unsigned channels = 0;
+  unsigned channelBytes = 0;
+  unsigned bytes() const { return channels * channelBytes; }
+};
+
+// False for formats that the device has not.
+bool findFormat(CUarray_format format, unsigned channels, TexelFormat& out);
+
+// One array, or a level of a mipmapped one, or a plane.
+struct Array {
+  CUDA_ARRAY3D_DESCRIPTOR descriptor{};
+  TexelFormat format;
+  size_t width = 0, height = 1, depth = 1;  // slices of a 3-D array, or layers
+  size_t rowBytes = 0, sliceBytes = 0;  // from one to the next
+  char* data = nullptr;  // null: nothing is mapped there
+  std::shared_ptr<Backing> memory;
+  std::shared_ptr<Context> context;
+  std::vector<std::shared_ptr<Array>> planes;
+  uint64_t handle = 0;
+  bool isPart = false;  // of something that is destroyed as a whole
+
+  size_t usedBytes() const { return width * format.bytes(); }  // of a row
+  bool isLayered() const { return (descriptor.Flags & CUDA_ARRAY3D_LAYERED) != 0; }
+  bool isCubemap() const { return (descriptor.Flags & CUDA_ARRAY3D_CUBEMAP) != 0; }
+  // 1-D, 2-D or 3-D, without layers.
+  unsigned dimensions() const { return descriptor.Height == 0 ? 1 : descriptor.Depth == 0 || isLayered() || isCubemap() ? 2 : 3; }
+};
+
+struct MipmappedArray {
+  CUDA_ARRAY3D_DESCRIPTOR descriptor{};
+  std::shared_ptr<Context> context;
+  std::vector<std::shared_ptr<Array>> levels;
+};
+
+HandleTable<Array>& arrays();
+HandleTable<MipmappedArray>& mipmappedArrays();
+
+}  // namespace shoal

@@ -1,0 +1,466 @@
+// Texels are found as the programming guide has it: coordinates of texels with 8 bits of fraction, weights from those, and an
+// address mode for each dimension.
+#include "texture.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "array/texture.h"
+#include "core/context.h"
+#include "core/device.h"
+#include "launch.h"
+
+#define SHOAL_LANES plain
+#include "lanes/real.h"
+
+namespace shoal::ptx {
+
+namespace {
+
+constexpr uint32_t kNone = ~0u;
+constexpr double kFractions = 256;  // of a texel, and of a level
+
+[[noreturn]] void failUnbound(const char* what) { throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, std::string("a ") + what + " that is not there"}; }
+
+void addLevel(BoundTexture& bound, const std::shared_ptr<Array>& array) {
+  bound.held.push_back(array);
+  bound.levels.push_back({array->data, array->rowBytes, array->sliceBytes, static_cast<int64_t>(array->width), static_cast<int64_t>(array->height),
+                          static_cast<int64_t>(array->depth)});
+}
+
+void bindArrays(BoundTexture& bound, const TextureObject& object) {
+  const auto& view = object.view;
+  const size_t first = object.hasView ? view.firstMipmapLevel : 0, last = object.hasView ? view.lastMipmapLevel : object.levels.size() - 1;
+  for (size_t level = first; level <= last; ++level) {
+    auto array = object.levels[level].lock();
+    if (!array || !arrays().find(array->handle)) failUnbound(object.isSurface ? "surface of an array" : "texture of an array");
+    addLevel(bound, array);
+  }
+  const Array& array = *bound.held[0];
+  bound.dimensions = array.dimensions();
+  if (array.isLayered() || array.isCubemap()) {
+    bound.layers = static_cast<int64_t>(array.depth);
+    if (object.hasView && view.lastLayer != 0) {
+      bound.firstLayer = view.firstLayer;
+      bound.layers = view.lastLayer - view.firstLayer + 1;
+    }
+  }
+}
+
+}  // namespace
+
+const BoundTexture& Launch::bind(uint64_t handle, bool isSurface) {
+  std::lock_guard lock(texturesMutex_);
+  auto& kept = textures_[handle];
+  if (kept) return *kept;
+  const auto object = textureObjects().find(handle);
+  if (!object || object->isSurface != isSurface || &object->context->device != &context->device) failUnbound(isSurface ? "surface" : "texture");
+  auto bound = std::make_shared<BoundTexture>();
+  const CUDA_TEXTURE_DESC& t = object->texture;
+  const CUDA_RESOURCE_DESC& resource = object->resource;
+  bound->format = object->format;
+  bound->isSurface = isSurface;
+  bound->isLinear = resource.resType == CU_RESOURCE_TYPE_LINEAR;
+  if (bound->isLinear || resource.resType == CU_RESOURCE_TYPE_PITCH2D) {
+    const bool is1D = bound->isLinear;
+    const auto& pitched = resource.res.pitch2D;
+    const size_t width = is1D ? resource.res.linear.sizeInBytes / bound->format.bytes() : pitched.width;
+    const size_t height = is1D ? 1 : pitched.height, pitch = is1D ? 0 : pitched.pitchInBytes;
+    const CUdeviceptr address = is1D ? resource.res.linear.devPtr : pitched.devPtr;
+    Range range;
+    findRange(address, static_cast<unsigned>(width == 0 ? 1 : (height - 1) * pitch + width * bound->format.bytes()), false, range);
+    bound->levels.push_back({reinterpret_cast<char*>(address), pitch, 0, static_cast<int64_t>(width), static_cast<int64_t>(height), 1});
+    bound->dimensions = is1D ? 1 : 2;
+  } else {
+    bindArrays(*bound, *object);
+  }
+  const bool isInteger = bound->format.channel == Channel::unsignedInteger || bound->format.channel == Channel::signedInteger;
+  bound->isReal = !isInteger || (bound->format.channelBytes < 4 && (t.flags & CU_TRSF_READ_AS_INTEGER) == 0);
+  bound->isNormalized = (t.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
+  bound->isSrgb = (t.flags & CU_TRSF_SRGB) != 0 && bound->format.channelBytes == 1 && bound->format.channel != Channel::signedInteger;
+  bound->isFiltered = t.filterMode == CU_TR_FILTER_MODE_LINEAR && bound->isReal && !bound->isLinear;
+  bound->isBlended = t.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR && bound->isReal;
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto mode = static_cast<uint32_t>(t.addressMode[axis]);
+    const bool isPeriodic = mode == CU_TR_ADDRESS_MODE_WRAP || mode == CU_TR_ADDRESS_MODE_MIRROR;
+    // Only coordinates from 0 to 1 can be repeated. Beyond linear memory there are zeroes.
+    bound->modes[axis] = bound->isLinear ? uint32_t{CU_TR_ADDRESS_MODE_BORDER} : isPeriodic && !bound->isNormalized ? uint32_t{CU_TR_ADDRESS_MODE_CLAMP} : mode;
+  }
+  if (!bound->isLinear) memcpy(bound->border, t.borderColor, sizeof bound->border);
+  bound->bias = t.mipmapLevelBias;
+  bound->least = t.minMipmapLevelClamp;
+  bound->most = t.maxMipmapLevelClamp;
+  kept = std::move(bound);
+  return *kept;
+}
+
+namespace {
+
+uint32_t wordOf(const Warp& warp, uint32_t operand, int lane) {
+  const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
+  uint32_t value;
+  memcpy(&value, base + (operand & ~kConstant) + 4 * lane, 4);
+  return value;
+}
+float realOf(const Warp& warp, uint32_t operand, int lane) { return plain::asFloat(wordOf(warp, operand, lane)); }
+uint64_t bytesOf(const Warp& warp, uint32_t operand, int lane, unsigned bytes) {
+  const unsigned laneBytes = bytes < 2 ? 2 : bytes;
+  const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
+  uint64_t value = 0;
+  memcpy(&value, base + (operand & ~kConstant) + laneBytes * static_cast<unsigned>(lane), laneBytes);
+  return value;
+}
+void putBytes(Warp& warp, uint32_t operand, int lane, uint64_t value, unsigned bytes) {
+  const unsigned laneBytes = bytes < 2 ? 2 : bytes;
+  if (operand != kNone) memcpy(warp.registers + operand + laneBytes * static_cast<unsigned>(lane), &value, laneBytes);
+}
+
+const BoundTexture& boundTo(Warp& warp, uint64_t handle, bool isSurface) {
+  Worker& worker = *warp.worker;
+  if (worker.bound == nullptr || worker.boundHandle != handle) {
+    worker.bound = &worker.launch.bind(handle, isSurface);
+    worker.boundHandle = handle;
+  }
+  if (worker.bound->isSurface != isSurface) failUnbound(isSurface ? "surface" : "texture");
+  return *worker.bound;
+}
+
+float fromSrgb(float value) { return value <= 0.04045f ? value / 12.92f : std::pow((value + 0.055f) / 1.055f, 2.4f); }
+
+// A part of a texel as a register gets it.
+uint32_t channelAt(const BoundTexture& t, const char* at, unsigned part) {
+  uint32_t bits = 0;
+  memcpy(&bits, at + part * t.format.channelBytes, t.format.channelBytes);
+  const unsigned unused = 32 - 8 * t.format.channelBytes;
+  const int32_t extended = static_cast<int32_t>(bits << unused) >> unused;
+  const bool isSigned = t.format.channel == Channel::signedInteger || t.format.channel == Channel::signedNorm;
+  if (t.format.channel == Channel::real) return t.format.channelBytes == 2 ? plain::bitsOf(plain::fromHalf(static_cast<uint16_t>(bits))) : bits;
+  if (!t.isReal) return isSigned ? static_cast<uint32_t>(extended) : bits;
+  const auto largest = static_cast<float>((uint64_t{1} << (8 * t.format.channelBytes - (isSigned ? 1 : 0))) - 1);
+  const float value = isSigned ? std::fmax(static_cast<float>(extended) / largest, -1.0f) : static_cast<float>(bits) / largest;
+  return plain::bitsOf(t.isSrgb && part < 3 ? fromSrgb(value) : value);
+}
+
+struct Texel {
+  uint32_t part[4];
+};
+
+// The index that an address mode makes of one; below 0: the border.
+int64_t addressed(int64_t index, int64_t size, uint32_t mode) {
+  if (index >= 0 && index < size) return index;
+  switch (mode) {
+    case CU_TR_ADDRESS_MODE_WRAP: return ((index % size) + size) % size;
+    case CU_TR_ADDRESS_MODE_MIRROR: {
+      const int64_t place = ((index % (2 * size)) + 2 * size) % (2 * size);
+      return place < size ? place : 2 * size - 1 - place;
+    }
+    case CU_TR_ADDRESS_MODE_CLAMP: return index < 0 ? 0 : size - 1;
+    default: return -1;
+  }
+}
+
+// What is asked for, in texels of a level: in three dimensions, and a layer.
+struct Place {
+  unsigned axes = 1;
+  double at[3] = {};
+  int64_t index[3] = {};
+  int64_t offset[3] = {};
+  bool isIndex = false;  // integers, which are not filtered
+  bool isFace = false;   // of a cube: beyond its edge is its edge
+  int64_t layer = 0;
+};
+
+Texel texelAt(const BoundTexture& t, const TextureLevel& level, const Place& place, const int64_t* index) {
+  const int64_t sizes[3] = {level.width, level.height, level.depth};
+  int64_t found[3] = {};
+  Texel out;
+  memcpy(out.part, t.border, sizeof out.part);
+  for (unsigned axis = 0; axis < place.axes; ++axis) {
+    found[axis] = addressed(index[axis] + place.offset[axis], sizes[axis], place.isFace ? uint32_t{CU_TR_ADDRESS_MODE_CLAMP} : t.modes[axis]);
+    if (found[axis] < 0) return out;
+  }
+  const int64_t slice = place.axes == 3 ? found[2] : t.firstLayer + place.layer;
+  const char* at = level.data + static_cast<size_t>(slice) * level.sliceBytes + static_cast<size_t>(found[1]) * level.rowBytes + static_cast<size_t>(found[0]) * t.format.bytes();
+  for (unsigned part = 0; part < 4; ++part) {
+    const uint32_t one = t.isReal ? plain::bitsOf(1.0f) : 1;
+    out.part[part] = part < t.format.channels ? channelAt(t, at, part) : part == 3 ? one : 0;
+  }
+  return out;
+}
+
+// A coordinate in texels, brought close to the level where it repeats.
+double texelsOf(double at, int64_t size, bool isNormalized, uint32_t mode) {
+  if (!(std::fabs(at) < 1e30)) at = at > 0 ? 1e30 : at < 0 ? -1e30 : 0;
+  if (isNormalized) {
+    if (mode == CU_TR_ADDRESS_MODE_WRAP) at -= std::floor(at);
+    else if (mode == CU_TR_ADDRESS_MODE_MIRROR) at -= 2 * std::floor(at / 2);
+    at *= static_cast<double>(size);
+  }
+  constexpr double kFarAway = 1 << 24;
+  return at < -kFarAway ? -kFarAway : at > kFarAway ? kFarAway : at;
+}
+
+// The first of the texels that lie around the place, and how far it is from there to the next, for each dimension.
+void neighbours(const BoundTexture& t, const TextureLevel& level, const Place& place, int64_t* first, double* fraction) {
+  const int64_t sizes[3] = {level.width, level.height, level.depth};
+  for (unsigned axis = 0; axis < place.axes; ++axis) {
+    const double at = texelsOf(place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis]) - 0.5;
+    const auto fixed = static_cast<int64_t>(std::floor(at * kFractions + 0.5));
+    first[axis] = fixed >> 8;
+    fraction[axis] = static_cast<double>(fixed & 255) / kFractions;
+  }
+}
+
+Texel sampleLevel(const BoundTexture& t, const TextureLevel& level, const Place& place) {
+  if (place.isIndex) return texelAt(t, level, place, place.index);
+  int64_t first[3] = {};
+  if (!t.isFiltered) {
+    const int64_t sizes[3] = {level.width, level.height, level.depth};
+    for (unsigned axis = 0; axis < place.axes; ++axis) {
+      first[axis] = static_cast<int64_t>(std::floor(texelsOf(place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis])));
+      // The end of a face belongs to it.
+      if (place.isFace && first[axis] >= sizes[axis]) first[axis] = sizes[axis] - 1;
+    }
+    return texelAt(t, level, place, first);
+  }
+  double fraction[3] = {}, sum[4] = {};
+  neighbours(t, level, place, first, fraction);
+  for (unsigned corner = 0; corner < 1u << place.axes; ++corner) {
+    double weight = 1;
+    int64_t index[3] = {};
+    for (unsigned axis = 0; axis < place.axes; ++axis) {
+      const bool isNext = (corner >> axis & 1) != 0;
+      weight *= isNext ? fraction[axis] : 1 - fraction[axis];
+      index[axis] = first[axis] + (isNext ? 1 : 0);
+    }
+    if (weight == 0) continue;
+    const Texel texel = texelAt(t, level, place, index);
+    for (int part = 0; part < 4; ++part) sum[part] += weight * plain::asFloat(texel.part[part]);
+  }
+  Texel out;
+  for (int part = 0; part < 4; ++part) out.part[part] = plain::bitsOf(static_cast<float>(sum[part]));
+  return out;
+}
+
+Texel sample(const BoundTexture& t, const Place& place, float wanted) {
+  const auto last = static_cast<double>(t.levels.size() - 1);
+  double level = 0;
+  if (last > 0 || wanted != 0) {
+    level = static_cast<double>(wanted) + t.bias;
+    level = level > t.least ? level : t.least;
+    level = level < t.most ? level : t.most;
+    level = level > 0 ? level < last ? level : last : 0;
+  }
+  if (!t.isBlended) return sampleLevel(t, t.levels[static_cast<size_t>(std::ceil(level - 0.5) < 0 ? 0 : std::ceil(level - 0.5))], place);
+  const auto fixed = static_cast<size_t>(std::floor(level * kFractions + 0.5));
+  const Texel one = sampleLevel(t, t.levels[fixed >> 8], place);
+  const double part = static_cast<double>(fixed & 255) / kFractions;
+  if (part == 0) return one;
+  const Texel other = sampleLevel(t, t.levels[(fixed >> 8) + 1], place);
+  Texel out;
+  for (int at = 0; at < 4; ++at) {
+    out.part[at] = plain::bitsOf(static_cast<float>((1 - part) * plain::asFloat(one.part[at]) + part * plain::asFloat(other.part[at])));
+  }
+  return out;
+}
+
+// The face that a direction meets, and where.
+void onFace(Place& place, const double* direction) {
+  const double x = direction[0], y = direction[1], z = direction[2], ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
+  double m = az, s = z < 0 ? -x : x, t = -y;
+  int64_t face = z < 0 ? 5 : 4;
+  if (ax >= ay && ax >= az) m = ax, s = x < 0 ? z : -z, t = -y, face = x < 0 ? 1 : 0;
+  else if (ay >= az) m = ay, s = x, t = y < 0 ? -z : z, face = y < 0 ? 3 : 2;
+  place.axes = 2;
+  place.isFace = true;
+  place.at[0] = m == 0 ? 0 : (s / m + 1) / 2;
+  place.at[1] = m == 0 ? 0 : (t / m + 1) / 2;
+  place.layer = 6 * place.layer + face;
+}
+
+int64_t limited(int64_t index, int64_t size) { return index < 0 ? 0 : index >= size ? size - 1 : index; }
+
+Place placeOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, int lane) {
+  Place place;
+  const auto geometry = static_cast<Geometry>(words[textureGeometry]);
+  const uint32_t* at = words + textureCoordinates;
+  const bool isLayered = geometry == Geometry::lines || geometry == Geometry::planes || geometry == Geometry::cubes, isCube = geometry >= Geometry::cube;
+  if (isLayered) place.layer = static_cast<int32_t>(wordOf(warp, *at++, lane));
+  place.axes = geometry == Geometry::line || geometry == Geometry::lines ? 1 : geometry == Geometry::plane || geometry == Geometry::planes ? 2 : 3;
+  place.isIndex = words[textureHasIntegers] != 0;
+  for (unsigned axis = 0; axis < place.axes; ++axis) {
+    if (place.isIndex) place.index[axis] = static_cast<int32_t>(wordOf(warp, at[axis], lane));
+    else place.at[axis] = realOf(warp, at[axis], lane);
+    const uint32_t offset = words[textureOffsets + axis];
+    if (offset != kNone) place.offset[axis] = static_cast<int32_t>(wordOf(warp, offset, lane));
+  }
+  if (isCube) {
+    place.layer = geometry == Geometry::cubes ? limited(place.layer, t.layers / 6) : 0;
+    const double direction[3] = {place.at[0], place.at[1], place.at[2]};
+    onFace(place, direction);
+  }
+  place.layer = limited(place.layer, t.layers);
+  // More dimensions than the object has lie at its first texels.
+  if (place.axes == 3 && t.dimensions < 3) place.axes = 2;
+  return place;
+}
+
+float levelOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, const Place& place, int lane) {
+  const auto kind = static_cast<LevelOf>(words[textureLevelOf]);
+  const uint32_t* at = words + textureLevel;
+  if (kind == LevelOf::none) return 0;
+  if (kind == LevelOf::given) return words[textureHasIntegers] != 0 ? static_cast<float>(static_cast<int32_t>(wordOf(warp, *at, lane))) : realOf(warp, *at, lane);
+  const TextureLevel& whole = t.levels[0];
+  const int64_t sizes[3] = {whole.width, whole.height, whole.depth};
+  double longest = 0;
+  for (unsigned direction = 0; direction < 2; ++direction) {
+    double square = 0;
+    for (unsigned axis = 0; axis < place.axes; ++axis) {
+      const double step = realOf(warp, at[3 * direction + axis], lane) * (t.isNormalized || place.isFace ? static_cast<double>(sizes[axis]) : 1);
+      square += step * step;
+    }
+    longest = std::fmax(longest, std::sqrt(square));
+  }
+  return longest > 0 ? static_cast<float>(std::log2(longest)) : -1000.0f;
+}
+
+// One component of the four texels around a place, against the clock from the lower left.
+Texel gather(const BoundTexture& t, const Place& place, uint32_t component) {
+  int64_t first[3] = {};
+  double fraction[3] = {};
+  neighbours(t, t.levels[0], place, first, fraction);
+  constexpr int64_t corners[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
+  Texel out;
+  for (int part = 0; part < 4; ++part) {
+    const int64_t index[3] = {first[0] + corners[part][0], first[1] + corners[part][1], 0};
+    out.part[part] = texelAt(t, t.levels[0], place, index).part[component];
+  }
+  return out;
+}
+
+void putTexel(Warp& warp, const uint32_t* words, const BoundTexture& t, const Texel& texel, int lane) {
+  const auto type = static_cast<Type>(words[textureType]);
+  const auto half = [&](int part) -> uint32_t { return t.isReal ? plain::toHalf(plain::asFloat(texel.part[part])) : texel.part[part] & 0xffff; };
+  for (uint32_t part = 0; part < words[textureCount]; ++part) {
+    const auto at = static_cast<int>(part);
+    const uint32_t value = type == Type::f16x2 ? half(2 * at) | half(2 * at + 1) << 16 : type == Type::f16 ? half(at) : texel.part[at];
+    putBytes(warp, words[textureData + part], lane, value, words[textureBytes]);
+  }
+}
+
+uint32_t answer(const Warp& warp, const uint32_t* words, const BoundTexture& t, int lane) {
+  const bool hasLevel = static_cast<LevelOf>(words[textureLevelOf]) == LevelOf::given;
+  const int64_t index = hasLevel ? static_cast<int32_t>(wordOf(warp, words[textureLevel], lane)) : 0;
+  const TextureLevel& level = t.levels[static_cast<size_t>(limited(index, static_cast<int64_t>(t.levels.size())))];
+  switch (static_cast<Question>(words[textureChoice])) {
+    case Question::width: return static_cast<uint32_t>(level.width);
+    case Question::height: return t.dimensions < 2 ? 0 : static_cast<uint32_t>(level.height);
+    case Question::depth: return t.dimensions < 3 ? 0 : static_cast<uint32_t>(level.depth);
+    case Question::arraySize: return static_cast<uint32_t>(t.layers);
+    case Question::levels: return static_cast<uint32_t>(t.levels.size());
+    case Question::samples: return 1;
+    case Question::isNormalized: return t.isNormalized ? 1 : 0;
+    case Question::filter: return t.isFiltered ? 1 : 0;
+    default: break;
+  }
+  // Wrap, mirror, and to the edge and to the border, as PTX counts them.
+  constexpr uint32_t numbers[] = {0, 3, 1, 4};
+  return numbers[t.modes[words[textureChoice] - static_cast<uint32_t>(Question::addressX)] & 3];
+}
+
+// The memory of an access to a surface; null where it lies beyond the border and that is allowed.
+char* surfaceMemory(const Warp& warp, const uint32_t* words, const BoundTexture& t, int lane, unsigned bytes) {
+  Place place = placeOf(warp, words, t, lane);
+  const TextureLevel& level = t.levels[0];
+  const auto geometry = static_cast<Geometry>(words[textureGeometry]);
+  const bool isLayered = geometry == Geometry::lines || geometry == Geometry::planes;
+  const int64_t row = level.width * static_cast<int64_t>(t.format.bytes());
+  int64_t at[4] = {place.index[0], place.index[1], place.index[2], isLayered ? static_cast<int32_t>(wordOf(warp, words[textureCoordinates], lane)) : 0};
+  const int64_t sizes[4] = {row - bytes + 1, place.axes > 1 ? level.height : 1, place.axes > 2 ? level.depth : 1, t.layers};
+  if (at[0] % static_cast<int64_t>(bytes) != 0) throw Fault{CUDA_ERROR_MISALIGNED_ADDRESS, "byte " + std::to_string(at[0]) + " of a row of a surface is no multiple of " + std::to_string(bytes)};
+  for (int axis = 0; axis < 4; ++axis) {
+    if (at[axis] >= 0 && at[axis] < sizes[axis]) continue;
+    const auto boundary = static_cast<Boundary>(words[textureBoundary]);
+    if (boundary == Boundary::trap) throw Fault{CUDA_ERROR_LAUNCH_FAILED, "an access beyond the border of a surface"};
+    if (boundary == Boundary::zero || sizes[axis] <= 0) return nullptr;
+    at[axis] = limited(at[axis], sizes[axis]);
+    if (axis == 0) at[0] -= at[0] % static_cast<int64_t>(bytes);
+  }
+  const int64_t slice = t.dimensions == 3 ? at[2] : at[3];
+  return level.data + static_cast<size_t>(slice) * level.sliceBytes + static_cast<size_t>(at[1]) * level.rowBytes + static_cast<size_t>(at[0]);
+}
+
+template <class T>
+T combined(AtomicOp op, T a, T b) {
+  switch (op) {
+    case AtomicOp::add: return static_cast<T>(a + b);
+    case AtomicOp::minimum: return a < b ? a : b;
+    case AtomicOp::maximum: return a > b ? a : b;
+    case AtomicOp::conjunction: return a & b;
+    default: return a | b;
+  }
+}
+
+// `T` is how the words are compared, `U` what they are.
+template <class T, class U>
+void reduceAt(char* at, AtomicOp op, uint64_t value) {
+  auto* word = reinterpret_cast<U*>(at);
+  U old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(word, &old, static_cast<U>(combined<T>(op, static_cast<T>(old), static_cast<T>(value))), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+void reduceWord(char* at, AtomicOp op, Type type, uint64_t value) {
+  switch (type) {
+    case Type::s32: return op == AtomicOp::add ? reduceAt<uint32_t, uint32_t>(at, op, value) : reduceAt<int32_t, uint32_t>(at, op, value);
+    case Type::s64: return op == AtomicOp::add ? reduceAt<uint64_t, uint64_t>(at, op, value) : reduceAt<int64_t, uint64_t>(at, op, value);
+    case Type::u64: case Type::b64: return reduceAt<uint64_t, uint64_t>(at, op, value);
+    default: return reduceAt<uint32_t, uint32_t>(at, op, value);
+  }
+}
+
+void useSurface(Warp& warp, const uint32_t* words, const BoundTexture& t, TextureOp op, int lane) {
+  const unsigned bytes = words[textureBytes], count = words[textureCount];
+  char* at = surfaceMemory(warp, words, t, lane, bytes * count);
+  if (op == TextureOp::reduce) {
+    if (at != nullptr) reduceWord(at, static_cast<AtomicOp>(words[textureChoice]), static_cast<Type>(words[textureType]), bytesOf(warp, words[textureData], lane, bytes));
+    return;
+  }
+  for (unsigned part = 0; part < count; ++part) {
+    uint64_t value = 0;
+    if (op == TextureOp::load) {
+      if (at != nullptr) memcpy(&value, at + part * bytes, bytes);
+      putBytes(warp, words[textureData + part], lane, value, bytes);
+    } else if (at != nullptr) {
+      value = bytesOf(warp, words[textureData + part], lane, bytes);
+      memcpy(at + part * bytes, &value, bytes);
+    }
+  }
+}
+
+}  // namespace
+
+void runTexture(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t* words = warp.operands + instr.target;
+  const auto op = static_cast<TextureOp>(words[textureOp]);
+  const bool isSurface = op >= TextureOp::askSurface && op != TextureOp::askTexture;
+  for (uint32_t left = mask; left != 0; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const BoundTexture& t = boundTo(warp, bytesOf(warp, words[textureHandle], lane, 8), isSurface);
+    if (op == TextureOp::askTexture || op == TextureOp::askSurface) {
+      putBytes(warp, words[textureData], lane, answer(warp, words, t, lane), 4);
+    } else if (isSurface) {
+      useSurface(warp, words, t, op, lane);
+    } else {
+      const Place place = placeOf(warp, words, t, lane);
+      putTexel(warp, words, t, op == TextureOp::gather ? gather(t, place, words[textureChoice]) : sample(t, place, levelOf(warp, words, t, place, lane)), lane);
+    }
+  }
+  if (words[texturePredicate] == kNone) return;
+  uint32_t is;
+  memcpy(&is, warp.registers + words[texturePredicate], 4);
+  is |= mask;  // all of it is there
+  memcpy(warp.registers + words[texturePredicate], &is, 4);
+}
+
+}  // namespace shoal::ptx

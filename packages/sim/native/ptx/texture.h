@@ -1,0 +1,45 @@
+// Texture and surface instructions: texels of arrays and of memory, found, filtered and written.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "array/array.h"
+#include "machine.h"
+
+namespace shoal::ptx {
+
+enum class Geometry : uint8_t { line, plane, volume, lines, planes, cube, cubes };
+enum class TextureOp : uint8_t { sample, gather, askTexture, askSurface, load, store, reduce };
+enum class LevelOf : uint8_t { none, given, gradient };
+enum class Boundary : uint8_t { trap, clamp, zero };
+enum class Question : uint8_t { width, height, depth, arraySize, levels, samples, isNormalized, filter, addressX, addressY, addressZ };
+
+// Words of such an instruction; operands that are not there are kNoOperand.
+enum TextureWord : unsigned {
+  textureOp, textureGeometry, textureHasIntegers, textureCount, textureBytes, textureLevelOf, textureChoice, textureType, textureBoundary,
+  texturePredicate, textureHandle, textureCoordinates, textureLevel = textureCoordinates + 4, textureOffsets = textureLevel + 6,
+  textureData = textureOffsets + 3, textureWords = textureData + 4
+};
+
+struct TextureLevel {
+  char* data = nullptr;
+  size_t rowBytes = 0, sliceBytes = 0;
+  int64_t width = 1, height = 1, depth = 1;
+};
+
+// An object as kernels of one launch see it: what it looks into stays until they have ended.
+struct BoundTexture {
+  TexelFormat format;
+  bool isSurface = false, isReal = false, isNormalized = false, isFiltered = false, isBlended = false, isSrgb = false, isLinear = false;
+  uint32_t modes[3] = {}, border[4] = {};
+  float bias = 0, least = 0, most = 0;
+  int64_t firstLayer = 0, layers = 1;
+  unsigned dimensions = 1;
+  std::vector<TextureLevel> levels;
+  std::vector<std::shared_ptr<Array>> held;
+};
+
+void runTexture(Warp& warp, const Instr& instr, uint32_t mask);
+
+}  // namespace shoal::ptx
