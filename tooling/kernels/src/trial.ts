@@ -16,7 +16,7 @@ export interface Shape {
 
 /** An argument with its type; numbers without one are `i32`. */
 export interface Typed {
-  readonly type: Scalar | StructType
+  readonly type: Scalar | StructType | 'texture' | 'surface'
   readonly value: unknown
 }
 export const f32 = (value: number): Typed => ({ type: 'f32', value })
@@ -36,7 +36,7 @@ export class Trial {
   readonly #device: Device
   readonly #module: Module
   readonly #name: string
-  readonly #owned: DeviceBuffer<Scalar>[] = []
+  readonly #owned: { dispose(): void }[] = []
 
   constructor(device: Device, module: Module, name: string, seed: number) {
     this.#device = device
@@ -72,14 +72,19 @@ export class Trial {
     return this.array('f64', length, () => this.random.real(low, high))
   }
 
+  /** Disposes of an object when the case ends, last made first. */
+  own<T extends { dispose(): void }>(object: T): T {
+    this.#owned.push(object)
+    return object
+  }
+
   /** Memory that several launches use. */
   buffer(values: Numbers): DeviceBuffer<Scalar> {
     const made = DeviceBuffer.from(
       this.#device,
       values as Int32Array<ArrayBuffer>,
     ) as DeviceBuffer<never> as DeviceBuffer<Scalar>
-    this.#owned.push(made)
-    return made
+    return this.own(made)
   }
 
   /** A variable of the module. */
@@ -181,7 +186,7 @@ export class Trial {
   }
 
   dispose(): void {
-    for (const buffer of this.#owned) buffer.dispose()
+    for (const object of this.#owned.reverse()) object.dispose()
   }
 }
 
