@@ -1,6 +1,6 @@
 import { CUarray_format } from '@shoal/cuda-sys/driver'
 import type { DType } from '@shoal/types'
-import { outOfRange, requireKeyOf, requireOneOf } from '@shoal/types'
+import { outOfRange, requireInteger, requireKeyOf, requireOneOf } from '@shoal/types'
 
 interface FormatFacts {
   readonly code: CUarray_format
@@ -53,21 +53,26 @@ export interface TexelFormat {
 }
 
 /** @throws TypeError, RangeError */
-export function requireTexelFormat(format: ArrayFormat, channels: ChannelCount | undefined, api: string): TexelFormat {
+export function requireTexelFormat(
+  format: ArrayFormat,
+  channels: ChannelCount | undefined,
+  api: string,
+  name = 'channels',
+): TexelFormat {
   requireKeyOf(format, api, 'format', all)
   if (format === 'nv12') {
-    if (channels !== undefined) throw outOfRange(api, 'channels', "left out for 'nv12'", channels)
+    if (channels !== undefined) throw outOfRange(api, name, "left out for 'nv12'", channels)
     return { format, channels: nv12Channels }
   }
-  const count = channels ?? 1
-  if (!counts.includes(count)) throw outOfRange(api, 'channels', '1, 2 or 4', count)
-  return { format, channels: count }
+  const count = channels === undefined ? 1 : requireInteger(channels, api, name, 1, 4)
+  if (!counts.includes(count)) throw outOfRange(api, name, '1, 2 or 4', count)
+  return { format, channels: count as ChannelCount }
 }
 
 /** A format of textures of linear memory, which has the type of its elements. @throws TypeError, RangeError */
 export function requireElementFormat(dtype: unknown, channels: ChannelCount | undefined, api: string): TexelFormat {
-  const format = requireOneOf(dtype, api, 'memory.dtype', Object.keys(plain) as (keyof typeof plain)[])
-  return requireTexelFormat(format, channels, api)
+  const format = requireOneOf(dtype, api, 'resource.memory.dtype', Object.keys(plain) as (keyof typeof plain)[])
+  return requireTexelFormat(format, channels, api, 'resource.channels')
 }
 
 /** The `CUarray_format`. */

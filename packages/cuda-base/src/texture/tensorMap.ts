@@ -309,7 +309,7 @@ export class TensorMap {
     const limit = cornerLimits[0]
     const lower = requireInteger(given.lowerCornerWidth, api, 'lowerCornerWidth', -limit, limit - 1)
     const upper = requireInteger(given.upperCornerWidth, api, 'upperCornerWidth', -limit, limit - 1)
-    const mode = requireKeyOf(given.mode ?? 'w', api, 'mode', wideModes)
+    const mode = requireKeyOf(given.mode === undefined ? 'w' : given.mode, api, 'mode', wideModes)
     const [channels, pixels] = requirePixels(checked, given, api)
     const { range, facts, rank, dimensions, strides, elementStrides, interleave, swizzle, l2Promotion, fill } = checked
     return new TensorMap(
@@ -390,14 +390,14 @@ function requireMemory(memory: MemoryLike, byteLength: number, alignment: number
 
 function requireCommon(memory: MemoryLike, given: TensorMapOptions, least: number, api: string): Checked {
   const found = toMemoryRange(memory, api)
-  const dtype = given.dtype ?? (isInstance(memory, DeviceBuffer) ? (memory as DeviceBuffer).dtype : found.dtype)
+  const own = isInstance(memory, DeviceBuffer) ? (memory as DeviceBuffer).dtype : found.dtype
+  const { dtype = own } = given
   const facts: TypeFacts = requireKeyOf(dtype, api, 'dtype', types)
-  const interleave = given.interleave ?? 'none'
+  const { interleave = 'none', swizzle = 'none', outOfBoundsFill = 'zeros', l2Promotion = 'none' } = given
   requireKeyOf(interleave, api, 'interleave', interleaves)
-  const swizzle = given.swizzle ?? 'none'
   requireKeyOf(swizzle, api, 'swizzle', swizzles)
-  const fill = requireKeyOf(given.outOfBoundsFill ?? 'zeros', api, 'outOfBoundsFill', fills)
-  if (given.outOfBoundsFill === 'nan' && facts.isFloat !== true) {
+  const fill = requireKeyOf(outOfBoundsFill, api, 'outOfBoundsFill', fills)
+  if (outOfBoundsFill === 'nan' && facts.isFloat !== true) {
     throw outOfRange(api, 'outOfBoundsFill', `'zeros' for ${dtype}`, 'nan')
   }
   if (interleave === '32B' && swizzle !== '32B')
@@ -427,7 +427,7 @@ function requireCommon(memory: MemoryLike, given: TensorMapOptions, least: numbe
     elementStrides: Uint32Array.from(elementStrides),
     interleave,
     swizzle,
-    l2Promotion: requireKeyOf(given.l2Promotion ?? 'none', api, 'l2Promotion', promotions),
+    l2Promotion: requireKeyOf(l2Promotion, api, 'l2Promotion', promotions),
     fill,
     alignment,
   }

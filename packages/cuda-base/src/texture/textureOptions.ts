@@ -109,8 +109,16 @@ export function writeTexture(
   resource: ResourceDescription['type'],
   api: string,
 ): void {
-  const { addressMode, filterMode, readMode, borderColor, mipmapFilterMode, mipmapLevelBias, mipmapLevelClamp } =
-    options
+  const {
+    addressMode,
+    filterMode = 'point',
+    readMode = 'element',
+    borderColor,
+    mipmapFilterMode = 'point',
+    mipmapLevelBias = 0,
+    mipmapLevelClamp,
+    maxAnisotropy = 0,
+  } = options
   const isMipmapped = resource === 'mipmappedArray'
   const normalized = optionalBoolean(options.normalizedCoordinates, api, 'normalizedCoordinates', isMipmapped)
   if (isMipmapped && !normalized) throw outOfRange(api, 'normalizedCoordinates', 'true for a mipmapped array', false)
@@ -119,9 +127,9 @@ export function writeTexture(
     if (normalized || mode === 'clamp' || mode === 'border') continue
     throw outOfRange(api, 'addressMode', "'clamp' or 'border' where coordinates are not normalized", mode)
   }
-  const filter = requireOneOf(filterMode ?? 'point', api, 'filterMode', filterModes)
-  const read = requireOneOf(readMode ?? 'element', api, 'readMode', readModes)
-  const blend = requireOneOf(mipmapFilterMode ?? 'point', api, 'mipmapFilterMode', filterModes)
+  const filter = requireOneOf(filterMode, api, 'filterMode', filterModes)
+  const read = requireOneOf(readMode, api, 'readMode', readModes)
+  const blend = requireOneOf(mipmapFilterMode, api, 'mipmapFilterMode', filterModes)
   const isInteger = /^[iu]\d/.test(texel.format)
   if (read === 'normalizedFloat' && isInteger && texel.format.endsWith('32')) {
     throw outOfRange(api, 'readMode', "'element' for integers of 32 bits", read)
@@ -148,17 +156,17 @@ export function writeTexture(
     addressMode: modes.map((mode) => addressModes.indexOf(mode)) as CUDA_TEXTURE_DESC['addressMode'],
     filterMode: filterModes.indexOf(filter) as CUDA_TEXTURE_DESC['filterMode'],
     flags,
-    maxAnisotropy: requireInteger(options.maxAnisotropy ?? 0, api, 'maxAnisotropy', 0, mostAnisotropy),
+    maxAnisotropy: requireInteger(maxAnisotropy, api, 'maxAnisotropy', 0, mostAnisotropy),
     mipmapFilterMode: filterModes.indexOf(blend) as CUDA_TEXTURE_DESC['mipmapFilterMode'],
-    mipmapLevelBias: requireNumber(mipmapLevelBias ?? 0, api, 'mipmapLevelBias', -mostLevel, mostLevel),
+    mipmapLevelBias: requireNumber(mipmapLevelBias, api, 'mipmapLevelBias', -mostLevel, mostLevel),
     minMipmapLevelClamp: least,
     maxMipmapLevelClamp: greatest,
   })
   memory.i32.set(border, borderColorAt)
 }
 
-function requireModes(given: TextureOptions['addressMode'], api: string): AddressMode[] {
-  if (!isArray(given)) return new Array(axes).fill(requireOneOf(given ?? 'clamp', api, 'addressMode', addressModes))
+function requireModes(given: TextureOptions['addressMode'] = 'clamp', api: string): AddressMode[] {
+  if (!isArray(given)) return new Array(axes).fill(requireOneOf(given, api, 'addressMode', addressModes))
   const modes = requireList(given as readonly AddressMode[], api, 'addressMode')
   if (modes.length === 0 || modes.length > axes)
     throw outOfRange(api, 'addressMode', `of 1 to ${axes} modes`, modes.length)

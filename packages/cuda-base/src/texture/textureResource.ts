@@ -115,21 +115,21 @@ function ofMipmappedArray(array: MipmappedArray): CheckedResource {
 
 function ofMemory(given: LinearTexels & Partial<PitchedTexels>, api: string): CheckedResource {
   const { memory, channels, width, height, pitch } = given
-  requireInstance(memory, api, 'memory', DeviceBuffer)
+  requireInstance(memory, api, 'resource.memory', DeviceBuffer)
   const texel = requireElementFormat(memory.dtype, channels, api)
   const bytes = texelBytes(texel)
   const { address, byteLength, context } = memory
   const { device } = context
   const alignment = device.attribute('TEXTURE_ALIGNMENT')
   if (address === 0n || address % BigInt(alignment) !== 0n) {
-    throw outOfRange(api, 'memory', `memory at a multiple of ${alignment} bytes`, `at ${address}`)
+    throw outOfRange(api, 'resource.memory', `memory at a multiple of ${alignment} bytes`, `at ${address}`)
   }
   const requireThere = (): void => void memory._use()
   const common = { context, texel, requireThere, object: memory }
   const formatCodes = { format: codeOf(texel), numChannels: texel.channels }
   if (width === undefined && height === undefined && pitch === undefined) {
     if (byteLength % bytes !== 0)
-      throw outOfRange(api, 'memory', `of whole texels of ${bytes} bytes`, `${byteLength} bytes`)
+      throw outOfRange(api, 'resource.memory', `of whole texels of ${bytes} bytes`, `${byteLength} bytes`)
     return {
       ...common,
       type: 'linear',
@@ -139,13 +139,13 @@ function ofMemory(given: LinearTexels & Partial<PitchedTexels>, api: string): Ch
       },
     }
   }
-  const columns = requireInteger(width, api, 'width', 1, 2 ** 31 - 1)
-  const rows = requireInteger(height, api, 'height', 1, 2 ** 31 - 1)
-  const step = requireInteger(pitch, api, 'pitch', columns * bytes, 2 ** 31 - 1)
+  const columns = requireInteger(width, api, 'resource.width', 1, 2 ** 31 - 1)
+  const rows = requireInteger(height, api, 'resource.height', 1, 2 ** 31 - 1)
+  const step = requireInteger(pitch, api, 'resource.pitch', columns * bytes, 2 ** 31 - 1)
   const multiple = device.attribute('TEXTURE_PITCH_ALIGNMENT')
-  if (step % multiple !== 0) throw outOfRange(api, 'pitch', `a multiple of ${multiple}`, step)
+  if (step % multiple !== 0) throw outOfRange(api, 'resource.pitch', `a multiple of ${multiple}`, step)
   const needed = (rows - 1) * step + columns * bytes
-  if (needed > byteLength) throw outOfRange(api, 'memory', `of at least ${needed} bytes`, byteLength)
+  if (needed > byteLength) throw outOfRange(api, 'resource.memory', `of at least ${needed} bytes`, byteLength)
   return {
     ...common,
     type: 'pitched',

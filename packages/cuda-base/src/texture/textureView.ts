@@ -71,12 +71,14 @@ export function writeView(memory: NativeMemory, given: ResourceView, object: obj
   }
   const array = object instanceof CudaArray ? object : object.level(0)
   const levels = object instanceof CudaArray ? 1 : object.levels
-  const format = viewFormats.indexOf(requireOneOf(view.format ?? 'same', api, 'view.format', viewFormats))
+  const format = viewFormats.indexOf(
+    requireOneOf(view.format === undefined ? 'same' : view.format, api, 'view.format', viewFormats),
+  )
   const times = format >= compressedFrom ? blockSize : 1
   const size = (name: 'width' | 'height' | 'depth', fallback: number): bigint =>
-    BigInt(requireInteger(view[name] ?? fallback, api, `view.${name}`, 0, mostSize))
+    BigInt(requireInteger(view[name] === undefined ? fallback : view[name], api, `view.${name}`, 0, mostSize))
   const within = (name: keyof ResourceView, fallback: number, least: number, most: number): number =>
-    requireInteger(view[name] ?? fallback, api, `view.${name}`, least, most)
+    requireInteger(view[name] === undefined ? fallback : view[name], api, `view.${name}`, least, most)
   const firstLevel = within('firstMipmapLevel', 0, 0, levels - 1)
   const slices = slicesOf(array)
   const layers = array.layered ? slices : 1

@@ -69,6 +69,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
     /^(?:undefined|an object without prototype|a frozen object)$/,
     'the type of the array',
   ],
+  [/#mipmapLevelBias$/, /^(?:-1|0\.5)$/, 'levels may be a fraction, and below the first'],
   [/#timeout$/, /^0\.5$/, 'milliseconds may be a fraction'],
   [/(?:\.fill(?:Sync)?|^fillNode)#value$/, /^(?:NaN|-0|-1|0\.5|2\*\*53|Infinity)$/, 'numbers of f32'],
   [/\.(?:slice|subarray)#(?:start|end)$/, /^-1$/, 'counts from the end'],

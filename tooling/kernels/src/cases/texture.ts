@@ -9,7 +9,10 @@ const texture = (t: Trial, ...made: Parameters<typeof TextureObject.create>): Ar
   type: 'texture',
   value: t.own(TextureObject.create(...made)),
 })
-const surface = (t: Trial, array: CudaArray): Argument => ({ type: 'surface', value: t.own(SurfaceObject.create(array)) })
+const surface = (t: Trial, array: CudaArray): Argument => ({
+  type: 'surface',
+  value: t.own(SurfaceObject.create(array)),
+})
 const array = (t: Trial, options: Parameters<typeof CudaArray.create>[1]): CudaArray =>
   t.own(CudaArray.create(t.device, options))
 const plane = (width: number, height: number) =>
@@ -63,7 +66,12 @@ add('layered', async (t) => {
   for (let layer = 0; layer < layers; layer += 1) {
     const [out] = await t.run(plane(width, height), argument, new Float32Array(data.length), width, height, layer)
     const own = (out as Float32Array).subarray(layer * size, (layer + 1) * size)
-    filtered(t, own, Array.from(data.subarray(layer * size, (layer + 1) * size), (value) => layer - value), 20)
+    filtered(
+      t,
+      own,
+      Array.from(data.subarray(layer * size, (layer + 1) * size), (value) => layer - value),
+      20,
+    )
   }
 })
 add('lines', async (t) => {
@@ -115,7 +123,10 @@ add('cubes', async (t) => {
   const argument = texture(t, cubes, { normalizedCoordinates: true })
   const [out] = await t.run({ grid: 1, block: 32 }, argument, new Float32Array(layers), layers)
   // To the back: the sixth face, at (0.25, 0.375) of it.
-  const expected = Float32Array.from({ length: layers }, (_, layer) => data[((layer * 6 + 5) * n + 1) * n + 1] as number)
+  const expected = Float32Array.from(
+    { length: layers },
+    (_, layer) => data[((layer * 6 + 5) * n + 1) * n + 1] as number,
+  )
   t.same(out as Float32Array, expected)
 })
 add('fetched', async (t) => {
@@ -222,10 +233,15 @@ add('counted', async (t) => {
 add('slices', async (t) => {
   const n = 7
   const data = t.array('i16', n ** 3 * 2, () => t.random.integer(-1000, 1000))
-  const volume = array(t, { width: n, height: n, depth: n, format: 'i16', channels: 2, surface: true }).copyFromSync(data)
+  const volume = array(t, { width: n, height: n, depth: n, format: 'i16', channels: 2, surface: true }).copyFromSync(
+    data,
+  )
   const [out] = await t.run(plane(n, n), surface(t, volume), new Int16Array(data.length), n)
   t.same(out as Int16Array, data)
-  t.same((await volume.toArray()) as Int16Array, data.map((value, i) => (i % 2 === 0 ? -value : value)))
+  t.same(
+    (await volume.toArray()) as Int16Array,
+    data.map((value, i) => (i % 2 === 0 ? -value : value)),
+  )
 })
 add('sheets', async (t) => {
   const [n, layers] = [9, 4]
@@ -234,5 +250,8 @@ add('sheets', async (t) => {
   const shape = { grid: Math.ceil(data.length / 64), block: 64 }
   const [out] = await t.run(shape, surface(t, sheets), new Uint8Array(data.length), n, layers)
   t.same(out as Uint8Array, data)
-  t.same((await sheets.toArray()) as Uint8Array, data.map((value) => 255 - value))
+  t.same(
+    (await sheets.toArray()) as Uint8Array,
+    data.map((value) => 255 - value),
+  )
 })

@@ -18,6 +18,8 @@ import { pitchedSuite } from './pitched.js'
 import { pointerSuite } from './pointer.js'
 import { sharingSuite } from './sharing/index.js'
 import { streamSuite } from './stream.js'
+import { tensorMapSuite } from './tensorMap.js'
+import { textureSuite } from './texture.js'
 import { virtualMemorySuite } from './virtualMemory/index.js'
 import { waitingSuite } from './waiting.js'
 
@@ -43,4 +45,6 @@ export const driverSuites: readonly Suite[] = [
   memoryPoolSuite,
   multicastSuite,
   pointerSuite,
+  textureSuite,
+  tensorMapSuite,
 ]

@@ -6,6 +6,7 @@ import { launchSubject } from './launch.js'
 import { ncclSubject } from './nccl.js'
 import { nvshmemSubject } from './nvshmem.js'
 import { general, type Subject } from './subject.js'
+import { textureSubject } from './texture.js'
 import { typesSubject } from './types.js'
 
 const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
@@ -14,11 +15,13 @@ const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
   'driver/context': () => contextSubject('driver'),
   'driver/external': () => externalSubject('driver'),
   'driver/graph': () => graphSubject('driver', general),
+  'driver/texture': () => textureSubject('driver', general),
   runtime: () => cudaSubject('runtime'),
   'runtime/memory': () => memorySubject('runtime'),
   'runtime/context': () => contextSubject('runtime'),
   'runtime/external': () => externalSubject('runtime'),
   'runtime/graph': () => graphSubject('runtime', general),
+  'runtime/texture': () => textureSubject('runtime', general),
   nccl: ncclSubject,
   nvshmem: nvshmemSubject,
   launch: launchSubject,
