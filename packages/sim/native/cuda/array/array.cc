@@ -11,11 +11,11 @@
 namespace shoal {
 
 HandleTable<Array>& arrays() {
-  static auto* table = new HandleTable<Array>(13);
+  static auto* table = new HandleTable<Array>(17);
   return *table;
 }
 HandleTable<MipmappedArray>& mipmappedArrays() {
-  static auto* table = new HandleTable<MipmappedArray>(14);
+  static auto* table = new HandleTable<MipmappedArray>(18);
   return *table;
 }
 

@@ -8,7 +8,7 @@
 namespace shoal {
 
 HandleTable<TextureObject>& textureObjects() {
-  static auto* table = new HandleTable<TextureObject>(15);
+  static auto* table = new HandleTable<TextureObject>(19);
   return *table;
 }
 
