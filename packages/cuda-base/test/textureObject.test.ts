@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DeviceBuffer } = await import('@shoal/cuda-base')
+const { PitchedBuffer } = await import('@shoal/cuda-base/memory')
 const { CudaArray, MipmappedArray, TextureObject } = await import('@shoal/cuda-base/texture')
 const { TestDevice, throwing } = await import('./support.js')
 
@@ -59,6 +60,17 @@ describe('TextureObject.create', () => {
       pitch: 128,
     })
     expect(rows.resource).toBe(words)
+  })
+
+  test('looks into pitched memory through a view of it', () => {
+    using pitched = PitchedBuffer.from(device, new Float32Array(15).fill(2), { width: 5, height: 3 })
+    using memory = DeviceBuffer.view(device, pitched, 'f32')
+    const { width, height, pitch } = pitched
+    using rows = TextureObject.create({ memory, width, height, pitch }, { filterMode: 'linear' })
+    expect(rows.describeResource()).toMatchObject({ type: 'pitched', handle: pitched.address, width: 5, pitch })
+    using array = CudaArray.create(device, { width: 5, height: 3, format: 'f32' })
+    array.copyFromSync(pitched, { pitch })
+    expect(array.copyToSync(new Float32Array(15))).toEqual(new Float32Array(15).fill(2))
   })
 
   test('looks at a part of an array in another way', () => {

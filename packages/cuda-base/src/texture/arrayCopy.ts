@@ -15,7 +15,7 @@ import {
   Status,
 } from '@shoal/cuda-base'
 import { CUDA_MEMCPY3D, CUmemorytype, type CUstream, cuMemcpy3DAsync } from '@shoal/cuda-sys/driver'
-import { addressOf, NativeMemory } from '@shoal/ffi'
+import { addressOf } from '@shoal/ffi'
 import {
   type DType,
   type ElementType,
@@ -313,12 +313,12 @@ export class ArrayCopy {
   }
 
   #run(to: End, from: End): void {
-    const memory = NativeMemory.allocate(CUDA_MEMCPY3D.size)
-    memory.bytes.fill(0)
+    // Getters of the other side may have disposed of it.
+    this.#array._use()
     const [host, array] = [CUmemorytype.CU_MEMORYTYPE_HOST, CUmemorytype.CU_MEMORYTYPE_ARRAY]
     const addressFor = (end: End, type: CUmemorytype): bigint => (end.type === type ? end.address : 0n)
     const deviceFor = (end: End): bigint => (end.type === host || end.type === array ? 0n : end.address)
-    CUDA_MEMCPY3D.write(memory, {
+    const memory = CUDA_MEMCPY3D.allocate({
       srcXInBytes: BigInt(from.x),
       srcY: BigInt(from.y),
       srcZ: BigInt(from.z),
@@ -341,11 +341,7 @@ export class ArrayCopy {
       Height: BigInt(this.#height),
       Depth: BigInt(this.#depth),
     })
-    try {
-      this.#array.context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(memory, this.#stream))
-    } finally {
-      memory.dispose()
-    }
+    this.#array.context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(memory, this.#stream))
   }
 }
 

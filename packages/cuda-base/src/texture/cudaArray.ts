@@ -19,7 +19,7 @@ import {
   cuArrayGetPlane,
   cuArrayGetSparseProperties,
 } from '@shoal/cuda-sys/driver'
-import { NativeMemory } from '@shoal/ffi'
+import type { NativeMemory } from '@shoal/ffi'
 import {
   type DType,
   isInstance,
@@ -94,8 +94,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     const api = 'CudaArray.create'
     const context = contextOf(owner, api)
     const descriptor = writeDescriptor(requireOptions(options, api, arrayKeys), api)
-    const memory = NativeMemory.allocate(CUDA_ARRAY3D_DESCRIPTOR.size)
-    CUDA_ARRAY3D_DESCRIPTOR.write(memory, descriptor)
+    const memory = CUDA_ARRAY3D_DESCRIPTOR.allocate(descriptor)
     const out = scratch()
     context._callDriver('cuArray3DCreate', () => cuArray3DCreate(out, memory))
     const handle = out.u64[0] as bigint

@@ -8,7 +8,6 @@ import {
   cuMipmappedArrayGetMemoryRequirements,
   cuMipmappedArrayGetSparseProperties,
 } from '@shoal/cuda-sys/driver'
-import { NativeMemory } from '@shoal/ffi'
 import { type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
 import { type ArrayOptions, arrayKeys, writeDescriptor } from './arrayDescription.js'
 import { ContextObject, type Destroyer } from './contextObject.js'
@@ -64,8 +63,7 @@ export class MipmappedArray extends ContextObject {
     const { width, height = 1, depth = 1, cubemap } = array
     const most = 1 + Math.floor(Math.log2(Math.max(width, cubemap === true ? width : height, depth)))
     const count = levels === undefined ? most : requireInteger(levels, api, 'levels', 1, most)
-    const memory = NativeMemory.allocate(CUDA_ARRAY3D_DESCRIPTOR.size)
-    CUDA_ARRAY3D_DESCRIPTOR.write(memory, descriptor)
+    const memory = CUDA_ARRAY3D_DESCRIPTOR.allocate(descriptor)
     const out = scratch()
     context._callDriver('cuMipmappedArrayCreate', () => cuMipmappedArrayCreate(out, memory, count))
     return new MipmappedArray(context, out.u64[0] as bigint, count)

@@ -6,7 +6,6 @@ import {
   cuSurfObjectDestroy,
   cuSurfObjectGetResourceDesc,
 } from '@shoal/cuda-sys/driver'
-import { NativeMemory } from '@shoal/ffi'
 import { outOfRange } from '@shoal/types'
 import type { Destroyer } from './contextObject.js'
 import { type CudaArray, requireCudaArray } from './cudaArray.js'
@@ -43,9 +42,7 @@ export class SurfaceObject extends LookingObject<'surface'> {
     requireCudaArray(array, api, 'array')
     if (!array.surface) throw outOfRange(api, 'array', 'one made with surface: true', array)
     const checked = requireResource(array, api)
-    const descriptor = NativeMemory.allocate(CUDA_RESOURCE_DESC.size)
-    descriptor.bytes.fill(0)
-    CUDA_RESOURCE_DESC.write(descriptor, checked.descriptor)
+    const descriptor = CUDA_RESOURCE_DESC.allocate(checked.descriptor)
     const out = scratch()
     checked.context._callDriver('cuSurfObjectCreate', () => cuSurfObjectCreate(out, descriptor))
     return new SurfaceObject(checked.context, out.u64[0] as bigint, checked)

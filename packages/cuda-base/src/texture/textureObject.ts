@@ -1,8 +1,6 @@
 import { type Context, scratch } from '@shoal/cuda-base'
 import {
   CUDA_RESOURCE_DESC,
-  CUDA_RESOURCE_VIEW_DESC,
-  CUDA_TEXTURE_DESC,
   type CUtexObject,
   cuTexObjectCreate,
   cuTexObjectDestroy,
@@ -10,7 +8,6 @@ import {
   cuTexObjectGetResourceViewDesc,
   cuTexObjectGetTextureDesc,
 } from '@shoal/cuda-sys/driver'
-import { NativeMemory } from '@shoal/ffi'
 import { requireOptions } from '@shoal/types'
 import type { TexelFormat } from './arrayFormat.js'
 import type { Destroyer } from './contextObject.js'
@@ -19,8 +16,8 @@ import {
   readTexture,
   type TextureDescription,
   type TextureOptions,
+  textureDescriptor,
   textureKeys,
-  writeTexture,
 } from './textureOptions.js'
 import {
   type CheckedResource,
@@ -29,7 +26,7 @@ import {
   requireResource,
   type TextureResource,
 } from './textureResource.js'
-import { readView, type ViewDescription, writeView } from './textureView.js'
+import { readView, type ViewDescription, viewDescriptor } from './textureView.js'
 
 const destroyer: Destroyer = { api: 'cuTexObjectDestroy', call: (handle) => cuTexObjectDestroy(handle as CUtexObject) }
 
@@ -64,18 +61,9 @@ export class TextureObject extends LookingObject<'texture'> {
     const checked = requireResource(resource, api)
     const { context, texel, type, object } = checked
     const given = { ...requireOptions(options, api, textureKeys) }
-    const texture = NativeMemory.allocate(CUDA_TEXTURE_DESC.size)
-    texture.bytes.fill(0)
-    writeTexture(texture, given, texel, type, api)
-    let view: NativeMemory | null = null
-    if (given.view !== undefined) {
-      view = NativeMemory.allocate(CUDA_RESOURCE_VIEW_DESC.size)
-      view.bytes.fill(0)
-      writeView(view, given.view, object, api)
-    }
-    const descriptor = NativeMemory.allocate(CUDA_RESOURCE_DESC.size)
-    descriptor.bytes.fill(0)
-    CUDA_RESOURCE_DESC.write(descriptor, checked.descriptor)
+    const texture = textureDescriptor(given, texel, type, api)
+    const view = given.view === undefined ? null : viewDescriptor(given.view, object, api)
+    const descriptor = CUDA_RESOURCE_DESC.allocate(checked.descriptor)
     const out = scratch()
     // Getters of the options may have disposed of it.
     checked.requireThere()

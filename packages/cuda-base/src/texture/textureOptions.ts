@@ -101,14 +101,13 @@ const borderColorAt = 10
 const mostAnisotropy = 16
 const mostLevel = 1000
 
-/** Writes the `CUDA_TEXTURE_DESC` that options ask for. @throws TypeError, RangeError */
-export function writeTexture(
-  memory: NativeMemory,
+/** The `CUDA_TEXTURE_DESC` that options ask for. @throws TypeError, RangeError */
+export function textureDescriptor(
   options: TextureOptions,
   texel: TexelFormat,
   resource: ResourceDescription['type'],
   api: string,
-): void {
+): Uint8Array {
   const {
     addressMode,
     filterMode = 'point',
@@ -152,7 +151,7 @@ export function writeTexture(
     flag(options.seamlessCubemap, 'seamlessCubemap', false, true, CU_TRSF_SEAMLESS_CUBEMAP) |
     flag(options.trilinearOptimization, 'trilinearOptimization', true, false, CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION)
   const border = requireColor(borderColor, isInteger && read === 'element', api)
-  CUDA_TEXTURE_DESC.write(memory, {
+  const memory = CUDA_TEXTURE_DESC.allocate({
     addressMode: modes.map((mode) => addressModes.indexOf(mode)) as CUDA_TEXTURE_DESC['addressMode'],
     filterMode: filterModes.indexOf(filter) as CUDA_TEXTURE_DESC['filterMode'],
     flags,
@@ -162,7 +161,8 @@ export function writeTexture(
     minMipmapLevelClamp: least,
     maxMipmapLevelClamp: greatest,
   })
-  memory.i32.set(border, borderColorAt)
+  new Int32Array(memory.buffer, memory.byteOffset).set(border, borderColorAt)
+  return memory
 }
 
 function requireModes(given: TextureOptions['addressMode'] = 'clamp', api: string): AddressMode[] {

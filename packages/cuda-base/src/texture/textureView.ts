@@ -63,8 +63,8 @@ const compressedFrom = viewFormats.indexOf('bc1')
 const blockSize = 4
 const mostSize = 2 ** 31 - 1
 
-/** Writes the `CUDA_RESOURCE_VIEW_DESC` of a view. @throws TypeError, RangeError */
-export function writeView(memory: NativeMemory, given: ResourceView, object: object, api: string): void {
+/** The `CUDA_RESOURCE_VIEW_DESC` of a view. @throws TypeError, RangeError */
+export function viewDescriptor(given: ResourceView, object: object, api: string): Uint8Array {
   const view = requireOptions(given, api, viewKeys, 'view')
   if (!(object instanceof CudaArray || object instanceof MipmappedArray)) {
     throw wrongType(api, 'view', 'left out where the texture looks into memory', view)
@@ -83,7 +83,7 @@ export function writeView(memory: NativeMemory, given: ResourceView, object: obj
   const slices = slicesOf(array)
   const layers = array.layered ? slices : 1
   const firstLayer = within('firstLayer', 0, 0, layers - 1)
-  CUDA_RESOURCE_VIEW_DESC.write(memory, {
+  return CUDA_RESOURCE_VIEW_DESC.allocate({
     format: format as CUDA_RESOURCE_VIEW_DESC['format'],
     width: size('width', array.width * times),
     height: size('height', array.dimensions > 1 ? array.height * times : 0),
