@@ -297,8 +297,8 @@ describe('the rendezvous of a job', () => {
   })
 
   test.each([
-    ['exits', 'rank 0 was lost; alarmed: true', 1],
-    ['leaves', 'rank 0 left the job; alarmed: false', 0],
+    ['exits', 'rank 0 was lost; told of it: true', 1],
+    ['leaves', 'rank 0 left the job; told of it: false', 0],
   ])('a rank that %s with status 0 while another waits: %s', async (action, what, told) => {
     const { code, output, errors } = await run(['-n', '2', ranks, action])
     expect(output).toBe(`[1] barrier 'never' cannot end: ${what}\n`)
@@ -308,7 +308,7 @@ describe('the rendezvous of a job', () => {
 
   test('a wait that no rendezvous knows of hears of a rank that exits with status 0', async () => {
     const { code, output } = await run(['-n', '2', ranks, 'exits', 'quietly'])
-    expect(output).toBe('[1] alarmed: rank 0 was lost\n')
+    expect(output).toBe('[1] told of it: rank 0 was lost\n')
     expect(code).toBe(0)
   })
 

@@ -22,7 +22,7 @@ describe('the first failure', () => {
 
   test('kills those who do not listen, after the grace', async () => {
     const began = performance.now()
-    const one = start(['-n', '3', '--grace', '4', ranks, 'stubborn'])
+    const one = start(['-n', '3', '--grace', '4', ranks, 'ignoresSigterm'])
     const { code, output, errors } = await one.end
     expect(code).toBe(5)
     expect(output.match(/ignored SIGTERM/g)).toHaveLength(2)

@@ -19,7 +19,9 @@ export const Status = {
 
 /** What a library calls a status, and what it says of it. */
 export interface StatusText {
+  /** The name in C, such as `'CUDA_ERROR_OUT_OF_MEMORY'`. */
   readonly name: string
+  /** What the library says of it. */
   readonly description: string
 }
 

@@ -339,17 +339,17 @@ test('DeviceBuffer.fill names the field of a struct that it refuses', () => {
 describe('typed arrays that lie about themselves', () => {
   test('are read and written as far as they really go', async () => {
     const values = randomFloats(9)
-    for (const [how, liar] of Object.entries(falseLengths(values))) {
-      using made = DeviceBuffer.from(device, liar)
+    for (const [how, array] of Object.entries(falseLengths(values))) {
+      using made = DeviceBuffer.from(device, array)
       expect([how, made.length, made.toArraySync()]).toEqual([how, 9, values])
       using target = DeviceBuffer.zeros(device, 'f32', 9)
-      expect(target.copyFrom(liar).toArraySync()).toEqual(values)
-      expect(target.fill(0).copyFromSync(liar).toArraySync()).toEqual(values)
+      expect(target.copyFrom(array).toArraySync()).toEqual(values)
+      expect(target.fill(0).copyFromSync(array).toArraySync()).toEqual(values)
     }
     using source = DeviceBuffer.from(device, values)
     const around = new Float32Array(11)
-    for (const liar of Object.values(falseLengths(around.subarray(1, 10)))) {
-      for (const read of [() => source.copyToSync(liar), () => source.copyTo(liar)]) {
+    for (const array of Object.values(falseLengths(around.subarray(1, 10)))) {
+      for (const read of [() => source.copyToSync(array), () => source.copyTo(array)]) {
         around.fill(0)
         await read()
         expect(around).toEqual(Float32Array.of(0, ...values, 0))
@@ -359,10 +359,10 @@ describe('typed arrays that lie about themselves', () => {
 
   test('are refused where only the lie would fit', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 1 << 18)
-    for (const liar of Object.values(falseLengths(new Float32Array(9)))) {
-      expect(() => buffer.copyFrom(liar)).toThrow('source must be of 262144 elements')
-      expect(() => buffer.copyFromSync(liar)).toThrow('source must be of 262144 elements')
-      expect(() => buffer.copyToSync(liar)).toThrow('target must be of 262144 elements')
+    for (const array of Object.values(falseLengths(new Float32Array(9)))) {
+      expect(() => buffer.copyFrom(array)).toThrow('source must be of 262144 elements')
+      expect(() => buffer.copyFromSync(array)).toThrow('source must be of 262144 elements')
+      expect(() => buffer.copyToSync(array)).toThrow('target must be of 262144 elements')
     }
     const proxy = new Proxy(new Float32Array(1 << 18), {})
     expect(() => buffer.copyFrom(proxy)).toThrow('source must be a typed array or memory, not')

@@ -9,9 +9,9 @@ const { delay, TestDevice } = await import('./support.js')
 const { StagingPool } = await import('../src/memory/staging.js')
 
 // Keeps the driver's context, so that what is given back is given back by name and not with the context.
-const keeper = new TestDevice(0)
-void keeper.primaryContext
-afterAll(() => keeper.dispose())
+const kept = new TestDevice(0)
+void kept.primaryContext
+afterAll(() => kept.dispose())
 
 const MiB = 2 ** 20
 
@@ -69,7 +69,7 @@ test('events of waits are used again, and go with the context', () => {
   context._events.giveBack(first)
   context._events.giveBack(second)
   const statuses = (): number[] =>
-    keeper.primaryContext.run(() => [first, second, stays].map((event) => cuEventQuery(event)))
+    kept.primaryContext.run(() => [first, second, stays].map((event) => cuEventQuery(event)))
   expect(statuses()).toEqual([0, 0, 0])
   device.dispose()
   expect(context.disposed).toBe(true)

@@ -28,7 +28,7 @@ function half(value: number): number {
 }
 const halves = (values: ArrayLike<number>): Uint16Array => Uint16Array.from(values, half)
 /** The bits of bf16, the upper ones of an f32. */
-const brains = (values: ArrayLike<number>): Uint16Array =>
+const bf16Array = (values: ArrayLike<number>): Uint16Array =>
   new Uint16Array(Float32Array.from(values).buffer).filter((_, index) => index % 2 === 1)
 
 interface Shape {
@@ -98,7 +98,7 @@ describe('products of matrices', () => {
   test('of bf16, written in columns', async () => {
     const shape = { m: 8, n: 32, k: 16 }
     const [a, b] = [integers(8 * 16, 7), integers(32 * 16, 8)]
-    const got = await run('wide', [1, 1], 32, [brains(a), brains(b), new Float32Array(256)])
+    const got = await run('wide', [1, 1], 32, [bf16Array(a), bf16Array(b), new Float32Array(256)])
     const want = product(shape, rows(a, 16), columns(b, 16))
     expect(got).toEqual(want.map((_, index) => want[(index % 8) * 32 + Math.floor(index / 8)]))
   })

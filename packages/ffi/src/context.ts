@@ -4,7 +4,9 @@ import { addon } from './addon/load.js'
 
 /** What a status of the driver is called, and what it means. */
 export interface StatusText {
+  /** The name in C. */
   readonly name: string
+  /** What the library says of it. */
   readonly description: string
 }
 

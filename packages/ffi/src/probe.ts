@@ -4,12 +4,17 @@ import { definedLibraries, type NativeLibrary } from './library/nativeLibrary.js
 
 /** What is known of one library. */
 export interface LibraryReport {
+  /** Short name, as in `'cuda'`, `'nccl'`. */
   readonly id: string
+  /** Name for people, as in `'NVIDIA CUDA driver'`. */
   readonly title: string
+  /** Whether it was found and loads. */
   readonly found: boolean
+  /** The file. */
   readonly path?: string
   /** The step of the search that found it. */
   readonly step?: string
+  /** Its version as people write it. */
   readonly version?: string
   /** What calls its functions: the addon, or koffi where `SHOAL_FFI_ENGINE` says so. */
   readonly engine?: CallEngine
@@ -34,8 +39,11 @@ export function probe(libraries: readonly NativeLibrary[] = definedLibraries()):
 
 /** Whether the addon loads, or what `SHOAL_FFI_ENGINE` chose in its place; the error says how to get it. */
 export interface AddonReport {
+  /** Whether calls can be made. */
   readonly loaded: boolean
+  /** What makes them. */
   readonly engine?: CallEngine
+  /** Why it did not load. */
   readonly error?: string
 }
 

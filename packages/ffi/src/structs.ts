@@ -19,9 +19,11 @@ export type PrimitiveKind =
 
 /** A field, at the place the C compiler gives it. */
 export interface StructField {
+  /** Its name in C. */
   readonly name: string
   /** Bytes from the start of the structure. */
   readonly offset: number
+  /** Its type. */
   readonly kind: PrimitiveKind | StructCodec<object>
   /** Elements, for an array. */
   readonly count?: number
@@ -29,9 +31,13 @@ export interface StructField {
 
 /** What the generator knows of a structure. */
 export interface StructLayout {
+  /** Its name in C. */
   readonly name: string
+  /** In bytes. */
   readonly size: number
+  /** In bytes. */
   readonly alignment: number
+  /** All of them, in the order of C. */
   readonly fields: readonly StructField[]
 }
 
@@ -43,6 +49,7 @@ export type StructMemory = ArrayBufferView | ArrayBufferLike | NativeMemory
  * `Uint8Array`s, other arrays are arrays. The members of a union all stand at its offset; write only the one that counts.
  */
 export interface StructCodec<T extends object> {
+  /** Its name in C. */
   readonly name: string
   /** Bytes, padding included. */
   readonly size: number

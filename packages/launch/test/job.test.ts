@@ -382,7 +382,7 @@ describe('a program that comes to its end without leaving', () => {
     return { jobs: await Promise.all([rendezvous.join(0), rendezvous.join(1)]), ended }
   }
 
-  async function expectAlarm(jobs: readonly Job[], error: unknown): Promise<void> {
+  async function expectLost(jobs: readonly Job[], error: unknown): Promise<void> {
     expect(String(error)).toContain('rank 2 left the job')
     for (const job of jobs) {
       await expect.poll(() => job.lost.aborted).toBe(true)
@@ -403,13 +403,13 @@ describe('a program that comes to its end without leaving', () => {
     await expect(jobs[0]!.share('own', () => bytes(2))).resolves.toEqual(bytes(2))
     expect(jobs.map(({ lost }) => lost.aborted)).toEqual([false, false])
     const [error] = await failuresOf([jobs[0]!.barrier('end')])
-    await expectAlarm(jobs, error)
+    await expectLost(jobs, error)
   })
 
   test('is lost at once where a rank waits for it already', async () => {
     const { jobs } = await startWithGuest()
     const [error] = await failuresOf([jobs[1]!.share('id', () => bytes(), { root: 2 })])
-    await expectAlarm(jobs, error)
+    await expectLost(jobs, error)
   })
 })
 

@@ -373,9 +373,9 @@ test('a rank that comes to its end has left; one that is ended with a job under 
   ])
   expect(quiet.code).not.toBe(0)
   expect(quiet.errors).toContain('rank 0 left the job')
-  const [alarmed] = await Promise.all([
+  const [survivor] = await Promise.all([
     start(process.execPath, [script, 'kill-none'], slurm(1, 2)),
     start(process.execPath, [script, 'exit'], slurm(0, 2)),
   ])
-  expect(alarmed.errors).toContain('rank 0 was lost')
+  expect(survivor.errors).toContain('rank 0 was lost')
 })

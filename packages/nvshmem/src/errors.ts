@@ -62,6 +62,7 @@ const statusNames = new Map<number, string>(
 export interface NvshmemStatusText {
   /** Such as `NVSHMEMX_ERROR_INVALID_VALUE`. */
   readonly name: string
+  /** What it means. */
   readonly description: string
 }
 

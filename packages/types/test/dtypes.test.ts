@@ -132,8 +132,8 @@ describe('dtypeOf', () => {
   })
 
   it('refuses the rest, impostors included', () => {
-    const impostor = { [Symbol.toStringTag]: 'Float32Array', length: 1 }
-    for (const value of [new DataView(new ArrayBuffer(8)), new ArrayBuffer(8), [1], impostor, null, undefined, 'f32']) {
+    const tagged = { [Symbol.toStringTag]: 'Float32Array', length: 1 }
+    for (const value of [new DataView(new ArrayBuffer(8)), new ArrayBuffer(8), [1], tagged, null, undefined, 'f32']) {
       expect(() => dtypeOf(value as unknown as ArrayBufferView)).toThrow(TypeError)
     }
   })

@@ -91,9 +91,9 @@ describe('defineStruct', () => {
   })
 
   it('rounds narrow floats and saturates the 8-bit ones', () => {
-    const Narrow = defineStruct('Narrow', { half: 'f16', brain: 'bf16', small: 'f8e4m3', wide: 'f8e5m2' })
-    const back = Narrow.read(Narrow.encode({ half: 1 / 3, brain: 1 / 3, small: 1e9, wide: -1e9 }))
-    expect(back).toEqual({ half: 0.333251953125, brain: 0.333984375, small: 448, wide: -57344 })
+    const Narrow = defineStruct('Narrow', { half: 'f16', bfloat: 'bf16', small: 'f8e4m3', wide: 'f8e5m2' })
+    const back = Narrow.read(Narrow.encode({ half: 1 / 3, bfloat: 1 / 3, small: 1e9, wide: -1e9 }))
+    expect(back).toEqual({ half: 0.333251953125, bfloat: 0.333984375, small: 448, wide: -57344 })
   })
 
   it('has the types of its fields (checked by tsc)', () => {

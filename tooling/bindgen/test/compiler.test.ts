@@ -167,10 +167,10 @@ describe('ABIs of the driver, by g++', () => {
     if (reason !== undefined) return skip(reason)
     const lines = functions.flatMap((entry) => {
       const { lookup, since, perThreadSymbol, perThreadSince } = entry
-      const flavour = perThreadSymbol?.slice(-5)
+      const variant = perThreadSymbol?.slice(-5)
       return [
         prototype(entry, `PFN_${lookup}_v${since}`),
-        ...(flavour ? [prototype(entry, `PFN_${lookup}_v${perThreadSince}${flavour}`)] : []),
+        ...(variant ? [prototype(entry, `PFN_${lookup}_v${perThreadSince}${variant}`)] : []),
       ]
     })
     expect(checks(everyAbiPrelude, lines)).toBe('same\n')

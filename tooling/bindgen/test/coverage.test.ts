@@ -96,7 +96,7 @@ test('driver: the spec has exactly the ABIs that the headers have function types
   const types = headers
     .filter((file) => file.endsWith('Typedefs.h'))
     .flatMap((file) => [...headerText('driver', file).matchAll(/\*\s*PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)\s*\(/g)])
-    .map(([, name, version, flavour]) => `${name}@${version}${flavour ?? ''}`)
+    .map(([, name, version, variant]) => `${name}@${version}${variant ?? ''}`)
   const bound = functions.flatMap(({ lookup, since, perThreadSince, perThreadSymbol }) => [
     `${lookup}@${since}`,
     ...(perThreadSymbol ? [`${lookup}@${perThreadSince}${perThreadSymbol.slice(-5)}`] : []),

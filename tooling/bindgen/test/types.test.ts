@@ -41,7 +41,7 @@ describe('C type names', () => {
 })
 
 describe('driver versions', () => {
-  test('symbols and typedefs pair up in order, flavours apart', () => {
+  test('symbols and typedefs pair up in order, variants apart', () => {
     const versions = pairVersions(
       ['cuMemcpyHtoD', 'cuMemcpyHtoD_v2', 'cuMemcpyHtoD_v2_ptds'],
       ['PFN_cuMemcpyHtoD_v3020', 'PFN_cuMemcpyHtoD_v2000', 'PFN_cuMemcpyHtoD_v7000_ptds', 'unrelated'],

@@ -27,10 +27,10 @@ function ask(program) {
     if (run.status !== 0) throw new Error(`the program ended with ${run.status ?? run.signal}: ${run.stderr}`)
     answers.push(...answersIn(run.stdout))
   }
-  judge(answers)
+  check(answers)
 }
 
-function judge(answers) {
+function check(answers) {
   const asked = (question) => answers.filter((answer) => answer.question === question)
   const reductions = asked('reduce').map((answer) => ({
     ...answer,

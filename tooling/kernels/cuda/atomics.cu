@@ -22,13 +22,13 @@ __global__ void addFloats(const int* in, float* sums, double* wide, int n) {
   atomicAdd(&sums[in[i] & 3], float(in[i] & 31) * 0.25f);
   atomicAdd(wide, double(in[i] & 1023) * 0.125);
 }
-__global__ void addHalves(const int* in, __half* sums, __half2* pairs, __nv_bfloat16* brains, int n) {
+__global__ void addHalves(const int* in, __half* sums, __half2* pairs, __nv_bfloat16* bfloats, int n) {
   const int i = INDEX;
   if (i >= n) return;
   const int bin = in[i] & 63;
   atomicAdd(&sums[bin], __float2half(0.5f));
   atomicAdd(&pairs[bin], __floats2half2_rn(1.0f, -0.25f));
-  atomicAdd(&brains[bin], __float2bfloat16(0.5f));
+  atomicAdd(&bfloats[bin], __float2bfloat16(0.5f));
 }
 __global__ void extremes(const int* in, int* out, long long* wide, int n) {
   const int i = INDEX;

@@ -1,35 +1,58 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
-/** Lower ones first: a class belongs to the first that exports it. Programs do not import `cuda-base`. */
+/** Packages with classes, and the one that programs do not import. */
 const packages = ['types', 'ffi', 'cuda-base', 'driver', 'runtime', 'nccl', 'nvshmem', 'launch'] as const
+const ownUse = 'cuda-base'
 
-const homes = new Map<unknown, { readonly home: string; readonly name: string; isPublic: boolean }>()
-for (const home of packages) {
-  const entry = (await import(join(root, 'packages', home, 'dist', 'index.js'))) as object
-  for (const [name, value] of Object.entries(entry)) {
-    if (typeof value !== 'function' || !Function.prototype.toString.call(value).startsWith('class')) continue
-    const known = homes.get(value) ?? { home, name, isPublic: false }
-    known.isPublic ||= home !== 'cuda-base'
-    homes.set(value, known)
+/** The built files behind the entries of a package. */
+function entriesOf(name: string): string[] {
+  const { exports } = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8')) as {
+    exports: { readonly [entry: string]: string | { readonly default: string } }
+  }
+  return Object.values(exports).flatMap((target) =>
+    typeof target === 'string' ? [] : [join(root, 'packages', name, target.default)],
+  )
+}
+
+/** The public classes, and the packages that offer each. */
+const classes = new Map<unknown, { readonly name: string; readonly offeredBy: Set<string> }>()
+for (const offering of packages) {
+  for (const file of entriesOf(offering)) {
+    for (const [name, value] of Object.entries((await import(file)) as object)) {
+      if (typeof value !== 'function' || !Function.prototype.toString.call(value).startsWith('class')) continue
+      const known = classes.get(value) ?? { name, offeredBy: new Set() }
+      known.offeredBy.add(offering)
+      classes.set(value, known)
+    }
   }
 }
-const classes = [...homes.values()].filter(({ isPublic }) => isPublic)
+const isPublic = ({ offeredBy }: { readonly offeredBy: ReadonlySet<string> }): boolean =>
+  [...offeredBy].some((name) => name !== ownUse)
 
-describe('every public class has a test file named after it, in the package it is of', () => {
-  it.each(packages)('%s', (home) => {
-    const files = readdirSync(join(root, 'packages', home, 'test'), { recursive: true, encoding: 'utf8' })
-    const tested = new Set(files.map((file) => basename(file)))
-    const own = classes.filter((known) => known.home === home)
-    const without = own.filter(({ name }) => !tested.has(`${name.charAt(0).toLowerCase()}${name.slice(1)}.test.ts`))
+const tests = new Map(
+  packages.map((name) => {
+    const files = readdirSync(join(root, 'packages', name, 'test'), { recursive: true, encoding: 'utf8' })
+    return [name as string, new Set(files.map((file) => basename(file)))]
+  }),
+)
+
+describe('every public class has a test file named after it, in a package that offers it', () => {
+  it.each(packages)('%s', (offering) => {
+    const own = [...classes.values()].filter((known) => isPublic(known) && known.offeredBy.has(offering))
+    const without = own.filter(({ name, offeredBy }) => {
+      const file = `${name.charAt(0).toLowerCase()}${name.slice(1)}.test.ts`
+      return ![...offeredBy].some((each) => tests.get(each)?.has(file))
+    })
     expect(without.map(({ name }) => name)).toEqual([])
   })
 
-  it('looks at classes of most packages', () => {
-    expect(new Set(classes.map(({ home }) => home)).size).toBeGreaterThan(5)
+  it('looks at classes of all packages, and of their entries beside the main one', () => {
+    expect(new Set([...classes.values()].flatMap(({ offeredBy }) => [...offeredBy])).size).toBe(packages.length)
+    expect([...classes.values()].map(({ name }) => name)).toEqual(expect.arrayContaining(['Graph', 'GraphExec']))
   })
 })

@@ -41,7 +41,7 @@ export function referenceFor(elements: number, seed: number, ranks: number): Ref
   return { sums, tolerances }
 }
 
-export interface Verdict {
+export interface Comparison {
   readonly checked: number
   readonly mismatches: number
   /** The first few wrong elements, in words. */
@@ -51,7 +51,7 @@ export interface Verdict {
 }
 
 /** Compares every element; NaN is never right. */
-export function check(result: Float32Array, { sums, tolerances }: Reference): Verdict {
+export function check(result: Float32Array, { sums, tolerances }: Reference): Comparison {
   const examples: string[] = []
   let mismatches = 0
   let worst = 0

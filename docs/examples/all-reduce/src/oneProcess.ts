@@ -39,8 +39,8 @@ export async function runOneProcess(devices: readonly Device[], options: Options
     for (const [rank, { device, recv, stream }] of ranks.entries()) {
       const result = await recv.toArray({ stream })
       if (options.corrupt && rank === ranks.length - 1) corrupt(result)
-      const verdict = check(result, reference)
-      reports.push({ rank, ordinal: device.ordinal, name: device.name, software: device.isSoftware, verdict })
+      const comparison = check(result, reference)
+      reports.push({ rank, ordinal: device.ordinal, name: device.name, software: device.isSoftware, comparison })
     }
     return {
       processes: 1,

@@ -39,8 +39,8 @@ async function work(rank: number, ranks: number, options: Options): Promise<ToPa
 
     const result = await target.toArray({ stream })
     if (options.corrupt && rank === ranks - 1) corrupt(result)
-    const verdict = check(result, referenceFor(elements, seed, ranks))
-    const report = { rank, ordinal: device.ordinal, name: device.name, software: device.isSoftware, verdict }
+    const comparison = check(result, referenceFor(elements, seed, ranks))
+    const report = { rank, ordinal: device.ordinal, name: device.name, software: device.isSoftware, comparison }
     return { kind: 'done', report, seconds, ncclVersion: ncclVersion().toString() }
   } finally {
     await communicator.destroy()

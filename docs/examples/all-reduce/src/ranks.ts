@@ -4,7 +4,7 @@ import type { Options } from './options.js'
 import type { DeviceReport, RunReport } from './report.js'
 
 /** Milliseconds in which all ranks have to be through. */
-const patience = 180_000
+const limit = 180_000
 
 type Done = Extract<ToParent, { kind: 'done' }>
 
@@ -73,7 +73,7 @@ function outcome(child: ChildProcess, rank: number, children: readonly ChildProc
 function withPatience<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`the ranks were not through after ${patience / 1000} s`)), patience)
+    timer = setTimeout(() => reject(new Error(`the ranks were not through after ${limit / 1000} s`)), limit)
   })
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

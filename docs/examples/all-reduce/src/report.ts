@@ -1,4 +1,4 @@
-import type { Verdict } from './data.js'
+import type { Comparison } from './data.js'
 
 /** What one device did. */
 export interface DeviceReport {
@@ -6,7 +6,7 @@ export interface DeviceReport {
   readonly ordinal: number
   readonly name: string
   readonly software: boolean
-  readonly verdict: Verdict
+  readonly comparison: Comparison
 }
 
 export interface RunReport {
@@ -39,18 +39,18 @@ export function printReport(report: RunReport): boolean {
   console.log(`  time: ${(seconds * 1e3).toFixed(3)} ms, mean of ${report.iterations}`)
   console.log(`  algorithm bandwidth: ${algorithmBandwidth.toFixed(2)} GB/s`)
   console.log(`  bus bandwidth: ${busBandwidth.toFixed(2)} GB/s`)
-  const checked = devices.reduce((sum, one) => sum + one.verdict.checked, 0)
-  const mismatches = devices.reduce((sum, one) => sum + one.verdict.mismatches, 0)
+  const checked = devices.reduce((sum, one) => sum + one.comparison.checked, 0)
+  const mismatches = devices.reduce((sum, one) => sum + one.comparison.mismatches, 0)
   if (mismatches === 0 && checked === ranks * elements) {
-    const worst = Math.max(...devices.map((one) => one.verdict.worst))
+    const worst = Math.max(...devices.map((one) => one.comparison.worst))
     console.log(
       `  checked: all ${checked} elements are right (largest error ${(worst * 100).toFixed(0)} % of the tolerance)`,
     )
     return true
   }
   console.error(`MISMATCH: ${mismatches} of ${checked} elements are wrong`)
-  for (const { rank, verdict } of devices) {
-    for (const example of verdict.examples) console.error(`  rank ${rank}: ${example}`)
+  for (const { rank, comparison } of devices) {
+    for (const example of comparison.examples) console.error(`  rank ${rank}: ${example}`)
   }
   return false
 }

@@ -1,10 +1,10 @@
 // What parent.js starts: descriptor 3 is its end of the sockets.
 import { DescriptorSocket } from '@shoal/driver'
-import { beGuest } from './guest.js'
+import { runImporter } from './importer.js'
 import { run } from './run.js'
 
 await run('child', async () => {
   using socket = DescriptorSocket.adopt(3)
-  await beGuest(socket, { pause: process.argv.includes('--pause'), stay: false })
+  await runImporter(socket, { pause: process.argv.includes('--pause'), stay: false })
   return 0
 })

@@ -1,43 +1,43 @@
-// Shares memory with whoever connects: `node dist/owner.js PATH [--guests N]`. SIGINT and SIGTERM end it.
+// Shares memory with whoever connects: `node dist/owner.js PATH [--importers N]`. SIGINT and SIGTERM end it.
 import { parseArgs } from 'node:util'
 import { AbortedError, DescriptorServer, type DescriptorSocket, Device } from '@shoal/driver'
-import { serve } from './host.js'
+import { serve } from './exporter.js'
 import { run, UsageError } from './run.js'
 import { SharedArray } from './sharedArray.js'
 
 await run('owner', async () => {
-  const { path, guests } = readOptions()
+  const { path, importers } = readOptions()
   using shared = SharedArray.create(Device.get(0))
   using server = DescriptorServer.listen(path)
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  console.log(`host ${process.pid}: listening at ${path}`)
+  console.log(`exporter ${process.pid}: listening at ${path}`)
   const sockets: DescriptorSocket[] = []
   try {
-    while (sockets.length < guests) {
+    while (sockets.length < importers) {
       const socket = await server.accept({ signal: stop.signal })
-      // It stays open until the owner ends: that is how a guest learns of it.
+      // It stays open until the owner ends: that is how an importer learns of it.
       sockets.push(socket)
       await serve(socket, shared, { signal: stop.signal })
     }
   } catch (error) {
     if (!(error instanceof AbortedError)) throw error
-    console.log(`host ${process.pid}: asked to stop`)
+    console.log(`exporter ${process.pid}: asked to stop`)
   } finally {
     for (const socket of sockets) socket.dispose()
   }
   return 0
 })
 
-function readOptions(): { path: string; guests: number } {
+function readOptions(): { path: string; importers: number } {
   const { values, positionals } = parseArgs({
-    options: { guests: { type: 'string', default: 'Infinity' } },
+    options: { importers: { type: 'string', default: 'Infinity' } },
     allowPositionals: true,
   })
   const [path, ...others] = positionals
-  const guests = Number(values.guests)
-  if (path === undefined || others.length > 0 || !(guests >= 1)) {
-    throw new UsageError('usage: node dist/owner.js PATH [--guests N]')
+  const importers = Number(values.importers)
+  if (path === undefined || others.length > 0 || !(importers >= 1)) {
+    throw new UsageError('usage: node dist/owner.js PATH [--importers N]')
   }
-  return { path, guests }
+  return { path, importers }
 }

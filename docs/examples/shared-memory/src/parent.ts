@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { DescriptorSocket, Device } from '@shoal/driver'
-import { serve } from './host.js'
+import { serve } from './exporter.js'
 import { run } from './run.js'
 import { SharedArray } from './sharedArray.js'
 

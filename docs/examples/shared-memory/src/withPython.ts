@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { AbortedError, DescriptorServer, Device, probe } from '@shoal/driver'
-import { serve } from './host.js'
+import { serve } from './exporter.js'
 import { run, UsageError } from './run.js'
 import { SharedArray } from './sharedArray.js'
 
-const script = fileURLToPath(new URL('../python/visitor.py', import.meta.url))
+const script = fileURLToPath(new URL('../python/client.py', import.meta.url))
 
 await run('withPython', async () => {
   const device = Device.get(0)

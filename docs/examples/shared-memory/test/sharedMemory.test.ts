@@ -22,25 +22,25 @@ function newPath(): string {
 
 test('parent and child: over an inherited socket', async () => {
   const { code, output, errors } = await start('parent').end
-  expect(output).toMatch(/guest \d+: mapped 4194304 bytes at 0x/)
-  expect(output).toMatch(/guest \d+: read, all 1000000 elements are right/)
-  expect(output).toMatch(/host \d+: read the answer, all 1000000 elements are right/)
+  expect(output).toMatch(/importer \d+: mapped 4194304 bytes at 0x/)
+  expect(output).toMatch(/importer \d+: read, all 1000000 elements are right/)
+  expect(output).toMatch(/exporter \d+: read the answer, all 1000000 elements are right/)
   expect(errors).not.toContain('ShoalLeakWarning')
   expect(code).toBe(0)
 })
 
 test('parent and child: the parent keeps its memory when the child is killed', async () => {
   const { code, output } = await start('parent', '--kill').end
-  expect(output).toMatch(/host \d+: the guest is gone without an answer; all 1000000 elements are right still/)
+  expect(output).toMatch(/exporter \d+: the importer is gone without an answer; all 1000000 elements are right still/)
   expect(code).toBe(0)
 })
 
-test('unrelated processes: two guests one after the other, over a path that is removed at the end', async () => {
+test('unrelated processes: two importers one after the other, over a path that is removed at the end', async () => {
   const path = newPath()
-  const owner = start('owner', path, '--guests', '2')
+  const owner = start('owner', path, '--importers', '2')
   await owner.said(/listening/)
-  for (let guest = 0; guest < 2; guest += 1) {
-    const { code, output } = await start('visitor', path).end
+  for (let importer = 0; importer < 2; importer += 1) {
+    const { code, output } = await start('client', path).end
     expect(output).toMatch(/read, all 1000000 elements are right\nguest \d+: wrote the answer/)
     expect(code).toBe(0)
   }
@@ -50,15 +50,15 @@ test('unrelated processes: two guests one after the other, over a path that is r
   expect(existsSync(path)).toBe(false)
 })
 
-test('unrelated processes: a guest that is killed does no harm to the owner or the next guest', async () => {
+test('unrelated processes: an importer that is killed does no harm to the owner or the next importer', async () => {
   const path = newPath()
-  const owner = start('owner', path, '--guests', '2')
+  const owner = start('owner', path, '--importers', '2')
   await owner.said(/listening/)
-  const victim = start('visitor', path, '--pause')
+  const victim = start('client', path, '--pause')
   await victim.said(/mapped/)
   victim.child.kill('SIGKILL')
-  await owner.said(/the guest is gone without an answer; all 1000000 elements are right still/)
-  const { code } = await start('visitor', path).end
+  await owner.said(/the importer is gone without an answer; all 1000000 elements are right still/)
+  const { code } = await start('client', path).end
   expect(code).toBe(0)
   expect(await owner.end).toMatchObject({ code: 0 })
 })
@@ -67,27 +67,27 @@ test('unrelated processes: memory outlives the owner that is killed', async () =
   const path = newPath()
   const owner = start('owner', path)
   await owner.said(/listening/)
-  const visitor = start('visitor', path, '--stay')
+  const client = start('client', path, '--stay')
   await owner.said(/read the answer/)
   owner.child.kill('SIGKILL')
-  const { code, output } = await visitor.end
-  expect(output).toMatch(/guest \d+: the owner is gone, all 1000000 elements are right still/)
+  const { code, output } = await client.end
+  expect(output).toMatch(/importer \d+: the owner is gone, all 1000000 elements are right still/)
   expect(code).toBe(0)
 })
 
-test('the owner stops when asked to, with a guest that has not answered', async () => {
+test('the owner stops when asked to, with an importer that has not answered', async () => {
   const path = newPath()
   const owner = start('owner', path)
   await owner.said(/listening/)
-  const visitor = start('visitor', path, '--pause')
-  await visitor.said(/mapped/)
+  const client = start('client', path, '--pause')
+  await client.said(/mapped/)
   owner.child.kill('SIGTERM')
   const { code, output } = await owner.end
   expect(output).toContain('asked to stop')
   expect(code).toBe(0)
   expect(existsSync(path)).toBe(false)
-  visitor.child.kill('SIGKILL')
-  await visitor.end
+  client.child.kill('SIGKILL')
+  await client.end
 })
 
 test('Node and Python: reads what Node wrote, and Node reads its answer', async (context) => {
@@ -95,8 +95,8 @@ test('Node and Python: reads what Node wrote, and Node reads its answer', async 
   if (version.stdout?.trim() !== 'True')
     return context.skip('no Python 3.9 or newer here (socket.recv_fds came with it)')
   const { code, output } = await start('withPython').end
-  expect(output).toMatch(/guest \d+ \(Python\): read, all 1000000 elements are right/)
-  expect(output).toMatch(/host \d+: read the answer, all 1000000 elements are right/)
+  expect(output).toMatch(/importer \d+ \(Python\): read, all 1000000 elements are right/)
+  expect(output).toMatch(/exporter \d+: read the answer, all 1000000 elements are right/)
   expect(code).toBe(0)
 })
 
@@ -111,18 +111,18 @@ test('Node and Python: an interpreter that is not there, and one that ends at on
 
 test.each([
   [
-    'visitor',
+    'client',
     ['/nowhere/at-all.sock'],
-    "visitor: DescriptorSocket.connect: path '/nowhere/at-all.sock' is refused by the system: connect: ENOENT",
+    "client: DescriptorSocket.connect: path '/nowhere/at-all.sock' is refused by the system: connect: ENOENT",
   ],
   [
     'owner',
     ['/nowhere/at-all.sock'],
     "owner: DescriptorServer.listen: path '/nowhere/at-all.sock' is refused by the system: bind: ENOENT",
   ],
-  ['visitor', [], 'visitor: usage: '],
+  ['client', [], 'client: usage: '],
   ['owner', ['a', 'b'], 'owner: usage: '],
-  ['owner', ['a', '--guests', 'none'], 'owner: usage: '],
+  ['owner', ['a', '--importers', 'none'], 'owner: usage: '],
 ])('what cannot be done is one line: %s %j', async (name, options, line) => {
   const { code, errors } = await start(name, ...options).end
   expect(errors).toContain(line)

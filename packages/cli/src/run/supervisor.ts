@@ -53,7 +53,7 @@ export class Supervisor {
     try {
       const rendezvous = { address: formatAddress(server.address), secret, freePort: await freePort() }
       await this.#startAll(rendezvous)
-      return this.#verdict()
+      return this.#exitStatus()
     } finally {
       this.#killAll()
       removeListeners()
@@ -184,7 +184,7 @@ export class Supervisor {
     tell(`rank ${rank} ended with exit status 0 without leaving the job; the others count it as lost`)
   }
 
-  #verdict(): number {
+  #exitStatus(): number {
     if (this.#status !== undefined) return this.#status
     const failures = this.#ends.filter(isFailure)
     const first = failures[0]

@@ -9,6 +9,7 @@ export class DeviceInUseError extends ShoalError {
   readonly code = 'SHOAL_DEVICE_IN_USE'
   /** Ordinal of the device. */
   readonly deviceOrdinal: number
+  /** Why it was refused. */
   readonly reason: string
 
   constructor(options: { readonly deviceOrdinal: number; readonly reason: string }) {

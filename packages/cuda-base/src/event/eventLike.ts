@@ -7,6 +7,7 @@ import { ContextLifetime } from '../context/contextLifetime.js'
 export interface EventLike {
   /** @throws DisposedError */
   readonly handle: CUevent
+  /** The context it is of. */
   readonly context: Context
   /** Whether it records the time. */
   readonly timing: boolean

@@ -66,7 +66,9 @@ export const nodeKeys: OptionKeys<NodeOptions> = { dependencies: true }
 
 /** One node that waits for another one. */
 export interface GraphEdge extends EdgeData {
+  /** The node that ends first. */
   readonly from: GraphNode
+  /** The node that waits for it. */
   readonly to: GraphNode
 }
 
@@ -97,6 +99,7 @@ const assignDefault = 1
 
 /** A conditional node, and what belongs to it. */
 export interface ConditionalNode {
+  /** The node that runs them, or not. */
   readonly node: GraphNode
   /** The `CUgraphConditionalHandle`: a kernel argument of type `u64`, for `cudaGraphSetConditional` in the kernel. */
   readonly handle: bigint
@@ -106,6 +109,7 @@ export interface ConditionalNode {
 
 /** Memory that a graph allocates. */
 export interface GraphAllocation<E extends ElementType> {
+  /** The node that allocates it. */
   readonly node: GraphNode
   /** Its address is known from now on; its contents are there between the nodes that allocate and free it. */
   readonly memory: DeviceBuffer<E>
@@ -113,7 +117,9 @@ export interface GraphAllocation<E extends ElementType> {
 
 /** What a graph looks like, for `JSON.stringify`. */
 export interface GraphDescription {
+  /** In the order of {@link Graph.nodes}; `id` is what edges name. */
   readonly nodes: readonly { readonly id: number; readonly type: string }[]
+  /** By the ids of the nodes. */
   readonly edges: readonly {
     readonly from: number
     readonly to: number

@@ -90,6 +90,7 @@ export type GraphUpdateResult = (typeof updateResults)[number]
 
 /** What became of an update. */
 export interface GraphUpdate {
+  /** What came of it. */
   readonly result: GraphUpdateResult
   /** The node of the graph given that does not fit, where there is one. */
   readonly node: GraphNode | undefined

@@ -14,6 +14,7 @@ export interface GraphMemoryUsage {
   readonly usedHigh: number
   /** What the driver keeps for graphs, used or not. */
   readonly reserved: number
+  /** The most that was kept since it was reset. */
   readonly reservedHigh: number
 }
 

@@ -35,6 +35,7 @@ export class GraphNode {
 
   /** The graph it is in. */
   readonly graph: Graph
+  /** What it does. */
   readonly type: GraphNodeType
   readonly #handle: CUgraphNode
   #isRemoved = false

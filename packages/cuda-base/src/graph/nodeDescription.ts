@@ -58,6 +58,7 @@ const noAttributes: readonly KernelNodeAttribute[] = []
 export class NodeDescription {
   static readonly [loadedFrom]: string = import.meta.url
 
+  /** What the node will do. */
   readonly type: GraphNodeType
   /** @internal */
   readonly _needs: ReadonlyMap<object, () => void>

@@ -9,6 +9,7 @@ import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
 
 /** What another process on this machine opens an event with. Plain data: JSON and `postMessage` carry it. */
 export interface IpcEventHandle {
+  /** Tells it from other handles that arrive as JSON. */
   readonly type: 'ipc-event'
   /** The `CUipcEventHandle`, base64. */
   readonly handle: string

@@ -1,5 +1,6 @@
 import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver/common'
 import {
+  /** Tells it from other handles that arrive as JSON. */
   type DType,
   dtypeInfo,
   FeatureNotSupportedError,
@@ -31,6 +32,7 @@ export interface IpcMemoryHandle<D extends DType = DType> {
   readonly handle: string
   /** Bytes from the start of the allocation, which is what the handle opens. */
   readonly byteOffset: number
+  /** The type of its elements. */
   readonly dtype: D
   /** Number of elements. */
   readonly length: number

@@ -17,6 +17,7 @@ import { type Dimensions, dimensionsOf } from './launchConfig.js'
 
 /** Memory whose lines the cache treats in a way of its own while a kernel runs (`CUaccessPolicyWindow`). */
 export interface AccessPolicyWindow {
+  /** The range. */
   readonly memory: MemoryLike
   /** Which part of the accesses counts as hits, from 0 to 1. */
   readonly hitRatio: number
@@ -28,6 +29,7 @@ export interface AccessPolicyWindow {
 
 /** An event that a kernel records by itself. */
 export interface KernelEvent {
+  /** The event, of the kernel's device. */
   readonly event: EventLike
   /** Recorded when all blocks have begun, and not when they trigger it. Default: false. */
   readonly triggerAtBlockStart?: boolean | undefined
@@ -35,6 +37,7 @@ export interface KernelEvent {
 
 /** An attribute that this package has no name for: its number, and up to 64 bytes of its value. */
 export interface RawLaunchAttribute {
+  /** Its `CUlaunchAttributeID`. */
   readonly id: number
   /** The value as C lays it out. */
   readonly value: Uint8Array
@@ -42,19 +45,23 @@ export interface RawLaunchAttribute {
 
 /** How launches of a kernel differ from plain ones (`CUlaunchAttribute`). What is left out is as the driver has it. */
 export interface LaunchAttributes {
+  /** How the cache treats a range of memory. */
   readonly accessPolicyWindow?: AccessPolicyWindow | undefined
   /** All blocks run at once, so that they can wait for each other: what cooperative groups' grids need. */
   readonly cooperative?: boolean | undefined
   /** Blocks in a cluster; the grid must be a multiple of it. */
   readonly clusterDimension?: Dimensions | undefined
+  /** How the blocks of a cluster are spread over multiprocessors. */
   readonly clusterSchedulingPolicy?: 'default' | 'spread' | 'load-balancing' | undefined
   /** The next kernel of the stream may begin before this one has ended, and waits by itself. */
   readonly programmaticStreamSerialization?: boolean | undefined
+  /** An event that blocks trigger before the kernel has ended. */
   readonly programmaticEvent?: KernelEvent | undefined
   /** As of a stream: a lower number goes first. */
   readonly priority?: number | undefined
   /** Which physical domains the two logical ones are. */
   readonly memorySynchronizationDomainMap?: { readonly default: number; readonly remote: number } | undefined
+  /** The logical domain that its fences order. */
   readonly memorySynchronizationDomain?: 'default' | 'remote' | undefined
   /** A larger cluster, where there is room for it. */
   readonly preferredClusterDimension?: Dimensions | undefined

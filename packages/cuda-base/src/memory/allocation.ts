@@ -26,7 +26,7 @@ interface Origin {
   /** The stream it was allocated on, which also frees it. */
   readonly stream?: Stream
   /** The pool it came from. */
-  readonly pool?: PoolWithLife
+  readonly pool?: PoolWithLifetime
   /** The block of a caching pool that it is. */
   readonly block?: Block
   /** Whatever must live as long as the memory is used. */
@@ -41,8 +41,8 @@ interface MemoryOrigin {
   endUse(): void
 }
 
-interface PoolWithLife {
-  readonly _life: MemoryOrigin | undefined
+interface PoolWithLifetime {
+  readonly _lifetime: MemoryOrigin | undefined
 }
 
 interface RowsWanted {
@@ -85,7 +85,7 @@ export class Allocation implements ShortLived {
     this.#high = high
     this.#stream = origin.stream
     this.#isOwned = origin.isOwned && byteLength > 0
-    this.#pool = this.#isOwned ? origin.pool?._life : undefined
+    this.#pool = this.#isOwned ? origin.pool?._lifetime : undefined
     this.block = origin.block
     this.#address = origin.block?.address
   }
@@ -114,7 +114,7 @@ export class Allocation implements ShortLived {
   }
 
   /** Takes over memory that `cuMemFree` frees. */
-  static adopt(context: Context, address: bigint, byteLength: number, pool?: PoolWithLife): Allocation {
+  static adopt(context: Context, address: bigint, byteLength: number, pool?: PoolWithLifetime): Allocation {
     const origin = pool === undefined ? owned : { ...owned, pool }
     return new Allocation(context, halvesOf(address), byteLength, origin).#begin()
   }
@@ -137,7 +137,7 @@ export class Allocation implements ShortLived {
   }
 
   /** `cuMemAllocFromPoolAsync`, `cudaMallocFromPoolAsync` */
-  static allocateFrom(pool: PoolWithLife, handle: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
+  static allocateFrom(pool: PoolWithLifetime, handle: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
     const { context, handle: queue } = stream
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
@@ -146,7 +146,7 @@ export class Allocation implements ShortLived {
   }
 
   /** Takes over memory of a pool that is to be freed on a stream. */
-  static adoptOn(stream: Stream, address: bigint, byteLength: number, pool: PoolWithLife): Allocation {
+  static adoptOn(stream: Stream, address: bigint, byteLength: number, pool: PoolWithLifetime): Allocation {
     return new Allocation(stream.context, halvesOf(address), byteLength, { isOwned: true, stream, pool }).#begin()
   }
 

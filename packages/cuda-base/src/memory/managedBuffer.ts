@@ -56,11 +56,13 @@ export type ManagedAdvice = 'readMostly' | 'preferredLocation' | 'accessedBy'
 
 /** What the driver keeps of advice and prefetches. */
 export interface ManagedAttributes {
+  /** Whether it is mostly read, so that each device may have a copy. */
   readonly readMostly: boolean
   /** Undefined where none was advised, or not the same for all of it. */
   readonly preferredLocation: MemoryLocation | undefined
   /** Ordinals of devices; -1 is the host. */
   readonly accessedBy: readonly number[]
+  /** Where it was last prefetched to, as a whole; undefined where it was not. */
   readonly lastPrefetchLocation: MemoryLocation | undefined
 }
 

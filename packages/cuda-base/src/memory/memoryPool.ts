@@ -36,7 +36,7 @@ import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
 import { Allocation, requireImported } from './allocation.js'
 import { DeviceBuffer } from './deviceBuffer.js'
 import { nameOfType } from './elementType.js'
-import { PoolLife } from './poolLife.js'
+import { PoolLifetime } from './poolLifetime.js'
 import {
   type MemoryPoolOptions,
   onlyItsOwn,
@@ -80,7 +80,7 @@ export class MemoryPool extends Resource {
   readonly #handle: CUmemoryPool
   readonly #handleTypes: readonly HandleKind[] | undefined
   /** Undefined for a pool that is not ours to destroy. */
-  readonly #life: PoolLife | undefined
+  readonly #lifetime: PoolLifetime | undefined
   #wasExported = false
 
   /** @param handleTypes kinds it can be exported as, where that is known. */
@@ -90,10 +90,10 @@ export class MemoryPool extends Resource {
     this.#handle = handle
     this.context = context
     if (origin === 'borrowed') return
-    const life = new PoolLife(context, handle)
-    this.#life = life
+    const lifetime = new PoolLifetime(context, handle)
+    this.#lifetime = lifetime
     watchForLeak(this, `A MemoryPool of device ${context.device.ordinal}`, () => {
-      life.end()
+      lifetime.end()
       return 'it is destroyed when nothing allocated from it is left'
     })
   }
@@ -342,15 +342,15 @@ export class MemoryPool extends Resource {
   }
 
   /** @internal What memory from it counts at; undefined for a pool that nobody here destroys. */
-  get _life(): PoolLife | undefined {
-    return this.#life ?? PoolLife.of(this.#handle)
+  get _lifetime(): PoolLifetime | undefined {
+    return this.#lifetime ?? PoolLifetime.of(this.#handle)
   }
 
   /** Destroys it as soon as nothing allocated from it is left. The default pool stays. */
   protected release(): void {
-    if (this.#life === undefined) return
+    if (this.#lifetime === undefined) return
     forgetLeak(this)
-    this.#life.end()
+    this.#lifetime.end()
   }
 
   #usage(current: number, high: number): PoolUsage {

@@ -29,16 +29,21 @@ export const reuseKeys: OptionKeys<ReusePolicy> = {
 
 /** Bytes now, and the most there have been since the last reset of the high-water mark. */
 export interface PoolUsage {
+  /** Bytes now. */
   readonly current: number
+  /** The most since the last reset. */
   readonly high: number
 }
 
 /** One allocation of a pool on its way to another process: 64 bytes, its length and its type. JSON can carry it. */
 export interface PoolPointer<D extends DType = DType> {
+  /** Tells it from other handles that arrive as JSON. */
   readonly type: 'pool-pointer'
   /** The 64 bytes, base64. */
   readonly data: string
+  /** The type of its elements. */
   readonly dtype: D
+  /** Number of elements. */
   readonly length: number
 }
 

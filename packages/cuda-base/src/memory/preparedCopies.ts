@@ -20,6 +20,7 @@ import type { QueueOptions } from './deviceTransfers.js'
 
 /** One copy of many. */
 export interface BatchedCopy {
+  /** Where to. */
   readonly target: MemoryLike
   /** As long as the target. */
   readonly source: MemoryLike

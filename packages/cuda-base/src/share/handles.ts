@@ -19,6 +19,7 @@ export type HandleContent = (typeof contents)[number]
 
 /** What is known of the thing behind a handle. */
 export interface HandleFacts<C extends HandleContent = HandleContent> {
+  /** What it is a handle of. */
   readonly content: C
   /** Bytes of the memory; 0 for a pool, which has no size of its own. */
   readonly byteLength: number
@@ -28,6 +29,7 @@ export interface HandleFacts<C extends HandleContent = HandleContent> {
 
 /** A handle as plain data: all that is known of it but the handle itself. */
 export interface HandleDescription<C extends HandleContent = HandleContent> extends HandleFacts<C> {
+  /** The kind of the handle. */
   readonly type: HandleKind
 }
 

@@ -16,9 +16,11 @@ export type WordCondition = 'geq' | 'eq' | 'and' | 'nor'
 
 /** A word of memory that a stream writes, or waits for. */
 export interface MemoryOperation {
+  /** Which of the two. */
   readonly operation: 'write' | 'wait'
   /** Memory of 4 or 8 bytes, the word. */
   readonly memory: MemoryLike
+  /** What is written or compared with; an integer of the word's size. */
   readonly value: number | bigint
   /** Of a wait. Default: 'geq'. */
   readonly condition?: WordCondition | undefined

@@ -18,7 +18,9 @@ export type MemoryAccess = 'none' | 'read' | 'readWrite'
 
 /** Who gets which access. */
 export interface AccessGrant {
+  /** Who may use the memory. */
   readonly place: MemoryPlace
+  /** What it may do. */
   readonly access: MemoryAccess
 }
 

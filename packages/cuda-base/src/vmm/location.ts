@@ -4,6 +4,7 @@ import { Context, contextBehind, contextOf, type DeviceOrContext } from '../cont
 
 /** Host memory of one NUMA node; `'current'` is the node of the calling thread. */
 export interface HostNode {
+  /** Number of the NUMA node; `'current'` is that of the calling thread. */
   readonly hostNode: number | 'current'
 }
 

@@ -47,9 +47,13 @@ export const allocationKeys: OptionKeys<AllocationOptions> = {
 
 /** The properties of physical memory, as the driver has them. */
 export interface AllocationProperties {
+  /** Where it lies. */
   readonly location: MemoryLocation
+  /** Kinds of handle it can be exported as. */
   readonly handleTypes: readonly HandleKind[]
+  /** Whether network adapters may read and write it. */
   readonly gpuDirectRdma: boolean
+  /** Whether the device may compress it. */
   readonly compressible: boolean
 }
 

@@ -37,7 +37,9 @@ export interface DescriptorMessage {
 
 /** What came out of a {@link DescriptorSocket}. The descriptors are the receiver's to close. */
 export interface ReceivedMessage {
+  /** The message. */
   readonly bytes: Uint8Array
+  /** File descriptors that came with it, for the receiver to close. */
   readonly descriptors: readonly number[]
 }
 

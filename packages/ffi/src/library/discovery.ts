@@ -10,6 +10,7 @@ import type { LibraryPlaces } from './places.js'
 
 /** A library that has been opened, and how it was found. */
 export interface LoadedLibrary {
+  /** What `dlopen` gave. */
   readonly handle: bigint
   /** File, as the loader names it. */
   readonly path: string

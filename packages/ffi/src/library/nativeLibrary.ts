@@ -55,6 +55,7 @@ export interface LibrarySpec extends LibraryPlaces {
   readonly resolve?: (library: NativeLibrary, symbol: string, since: number) => bigint | undefined
   /** Version of the loaded library, in its own encoding. */
   readonly versionOf?: (library: NativeLibrary) => number | undefined
+  /** A version as people write it. Default: the number. */
   readonly formatVersion?: (version: number) => string
 }
 

@@ -8,7 +8,9 @@ export interface LibraryPlaces {
   readonly environment: string
   /** File names by platform, the preferred one first. */
   readonly linux: readonly string[]
+  /** The same on Windows. */
   readonly win32?: readonly string[]
+  /** The same on macOS. */
   readonly darwin?: readonly string[]
   /** Folders below a Python `site-packages`. */
   readonly wheelFolders?: readonly string[]

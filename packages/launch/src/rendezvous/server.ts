@@ -192,7 +192,7 @@ export class RendezvousServer {
 
   #introduce(socket: Socket, reader: Reader, nonce: Buffer, bytes: Buffer): void {
     const said = readIntroduction(this.#secret, nonce, bytes)
-    const refused = this.#judge(said, reader.held)
+    const refused = this.#refusalOf(said, reader.held)
     if (refused !== undefined || said === undefined) {
       this.#reject(socket, refused?.reason ?? notOurs, refused?.refusal)
       return
@@ -207,7 +207,7 @@ export class RendezvousServer {
     this.#serve(rank, socket)
   }
 
-  #judge(said: Introduction | undefined, more: number): { reason: string; refusal?: Refusal } | undefined {
+  #refusalOf(said: Introduction | undefined, more: number): { reason: string; refusal?: Refusal } | undefined {
     // Nothing follows an introduction before it is answered; the client is none of ours if something does.
     if (said === undefined || more > 0) return { reason: notOurs }
     const { rank, worldSize } = said

@@ -219,7 +219,7 @@ export class RendezvousState {
       header,
       () => {
         const missing = space.members.filter((member) => !round.values.has(member))
-        return space.local(blamed(missing, round.gaveUp))
+        return space.local(absentRanks(missing, round.gaveUp))
       },
       () => {
         round.values.delete(rank)
@@ -309,7 +309,7 @@ export class RendezvousState {
       header,
       () => {
         const missing = space.members.filter((member) => !this.#isGone(member) && !space.successors.has(member))
-        return space.local(blamed(missing, space.gaveUp))
+        return space.local(absentRanks(missing, space.gaveUp))
       },
       () => {
         space.successors.delete(rank)
@@ -348,14 +348,14 @@ export class RendezvousState {
       ...[...space.rounds.values()].map((round) => round.waiting.values()),
       ...everyTurn.filter(({ root }) => root === rank).map((turn) => turn.waiting.values()),
     ].flatMap((some) => [...some])
-    if (how === 'lost' || (how === 'ended' && waiting.length > 0)) this.#alarm(space, [rank])
+    if (how === 'lost' || (how === 'ended' && waiting.length > 0)) this.#announceLost(space, [rank])
     for (const pending of waiting) this.#fail(pending, failureFor(how, space.local([rank])))
     if (present.length > 0) for (const share of space.shares.values()) this.#forgetShared(space, share)
     this.#agree(space)
   }
 
   /** Tells all of a space that these are lost. A program that has ended is, once somebody needs it. */
-  #alarm(space: Space, ranks: readonly number[]): void {
+  #announceLost(space: Space, ranks: readonly number[]): void {
     for (const rank of ranks) this.#member(rank).presence = 'lost'
     for (const member of space.members) {
       this.#send(member, { event: 'lost', space: space.id, ranks: space.local(ranks) })
@@ -429,7 +429,7 @@ export class RendezvousState {
       const ranks = space.members.filter((member) => this.#member(member).presence === how)
       const relevant = needed === undefined ? ranks : ranks.filter((rank) => rank === needed)
       if (relevant.length === 0) continue
-      if (how === 'ended') this.#alarm(space, relevant)
+      if (how === 'ended') this.#announceLost(space, relevant)
       return failureFor(how, space.local(relevant))
     }
     return undefined
@@ -464,7 +464,7 @@ function failureFor(how: Going, ranks: readonly number[]): Failure {
 }
 
 /** Those who were never there have kept all others waiting; where all were, it is those who gave up. */
-function blamed(missing: readonly number[], gaveUp: ReadonlySet<number>): readonly number[] {
+function absentRanks(missing: readonly number[], gaveUp: ReadonlySet<number>): readonly number[] {
   const absent = missing.filter((member) => !gaveUp.has(member))
   return absent.length > 0 ? absent : missing
 }

@@ -29,6 +29,7 @@ import { requireTeam, type TeamShape, teamBytes } from './team.js'
 
 /** Barriers of a team over loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */
 export interface LsaBarrierResource {
+  /** Which resource it is. */
   readonly kind: 'lsaBarrier'
   /** Whose barriers they are; a team of ranks that reach each other's memory. */
   readonly team: TeamShape
@@ -38,6 +39,7 @@ export interface LsaBarrierResource {
 
 /** Barriers of a team over the network, for `ncclGinBarrierSession` (`ncclGinBarrierCreateRequirement`). */
 export interface GinBarrierResource {
+  /** Which resource it is. */
   readonly kind: 'ginBarrier'
   /** Whose barriers they are. */
   readonly team: TeamShape
@@ -47,6 +49,7 @@ export interface GinBarrierResource {
 
 /** Room for `ncclLLA2ASession` (`ncclLLA2ACreateRequirement`). */
 export interface LlA2AResource {
+  /** Which resource it is. */
   readonly kind: 'llA2A'
   /** Blocks of the kernel that use it. */
   readonly blocks: number
@@ -56,6 +59,7 @@ export interface LlA2AResource {
 
 /** Room for what a kernel sends over the network (`ncclGinOutboxCreateRequirement`, NCCL 2.29). */
 export interface GinOutboxResource {
+  /** Which resource it is. */
   readonly kind: 'ginOutbox'
   /** Blocks of the kernel that use it. */
   readonly blocks: number
@@ -65,6 +69,7 @@ export interface GinOutboxResource {
 
 /** Room for what peers send here over the network (`ncclGinInboxA2ACreateRequirement`, NCCL 2.29). */
 export interface GinInboxResource {
+  /** Which resource it is. */
   readonly kind: 'ginInboxA2A'
   /** The ranks that send. */
   readonly peers: TeamShape
@@ -76,6 +81,7 @@ export interface GinInboxResource {
 
 /** Symmetric memory, signals and counters of a kernel's own making. */
 export interface BufferResource {
+  /** Which resource it is. */
   readonly kind: 'buffer'
   /** Size in bytes, on each rank. */
   readonly byteLength: number

@@ -53,6 +53,7 @@ interface CommonOptions {
 
 /** A start by an id that one process made and all got. */
 export interface UniqueIdInitOptions extends CommonOptions {
+  /** Left out: an id starts it. */
   readonly launcher?: undefined
   /** This process's PE, from 0 to `worldSize` - 1, another one in each process. */
   readonly rank: number
@@ -79,7 +80,9 @@ export interface LauncherInitOptions extends OptionsWithoutId {
 
 /** A start by what the environment says: `NVSHMEM_BOOTSTRAP` (`PMI` without it), `NVSHMEM_BOOTSTRAP_PMI`, … */
 export interface EnvironmentInitOptions extends OptionsWithoutId {
+  /** Left out: the environment names it. */
   readonly launcher?: undefined
+  /** Left out: it goes with the launcher `'mpi'`. */
   readonly mpiCommunicator?: undefined
 }
 

@@ -49,6 +49,7 @@ type Plain = {
 
 /** Every field of `cudaDeviceProp`: yes and no as booleans, sizes in bytes as numbers. */
 export interface DeviceProperties extends Plain {
+  /** Its name for people. */
   readonly name: string
   /** As `nvidia-smi` writes it, `'GPU-…'`. */
   readonly uuid: string

@@ -66,8 +66,8 @@ CUresult prepareWait(const std::shared_ptr<Context>& context, CUdeviceptr addres
         if (isMet<Word>(__atomic_load_n(reinterpret_cast<Word*>(range.data), __ATOMIC_SEQ_CST), value, condition)) break;
       }
       if (context->isEnding || context->error != CUDA_SUCCESS) break;
-      const timespec nap = {0, pause};
-      nanosleep(&nap, nullptr);
+      const timespec interval = {0, pause};
+      nanosleep(&interval, nullptr);
       pause = std::min(pause * 2, 200000L);
     }
     return CUDA_SUCCESS;

@@ -43,8 +43,8 @@ CUresult shoalSimStreamDelay(CUstream handle, uint64_t nanoseconds) {
         clock_gettime(CLOCK_MONOTONIC, &now);
         const uint64_t at = static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
         if (at >= ends || context->isEnding || context->error != CUDA_SUCCESS) return CUDA_SUCCESS;
-        const timespec nap = {0, static_cast<long>(std::min(slice, ends - at))};
-        nanosleep(&nap, nullptr);
+        const timespec interval = {0, static_cast<long>(std::min(slice, ends - at))};
+        nanosleep(&interval, nullptr);
       }
     };
     stream->enqueue(std::move(operation));

@@ -238,7 +238,7 @@ void combine(AtomicOp op, Type type, uint8_t* to, const uint8_t* from, unsigned 
     case Type::f32: return updateAll<uint32_t>(to, from, bytes, [](uint32_t old, uint32_t value) { return plain::bitsOf(plain::oneNan(plain::asFloat(old) + plain::asFloat(value))); });
     case Type::f64: return updateAll<uint64_t>(to, from, bytes, [](uint64_t old, uint64_t value) { return plain::bitsOf(plain::asDouble(old) + plain::asDouble(value)); });
     case Type::f16: return combineSmall(op, to, from, bytes, plain::fromHalf, [](double sum) { return plain::toHalf(sum); });
-    case Type::bf16: return combineSmall(op, to, from, bytes, plain::fromBrain, [](double sum) { return plain::toBrain(sum); });
+    case Type::bf16: return combineSmall(op, to, from, bytes, plain::fromBf16, [](double sum) { return plain::toBf16(sum); });
     default: return bytesOf(type) == 4 ? combineAll<uint32_t>(op, to, from, bytes) : combineAll<uint64_t>(op, to, from, bytes);
   }
 }

@@ -261,7 +261,7 @@ double halfValue(uint64_t bits) {
   const double size = exponent == 31 ? (fraction != 0 ? NAN : INFINITY) : exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
   return (bits & 0x8000) != 0 ? -size : size;
 }
-double brainValue(uint64_t bits) { return static_cast<double>(cases::toF32((bits & 0xffff) << 16)); }
+double bf16Value(uint64_t bits) { return static_cast<double>(cases::toF32((bits & 0xffff) << 16)); }
 // The nearest of 16 bits, by looking at all.
 uint64_t nearest(double v, double (*value)(uint64_t), uint64_t infinity) {
   if (std::isnan(v)) return 0x7fff;
@@ -277,7 +277,7 @@ uint64_t nearest(double v, double (*value)(uint64_t), uint64_t infinity) {
   return sign | (down > up || (down == up && low % 2 == 1) ? low + 1 : low);
 }
 uint64_t half(double v) { return nearest(v, halfValue, 0x7c00); }
-uint64_t brain(double v) { return nearest(v, brainValue, 0x7f80); }
+uint64_t bf16Of(double v) { return nearest(v, bf16Value, 0x7f80); }
 double lesser(double x, double y) {
   if (std::isnan(x) || std::isnan(y)) return std::isnan(x) ? y : x;
   return x < y || (x == y && std::signbit(x)) ? x : y;
@@ -307,8 +307,8 @@ TEST(bulk_copies_and_remote_stores) {
       {"and", "b32", [](uint64_t a, uint64_t b) { return a & b; }, 4}, {"or", "b32", [](uint64_t a, uint64_t b) { return a | b; }, 4}, {"xor", "b64", [](uint64_t a, uint64_t b) { return a ^ b; }, 8},
       {"add", "f32", [](uint64_t a, uint64_t b) { return cases::bitsF32(cases::toF32(a) + cases::toF32(b)); }, 4},
       {"add", "f64", [](uint64_t a, uint64_t b) { return cases::bitsF64(cases::toF64(a) + cases::toF64(b)); }, 8},
-      {"add.noftz", "f16", [](uint64_t a, uint64_t b) { return half(halfValue(a) + halfValue(b)); }, 2}, {"add.noftz", "bf16", [](uint64_t a, uint64_t b) { return brain(brainValue(a) + brainValue(b)); }, 2},
-      {"min", "f16", [](uint64_t a, uint64_t b) { return half(lesser(halfValue(a), halfValue(b))); }, 2}, {"max", "bf16", [](uint64_t a, uint64_t b) { return brain(-lesser(-brainValue(a), -brainValue(b))); }, 2}};
+      {"add.noftz", "f16", [](uint64_t a, uint64_t b) { return half(halfValue(a) + halfValue(b)); }, 2}, {"add.noftz", "bf16", [](uint64_t a, uint64_t b) { return bf16Of(bf16Value(a) + bf16Value(b)); }, 2},
+      {"min", "f16", [](uint64_t a, uint64_t b) { return half(lesser(halfValue(a), halfValue(b))); }, 2}, {"max", "bf16", [](uint64_t a, uint64_t b) { return bf16Of(-lesser(-bf16Value(a), -bf16Value(b))); }, 2}};
   for (const bool isMulticast : {false, true}) {
     for (size_t index = 0; index < reductions.size(); ++index) {
       text += ".visible .entry k" + std::to_string(index) + (isMulticast ? "m" : "s") + "(.param .u64 po, .param .u64 pi) .reqnctapercluster 2, 1, 1\n{\n.shared .align 128 .b8 box[512];\n.shared .align 8 .b64 bar;\n";

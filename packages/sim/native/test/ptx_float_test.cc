@@ -56,7 +56,7 @@ struct Small {
     return sign | (low + (isUp ? 1 : 0));
   }
 };
-const Small kHalf{5, 10}, kBrain{8, 7};
+const Small kHalf{5, 10}, kBf16{8, 7};
 
 bool closeTo(uint64_t got, uint64_t want, double ulps) {
   const float x = toF32(got), y = toF32(want);
@@ -187,7 +187,7 @@ TEST(doubles) {
 
 TEST(halves) {
   std::vector<Case> all;
-  for (const Small& type : {kHalf, kBrain}) {
+  for (const Small& type : {kHalf, kBf16}) {
     const std::string name = type.exponentBits == 5 ? "f16" : "bf16";
     auto exactly = [&, type](const std::string& op, int operands, std::function<long double(double, double, double)> of) {
       const std::string list = operands == 3 ? " %d, %a, %b, %c;" : " %d, %a, %b;";
@@ -290,7 +290,7 @@ TEST(conversions) {
                    }, {}});
     all.push_back({r + ".f16.f32 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) { return uint64_t{kHalf.round(static_cast<long double>(toF32(a)), m)}; }, {}});
     all.push_back({r + ".f16.f64 %d, %a;", "b16", "b64", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) { return uint64_t{kHalf.round(toF64(a), m)}; }, {}});
-    all.push_back({r + ".bf16.f32 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) { return uint64_t{kBrain.round(static_cast<long double>(toF32(a)), m)}; }, {}});
+    all.push_back({r + ".bf16.f32 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) { return uint64_t{kBf16.round(static_cast<long double>(toF32(a)), m)}; }, {}});
     all.push_back({r + "i.f32.f32 %d, %a;", "b32", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) {
                      volatile float v = toF32(a);
                      return bitsF32(rounded(m, [&] { return std::nearbyint(static_cast<float>(v)); }));
@@ -300,7 +300,7 @@ TEST(conversions) {
                      return bitsF64(rounded(m, [&] { return std::nearbyint(static_cast<double>(v)); }));
                    }, sameF64});
     if (m != FE_TONEAREST && m != FE_TOWARDZERO) continue;
-    for (const Small& type : {kHalf, kBrain}) {
+    for (const Small& type : {kHalf, kBf16}) {
       all.push_back({r + (type.exponentBits == 5 ? ".f16x2.f32 %d, %a, %b;" : ".bf16x2.f32 %d, %a, %b;"), "b32", "b32", "b32", "b64", [=](uint64_t a, uint64_t b, uint64_t) {
                        return uint64_t{type.round(static_cast<long double>(toF32(b)), m)} | uint64_t{type.round(static_cast<long double>(toF32(a)), m)} << 16;
                      }, {}});
@@ -308,7 +308,7 @@ TEST(conversions) {
   }
   all.push_back({"cvt.f64.f32 %d, %a;", "b64", "b32", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) { return bitsF64(static_cast<double>(toF32(a))); }, sameF64});
   all.push_back({"cvt.f32.f16 %d, %a;", "b32", "b16", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) { return bitsF32(static_cast<float>(kHalf.value(static_cast<unsigned>(a)))); }, {}});
-  all.push_back({"cvt.f32.bf16 %d, %a;", "b32", "b16", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) { return bitsF32(static_cast<float>(kBrain.value(static_cast<unsigned>(a)))); }, {}});
+  all.push_back({"cvt.f32.bf16 %d, %a;", "b32", "b16", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) { return bitsF32(static_cast<float>(kBf16.value(static_cast<unsigned>(a)))); }, {}});
   all.push_back({"cvt.sat.f32.f32 %d, %a;", "b32", "b32", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) {
                    const float v = toF32(a);
                    return bitsF32(v > 0 ? (v < 1 ? v : 1.0f) : 0.0f);

@@ -24,7 +24,7 @@ double half(uint64_t bits) {
   const double size = exponent == 31 ? (fraction != 0 ? NAN : INFINITY) : exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
   return (bits & 0x8000) != 0 ? -size : size;
 }
-float brain(uint64_t bits) { return toF32((bits & 0xffff) << 16); }
+float bf16Of(uint64_t bits) { return toF32((bits & 0xffff) << 16); }
 
 // A float of few bits: all its values, from zero up.
 struct Small {
@@ -82,10 +82,10 @@ TEST(pairs_of_singles_and_mixed_sizes) {
       pairs("mul", 2, [](float a, float b, float) { return a * b; });
       pairs("fma", 3, [](float a, float b, float c) { return std::fma(a, b, c); });
     }
-    for (const bool isBrain : {false, true}) {
+    for (const bool isBf16 : {false, true}) {
       for (const bool isSaturated : {false, true}) {
-        const std::string tail = "." + r + (isSaturated ? ".sat" : "") + ".f32." + (isBrain ? "bf16" : "f16");
-        auto wide = [=](uint64_t bits) { return isBrain ? brain(bits) : static_cast<float>(half(bits)); };
+        const std::string tail = "." + r + (isSaturated ? ".sat" : "") + ".f32." + (isBf16 ? "bf16" : "f16");
+        auto wide = [=](uint64_t bits) { return isBf16 ? bf16Of(bits) : static_cast<float>(half(bits)); };
         auto limited = [=](uint64_t bits) {
           const float v = toF32(bits);
           return !isSaturated ? bits : bitsF32(v > 0 ? std::min(v, 1.0f) : 0.0f);
@@ -126,14 +126,14 @@ TEST(extremes) {
       all.push_back({op + ".xorsign.abs.f32 %d, %a, %b;", "b32", "b32", "b32", "b32",
                      [=](uint64_t a, uint64_t b, uint64_t) { return one(a & size, b & size, isMaximum, isNanPassed) | ((a ^ b) & 0x80000000); }, {}});
       // Of 16 bits by way of 32; which has the same order.
-      for (const bool isBrain : {false, true}) {
+      for (const bool isBf16 : {false, true}) {
         auto small = [=](uint64_t a, uint64_t b) -> uint64_t {
-          auto wide = [=](uint64_t bits) { return isBrain ? (bits & 0x7fff) << 16 : bitsF32(static_cast<float>(half(bits & 0x7fff))); };
+          auto wide = [=](uint64_t bits) { return isBf16 ? (bits & 0x7fff) << 16 : bitsF32(static_cast<float>(half(bits & 0x7fff))); };
           const uint64_t chosen = one(wide(a), wide(b), isMaximum, isNanPassed);
           const uint64_t bits = std::isnan(toF32(chosen)) ? 0x7fff : chosen == wide(a) ? a & 0x7fff : b & 0x7fff;
           return bits | ((a ^ b) & 0x8000);
         };
-        const std::string name = isBrain ? "bf16" : "f16";
+        const std::string name = isBf16 ? "bf16" : "f16";
         all.push_back({op + ".xorsign.abs." + name + " %d, %a, %b;", "b16", "b16", "b16", "b64", [=](uint64_t a, uint64_t b, uint64_t) { return small(a, b); }, {}});
         all.push_back({op + ".xorsign.abs." + name + "x2 %d, %a, %b;", "b32", "b32", "b32", "b64",
                        [=](uint64_t a, uint64_t b, uint64_t) { return small(a & 0xffff, b & 0xffff) | small(a >> 16 & 0xffff, b >> 16 & 0xffff) << 16; }, {}});
@@ -184,21 +184,21 @@ TEST(small_floats) {
       };
       const std::string tail = std::string(isUp ? ".rp" : ".rz") + (isFinite ? ".satfinite" : "") + ".ue8m0x2";
       all.push_back({"cvt" + tail + ".f32 %d, %a, %b;", "b16", "b32", "b32", "b64", [=](uint64_t a, uint64_t b, uint64_t) { return scale(toF32(b)) | scale(toF32(a)) << 8; }, {}});
-      all.push_back({"cvt" + tail + ".bf16x2 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) { return scale(brain(a)) | scale(brain(a >> 16)) << 8; }, {}});
+      all.push_back({"cvt" + tail + ".bf16x2 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) { return scale(bf16Of(a)) | scale(bf16Of(a >> 16)) << 8; }, {}});
     }
   }
   all.push_back({"cvt.rn.bf16x2.ue8m0x2 %d, %a;", "b32", "b16", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) {
                    auto power = [](uint64_t bits) { return bits == 255 ? uint64_t{0x7fff} : bitsF32(static_cast<float>(std::ldexp(1.0, static_cast<int>(bits) - 127))) >> 16; };
                    return power(a & 255) | power(a >> 8 & 255) << 16;
                  }, {}});
-  for (const bool isBrain : {false, true}) {
+  for (const bool isBf16 : {false, true}) {
     for (const bool isNear : {false, true}) {
-      all.push_back({std::string("cvt.") + (isNear ? "rn" : "rz") + ".satfinite." + (isBrain ? "bf16" : "f16") + ".f32 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) -> uint64_t {
+      all.push_back({std::string("cvt.") + (isNear ? "rn" : "rz") + ".satfinite." + (isBf16 ? "bf16" : "f16") + ".f32 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) -> uint64_t {
                        const float v = toF32(a);
                        if (std::isnan(v)) return 0x7fff;
-                       const uint64_t sign = std::signbit(v) ? 0x8000 : 0, top = isBrain ? 0x7f7f : 0x7bff;
+                       const uint64_t sign = std::signbit(v) ? 0x8000 : 0, top = isBf16 ? 0x7f7f : 0x7bff;
                        const double size = std::fabs(static_cast<double>(v));
-                       auto value = [=](uint64_t bits) { return isBrain ? static_cast<double>(brain(bits)) : half(bits); };
+                       auto value = [=](uint64_t bits) { return isBf16 ? static_cast<double>(bf16Of(bits)) : half(bits); };
                        uint64_t low = 0, high = top;
                        while (low < high) {
                          const uint64_t middle = (low + high + 1) / 2;

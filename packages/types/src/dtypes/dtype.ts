@@ -84,6 +84,7 @@ export type StorageArray = StorageArrays[DType]
 
 /** Constructor of the typed array that holds elements of dtype `D`. */
 export interface StorageArrayConstructor<D extends DType> {
+  /** Bytes of one entry. */
   readonly BYTES_PER_ELEMENT: number
   new (length: number): OwnedArrayOf<D>
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): TypedArrayOf<D>
@@ -94,11 +95,13 @@ export type DTypeKind = 'int' | 'uint' | 'float' | 'complex' | 'bool'
 
 /** What is known about a dtype. */
 export interface DTypeInfo<D extends DType = DType> {
+  /** The dtype. */
   readonly name: D
   /** Size of one element in bytes. */
   readonly bytes: number
   /** Alignment in bytes of CUDA's C type: `cuFloatComplex` and `cuDoubleComplex` are aligned to their whole size. */
   readonly alignment: number
+  /** What its bits mean. */
   readonly kind: DTypeKind
   /** Typed array that holds elements: `Uint16Array` for f16 and bf16, `Uint8Array` for f8 and bool. */
   readonly typedArray: StorageArrayConstructor<D>

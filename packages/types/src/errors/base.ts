@@ -1,7 +1,10 @@
 /** What `toJSON` of a Shoal error returns: name, code and message, then the data fields of the class. */
 export interface ShoalErrorJson {
+  /** Name of the class. */
   readonly name: string
+  /** The code of the error, for programs. */
   readonly code: string
+  /** The message, for people. */
   readonly message: string
   readonly [field: string]: unknown
 }

@@ -21,9 +21,11 @@ export class BusyError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_BUSY'
+  /** What is busy, such as `'Communicator'`. */
   readonly object: string
   /** The function that was called. */
   readonly api: string
+  /** The call that is under way. */
   readonly underWay: string
 
   constructor(options: BusyErrorOptions) {

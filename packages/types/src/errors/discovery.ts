@@ -50,9 +50,11 @@ export class LibraryNotFoundError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_LIBRARY_NOT_FOUND'
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** Everything that was tried, in order. */
   readonly attempts: readonly LoadAttempt[]
+  /** How to get the library. */
   declare readonly hint?: string
   /** Environment variable that names the library's file. */
   declare readonly environment?: string
@@ -80,7 +82,9 @@ export class LibraryNotFoundError extends ShoalError {
 
 /** What a {@link SymbolNotFoundError} says. */
 export interface SymbolNotFoundErrorOptions {
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
+  /** The function that is not in it. */
   readonly symbol: string
   /** File of the library that was loaded. */
   readonly path?: string | undefined
@@ -99,12 +103,15 @@ export class SymbolNotFoundError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_SYMBOL_NOT_FOUND'
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** The function that is missing. */
   readonly symbol: string
+  /** The file of the library. */
   declare readonly path?: string
   /** Version of the loaded library, where it is known. */
   declare readonly installed?: string
+  /** Version whose signature was wanted, where the library knows the name and not with that signature. */
   declare readonly signatureOf?: string
 
   constructor(options: SymbolNotFoundErrorOptions) {
@@ -144,6 +151,7 @@ export class AddonLoadError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_ADDON_NOT_LOADED'
+  /** Everything that was tried, in order. */
   readonly attempts: readonly LoadAttempt[]
   /** Platform the addon was looked for, such as `'linux-x64-glibc'`. */
   readonly platform: string

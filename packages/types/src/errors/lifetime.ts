@@ -18,6 +18,7 @@ export class DisposedError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_DISPOSED'
+  /** What was used, such as `'Stream'`. */
   readonly object: string
   /** What was attempted or waited for. */
   declare readonly operation?: string
@@ -50,6 +51,7 @@ export class AbortedError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_ABORTED'
+  /** What was being done or waited for. */
   declare readonly operation?: string
 
   constructor(operationOrOptions: string | AbortedErrorOptions = {}) {
@@ -90,6 +92,7 @@ export class TimeoutError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_TIMEOUT'
+  /** What was being done or waited for. */
   declare readonly operation?: string
   /** The limit that passed, in milliseconds. */
   declare readonly timeout?: number

@@ -18,9 +18,11 @@ export class PeerRefusedError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_PEER_REFUSED'
+  /** The call that met the other process. */
   readonly api: string
   /** User id of the other process. */
   readonly user: number
+  /** User ids that are let in. */
   readonly users: readonly number[]
 
   constructor({ api, user, users }: PeerRefusedErrorOptions) {

@@ -34,9 +34,11 @@ export class StatusError extends ShoalError {
 
   /** The library's name of the status, such as `'CUDA_ERROR_INVALID_VALUE'`. */
   readonly code: string
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** The function that was called. */
   readonly api: string
+  /** What the function returned. */
   readonly status: number
   /** What the library says of the status; may be empty. */
   readonly description: string
@@ -45,6 +47,7 @@ export class StatusError extends ShoalError {
    * communicator, fails too. Only a new process (CUDA) or a new communicator (NCCL) helps.
    */
   readonly isSticky: boolean
+  /** What the library said beside its status, where it keeps such a text. */
   declare readonly lastError?: string
   /** Version of the library, where it is known. */
   declare readonly libraryVersion?: string

@@ -6,6 +6,7 @@ export interface SystemErrorOptions {
   readonly api: string
   /** Its parameter that names the file, and what was given for it; absent where it has none. */
   readonly parameter?: string | undefined
+  /** The path, address or name that it is about. */
   readonly value?: string | undefined
   /** The error of Node.js, whose code becomes the code of this one. */
   readonly cause: unknown

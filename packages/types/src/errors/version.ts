@@ -2,6 +2,7 @@ import { nameErrorClass, ShoalError } from './base.js'
 
 /** What a {@link VersionTooOldError} says. */
 export interface VersionTooOldErrorOptions {
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** The C function asked for. */
   readonly api: string
@@ -20,9 +21,11 @@ export class VersionTooOldError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_VERSION_TOO_OLD'
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** The function that was called. */
   readonly api: string
+  /** First version that has it, as people write it: `'12.1'`. */
   readonly since: string
   /** Version of the loaded library, where it is known. */
   readonly installed: string
@@ -42,6 +45,7 @@ export class VersionTooOldError extends ShoalError {
 
 /** What a {@link VersionTooNewError} says. */
 export interface VersionTooNewErrorOptions {
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** The C function asked for. */
   readonly api: string
@@ -60,9 +64,11 @@ export class VersionTooNewError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_VERSION_TOO_NEW'
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** The function that was called. */
   readonly api: string
+  /** Newest version whose signature of the function is known. */
   readonly known: string
   /** Version of the loaded library, where it is known. */
   readonly installed: string
@@ -82,12 +88,15 @@ export class VersionTooNewError extends ShoalError {
 
 /** What a {@link FeatureNotSupportedError} says. */
 export interface FeatureNotSupportedErrorOptions {
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** What was asked for: a C function, or in words such as `'multicast objects'`. */
   readonly api: string
   /** Why it is not there: too old a library, a device without it, a platform without it. */
   readonly reason: string
+  /** First version that has it, where another version would help. */
   readonly since?: string | undefined
+  /** Version that is loaded. */
   readonly installed?: string | undefined
   readonly cause?: unknown
 }
@@ -100,12 +109,15 @@ export class FeatureNotSupportedError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_FEATURE_NOT_SUPPORTED'
+  /** Title of the library, such as `'NCCL'`. */
   readonly library: string
   /** The function that was called. */
   readonly api: string
+  /** Why not; a sentence without its full stop. */
   readonly reason: string
   /** Version it came with. */
   declare readonly since?: string
+  /** Version that is loaded. */
   declare readonly installed?: string
 
   constructor(options: FeatureNotSupportedErrorOptions) {

@@ -6,6 +6,7 @@ export const deviceProtocol: unique symbol = Symbol.for('cuda.device')
 
 /** What an object answers at `Symbol.for('cuda.device')`. */
 export interface DeviceIdentity {
+  /** Of the protocol. */
   readonly version: 0
   /** The ordinal that `cuDeviceGet` and `cudaSetDevice` take. */
   readonly ordinal: number

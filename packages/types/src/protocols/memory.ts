@@ -9,9 +9,11 @@ export const memoryProtocol: unique symbol = Symbol.for('cuda.memory')
 
 /** What an object answers at `Symbol.for('cuda.memory')`: memory that CUDA functions can reach by address. */
 export interface MemoryRange {
+  /** Of the protocol. */
   readonly version: 0
   /** First byte: a `CUdeviceptr`, or a host address when `deviceOrdinal` is -1. */
   readonly address: bigint
+  /** Its length. */
   readonly byteLength: number
   /** Ordinal of the device that holds it; -1 for host memory. */
   readonly deviceOrdinal: number
@@ -43,6 +45,7 @@ export interface MemoryIpc {
 
 /** Memory as plain data, which `postMessage` carries to another thread, or an `advanced` IPC channel to a process. */
 export interface MemoryDescriptor extends MemoryRange {
+  /** Tells what it describes. */
   readonly kind: 'cuda.memory'
   /** Id of the process in which the address has a meaning. */
   readonly process: number

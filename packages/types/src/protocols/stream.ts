@@ -7,6 +7,7 @@ export const streamProtocol: unique symbol = Symbol.for('cuda.stream')
 
 /** What an object answers at `Symbol.for('cuda.stream')`. */
 export interface StreamHandle {
+  /** Of the protocol. */
   readonly version: 0
   /** The `CUstream` (which is also the `cudaStream_t`). */
   readonly handle: bigint
@@ -26,6 +27,7 @@ export interface StreamLike {
 
 /** A stream as plain data, which `postMessage` carries to another thread of the same process. */
 export interface StreamDescriptor extends StreamHandle {
+  /** Tells what it describes. */
   readonly kind: 'cuda.stream'
   /** Id of the process in which the handle has a meaning. */
   readonly process: number

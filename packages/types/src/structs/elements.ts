@@ -8,8 +8,11 @@ export type ElementType = DType | StructType
 
 /** What is the same for both: a name for messages, and size and alignment of one element in bytes. */
 export interface ElementLayout {
+  /** Its name for people. */
   readonly name: string
+  /** Bytes of one element. */
   readonly bytes: number
+  /** In bytes. */
   readonly alignment: number
 }
 

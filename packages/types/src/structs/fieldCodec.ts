@@ -8,9 +8,13 @@ import type { FieldArray, FieldType, StructType } from './types.js'
 
 /** How to move one field between JavaScript and bytes. `path` names the field in errors. */
 export interface FieldCodec {
+  /** Bytes of the field. */
   readonly bytes: number
+  /** In bytes. */
   readonly alignment: number
+  /** Writes it. `path` is what errors call it. @throws TypeError, RangeError */
   write(view: DataView, offset: number, value: unknown, path: string): void
+  /** Reads it. */
   read(view: DataView, offset: number): unknown
 }
 

@@ -13,7 +13,9 @@ export interface StructFields {
 
 /** A complex number by its parts. */
 export interface Complex {
+  /** The real part. */
   readonly re: number
+  /** The imaginary part. */
   readonly im: number
 }
 
@@ -55,20 +57,27 @@ export type StructInput<F extends StructFields> = { readonly [N in keyof F]: Fie
 
 /** Where a field lies. */
 export interface StructField {
+  /** Its name. */
   readonly name: string
+  /** Its type. */
   readonly type: FieldType
   /** Bytes from the start of the struct. */
   readonly offset: number
+  /** Bytes of it. */
   readonly bytes: number
+  /** In bytes. */
   readonly alignment: number
 }
 
 /** A plain-data struct laid out as C compilers do for 64-bit CUDA hosts and devices. */
 export interface StructType<F extends StructFields = StructFields> {
+  /** Tells it from dtypes. */
   readonly kind: 'struct'
+  /** Its name, for people. */
   readonly name: string
   /** `sizeof`: a multiple of the alignment, padding included. */
   readonly bytes: number
+  /** In bytes. */
   readonly alignment: number
   /** The fields in order, with their offsets. */
   readonly fields: readonly StructField[]

@@ -75,7 +75,9 @@ export type Feature = (typeof Feature)[keyof typeof Feature]
 
 /** What is known about a feature. */
 export interface FeatureInfo {
+  /** The feature. */
   readonly feature: Feature
+  /** The library that has it, or not. */
   readonly library: VersionedLibrary
   /** First version that has it. */
   readonly since: LibraryVersion

@@ -135,7 +135,7 @@ export function costBars(rows: readonly Row[], beside: Beside): Bar[] {
     return [atMost(`${what}, each call above C`, ((ours - theirs) * 1000) / calls, limit, ' ns')]
   }
   const large = rows.find((row) => row.case.startsWith('ordinary ') && row.case !== `ordinary ${64 * kibibyte}`)
-  const rivals = ['CuPy', 'PyTorch'].flatMap((name) =>
+  const libraries = ['CuPy', 'PyTorch'].flatMap((name) =>
     ['awaited', 'blocking'].flatMap((way): Bar[] => {
       const row = rowOf('pinned')
       if (row?.subjects[name] === undefined) return []
@@ -147,7 +147,7 @@ export function costBars(rows: readonly Row[], beside: Beside): Bar[] {
     ...ratio('launch', 'awaited', 1.3, 'launch and await'),
     ...ratio('pinned', 'awaited', 1.25, 'round trip of 64 KiB, page-locked, awaited'),
     ...ratio('pinned', 'blocking', 1.08, 'round trip of 64 KiB, page-locked, blocking'),
-    ...rivals,
+    ...libraries,
     ...ratio('ordinary', 'blocking', 1.1, 'round trip of 64 KiB, ordinary memory, blocking'),
     ...(large === undefined ? [] : ratio(large.case, 'blocking', 1.1, 'round trip of much ordinary memory, blocking')),
     ...ratio('inFlight', 'awaited', 1.25, '16 round trips in flight'),

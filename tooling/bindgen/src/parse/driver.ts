@@ -8,10 +8,10 @@ import { type DeclarationInfo, type HeaderFile, includeSource, readDeclarationIn
 import { Layouts } from './layouts.js'
 import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
-/** A driver entry point: base name, ABI revision and default-stream flavour taken from the symbol. */
+/** A driver entry point: base name, ABI revision and default-stream variant taken from the symbol. */
 interface Revision {
   base: string
-  flavour: string
+  variant: string
   revision: number
 }
 
@@ -25,7 +25,7 @@ const ungrouped = new Set(['cuGetExportTable'])
 
 function splitSymbol(symbol: string): Revision {
   const match = /^(.*?)(?:_v(\d))?(_ptds|_ptsz)?$/.exec(symbol) as RegExpExecArray
-  return { base: match[1] as string, revision: Number(match[2] ?? 1), flavour: match[3] ?? '' }
+  return { base: match[1] as string, revision: Number(match[2] ?? 1), variant: match[3] ?? '' }
 }
 
 /**
@@ -45,8 +45,8 @@ export function pairVersions(
     return known
   }
   for (const symbol of symbols) {
-    const { base, flavour, revision } = splitSymbol(symbol)
-    group(base + flavour).symbols.push({ symbol, revision })
+    const { base, variant, revision } = splitSymbol(symbol)
+    group(base + variant).symbols.push({ symbol, revision })
   }
   for (const typedef of typedefs) {
     const match = /^PFN_(.*?)_v(\d+)(_ptds|_ptsz)?$/.exec(typedef)
@@ -105,8 +105,8 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
   )
   const byBase = new Map<string, number[]>()
   for (const [symbol, version] of versions) {
-    const { base, flavour } = splitSymbol(symbol)
-    if (flavour === '')
+    const { base, variant } = splitSymbol(symbol)
+    if (variant === '')
       byBase.set(
         base,
         [...(byBase.get(base) ?? []), version].sort((a, b) => a - b),
@@ -144,7 +144,7 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
       base,
       ...[...exported].filter(([, target]) => target === symbol).map(([other]) => other),
     ]
-    const threadSymbol = expandFlavour(perThread.get(name), symbol) ?? expandFlavour(perThread.get(symbol), symbol)
+    const threadSymbol = expandVariant(perThread.get(name), symbol) ?? expandVariant(perThread.get(symbol), symbol)
     functions.push({
       name,
       symbol,
@@ -196,8 +196,8 @@ function readEarlier(
   const bound = new Set(exported.values())
   const functions: FunctionSpec[] = []
   for (const [symbol, node] of internal.functions) {
-    const { base, flavour } = splitSymbol(symbol)
-    if (!isFunction(symbol) || flavour !== '' || bound.has(symbol)) continue
+    const { base, variant } = splitSymbol(symbol)
+    if (!isFunction(symbol) || variant !== '' || bound.has(symbol)) continue
     const since = versions.get(symbol) as number
     if (!exported.has(base)) throw new Error(`${symbol}: nothing is exported as ${base}`)
     const threadSymbol = [`${symbol}_ptds`, `${symbol}_ptsz`].find((other) => internal.functions.has(other))
@@ -227,7 +227,7 @@ function perThreadVariant(
 }
 
 /** Reads `__CUDA_API_PTSZ(cuMemFreeAsync)` and the like. */
-function expandFlavour(body: string | undefined, symbol: string): string | undefined {
+function expandVariant(body: string | undefined, symbol: string): string | undefined {
   const match = /__CUDA(?:RT)?_API_(PTDS|PTSZ)\(\s*(\w+)\s*\)/.exec(body ?? '')
   if (!match || match[2] !== symbol) return undefined
   return `${match[2]}_${(match[1] as string).toLowerCase()}`

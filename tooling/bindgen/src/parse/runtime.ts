@@ -41,14 +41,14 @@ export function parseRuntime(cudaInclude: string, history: History): LibrarySpec
   for (const [symbol, node] of [...declarations.functions].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (!/^cuda[A-Z]/.test(symbol) || isDefinedInHeader(node)) continue
     const name = [...macros].find(([, body]) => body.trim() === symbol)?.[0] ?? symbol
-    const flavour = /__CUDART_API_(PTDS|PTSZ)\(\s*(\w+)\s*\)/.exec(perThread.get(name) ?? '')
+    const variant = /__CUDART_API_(PTDS|PTSZ)\(\s*(\w+)\s*\)/.exec(perThread.get(name) ?? '')
     const { otherMajors, ...dates } = history.dates(symbol)
     functions.push({
       name,
       symbol,
       lookup: symbol,
       ...dates,
-      ...(flavour ? { perThreadSymbol: `${flavour[2]}_${(flavour[1] as string).toLowerCase()}` } : {}),
+      ...(variant ? { perThreadSymbol: `${variant[2]}_${(variant[1] as string).toLowerCase()}` } : {}),
       ...describe([name, symbol]),
       ...readSignature(declarations, layouts, node, history),
       ...(otherMajors ? { otherMajors } : {}),

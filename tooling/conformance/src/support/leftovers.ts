@@ -91,8 +91,8 @@ export async function assertSharedMemoryGone(
   library: 'nccl' | 'nvshmem',
   before: readonly string[],
 ): Promise<void> {
-  const suspects = sharedMemory(t, library).filter((name) => !before.includes(name))
-  const left = (): string[] => sharedMemory(t, library).filter((name) => suspects.includes(name))
+  const added = sharedMemory(t, library).filter((name) => !before.includes(name))
+  const left = (): string[] => sharedMemory(t, library).filter((name) => added.includes(name))
   for (let wait = 0; wait < 200 && left().length > 0; wait += 1) await sleep(100)
   assert.deepEqual(left(), [])
 }

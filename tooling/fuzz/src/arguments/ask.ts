@@ -1,9 +1,9 @@
 import { writeSync } from 'node:fs'
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { AbortedError, TimeoutError } from '@shoal/types'
+import { engineError, isNonsense, names } from './classify.js'
 import type { Answer, Callable, Parameter } from './contract.js'
 import { excluded } from './exclusions.js'
-import { engineError, isNonsense, names } from './judge.js'
 import { JunkError, junkKinds } from './junk.js'
 import { subjectOf } from './subjects/index.js'
 import { apiOf, rightValue, type Subject } from './subjects/subject.js'
@@ -119,7 +119,7 @@ class Questions {
     try {
       result = await this.#call(args)
     } catch (error) {
-      write({ kind: 'refused', question, ...this.#judge(error, asked, whole) })
+      write({ kind: 'refused', question, ...this.#classify(error, asked, whole) })
       // What was given up may still be under way, and the next call would have to wait for it.
       if (error instanceof TimeoutError || error instanceof AbortedError) await delay(20)
       return
@@ -148,7 +148,7 @@ class Questions {
     }
   }
 
-  #judge(error: unknown, asked: Parameter, whole: Parameter): { typed: boolean; named: boolean; message: string } {
+  #classify(error: unknown, asked: Parameter, whole: Parameter): { typed: boolean; named: boolean; message: string } {
     if (error instanceof JunkError) return { typed: true, named: true, message: '' }
     const fault = engineError(error)
     const message =

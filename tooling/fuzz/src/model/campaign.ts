@@ -80,16 +80,16 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
     const number = Math.floor(first / length)
     const pes = options.pes ?? (sliceSizes[number % sliceSizes.length] as number)
     const left = Math.ceil((steps - made) / sequenceSteps / pes)
-    const episodes = only === undefined ? Math.min((number + 1) * length - first, left) : 1
+    const sequences = only === undefined ? Math.min((number + 1) * length - first, left) : 1
     const workers = withWorkers.includes(number % sliceSizes.length)
-    const slice = { firstSeed: first, episodes, steps: sequenceSteps, pes, workers, only }
+    const slice = { firstSeed: first, sequences, steps: sequenceSteps, pes, workers, only }
     const outcome: Outcome = await runSlice(slice, launch)
     made += outcome.steps
     if (outcome.failure !== undefined) {
       await explain(outcome.failure, slice, options, launch)
       return { steps: made, failure: outcome.failure }
     }
-    first += episodes
+    first += sequences
     if (steps > 100_000) say(`${made} steps, up to seed ${first - 1}`)
     if (only !== undefined) break
   }
@@ -112,7 +112,7 @@ async function explain(
   say(`again: ${command(`--seed ${seed}`)}`)
   if (only !== undefined) return
   const alone = (steps: readonly number[]): Promise<Outcome> =>
-    runSlice({ firstSeed: seed, episodes: 1, steps: sequenceSteps, pes, workers, only: steps }, launch)
+    runSlice({ firstSeed: seed, sequences: 1, steps: sequenceSteps, pes, workers, only: steps }, launch)
   const all = [...Array((failure.step ?? sequenceSteps - 1) + 1).keys()].filter((step) => step < sequenceSteps)
   if ((await alone(all)).failure === undefined) {
     say(

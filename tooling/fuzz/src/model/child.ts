@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Session, UniqueId } from '@shoal/nvshmem'
-import { EpisodeFailure, runEpisode } from './episode.js'
+import { runSequence, SequenceFailure } from './sequence.js'
 import type { Report, Slice } from './slice.js'
 import { RandomWorkers } from './workers.js'
 
@@ -37,7 +37,7 @@ async function descriptorsLeft(): Promise<number> {
   return openDescriptors() - atFirst
 }
 
-for (let index = 0; index < slice.episodes; index += 1) {
+for (let index = 0; index < slice.sequences; index += 1) {
   const seed = slice.firstSeed + index
   const { steps } = slice
   const only = slice.only === undefined ? undefined : new Set(slice.only)
@@ -47,9 +47,9 @@ for (let index = 0; index < slice.episodes; index += 1) {
       current = { seed, step }
       workers?.step()
     }
-    await runEpisode({ seed, steps, only, session, onStep, beside: workers === undefined ? undefined : 'workers' })
+    await runSequence({ seed, steps, only, session, onStep, beside: workers === undefined ? undefined : 'workers' })
   } catch (error) {
-    if (!(error instanceof EpisodeFailure)) throw error
+    if (!(error instanceof SequenceFailure)) throw error
     const text = deepest(error).stack ?? error.message
     fail({ kind: 'failure', seed, step: error.step, text, log: error.log })
     await new Promise(() => {})

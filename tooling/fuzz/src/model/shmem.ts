@@ -33,7 +33,7 @@ export interface TeamModel {
 /** Memory that a call uses: whose, by which PE. */
 export interface Access {
   readonly block: Block
-  readonly actor: number
+  readonly caller: number
   readonly write: boolean
 }
 
@@ -193,7 +193,7 @@ export const whole = ({ blocks }: Symmetric, pe: number): Expected => {
 
 /** Accesses of some PEs to their own memory. */
 export function own(symmetric: Symmetric, members: readonly number[], write: boolean): Access[] {
-  return members.map((actor) => ({ block: symmetric.blocks[actor] as Block, actor, write }))
+  return members.map((caller) => ({ block: symmetric.blocks[caller] as Block, caller, write }))
 }
 
 /** A stream of the session's device. */

@@ -7,7 +7,7 @@ import { UniqueId } from '@shoal/nvshmem'
 /** What a process is to do. */
 export interface Slice {
   readonly firstSeed: number
-  readonly episodes: number
+  readonly sequences: number
   /** Of each sequence. */
   readonly steps: number
   readonly pes: number
@@ -51,7 +51,7 @@ export interface Outcome {
   readonly failure: Failure | undefined
 }
 
-/** Without a sign of life for so long a process hangs, however slow the machine may be. */
+/** A process that says nothing for so long hangs, however slow the machine may be. */
 const hangAfter = 300_000
 
 export async function runSlice(options: SliceOptions, launch: Launch): Promise<Outcome> {
@@ -101,7 +101,7 @@ async function watch(
   const alive = (): void => {
     clearTimeout(timer)
     timer = setTimeout(() => {
-      failure = { seed, step: undefined, text: `no sign of life for ${hangAfter / 1000} s\n${words}`, log: [] }
+      failure = { seed, step: undefined, text: `nothing was heard for ${hangAfter / 1000} s\n${words}`, log: [] }
       child.kill('SIGKILL')
     }, hangAfter)
   }

@@ -47,7 +47,7 @@ export interface Line {
   readonly rank: number
   readonly pid?: number
   /** The endedRank, right before it. */
-  readonly dying?: number
+  readonly faultAt?: number
   /** When the wait began that ended with an error, and when it did. */
   readonly since?: number
   readonly at?: number
@@ -58,8 +58,8 @@ export interface Line {
   /** Ranks that the error names. */
   readonly ranks?: readonly number[]
   /** When `job.lost` fired, and for whom. */
-  readonly alarmAt?: number | undefined
-  readonly alarmRanks?: readonly number[]
+  readonly lostAt?: number | undefined
+  readonly lostRanks?: readonly number[]
   /** The wait ended well, which it must not. */
   readonly unexpected?: string
 }

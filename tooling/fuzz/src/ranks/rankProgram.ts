@@ -18,7 +18,7 @@ function say(line: Omit<Line, 'rank'>): void {
 
 async function die(): Promise<never> {
   await sleep(delay)
-  say({ dying: Date.now() })
+  say({ faultAt: Date.now() })
   if (way === 'exit') process.exit(0)
   if (way === 'throw')
     setImmediate(() => {
@@ -30,21 +30,21 @@ async function die(): Promise<never> {
 
 say({ pid: process.pid })
 let since = Date.now()
-let alarmAt: number | undefined
+let lostAt: number | undefined
 let stall = 0
-let beat = Date.now()
-const beats = setInterval(() => {
-  stall = Math.max(stall, Date.now() - beat - 10)
-  beat = Date.now()
+let lastTick = Date.now()
+const ticker = setInterval(() => {
+  stall = Math.max(stall, Date.now() - lastTick - 10)
+  lastTick = Date.now()
 }, 10)
-beats.unref()
+ticker.unref()
 let job: Job | undefined
 
 async function join(): Promise<Job> {
   if (isEndedRank && stage === 'bootstrap') await die()
   const joined = await bootstrap(stage === 'bootstrap' ? { timeout } : undefined)
   joined.lost.addEventListener('abort', () => {
-    alarmAt = Date.now()
+    lostAt = Date.now()
   })
   return joined
 }
@@ -55,7 +55,7 @@ async function ready(among: Job): Promise<void> {
   if (isEndedRank) await die()
   since = Date.now()
   stall = 0
-  beat = since
+  lastTick = since
 }
 
 async function communicatorOf(among: Job, limits: { timeout?: number } = {}): Promise<Communicator> {
@@ -131,7 +131,7 @@ try {
   say({ unexpected: `${stage} ended well` })
 } catch (error) {
   const at = Date.now()
-  stall = Math.max(stall, at - beat - 10)
+  stall = Math.max(stall, at - lastTick - 10)
   const { code, message, missing, ranks } = error as {
     code: string
     message: string
@@ -140,9 +140,9 @@ try {
   }
   // The alarm may come behind the error. A rank that stands still raises none.
   const end = Date.now() + 5000
-  while (way !== 'stop' && job !== undefined && alarmAt === undefined && Date.now() < end) await sleep(5)
+  while (way !== 'stop' && job !== undefined && lostAt === undefined && Date.now() < end) await sleep(5)
   const named = ranks ?? missing ?? []
-  say({ since, at, stall, code, message, ranks: named, alarmAt, alarmRanks: job?.lostRanks ?? [] })
+  say({ since, at, stall, code, message, ranks: named, lostAt, lostRanks: job?.lostRanks ?? [] })
 }
 while (!existsSync(task.done)) await sleep(20)
 await job?.dispose()

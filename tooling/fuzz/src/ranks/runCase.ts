@@ -44,8 +44,8 @@ class Case {
     return this.lines.find(({ rank, pid }) => rank === this.#plan.endedRank && pid !== undefined)?.pid
   }
 
-  get dying(): number | undefined {
-    return this.lines.find(({ dying }) => dying !== undefined)?.dying
+  get faultAt(): number | undefined {
+    return this.lines.find(({ faultAt }) => faultAt !== undefined)?.faultAt
   }
 
   /** What the others have said, one each. */
@@ -135,7 +135,7 @@ export async function runCase(plan: Plan, slack: number): Promise<string[]> {
     writeFileSync(done, '')
     if (plan.way === 'stop') kill(one.endedPid)
     if (!(await one.until(() => one.isOver))) wrong.push('it does not end')
-    wrong.push(...(isEnded ? judgeEnded(plan, one) : judge(plan, one, slack)))
+    wrong.push(...(isEnded ? checkEnded(plan, one) : checkReports(plan, one, slack)))
     rmSync(done)
     one.killAll()
     for (const left of await leftovers(marker, folder)) wrong.push(`left: ${left}`)
@@ -147,8 +147,8 @@ export async function runCase(plan: Plan, slack: number): Promise<string[]> {
 }
 
 /** `shoal run` has ended all with the status of the first that failed. */
-function judgeEnded({ way }: Plan, { ends, dying }: Case): string[] {
-  if (dying === undefined) return ['the rank did not come to where it was to die']
+function checkEnded({ way }: Plan, { ends, faultAt }: Case): string[] {
+  if (faultAt === undefined) return ['the rank did not come to where it was to die']
   const status = way === 'kill' ? 128 + 9 : 1
   return ends[0] === status ? [] : [`shoal run ended with status ${ends[0]}, not ${status}`]
 }
@@ -158,10 +158,10 @@ export function isLate(words: string): boolean {
   return /^rank \d+: (\d+ ms after the deadline|job\.lost fired)/.test(words)
 }
 
-function judge(plan: Plan, { reports, dying, ends, pids }: Case, slack: number): string[] {
+function checkReports(plan: Plan, { reports, faultAt, ends, pids }: Case, slack: number): string[] {
   const { endedRank, stage, launcher, worldSize } = plan
   const wrong: string[] = []
-  if (dying === undefined) return ['the rank did not come to where it was to die']
+  if (faultAt === undefined) return ['the rank did not come to where it was to die']
   if (pids.length !== worldSize) wrong.push(`${pids.length} of ${worldSize} ranks began`)
   const silent = isSilent(plan)
   for (const {
@@ -173,15 +173,15 @@ function judge(plan: Plan, { reports, dying, ends, pids }: Case, slack: number):
     message,
     ranks = [],
     unexpected,
-    alarmAt,
-    alarmRanks,
+    lostAt,
+    lostRanks,
   } of reports) {
     const say = (words: string): void => void wrong.push(`rank ${rank}: ${words} (${code}: ${message})`)
     if (unexpected !== undefined) {
       wrong.push(`rank ${rank}: ${unexpected}`)
       continue
     }
-    const late = silent ? at - since - plan.limit : at - Math.max(since, dying)
+    const late = silent ? at - since - plan.limit : at - Math.max(since, faultAt)
     // A machine with too much to do may not run it for a while.
     if (late - stall > slack) say(`${late} ms after the deadline, ${stall} ms of them not run`)
     // The first whose limit passes in bootstrap speaks for all who wait there.
@@ -196,9 +196,9 @@ function judge(plan: Plan, { reports, dying, ends, pids }: Case, slack: number):
     if (isNaming && !isAmong && String(ranks) !== String(endedRank))
       say(`names ${ranks.join(', ') || 'nobody'}, not ${endedRank}`)
     if (silent || stage === 'bootstrap') continue
-    if (String(alarmRanks) !== String(endedRank)) say(`job.lost names ${alarmRanks?.join(', ') || 'nobody'}`)
-    else if ((alarmAt ?? 0) - Math.max(since, dying) - stall > slack) {
-      say(`job.lost fired ${(alarmAt ?? 0) - dying} ms later, ${stall} ms of them not run`)
+    if (String(lostRanks) !== String(endedRank)) say(`job.lost names ${lostRanks?.join(', ') || 'nobody'}`)
+    else if ((lostAt ?? 0) - Math.max(since, faultAt) - stall > slack) {
+      say(`job.lost fired ${(lostAt ?? 0) - faultAt} ms later, ${stall} ms of them not run`)
     }
   }
   const failed = ends.filter((code) => code !== 0).length

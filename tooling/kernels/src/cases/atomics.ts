@@ -28,7 +28,7 @@ add('addFloats', async (t) => {
 add('addHalves', async (t) => {
   const n = t.size()
   const data = t.integers(n, 0, 1000)
-  const [, sums, pairs, brains] = await t.run(
+  const [, sums, pairs, bfloats] = await t.run(
     grid(n, 64),
     data,
     new Uint16Array(64),
@@ -43,7 +43,7 @@ add('addHalves', async (t) => {
     counts.map((count) => count / 2),
   )
   t.same(
-    Array.from(brains as Uint16Array, (bits) => valueOfBits(bits, bf16)),
+    Array.from(bfloats as Uint16Array, (bits) => valueOfBits(bits, bf16)),
     counts.map((count) => count / 2),
   )
   t.same(

@@ -19,7 +19,7 @@ const { each } = casesOf('half')
 const h = (bits: number): number => valueOfBits(bits, f16)
 const b16 = (bits: number): number => valueOfBits(bits, bf16)
 const bitsOfHalf = (value: number): number => bitsOf(value, f16)
-const bitsOfBrain = (value: number): number => bitsOf(value, bf16)
+const bitsOfBf16 = (value: number): number => bitsOf(value, bf16)
 const flag = (is: boolean, at = 0): number => (is ? 1 << at : 0)
 const extreme = (a: number, b: number, of: (a: number, b: number) => number): number =>
   Number.isNaN(a) ? b : Number.isNaN(b) ? a : of(a, b)
@@ -60,7 +60,7 @@ each('halfCompare', ['u16', 'u16'], 'i32', (a: number, b: number) => {
 each('halfToFloat', ['u16'], 'f32', (a: number) => [h(a), b16(a)])
 each('floatToHalf', ['f32'], 'u16', (a: number) => [
   ...modes.map((mode) => bitsOfHalf(convert(a, f16, mode))),
-  bitsOfBrain(convert(a, bf16)),
+  bitsOfBf16(convert(a, bf16)),
 ])
 each('halfToInteger', ['u16'], 'i32', (a: number) => [
   ...(['rn', 'rz', 'ru'] as const).map((mode) => integerOf(h(a), mode, -(2n ** 31n), 2n ** 31n - 1n)),
@@ -70,10 +70,10 @@ each('integerToHalf', ['i32'], 'u16', (a: number) => [
   bitsOfHalf(ofInteger(BigInt(a), f16)),
   bitsOfHalf(ofInteger(BigInt(a), f16, 'rz')),
 ])
-each('brainBasic', ['u16', 'u16'], 'u16', (a: number, b: number) => [
-  bitsOfBrain(sum(b16(a), b16(b), bf16)),
-  bitsOfBrain(multiply(b16(a), b16(b), bf16)),
-  bitsOfBrain(extreme(b16(a), b16(b), Math.max)),
+each('bf16Basic', ['u16', 'u16'], 'u16', (a: number, b: number) => [
+  bitsOfBf16(sum(b16(a), b16(b), bf16)),
+  bitsOfBf16(multiply(b16(a), b16(b), bf16)),
+  bitsOfBf16(extreme(b16(a), b16(b), Math.max)),
 ])
 each('halfPairs', ['u32', 'u32'], 'u32', (a: number, b: number) => {
   const total = pair((x, y) => sum(x as number, y as number, f16))(a, b)

@@ -18,11 +18,11 @@ export class Segment {
   readonly isSmall: boolean
   readonly first: Block
 
-  constructor(owner: BlockOwner, home: FreeBlocks, address: bigint, byteLength: number, isSmall: boolean) {
+  constructor(owner: BlockOwner, freeBlocks: FreeBlocks, address: bigint, byteLength: number, isSmall: boolean) {
     this.address = address
     this.byteLength = byteLength
     this.isSmall = isSmall
-    this.first = new Block(owner, home, this, address, byteLength)
+    this.first = new Block(owner, freeBlocks, this, address, byteLength)
   }
 
   /** Whether nobody has any of it. */
@@ -35,7 +35,7 @@ export class Segment {
 export class Block {
   readonly owner: BlockOwner
   /** Where it is while it is free: with what else the work of its stream may use at once. */
-  readonly home: FreeBlocks
+  readonly freeBlocks: FreeBlocks
   readonly segment: Segment
   readonly address: bigint
   readonly halves: U64Halves
@@ -47,9 +47,9 @@ export class Block {
   /** Other streams whose work uses it. */
   users: Set<Stream> | undefined
 
-  constructor(owner: BlockOwner, home: FreeBlocks, segment: Segment, address: bigint, byteLength: number) {
+  constructor(owner: BlockOwner, freeBlocks: FreeBlocks, segment: Segment, address: bigint, byteLength: number) {
     this.owner = owner
-    this.home = home
+    this.freeBlocks = freeBlocks
     this.segment = segment
     this.address = address
     this.halves = halvesOf(address)
@@ -67,8 +67,8 @@ export class Block {
 
   /** Leaves `byteLength` bytes in this block and gives the rest as one of its own. */
   split(byteLength: number): Block {
-    const { owner, home, segment, next } = this
-    const rest = new Block(owner, home, segment, this.address + BigInt(byteLength), this.byteLength - byteLength)
+    const { owner, freeBlocks, segment, next } = this
+    const rest = new Block(owner, freeBlocks, segment, this.address + BigInt(byteLength), this.byteLength - byteLength)
     rest.previous = this
     rest.next = next
     if (next !== undefined) next.previous = rest

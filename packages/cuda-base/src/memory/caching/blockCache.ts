@@ -40,7 +40,7 @@ export class BlockCache implements BlockOwner {
   readonly #ofStream = new WeakMap<Stream, FreeBlocks>()
   readonly #ofId = new Map<bigint, FreeBlocks>()
   #lastStream: Stream | undefined
-  #lastHome: FreeBlocks | undefined
+  #lastFreeBlocks: FreeBlocks | undefined
   #waiting: Waiting[] = []
   #isOver = false
   readonly #leaveContext: () => void
@@ -63,9 +63,9 @@ export class BlockCache implements BlockOwner {
 
   /** @throws StatusError when there is not enough memory */
   take(stream: Stream, byteLength: number): Block {
-    const home = stream === this.#lastStream ? (this.#lastHome as FreeBlocks) : this.#homeOf(stream)
+    const freeBlocks = stream === this.#lastStream ? (this.#lastFreeBlocks as FreeBlocks) : this.#freeBlocksOf(stream)
     const size = blockSize(byteLength)
-    const block = home.takeExact(size) ?? this.#takeOther(home, size)
+    const block = freeBlocks.takeExact(size) ?? this.#takeOther(freeBlocks, size)
     this.allocations += 1
     this.usedBytes += block.byteLength
     if (this.usedBytes > this.mostUsedBytes) this.mostUsedBytes = this.usedBytes
@@ -77,7 +77,7 @@ export class BlockCache implements BlockOwner {
     this.usedBytes -= block.byteLength
     if (stream !== undefined) this.addUser(block, stream)
     try {
-      if (block.users === undefined) block.home.put(block)
+      if (block.users === undefined) block.freeBlocks.put(block)
       else this.#keepForUsers(block, block.users)
     } finally {
       if (this.#isOver) this.#endIfUnused()
@@ -86,7 +86,7 @@ export class BlockCache implements BlockOwner {
 
   /** Work of another stream uses the block, too. */
   addUser(block: Block, stream: Stream): void {
-    if (this.#homeOf(stream) === block.home) return
+    if (this.#freeBlocksOf(stream) === block.freeBlocks) return
     block.users ??= new Set()
     block.users.add(stream)
   }
@@ -119,43 +119,43 @@ export class BlockCache implements BlockOwner {
   }
 
   /** What the work of a stream may use at once, whichever object the stream comes as. */
-  #homeOf(stream: Stream): FreeBlocks {
-    let home = this.#ofStream.get(stream)
-    if (home === undefined || !this.#all.has(home)) {
+  #freeBlocksOf(stream: Stream): FreeBlocks {
+    let freeBlocks = this.#ofStream.get(stream)
+    if (freeBlocks === undefined || !this.#all.has(freeBlocks)) {
       const id = idOf(stream)
-      home = id === undefined ? undefined : this.#ofId.get(id)
-      home ??= new FreeBlocks(stream)
-      if (id !== undefined) this.#ofId.set(id, home)
-      this.#all.add(home)
-      this.#ofStream.set(stream, home)
+      freeBlocks = id === undefined ? undefined : this.#ofId.get(id)
+      freeBlocks ??= new FreeBlocks(stream)
+      if (id !== undefined) this.#ofId.set(id, freeBlocks)
+      this.#all.add(freeBlocks)
+      this.#ofStream.set(stream, freeBlocks)
     }
-    home.stream = stream
+    freeBlocks.stream = stream
     this.#lastStream = stream
-    this.#lastHome = home
-    return home
+    this.#lastFreeBlocks = freeBlocks
+    return freeBlocks
   }
 
   /** A block where none of exactly that size is free. */
-  #takeOther(home: FreeBlocks, size: number): Block {
+  #takeOther(freeBlocks: FreeBlocks, size: number): Block {
     if (this.#waiting.length > 0) this.#collect(false)
-    const found = home.takeExact(size) ?? home.takePart(size)
+    const found = freeBlocks.takeExact(size) ?? freeBlocks.takePart(size)
     if (found !== undefined) return found
     this.#freeGoneStreams()
     const [usual, least] = segmentSizes(size)
     try {
-      return home.takeFrom(this.#newSegment(home, usual, isSmall(size)), size)
+      return freeBlocks.takeFrom(this.#newSegment(freeBlocks, usual, isSmall(size)), size)
     } catch (error) {
       if (usual === least) throw error
-      return home.takeFrom(this.#newSegment(home, least, false), size)
+      return freeBlocks.takeFrom(this.#newSegment(freeBlocks, least, false), size)
     }
   }
 
-  #newSegment(home: FreeBlocks, byteLength: number, isSmall: boolean): Segment {
+  #newSegment(freeBlocks: FreeBlocks, byteLength: number, isSmall: boolean): Segment {
     const address = this.#allocate(byteLength)
     this.misses += 1
     this.reservedBytes += byteLength
     if (this.reservedBytes > this.mostReservedBytes) this.mostReservedBytes = this.reservedBytes
-    return new Segment(this, home, address, byteLength, isSmall)
+    return new Segment(this, freeBlocks, address, byteLength, isSmall)
   }
 
   #allocate(byteLength: number): bigint {
@@ -185,12 +185,12 @@ export class BlockCache implements BlockOwner {
   /** What is free of streams that are gone serves no other stream: their work may not have ended. */
   #freeGoneStreams(): void {
     const segments: Segment[] = []
-    for (const home of this.#all) {
-      if (!home.stream._isGone) continue
-      segments.push(...this.#takeSegmentsOf(home))
-      if (home.segments.size > 0) continue
-      this.#all.delete(home)
-      for (const [id, other] of this.#ofId) if (other === home) this.#ofId.delete(id)
+    for (const freeBlocks of this.#all) {
+      if (!freeBlocks.stream._isGone) continue
+      segments.push(...this.#takeSegmentsOf(freeBlocks))
+      if (freeBlocks.segments.size > 0) continue
+      this.#all.delete(freeBlocks)
+      for (const [id, other] of this.#ofId) if (other === freeBlocks) this.#ofId.delete(id)
     }
     this.#free(segments)
   }
@@ -222,7 +222,7 @@ export class BlockCache implements BlockOwner {
       for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
         if (this.#isOverFor(next, canBlock)) {
           this.waitingBytes -= next.block.byteLength
-          next.block.home.put(next.block)
+          next.block.freeBlocks.put(next.block)
         } else this.#waiting.push(next)
       }
     } finally {
@@ -248,15 +248,15 @@ export class BlockCache implements BlockOwner {
 
   #takeFreeSegments(bytesToKeep: number): Segment[] {
     const taken: Segment[] = []
-    for (const home of this.#all) {
+    for (const freeBlocks of this.#all) {
       const excess = this.reservedBytes - bytesToKeep
-      if (excess > 0) taken.push(...this.#takeSegmentsOf(home, excess))
+      if (excess > 0) taken.push(...this.#takeSegmentsOf(freeBlocks, excess))
     }
     return taken
   }
 
-  #takeSegmentsOf(home: FreeBlocks, byteLength?: number): Segment[] {
-    const segments = home.takeFreeSegments(byteLength)
+  #takeSegmentsOf(freeBlocks: FreeBlocks, byteLength?: number): Segment[] {
+    const segments = freeBlocks.takeFreeSegments(byteLength)
     this.reservedBytes -= bytesOf(segments)
     return segments
   }

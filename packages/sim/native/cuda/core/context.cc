@@ -16,7 +16,7 @@ namespace {
 std::atomic<unsigned long long> nextContextId{1};
 
 // Filled while the library is loaded, by the parts that this one does not know.
-std::vector<void (*)(const Context&)>& forgetters() {
+std::vector<void (*)(const Context&)>& destroyHandlers() {
   static auto* list = new std::vector<void (*)(const Context&)>;
   return *list;
 }
@@ -111,7 +111,7 @@ CUresult Context::synchronize() {
   return status();
 }
 
-void Context::whenDestroyed(void (*forget)(const Context&)) { forgetters().push_back(forget); }
+void Context::whenDestroyed(void (*forget)(const Context&)) { destroyHandlers().push_back(forget); }
 
 void Context::destroy() {
   isEnding = true;
@@ -132,7 +132,7 @@ void Context::destroy() {
   for (auto& event : state().events.all()) {
     if (event->context.get() == this) event->contextDestroyed = true;
   }
-  for (auto* forget : forgetters()) forget(*this);
+  for (auto* forget : destroyHandlers()) forget(*this);
   state().allocations.removeAllOf(this);
   for (auto& other : state().contexts.all()) {
     std::lock_guard lock(other->settingsMutex);

@@ -57,8 +57,8 @@ void SharedEvent::waitFor(uint64_t recording, const std::function<bool()>& gives
   long pause = 10000;
   for (int round = 1; page_->passed < recording && !givesUp(); ++round) {
     if (round % 64 == 0 && isRecorderGone()) return;
-    const timespec nap = {0, pause};
-    nanosleep(&nap, nullptr);
+    const timespec interval = {0, pause};
+    nanosleep(&interval, nullptr);
     pause = std::min(pause * 2, 500000L);
   }
 }

@@ -42,23 +42,23 @@ struct AddDouble {
 };
 SHOAL_INLINE uint16_t addHalf(uint16_t a, uint16_t b) { return toHalf(static_cast<double>(fromHalf(a)) + static_cast<double>(fromHalf(b))); }
 // The sum of two bf16 may need more bits than a double has only when one is too small to matter: to odd keeps that.
-SHOAL_INLINE uint16_t addBrain(uint16_t a, uint16_t b) {
-  const auto x = static_cast<double>(fromBrain(a)), y = static_cast<double>(fromBrain(b));
+SHOAL_INLINE uint16_t addBf16(uint16_t a, uint16_t b) {
+  const auto x = static_cast<double>(fromBf16(a)), y = static_cast<double>(fromBf16(b));
   const double sum = x + y, part = sum - x, error = (x - (sum - part)) + (y - part);
-  if (error == 0 || !__builtin_isfinite(sum) || (bitsOf(sum) & 1) != 0) return toBrain(sum);
-  return toBrain(asDouble(bitsOf(sum) + ((error > 0) == (sum > 0) ? 1 : -1)));
+  if (error == 0 || !__builtin_isfinite(sum) || (bitsOf(sum) & 1) != 0) return toBf16(sum);
+  return toBf16(asDouble(bitsOf(sum) + ((error > 0) == (sum > 0) ? 1 : -1)));
 }
-template <bool isBrain>
+template <bool isBf16>
 struct AddSmall {
   using Bits = uint16_t;
-  SHOAL_INLINE static uint16_t of(uint16_t old, uint16_t value, uint16_t) { return isBrain ? addBrain(old, value) : addHalf(old, value); }
+  SHOAL_INLINE static uint16_t of(uint16_t old, uint16_t value, uint16_t) { return isBf16 ? addBf16(old, value) : addHalf(old, value); }
 };
 // A NaN gives way to a number.
-template <bool isBrain, bool isMaximum>
+template <bool isBf16, bool isMaximum>
 struct ExtremeSmall {
   using Bits = uint16_t;
   SHOAL_INLINE static uint16_t of(uint16_t old, uint16_t value, uint16_t) {
-    const float x = isBrain ? fromBrain(old) : fromHalf(old), y = isBrain ? fromBrain(value) : fromHalf(value);
+    const float x = isBf16 ? fromBf16(old) : fromHalf(old), y = isBf16 ? fromBf16(value) : fromHalf(value);
     if (x != x) return y != y ? 0x7fff : value;
     if (y != y) return old;
     const bool isLess = x < y || (x == y && (old & 0x8000) != 0);

@@ -10,7 +10,7 @@ struct Flushed32 { using T = float; SHOAL_INLINE static float of(float a) { retu
 struct Plain64 { using T = double; SHOAL_INLINE static double of(double a) { return a; } };
 struct Half { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return fromHalf(a); } };
 struct HalfFlushed { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return (a & 0x7c00) == 0 ? 0.0f : fromHalf(a); } };
-struct Brain { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return fromBrain(a); } };
+struct Bf16 { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return fromBf16(a); } };
 template <class I> struct Integer { using T = I; SHOAL_INLINE static I of(I a) { return a; } };
 
 template <Comparison comparison, class V>
@@ -177,9 +177,9 @@ Handler byType(const Key& key, bool isToValue) {
     case Type::f32: return key.ftz ? byFloat<Flushed32>(comparison, as) : byFloat<Plain32>(comparison, as);
     case Type::f64: return byFloat<Plain64>(comparison, as);
     case Type::f16: return key.ftz ? byFloat<HalfFlushed>(comparison, as) : byFloat<Half>(comparison, as);
-    case Type::bf16: return byFloat<Brain>(comparison, as);
+    case Type::bf16: return byFloat<Bf16>(comparison, as);
     case Type::f16x2: return key.ftz ? byFloat<HalfFlushed>(comparison, asPair) : byFloat<Half>(comparison, asPair);
-    case Type::bf16x2: return byFloat<Brain>(comparison, asPair);
+    case Type::bf16x2: return byFloat<Bf16>(comparison, asPair);
     default: return nullptr;
   }
 }

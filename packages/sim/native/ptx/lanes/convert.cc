@@ -90,7 +90,7 @@ SHOAL_INLINE double readFloat(const Warp& warp, uint32_t operand, unsigned regis
     }
     default: {
       const uint16_t bits = registerBytes == 2 ? input<uint16_t>(warp, operand)[lane] : static_cast<uint16_t>(input<uint32_t>(warp, operand)[lane]);
-      return static_cast<double>(type == Type::f16 ? fromHalf(bits) : fromBrain(bits));
+      return static_cast<double>(type == Type::f16 ? fromHalf(bits) : fromBf16(bits));
     }
   }
 }
@@ -105,7 +105,7 @@ SHOAL_INLINE void writeFloat(Warp& warp, const Instr& instr, const Key& key, int
       break;
     }
     default: {
-      const uint16_t bits = key.type == Type::f16 ? toHalf(value, key.rounding) : toBrain(value, key.rounding);
+      const uint16_t bits = key.type == Type::f16 ? toHalf(value, key.rounding) : toBf16(value, key.rounding);
       if (instr.count == 4) output<uint32_t>(warp, instr.r[0])[lane] = bits;
       else output<uint16_t>(warp, instr.r[0])[lane] = bits;
     }
@@ -204,9 +204,9 @@ struct Truncate32 {
   }
 };
 struct FromHalf { SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromHalf(a)); } };
-struct FromBrain { SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromBrain(a)); } };
+struct FromBf16 { SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromBf16(a)); } };
 struct ToHalf { SHOAL_INLINE static uint16_t of(float a) { return toHalf(static_cast<double>(a)); } };
-struct ToBrain {
+struct ToBf16 {
   SHOAL_INLINE static uint16_t of(float a) {
     const uint32_t bits = bitsOf(a);
     return a != a ? 0x7fff : static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -238,7 +238,7 @@ Handler frequent(const Key& key) {
       if (from == Type::s32) return plain<float, int32_t>;
       if (from == Type::u32) return plain<float, uint32_t>;
       if (from == Type::f16) return unary<float, uint16_t, FromHalf>;
-      if (from == Type::bf16) return unary<float, uint16_t, FromBrain>;
+      if (from == Type::bf16) return unary<float, uint16_t, FromBf16>;
     }
     if (isExact && to == Type::f64) {
       if (from == Type::s32) return plain<double, int32_t>;
@@ -246,7 +246,7 @@ Handler frequent(const Key& key) {
       if (from == Type::f32) return plain<double, float>;
     }
     if (isExact && to == Type::f16 && from == Type::f32) return unary<uint16_t, float, ToHalf>;
-    if (isExact && to == Type::bf16 && from == Type::f32) return unary<uint16_t, float, ToBrain>;
+    if (isExact && to == Type::bf16 && from == Type::f32) return unary<uint16_t, float, ToBf16>;
     if (key.rounding == Rounding::rzi && to == Type::s32 && from == Type::f32) return unary<int32_t, float, Truncate32>;
   }
   if (toBytes == 4 && fromBytes == 4 && bytesOf(to) == 4 && isInteger(to)) {
@@ -269,7 +269,7 @@ void convertPair(Warp& warp, const Instr& instr, uint32_t mask) {
     uint16_t parts[2];
     for (int index = 0; index < 2; ++index) {
       const auto value = static_cast<double>(index == 0 ? b[lane] : a[lane]);
-      uint16_t bits = isHalf ? toHalf(value, key.rounding) : toBrain(value, key.rounding);
+      uint16_t bits = isHalf ? toHalf(value, key.rounding) : toBf16(value, key.rounding);
       if (key.isRelu && (bits & 0x8000) != 0) bits = 0;
       if (key.saturate && (bits & 0x7fff) == infinity) bits = static_cast<uint16_t>((bits & 0x8000) | (infinity - 1));
       parts[index] = bits;
@@ -337,8 +337,8 @@ SHOAL_INLINE void readPair(const Warp& warp, const Instr& instr, Type from, int 
   }
   const uint32_t both = input<uint32_t>(warp, instr.r[1])[lane];
   const auto upper = static_cast<uint16_t>(both >> 16), lower = static_cast<uint16_t>(both);
-  high = from == Type::f16x2 ? fromHalf(upper) : fromBrain(upper);
-  low = from == Type::f16x2 ? fromHalf(lower) : fromBrain(lower);
+  high = from == Type::f16x2 ? fromHalf(upper) : fromBf16(upper);
+  low = from == Type::f16x2 ? fromHalf(lower) : fromBf16(lower);
 }
 void toTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);

@@ -12,10 +12,10 @@ struct Half {
   SHOAL_INLINE static float from(uint16_t bits) { return fromHalf(bits); }
   SHOAL_INLINE static uint16_t to(double value) { return toHalf(value); }
 };
-struct Brain {
+struct Bf16 {
   static constexpr uint16_t one = 0x3f80, infinity = 0x7f80;
-  SHOAL_INLINE static float from(uint16_t bits) { return fromBrain(bits); }
-  SHOAL_INLINE static uint16_t to(double value) { return toBrain(value); }
+  SHOAL_INLINE static float from(uint16_t bits) { return fromBf16(bits); }
+  SHOAL_INLINE static uint16_t to(double value) { return toBf16(value); }
 };
 
 // The exact result, or one that rounds like it: to odd, in a double.
@@ -89,7 +89,7 @@ template <template <class> class F, Arity arity>
 Handler arithmetic(const Key& key) {
   const bool isPair = key.type == Type::f16x2 || key.type == Type::bf16x2;
   if (key.type == Type::bf16 || key.type == Type::bf16x2) {
-    return key.isRelu ? loop<One<Brain, F<Brain>, false, false, true>, arity>(isPair) : loop<One<Brain, F<Brain>, false, false, false>, arity>(isPair);
+    return key.isRelu ? loop<One<Bf16, F<Bf16>, false, false, true>, arity>(isPair) : loop<One<Bf16, F<Bf16>, false, false, false>, arity>(isPair);
   }
   if (key.isRelu) return key.ftz ? loop<One<Half, F<Half>, true, false, true>, arity>(isPair) : loop<One<Half, F<Half>, false, false, true>, arity>(isPair);
   if (key.saturate) return key.ftz ? loop<One<Half, F<Half>, true, true, false>, arity>(isPair) : loop<One<Half, F<Half>, false, true, false>, arity>(isPair);

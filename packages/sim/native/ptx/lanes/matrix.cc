@@ -38,7 +38,7 @@ template <Type type>
 SHOAL_INLINE float floatOf(uint32_t word, int part) {
   switch (type) {
     case Type::f16: return fromHalf(static_cast<uint16_t>(word >> 16 * part));
-    case Type::bf16: return fromBrain(static_cast<uint16_t>(word >> 16 * part));
+    case Type::bf16: return fromBf16(static_cast<uint16_t>(word >> 16 * part));
     case Type::tf32: return asFloat(word & 0xffffe000);
     case Type::e4m3: return fromEight(static_cast<uint8_t>(word >> 8 * part), true);
     case Type::e5m2: return fromEight(static_cast<uint8_t>(word >> 8 * part), false);

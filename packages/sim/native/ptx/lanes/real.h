@@ -79,8 +79,8 @@ SHOAL_INLINE uint16_t toSmall(double value, Rounding rounding, int exponentBits,
 }
 
 SHOAL_INLINE uint16_t toHalf(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 5, 10, false); }
-SHOAL_INLINE float fromBrain(uint16_t bits) { return asFloat(static_cast<uint32_t>(bits) << 16); }
-SHOAL_INLINE uint16_t toBrain(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 8, 7, false); }
+SHOAL_INLINE float fromBf16(uint16_t bits) { return asFloat(static_cast<uint32_t>(bits) << 16); }
+SHOAL_INLINE uint16_t toBf16(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 8, 7, false); }
 
 // Floats of 8 bits: e4m3 has no infinity and one NaN for each sign.
 SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {

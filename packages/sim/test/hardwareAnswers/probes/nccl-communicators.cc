@@ -230,7 +230,7 @@ void nonBlockingGrow() {
   pair.ask("parent settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
 }
 
-void nonBlockingLife() {
+void nonBlockingLifecycle() {
   Pair pair(false);
   pair.ask("reduce", [&](int rank) { return pair.reduce(rank); });
   pair.ask("settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
@@ -393,7 +393,7 @@ int main() {
   runGroup("not blocking", nonBlocking);
   runGroup("not blocking shrink", nonBlockingShrink);
   runGroup("not blocking grow", nonBlockingGrow);
-  runGroup("not blocking life", nonBlockingLife);
+  runGroup("not blocking life", nonBlockingLifecycle);
   runGroup("in progress", inProgress);
   runGroup("windows", windows);
   runGroup("one-sided", oneSided);

@@ -18,7 +18,7 @@ import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 import { assertNothingLeft } from '../../support/leftovers.js'
 import { type Mapped, mapNew, orders } from '../../support/mapping.js'
-import { hand, retold, startPartner } from './sharing/partner.js'
+import { exportAs, hand, startPartner } from './sharing/partner.js'
 
 /** Multicast objects are never made on a GPU here: a failure there can take the links of a shared host down. */
 const software = { only: 'software' } as const
@@ -307,7 +307,7 @@ export const multicastSuite: Suite = {
           const memory = physical.export()
           assert.throws(() => MulticastObject.import(memory as never), TypeError)
           // A descriptor that is not what it is said to be.
-          const lie = await retold(memory, { content: 'multicast' })
+          const lie = await exportAs(memory, { content: 'multicast' })
           const wrong = importOrError(lie)
           if (wrong instanceof MulticastObject) {
             assert.throws(() => wrong.addDevice(t.device), StatusError)

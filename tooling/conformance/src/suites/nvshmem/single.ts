@@ -134,10 +134,12 @@ export function atomic(pe: Pe, trial: Of<'atomic'>, call?: ElementCall): Steps {
   const { session } = pe
   const { dtype, count, way, seed, atomic: name } = trial
   const { to, from } = partners(pe, seed)
-  const operand = (actor: number): Num => numbersFor(trial, 200 + actor).at(1)
+  const operand = (caller: number): Num => numbersFor(trial, 200 + caller).at(1)
   const initial = (owner: number, index: number): Num => numbersFor(trial, owner).at(index)
-  const expected = (owner: number, actor: number): Num =>
-    seed % 3 === 0 ? wrapped(dtype, BigInt(Math.trunc(Number(initial(owner, actor)) / 2)) + 1n) : initial(owner, actor)
+  const expected = (owner: number, caller: number): Num =>
+    seed % 3 === 0
+      ? wrapped(dtype, BigInt(Math.trunc(Number(initial(owner, caller)) / 2)) + 1n)
+      : initial(owner, caller)
   let result: unknown
   return {
     prepare() {

@@ -270,7 +270,7 @@ const refused: Operation = {
   },
 }
 
-const treacherous: Operation = {
+const launchWithGetter: Operation = {
   name: 'launch with a getter that ends or launches things',
   weight: 1,
   async run(world) {
@@ -318,5 +318,5 @@ export const kernels: readonly Operation[] = [
   prepare,
   launchPrepared,
   refused,
-  treacherous,
+  launchWithGetter,
 ]

@@ -167,13 +167,13 @@ const put: Operation = {
     const shmem = shmemOf(world)
     const symmetric = world.pick(shmem.live())
     if (symmetric === undefined) return undefined
-    const actor = world.one(shmem.all)
+    const caller = world.one(shmem.all)
     const pe = world.one(shmem.all)
     const target = symmetric.blocks[pe] as Block
-    const accesses = [{ block: target, actor, write: true }]
+    const accesses = [{ block: target, caller, write: true }]
     const { session } = shmem
     const local = localFor(world, shmem, symmetric)
-    const told = `${symmetric.name} of PE ${pe} by PE ${actor}`
+    const told = `${symmetric.name} of PE ${pe} by PE ${caller}`
     if (local === undefined || world.chance(0.4)) {
       await shmem.prepare(accesses)
       const { array, bytes, kind, refusals } = hostArray(world, symmetric.dtype, symmetric.length)
@@ -181,7 +181,7 @@ const put: Operation = {
         await world.rejects(told, (await shmem.call(session, 'put', symmetric.buffer, array, { pe })).ended, refusals)
         return `${told} from ${kind}, refused`
       }
-      if (shmem.pe === actor)
+      if (shmem.pe === caller)
         world.later(told, (await shmem.call(session, 'put', symmetric.buffer, array, { pe })).ended, () => {})
       shmem.use(accesses)
       target.write(0, bytes)
@@ -194,12 +194,12 @@ const put: Operation = {
       const stream = sessionStream(world, shmem)
       const call = (): Promise<unknown> =>
         session.putOnStream(symmetric.buffer, local.buffer, { pe, stream: stream.stream })
-      await shmem.onStream(stream, () => (shmem.pe === actor ? call() : Promise.resolve()), accesses, uses)
+      await shmem.onStream(stream, () => (shmem.pe === caller ? call() : Promise.resolve()), accesses, uses)
     } else {
       await shmem.prepare(accesses, uses)
       const options = { pe, count: symmetric.length }
       const { buffer } = symmetric
-      if (shmem.pe === actor) {
+      if (shmem.pe === caller) {
         const promise: Promise<unknown> =
           way === 0
             ? (await shmem.call(session, 'put', buffer, local.buffer, { pe })).ended
@@ -225,7 +225,7 @@ const get: Operation = {
     const pe = world.one(shmem.all)
     const block = symmetric.blocks[pe] as Block
     const expected = whole(symmetric, pe)
-    const accesses = shmem.all.map((actor) => ({ block, actor, write: false }))
+    const accesses = shmem.all.map((caller) => ({ block, caller, write: false }))
     const { session } = shmem
     const local = localFor(world, shmem, symmetric)
     const told = `${symmetric.name} of PE ${pe}`
@@ -270,23 +270,23 @@ const element: Operation = {
     const symmetric = world.pick(shmem.live())
     if (symmetric === undefined) return undefined
     const pe = world.one(shmem.all)
-    const actor = world.one(shmem.all)
+    const caller = world.one(shmem.all)
     const block = symmetric.blocks[pe] as Block
     const index = world.random.integer(0, symmetric.length - 1)
     const size = arrays[symmetric.dtype].BYTES_PER_ELEMENT
-    const told = `element ${index} of ${symmetric.name} of PE ${pe} by PE ${actor}`
+    const told = `element ${index} of ${symmetric.name} of PE ${pe} by PE ${caller}`
     const { session } = shmem
     const write = world.chance(0.5)
-    const accesses = [{ block, actor, write }]
+    const accesses = [{ block, caller, write }]
     await shmem.prepare(accesses)
     if (write) {
       const values = world.values(symmetric.dtype, 1)
-      if (shmem.pe === actor) {
+      if (shmem.pe === caller) {
         const { ended } = await shmem.call(session, 'putElement', symmetric.buffer, values[0], { pe, index })
         world.later(told, ended, () => {})
       }
       block.write(index * size, bytesOf(values))
-    } else if (shmem.pe === actor) {
+    } else if (shmem.pe === caller) {
       const expected = block.expected(index * size, size)
       const { ended } = await shmem.call(session, 'getElement', symmetric.buffer, { pe, index })
       world.later(told, ended, (value) => {
@@ -308,7 +308,7 @@ const atomic: Operation = {
     if (symmetric === undefined) return undefined
     const { dtype } = symmetric
     const pe = world.one(shmem.all)
-    const actor = world.one(shmem.all)
+    const caller = world.one(shmem.all)
     const block = symmetric.blocks[pe] as Block
     const index = world.random.integer(0, symmetric.length - 1)
     const size = arrays[dtype].BYTES_PER_ELEMENT
@@ -330,12 +330,12 @@ const atomic: Operation = {
       compareSwap: right,
     } as const
     const way = world.one(Object.keys(ways) as (keyof typeof ways)[])
-    const accesses = [{ block, actor, write: true }]
+    const accesses = [{ block, caller, write: true }]
     await shmem.prepare(accesses)
-    const told = `${way} of element ${index} of ${symmetric.name} of PE ${pe} by PE ${actor}`
+    const told = `${way} of element ${index} of ${symmetric.name} of PE ${pe} by PE ${caller}`
     // What is compared with is what the model expects: it is written.
     if (way === 'compareSwap' && before.defined.includes(0)) return undefined
-    if (shmem.pe === actor) {
+    if (shmem.pe === caller) {
       const operands = way === 'compareSwap' ? [dtype === 'i64' ? old : Number(old), value] : [value]
       const hasNone = way === 'fetch' || way === 'increment' || way === 'fetchIncrement'
       const args = [symmetric.buffer, ...(hasNone ? [] : operands), { pe, index }]
@@ -362,7 +362,7 @@ const peerView: Operation = {
     const symmetric = world.pick(shmem.live())
     if (symmetric === undefined) return undefined
     const pe = world.one(shmem.all)
-    const accesses = shmem.all.map((actor) => ({ block: symmetric.blocks[pe] as Block, actor, write: false }))
+    const accesses = shmem.all.map((caller) => ({ block: symmetric.blocks[pe] as Block, caller, write: false }))
     await shmem.prepare(accesses)
     await shmem.idle()
     const peer = await symmetric.buffer.peer(pe)
@@ -381,14 +381,14 @@ const signals: Operation = {
   async run(world) {
     const shmem = shmemOf(world)
     const { session } = shmem
-    const actor = world.one(shmem.all)
+    const caller = world.one(shmem.all)
     const pe = world.one(shmem.all)
     const value = BigInt(world.random.integer(1, 1000))
     const stream = sessionStream(world, shmem)
     const signal = await session.allocate('u64', 2, { zeroed: true })
     const index = world.random.integer(0, 1)
     const op = world.one(['set', 'add', undefined] as const)
-    if (shmem.pe === actor) {
+    if (shmem.pe === caller) {
       await session.signals.signalOnStream(signal, { pe, index, value, op, stream: stream.stream })
       await stream.stream.synchronize()
     }
@@ -401,7 +401,7 @@ const signals: Operation = {
       world.equal('the other signal', await session.signals.fetch(signal, { index: 1 - index }), 0n)
     }
     await signal.dispose()
-    return `from PE ${actor} to PE ${pe}`
+    return `from PE ${caller} to PE ${pe}`
   },
 }
 

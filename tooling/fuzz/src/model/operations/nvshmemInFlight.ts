@@ -26,10 +26,10 @@ const disposeWhileQueued: Operation = {
     const symmetric = world.pick(shmem.live())
     if (symmetric === undefined) return undefined
     const { dtype, length } = symmetric
-    const actor = world.one(shmem.all)
+    const caller = world.one(shmem.all)
     const pe = world.one(shmem.all)
     const target = symmetric.blocks[pe] as Block
-    const accesses = [{ block: target, actor, write: true }]
+    const accesses = [{ block: target, caller, write: true }]
     await shmem.prepare(accesses)
     await shmem.idle()
     const { busy } = await keepBusy(world, shmem)
@@ -53,7 +53,7 @@ const disposeWhileQueued: Operation = {
       () => session.quietOnStream({ stream }),
       () => session.register(local).then((registration) => registration.dispose()),
     ]
-    const told = `${symmetric.name} of PE ${pe} by PE ${actor}`
+    const told = `${symmetric.name} of PE ${pe} by PE ${caller}`
     const made: Promise<boolean>[] = []
     const count = world.random.integer(1, 5)
     for (let index = 0; index < count; index += 1) {
@@ -61,7 +61,7 @@ const disposeWhileQueued: Operation = {
       const call = calls[which] as () => Promise<unknown>
       // What is registered already is refused.
       const refusals = which === calls.length - 1 ? [DisposedError, StatusError] : [DisposedError]
-      if (shmem.pe === actor) made.push(world.either(`call ${which}: ${told}`, call(), refusals))
+      if (shmem.pe === caller) made.push(world.either(`call ${which}: ${told}`, call(), refusals))
     }
     const way = world.random.integer(0, 3)
     if (world.chance(0.3)) await pause(0)
@@ -118,7 +118,7 @@ const giveUp: Operation = {
     // A call that is given up refuses the next ones: the PEs would no longer make the same.
     if (symmetric === undefined || shmem.peCount > 1) return undefined
     const target = symmetric.blocks[0] as Block
-    const accesses = [{ block: target, actor: 0, write: true }]
+    const accesses = [{ block: target, caller: 0, write: true }]
     await shmem.prepare(accesses)
     await shmem.idle()
     const { busy } = world.chance(0.7) ? await keepBusy(world, shmem) : { busy: Promise.resolve() }

@@ -92,8 +92,8 @@ const collective: Operation = {
       }
     })
     // Everybody reads what others have, so all of it counts as used by all.
-    const accesses = members.flatMap((actor) =>
-      [...own(target, members, true), ...own(source, members, false)].map((access) => ({ ...access, actor })),
+    const accesses = members.flatMap((caller) =>
+      [...own(target, members, true), ...own(source, members, false)].map((access) => ({ ...access, caller })),
     )
     const told = `${kind} of ${model.name}: ${target.name} from ${source.name}`
     const onStream = world.chance(0.3)

@@ -115,7 +115,7 @@ function sendRaw(socket: DescriptorSocket, bytes: Uint8Array, descriptors: reado
   if (sent !== bytes.length) throw new Mismatch(`sendmsg sent ${sent} of ${bytes.length} bytes`)
 }
 
-const hostilePeer: Operation = {
+const receiveWithoutProtocol: Operation = {
   name: 'receive from a peer that keeps to no protocol',
   weight: 2,
   async run(world) {
@@ -178,4 +178,4 @@ const multicast: Operation = {
   },
 }
 
-export const sharing: readonly Operation[] = [share, drop, hostilePeer, multicast]
+export const sharing: readonly Operation[] = [share, drop, receiveWithoutProtocol, multicast]

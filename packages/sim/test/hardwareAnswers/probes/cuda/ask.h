@@ -67,18 +67,18 @@ const std::vector<Call>& staleCalls();
 const std::vector<Call>& mappedCalls();
 
 // Objects of a context that is gone, and what is asked about them.
-struct Dead {
+struct Destroyed {
   CUcontext context;
   CUstream stream;
   CUevent event;
   CUdeviceptr memory;
   void* host;
 };
-Dead makeDead(bool isPrimary, bool anotherCurrent);
-struct DeadCall {
+Destroyed makeDestroyed(bool isPrimary, bool anotherCurrent);
+struct DestroyedCall {
   const char* name;
-  CUresult (*call)(Dead&);
+  CUresult (*call)(Destroyed&);
 };
-const std::vector<DeadCall>& deadCalls();
+const std::vector<DestroyedCall>& destroyedCalls();
 
 }  // namespace ask

@@ -3,8 +3,8 @@
 
 namespace ask {
 
-Dead makeDead(bool isPrimary, bool anotherCurrent) {
-  Dead dead = {};
+Destroyed makeDestroyed(bool isPrimary, bool anotherCurrent) {
+  Destroyed dead = {};
   cuInit(0);
   if (isPrimary) {
     cuDevicePrimaryCtxRetain(&dead.context, 0);
@@ -27,26 +27,26 @@ Dead makeDead(bool isPrimary, bool anotherCurrent) {
   return dead;
 }
 
-const std::vector<DeadCall>& deadCalls() {
-  static const std::vector<DeadCall> calls = {
-      {"cuStreamQuery", [](Dead& d) { return cuStreamQuery(d.stream); }},
-      {"cuStreamSynchronize", [](Dead& d) { return cuStreamSynchronize(d.stream); }},
-      {"cuStreamDestroy", [](Dead& d) { return cuStreamDestroy_v2(d.stream); }},
-      {"cuEventQuery", [](Dead& d) { return cuEventQuery(d.event); }},
-      {"cuEventSynchronize", [](Dead& d) { return cuEventSynchronize(d.event); }},
-      {"cuEventRecord", [](Dead& d) { return cuEventRecord(d.event, nullptr); }},
-      {"cuEventDestroy", [](Dead& d) { return cuEventDestroy_v2(d.event); }},
-      {"cuMemFree", [](Dead& d) { return cuMemFree_v2(d.memory); }},
-      {"cuMemFreeHost", [](Dead& d) { return cuMemFreeHost(d.host); }},
-      {"cuMemcpyDtoH", [](Dead& d) { char out[16]; return cuMemcpyDtoH_v2(out, d.memory, 16); }},
-      {"cuMemcpyDtoHAsync", [](Dead& d) { char out[16]; return cuMemcpyDtoHAsync_v2(out, d.memory, 16, d.stream); }},
-      {"cuLaunchHostFunc", [](Dead& d) { return cuLaunchHostFunc(d.stream, [](void*) {}, nullptr); }},
-      {"cuPointerGetAttribute", [](Dead& d) { unsigned t; return cuPointerGetAttribute(&t, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, d.memory); }},
-      {"cuCtxSetCurrent", [](Dead& d) { return cuCtxSetCurrent(d.context); }},
-      {"cuCtxPushCurrent", [](Dead& d) { return cuCtxPushCurrent_v2(d.context); }},
-      {"cuCtxGetApiVersion", [](Dead& d) { unsigned v; return cuCtxGetApiVersion(d.context, &v); }},
-      {"cuCtxDestroy", [](Dead& d) { return cuCtxDestroy_v2(d.context); }},
-      {"cuCtxGetCurrent", [](Dead&) { CUcontext c; return cuCtxGetCurrent(&c); }},
+const std::vector<DestroyedCall>& destroyedCalls() {
+  static const std::vector<DestroyedCall> calls = {
+      {"cuStreamQuery", [](Destroyed& d) { return cuStreamQuery(d.stream); }},
+      {"cuStreamSynchronize", [](Destroyed& d) { return cuStreamSynchronize(d.stream); }},
+      {"cuStreamDestroy", [](Destroyed& d) { return cuStreamDestroy_v2(d.stream); }},
+      {"cuEventQuery", [](Destroyed& d) { return cuEventQuery(d.event); }},
+      {"cuEventSynchronize", [](Destroyed& d) { return cuEventSynchronize(d.event); }},
+      {"cuEventRecord", [](Destroyed& d) { return cuEventRecord(d.event, nullptr); }},
+      {"cuEventDestroy", [](Destroyed& d) { return cuEventDestroy_v2(d.event); }},
+      {"cuMemFree", [](Destroyed& d) { return cuMemFree_v2(d.memory); }},
+      {"cuMemFreeHost", [](Destroyed& d) { return cuMemFreeHost(d.host); }},
+      {"cuMemcpyDtoH", [](Destroyed& d) { char out[16]; return cuMemcpyDtoH_v2(out, d.memory, 16); }},
+      {"cuMemcpyDtoHAsync", [](Destroyed& d) { char out[16]; return cuMemcpyDtoHAsync_v2(out, d.memory, 16, d.stream); }},
+      {"cuLaunchHostFunc", [](Destroyed& d) { return cuLaunchHostFunc(d.stream, [](void*) {}, nullptr); }},
+      {"cuPointerGetAttribute", [](Destroyed& d) { unsigned t; return cuPointerGetAttribute(&t, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, d.memory); }},
+      {"cuCtxSetCurrent", [](Destroyed& d) { return cuCtxSetCurrent(d.context); }},
+      {"cuCtxPushCurrent", [](Destroyed& d) { return cuCtxPushCurrent_v2(d.context); }},
+      {"cuCtxGetApiVersion", [](Destroyed& d) { unsigned v; return cuCtxGetApiVersion(d.context, &v); }},
+      {"cuCtxDestroy", [](Destroyed& d) { return cuCtxDestroy_v2(d.context); }},
+      {"cuCtxGetCurrent", [](Destroyed&) { CUcontext c; return cuCtxGetCurrent(&c); }},
   };
   return calls;
 }

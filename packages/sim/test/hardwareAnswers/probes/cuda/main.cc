@@ -32,12 +32,12 @@ int main(int count, char** arguments) {
     if (only.empty() || only == each.name) runGroup(each.name, each.body);
   }
   if (!only.empty() && only != "one call") return 0;
-  for (auto& each : deadCalls()) {
+  for (auto& each : destroyedCalls()) {
     for (const bool isPrimary : {true, false}) {
       for (const bool anotherCurrent : {false, true}) {
         const std::string name = std::string(isPrimary ? "dead primary" : "dead created") + (anotherCurrent ? " with another" : "");
         runGroup(name + "." + each.name, [&] {
-          Dead dead = makeDead(isPrimary, anotherCurrent);
+          Destroyed dead = makeDestroyed(isPrimary, anotherCurrent);
           say("result", each.call(dead));
         });
       }

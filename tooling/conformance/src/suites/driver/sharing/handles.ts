@@ -18,7 +18,7 @@ import type { ConformanceCase } from '../../../suite.js'
 import { assertSameBits } from '../../../support/compare.js'
 import { assertNothingLeft } from '../../../support/leftovers.js'
 import { mapAgain } from '../../../support/mapping.js'
-import { processScript, retold, startPartner } from './partner.js'
+import { exportAs, processScript, startPartner } from './partner.js'
 
 /** Handles, and what is wrong with them. */
 export const handleCases: readonly ConformanceCase[] = [
@@ -100,7 +100,7 @@ export const handleCases: readonly ConformanceCase[] = [
       const unit = allocationGranularity(t.device)
       const physical = t.own(PhysicalMemory.create(t.device, unit, { handleTypes: 'posix-fd' }))
       const handle = t.own(physical.export())
-      const longer = t.own(await retold(handle, { content: 'memory', byteLength: unit * 2 }))
+      const longer = t.own(await exportAs(handle, { content: 'memory', byteLength: unit * 2 }))
       let imported: PhysicalMemory
       try {
         imported = PhysicalMemory.import(t.device, longer)

@@ -51,7 +51,7 @@ export function failed(check: (failure: RemoteError['failure']) => boolean): (er
 }
 
 /** A handle that came through a socket with other facts than it was sent with. */
-export async function retold<C extends HandleContent>(
+export async function exportAs<C extends HandleContent>(
   handle: DescriptorHandle,
   facts: { readonly content: C; readonly byteLength?: number },
 ): Promise<DescriptorHandle<C>> {

@@ -1,6 +1,6 @@
-"""Uses memory of the owner from Python: `python3 visitor.py PATH`. Needs nothing but Python and the CUDA driver.
+"""Uses memory of the owner from Python: `python3 client.py PATH`. Needs nothing but Python and the CUDA driver.
 
-The same visit as visitor.ts: take the handle, map the memory, read, write the answer.
+The same as client.ts: take the handle, map the memory, read, write the answer.
 SHOAL_CUDA_LIBRARY names another file than libcuda.so.1.
 """
 
@@ -97,7 +97,7 @@ def main(path):
     call("cuMemMap", address, size_t(byte_length), size_t(0), handle, u64(0))
     access = Access(Location(DEVICE, ordinal), READ_WRITE)
     call("cuMemSetAccess", address, size_t(byte_length), ctypes.byref(access), size_t(1))
-    print(f"guest {os.getpid()} (Python): mapped {byte_length} bytes at {address.value:#x}")
+    print(f"importer {os.getpid()} (Python): mapped {byte_length} bytes at {address.value:#x}")
     send(connection, "mapped")
 
     values = array.array("I", bytes(4 * ELEMENTS))
@@ -105,13 +105,13 @@ def main(path):
     call("cuMemcpyDtoH_v2", host, address, size_t(4 * ELEMENTS))
     if any(value != index for index, value in enumerate(values)):
         raise RuntimeError("the owner's values did not arrive")
-    print(f"guest {os.getpid()} (Python): read, all {ELEMENTS} elements are right")
+    print(f"importer {os.getpid()} (Python): read, all {ELEMENTS} elements are right")
     for index in range(ELEMENTS):
         values[index] = index * 2 + 1
     call("cuMemcpyHtoD_v2", address, host, size_t(4 * ELEMENTS))
     call("cuCtxSynchronize")
     send(connection, "written")
-    print(f"guest {os.getpid()} (Python): wrote the answer")
+    print(f"importer {os.getpid()} (Python): wrote the answer")
 
     call("cuMemUnmap", address, size_t(byte_length))
     call("cuMemRelease", handle)
@@ -120,5 +120,5 @@ def main(path):
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python3 visitor.py PATH")
+        sys.exit("usage: python3 client.py PATH")
     main(sys.argv[1])

@@ -2,11 +2,11 @@ import { type DescriptorSocket, sendHandle } from '@shoal/driver'
 import { hear, isClosed } from './messages.js'
 import { answer, question, type SharedArray } from './sharedArray.js'
 
-/** How a guest's visit ended. */
-export type Visit = 'answered' | 'gone'
+/** How an exchange ended. */
+export type Outcome = 'answered' | 'gone'
 
 export interface ServeOptions {
-  /** Runs when the guest has mapped the memory. */
+  /** Runs when the importer has mapped the memory. */
   readonly whenMapped?: () => void
   readonly signal?: AbortSignal
 }
@@ -16,7 +16,7 @@ export async function serve(
   socket: DescriptorSocket,
   shared: SharedArray,
   { whenMapped, signal }: ServeOptions = {},
-): Promise<Visit> {
+): Promise<Outcome> {
   shared.write(question)
   try {
     using handle = shared.memory.export('posix-fd')
@@ -31,11 +31,11 @@ export async function serve(
     if (message === 'mapped') whenMapped?.()
     if (message === 'written') break
   }
-  console.log(`host ${process.pid}: read the answer, ${await shared.check(answer)}`)
+  console.log(`exporter ${process.pid}: read the answer, ${await shared.check(answer)}`)
   return 'answered'
 }
 
-async function leave(shared: SharedArray): Promise<Visit> {
-  console.log(`host ${process.pid}: the guest is gone without an answer; ${await shared.check(question)} still`)
+async function leave(shared: SharedArray): Promise<Outcome> {
+  console.log(`exporter ${process.pid}: the importer is gone without an answer; ${await shared.check(question)} still`)
   return 'gone'
 }

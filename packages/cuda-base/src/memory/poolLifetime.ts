@@ -11,14 +11,14 @@ import { processIsEnding } from '../lifetime.js'
 import { scratch } from '../native.js'
 
 /** Pools that this thread made or imported and has not destroyed yet. */
-const living = new Map<CUmemoryPool, PoolLife>()
+const living = new Map<CUmemoryPool, PoolLifetime>()
 
 /**
  * How long a pool that is ours to destroy lives: until nobody has it any more and the last memory from it was given back.
  * Drivers take a destroy before that, too, and see to the rest themselves. That is relied on for memory alone which streams
  * took from the pool while it was the current one of its device: nobody counts that.
  */
-export class PoolLife {
+export class PoolLifetime {
   readonly #context: Context
   readonly #handle: CUmemoryPool
   /** Pieces of memory that came from it and were not given back. */
@@ -33,7 +33,7 @@ export class PoolLife {
   }
 
   /** That of a pool, whichever object the memory comes through; none for a pool that is somebody else's. */
-  static of(handle: CUmemoryPool): PoolLife | undefined {
+  static of(handle: CUmemoryPool): PoolLifetime | undefined {
     return living.get(handle)
   }
 

@@ -1,7 +1,7 @@
 /** Another process: it opens memory, events and pools of its parent, reads and writes what it finds, and closes it again. */
 import { DescriptorSocket, Device, IpcMemory, MemoryPool, openIpcEvent, receiveHandle } from '@shoal/driver'
-import type { Answer, Question } from './mates.js'
 import { bytesOf } from './memory.js'
+import type { Answer, Question } from './peerProcess.js'
 
 const devices = Device.all()
 let socket: DescriptorSocket | undefined

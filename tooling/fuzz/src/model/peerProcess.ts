@@ -25,22 +25,22 @@ export type Question = { readonly device: number } & (
 export type Answer = { readonly found: string } | { readonly error: string }
 
 /** The one other process that this one shares memory with; it ends with it. */
-export class Mate {
-  static #mate: Mate | undefined
+export class PeerProcess {
+  static #only: PeerProcess | undefined
   readonly #child: ChildProcess
   readonly path = join(tmpdir(), `shoal-fuzz-${process.pid}-${Math.random().toString(36).slice(2)}`)
   #socket: DescriptorSocket | undefined
 
   private constructor() {
-    this.#child = fork(fileURLToPath(new URL('mate.js', import.meta.url)), [], { execArgv: [] })
+    this.#child = fork(fileURLToPath(new URL('peerProgram.js', import.meta.url)), [], { execArgv: [] })
     // It keeps nobody waiting.
     this.#child.unref()
     this.#child.channel?.unref()
   }
 
-  static get(): Mate {
-    Mate.#mate ??= new Mate()
-    return Mate.#mate
+  static get(): PeerProcess {
+    PeerProcess.#only ??= new PeerProcess()
+    return PeerProcess.#only
   }
 
   /** The process is asked one thing at a time. */

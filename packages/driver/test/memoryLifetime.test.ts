@@ -8,7 +8,7 @@ const mebibyte = 2 ** 20
 async function outcome<T = Record<string, unknown>>(way: string, ...more: string[]): Promise<T> {
   // With a small young generation the heap of JavaScript stays as it is, and growth is ours.
   const nodeArguments = ['--expose-gc', '--no-warnings', '--max-semi-space-size=1']
-  const result = await runFixture('memoryLife.mjs', undefined, { arguments: [way, ...more], nodeArguments })
+  const result = await runFixture('memoryLifetime.mjs', undefined, { arguments: [way, ...more], nodeArguments })
   expect(result.signal).toBeNull()
   expect(result.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
   expect(result.code).toBe(0)

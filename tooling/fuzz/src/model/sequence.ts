@@ -15,7 +15,7 @@ import { describe, World } from './world.js'
 export const operations: readonly Operation[] = [...making, ...transfers, ...kernels, ...disposing]
 
 /** Which operations of a sequence are made. */
-export interface EpisodeOptions {
+export interface SequenceOptions {
   readonly seed: number
   readonly steps: number
   /** Only these; the others are left out. Default: all. */
@@ -29,22 +29,22 @@ export interface EpisodeOptions {
 }
 
 /** A sequence that went wrong. */
-export class EpisodeFailure extends Error {
+export class SequenceFailure extends Error {
   readonly seed: number
   readonly step: number
   readonly log: readonly string[]
 
   constructor(seed: number, step: number, log: readonly string[], cause: unknown) {
     super(describe(cause), { cause })
-    this.name = 'EpisodeFailure'
+    this.name = 'SequenceFailure'
     this.seed = seed
     this.step = step
     this.log = log
   }
 }
 
-/** @throws EpisodeFailure */
-export async function runEpisode({ seed, steps, only, onStep, session, beside }: EpisodeOptions): Promise<void> {
+/** @throws SequenceFailure */
+export async function runSequence({ seed, steps, only, onStep, session, beside }: SequenceOptions): Promise<void> {
   const world = new World(seed, session, beside !== undefined)
   // A rank of NCCL that is terminated would leave the others waiting.
   const own = beside === 'the main thread' ? [] : [...nccl, ...sharing, ...otherProcess]
@@ -66,7 +66,7 @@ export async function runEpisode({ seed, steps, only, onStep, session, beside }:
     world.random = new Random(seed)
     await world.end()
   } catch (error) {
-    throw new EpisodeFailure(seed, step, log, error)
+    throw new SequenceFailure(seed, step, log, error)
   }
 }
 
@@ -76,7 +76,7 @@ async function makeOne(
   total: number,
   step: number,
   log: string[],
-  onStep: EpisodeOptions['onStep'],
+  onStep: SequenceOptions['onStep'],
 ): Promise<void> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
     let at = world.random.integer(0, total - 1)
