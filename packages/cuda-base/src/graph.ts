@@ -1,14 +1,8 @@
 /** Graphs: what `@shoal/driver/graph` and `@shoal/runtime/graph` offer. An entry of its own, as few programs need it. */
 export { type CaptureOptions, captureStatus } from './graph/capture.js'
-export {
-  type ConditionalNode,
-  type ConditionalOptions,
-  Graph,
-  type GraphAllocation,
-  type GraphDescription,
-  type GraphEdge,
-  type NodeOptions,
-} from './graph/graph.js'
+export type { ConditionalNode, ConditionalOptions } from './graph/conditional.js'
+export type { GraphEdge } from './graph/edges.js'
+export { Graph, type GraphAllocation, type GraphDescription, type NodeOptions } from './graph/graph.js'
 export { GraphExec, type GraphUpdate, type GraphUpdateResult, type InstantiateOptions } from './graph/graphExec.js'
 export { type GraphMemoryUsage, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graphMemory.js'
 export { type EdgeData, GraphNode } from './graph/graphNode.js'

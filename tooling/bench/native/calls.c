@@ -10,19 +10,6 @@
 #define COPY_BYTES 1024
 #define POOL_BYTES 4096
 
-static char* read_file(const char* path) {
-  FILE* file = fopen(path, "rb");
-  if (file == NULL) fail(path, strerror(errno));
-  fseek(file, 0, SEEK_END);
-  const long size = ftell(file);
-  rewind(file);
-  char* text = malloc(size + 1);
-  if (fread(text, 1, size, file) != (size_t)size) fail(path, strerror(errno));
-  text[size] = 0;
-  fclose(file);
-  return text;
-}
-
 int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: calls PTX-FILE|-\n"), 2;
   const int has_kernels = strcmp(argv[1], "-") != 0;

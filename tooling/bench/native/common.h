@@ -1,4 +1,4 @@
-/* What the programs of the benchmark share: time, contexts and answers. */
+/* What the programs of the benchmark share: time, contexts, files and answers. */
 #ifndef SHOAL_BENCH_COMMON_H
 #define SHOAL_BENCH_COMMON_H
 
@@ -25,6 +25,20 @@ static inline double now(void) {
 static inline void answer(double value) {
   printf("%.4f\n", value);
   fflush(stdout);
+}
+
+/* The text of a file, which ends with a zero. */
+static inline char* read_file(const char* path) {
+  FILE* file = fopen(path, "rb");
+  if (file == NULL) fail(path, strerror(errno));
+  fseek(file, 0, SEEK_END);
+  const long size = ftell(file);
+  rewind(file);
+  char* text = malloc(size + 1);
+  if (fread(text, 1, size, file) != (size_t)size) fail(path, strerror(errno));
+  text[size] = 0;
+  fclose(file);
+  return text;
 }
 
 /* The primary context of the device, current on this thread. */

@@ -15,15 +15,6 @@ static char *pinned[STREAMS], *ordinary;
 static CUfunction add_one;
 static size_t room;
 
-static void* read_file(const char* path) {
-  FILE* file = fopen(path, "rb");
-  if (file == NULL) fail(path, strerror(errno));
-  char* text = calloc(1, 1 << 16);
-  if (fread(text, 1, (1 << 16) - 1, file) == 0) fail(path, "is empty");
-  fclose(file);
-  return text;
-}
-
 /* Memory for `bytes`, written once, so that no loop is the first to touch it. All streams have some of the first size. */
 static void make_room(size_t bytes) {
   if (bytes <= room) return;

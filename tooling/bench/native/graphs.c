@@ -19,19 +19,6 @@
 #define GRAPH_BURST 10
 #define COPY_BYTES 4096
 
-static char* read_file(const char* path) {
-  FILE* file = fopen(path, "rb");
-  if (file == NULL) fail(path, strerror(errno));
-  fseek(file, 0, SEEK_END);
-  const long size = ftell(file);
-  rewind(file);
-  char* text = malloc(size + 1);
-  if (fread(text, 1, size, file) != (size_t)size) fail(path, strerror(errno));
-  text[size] = 0;
-  fclose(file);
-  return text;
-}
-
 static CUfunction empty0, empty64;
 
 static CUgraph build(long nodes) {

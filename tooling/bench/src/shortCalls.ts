@@ -1,9 +1,9 @@
 import { type Loop, timeOf } from '@shoal/cli/bench'
 import { driver } from '@shoal/cuda-sys/driver'
 import { Device, DeviceBuffer, Module } from '@shoal/driver'
-import { putPointer, putSize } from '@shoal/ffi/calls'
 import { atMost, type Bar } from './bars.js'
 import { compile } from './compile.js'
+import { loopInC } from './loopInC.js'
 import type { Outcome, RunOptions } from './options.js'
 import { type Case, printRows, subjectOf, takeTurns } from './turns.js'
 
@@ -99,15 +99,7 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
 
 /** Each returns the nanoseconds of one turn. */
 function cLoops(): Readonly<Record<Test, (count: number) => number>> {
-  const loop = (name: string): ((count: number) => number) => {
-    const call = driver.bind(`loop_${name}`, 0, 2)
-    const nanoseconds = new Float64Array(1)
-    return (count) => {
-      putSize(0, count, name, 'n')
-      putPointer(1, nanoseconds, name, 'nanoseconds')
-      call()
-      return (nanoseconds[0] ?? Number.NaN) / count
-    }
-  }
-  return Object.fromEntries(Object.entries(inC).map(([test, name]) => [test, loop(name)])) as ReturnType<typeof cLoops>
+  return Object.fromEntries(Object.entries(inC).map(([test, name]) => [test, loopInC(driver, `loop_${name}`)])) as ReturnType<
+    typeof cLoops
+  >
 }

@@ -13,6 +13,7 @@ import {
 } from '@shoal/ffi/calls'
 import { atMost, type Bar } from './bars.js'
 import { compile } from './compile.js'
+import { loopInC } from './loopInC.js'
 import type { Outcome, RunOptions } from './options.js'
 import { type Case, printRows, ratioBetween, subjectOf, takeTurns } from './turns.js'
 
@@ -204,15 +205,10 @@ async function koffiLoops(path: string): Promise<Readonly<Record<Test, Loop>>> {
 
 /** Loops that run in C, in this process; each returns the nanoseconds of one call. */
 function cLoops(): Readonly<Record<Test, (count: number) => number>> {
-  const loop = (name: string): ((count: number) => number) => {
-    const call = stub.bind(name, 0, 2)
-    const nanoseconds = new Float64Array(1)
-    return (count) => {
-      putSize(0, count, name, 'n')
-      putPointer(1, nanoseconds, name, 'nanoseconds')
-      call()
-      return (nanoseconds[0] ?? Number.NaN) / count
-    }
+  return {
+    stub0: loopInC(stub, 'loop0'),
+    stub4: loopInC(stub, 'loop4'),
+    block11: loopInC(stub, 'loop11'),
+    stub11: loopInC(stub, 'loop11'),
   }
-  return { stub0: loop('loop0'), stub4: loop('loop4'), block11: loop('loop11'), stub11: loop('loop11') }
 }

@@ -1,8 +1,6 @@
 // A library that has every function of a list and answers each with a pattern made of what it was asked, so that two
 // sides get the same answers only when they ask the same.
-import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { compileLibrary } from '@shoal/bindgen/dist/proof/compile.js'
 import { groupsOf } from '../dist/list/index.js'
 import type { Spec } from '../dist/spec.js'
 
@@ -79,17 +77,14 @@ export function buildFakeLibrary(
   include: string,
   folder: string,
   faults: Faults = {},
-): string {
+): Promise<string> {
   const steps = groupsOf(spec).flatMap((group) => group.steps)
   const names = new Set(
     steps.flatMap((step) => (step.kind === 'call' && !left.has(step.function) ? [step.function] : [])),
   )
   const definitions = [...names].map((name) => definition(spec, name, faults))
   const source = [`#include <${headers[library]}>`, support, 'extern "C" {', ...definitions, '}'].join('\n')
-  const file = join(folder, `lib${library}-${Object.keys(faults).join('-') || 'right'}.so`)
-  writeFileSync(`${file}.cpp`, source)
-  execFileSync('g++', ['-std=c++17', '-O0', '-w', '-shared', '-fPIC', '-I', include, '-o', file, `${file}.cpp`, '-ldl'])
-  return file
+  return compileLibrary(folder, `${library}-${Object.keys(faults).join('-') || 'right'}`, [source], [include])
 }
 
 function definition(spec: Spec, name: string, faults: Faults): string {

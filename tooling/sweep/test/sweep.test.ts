@@ -41,7 +41,7 @@ function run(
   return { status: result.status, output: result.stdout, data }
 }
 
-const fake = (library: 'driver' | 'runtime', faults: Faults = {}): string =>
+const fake = (library: 'driver' | 'runtime', faults: Faults = {}): Promise<string> =>
   buildFakeLibrary(specs.get(library) as Spec, library, include as string, folder, faults)
 
 describe('the sweep, on the software device', () => {
@@ -61,9 +61,9 @@ describe('the sweep, on the software device', () => {
 })
 
 describe('the sweep, on libraries that answer every question', () => {
-  it('asks the driver and the runtime the same questions from both sides', { timeout }, (context) => {
+  it('asks the driver and the runtime the same questions from both sides', { timeout }, async (context) => {
     if (lacking) context.skip(lacking)
-    const environment = { SHOAL_CUDA_LIBRARY: fake('driver'), SHOAL_CUDART_LIBRARY: fake('runtime') }
+    const environment = { SHOAL_CUDA_LIBRARY: await fake('driver'), SHOAL_CUDART_LIBRARY: await fake('runtime') }
     const { status, output, data } = run('driver,runtime', environment)
     expect(data.differences).toEqual([])
     expect(output).not.toContain('FAIL')
@@ -76,9 +76,9 @@ describe('the sweep, on libraries that answer every question', () => {
     }
   })
 
-  it('reports a wrong byte, an overrun, and a crash with its place', { timeout }, (context) => {
+  it('reports a wrong byte, an overrun, and a crash with its place', { timeout }, async (context) => {
     if (lacking) context.skip(lacking)
-    const library = fake('driver', {
+    const library = await fake('driver', {
       lies: 'cuDeviceTotalMem',
       overruns: 'cuCtxGetFlags',
       crashes: 'cuMemPoolGetAccess',

@@ -87,17 +87,17 @@ export class ExternalMemory extends Resource {
   /** Bytes. */
   readonly byteLength: number
   readonly #handle: CUexternalMemory
-  readonly #life: ExternalLife
+  readonly #lifetime: ExternalLifetime
 
   private constructor(context: Context, handle: CUexternalMemory, byteLength: number) {
     super()
     this.context = context
     this.byteLength = byteLength
     this.#handle = handle
-    const life = new ExternalLife(context, handle)
-    this.#life = life
+    const lifetime = new ExternalLifetime(context, handle)
+    this.#lifetime = lifetime
     watchForLeak(this, `An ExternalMemory of ${byteLength} bytes`, () => {
-      life.end()
+      lifetime.end()
       return 'it is given back with its last buffer'
     })
   }
@@ -150,7 +150,7 @@ export class ExternalMemory extends Resource {
       const part = CUDA_EXTERNAL_MEMORY_BUFFER_DESC.allocate({ offset: BigInt(byteOffset), size: BigInt(size) })
       const out = scratch()
       context._callDriver('cuExternalMemoryGetMappedBuffer', () => cuExternalMemoryGetMappedBuffer(out, handle, part))
-      return Allocation.adopt(context, out.u64[0] as bigint, size, { _life: this.#life })
+      return Allocation.adopt(context, out.u64[0] as bigint, size, { _lifetime: this.#lifetime })
     })
   }
 
@@ -160,12 +160,12 @@ export class ExternalMemory extends Resource {
 
   protected release(): void {
     forgetLeak(this)
-    this.#life.end()
+    this.#lifetime.end()
   }
 }
 
 /** CUDA takes the memory back only when nothing maps it any more. */
-class ExternalLife {
+class ExternalLifetime {
   readonly #context: Context
   readonly #handle: CUexternalMemory
   #uses = 1

@@ -21,18 +21,16 @@ import {
   cuGraphAddDependencies,
   cuGraphAddNode,
   cuGraphClone,
-  cuGraphConditionalHandleCreate,
   cuGraphCreate,
   cuGraphDebugDotPrint,
   cuGraphDestroy,
-  cuGraphGetEdges,
   cuGraphGetNodes,
   cuGraphGetRootNodes,
   cuGraphNodeFindInClone,
   cuGraphNodeGetType,
   cuGraphRemoveDependencies,
 } from '@shoal/cuda-sys/driver'
-import { type NativeMemory, readMemory } from '@shoal/ffi'
+import type { NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
   type ElementType,
@@ -41,19 +39,19 @@ import {
   propertyOf,
   requireInstance,
   requireInteger,
-  requireKeyOf,
   requireList,
-  requireOneOf,
   requireOptions,
   requireText,
   wrongType,
 } from '@shoal/types'
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
+import { type ConditionalNode, type ConditionalOptions, checkConditional, createConditional } from './conditional.js'
+import { edgesOf, encodeEdge, type GraphEdge } from './edges.js'
 import { GraphExec, type InstantiateOptions } from './graphExec.js'
-import { type EdgeData, edgeOf, GraphNode } from './graphNode.js'
+import { type EdgeData, GraphNode } from './graphNode.js'
 import { type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
-import { type GraphNodeType, nodeTypeOf, nodeTypes } from './nodeTypes.js'
+import { codeOfType, type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
 
 /** Where a node is added. */
 export interface NodeOptions {
@@ -64,48 +62,7 @@ export interface NodeOptions {
 /** The keys of {@link NodeOptions}. */
 export const nodeKeys: OptionKeys<NodeOptions> = { dependencies: true }
 
-/** One node that waits for another one. */
-export interface GraphEdge extends EdgeData {
-  /** The node that ends first. */
-  readonly from: GraphNode
-  /** The node that waits for it. */
-  readonly to: GraphNode
-}
-
-/** How a conditional node decides. */
-export interface ConditionalOptions extends NodeOptions {
-  /**
-   * `if`: the first graph runs when the value is not 0, the second, if there is one, when it is; `while`: the graph runs as
-   * long as the value is not 0; `switch`: the graph of that index runs, none when there is none.
-   */
-  readonly type: 'if' | 'while' | 'switch'
-  /** How many graphs. Default: 1. */
-  readonly size?: number | undefined
-  /** What the value is at each launch. Default: what it was left at; 0 in the beginning. */
-  readonly defaultValue?: number | undefined
-}
-
 const captureIntoKeys: OptionKeys<CaptureOptions & NodeOptions> = { ...captureKeys, ...nodeKeys }
-
-const conditionalKeys: OptionKeys<ConditionalOptions> = {
-  dependencies: true,
-  type: true,
-  size: true,
-  defaultValue: true,
-}
-const conditionalTypes = { if: 0, while: 1, switch: 2 } as const
-const mostBodies = 1024
-const assignDefault = 1
-
-/** A conditional node, and what belongs to it. */
-export interface ConditionalNode {
-  /** The node that runs them, or not. */
-  readonly node: GraphNode
-  /** The `CUgraphConditionalHandle`: a kernel argument of type `u64`, for `cudaGraphSetConditional` in the kernel. */
-  readonly handle: bigint
-  /** The graphs it runs: add nodes to them, or capture into them. */
-  readonly bodies: readonly Graph[]
-}
 
 /** Memory that a graph allocates. */
 export interface GraphAllocation<E extends ElementType> {
@@ -272,7 +229,7 @@ export class Graph extends Resource {
     requireOptions(options, api, nodeKeys)
     const { handle } = this
     requireInstance(graph, api, 'graph', Graph)
-    const parameters = CUgraphNodeParams.allocate({ type: codeOf('graph'), graph: { graph: graph.handle } })
+    const parameters = CUgraphNodeParams.allocate({ type: codeOfType('graph'), graph: { graph: graph.handle } })
     const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'graph')
     this._resources.addAll(graph._resources)
     return node
@@ -291,7 +248,7 @@ export class Graph extends Resource {
     requireOptions(options, api, nodeKeys)
     const place = { type: 1, id: context.device.ordinal } as const
     const parameters = CUgraphNodeParams.allocate({
-      type: codeOf('mem-alloc'),
+      type: codeOfType('mem-alloc'),
       alloc: { poolProps: { allocType: 1, location: place }, bytesize: BigInt(byteLength) } as never,
     })
     const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'mem-alloc')
@@ -306,7 +263,7 @@ export class Graph extends Resource {
     requireInstance(memory, api, 'memory', DeviceBuffer)
     requireOptions(options, api, nodeKeys)
     const parameters = CUgraphNodeParams.allocate({
-      type: codeOf('mem-free'),
+      type: codeOfType('mem-free'),
       free: { dptr: memory.address },
     })
     return this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'mem-free')
@@ -319,28 +276,12 @@ export class Graph extends Resource {
   addConditional(options: ConditionalOptions): ConditionalNode {
     const api = 'Graph.addConditional'
     const { handle, context } = this
-    requireOptions(options, api, conditionalKeys)
-    const type = requireKeyOf(options.type, api, 'type', conditionalTypes)
-    const most = options.type === 'while' ? 1 : options.type === 'if' ? 2 : mostBodies
-    const size = options.size === undefined ? 1 : requireInteger(options.size, api, 'size', 1, most)
-    const { defaultValue } = options
-    const value = defaultValue === undefined ? 0 : requireInteger(defaultValue, api, 'defaultValue', 0, 2 ** 32 - 1)
-    const dependencies = this._dependencies(options.dependencies, api)
-    const out = scratch()
-    const flags = defaultValue === undefined ? 0 : assignDefault
-    context._callDriver('cuGraphConditionalHandleCreate', () =>
-      cuGraphConditionalHandleCreate(out, handle, context.handle, value, flags),
-    )
-    const condition = out.u64[0] as bigint
-    const parameters = CUgraphNodeParams.allocate({
-      type: codeOf('conditional'),
-      conditional: { handle: condition as never, type, size, ctx: context.handle },
-    })
-    const node = this._addNode(handle, parameters, dependencies, 'conditional')
-    const list = CUgraphNodeParams.read(parameters).conditional.phGraph_out
-    const handles = new BigUint64Array(readMemory(list, size * 8).buffer)
-    const bodies = Array.from(handles, (body) => new Graph(context, body as CUgraph, this))
-    return { node, handle: condition, bodies }
+    const checked = checkConditional(options, api)
+    const dependencies = this._dependencies(checked.dependencies, api)
+    const made = createConditional(context, handle, checked)
+    const node = this._addNode(handle, made.parameters, dependencies, 'conditional')
+    const bodies = made.bodies().map((body) => new Graph(context, body, this))
+    return { node, handle: made.handle, bodies }
   }
 
   /** All nodes, in the order in which they were added (`cuGraphGetNodes`). */
@@ -355,20 +296,7 @@ export class Graph extends Resource {
 
   /** What waits for what (`cuGraphGetEdges`). */
   get edges(): readonly GraphEdge[] {
-    const { handle } = this
-    const out = scratch()
-    check(cuGraphGetEdges(handle, null, null, null, out), 'cuGraphGetEdges')
-    const count = Number(out.u64[0])
-    if (count === 0) return []
-    const [from, to] = [new BigUint64Array(count), new BigUint64Array(count)]
-    const data = new Uint8Array(count * CUgraphEdgeData.size)
-    out.u64[0] = BigInt(count)
-    check(cuGraphGetEdges(handle, from, to, data, out), 'cuGraphGetEdges')
-    return Array.from(from, (node, index) => ({
-      from: this._node(node as CUgraphNode),
-      to: this._node(to[index] as CUgraphNode),
-      ...edgeOf(CUgraphEdgeData.read(data, index * CUgraphEdgeData.size)),
-    }))
+    return edgesOf(this.handle, (node) => this._node(node))
   }
 
   /**
@@ -389,14 +317,7 @@ export class Graph extends Resource {
     const { handle } = this
     const [first] = this._dependencies([from], api, 'from')
     const [second] = this._dependencies([to], api, 'to')
-    const edge = CUgraphEdgeData.allocate({
-      from_port: data.fromPort === undefined ? 0 : requireInteger(data.fromPort, api, 'fromPort', 0, 255),
-      type:
-        requireOneOf(data.type === undefined ? 'default' : data.type, api, 'type', ['default', 'programmatic']) ===
-        'programmatic'
-          ? 1
-          : 0,
-    })
+    const edge = encodeEdge(data, api)
     const [one, other] = [BigUint64Array.of(first as bigint), BigUint64Array.of(second as bigint)]
     if (api === 'Graph.addDependency')
       check(cuGraphAddDependencies(handle, one, other, edge, 1), 'cuGraphAddDependencies')
@@ -524,10 +445,6 @@ function typeOf(handle: CUgraphNode): GraphNodeType {
   const out = scratch()
   check(cuGraphNodeGetType(handle, out), 'cuGraphNodeGetType')
   return nodeTypeOf(out.i32[0] as number)
-}
-
-function codeOf(type: GraphNodeType): CUgraphNodeParams['type'] {
-  return nodeTypes.indexOf(type) as CUgraphNodeParams['type']
 }
 
 function destroy(context: Context, handle: CUgraph, resources: NodeResources): void {

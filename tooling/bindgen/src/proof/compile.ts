@@ -13,18 +13,25 @@ async function compile(parameters: readonly string[]): Promise<void> {
   if (!ok) throw new Error(`the C++ compiler: ${problem}`)
 }
 
+const searching = (includes: readonly string[]): string[] => includes.map((folder) => `-I${folder}`)
+
 /** Compiles units side by side and links them to a shared library; returns its file. */
-export async function compileLibrary(folder: string, name: string, units: readonly string[]): Promise<string> {
+export async function compileLibrary(
+  folder: string,
+  name: string,
+  units: readonly string[],
+  includes: readonly string[] = [],
+): Promise<string> {
   mkdirSync(folder, { recursive: true })
   const tasks = units.map((source, index) => async () => {
     const [file, object] = ['cpp', 'o'].map((ending) => join(folder, `${name}-${index}.${ending}`)) as [string, string]
     writeFileSync(file, source)
-    await compile(['-fPIC', '-fno-exceptions', '-c', file, '-o', object])
+    await compile(['-fPIC', '-fno-exceptions', ...searching(includes), '-c', file, '-o', object])
     return object
   })
   const objects = await inParallel(availableParallelism(), tasks)
   const library = join(folder, `lib${name}.so`)
-  await compile(['-shared', '-o', library, ...objects])
+  await compile(['-shared', '-o', library, ...objects, '-ldl'])
   return library
 }
 
@@ -39,6 +46,6 @@ export async function compileProgram(
   mkdirSync(folder, { recursive: true })
   const program = join(folder, name)
   writeFileSync(`${program}.cpp`, source)
-  await compile([...includes.map((each) => `-I${each}`), ...flags, '-o', program, `${program}.cpp`, '-ldl'])
+  await compile([...searching(includes), ...flags, '-o', program, `${program}.cpp`, '-ldl'])
   return program
 }

@@ -1,0 +1,118 @@
+import { CUDA_KERNEL_NODE_PARAMS_v3, CUgraphNodeParams } from '@shoal/cuda-sys/driver'
+import { describe, expect, test } from 'vitest'
+import { add, device, firstOf, one, other, second, stream, zeros } from './support/graphObjects.js'
+
+const { DeviceBuffer } = await import('@shoal/driver')
+const { copyNode, emptyNode, fillNode, Graph, hostNode, kernelNode, kernelOffsets } = await import('@shoal/driver/graph')
+
+describe('nodes, as they were described', () => {
+  test('copies, fills, kernels and functions run in the order of their edges', async () => {
+    using from = DeviceBuffer.from(device, Uint32Array.of(1, 2, 3))
+    using to = zeros(3)
+    using graph = Graph.create(device)
+    let calls = 0
+    const clear = graph.add(fillNode(to, 9))
+    const copy = graph.add(copyNode(to, from), { dependencies: [clear] })
+    const run = graph.add(kernelNode(add, one, to, 10), { dependencies: [copy] })
+    const join = graph.add(emptyNode(), { dependencies: [clear, run] })
+    const call = graph.add(
+      hostNode(() => {
+        calls += 1
+      }),
+      { dependencies: [join] },
+    )
+    expect(graph.nodes).toEqual([clear, copy, run, join, call])
+    expect(graph.toJSON()).toEqual({
+      nodes: ['memset', 'memcpy', 'kernel', 'empty', 'host'].map((type, id) => ({ id, type })),
+      edges: [
+        [0, 1],
+        [1, 2],
+        [0, 3],
+        [2, 3],
+        [3, 4],
+      ].map(([start, end]) => ({ from: start, to: end, fromPort: 0, type: 'default' })),
+    })
+    using step = graph.instantiate()
+    step.launch(stream)
+    step.launch(stream)
+    await stream.synchronize()
+    await stream.hostFunction(() => {})
+    expect([...to.toArraySync(), calls]).toEqual([11, 2, 3, 2])
+  })
+
+  test('a kernel has the arguments it was given, also where reading one of them adds other nodes', async () => {
+    using sum = zeros()
+    using aside = zeros()
+    using graph = Graph.create(device)
+    const memoryProtocol = Symbol.for('cuda.memory')
+    let added = 0
+    let isAdding = false
+    const memory = {
+      get [memoryProtocol]() {
+        if (!isAdding) {
+          isAdding = true
+          graph.add(kernelNode(add, one, aside, 100))
+          graph.add(emptyNode())
+          added += 1
+          isAdding = false
+        }
+        return (sum as never as { [memoryProtocol]: object })[memoryProtocol]
+      },
+    }
+    graph.add(kernelNode(add, { grid: 3, block: 1 }, memory as never, 1))
+    using step = graph.instantiate()
+    const instantiated = added
+    step.launch(stream)
+    await stream.synchronize()
+    expect(instantiated).toBeGreaterThan(1)
+    expect([firstOf(sum), firstOf(aside)]).toEqual([3, instantiated * 100])
+  })
+
+  test('between devices', async () => {
+    using from = DeviceBuffer.from(device, Uint32Array.of(4, 5))
+    using far = DeviceBuffer.zeros(second, 'u32', 2)
+    device.primaryContext.enablePeerAccess(second)
+    using graph = Graph.create(device)
+    const copy = graph.add(copyNode(far, from))
+    graph.add(fillNode(far.slice(0, 1), 7), { dependencies: [copy] })
+    using step = graph.instantiate()
+    step.launch(stream)
+    await stream.synchronize()
+    expect([...far.toArraySync()]).toEqual([7, 5])
+    device.primaryContext.disablePeerAccess(second)
+  })
+
+  test('fills of every width, where one pattern does', async () => {
+    const cases = [
+      ['u8', 200],
+      ['i16', -2],
+      ['f32', 1.5],
+      ['f64', 0],
+      ['u64', 0x0000_0001_0000_0001n],
+    ] as const
+    for (const [dtype, value] of cases) {
+      using buffer = DeviceBuffer.allocate(device, dtype, 5)
+      using graph = Graph.create(device)
+      graph.add(fillNode(buffer as never, value as never))
+      using step = graph.instantiate()
+      step.launch(stream)
+      await stream.synchronize()
+      expect([...(buffer.toArraySync() as ArrayLike<unknown> & Iterable<unknown>)].map(Number)).toEqual(
+        new Array(5).fill(Number(value)),
+      )
+    }
+    using wide = DeviceBuffer.allocate(device, 'f64', 2)
+    expect(() => fillNode(wide, 1.1)).toThrow('fillNode: value must be one whose 32-bit parts are alike')
+  })
+})
+
+test('parameters of kernels are written where C has them', () => {
+  const [params, kernel] = [CUgraphNodeParams.offsets, CUDA_KERNEL_NODE_PARAMS_v3.offsets]
+  expect(kernelOffsets).toEqual({
+    func: params.kernel + kernel.func,
+    gridDim: params.kernel + kernel.gridDimX,
+    blockDim: params.kernel + kernel.blockDimX,
+    sharedMemBytes: params.kernel + kernel.sharedMemBytes,
+    kernelParams: params.kernel + kernel.kernelParams,
+  })
+})
