@@ -27,6 +27,8 @@ beforeEach(() => {
   expect([device.used, second.used]).toEqual([0, 0])
 })
 
+type Pool = ReturnType<typeof CachingPool.create>
+
 describe('trim', () => {
   const fill = (pool: Pool): void => {
     const buffers = [12, 30, 50].map((size) => pool.allocate(stream, 'u8', size * mebibyte))

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
-import { add, device, firstOf, one, other, second, stream, zeros } from './support/graphObjects.js'
+import { add, device, firstOf, one, second, stream, zeros } from './support/graphObjects.js'
 
 const { Event } = await import('@shoal/driver')
 const { fillNode, Graph, kernelNode } = await import('@shoal/driver/graph')

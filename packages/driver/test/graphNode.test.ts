@@ -3,7 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { add, choose, countDown, device, firstOf, one, other, stream, zeros } from './support/graphObjects.js'
 
 const { DeviceBuffer, Event } = await import('@shoal/driver')
-const { emptyNode, eventRecordNode, eventWaitNode, fillNode, Graph, kernelNode, memoryOperationsNode } = await import('@shoal/driver/graph')
+const { emptyNode, eventRecordNode, eventWaitNode, fillNode, Graph, kernelNode, memoryOperationsNode } = await import(
+  '@shoal/driver/graph'
+)
 
 describe('nodes', () => {
   test('events are recorded and waited for', async () => {

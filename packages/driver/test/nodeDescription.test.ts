@@ -1,9 +1,11 @@
 import { CUDA_KERNEL_NODE_PARAMS_v3, CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 import { describe, expect, test } from 'vitest'
-import { add, device, firstOf, one, other, second, stream, zeros } from './support/graphObjects.js'
+import { add, device, firstOf, one, second, stream, zeros } from './support/graphObjects.js'
 
 const { DeviceBuffer } = await import('@shoal/driver')
-const { copyNode, emptyNode, fillNode, Graph, hostNode, kernelNode, kernelOffsets } = await import('@shoal/driver/graph')
+const { copyNode, emptyNode, fillNode, Graph, hostNode, kernelNode, kernelOffsets } = await import(
+  '@shoal/driver/graph'
+)
 
 describe('nodes, as they were described', () => {
   test('copies, fills, kernels and functions run in the order of their edges', async () => {

@@ -99,7 +99,7 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
 
 /** Each returns the nanoseconds of one turn. */
 function cLoops(): Readonly<Record<Test, (count: number) => number>> {
-  return Object.fromEntries(Object.entries(inC).map(([test, name]) => [test, loopInC(driver, `loop_${name}`)])) as ReturnType<
-    typeof cLoops
-  >
+  return Object.fromEntries(
+    Object.entries(inC).map(([test, name]) => [test, loopInC(driver, `loop_${name}`)]),
+  ) as ReturnType<typeof cLoops>
 }

@@ -83,6 +83,7 @@ const dedicatedFlag = 1
  */
 export class ExternalMemory extends Resource {
   protected readonly kind = 'ExternalMemory'
+  /** The context its buffers are of. */
   readonly context: Context
   /** Bytes. */
   readonly byteLength: number

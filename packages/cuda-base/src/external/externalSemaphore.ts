@@ -60,6 +60,7 @@ const queueKeys: OptionKeys<QueueOptions> = { stream: true }
  */
 export class ExternalSemaphore extends Resource {
   protected readonly kind = 'ExternalSemaphore'
+  /** The context it is of. */
   readonly context: Context
   readonly #handle: CUexternalSemaphore
 

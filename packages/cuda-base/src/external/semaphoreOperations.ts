@@ -14,6 +14,7 @@ import type { ExternalSemaphore } from './externalSemaphore.js'
 
 /** A semaphore, and what it is signalled with or waited for. */
 export interface SemaphoreOperation {
+  /** The semaphore. */
   readonly semaphore: ExternalSemaphore
   /** Of one with a timeline, from 0 to 2^64 - 1. Default: 0. */
   readonly value?: number | bigint | undefined

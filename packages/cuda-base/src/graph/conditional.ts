@@ -54,7 +54,13 @@ export function checkConditional(options: ConditionalOptions, api: string): Chec
   const size = options.size === undefined ? 1 : requireInteger(options.size, api, 'size', 1, most)
   const { defaultValue } = options
   const value = defaultValue === undefined ? 0 : requireInteger(defaultValue, api, 'defaultValue', 0, 2 ** 32 - 1)
-  return { type, size, value, flags: defaultValue === undefined ? 0 : assignDefault, dependencies: options.dependencies }
+  return {
+    type,
+    size,
+    value,
+    flags: defaultValue === undefined ? 0 : assignDefault,
+    dependencies: options.dependencies,
+  }
 }
 
 /** The value that decides, and the parameters of its node, which tell the graphs once it was added. */

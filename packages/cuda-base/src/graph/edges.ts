@@ -33,7 +33,6 @@ export function encodeEdge(data: Partial<EdgeData>, api: string): Uint8Array {
   const { fromPort, type } = data
   return CUgraphEdgeData.allocate({
     from_port: fromPort === undefined ? 0 : requireInteger(fromPort, api, 'fromPort', 0, 255),
-    type:
-      type !== undefined && requireOneOf(type, api, 'type', ['default', 'programmatic']) === 'programmatic' ? 1 : 0,
+    type: type !== undefined && requireOneOf(type, api, 'type', ['default', 'programmatic']) === 'programmatic' ? 1 : 0,
   })
 }

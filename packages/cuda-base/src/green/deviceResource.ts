@@ -28,7 +28,9 @@ export interface SplitOptions {
 
 /** The groups a device was split into, and what is left; undefined where that is nothing. */
 export interface SplitResource {
+  /** The groups, alike in size. */
   readonly groups: readonly DeviceResource[]
+  /** What is left. */
   readonly remaining: DeviceResource | undefined
 }
 
@@ -45,6 +47,7 @@ const { CU_DEV_RESOURCE_TYPE_SM: multiprocessorType } = CUdevResourceType
 export class DeviceResource {
   static readonly [loadedFrom]: string = import.meta.url
 
+  /** The device it is a part of. */
   readonly device: Device
   /** How many. */
   readonly multiprocessors: number

@@ -1,6 +1,5 @@
 import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver/common'
 import {
-  /** Tells it from other handles that arrive as JSON. */
   type DType,
   dtypeInfo,
   FeatureNotSupportedError,
@@ -27,6 +26,7 @@ import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
 
 /** What another process on this machine opens a buffer with. Plain data: JSON and `postMessage` carry it. */
 export interface IpcMemoryHandle<D extends DType = DType> {
+  /** Tells it from other handles that arrive as JSON. */
   readonly type: 'ipc-memory'
   /** The `CUipcMemHandle`, base64. */
   readonly handle: string

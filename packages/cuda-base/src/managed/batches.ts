@@ -23,6 +23,7 @@ import {
 export interface BatchedPrefetch {
   /** Managed memory, or a part of it. */
   readonly memory: MemoryLike
+  /** Where to. */
   readonly place: ManagedPlace
 }
 

@@ -55,9 +55,11 @@ import { Rows } from './rows.js'
 
 /** How many elements pitched memory has: in a row, rows, and slices of rows. */
 export interface Extent {
+  /** Elements in a row. */
   readonly width: number
+  /** Rows in a slice. */
   readonly height: number
-  /** Default: 1. */
+  /** Slices. Default: 1. */
   readonly depth?: number | undefined
 }
 
@@ -69,13 +71,17 @@ export interface PitchedOptions<E extends ElementType = ElementType> extends Ext
 
 /** A part of pitched memory, in elements, rows and slices. */
 export interface Region {
-  /** Default: 0. */
+  /** The first element of each row. Default: 0. */
   readonly x?: number | undefined
+  /** The first row of each slice. Default: 0. */
   readonly y?: number | undefined
+  /** The first slice. Default: 0. */
   readonly z?: number | undefined
-  /** Default: as far as the memory goes. */
+  /** Elements of a row. Default: as far as the memory goes. */
   readonly width?: number | undefined
+  /** Rows. Default: as far as the memory goes. */
   readonly height?: number | undefined
+  /** Slices. Default: as far as the memory goes. */
   readonly depth?: number | undefined
 }
 

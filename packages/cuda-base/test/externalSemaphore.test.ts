@@ -1,20 +1,16 @@
-import { closeSync, fstatSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inspect } from 'node:util'
 import { afterAll, describe, expect, test } from 'vitest'
-import { Particle, randomParticles } from './elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DisposedError, StatusError } = await import('@shoal/types')
-const { DeviceBuffer, pointerInfo, Stream } = await import('@shoal/cuda-base')
-const { ExternalMemory, ExternalSemaphore, signalSemaphores, waitSemaphores } = await import(
-  '@shoal/cuda-base/external'
-)
+const { DeviceBuffer, Stream } = await import('@shoal/cuda-base')
+const { ExternalSemaphore, signalSemaphores, waitSemaphores } = await import('@shoal/cuda-base/external')
 const { Graph, emptyNode, fillNode, signalSemaphoresNode, waitSemaphoresNode } = await import('@shoal/cuda-base/graph')
 const { driver } = await import('@shoal/cuda-sys/driver')
 const { bindCall, slots64 } = await import('@shoal/ffi/calls')
-const { TestDevice, delay, throwing } = await import('./support.js')
+const { TestDevice, delay } = await import('./support.js')
 
 const device = new TestDevice(0)
 void device.primaryContext
@@ -41,105 +37,6 @@ function eventDescriptor(): number {
   slots64[1] = 0n
   return eventfd() as number
 }
-
-function isOpen(descriptor: number): boolean {
-  try {
-    fstatSync(descriptor)
-    return true
-  } catch {
-    return false
-  }
-}
-
-describe('ExternalMemory', () => {
-  test('is mapped as memory of the device: what one side writes the other one reads', async () => {
-    const { descriptor, path } = memoryFile(8192)
-    using memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength: 8192 })
-    expect([memory.byteLength, memory.device, memory.context]).toEqual([8192, device, device.primaryContext])
-    expect(inspect(memory)).toBe('ExternalMemory { device: 0, byteLength: 8192 }')
-    using all = memory.map('f32')
-    using part = memory.map('u8', { byteOffset: 4000, length: 200 })
-    expect([all.length, part.length]).toEqual([2048, 200])
-    expect(pointerInfo(device, all.address)).toMatchObject({ type: 'device' })
-    all.fillSync(1.5)
-    part.fillSync(7)
-    const other = openSync(path, 'r+')
-    const bytes = new Uint8Array(8192)
-    readSync(other, bytes)
-    const expected = new Float32Array(2048).fill(1.5)
-    new Uint8Array(expected.buffer).fill(7, 4000, 4200)
-    expect(new Float32Array(bytes.buffer)).toEqual(expected)
-    writeSync(other, Float32Array.of(9), 0, 4, 4)
-    closeSync(other)
-    expect((await all.toArray())[1]).toBe(9)
-  })
-
-  test('has structs of the program as elements', async () => {
-    const values = randomParticles(10)
-    const { descriptor } = memoryFile(240)
-    using memory = ExternalMemory.import(device, {
-      type: 'opaque-fd',
-      handle: descriptor,
-      byteLength: 240,
-      dedicated: true,
-    })
-    using particles = memory.map(Particle)
-    particles.copyFrom(values)
-    expect(await particles.toArray()).toEqual(values)
-  })
-
-  test('stays until its last buffer is gone, and closes its descriptor then', () => {
-    const { descriptor } = memoryFile(4096)
-    const memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength: 4096 })
-    const buffer = memory.map('u8')
-    memory.dispose()
-    expect(() => memory.handle).toThrow(DisposedError)
-    expect(() => memory.map('u8')).toThrow(DisposedError)
-    expect(buffer.fillSync(3).toArraySync()[4095]).toBe(3)
-    expect(isOpen(descriptor)).toBe(true)
-    buffer.dispose()
-    expect(isOpen(descriptor)).toBe(false)
-    expect(inspect(memory)).toBe('ExternalMemory { device: 0, byteLength: 4096, disposed: true }')
-  })
-
-  test('refuses what is wrong by name; the descriptor stays the caller’s', () => {
-    const { descriptor } = memoryFile(64)
-    const good = { type: 'opaque-fd', handle: descriptor, byteLength: 64 } as const
-    const at = (change: object) => () => ExternalMemory.import(device, { ...good, ...change } as never)
-    for (const [act, message] of [
-      [() => ExternalMemory.import(3 as never, good), /^ExternalMemory.import: owner must be/],
-      [() => ExternalMemory.import(device, 3 as never), /description must be a plain object/],
-      [at({ type: 'fd' }), /type must be 'opaque-fd'/],
-      [at({ handle: -1 }), /handle must be an integer from 0 to 2147483647, not -1/],
-      [at({ handle: '3' }), /handle must be an integer/],
-      [at({ type: 'opaque-win32', handle: 3 }), /handle must be a bigint/],
-      [at({ byteLength: 0 }), /byteLength must be an integer from 1/],
-      [at({ byteLength: 1.5 }), /byteLength must be an integer/],
-      [at({ dedicated: 1 }), /dedicated must be a boolean/],
-      [at({ size: 1 }), /description must have only the keys/],
-    ] as const) {
-      expect(act).toThrow(message)
-    }
-    expect(() => ExternalMemory.import(device, throwing('type') as never)).toThrow('thrown by a getter')
-    expect(at({ byteLength: 65 })).toThrow(StatusError)
-    expect(at({ type: 'dmabuf-fd' })).toThrow('CUDA_ERROR_NOT_SUPPORTED')
-    expect(at({ type: 'd3d12-heap', handle: 5n })).toThrow('CUDA_ERROR_NOT_SUPPORTED')
-    const descriptors = eventDescriptor()
-    expect(at({ handle: descriptors })).toThrow(StatusError)
-    closeSync(descriptors)
-    expect(isOpen(descriptor)).toBe(true)
-    using memory = ExternalMemory.import(device, good)
-    for (const [act, message] of [
-      [() => memory.map('f33' as never), /^ExternalMemory.map: dtype must be/],
-      [() => memory.map('f32', { byteOffset: 64 }), /byteOffset must be an integer from 0 to 63/],
-      [() => memory.map('f32', { length: 17 }), /length must be an integer from 1 to 16, not 17/],
-      [() => memory.map('f32', { byteOffset: 62 }), /length must be an integer from 1 to 0/],
-      [() => memory.map('f32', 5 as never), /options must be a plain object/],
-    ] as const) {
-      expect(act).toThrow(message)
-    }
-  })
-})
 
 describe('ExternalSemaphore', () => {
   test('with a timeline: streams wait for values and set them', async () => {
