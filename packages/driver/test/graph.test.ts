@@ -6,9 +6,8 @@ import { describe, expect, test } from 'vitest'
 import { add, device, firstOf, one, other, stream, zeros } from './support/graphObjects.js'
 
 const { DeviceBuffer, PinnedBuffer } = await import('@shoal/driver')
-const { captureStatus, copyNode, emptyNode, fillNode, Graph, graphMemoryUsage, kernelNode, trimGraphMemory } = await import(
-  '@shoal/driver/graph'
-)
+const { captureStatus, copyNode, emptyNode, fillNode, Graph, graphMemoryUsage, kernelNode, trimGraphMemory } =
+  await import('@shoal/driver/graph')
 
 describe('Graph.capture', () => {
   test('runs nothing now, and all of it at each launch, on any stream', async () => {
