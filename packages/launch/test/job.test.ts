@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { type Job, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '@shoal/launch'
 import { AbortedError, DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
