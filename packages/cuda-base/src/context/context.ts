@@ -31,7 +31,7 @@ import {
 import type { DeviceReference } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, Status } from '../errors.js'
-import { type EventLike, requireEventLike } from '../event/eventLike.js'
+import { type EventLike, requireEventLike } from './eventLike.js'
 import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { ContextLifetime } from './contextLifetime.js'

@@ -9,7 +9,7 @@ import {
 } from '@shoal/cuda-sys/driver/common'
 import { checkRelease, isGone, Status } from '../errors.js'
 import { scratch } from '../native.js'
-import { isCapturing } from '../stream/capturing.js'
+import { isCapturing } from './capturing.js'
 import type { ContextCalls } from './contextCalls.js'
 
 const eventDisableTiming = 2

@@ -20,7 +20,7 @@ import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { eventStatusNow } from '../waiting/shortWait.js'
 import { eventStatus, settle } from '../waiting/wait.js'
-import { type EventLike, requireEventLike, requireTimedEvent } from './eventLike.js'
+import { type EventLike, requireEventLike, requireTimedEvent } from '../context/eventLike.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const
 

@@ -12,7 +12,7 @@ import {
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
-import { type EventLike, requireEventLike } from '../event/eventLike.js'
+import { type EventLike, requireEventLike } from '../context/eventLike.js'
 import { type Dimensions, dimensionsOf } from './launchConfig.js'
 
 /** Memory whose lines the cache treats in a way of its own while a kernel runs (`CUaccessPolicyWindow`). */

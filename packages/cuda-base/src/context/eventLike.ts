@@ -1,7 +1,7 @@
 import type { CUevent } from '@shoal/cuda-sys/driver'
 import { loadedFrom, otherCopy, propertyOf, wrongType } from '@shoal/types'
-import type { Context } from '../context/context.js'
-import { ContextLifetime } from '../context/contextLifetime.js'
+import type { Context } from './context.js'
+import { ContextLifetime } from './contextLifetime.js'
 
 /** An event of `driver` or of `runtime`: a `CUevent` and a `cudaEvent_t` are the same handle. */
 export interface EventLike {
