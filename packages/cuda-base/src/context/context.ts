@@ -31,10 +31,10 @@ import {
 import type { DeviceReference } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, Status } from '../errors.js'
-import { type EventLike, requireEventLike } from './eventLike.js'
 import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { ContextLifetime } from './contextLifetime.js'
+import { type EventLike, requireEventLike } from './eventLike.js'
 import {
   type CacheConfig,
   type ContextFlags,

@@ -15,12 +15,12 @@ import {
 } from '@shoal/types'
 import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { type EventLike, requireEventLike, requireTimedEvent } from '../context/eventLike.js'
 import { Status } from '../errors.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { eventStatusNow } from '../waiting/shortWait.js'
 import { eventStatus, settle } from '../waiting/wait.js'
-import { type EventLike, requireEventLike, requireTimedEvent } from '../context/eventLike.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const
 

@@ -20,9 +20,9 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { type EventLike, requireEventLike } from '../context/eventLike.js'
 import { Status } from '../errors.js'
 import { Event, type EventUseOptions, isEvent, isExternal, isOver } from '../event/event.js'
-import { type EventLike, requireEventLike } from '../context/eventLike.js'
 import { afterUseOfStream } from '../inUse.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'

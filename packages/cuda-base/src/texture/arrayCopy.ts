@@ -34,7 +34,9 @@ import { dtypeOfFormat } from './arrayFormat.js'
 
 /** A texel of an array. */
 export interface ArrayOrigin {
+  /** The first element of each row. Default: 0. */
   readonly x?: number | undefined
+  /** The first row. Default: 0. */
   readonly y?: number | undefined
   /** A slice of a 3-D array, a layer, or a face: six for each cubemap. */
   readonly z?: number | undefined
@@ -42,7 +44,9 @@ export interface ArrayOrigin {
 
 /** A box of texels. Default: all from the origin on. */
 export interface ArrayRegion extends ArrayOrigin {
+  /** Elements of a row. Default: as far as the array goes. */
   readonly width?: number | undefined
+  /** Rows. Default: as far as the array goes. */
   readonly height?: number | undefined
   /** Slices, layers or faces. */
   readonly depth?: number | undefined

@@ -33,6 +33,7 @@ export interface ArrayOptions {
   readonly format: ArrayFormat
   /** 1, 2 or 4. Default: 1. */
   readonly channels?: ChannelCount | undefined
+  /** Elements of a row. */
   readonly width: number
   /** Left out by 1-D arrays; that of a cubemap is its width. */
   readonly height?: number | undefined
@@ -82,6 +83,7 @@ type Flag = keyof typeof flags
 export interface ArrayDescription extends TexelFormat, Readonly<Record<Flag, boolean>> {
   /** 1, 2 or 3; layers and faces do not count. */
   readonly dimensions: 1 | 2 | 3
+  /** Elements of a row. */
   readonly width: number
   /** 1 for a 1-D array. */
   readonly height: number
@@ -89,7 +91,9 @@ export interface ArrayDescription extends TexelFormat, Readonly<Record<Flag, boo
   readonly depth: number
   /** Layers, of cubemaps their number; 1 for what is not layered. */
   readonly layers: number
+  /** Whether it has layers. */
   readonly layered: boolean
+  /** Whether its layers are the sides of cubes. */
   readonly cubemap: boolean
 }
 

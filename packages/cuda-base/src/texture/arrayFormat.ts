@@ -48,7 +48,9 @@ const nv12Channels = 3
 
 /** A format with its channels. */
 export interface TexelFormat {
+  /** The format of each channel. */
   readonly format: ArrayFormat
+  /** Number of channels. */
   readonly channels: ChannelCount | 3
 }
 

@@ -44,6 +44,7 @@ import { ContextObject, type Destroyer } from './contextObject.js'
 export interface ArrayMemoryRequirements {
   /** In bytes. */
   readonly size: number
+  /** In bytes. */
   readonly alignment: number
 }
 
@@ -122,15 +123,18 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     return super._use()
   }
 
+  /** The format of each channel. */
   get format(): ArrayFormat {
     return this.#description.format
   }
+  /** Number of channels. */
   get channels(): ArrayDescription['channels'] {
     return this.#description.channels
   }
   get dimensions(): 1 | 2 | 3 {
     return this.#description.dimensions
   }
+  /** Elements of a row. */
   get width(): number {
     return this.#description.width
   }
@@ -146,9 +150,11 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   get layers(): number {
     return this.#description.layers
   }
+  /** Whether it has layers. */
   get layered(): boolean {
     return this.#description.layered
   }
+  /** Whether its layers are the sides of cubes. */
   get cubemap(): boolean {
     return this.#description.cubemap
   }
@@ -160,12 +166,15 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   get gather(): boolean {
     return this.#description.gather
   }
+  /** Whether graphics may draw into it. */
   get colorAttachment(): boolean {
     return this.#description.colorAttachment
   }
+  /** Whether its memory is bound to it later, in parts. */
   get sparse(): boolean {
     return this.#description.sparse
   }
+  /** Whether its memory is bound to it later, as a whole. */
   get deferredMapping(): boolean {
     return this.#description.deferredMapping
   }

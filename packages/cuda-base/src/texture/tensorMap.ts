@@ -131,12 +131,15 @@ interface PixelOptions extends TensorMapOptions {
 export interface Im2colOptions extends PixelOptions {
   /** The corners of the box of pixels, in each dimension between the first and the last. */
   readonly lowerCorner: readonly number[]
+  /** The upper corner of the box, an offset in each dimension of space. */
   readonly upperCorner: readonly number[]
 }
 
 /** The same with a box along the width alone, for compute capability 10.0 and later. */
 export interface Im2colWideOptions extends PixelOptions {
+  /** The lower corner of the box, an offset in W. */
   readonly lowerCornerWidth: number
+  /** The upper corner of the box, an offset in W. */
   readonly upperCornerWidth: number
   /** Default: `'w'`. */
   readonly mode?: keyof typeof wideModes | undefined

@@ -81,12 +81,19 @@ export const textureKeys: OptionKeys<TextureOptions> = {
 
 /** How a texture is read, every option of it. */
 export interface TextureDescription {
+  /** What lies outside, in each dimension. */
   readonly addressMode: readonly [AddressMode, AddressMode, AddressMode]
+  /** How elements are chosen or mixed. */
   readonly filterMode: FilterMode
+  /** Whether integers are read as such or as numbers up to 1. */
   readonly readMode: ReadMode
+  /** Whether coordinates go from 0 to 1. */
   readonly normalizedCoordinates: boolean
+  /** Whether sRGB is made linear. */
   readonly srgb: boolean
+  /** What is read outside with the address mode for it. */
   readonly borderColor: readonly number[]
+  /** How levels are chosen or mixed. */
   readonly mipmapFilterMode: FilterMode
   readonly mipmapLevelBias: number
   readonly mipmapLevelClamp: readonly [least: number, greatest: number]
