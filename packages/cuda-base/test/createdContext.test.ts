@@ -6,6 +6,7 @@ Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DisposedError, StatusError } = await import('@shoal/types')
 const { Context, DeviceBuffer, Event, PinnedBuffer, Stream } = await import('@shoal/cuda-base')
 const { CreatedContext, currentContext, popContext, pushContext } = await import('@shoal/cuda-base/context')
+const { Graph } = await import('@shoal/cuda-base/graph')
 const { cuCtxCreate, cuCtxDestroy, cuCtxPopCurrent, cuCtxSetCurrent } = await import('@shoal/cuda-sys/driver')
 const { NativeMemory } = await import('@shoal/ffi')
 const { TestDevice, delay } = await import('./support.js')
@@ -188,6 +189,23 @@ describe('events of a whole context', () => {
     await Promise.all([before.synchronize(), after.synchronize()])
     expect(slow.query()).toBe(true)
     expect([...memory.toArraySync()]).toEqual([1, 1])
+  })
+
+  test('are refused while a stream of the context is captured, and the capture comes to nothing', () => {
+    using context = CreatedContext.create(device)
+    using stream = Stream.create(context, { nonBlocking: true })
+    using memory = DeviceBuffer.zeros(context, 'u8', 4)
+    using event = Event.create(context)
+    for (const act of [() => context.record(event), () => context.waitEvent(event)]) {
+      expect(() =>
+        Graph.capture(stream, () => {
+          memory.fill(1, { stream })
+          act()
+        }),
+      ).toThrow('CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED')
+    }
+    memory.fill(2, { stream }).fill(3, { stream })
+    expect([...memory.toArraySync({ stream })]).toEqual([3, 3, 3, 3])
   })
 
   test('refuse events of other contexts, and what is none', () => {
