@@ -18,3 +18,4 @@ export {
   memoryOperationsNode,
 } from './graph/orderNodes.js'
 export { signalSemaphoresNode, waitSemaphoresNode } from './graph/semaphoreNodes.js'
+export { UserObject } from './graph/userObject.js'

@@ -21,7 +21,7 @@ export * from './errors.js'
 export * from './event/event.js'
 export * from './ipc/ipcEvent.js'
 export * from './ipc/ipcMemory.js'
-export { Kernel, type KernelAttribute, type KernelModule } from './launch/kernel.js'
+export * from './launch/kernel.js'
 export type {
   AccessPolicyWindow,
   KernelEvent,
@@ -29,6 +29,7 @@ export type {
   RawLaunchAttribute,
 } from './launch/launchAttributes.js'
 export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
+export { type ParameterInfo, parameterInfo } from './launch/parameters.js'
 export type { PreparedLaunch } from './launch/preparedLaunch.js'
 export type {
   KernelArgument,

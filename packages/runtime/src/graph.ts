@@ -27,5 +27,6 @@ export {
   type NodeOptions,
   signalSemaphoresNode,
   waitSemaphoresNode,
+  UserObject,
 } from '@shoal/cuda-base/graph'
 export { Graph, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graph.js'

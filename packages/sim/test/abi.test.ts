@@ -36,7 +36,9 @@ test("NVSHMEM's layouts and values are those of NVIDIA's headers", ({ skip }) =>
 
 test("entry points and their versions are those of NVIDIA's headers", ({ skip }) => {
   if (cuda === undefined) return skip(noToolkit)
-  const types = readFileSync(join(cuda, 'cudaTypedefs.h'), 'utf8')
+  const folder = cuda
+  const headers = ['cudaTypedefs.h', 'cudaProfilerTypedefs.h']
+  const types = headers.map((header) => readFileSync(join(folder, header), 'utf8')).join('\n')
   const known = new Set(
     [...types.matchAll(/\bPFN_(cu\w+?)_v(\d+)(_pt[ds][sz])?\)/g)].map(([, ...parts]) => parts.join(' ')),
   )

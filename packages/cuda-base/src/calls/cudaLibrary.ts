@@ -58,6 +58,8 @@ export interface CudaLibrary {
   /** libcudart keeps the "not ready" of a query as its last error, though it is none. */
   forgetNotReady(): void
   readonly streamOrdered: StreamOrderedCalls
+  /** Launches with a configuration in memory, without the checks of the generated functions, and what C calls them. */
+  readonly launches: { readonly api: string; readonly call: NativeCall }
   /** Loads the libraries and starts them, once. @throws LibraryNotFoundError, StatusError */
   start(): void
   /** The same where that there is no device is an answer: its status. */

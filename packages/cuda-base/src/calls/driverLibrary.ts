@@ -53,6 +53,7 @@ function start(): void {
 
 let allocate: NativeCall | undefined
 let free: NativeCall | undefined
+let launch: NativeCall | undefined
 
 /** libcuda. */
 export const driverLibrary: CudaLibrary = {
@@ -71,6 +72,13 @@ export const driverLibrary: CudaLibrary = {
     get free() {
       free ??= driver.bind('cuMemFreeAsync', 11020, 2)
       return free
+    },
+  },
+  launches: {
+    api: 'cuLaunchKernelEx',
+    get call() {
+      launch ??= driver.bind('cuLaunchKernelEx', 11060, 4)
+      return launch
     },
   },
   start,

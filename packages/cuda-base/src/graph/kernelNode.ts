@@ -27,7 +27,7 @@ export function kernelNode<const S extends KernelSignature>(
     ...(attributes === undefined ? {} : { kernelAttributes: attributes.entries() }),
     packArguments,
     writeKernel: (view, kernelParams) => {
-      view.setBigUint64(kernelOffsets.func, kernel.handle, true)
+      view.setBigUint64(kernelOffsets.func, kernel._function, true)
       view.setUint32(kernelOffsets.gridDim, shape.gridX, true)
       view.setUint32(kernelOffsets.gridDim + 4, shape.gridY, true)
       view.setUint32(kernelOffsets.gridDim + 8, shape.gridZ, true)

@@ -1,23 +1,17 @@
 import {
+  type CUfunc_cache,
   type CUfunction,
   CUfunction_attribute,
   cuFuncGetAttribute,
   cuFuncGetParamInfo,
   cuFuncSetAttribute,
+  cuFuncSetCacheConfig,
   cuOccupancyMaxActiveClusters,
   cuOccupancyMaxPotentialClusterSize,
 } from '@shoal/cuda-sys/driver/common'
-import {
-  inspectKey,
-  inspectLine,
-  loadedFrom,
-  outOfRange,
-  SymbolNotFoundError,
-  VersionTooOldError,
-  wrongType,
-} from '@shoal/types'
+import { inspectKey, inspectLine, loadedFrom, outOfRange, requireInteger, requireKeyOf, wrongType } from '@shoal/types'
 import type { Context } from '../context/context.js'
-import { check, driverError, Status } from '../errors.js'
+import { driverError, Status } from '../errors.js'
 import { scratch } from '../native.js'
 import {
   activeBlocksOf,
@@ -34,23 +28,32 @@ import { EncodedAttributes, type LaunchAttributes } from './launchAttributes.js'
 import { launchCall } from './launchCall.js'
 import { type LaunchConfig, LaunchShape } from './launchConfig.js'
 import { LaunchExConfig } from './launchExCall.js'
+import { checkParameters, type ParameterInfo, parameterInfo } from './parameters.js'
 import { PreparedLaunch } from './preparedLaunch.js'
-import {
-  type KernelArguments,
-  type KernelSignature,
-  parameterBytes,
-  parameterName,
-  requireSignature,
-} from './signature.js'
+import { type KernelArguments, type KernelSignature, parameterName, requireSignature } from './signature.js'
+
+/** What a kernel would rather have more of. */
+export type CachePreference = keyof typeof cachePreferences
+
+/** `CUfunc_cache`. */
+export const cachePreferences = { none: 0, shared: 1, cache: 2, equal: 3 } as const
+
+/** @internal The code of an attribute of a kernel. @throws TypeError */
+export function attributeCode(attribute: KernelAttribute, api: string): CUfunction_attribute {
+  const codes = CUfunction_attribute as Readonly<Record<string, CUfunction_attribute>>
+  const code = typeof attribute === 'string' ? codes[`CU_FUNC_ATTRIBUTE_${attribute}`] : undefined
+  if (code !== undefined) return code
+  throw wrongType(api, 'attribute', "a CUfunction_attribute such as 'NUM_REGS'", attribute)
+}
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 
 /** The attributes of a kernel: `CUfunction_attribute` without its prefix, such as `'NUM_REGS'`. */
 export type KernelAttribute = Exclude<WithoutPrefix<keyof typeof CUfunction_attribute, 'CU_FUNC_ATTRIBUTE_'>, 'MAX'>
 
-const maxDynamicSharedSize = 8
+const maxDynamicSharedSize = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
-/** The module that a kernel is of: `Module`, as far as its kernels know it. */
+/** What a kernel is of: a `Module` or a `Library`, as far as its kernels know it. */
 export interface KernelModule extends Disposable {
   readonly context: Context
   readonly device: Context['device']
@@ -60,6 +63,13 @@ export interface KernelModule extends Disposable {
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S>
   /** @internal @throws DisposedError */
   _requireUsable(): void
+}
+
+/** @internal How a kernel is known: by what it is launched, what libcuda knows it by, and the function that errors name. */
+export interface KernelIdentity {
+  readonly handle: CUfunction
+  readonly function: CUfunction
+  readonly api: string
 }
 
 /** @internal A launch as a node of a graph has it. */
@@ -88,7 +98,7 @@ export interface KernelDescription {
 export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** @internal */
   static readonly [loadedFrom] = import.meta.url
-  /** The module it is of. */
+  /** The module or library it is of. */
   readonly module: KernelModule
   /** Its name in the image. */
   readonly name: string
@@ -97,6 +107,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** The most threads a block of this kernel can have, from the registers it uses. */
   readonly maxThreadsPerBlock: number
   readonly #handle: CUfunction
+  /** What libcuda knows it by; libcudart launches by another handle. */
+  readonly #function: CUfunction
   readonly #halves: U64Halves
   readonly #context: Context
   readonly #requireUsable = (): void => this.module._requireUsable()
@@ -116,19 +128,22 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   private constructor(
     module: KernelModule,
     name: string,
-    handle: CUfunction,
+    { handle, function: ofDriver, api }: KernelIdentity,
     signature: S,
     attributes?: EncodedAttributes,
   ) {
+    const { context } = module
     this.#attributes = attributes
-    this.#exConfig = attributes === undefined ? undefined : new LaunchExConfig(attributes)
+    const needsConfig = attributes !== undefined || context._cuda.name === 'runtime'
+    this.#exConfig = needsConfig ? new LaunchExConfig(attributes ?? EncodedAttributes.of({}, api)) : undefined
     this.module = module
     this.name = name
-    this.signature = requireSignature(signature, 'Module.kernel')
+    this.signature = requireSignature(signature, api)
     this.#handle = handle
+    this.#function = ofDriver
     this.#halves = halvesOf(handle)
-    this.#context = module.context
-    this.#checkParameters()
+    this.#context = context
+    if (attributes === undefined) checkParameters(this, api)
     this.maxThreadsPerBlock = this.attribute('MAX_THREADS_PER_BLOCK')
     this.#block = new ArgumentBlock(module.context, this.signature, 'Kernel.launch')
     this.#shape = new LaunchShape('Kernel.launch', this.maxThreadsPerBlock)
@@ -138,20 +153,26 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   static _create<const S extends KernelSignature>(
     module: KernelModule,
     name: string,
-    handle: bigint,
+    identity: KernelIdentity,
     signature: S,
   ): Kernel<S> {
-    return new Kernel(module, name, handle as CUfunction, signature)
+    return new Kernel(module, name, identity, signature)
   }
 
-  /** The `CUfunction`. @throws DisposedError when the module was disposed of. */
+  /** What it is launched by: the `CUfunction`, or the `cudaKernel_t` of `@shoal/runtime`. @throws DisposedError */
   get handle(): CUfunction {
     this.module._requireUsable()
     return this.#handle
   }
 
+  /** @internal The `CUfunction`. @throws DisposedError */
+  get _function(): CUfunction {
+    this.module._requireUsable()
+    return this.#function
+  }
+
   /**
-   * Queues one run of the kernel and returns at once (`cuLaunchKernel`). Sizes and arguments are checked before the call.
+   * Queues one run of the kernel and returns at once (`cuLaunchKernel`, `cudaLaunchKernelExC`). Sizes and arguments are checked before the call.
    * A failure while the kernel runs shows at the next wait on the stream.
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
@@ -187,7 +208,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   }
 
   /**
-   * The same kernel, whose launches have attributes (`cuLaunchKernelEx`): clusters, cooperative launches, priorities, programmatic
+   * The same kernel, whose launches have attributes (`cuLaunchKernelEx`, `cudaLaunchKernelExC`): clusters, cooperative launches, priorities, programmatic
    * dependence and what else `CUlaunchAttribute` knows. They are checked and encoded once, so launching costs what it costs
    * without. It has the attributes given here alone, not those of a kernel made so before.
    * @throws TypeError, RangeError; DisposedError
@@ -197,8 +218,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
    * clustered.launch({ grid: 64, block: 128, stream }, x)
    */
   with(attributes: LaunchAttributes): Kernel<S> {
-    const { handle } = this
-    return new Kernel(this.module, this.name, handle, this.signature, EncodedAttributes.of(attributes, 'Kernel.with'))
+    const api = 'Kernel.with'
+    const identity = { handle: this.handle, function: this.#function, api }
+    return new Kernel(this.module, this.name, identity, this.signature, EncodedAttributes.of(attributes, api))
   }
 
   /**
@@ -230,7 +252,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     call: typeof cuOccupancyMaxActiveClusters,
     name: string,
   ): number {
-    const { handle } = this
+    const { _function: handle } = this
     const shape = new LaunchShape(api, this.maxThreadsPerBlock)
     shape.set(config)
     const launch = new LaunchExConfig(this.#attributes ?? EncodedAttributes.of({}, api))
@@ -242,15 +264,45 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
 
   /** One attribute by name (`cuFuncGetAttribute`). @throws TypeError for an unknown name, DisposedError, StatusError */
   attribute(attribute: KernelAttribute): number {
-    const codes = CUfunction_attribute as Readonly<Record<string, CUfunction_attribute>>
-    const code = typeof attribute === 'string' ? codes[`CU_FUNC_ATTRIBUTE_${attribute}`] : undefined
-    if (code === undefined) {
-      throw wrongType('Kernel.attribute', 'attribute', "a CUfunction_attribute such as 'NUM_REGS'", attribute)
-    }
-    const { handle } = this
+    const code = attributeCode(attribute, 'Kernel.attribute')
+    const { _function: handle } = this
     const out = scratch()
     this.#context._callDriver('cuFuncGetAttribute', () => cuFuncGetAttribute(out, code, handle))
     return out.i32[0] as number
+  }
+
+  /**
+   * Sets one of the attributes that can be set, such as `'PREFERRED_SHARED_MEMORY_CARVEOUT'` (`cuFuncSetAttribute`).
+   * @throws TypeError for an unknown name; RangeError, DisposedError; StatusError for an attribute or a value that is refused
+   */
+  setAttribute(attribute: KernelAttribute, value: number): void {
+    const api = 'Kernel.setAttribute'
+    const code = attributeCode(attribute, api)
+    this.#setAttribute(code, requireInteger(value, api, 'value', -(2 ** 31), 2 ** 31 - 1))
+    this.#sharedMemoryLimit = 0
+  }
+
+  #setAttribute(code: CUfunction_attribute, value: number): void {
+    const { _function: handle } = this
+    this.#context._callDriver('cuFuncSetAttribute', () => cuFuncSetAttribute(handle, code, value))
+  }
+
+  /** Whether the kernel would rather have cache or shared memory, where both share their place (`cuFuncSetCacheConfig`). */
+  setCacheConfig(preference: CachePreference): void {
+    const config = requireKeyOf(preference, 'Kernel.setCacheConfig', 'preference', cachePreferences) as CUfunc_cache
+    const { _function: handle } = this
+    this.#context._callDriver('cuFuncSetCacheConfig', () => cuFuncSetCacheConfig(handle, config))
+  }
+
+  /**
+   * Where its parameters lie, and their bytes, as the image declares them (`cuFuncGetParamInfo`).
+   * @throws VersionTooOldError on drivers before 12.4; DisposedError, StatusError
+   */
+  get parameters(): readonly ParameterInfo[] {
+    const { _function: handle } = this
+    return parameterInfo(this.#context, 'cuFuncGetParamInfo', (index, offset, size) =>
+      cuFuncGetParamInfo(handle, index, offset, size),
+    )
   }
 
   /**
@@ -362,8 +414,10 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
 
   #launchEx(config: LaunchExConfig, shape: LaunchShape, stream: U64Halves, block: ArgumentBlock): void {
     config.set(shape, stream)
-    const status = config.launch(this.#context._handle, this.#halves, block.pointers)
-    if (status !== Status.success) throw driverError(status, 'cuLaunchKernelEx', `kernel: ${this.name}`)
+    const { _handle: context, _cuda: cuda } = this.#context
+    const { api, call } = cuda.launches
+    const status = config.launch(call, context, this.#halves, block.pointers)
+    if (status !== Status.success) throw cuda.error(status, api, `kernel: ${this.name}`)
   }
 
   /** Raises the kernel's limit of dynamic shared memory, which starts at 48 KiB less its static part. */
@@ -376,59 +430,11 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
       throw outOfRange(api, 'sharedMemory', expected, byteLength)
     }
     const present = this.attribute('MAX_DYNAMIC_SHARED_SIZE_BYTES')
-    if (byteLength > present) {
-      const { handle } = this
-      this.#context._callDriver('cuFuncSetAttribute', () =>
-        cuFuncSetAttribute(handle, maxDynamicSharedSize, byteLength),
-      )
-    }
+    if (byteLength > present) this.#setAttribute(maxDynamicSharedSize, byteLength)
     this.#sharedMemoryLimit = Math.max(byteLength, present)
   }
 
   #refuseCount(given: number, api: string): never {
     throw new TypeError(`${api}: args must be the ${this.signature.length} arguments of ${this.name}, not ${given}`)
-  }
-
-  /** Compares the signature with what the image says, on drivers that can tell. */
-  #checkParameters(): void {
-    const { signature, name } = this
-    const sizes = this.#declaredSizes(signature.length + 1)
-    if (sizes === undefined) return
-    if (sizes.length !== signature.length) {
-      const count = sizes.length < signature.length ? sizes.length : this.#declaredSizes(4096)?.length
-      throw new TypeError(
-        `Module.kernel: signature must name all parameters of ${name}, which has ${count}, not ${signature.length}`,
-      )
-    }
-    for (const [index, parameter] of signature.entries()) {
-      const bytes = parameterBytes(parameter)
-      if (sizes[index] === bytes) continue
-      throw new TypeError(
-        `Module.kernel: signature[${index}] must have ${sizes[index]} bytes, as in ${name}, ` +
-          `not the ${bytes} of ${parameterName(parameter)}`,
-      )
-    }
-  }
-
-  /** The sizes of the first parameters, as many as there are up to `most`; undefined where the driver cannot tell. */
-  #declaredSizes(most: number): number[] | undefined {
-    const { handle } = this
-    const out = scratch()
-    const sizes: number[] = []
-    while (sizes.length < most) {
-      const index = sizes.length
-      let status: number
-      try {
-        status = this.#context.run(() => cuFuncGetParamInfo(handle, index, out.address, out.address + 8n))
-      } catch (error) {
-        if (error instanceof VersionTooOldError || error instanceof SymbolNotFoundError) return undefined
-        throw error
-      }
-      // Said of an index beyond the last parameter.
-      if (status === Status.invalidValue) break
-      check(status, 'cuFuncGetParamInfo')
-      sizes.push(Number(out.u64[1]))
-    }
-    return sizes
   }
 }

@@ -1,4 +1,3 @@
-import { driver } from '@shoal/cuda-sys/driver/common'
 import { callInContext, NativeMemory } from '@shoal/ffi'
 import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
 import type { U64Halves } from '../u64Halves.js'
@@ -11,9 +10,9 @@ const stream32 = 8
 const attributes64 = 5
 const count32 = 12
 
-let launch: NativeCall | undefined
-
-/** What `cuLaunchKernelEx` reads, for one kernel with one set of attributes. It is filled anew for each launch. */
+/**
+ * What `cuLaunchKernelEx` and `cudaLaunchKernelExC` read, for one kernel with one set of attributes. It is filled anew for each launch.
+ */
 export class LaunchExConfig {
   readonly memory: NativeMemory
   readonly #words: Uint32Array
@@ -41,17 +40,17 @@ export class LaunchExConfig {
     words[stream32 + 1] = stream.high
   }
 
-  /** `cuLaunchKernelEx`. Returns the status. @throws DisposedError when something that the attributes name is gone */
-  launch(context: bigint, kernel: U64Halves, parameters: U64Halves): number {
+  /** Launches by `call`, one of the two. Returns the status. @throws DisposedError when something that the attributes name is gone */
+  launch(call: NativeCall, context: bigint, kernel: U64Halves, parameters: U64Halves): number {
     this.#attributes.check()
-    launch ??= driver.bind('cuLaunchKernelEx', 11060, 4)
     slots64[0] = this.memory.address
     slots32[2] = kernel.low
     slots32[3] = kernel.high
     slots32[4] = parameters.low
     slots32[5] = parameters.high
+    // libcudart's takes no fourth one.
     slots64[3] = 0n
     callInContext(context)
-    return launch()
+    return call()
   }
 }

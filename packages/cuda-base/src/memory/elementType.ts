@@ -31,6 +31,12 @@ export function requireElementType(type: ElementType, api: string, name = 'dtype
   return known ?? elementLayout(type, api, name)
 }
 
+/** How many elements of a type a variable of some code has. @throws RangeError when its bytes are no whole number of them */
+export function elementsOfVariable(name: string, byteLength: number, type: ElementLayout, api: string): number {
+  if (byteLength % type.bytes === 0) return byteLength / type.bytes
+  throw new RangeError(`${api}: dtype must fit ${name}, whose ${byteLength} bytes are no whole number of ${type.name}`)
+}
+
 /** What messages call an element type. */
 export function nameOfType(type: ElementType): string {
   return typeof type === 'string' ? type : type.name

@@ -12,6 +12,7 @@ import {
   type DeviceLike,
   type DType,
   type ElementType,
+  elementLayout,
   FeatureNotSupportedError,
   isDeviceLike,
   type MemoryLike,
@@ -109,9 +110,18 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
   readonly context: Context
   readonly #address: bigint
   readonly #memory: ContextArray<E>
+  /** What ends its memory, where that is a variable of somebody else's. */
+  readonly #end: (() => void) | undefined
   #buffer: DeviceBuffer<E> | undefined
 
-  private constructor(context: Context, dtype: E, length: number, byteLength: number, address: bigint) {
+  private constructor(
+    context: Context,
+    dtype: E,
+    length: number,
+    byteLength: number,
+    address: bigint,
+    end?: () => void,
+  ) {
     super()
     this.context = context
     this.dtype = dtype
@@ -119,6 +129,8 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     this.byteLength = byteLength
     this.#address = address
     this.#memory = new ContextArray(context, address, byteLength, dtype, length)
+    this.#end = end
+    if (end !== undefined) return
     context._addChild()
     const { releaser } = this.#memory
     watchForLeak(this, `A ManagedBuffer of ${byteLength} bytes`, () => {
@@ -155,6 +167,17 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
       releaseAfterFailure('A ManagedBuffer', () => context._release('memFree', address))
       throw error
     }
+  }
+
+  /** @internal A managed variable; `end` is called when nothing looks into it any more. */
+  static _ofVariable<E extends ElementType>(
+    context: Context,
+    dtype: E,
+    length: number,
+    address: bigint,
+    end: () => void,
+  ): ManagedBuffer<E> {
+    return new ManagedBuffer(context, dtype, length, length * elementLayout(dtype).bytes, address, end)
   }
 
   /** The device it was made for. */
@@ -264,7 +287,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     const address = this.#address
     // Work in flight may still use what the array lets go of.
     context._release('ctxSynchronize')
-    const free = (): void => freeManaged(context, address)
+    const free = this.#end ?? ((): void => freeManaged(context, address))
     const { byteLength } = this
     this.#memory.detach().whenUnreachable(() => afterUseOfMemory('A ManagedBuffer', address, byteLength, free))
   }

@@ -1,5 +1,5 @@
 import { NativeMemory } from '@shoal/ffi'
-import { isInstance, wrongType } from '@shoal/types'
+import { isInstance, requireText, SystemError, wrongType } from '@shoal/types'
 
 /** Code for a device: PTX as text, or PTX, a cubin or a fat binary as bytes. */
 export type ModuleImage = string | Uint8Array
@@ -11,13 +11,30 @@ const fatBinaryMagic = 0xba55ed50
  * The image in native memory, with the NUL that ends PTX. Binary images carry no length the driver could check, so one
  * that is cut off is refused here: the driver would read beyond its end.
  */
-export function imageMemory(image: ModuleImage, api: string): NativeMemory {
+export function imageMemory(image: ModuleImage, api: string, isArchive = false): NativeMemory {
   const bytes = imageBytes(image, api)
   const memory = NativeMemory.allocate(bytes.length + 1)
   memory.bytes.set(bytes)
   // The copy is what is looked at: bytes that threads share could change until it is made.
-  if (typeof image !== 'string') requireComplete(memory.bytes.subarray(0, bytes.length), api)
+  if (typeof image !== 'string' && !isArchive) requireComplete(memory.bytes.subarray(0, bytes.length), api)
   return memory
+}
+
+/** The path of a file. @throws TypeError for what is no path; RangeError for an empty one */
+export function requireImagePath(path: string | URL, api: string): string {
+  if (isInstance(path, URL) && path.protocol === 'file:')
+    return process.getBuiltinModule('node:url').fileURLToPath(path)
+  if (typeof path !== 'string') throw wrongType(api, 'path', 'a string or a file: URL', path)
+  return requireText(path, api, 'path')
+}
+
+/** The contents of a file of code. @throws SystemError */
+export async function readImage(path: string | URL, api: string): Promise<Uint8Array> {
+  // Loaded here and not above: every program that imports this package would pay for it.
+  const { readFile } = await import('node:fs/promises')
+  return readFile(path).catch((cause: unknown) => {
+    throw new SystemError({ api, parameter: 'path', value: String(path), cause })
+  })
 }
 
 function imageBytes(image: ModuleImage, api: string): Uint8Array {

@@ -1,5 +1,5 @@
 import { NativeMemory } from '@shoal/ffi'
-import { type OptionKeys, optionalBoolean, requireInteger, requireOptions } from '@shoal/types'
+import { type OptionKeys, optionalBoolean, requireInteger, requireKeyOf, requireOptions } from '@shoal/types'
 
 /** How the driver compiles PTX; of no effect on binary code. */
 export interface JitOptions {
@@ -13,60 +13,86 @@ export interface JitOptions {
   readonly lineInfo?: boolean | undefined
   /** A longer compiler log. Default: false. */
   readonly verbose?: boolean | undefined
+  /** Which loads go into the first cache: `'cg'` none, `'ca'` all (`-dlcm`). Default: `'none'`, as the compiler thinks. */
+  readonly cacheMode?: 'none' | 'cg' | 'ca' | undefined
+  /** Code that does not depend on where it lies. Default: false. */
+  readonly positionIndependentCode?: boolean | undefined
+  /** The fewest blocks that are to fit on a multiprocessor, for PTX that does not say; needs `maxThreadsPerBlock`. */
+  readonly minBlocksPerMultiprocessor?: number | undefined
+  /** The most threads a block will have, for PTX that does not say. */
+  readonly maxThreadsPerBlock?: number | undefined
+  /** `maxRegisters`, `minBlocksPerMultiprocessor` and `maxThreadsPerBlock` count also where the PTX says otherwise. Default: false. */
+  readonly overrideDirectives?: boolean | undefined
 }
 
-const jitKeys: OptionKeys<JitOptions> = {
+/** The numbers of `CUjit_option` that have a name here, with what each takes. */
+const integers = {
+  maxRegisters: [0, 1, 255],
+  optimizationLevel: [7, 0, 4],
+  minBlocksPerMultiprocessor: [31, 1, 1024],
+  maxThreadsPerBlock: [32, 1, 1024],
+} as const
+const switches = {
+  debugInfo: 11,
+  verbose: 12,
+  lineInfo: 13,
+  positionIndependentCode: 30,
+  overrideDirectives: 33,
+} as const
+const cacheMode = 14
+const cacheModes = { none: 0, cg: 1, ca: 2 } as const
+const logs = { infoLog: 3, infoLogBytes: 4, errorLog: 5, errorLogBytes: 6 } as const
+
+export const jitKeys: OptionKeys<JitOptions> = {
   maxRegisters: true,
   optimizationLevel: true,
   debugInfo: true,
   lineInfo: true,
   verbose: true,
+  cacheMode: true,
+  positionIndependentCode: true,
+  minBlocksPerMultiprocessor: true,
+  maxThreadsPerBlock: true,
+  overrideDirectives: true,
 }
 
-// CUjit_option.
-const option = {
-  maxRegisters: 0,
-  infoLog: 3,
-  infoLogBytes: 4,
-  errorLog: 5,
-  errorLogBytes: 6,
-  optimizationLevel: 7,
-  debugInfo: 11,
-  verbose: 12,
-  lineInfo: 13,
-} as const
-
 const logBytes = 16 * 1024
-const maximumOptions = 12
+const maximumOptions = 16
 
-/** The option arrays of cuModuleLoadDataEx with room for its result and its two logs, all in one piece of memory. */
+/** The option arrays of `cuModuleLoadDataEx` and its kin with room for its result and its two logs, all in one piece of memory. */
 export class JitBlock {
-  /** Receives the module handle in its first word. */
+  /** Receives the handle in its first word. */
   readonly result: NativeMemory
   readonly #memory: NativeMemory
   readonly #infoOffset = maximumOptions * 12
   readonly #errorOffset = maximumOptions * 12 + logBytes
   #count = 0
 
-  constructor(given: JitOptions, api: string) {
-    const options = requireOptions<JitOptions>(given, api, jitKeys)
-    const maxRegisters = optionalInteger(options.maxRegisters, api, 'maxRegisters', 1, 255)
-    const level = optionalInteger(options.optimizationLevel, api, 'optimizationLevel', 0, 4)
-    const debugInfo = optionalBoolean(options.debugInfo, api, 'debugInfo', false)
-    const lineInfo = optionalBoolean(options.lineInfo, api, 'lineInfo', false)
-    const verbose = optionalBoolean(options.verbose, api, 'verbose', false)
+  /** @param given checked, but for its keys: those of other options may be among them */
+  constructor(given: JitOptions, api: string, more: readonly (readonly [code: number, value: bigint])[] = []) {
+    const entries = [...more]
+    for (const [name, [code, least, most]] of Object.entries(integers)) {
+      const value = given[name as keyof typeof integers]
+      if (value !== undefined) entries.push([code, BigInt(requireInteger(value, api, name, least, most))])
+    }
+    for (const [name, code] of Object.entries(switches)) {
+      if (optionalBoolean(given[name as keyof typeof switches], api, name, false)) entries.push([code, 1n])
+    }
+    const { cacheMode: mode } = given
+    if (mode !== undefined) entries.push([cacheMode, BigInt(requireKeyOf(mode, api, 'cacheMode', cacheModes))])
     this.result = NativeMemory.allocate(8)
     this.#memory = NativeMemory.allocate(maximumOptions * 12 + 2 * logBytes)
     const { address } = this.#memory
-    this.#add(option.infoLog, address + BigInt(this.#infoOffset))
-    this.#add(option.infoLogBytes, BigInt(logBytes))
-    this.#add(option.errorLog, address + BigInt(this.#errorOffset))
-    this.#add(option.errorLogBytes, BigInt(logBytes))
-    if (maxRegisters !== undefined) this.#add(option.maxRegisters, BigInt(maxRegisters))
-    if (level !== undefined) this.#add(option.optimizationLevel, BigInt(level))
-    if (debugInfo) this.#add(option.debugInfo, 1n)
-    if (lineInfo) this.#add(option.lineInfo, 1n)
-    if (verbose) this.#add(option.verbose, 1n)
+    this.#add(logs.infoLog, address + BigInt(this.#infoOffset))
+    this.#add(logs.infoLogBytes, BigInt(logBytes))
+    this.#add(logs.errorLog, address + BigInt(this.#errorOffset))
+    this.#add(logs.errorLogBytes, BigInt(logBytes))
+    for (const [code, value] of entries) this.#add(code, value)
+  }
+
+  /** @throws TypeError, RangeError */
+  static of(given: JitOptions, api: string): JitBlock {
+    return new JitBlock(requireOptions<JitOptions>(given, api, jitKeys), api)
   }
 
   get count(): number {
@@ -106,8 +132,4 @@ export class JitBlock {
     const end = bytes.indexOf(0)
     return new TextDecoder().decode(bytes.subarray(0, end < 0 ? bytes.length : end)).trim()
   }
-}
-
-function optionalInteger(value: unknown, api: string, name: string, least: number, most: number): number | undefined {
-  return value === undefined ? undefined : requireInteger(value, api, name, least, most)
 }

@@ -5,6 +5,7 @@ import {
   DeviceBuffer,
   type DeviceOrContext,
   driverError,
+  elementsOfVariable,
   forgetLeak,
   imageMemory,
   JitBlock,
@@ -14,20 +15,27 @@ import {
   type ModuleImage,
   processIsEnding,
   Resource,
+  readCString,
+  readImage,
   requireElementType,
+  requireImagePath,
   Status,
   scratch,
   watchForLeak,
 } from '@shoal/cuda-base'
 import {
+  type CUfunction,
   type CUmodule,
+  cuFuncGetName,
+  cuModuleEnumerateFunctions,
   cuModuleGetFunction,
+  cuModuleGetFunctionCount,
   cuModuleGetGlobal,
   cuModuleLoadDataEx,
   cuModuleUnload,
 } from '@shoal/cuda-sys/driver/common'
 import { type NativeMemory, offThread } from '@shoal/ffi'
-import { type ElementType, isInstance, loadedFrom, requireText, SystemError, wrongType } from '@shoal/types'
+import { type ElementType, loadedFrom, requireText } from '@shoal/types'
 
 /**
  * Code loaded onto a device, from PTX, a cubin or a fat binary.
@@ -69,7 +77,7 @@ export class Module extends Resource {
   static async load(owner: DeviceOrContext, image: ModuleImage, options: JitOptions = {}): Promise<Module> {
     const context = contextOf(owner, 'Module.load')
     const memory = imageMemory(image, 'Module.load')
-    const jit = new JitBlock(options, 'Module.load')
+    const jit = JitBlock.of(options, 'Module.load')
     try {
       return await Module.#load(context, memory, jit)
     } finally {
@@ -81,7 +89,7 @@ export class Module extends Resource {
   static loadSync(owner: DeviceOrContext, image: ModuleImage, options: JitOptions = {}): Module {
     const context = contextOf(owner, 'Module.loadSync')
     const memory = imageMemory(image, 'Module.loadSync')
-    const jit = new JitBlock(options, 'Module.loadSync')
+    const jit = JitBlock.of(options, 'Module.loadSync')
     try {
       const status: number = context.run(() =>
         cuModuleLoadDataEx(jit.result, memory, jit.count, jit.options, jit.values),
@@ -99,20 +107,12 @@ export class Module extends Resource {
    */
   static async loadFile(owner: DeviceOrContext, path: string | URL, options: JitOptions = {}): Promise<Module> {
     const context = contextOf(owner, 'Module.loadFile')
-    const isFileUrl = isInstance(path, URL) && path.protocol === 'file:'
-    if (!isFileUrl) {
-      if (typeof path !== 'string') throw wrongType('Module.loadFile', 'path', 'a string or a file: URL', path)
-      requireText(path, 'Module.loadFile', 'path')
-    }
+    requireImagePath(path, 'Module.loadFile')
     // Options that are none are refused before the file is looked at.
-    const jit = new JitBlock(options, 'Module.loadFile')
+    const jit = JitBlock.of(options, 'Module.loadFile')
     try {
-      // Loaded here and not above: every program that imports this package would pay for it.
-      const { readFile } = await import('node:fs/promises')
-      const image = await readFile(path).catch((cause: unknown) => {
-        throw new SystemError({ api: 'Module.loadFile', parameter: 'path', value: String(path), cause })
-      })
-      return await Module.#load(context, imageMemory(image, 'Module.loadFile'), jit)
+      const memory = imageMemory(await readImage(path, 'Module.loadFile'), 'Module.loadFile')
+      return await Module.#load(context, memory, jit)
     } finally {
       jit.dispose()
     }
@@ -159,7 +159,8 @@ export class Module extends Resource {
     const out = scratch()
     const status: number = this.context.run(() => cuModuleGetFunction(out, handle, name))
     if (status !== Status.success) throw driverError(status, 'cuModuleGetFunction', `kernel: ${name}`)
-    return Kernel._create(this, name, out.u64[0] as bigint, signature)
+    const found = out.u64[0] as CUfunction
+    return Kernel._create(this, name, { handle: found, function: found, api: 'Module.kernel' }, signature)
   }
 
   /**
@@ -176,16 +177,28 @@ export class Module extends Resource {
     const status: number = this.context.run(() => cuModuleGetGlobal(out.address, out.address + 8n, handle, name))
     if (status !== Status.success) throw driverError(status, 'cuModuleGetGlobal', `variable: ${name}`)
     const address = out.u64[0] as bigint
-    const byteLength = Number(out.u64[1])
-    const { bytes } = type
-    if (byteLength % bytes !== 0) {
-      throw new RangeError(
-        `Module.global: dtype must fit ${name}, whose ${byteLength} bytes are no whole number of ${type.name}`,
-      )
-    }
-    const buffer = DeviceBuffer.fromAddress(this.context, address, dtype, byteLength / bytes, { keep: this })
+    const length = elementsOfVariable(name, Number(out.u64[1]), type, 'Module.global')
+    const buffer = DeviceBuffer.fromAddress(this.context, address, dtype, length, { keep: this })
     this.#globals.push(buffer)
     return buffer
+  }
+
+  /**
+   * The names of its kernels (`cuModuleGetFunctionCount`, `cuModuleEnumerateFunctions`, `cuFuncGetName`).
+   * @throws VersionTooOldError on drivers before 12.4; StatusError, DisposedError
+   */
+  get kernelNames(): readonly string[] {
+    const { handle, context } = this
+    const out = scratch()
+    context._callDriver('cuModuleGetFunctionCount', () => cuModuleGetFunctionCount(out, handle))
+    const functions = new BigUint64Array(out.u32[0] as number)
+    const { length } = functions
+    const list = () => cuModuleEnumerateFunctions(functions, length, handle)
+    if (length > 0) context._callDriver('cuModuleEnumerateFunctions', list)
+    return Array.from(functions, (each) => {
+      context._callDriver('cuFuncGetName', () => cuFuncGetName(out, each as CUfunction))
+      return readCString(out.u64[0] as bigint) ?? ''
+    })
   }
 
   protected override inspectFacts(): { readonly [fact: string]: unknown } {

@@ -71,6 +71,7 @@ function start(): void {
 
 let allocate: NativeCall | undefined
 let free: NativeCall | undefined
+let launch: NativeCall | undefined
 
 /** libcudart. */
 export const runtimeLibrary: CudaLibrary = {
@@ -94,6 +95,13 @@ export const runtimeLibrary: CudaLibrary = {
     get free() {
       free ??= runtime.bind('cudaFreeAsync', 11020, 2)
       return free
+    },
+  },
+  launches: {
+    api: 'cudaLaunchKernelExC',
+    get call() {
+      launch ??= runtime.bind('cudaLaunchKernelExC', 11080, 3)
+      return launch
     },
   },
   start,

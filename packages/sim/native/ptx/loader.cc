@@ -21,7 +21,7 @@ class Loader {
  public:
   explicit Loader(std::string_view text) : module_(std::make_shared<Module>()) { Parser(text, syntax_).run(); }
 
-  std::shared_ptr<Module> load(const AllocateMemory& allocate) {
+  std::shared_ptr<Module> load(const AllocateMemory& allocate, bool hasManaged) {
     placeGlobals(allocate);
     for (auto& each : syntax_.functions) placeInFunction(each);
     findCalls();
@@ -30,7 +30,7 @@ class Loader {
     for (auto& [number, name] : syntax_.files) {
       if (isChecking()) module_->program.files[number] = std::string(name);
     }
-    fillGlobals();
+    fillGlobals(hasManaged);
     makeKernels();
     module_->ptxVersion = syntax_.versionMajor * 10 + syntax_.versionMinor;
     module_->target = syntax_.target;
@@ -57,7 +57,7 @@ class Loader {
     for (Variable* each : syntax_.globals) {
       if (each->isExtern || each->space == Space::shared) continue;
       each->address += bases[each->isManaged ? 1 : 0];
-      module_->globals.push_back({std::string(each->name), each->address, each->bytes});
+      module_->globals.push_back({std::string(each->name), each->address, each->bytes, each->isManaged});
     }
   }
 
@@ -187,9 +187,10 @@ class Loader {
     for (size_t kernel = 0; kernel < kernels.size(); ++kernel) sharedBytes_[kernels[kernel].first] = static_cast<uint32_t>(ends[kernel]);
   }
 
-  void fillGlobals() {
+  void fillGlobals(bool hasManaged) {
     for (Variable* each : syntax_.globals) {
       if (each->isExtern || each->space == Space::shared) continue;
+      if (each->isManaged && hasManaged) continue;
       auto* to = reinterpret_cast<uint8_t*>(each->address);
       // The memory is zero, so of large variables only what was given is touched.
       std::copy_n(each->bytesAtStart.begin(), std::min<uint64_t>(each->bytesAtStart.size(), each->bytes), to);
@@ -269,6 +270,8 @@ class Loader {
 
 }  // namespace
 
-std::shared_ptr<Module> loadModule(std::string_view text, const AllocateMemory& allocate) { return Loader(text).load(allocate); }
+std::shared_ptr<Module> loadModule(std::string_view text, const AllocateMemory& allocate, bool hasManaged) {
+  return Loader(text).load(allocate, hasManaged);
+}
 
 }  // namespace shoal::ptx

@@ -34,6 +34,7 @@ struct Global {
   std::string name;
   uint64_t address = 0;
   uint64_t bytes = 0;
+  bool isManaged = false;
 };
 
 struct Module {
@@ -49,7 +50,7 @@ struct Module {
 // Gives memory of the device, or managed memory, for the variables of a module: zeroes. Throws a Refusal when there is none.
 using AllocateMemory = std::function<uint64_t(uint64_t bytes, bool isManaged)>;
 
-// Throws a Refusal.
-std::shared_ptr<Module> loadModule(std::string_view text, const AllocateMemory& allocate);
+// Throws a Refusal. With `hasManaged` the managed memory is what another load of the same text filled.
+std::shared_ptr<Module> loadModule(std::string_view text, const AllocateMemory& allocate, bool hasManaged = false);
 
 }  // namespace shoal::ptx

@@ -58,6 +58,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
   [/^Session\.atomics?#|^AtomicOperations\.\w+#(?:value|expected|desired)$/, /^-0$/, 'an integer'],
   [/^Signals\.\w+#value$/, /^-0$/, 'an integer'],
   [/^bootstrap#environment$/, /./, 'any object may hold the variables'],
+  [/^setCoreDumpSetting#value$/, /^-0$/, 'an integer'],
   [/^nvshmemStatusText#status$/, /^-1$/, 'a 32-bit integer'],
   [/^ncclStatusText#status$/, /^-1$/, 'a 32-bit integer'],
   [/#keep$/, /./, 'whatever is to stay alive'],

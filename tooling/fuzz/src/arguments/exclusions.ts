@@ -23,7 +23,7 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
   [/nccl/, /^new PreparedGroup$/, 'made by prepareGroup'],
   [
     /driver|runtime/,
-    /^new (?:PreparedCopies|Graph|GraphNode|NodeDescription|CudaArray|MipmappedArray|(?:Texture|Surface)Object|TensorMap|DeviceResource|CreatedContext)$/,
+    /^new (?:PreparedCopies|Graph|GraphNode|NodeDescription|CudaArray|MipmappedArray|(?:Texture|Surface)Object|TensorMap|DeviceResource|CreatedContext|Library|Linker|UserObject)$/,
     'made by their factories',
   ],
 ]

@@ -6,6 +6,7 @@
 #include "event.h"
 #include "green.h"
 #include "pool/pool.h"
+#include "report.h"
 #include "state.h"
 #include "stream.h"
 #include "thread.h"
@@ -60,7 +61,7 @@ CUresult Context::status() const {
 
 void Context::fail(CUresult result) {
   int none = CUDA_SUCCESS;
-  error.compare_exchange_strong(none, result);
+  if (error.compare_exchange_strong(none, result)) reportFailure(*this, result);
 }
 
 std::shared_ptr<Stream> Context::defaultStream() {

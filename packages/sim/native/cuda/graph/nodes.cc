@@ -30,14 +30,18 @@ CUresult contextOf(CUcontext handle, std::shared_ptr<Context>& context) {
 CUresult makeWork(const CUDA_KERNEL_NODE_PARAMS& wanted, WorkPointer& work, const LaunchAttributes& attributes = {}) {
   CUfunction function = wanted.func;
   if (function != nullptr && wanted.kern != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // A kernel of a library is its function in the library's context.
-  if (function == nullptr) function = reinterpret_cast<CUfunction>(wanted.kern);
+  std::shared_ptr<Context> context;
+  if (function == nullptr) {
+    // A kernel of a library is its function in the context that is named, or is current.
+    function = reinterpret_cast<CUfunction>(wanted.kern);
+    if (const CUresult status = contextOf(wanted.ctx, context)) return status;
+  }
   ptx::LaunchShape shape;
   shape.grid = {wanted.gridDimX, wanted.gridDimY, wanted.gridDimZ};
   shape.block = {wanted.blockDimX, wanted.blockDimY, wanted.blockDimZ};
   shape.dynamicSharedBytes = wanted.sharedMemBytes;
   std::shared_ptr<KernelWork> kernel;
-  if (const CUresult status = KernelWork::create(function, shape, attributes, wanted.kernelParams, wanted.extra, kernel)) return status;
+  if (const CUresult status = KernelWork::create(function, context, shape, attributes, wanted.kernelParams, wanted.extra, kernel)) return status;
   work = std::move(kernel);
   return CUDA_SUCCESS;
 }

@@ -1,9 +1,11 @@
 // What kernels say about themselves, and how many of their blocks a multiprocessor holds.
+#include "function.h"
+
 #include <algorithm>
 
 #include "core/device.h"
 #include "core/entry.h"
-#include "module.h"
+
 
 using namespace shoal;
 
@@ -20,58 +22,13 @@ enum Attribute {
 
 template <class Body>
 CUresult withFunction(CUfunction handle, const void* out, Body&& body) {
-  return inContext([&](auto&) -> CUresult {
+  return inContext([&](auto& context) -> CUresult {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<LoadedFunction> function;
     std::shared_ptr<LoadedModule> module;
-    if (const CUresult status = findFunction(handle, function, module)) return status;
+    if (const CUresult status = findFunction(handle, context, function, module)) return status;
     return body(*function, *module);
   });
-}
-
-CUresult readAttribute(LoadedFunction& function, int attribute, int* value) {
-  const ptx::Kernel& kernel = *function.kernel;
-  std::lock_guard lock(function.mutex);
-  switch (attribute) {
-    case maxThreads: *value = static_cast<int>(kernel.maxThreads); return CUDA_SUCCESS;
-    case sharedBytes: *value = static_cast<int>(kernel.sharedBytes); return CUDA_SUCCESS;
-    case constBytes: *value = static_cast<int>(function.code->constantBytes); return CUDA_SUCCESS;
-    case localBytes: *value = static_cast<int>(kernel.localBytes); return CUDA_SUCCESS;
-    case registers: *value = static_cast<int>(kernel.registers); return CUDA_SUCCESS;
-    case ptxVersion: *value = static_cast<int>(function.code->target); return CUDA_SUCCESS;
-    case binaryVersion: *value = 90; return CUDA_SUCCESS;
-    case cacheMode: *value = 0; return CUDA_SUCCESS;
-    case maxDynamicShared: *value = function.maxDynamicShared; return CUDA_SUCCESS;
-    case carveout: *value = function.carveout; return CUDA_SUCCESS;
-    case mustSetClusterSize: *value = 0; return CUDA_SUCCESS;
-    case clusterWidth: case clusterHeight: case clusterDepth: *value = static_cast<int>(kernel.cluster[attribute - clusterWidth]); return CUDA_SUCCESS;
-    case isNonPortableAllowed: *value = function.isNonPortableClusterAllowed; return CUDA_SUCCESS;
-    case clusterPolicy: *value = function.clusterPolicy; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
-  }
-}
-
-CUresult writeAttribute(LoadedFunction& function, int attribute, int value) {
-  std::lock_guard lock(function.mutex);
-  switch (attribute) {
-    case maxDynamicShared:
-      if (value < 0 || value > kMostSharedOfBlock - static_cast<int>(function.kernel->sharedBytes)) return CUDA_ERROR_INVALID_VALUE;
-      function.maxDynamicShared = value;
-      return CUDA_SUCCESS;
-    case carveout:
-      if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
-      function.carveout = value;
-      return CUDA_SUCCESS;
-    case isNonPortableAllowed:
-      if (value != 0 && value != 1) return CUDA_ERROR_INVALID_VALUE;
-      function.isNonPortableClusterAllowed = value;
-      return CUDA_SUCCESS;
-    case clusterPolicy:
-      if (value < 0 || value > 2) return CUDA_ERROR_INVALID_VALUE;
-      function.clusterPolicy = value;
-      return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
-  }
 }
 
 int activeBlocks(const ptx::Kernel& kernel, int blockSize, size_t dynamicBytes) {
@@ -111,11 +68,66 @@ CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction handle,
 
 }  // namespace
 
+namespace shoal {
+
+CUresult readAttribute(const ptx::Kernel& kernel, CodeFacts code, FunctionSettings& settings, int attribute, int* value) {
+  std::lock_guard lock(settings.mutex);
+  switch (attribute) {
+    case maxThreads: *value = static_cast<int>(kernel.maxThreads); return CUDA_SUCCESS;
+    case sharedBytes: *value = static_cast<int>(kernel.sharedBytes); return CUDA_SUCCESS;
+    case constBytes: *value = static_cast<int>(code.constantBytes); return CUDA_SUCCESS;
+    case localBytes: *value = static_cast<int>(kernel.localBytes); return CUDA_SUCCESS;
+    case registers: *value = static_cast<int>(kernel.registers); return CUDA_SUCCESS;
+    case ptxVersion: *value = static_cast<int>(code.target); return CUDA_SUCCESS;
+    case binaryVersion: *value = 90; return CUDA_SUCCESS;
+    case cacheMode: *value = 0; return CUDA_SUCCESS;
+    case maxDynamicShared: *value = settings.maxDynamicShared; return CUDA_SUCCESS;
+    case carveout: *value = settings.carveout; return CUDA_SUCCESS;
+    case mustSetClusterSize: *value = 0; return CUDA_SUCCESS;
+    case clusterWidth: case clusterHeight: case clusterDepth: *value = static_cast<int>(kernel.cluster[attribute - clusterWidth]); return CUDA_SUCCESS;
+    case isNonPortableAllowed: *value = settings.isNonPortableClusterAllowed; return CUDA_SUCCESS;
+    case clusterPolicy: *value = settings.clusterPolicy; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult writeAttribute(const ptx::Kernel& kernel, FunctionSettings& settings, int attribute, int value) {
+  std::lock_guard lock(settings.mutex);
+  switch (attribute) {
+    case maxDynamicShared:
+      if (value < 0 || value > kMostSharedOfBlock - static_cast<int>(kernel.sharedBytes)) return CUDA_ERROR_INVALID_VALUE;
+      settings.maxDynamicShared = value;
+      return CUDA_SUCCESS;
+    case carveout:
+      if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
+      settings.carveout = value;
+      return CUDA_SUCCESS;
+    case isNonPortableAllowed:
+      if (value != 0 && value != 1) return CUDA_ERROR_INVALID_VALUE;
+      settings.isNonPortableClusterAllowed = value;
+      return CUDA_SUCCESS;
+    case clusterPolicy:
+      if (value < 0 || value > 2) return CUDA_ERROR_INVALID_VALUE;
+      settings.clusterPolicy = value;
+      return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult readParameter(const ptx::Kernel& kernel, size_t index, size_t* offset, size_t* size) {
+  if (index >= kernel.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+  *offset = kernel.parameters[index].offset;
+  if (size != nullptr) *size = kernel.parameters[index].bytes;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace shoal
+
 CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
-  return withFunction(hfunc, pi, [&](LoadedFunction& function, LoadedModule&) { return readAttribute(function, attrib, pi); });
+  return withFunction(hfunc, pi, [&](LoadedFunction& function, LoadedModule& module) { return readAttribute(*function.kernel, module.facts(), *function.settings, attrib, pi); });
 }
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
-  return withFunction(hfunc, &value, [&](LoadedFunction& function, LoadedModule&) { return writeAttribute(function, attrib, value); });
+  return withFunction(hfunc, &value, [&](LoadedFunction& function, LoadedModule&) { return writeAttribute(*function.kernel, *function.settings, attrib, value); });
 }
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
   return withFunction(hfunc, &config, [&](LoadedFunction&, LoadedModule&) { return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; });
@@ -133,13 +145,16 @@ CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
   });
 }
 CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
-  return withFunction(func, paramOffset, [&](LoadedFunction& function, LoadedModule&) -> CUresult {
-    const auto& parameters = function.kernel->parameters;
-    if (paramIndex >= parameters.size()) return CUDA_ERROR_INVALID_VALUE;
-    *paramOffset = parameters[paramIndex].offset;
-    if (paramSize != nullptr) *paramSize = parameters[paramIndex].bytes;
+  return withFunction(func, paramOffset, [&](LoadedFunction& function, LoadedModule&) { return readParameter(*function.kernel, paramIndex, paramOffset, paramSize); });
+}
+CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
+  return withFunction(function, state, [&](LoadedFunction&, LoadedModule&) {
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
     return CUDA_SUCCESS;
   });
+}
+CUresult cuFuncLoad(CUfunction function) {
+  return withFunction(function, &function, [&](LoadedFunction&, LoadedModule&) { return CUDA_SUCCESS; });
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
@@ -167,7 +182,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunc
 CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
   return withFunction(func, clusterSize, [&](LoadedFunction& function, LoadedModule&) -> CUresult {
     if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *clusterSize = function.isNonPortableClusterAllowed != 0 ? 16 : 8;
+    *clusterSize = function.settings->isNonPortableClusterAllowed != 0 ? 16 : 8;
     return CUDA_SUCCESS;
   });
 }

@@ -1,8 +1,12 @@
 #include "image.h"
 
+#include "core/report.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 namespace shoal {
 
@@ -125,6 +129,13 @@ void writeErrorLog(const JitOptions& options, const std::string& message) {
   if (sizeSlot != nullptr) *sizeSlot = reinterpret_cast<void*>(std::min<size_t>(static_cast<size_t>(length), size - 1));
 }
 
+CUresult refuse(const JitOptions& options, CUresult status, const std::string& problem) {
+  if (problem.empty()) return status;
+  writeErrorLog(options, problem);
+  logError(problem);
+  return status;
+}
+
 CUresult findPtx(const void* data, size_t available, std::string& ptx, std::string& problem) {
   constexpr unsigned kCudaMachine = 190;
   const auto* image = static_cast<const char*>(data);
@@ -146,6 +157,17 @@ CUresult findPtx(const void* data, size_t available, std::string& ptx, std::stri
   if (strncmp(skipBlanks(image), ".version", 8) != 0) return CUDA_ERROR_INVALID_IMAGE;
   ptx = image;
   return CUDA_SUCCESS;
+}
+
+CUresult findPtxInFile(const char* name, std::string& ptx, std::string& problem) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::ifstream file(name, std::ios::binary);
+  std::stringstream image;
+  if (!file || !(image << file.rdbuf())) return CUDA_ERROR_FILE_NOT_FOUND;
+  // What is too short for its header ends in zeroes here.
+  std::string bytes = image.str();
+  bytes.append(64, '\0');
+  return findPtx(bytes.data(), bytes.size(), ptx, problem);
 }
 
 }  // namespace shoal

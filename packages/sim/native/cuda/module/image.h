@@ -16,7 +16,11 @@ struct JitOptions {
 // Writes to the buffer that the options name, and its length to them.
 void writeErrorLog(const JitOptions& options, const std::string& message);
 
+// The same, and gives the status.
+CUresult refuse(const JitOptions& options, CUresult status, const std::string& problem);
+
 // Finds the PTX of an image, or says in `problem` why there is none. An image in memory carries no length: `available` is SIZE_MAX then.
 CUresult findPtx(const void* image, size_t available, std::string& ptx, std::string& problem);
+CUresult findPtxInFile(const char* name, std::string& ptx, std::string& problem);
 
 }  // namespace shoal

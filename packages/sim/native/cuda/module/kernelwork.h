@@ -14,7 +14,7 @@ using LaunchAttributes = std::map<int, CUlaunchAttributeValue>;
 class KernelWork : public Work {
  public:
   // Finds the kernel and copies its arguments.
-  static CUresult create(CUfunction function, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers, void** extra,
+  static CUresult create(CUfunction function, const std::shared_ptr<Context>& context, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers, void** extra,
                          std::shared_ptr<KernelWork>& work);
   // The same launch with other attributes.
   std::shared_ptr<KernelWork> with(LaunchAttributes attributes) const;

@@ -50,15 +50,15 @@ CUresult checkShape(LoadedFunction& function, ptx::LaunchShape& shape, bool hasC
   const unsigned* required = kernel.requiredThreads;
   if (required[0] != 0 && (block.x != required[0] || block.y != required[1] || block.z != required[2])) return CUDA_ERROR_INVALID_VALUE;
   {
-    std::lock_guard lock(function.mutex);
-    if (shape.dynamicSharedBytes > static_cast<unsigned>(function.maxDynamicShared)) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(function.settings->mutex);
+    if (shape.dynamicSharedBytes > static_cast<unsigned>(function.settings->maxDynamicShared)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (kernel.cluster[0] != 0) {
     if (hasCluster && (shape.cluster.x != kernel.cluster[0] || shape.cluster.y != kernel.cluster[1] || shape.cluster.z != kernel.cluster[2])) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     shape.cluster = {kernel.cluster[0], kernel.cluster[1], kernel.cluster[2]};
   }
   const ptx::Dimensions& cluster = shape.cluster;
-  const uint64_t most = function.isNonPortableClusterAllowed != 0 ? 16 : 8;
+  const uint64_t most = function.settings->isNonPortableClusterAllowed != 0 ? 16 : 8;
   if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0 || cluster.count() > most) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (!shape.isCooperative) return CUDA_SUCCESS;
@@ -74,7 +74,7 @@ CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const 
   return onStream(streamHandle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (const CUresult status = checkImplicit(stream)) return status;
     std::shared_ptr<KernelWork> work;
-    if (const CUresult status = KernelWork::create(handle, shape, std::move(attributes), pointers, extra, work)) return status;
+    if (const CUresult status = KernelWork::create(handle, context, shape, std::move(attributes), pointers, extra, work)) return status;
     if (work->module->context != context) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->green) work->shape.multiprocessors = stream->green->multiprocessors;
     return submit(stream, std::move(work));
@@ -99,10 +99,10 @@ CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void*
 
 }  // namespace
 
-CUresult KernelWork::create(CUfunction handle, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers, void** extra,
+CUresult KernelWork::create(CUfunction handle, const std::shared_ptr<Context>& context, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers, void** extra,
                             std::shared_ptr<KernelWork>& work) {
   work = std::make_shared<KernelWork>();
-  if (const CUresult status = findFunction(handle, work->function, work->module)) return status;
+  if (const CUresult status = findFunction(handle, context, work->function, work->module)) return status;
   work->shape = shape;
   work->attributes = std::move(attributes);
   work->applyAttributes();

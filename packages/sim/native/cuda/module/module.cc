@@ -2,14 +2,13 @@
 #include "module.h"
 
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <functional>
 
 #include "core/context.h"
 #include "core/device.h"
 #include "core/entry.h"
+#include "library.h"
 #include "pool/pool.h"
-#include "ptx/problem.h"
 
 using namespace shoal;
 
@@ -17,10 +16,6 @@ namespace shoal {
 
 HandleTable<LoadedModule>& modules() {
   static auto* table = new HandleTable<LoadedModule>(6);
-  return *table;
-}
-HandleTable<LoadedModule>& libraries() {
-  static auto* table = new HandleTable<LoadedModule>(7);
   return *table;
 }
 HandleTable<LoadedFunction>& functions() {
@@ -47,10 +42,9 @@ std::shared_ptr<Allocation> allocate(const std::shared_ptr<Context>& context, ui
 
 // A context takes its modules with it, and their memory.
 void forgetModulesOf(const Context& context) {
-  for (auto* table : {&modules(), &libraries()}) {
-    for (auto& module : table->all()) {
-      if (module->context.get() == &context) table->take(module->handle);
-    }
+  for (auto& library : libraries().all()) library->forget(context);
+  for (auto& module : modules().all()) {
+    if (module->context.get() == &context) modules().take(module->handle);
   }
 }
 [[maybe_unused]] const bool isWatching = (Context::whenDestroyed(forgetModulesOf), true);
@@ -85,77 +79,32 @@ std::shared_ptr<ptx::Heap> heapOf(const std::shared_ptr<Context>& context) {
   return heap;
 }
 
-CUresult refuse(const JitOptions& options, CUresult status, const std::string& problem) {
-  if (!problem.empty()) writeErrorLog(options, problem);
-  return status;
-}
-
-CUresult loadImage(uint64_t* out, HandleTable<LoadedModule>& table, const std::shared_ptr<Context>& context, const void* image, size_t available,
-                   const JitOptions& options) {
-  if (image == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
-  std::string text, problem;
-  if (const CUresult status = findPtx(image, available, text, problem)) return refuse(options, status, problem);
-  auto module = std::make_shared<LoadedModule>();
-  if (const CUresult status = module->load(context, text, problem)) return refuse(options, status, problem);
-  module->handle = table.reserve();
-  table.put(module->handle, module);
-  *out = module->handle;
-  return CUDA_SUCCESS;
-}
-
-CUresult load(void* out, HandleTable<LoadedModule>& table, const void* image, const JitOptions& options) {
-  return inContext([&](auto& context) { return out == nullptr ? CUDA_ERROR_INVALID_VALUE : loadImage(static_cast<uint64_t*>(out), table, context, image, SIZE_MAX, options); });
-}
-
-CUresult loadFile(void* out, HandleTable<LoadedModule>& table, const char* name, const JitOptions& options) {
+CUresult load(CUmodule* out, const JitOptions& options, const std::function<CUresult(std::string&, std::string&)>& read) {
   return inContext([&](auto& context) -> CUresult {
-    if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::ifstream file(name, std::ios::binary);
-    std::stringstream image;
-    if (!file || !(image << file.rdbuf())) return CUDA_ERROR_FILE_NOT_FOUND;
-    // What is too short for its header ends in zeroes here.
-    std::string bytes = image.str();
-    bytes.append(64, '\0');
-    return loadImage(static_cast<uint64_t*>(out), table, context, bytes.data(), bytes.size(), options);
-  });
-}
-
-template <class Handle>
-CUresult unload(HandleTable<LoadedModule>& table, Handle* handle) {
-  return inContext([&](auto&) -> CUresult {
-    auto module = table.take(reinterpret_cast<uint64_t>(handle));
-    if (!module) return CUDA_ERROR_INVALID_HANDLE;
-    module->context->synchronize();  // kernels that run end first
+    if (out == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
+    std::string text, problem;
+    auto module = std::make_shared<LoadedModule>();
+    CUresult status = read(text, problem);
+    if (status == CUDA_SUCCESS) status = module->load(context, text, problem);
+    if (status != CUDA_SUCCESS) return refuse(options, status, problem);
+    module->handle = modules().reserve();
+    modules().put(module->handle, module);
+    *out = reinterpret_cast<CUmodule>(module->handle);
     return CUDA_SUCCESS;
   });
+}
+
+CUresult loadData(CUmodule* out, const void* image, const JitOptions& options) {
+  return load(out, options, [&](std::string& text, std::string& problem) { return image == nullptr ? CUDA_ERROR_INVALID_VALUE : findPtx(image, SIZE_MAX, text, problem); });
 }
 
 // `body(module)` with the module of a handle.
-template <class Handle, class Body>
-CUresult withModule(HandleTable<LoadedModule>& table, Handle* handle, const void* out, Body&& body) {
+template <class Body>
+CUresult withModule(CUmodule handle, const void* out, Body&& body) {
   return inContext([&](auto&) -> CUresult {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto module = table.find(handle);
+    auto module = modules().find(handle);
     return module ? body(*module) : CUDA_ERROR_INVALID_HANDLE;
-  });
-}
-
-template <class Handle, class Function>
-CUresult getFunction(HandleTable<LoadedModule>& table, Handle* handle, Function* out, const char* name) {
-  return withModule(table, handle, out, [&](LoadedModule& module) -> CUresult {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto found = module.function(std::string(name));
-    if (!found) return CUDA_ERROR_NOT_FOUND;
-    *out = reinterpret_cast<Function>(found->handle);
-    return CUDA_SUCCESS;
-  });
-}
-
-template <class Handle>
-CUresult countFunctions(HandleTable<LoadedModule>& table, Handle* handle, unsigned* count) {
-  return withModule(table, handle, count, [&](LoadedModule& module) {
-    *count = static_cast<unsigned>(module.code->kernels.size());
-    return CUDA_SUCCESS;
   });
 }
 
@@ -166,20 +115,25 @@ LoadedModule::~LoadedModule() {
   for (auto& each : memory_) state().allocations.remove(each);
 }
 
-CUresult LoadedModule::load(const std::shared_ptr<Context>& owner, const std::string& ptx, std::string& problem) {
+std::string describe(const ptx::Refusal& refusal) { return "ptx input, line " + std::to_string(refusal.line) + "; error   : " + refusal.message; }
+
+CUresult LoadedModule::load(const std::shared_ptr<Context>& owner, const std::string& ptx, std::string& problem, std::shared_ptr<Allocation>* managed) {
   context = owner;
+  const bool hasManaged = managed != nullptr && *managed != nullptr;
   try {
     code = ptx::loadModule(ptx, [&](uint64_t bytes, bool isManaged) {
+      if (isManaged && hasManaged) return (*managed)->base;
       auto made = allocate(owner, bytes, isManaged);
       if (!made) throw ptx::Refusal{CUDA_ERROR_OUT_OF_MEMORY, 0, "the device has not enough memory for the module's variables"};
+      if (isManaged && managed != nullptr) *managed = made;
       memory_.push_back(made);
       clear(owner->device, *made);
       return made->base;
-    });
+    }, hasManaged);
     if (code->needsHeap) heap = heapOf(owner);
     return CUDA_SUCCESS;
   } catch (const ptx::Refusal& refusal) {
-    problem = "ptx input, line " + std::to_string(refusal.line) + "; error   : " + refusal.message;
+    problem = describe(refusal);
     return refusal.status;
   }
 }
@@ -192,7 +146,8 @@ std::shared_ptr<LoadedFunction> LoadedModule::function(size_t index) {
     known->module = weak_from_this();
     known->kernel = &code->kernels[index];
     known->code = code;
-    known->maxDynamicShared = 49152 - static_cast<int>(std::min(known->kernel->sharedBytes, 49152u));
+    const auto owner = library.lock();
+    known->settings = owner == nullptr ? std::make_shared<FunctionSettings>(*known->kernel) : owner->kernel(index)->settingsOn(context->device);
     known->handle = functions().reserve();
     functions().put(known->handle, known);
   }
@@ -206,7 +161,18 @@ std::shared_ptr<LoadedFunction> LoadedModule::function(const std::string& name) 
   return nullptr;
 }
 
-CUresult findFunction(CUfunction handle, std::shared_ptr<LoadedFunction>& function, std::shared_ptr<LoadedModule>& module) {
+CUresult findFunction(CUfunction handle, const std::shared_ptr<Context>& context, std::shared_ptr<LoadedFunction>& function, std::shared_ptr<LoadedModule>& module) {
+  if (const auto kernel = libraryKernels().find(reinterpret_cast<uint64_t>(handle))) {
+    const auto library = kernel->library.lock();
+    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    std::shared_ptr<Context> where = context;
+    if (where == nullptr) {
+      if (const CUresult status = currentContext(where)) return status;
+    }
+    if (const CUresult status = library->moduleIn(where, module)) return status;
+    function = module->function(kernel->index);
+    return CUDA_SUCCESS;
+  }
   function = functions().find(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   module = function->module.lock();
@@ -215,14 +181,34 @@ CUresult findFunction(CUfunction handle, std::shared_ptr<LoadedFunction>& functi
 
 }  // namespace shoal
 
-CUresult cuModuleLoad(CUmodule* module, const char* fname) { return loadFile(module, modules(), fname, {}); }
-CUresult cuModuleLoadData(CUmodule* module, const void* image) { return load(module, modules(), image, {}); }
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options, void** optionValues) {
-  return load(module, modules(), image, {numOptions, options, optionValues});
+CUresult cuModuleLoad(CUmodule* module, const char* fname) {
+  return load(module, {}, [&](std::string& text, std::string& problem) { return findPtxInFile(fname, text, problem); });
 }
-CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) { return load(module, modules(), fatCubin, {}); }
-CUresult cuModuleUnload(CUmodule hmod) { return unload(modules(), hmod); }
-CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) { return getFunction(modules(), hmod, hfunc, name); }
+CUresult cuModuleLoadData(CUmodule* module, const void* image) { return loadData(module, image, {}); }
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options, void** optionValues) {
+  return loadData(module, image, {numOptions, options, optionValues});
+}
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) { return loadData(module, fatCubin, {}); }
+CUresult cuModuleUnload(CUmodule hmod) {
+  return inContext([&](auto&) -> CUresult {
+    auto module = modules().find(hmod);
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    // That of a library goes with it.
+    if (module->library.lock() != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+    modules().take(module->handle);
+    module->context->synchronize();  // kernels that run end first
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
+  return withModule(hmod, hfunc, [&](LoadedModule& module) -> CUresult {
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto found = module.function(std::string(name));
+    if (!found) return CUDA_ERROR_NOT_FOUND;
+    *hfunc = reinterpret_cast<CUfunction>(found->handle);
+    return CUDA_SUCCESS;
+  });
+}
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
   return inContext([&](auto&) -> CUresult {
@@ -239,9 +225,14 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, c
   });
 }
 
-CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) { return countFunctions(modules(), mod, count); }
+CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
+  return withModule(mod, count, [&](LoadedModule& module) {
+    *count = static_cast<unsigned>(module.code->kernels.size());
+    return CUDA_SUCCESS;
+  });
+}
 CUresult cuModuleEnumerateFunctions(CUfunction* out, unsigned int numFunctions, CUmodule mod) {
-  return withModule(modules(), mod, out, [&](LoadedModule& module) {
+  return withModule(mod, out, [&](LoadedModule& module) {
     for (size_t index = 0; index < module.code->kernels.size() && index < numFunctions; ++index) out[index] = reinterpret_cast<CUfunction>(module.function(index)->handle);
     return CUDA_SUCCESS;
   });
@@ -254,15 +245,3 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     return CUDA_SUCCESS;
   });
 }
-
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues, unsigned int numJitOptions,
-                           CUlibraryOption*, void**, unsigned int) {
-  return load(library, libraries(), code, {numJitOptions, jitOptions, jitOptionsValues});
-}
-CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions, void** jitOptionsValues,
-                               unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
-  return loadFile(library, libraries(), fileName, {numJitOptions, jitOptions, jitOptionsValues});
-}
-CUresult cuLibraryUnload(CUlibrary library) { return unload(libraries(), library); }
-CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* name) { return getFunction(libraries(), library, pKernel, name); }
-CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary lib) { return countFunctions(libraries(), lib, count); }

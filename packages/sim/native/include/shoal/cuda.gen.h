@@ -113,6 +113,16 @@ typedef CUDA_ARRAY_MEMORY_REQUIREMENTS CUDA_ARRAY_MEMORY_REQUIREMENTS_v1;
 typedef int32_t CUdevice;
 struct CUDA_ARRAY_SPARSE_PROPERTIES;
 typedef CUDA_ARRAY_SPARSE_PROPERTIES CUDA_ARRAY_SPARSE_PROPERTIES_v1;
+enum CUcoredumpSettings : int {
+  CU_COREDUMP_ENABLE_ON_EXCEPTION = 1,
+  CU_COREDUMP_TRIGGER_HOST = 2,
+  CU_COREDUMP_LIGHTWEIGHT = 3,
+  CU_COREDUMP_ENABLE_USER_TRIGGER = 4,
+  CU_COREDUMP_FILE = 5,
+  CU_COREDUMP_PIPE = 6,
+  CU_COREDUMP_GENERATION_FLAGS = 7,
+  CU_COREDUMP_MAX = 8,
+};
 typedef struct CUctx_st *CUcontext;
 struct CUctxCreateParams;
 struct CUexecAffinityParam;
@@ -356,6 +366,11 @@ enum : int {
 typedef int CUfunction_attribute;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUmod_st *CUmodule;
+enum CUfunctionLoadingState : int {
+  CU_FUNCTION_LOADING_STATE_UNLOADED = 0,
+  CU_FUNCTION_LOADING_STATE_LOADED = 1,
+  CU_FUNCTION_LOADING_STATE_MAX = 2,
+};
 enum CUdriverProcAddressQueryResult : int {
   CU_GET_PROC_ADDRESS_SUCCESS = 0,
   CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
@@ -451,10 +466,10 @@ struct CUipcMemHandle {
   char reserved[64];
 };
 static_assert(sizeof(CUipcMemHandle) == 64, "CUipcMemHandle");
-typedef void (*CUhostFn)(void *);
-struct CUlaunchConfig;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUlib_st *CUlibrary;
+typedef void (*CUhostFn)(void *);
+struct CUlaunchConfig;
 enum : int {
   CU_JIT_MAX_REGISTERS = 0,
   CU_JIT_THREADS_PER_BLOCK = 1,
@@ -500,6 +515,23 @@ enum : int {
   CU_LIBRARY_NUM_OPTIONS = 2,
 };
 typedef int CUlibraryOption;
+typedef struct CUlinkState_st *CUlinkState;
+enum CUjitInputType : int {
+  CU_JIT_INPUT_CUBIN = 0,
+  CU_JIT_INPUT_PTX = 1,
+  CU_JIT_INPUT_FATBINARY = 2,
+  CU_JIT_INPUT_OBJECT = 3,
+  CU_JIT_INPUT_LIBRARY = 4,
+  CU_JIT_INPUT_NVVM = 5,
+  CU_JIT_NUM_INPUT_TYPES = 6,
+};
+typedef uint32_t CUlogIterator;
+enum CUlogLevel : int {
+  CU_LOG_LEVEL_ERROR = 0,
+  CU_LOG_LEVEL_WARNING = 1,
+};
+typedef void (*CUlogsCallback)(void *, CUlogLevel, char *, size_t);
+typedef struct CUlogsCallbackEntry_st *CUlogsCallbackHandle;
 enum CUmem_advise : int {
   CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
   CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
@@ -1785,6 +1817,10 @@ SHOAL_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescr
 SHOAL_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device);
 SHOAL_EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx);
 SHOAL_EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array);
+SHOAL_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
+SHOAL_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size);
+SHOAL_EXPORT CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size);
+SHOAL_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size);
 SHOAL_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 SHOAL_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
 SHOAL_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev);
@@ -1871,6 +1907,8 @@ SHOAL_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, C
 SHOAL_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
 SHOAL_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc);
 SHOAL_EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
+SHOAL_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function);
+SHOAL_EXPORT CUresult cuFuncLoad(CUfunction function);
 SHOAL_EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value);
 SHOAL_EXPORT CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config);
 SHOAL_EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr);
@@ -1974,6 +2012,13 @@ SHOAL_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dpt
 SHOAL_EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle);
 SHOAL_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 SHOAL_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
+SHOAL_EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev);
+SHOAL_EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel);
+SHOAL_EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel);
+SHOAL_EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc);
+SHOAL_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
+SHOAL_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev);
+SHOAL_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev);
 SHOAL_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 SHOAL_EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 SHOAL_EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData);
@@ -1982,11 +2027,26 @@ SHOAL_EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsign
 SHOAL_EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 SHOAL_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 SHOAL_EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
+SHOAL_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
+SHOAL_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
 SHOAL_EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name);
 SHOAL_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib);
+SHOAL_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name);
+SHOAL_EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library);
+SHOAL_EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol);
 SHOAL_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions);
 SHOAL_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions);
 SHOAL_EXPORT CUresult cuLibraryUnload(CUlibrary library);
+SHOAL_EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, unsigned int numOptions, CUjit_option *options, void **optionValues);
+SHOAL_EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, CUjit_option *options, void **optionValues);
+SHOAL_EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut);
+SHOAL_EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut);
+SHOAL_EXPORT CUresult cuLinkDestroy(CUlinkState state);
+SHOAL_EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags);
+SHOAL_EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags);
+SHOAL_EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags);
+SHOAL_EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out);
+SHOAL_EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback);
 SHOAL_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
 SHOAL_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags);
 SHOAL_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
@@ -2170,6 +2230,8 @@ SHOAL_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfun
 SHOAL_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 SHOAL_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 SHOAL_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
+SHOAL_EXPORT CUresult cuProfilerStart(void);
+SHOAL_EXPORT CUresult cuProfilerStop(void);
 SHOAL_EXPORT CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 SHOAL_EXPORT CUresult cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 SHOAL_EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);

@@ -323,12 +323,7 @@ enum : int {
   cudaDevAttrMax = 148,
 };
 typedef int cudaDeviceAttr;
-enum cudaFuncCache : int {
-  cudaFuncCachePreferNone = 0,
-  cudaFuncCachePreferShared = 1,
-  cudaFuncCachePreferL1 = 2,
-  cudaFuncCachePreferEqual = 3,
-};
+typedef CUfunc_cache cudaFuncCache;
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
 enum : int {
   cudaLimitStackSize = 0,
@@ -350,10 +345,35 @@ enum : int {
 typedef int cudaDeviceP2PAttr;
 typedef struct CUevent_st *cudaEvent_t;
 typedef struct CUstream_st *cudaStream_t;
+struct cudaFuncAttributes;
+typedef CUfunction_attribute cudaFuncAttribute;
 struct cudaDeviceProp;
+enum cudaDriverEntryPointQueryResult : int {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2,
+};
+typedef CUgraph cudaGraph_t;
+typedef CUuserObject cudaUserObject_t;
 typedef CUipcEventHandle cudaIpcEventHandle_t;
 typedef CUipcMemHandle cudaIpcMemHandle_t;
+typedef struct CUkern_st *cudaKernel_t;
+struct dim3;
+struct dim3 {
+  unsigned int x;
+  unsigned int y;
+  unsigned int z;
+};
+static_assert(sizeof(dim3) == 12, "dim3");
 typedef void (*cudaHostFn_t)(void *);
+typedef CUlaunchConfig cudaLaunchConfig_t;
+typedef struct CUlib_st *cudaLibrary_t;
+typedef CUjit_option cudaJitOption;
+typedef CUlibraryOption cudaLibraryOption;
+typedef uint32_t cudaLogIterator;
+typedef CUlogLevel cudaLogLevel;
+typedef void (*cudaLogsCallback_t)(void *, cudaLogLevel, char *, size_t);
+typedef struct CUlogsCallbackEntry_st *cudaLogsCallbackHandle;
 struct cudaPitchedPtr;
 struct cudaExtent;
 struct cudaExtent {
@@ -420,6 +440,11 @@ enum cudaLaunchAttributeID : int {
   cudaLaunchAttributeNvlinkUtilCentricScheduling = 16,
 };
 union cudaLaunchAttributeValue;
+enum cudaGetDriverEntryPointFlags : int {
+  cudaEnableDefault = 0,
+  cudaEnableLegacyStream = 1,
+  cudaEnablePerThreadDefaultStream = 2,
+};
 typedef CUuuid cudaUUID_t;
 struct cudaDeviceProp {
   char name[256];
@@ -517,6 +542,26 @@ struct cudaDeviceProp {
   int reserved[56];
 };
 static_assert(sizeof(cudaDeviceProp) == 1008, "cudaDeviceProp");
+struct cudaFuncAttributes {
+  size_t sharedSizeBytes;
+  size_t constSizeBytes;
+  size_t localSizeBytes;
+  int maxThreadsPerBlock;
+  int numRegs;
+  int ptxVersion;
+  int binaryVersion;
+  int cacheModeCA;
+  int maxDynamicSharedSizeBytes;
+  int preferredShmemCarveout;
+  int clusterDimMustBeSet;
+  int requiredClusterWidth;
+  int requiredClusterHeight;
+  int requiredClusterDepth;
+  int clusterSchedulingPolicyPreference;
+  int nonPortableClusterSizeAllowed;
+  int reserved[16];
+};
+static_assert(sizeof(cudaFuncAttributes) == 144, "cudaFuncAttributes");
 enum cudaAccessProperty : int {
   cudaAccessPropertyNormal = 0,
   cudaAccessPropertyStreaming = 1,
@@ -661,13 +706,24 @@ SHOAL_EXPORT cudaError_t cudaFree(void *devPtr);
 SHOAL_EXPORT cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream);
 SHOAL_EXPORT cudaError_t cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream);
 SHOAL_EXPORT cudaError_t cudaFreeHost(void *ptr);
+SHOAL_EXPORT cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attr, const void *func);
+SHOAL_EXPORT cudaError_t cudaFuncGetName(const char **name, const void *func);
+SHOAL_EXPORT cudaError_t cudaFuncGetParamInfo(const void *func, size_t paramIndex, size_t *paramOffset, size_t *paramSize);
+SHOAL_EXPORT cudaError_t cudaFuncSetAttribute(const void *func, cudaFuncAttribute attr, int value);
+SHOAL_EXPORT cudaError_t cudaFuncSetCacheConfig(const void *func, cudaFuncCache cacheConfig);
 SHOAL_EXPORT cudaError_t cudaGetDevice(int *device);
 SHOAL_EXPORT cudaError_t cudaGetDeviceCount(int *count);
 SHOAL_EXPORT cudaError_t cudaGetDeviceFlags(unsigned int *flags);
 SHOAL_EXPORT cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device);
+SHOAL_EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, cudaDriverEntryPointQueryResult *driverStatus);
+SHOAL_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, cudaDriverEntryPointQueryResult *driverStatus);
+SHOAL_EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, cudaDriverEntryPointQueryResult *driverStatus);
+SHOAL_EXPORT cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, cudaDriverEntryPointQueryResult *driverStatus);
 SHOAL_EXPORT const char *cudaGetErrorName(cudaError_t error);
 SHOAL_EXPORT const char *cudaGetErrorString(cudaError_t error);
 SHOAL_EXPORT cudaError_t cudaGetLastError(void);
+SHOAL_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count);
+SHOAL_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaHostGetDevicePointer(void **pDevice, void *pHost, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost);
@@ -679,8 +735,29 @@ SHOAL_EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cud
 SHOAL_EXPORT cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *devPtr);
 SHOAL_EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
 SHOAL_EXPORT cudaError_t cudaIpcOpenMemHandle(void **devPtr, cudaIpcMemHandle_t handle, unsigned int flags);
+SHOAL_EXPORT cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attr, int value, int device);
+SHOAL_EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData);
 SHOAL_EXPORT cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData);
+SHOAL_EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args);
+SHOAL_EXPORT cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args);
+SHOAL_EXPORT cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int numKernels, cudaLibrary_t lib);
+SHOAL_EXPORT cudaError_t cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name);
+SHOAL_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
+SHOAL_EXPORT cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib);
+SHOAL_EXPORT cudaError_t cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name);
+SHOAL_EXPORT cudaError_t cudaLibraryGetUnifiedFunction(void **fptr, cudaLibrary_t library, const char *symbol);
+SHOAL_EXPORT cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, cudaLibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions);
+SHOAL_EXPORT cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *fileName, cudaJitOption *jitOptions, void **jitOptionsValues, unsigned int numJitOptions, cudaLibraryOption *libraryOptions, void **libraryOptionValues, unsigned int numLibraryOptions);
+SHOAL_EXPORT cudaError_t cudaLibraryUnload(cudaLibrary_t library);
+SHOAL_EXPORT cudaError_t cudaLogsCurrent(cudaLogIterator *iterator_out, unsigned int flags);
+SHOAL_EXPORT cudaError_t cudaLogsDumpToFile(cudaLogIterator *iterator, const char *pathToFile, unsigned int flags);
+SHOAL_EXPORT cudaError_t cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer, size_t *size, unsigned int flags);
+SHOAL_EXPORT cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t callbackFunc, void *userData, cudaLogsCallbackHandle *callback_out);
+SHOAL_EXPORT cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback);
 SHOAL_EXPORT cudaError_t cudaMalloc(void **devPtr, size_t size);
 SHOAL_EXPORT cudaError_t cudaMalloc3D(cudaPitchedPtr *pitchedDevPtr, cudaExtent extent);
 SHOAL_EXPORT cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream);
@@ -727,8 +804,15 @@ SHOAL_EXPORT cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value
 SHOAL_EXPORT cudaError_t cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, const void *func, int numBlocks, int blockSize);
+SHOAL_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize);
+SHOAL_EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, const void *func, int blockSize, size_t dynamicSMemSize, unsigned int flags);
+SHOAL_EXPORT cudaError_t cudaOccupancyMaxActiveClusters(int *numClusters, const void *func, const cudaLaunchConfig_t *launchConfig);
+SHOAL_EXPORT cudaError_t cudaOccupancyMaxPotentialClusterSize(int *clusterSize, const void *func, const cudaLaunchConfig_t *launchConfig);
 SHOAL_EXPORT cudaError_t cudaPeekAtLastError(void);
 SHOAL_EXPORT cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *ptr);
+SHOAL_EXPORT cudaError_t cudaProfilerStart(void);
+SHOAL_EXPORT cudaError_t cudaProfilerStop(void);
 SHOAL_EXPORT cudaError_t cudaRuntimeGetVersion(int *runtimeVersion);
 SHOAL_EXPORT cudaError_t cudaSetDevice(int device);
 SHOAL_EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags);
@@ -758,3 +842,6 @@ SHOAL_EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+SHOAL_EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object_out, void *ptr, cudaHostFn_t destroy, unsigned int initialRefcount, unsigned int flags);
+SHOAL_EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count);
+SHOAL_EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count);

@@ -3,12 +3,14 @@ import { argumentSuite } from './arguments.js'
 import { contextSuite } from './context.js'
 import { copySuite } from './copy.js'
 import { deviceSuite } from './device.js'
+import { diagnosticsSuite } from './diagnostics.js'
 import { eventSuite } from './event.js'
 import { externalSuite } from './external.js'
 import { graphSuite } from './graph.js'
 import { growableSuite } from './growable.js'
 import { kernelSuite } from './kernel.js'
 import { launchAttributeSuite } from './launchAttributes.js'
+import { librarySuite } from './library.js'
 import { memorySuite } from './memory.js'
 import { memoryPoolSuite } from './memoryPools.js'
 import { multicastSuite } from './multicast.js'
@@ -36,6 +38,8 @@ export const driverSuites: readonly Suite[] = [
   argumentSuite,
   launchAttributeSuite,
   partitionSuite,
+  librarySuite,
+  diagnosticsSuite,
   graphSuite,
   externalSuite,
   waitingSuite,

@@ -153,6 +153,8 @@ export async function cudaSubject(name: 'driver' | 'runtime'): Promise<Subject> 
       'rangeAttribute#attribute': () => 'READ_MOSTLY',
       'rangeAttributes#attributes': () => ['READ_MOSTLY'],
       'Kernel.attribute#attribute': () => 'NUM_REGS',
+      'Kernel.setAttribute#attribute': () => 'MAX_DYNAMIC_SHARED_SIZE_BYTES',
+      'Kernel.setCacheConfig#preference': () => 'shared',
       '#attributes': () => ['MEMORY_TYPE'],
       '#pointer': () => exported.exportPointer(exported.allocate(stream(), 'f32', 4) as never),
       'pointerInfo#pointer': () => allocate(),

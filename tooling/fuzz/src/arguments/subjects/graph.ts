@@ -34,6 +34,8 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
   const { ExternalSemaphore } = await import('@shoal/driver/external')
   const semaphore = (): unknown =>
     ExternalSemaphore.import(device, { type: 'timeline-fd', handle: memoryDescriptor(8) })
+  // One that the graph has, so that the graph can let go of it.
+  const userObject = (): unknown => graphs.UserObject.create(() => undefined).retainBy(current(), 2)
   const other = graphs.Graph.create(driver.Device.get(1))
   const elsewhere = other.add(graphs.emptyNode())
   return {
@@ -46,6 +48,7 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
       },
       GraphNode: node(0),
       NodeDescription: fill,
+      UserObject: userObject,
     },
     values: {
       ...makers,
@@ -62,6 +65,8 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
       'Graph.findInClone#original': node(0),
       '#graph': () => graphs.Graph.create(device),
       'GraphExec.update#graph': current,
+      'UserObject.retainBy#graph': current,
+      'UserObject.releaseBy#graph': current,
       '#memory': memory,
       'Graph.free#memory': () => current().allocate('f32', 4).memory,
       '#objects': memory,

@@ -1,8 +1,10 @@
 import { cudaSubject } from './cuda.js'
+import { diagnosticsSubject } from './diagnostics.js'
 import { contextSubject, externalSubject, memorySubject } from './entries.js'
 import { ffiSubject } from './ffi.js'
 import { graphSubject } from './graph.js'
 import { launchSubject } from './launch.js'
+import { librarySubject } from './library.js'
 import { ncclSubject } from './nccl.js'
 import { nvshmemSubject } from './nvshmem.js'
 import { general, type Subject } from './subject.js'
@@ -14,14 +16,18 @@ const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
   'driver/memory': () => memorySubject('driver'),
   'driver/context': () => contextSubject('driver'),
   'driver/external': () => externalSubject('driver'),
+  'driver/diagnostics': () => diagnosticsSubject('driver'),
   'driver/graph': () => graphSubject('driver', general),
   'driver/texture': () => textureSubject('driver', general),
+  'driver/library': () => librarySubject('driver'),
   runtime: () => cudaSubject('runtime'),
   'runtime/memory': () => memorySubject('runtime'),
   'runtime/context': () => contextSubject('runtime'),
   'runtime/external': () => externalSubject('runtime'),
+  'runtime/diagnostics': () => diagnosticsSubject('runtime'),
   'runtime/graph': () => graphSubject('runtime', general),
   'runtime/texture': () => textureSubject('runtime', general),
+  'runtime/library': () => librarySubject('runtime'),
   nccl: ncclSubject,
   nvshmem: nvshmemSubject,
   launch: launchSubject,

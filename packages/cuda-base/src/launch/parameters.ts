@@ -1,0 +1,53 @@
+import { SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
+import type { Context } from '../context/context.js'
+import { check, Status } from '../errors.js'
+import { scratch } from '../native.js'
+import type { Kernel } from './kernel.js'
+import { parameterBytes, parameterName } from './signature.js'
+
+/** Where a parameter of a kernel lies among its parameters, and its size; both in bytes. */
+export interface ParameterInfo {
+  readonly offset: number
+  readonly bytes: number
+}
+
+/** The parameters that a function of libcuda tells of, one a call, until there is none of the index. @throws StatusError */
+export function parameterInfo(
+  context: Context,
+  api: string,
+  ask: (index: number, offset: bigint, size: bigint) => number,
+): readonly ParameterInfo[] {
+  const out = scratch()
+  const parameters: ParameterInfo[] = []
+  for (;;) {
+    const status = context.run(() => ask(parameters.length, out.address, out.address + 8n))
+    // Said of an index beyond the last parameter.
+    if (status === Status.invalidValue) return parameters
+    check(status, api)
+    parameters.push({ offset: Number(out.u64[0]), bytes: Number(out.u64[1]) })
+  }
+}
+
+/** Compares the signature of a kernel with what its image says, on drivers that can tell. @throws TypeError */
+export function checkParameters(kernel: Kernel, api: string): void {
+  const { name, signature } = kernel
+  let declared: readonly ParameterInfo[]
+  try {
+    declared = kernel.parameters
+  } catch (error) {
+    if (error instanceof VersionTooOldError || error instanceof SymbolNotFoundError) return
+    throw error
+  }
+  if (declared.length !== signature.length) {
+    const count = `${declared.length}, not ${signature.length}`
+    throw new TypeError(`${api}: signature must name all parameters of ${name}, which has ${count}`)
+  }
+  for (const [index, parameter] of signature.entries()) {
+    const { bytes } = declared[index] as ParameterInfo
+    const given = parameterBytes(parameter)
+    if (bytes === given) continue
+    throw new TypeError(
+      `${api}: signature[${index}] must have ${bytes} bytes, as in ${name}, not the ${given} of ${parameterName(parameter)}`,
+    )
+  }
+}

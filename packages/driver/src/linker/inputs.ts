@@ -1,0 +1,38 @@
+import { isInstance } from '@shoal/types'
+
+/** The numbers of `CUjitInputType`. */
+export const kinds = { cubin: 0, ptx: 1, fatbin: 2, object: 3, library: 4 } as const
+
+/** What the linker takes: an `object` is one of the host's compiler with code for devices in it, a `library` an archive of such. */
+export type InputKind = keyof typeof kinds
+
+const elfMagic = 0x7f454c46
+const fatBinaryMagic = 0x50ed55ba
+const archiveMagic = 0x213c6172
+const machineOffset = 18
+const cudaMachine = 190
+
+/** The kind of an image by how it begins; what is none of them is taken for PTX. */
+export function kindOfImage(image: unknown): InputKind {
+  if (!isInstance(image, Uint8Array) || image.length < 20) return 'ptx'
+  const view = new DataView(image.buffer, image.byteOffset, image.byteLength)
+  const magic = view.getUint32(0)
+  if (magic === elfMagic) return view.getUint16(machineOffset, true) === cudaMachine ? 'cubin' : 'object'
+  if (magic === fatBinaryMagic) return 'fatbin'
+  return magic === archiveMagic ? 'library' : 'ptx'
+}
+
+const endings: { readonly [ending: string]: InputKind } = {
+  ptx: 'ptx',
+  cubin: 'cubin',
+  fatbin: 'fatbin',
+  o: 'object',
+  obj: 'object',
+  a: 'library',
+  lib: 'library',
+}
+
+/** The kind of a file by its ending; undefined where that tells nothing. */
+export function kindOfFile(path: string): InputKind | undefined {
+  return endings[path.slice(path.lastIndexOf('.') + 1).toLowerCase()]
+}

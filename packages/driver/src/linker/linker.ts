@@ -1,0 +1,212 @@
+import {
+  type Context,
+  checkRelease,
+  contextOf,
+  type DeviceOrContext,
+  driverError,
+  forgetLeak,
+  imageMemory,
+  JitBlock,
+  type JitOptions,
+  jitKeys,
+  type ModuleImage,
+  processIsEnding,
+  Resource,
+  requireImagePath,
+  Status,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
+  type CUjitInputType,
+  type CUlinkState,
+  cuLinkAddData,
+  cuLinkAddFile,
+  cuLinkComplete,
+  cuLinkCreate,
+  cuLinkDestroy,
+} from '@shoal/cuda-sys/driver'
+import { NativeMemory, offThread, readMemory } from '@shoal/ffi'
+import { BusyError, loadedFrom, requireInteger, requireKeyOf, requireOptions, requireText } from '@shoal/types'
+import { type InputKind, kindOfFile, kindOfImage, kinds } from './inputs.js'
+
+/** How the linker works. */
+export interface LinkerOptions extends JitOptions {
+  /** The compute capability to make code for, times ten, such as 90. Default: that of the device. */
+  readonly target?: number | undefined
+}
+
+/** What is added. */
+export interface LinkInput {
+  /** Default: by the contents of an image, by the ending of a file. */
+  readonly kind?: InputKind | undefined
+  /** What the logs call it. Default: input 1, input 2 and so on. */
+  readonly name?: string | undefined
+}
+
+const targetOption = 9
+
+/**
+ * Makes one image of several (`cuLinkCreate`): kernels of one PTX call functions of another one, or of a library of objects.
+ *
+ * @example
+ * ```ts
+ * using linker = Linker.create(device)
+ * const image = await linker.add(kernels).add(functions).complete()
+ * using module = await Module.load(device, image)
+ * ```
+ */
+export class Linker extends Resource {
+  /** @internal */
+  static override readonly [loadedFrom]: string = import.meta.url
+  protected readonly kind = 'Linker'
+  /** The context that it works in. */
+  readonly context: Context
+  readonly #handle: CUlinkState
+  readonly #jit: JitBlock
+  #count = 0
+  #isCompleting = false
+
+  private constructor(context: Context, handle: CUlinkState, jit: JitBlock) {
+    super()
+    this.context = context
+    this.#handle = handle
+    this.#jit = jit
+    context._addChild()
+    watchForLeak(this, `A Linker on device ${context.device.ordinal}`, () => {
+      destroy(context, handle, jit)
+      return 'it is destroyed now'
+    })
+  }
+
+  /** Begins (`cuLinkCreate`). @throws TypeError, RangeError, DisposedError, StatusError */
+  static create(owner: DeviceOrContext, options: LinkerOptions = {}): Linker {
+    const api = 'Linker.create'
+    const context = contextOf(owner, api)
+    const given = requireOptions<LinkerOptions>(options, api, { ...jitKeys, target: true })
+    const target = given.target === undefined ? undefined : requireInteger(given.target, api, 'target', 50, 999)
+    const jit = new JitBlock(given, api, target === undefined ? [] : [[targetOption, BigInt(target)]])
+    const { count, options: names, values, result } = jit
+    context._callDriver('cuLinkCreate', () => cuLinkCreate(count, names, values, result))
+    return new Linker(context, result.u64[0] as CUlinkState, jit)
+  }
+
+  /** The `CUlinkState`. @throws DisposedError */
+  get handle(): CUlinkState {
+    this._requireAlive()
+    this.context._requireAlive()
+    return this.#handle
+  }
+
+  /** What the linker has said so far. @throws DisposedError */
+  get log(): string {
+    this._requireAlive()
+    return this.#jit.infoLog
+  }
+
+  /**
+   * Adds PTX, a cubin, a fat binary, an object of the host's compiler or a library of such (`cuLinkAddData`).
+   * @throws StatusError with the linker's log in its description; RangeError for an image that is cut off; TypeError
+   */
+  add(image: ModuleImage, options: LinkInput = {}): this {
+    const api = 'Linker.add'
+    const { kind, name = `input ${this.#count + 1}` } = requireOptions<LinkInput>(options, api, {
+      kind: true,
+      name: true,
+    })
+    requireText(name, api, 'name')
+    const type = kind === undefined ? kindOfImage(image) : kind
+    const code = requireKeyOf(type, api, 'kind', kinds) as CUjitInputType
+    const handle = this.#usable(api)
+    const memory = imageMemory(image, api, type === 'library')
+    try {
+      // The NUL that ends PTX counts.
+      const size = code === kinds.ptx ? memory.byteLength : memory.byteLength - 1
+      this.#call('cuLinkAddData', name, () => cuLinkAddData(handle, code, memory, size, name, 0, null, null))
+    } finally {
+      memory.dispose()
+    }
+    this.#count += 1
+    return this
+  }
+
+  /** Adds a file, which the driver reads (`cuLinkAddFile`). @throws as {@link add} */
+  addFile(path: string | URL, options: Omit<LinkInput, 'name'> = {}): this {
+    const api = 'Linker.addFile'
+    const file = requireImagePath(path, api)
+    const { kind = kindOfFile(file) } = requireOptions<Omit<LinkInput, 'name'>>(options, api, { kind: true })
+    const code = requireKeyOf(kind, api, 'kind', kinds) as CUjitInputType
+    const handle = this.#usable(api)
+    this.#call('cuLinkAddFile', file, () => cuLinkAddFile(handle, code, file, 0, null, null))
+    this.#count += 1
+    return this
+  }
+
+  /**
+   * Makes the image, on a native thread (`cuLinkComplete`): a cubin, which `Module.load` takes. Nothing can be added afterwards.
+   * @throws StatusError with the linker's log in its description, such as for what is not defined
+   */
+  async complete(): Promise<Uint8Array> {
+    const handle = this.#usable('Linker.complete')
+    const out = NativeMemory.allocate(16)
+    this.#isCompleting = true
+    this.context._addWait()
+    try {
+      const link = () => cuLinkComplete(handle, out, out.address + 8n)
+      const [status = Status.success] = await offThread({ context: this.context._handle }, link)
+      return this.#image(status, out)
+    } finally {
+      this.#isCompleting = false
+      if (this.disposed) destroy(this.context, handle, this.#jit)
+      this.context._endWait()
+    }
+  }
+
+  /** Like {@link complete}, but blocks the thread for as long as it takes. */
+  completeSync(): Uint8Array {
+    const handle = this.#usable('Linker.completeSync')
+    const out = NativeMemory.allocate(16)
+    return this.#image(
+      this.context.run(() => cuLinkComplete(handle, out, out.address + 8n)),
+      out,
+    )
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, inputs: this.#count }
+  }
+
+  protected release(): void {
+    forgetLeak(this)
+    if (!this.#isCompleting) destroy(this.context, this.#handle, this.#jit)
+  }
+
+  #usable(api: string): CUlinkState {
+    if (this.#isCompleting) throw new BusyError({ object: 'Linker', api, underWay: 'complete()' })
+    return this.handle
+  }
+
+  #call(api: string, what: string, call: () => number): void {
+    const status = this.context.run(call)
+    if (status !== Status.success) throw driverError(status, api, `${what}\n${this.#jit.errorLog}`.trim())
+  }
+
+  /** A copy: the state has the image only as long as it lives. */
+  #image(status: number, out: NativeMemory): Uint8Array {
+    if (status !== Status.success) throw driverError(status, 'cuLinkComplete', this.#jit.errorLog)
+    return readMemory(out.u64[0] as bigint, Number(out.u64[1]))
+  }
+}
+
+function destroy(context: Context, handle: CUlinkState, jit: JitBlock): void {
+  try {
+    if (!context.disposed && !processIsEnding()) {
+      checkRelease(
+        context.run(() => cuLinkDestroy(handle)),
+        'cuLinkDestroy',
+      )
+    }
+  } finally {
+    jit.dispose()
+    context._removeChild()
+  }
+}
