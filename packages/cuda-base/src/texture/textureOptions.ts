@@ -95,10 +95,15 @@ export interface TextureDescription {
   readonly borderColor: readonly number[]
   /** How levels are chosen or mixed. */
   readonly mipmapFilterMode: FilterMode
+  /** What is added to the level that is asked for. */
   readonly mipmapLevelBias: number
+  /** The levels that may be read. */
   readonly mipmapLevelClamp: readonly [least: number, greatest: number]
+  /** The greatest ratio of anisotropy. */
   readonly maxAnisotropy: number
+  /** Whether the sides of a cube are filtered across their edges. */
   readonly seamlessCubemap: boolean
+  /** Whether trilinear filtering may be made cheaper. */
   readonly trilinearOptimization: boolean
 }
 

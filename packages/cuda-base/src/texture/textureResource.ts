@@ -44,17 +44,21 @@ const pitchedKeys: OptionKeys<PitchedTexels> = { memory: true, channels: true, w
 
 /** What C is told of a resource. */
 export interface ResourceDescription {
+  /** What it is. */
   readonly type: 'array' | 'mipmappedArray' | 'linear' | 'pitched'
   /** The handle of an array, or the address of memory. */
   readonly handle: bigint
   /** Of memory. */
   readonly format?: TexelFormat['format'] | undefined
+  /** Number of channels, of memory. */
   readonly channels?: number | undefined
   /** Bytes of linear memory. */
   readonly byteLength?: number | undefined
   /** Of pitched memory. */
   readonly width?: number | undefined
+  /** Rows, of pitched memory. */
   readonly height?: number | undefined
+  /** Bytes from row to row, of pitched memory. */
   readonly pitch?: number | undefined
 }
 

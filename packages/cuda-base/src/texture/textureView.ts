@@ -35,13 +35,17 @@ export interface ResourceView {
   readonly format?: ViewFormat | undefined
   /** In texels: those of the array, or four times as many for compressed blocks. Default: that. */
   readonly width?: number | undefined
+  /** Rows, as with the width. */
   readonly height?: number | undefined
+  /** Slices, as with the width. */
   readonly depth?: number | undefined
   /** Levels of a mipmapped array. Default: all. */
   readonly firstMipmapLevel?: number | undefined
+  /** The last of them. */
   readonly lastMipmapLevel?: number | undefined
   /** Layers of a layered array. Default: all. */
   readonly firstLayer?: number | undefined
+  /** The last of them. */
   readonly lastLayer?: number | undefined
 }
 
