@@ -41,7 +41,7 @@ test('unrelated processes: two importers one after the other, over a path that i
   await owner.said(/listening/)
   for (let importer = 0; importer < 2; importer += 1) {
     const { code, output } = await start('client', path).end
-    expect(output).toMatch(/read, all 1000000 elements are right\nguest \d+: wrote the answer/)
+    expect(output).toMatch(/read, all 1000000 elements are right\nimporter \d+: wrote the answer/)
     expect(code).toBe(0)
   }
   const { code, output } = await owner.end
