@@ -28,7 +28,9 @@ const states: readonly ProcessState[] = ['running', 'locked', 'checkpointed', 'f
 
 /** Which device goes on in the place of which, by their UUIDs of 16 bytes. */
 export interface DeviceReplacement {
+  /** The device it was on. */
   readonly from: Uint8Array
+  /** The device it goes to. */
   readonly to: Uint8Array
 }
 

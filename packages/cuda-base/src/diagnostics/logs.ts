@@ -26,6 +26,7 @@ const lastPosition = 2 ** 32 - 1
 export interface LogReading {
   /** Lines, each ending with a line break; the newest ones where not all have room in 25,600 bytes. */
   readonly text: string
+  /** Where the next reading goes on. */
   readonly position: number
 }
 

@@ -7,7 +7,9 @@ import { parameterBytes, parameterName } from './signature.js'
 
 /** Where a parameter of a kernel lies among its parameters, and its size; both in bytes. */
 export interface ParameterInfo {
+  /** Bytes from the first parameter. */
   readonly offset: number
+  /** Bytes of it. */
   readonly bytes: number
 }
 
