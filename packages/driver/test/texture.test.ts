@@ -3,7 +3,7 @@ import { DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '12' })
-const { Device, DeviceBuffer, Module } = await import('@shoal/driver')
+const { Device, DeviceBuffer, GrowableBuffer, Module } = await import('@shoal/driver')
 const { Graph, kernelNode } = await import('@shoal/driver/graph')
 const { CudaArray, SurfaceObject, TensorMap, TextureObject } = await import('@shoal/driver/texture')
 
@@ -112,6 +112,20 @@ describe('arguments', () => {
     expect(() => mapped.launch(config, 5n as never, 1, out)).toThrow(/args\[0\] must be a TensorMap/)
     expect(() => module.kernel('run', ['texture', 'u64', 'ptr'])).toThrow(/128/)
   })
+})
+
+test('a texture looks into memory of several mappings', async () => {
+  using memory = GrowableBuffer.reserve(device, 'f32', { maximumLength: 1 << 20 })
+  memory.resize(1 << 19)
+  memory.resize(1 << 20)
+  memory.buffer.slice(600_000, 600_001).fill(7)
+  const ptx = kernel(`
+  mov.b32 %r1, 600000;
+  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];
+  st.global.f32 [%rd2], %f1;`)
+  using look = TextureObject.create(memory.buffer)
+  Module.loadSync(device, ptx).kernel('run', ['texture', 'ptr']).launch(config, look, out)
+  expect((await out.toArray())[0]).toBe(7)
 })
 
 describe('what loses the context', () => {

@@ -67,8 +67,9 @@ const BoundTexture& Launch::bind(uint64_t handle, bool isSurface) {
     const size_t width = is1D ? resource.res.linear.sizeInBytes / bound->format.bytes() : pitched.width;
     const size_t height = is1D ? 1 : pitched.height, pitch = is1D ? 0 : pitched.pitchInBytes;
     const CUdeviceptr address = is1D ? resource.res.linear.devPtr : pitched.devPtr;
-    Range range;
-    findRange(address, static_cast<unsigned>(width == 0 ? 1 : (height - 1) * pitch + width * bound->format.bytes()), false, range);
+    // Mappings side by side are one memory.
+    const uint64_t end = address + (height - 1) * pitch + width * bound->format.bytes();
+    for (Range range{address, address, false}; range.end < end;) findRange(range.end, 1, false, range);
     bound->levels.push_back({reinterpret_cast<char*>(address), pitch, 0, static_cast<int64_t>(width), static_cast<int64_t>(height), 1});
     bound->dimensions = is1D ? 1 : 2;
   } else {
