@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest'
 const packages = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Entries of their own, which load the whole. */
-const ofItsOwn = /^(?:graph|pitched|managed|green|external|diagnostics|linker)\b|^context.createdContext/
+const ofItsOwn = /^(?:graph|pitched|managed|green|external|texture|diagnostics|linker)\b|^context.createdContext/
 
 /** Values that sources of safe packages import from an entry. */
 function importedFrom(entry: string): string[] {
