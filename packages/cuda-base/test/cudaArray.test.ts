@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { DisposedError, StatusError } from '@shoal/types'
+import { DisposedError, memoryProtocol, StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
@@ -125,6 +125,10 @@ describe('copies', () => {
     const apart = new Float32Array(8)
     array.copyToSync(apart, { region, rows: 2 })
     expect(apart).toEqual(Float32Array.of(2.5, 3.5, 0, 0, 6.5, 7.5, 0, 0))
+    const queued = await array.copyTo(new Float32Array(8).fill(9), { region, rows: 2 })
+    expect(queued).toEqual(Float32Array.of(2.5, 3.5, 9, 9, 6.5, 7.5, 9, 9))
+    array.copyFrom(Float32Array.of(20, 30, 0, 0, 60, 70), { region, rows: 2 })
+    expect(await array.toArray({ region })).toEqual(Float32Array.of(20, 30, 60, 70))
   })
 
   test('go to a place of another array', async () => {
@@ -188,6 +192,18 @@ describe('copies', () => {
       expect(copy).toThrow(words)
       expect(copy).toThrow(`CudaArray.${call}: `)
     }
+  })
+
+  test('are not made where a getter of the other side disposes of the array', () => {
+    const array = CudaArray.create(device, { width: 4, format: 'f32' })
+    using memory = DeviceBuffer.zeros(device, 'f32', 4)
+    const other = {
+      get [memoryProtocol]() {
+        array.dispose()
+        return memory[memoryProtocol]
+      },
+    }
+    expect(() => array.copyFrom(other)).toThrow(DisposedError)
   })
 
   test('refuse memory and arrays that do not fit', () => {
