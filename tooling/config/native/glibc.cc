@@ -37,6 +37,7 @@ OLD("pthread_join", "2.2.5")
 OLD("pthread_key_create", "2.2.5")
 OLD("pthread_key_delete", "2.2.5")
 OLD("pthread_mutex_consistent", "2.12")
+OLD("pthread_mutex_trylock", "2.2.5")
 OLD("pthread_mutexattr_destroy", "2.2.5")
 OLD("pthread_mutexattr_init", "2.2.5")
 OLD("pthread_mutexattr_setpshared", "2.2.5")
@@ -52,6 +53,9 @@ OLD("dlerror", "2.2.5")
 OLD("dlinfo", "2.3.3")
 OLD("dlopen", "2.2.5")
 OLD("dlsym", "2.2.5")
+
+// Since 2.29 with a new version, which does not set errno.
+OLD("log2", "2.2.5")
 
 #define HIDDEN extern "C" __attribute__((visibility("hidden")))
 
