@@ -29,6 +29,16 @@ const uses = {
     const [major, minor] = [new Int32Array(1), new Int32Array(1)]
     nvshmem_info_get_version(major, minor)
     return major[0] === 1`,
+  '@shoal/nvrtc-sys': `const { nvrtc } = await import('@shoal/nvrtc-sys')
+    return nvrtc.has('nvrtcVersion') || nvrtc.trace.length > 0`,
+  '@shoal/nvjitlink-sys': `const { nvjitlink } = await import('@shoal/nvjitlink-sys')
+    return nvjitlink.has('nvJitLinkCreate') || nvjitlink.trace.length > 0`,
+  '@shoal/nvrtc': `const { Program } = await import('@shoal/nvrtc')
+    const outcome = await new Program('extern "C" __global__ void k() {}').compile({ cache: false }).catch((error) => error)
+    return outcome.name === 'LibraryNotFoundError' || outcome.ptx.includes('k')`,
+  '@shoal/nvjitlink': `const { Linker } = await import('@shoal/nvjitlink')
+    const outcome = await new Linker({ architecture: 'sm_90' }).link().catch((error) => error)
+    return ['LibraryNotFoundError', 'RangeError'].includes(outcome.name)`,
   '@shoal/cuda-base': `const { Device, DeviceBuffer } = await import('@shoal/cuda-base')
     using buffer = DeviceBuffer.from(Device.get(0), new Float32Array([1, 2]))
     return buffer.toArraySync().join() === '1,2'`,

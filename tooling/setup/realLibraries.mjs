@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Fetches the libraries of CUDA's runtime, NCCL and NVSHMEM, and their headers, as wheels with pip, where that works, and
+// Fetches the libraries of CUDA's runtime, NCCL, NVSHMEM, NVRTC and nvJitLink, and their headers, as wheels with pip, where that works, and
 // prints the variables that name them, for `eval`. What it could not fetch it says; the tests that need it are skipped, with
 // that reason, and counted. Usage: eval "$(node tooling/setup/realLibraries.mjs)"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,8 @@ import { cacheFolder, captureBeside, commandEnvironment, readJson, root, SetupEr
 const limit = 240
 const folder = join(cacheFolder, 'real-libraries')
 const versionOf = (library) => readJson(join(root, 'tooling/bindgen/spec', `${library}.json`)).headerVersion
-const cuda = `${Math.floor(versionOf('runtime') / 1000)}.${Math.floor(versionOf('runtime') / 10) % 100}.*`
+const cudaOf = (library) => `${Math.floor(versionOf(library) / 1000)}.${Math.floor(versionOf(library) / 10) % 100}.*`
+const cuda = cudaOf('runtime')
 const dotted = (value) => [value / 10_000, (value / 100) % 100, value % 100].map(Math.floor).join('.')
 
 /** Wheels, each with the version that the spec is of. */
@@ -23,6 +24,8 @@ const wheels = [
   `nvidia-cuda-profiler-api==${cuda}`,
   `nvidia-nccl-cu13==${dotted(versionOf('nccl'))}`,
   `nvidia-nvshmem-cu13==${dotted(versionOf('nvshmem'))}`,
+  `nvidia-cuda-nvrtc==${cudaOf('nvrtc')}`,
+  `nvidia-nvjitlink==${cudaOf('nvjitlink')}`,
 ]
 
 const started = performance.now()
@@ -85,5 +88,7 @@ function variables() {
     SHOAL_CUDART_LIBRARY: `nvidia/cu13/lib/libcudart.so.${Math.floor(versionOf('runtime') / 1000)}`,
     SHOAL_NCCL_LIBRARY: 'nvidia/nccl/lib/libnccl.so.2',
     SHOAL_NVSHMEM_LIBRARY: 'nvidia/nvshmem/lib/libnvshmem_host.so.3',
+    SHOAL_NVRTC_LIBRARY: `nvidia/cu13/lib/libnvrtc.so.${Math.floor(versionOf('nvrtc') / 1000)}`,
+    SHOAL_NVJITLINK_LIBRARY: `nvidia/cu13/lib/libnvJitLink.so.${Math.floor(versionOf('nvjitlink') / 1000)}`,
   }
 }

@@ -33,6 +33,8 @@ const nothing = {
   SHOAL_CUDART_LIBRARY: nowhere,
   SHOAL_NCCL_LIBRARY: nowhere,
   SHOAL_NVSHMEM_LIBRARY: nowhere,
+  SHOAL_NVRTC_LIBRARY: nowhere,
+  SHOAL_NVJITLINK_LIBRARY: nowhere,
 }
 
 test('with the software device: libraries, devices, links', () => {
@@ -43,7 +45,7 @@ test('with the software device: libraries, devices, links', () => {
   expect(code).toBe(0)
   expect(ok).toBe(true)
   expect(addon).toEqual({ loaded: true, engine: 'addon' })
-  expect(libraries.map(({ id }) => id)).toEqual(['cuda', 'cudart', 'nccl', 'nvshmem'])
+  expect(libraries.map(({ id }) => id)).toEqual(['cuda', 'cudart', 'nccl', 'nvshmem', 'nvrtc', 'nvjitlink'])
   for (const library of libraries.slice(0, 3)) {
     expect(library).toMatchObject({ found: true, step: 'sim' })
     expect(existsSync(library.path!)).toBe(true)
@@ -63,12 +65,15 @@ test('without anything: what is missing, and what to do', () => {
   expect(code).toBe(1)
   expect(ok).toBe(false)
   expect(devices).toEqual([])
-  expect(libraries.map(({ found }) => found)).toEqual([false, false, false, false])
+  expect(libraries.map(({ found }) => found)).toEqual([false, false, false, false, false, false])
   const errors = findings.filter(({ level }) => level === 'error')
   expect(errors).toHaveLength(1)
   expect(errors[0]!.message).toContain(`${nowhere} does not load: `)
   expect(errors[0]!.remedies.join(' ')).toMatch(/install the NVIDIA driver.*SHOAL_CUDA_LIBRARY=.*SHOAL_DEVICE=sim/)
   expect(findings.filter(({ level }) => level === 'warning')).toHaveLength(3)
+  // Compilers are no lack of a machine.
+  const notes = findings.filter(({ level }) => level === 'note').map(({ subject }) => subject)
+  expect(notes).toEqual(expect.arrayContaining(['NVIDIA NVRTC', 'NVIDIA nvJitLink']))
 })
 
 test('a variable that names a wrong file is what has to be corrected', () => {

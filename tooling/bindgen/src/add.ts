@@ -17,13 +17,14 @@ export interface Addition {
   readonly version: number
 }
 
-/** @throws Error for anything but `cuda=13.1`, `nccl=2.31.0`, `nvshmem=3.5.0` and the like */
+/** @throws Error for anything but `cuda=13.1`, `nvrtc=13.1`, `nvjitlink=13.5`, `nccl=2.31.0`, `nvshmem=3.5.0` and the like */
 export function readAddition(text: string): Addition {
-  const [, product, major, minor, patch] = /^(cuda|nccl|nvshmem)=(\d+)\.(\d+)(?:\.(\d+))?$/.exec(text) ?? []
-  if (product === undefined || (patch === undefined) !== (product === 'cuda'))
+  const [, product, major, minor, patch] =
+    /^(cuda|nvrtc|nvjitlink|nccl|nvshmem)=(\d+)\.(\d+)(?:\.(\d+))?$/.exec(text) ?? []
+  if (product === undefined || (patch === undefined) === (product === 'nccl' || product === 'nvshmem'))
     throw new Error(`--add must be cuda=13.1, nccl=2.31.0, nvshmem=3.5.0 or the like, not ${text}`)
   const version =
-    product === 'cuda'
+    patch === undefined
       ? Number(major) * 1000 + Number(minor) * 10
       : Number(major) * 10000 + Number(minor) * 100 + Number(patch)
   return { product: product as Product, version }
@@ -35,6 +36,8 @@ const files: Readonly<Record<LibraryName, { readonly file: RegExp; readonly symb
   runtime: { file: /^libcudart\.so/, symbol: /^cuda/ },
   nccl: { file: /^libnccl\.so/, symbol: /^nccl/ },
   nvshmem: { file: /^libnvshmem_host\.so/, symbol: /^nvshmem/ },
+  nvrtc: { file: /^libnvrtc\.so/, symbol: /^(__)?nvrtc/ },
+  nvjitlink: { file: /^libnvJitLink\.so/, symbol: /^(__)?nvJitLink/ },
 }
 
 /** Finds the library of the headers: a file that was named, or one in a library folder beside them. */

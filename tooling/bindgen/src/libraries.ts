@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { listFiles, readText, writeText } from './files.js'
+import { parseCompiler } from './parse/compilers.js'
 import { parseDriver } from './parse/driver.js'
-import type { HeaderLocations } from './parse/headers.js'
+import { type HeaderLocations, mainHeaders, type Product } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
 import { parseNvshmem } from './parse/nvshmem.js'
 import { parseRuntime } from './parse/runtime.js'
@@ -23,11 +24,9 @@ export interface Library {
 }
 
 const needs =
-  (...wanted: ('cuda' | 'nccl' | 'nvshmem')[]) =>
+  (...wanted: Product[]) =>
   (headers: HeaderLocations) =>
-    wanted
-      .filter((name) => headers[name] === undefined)
-      .map((name) => (name === 'nvshmem' ? 'nvshmem_host.h' : `${name}.h`))
+    wanted.filter((name) => headers[name] === undefined).map((name) => mainHeaders[name])
 
 type Parser = Pick<Library, 'missing' | 'parse'> & { sources: string }
 
@@ -51,6 +50,16 @@ const parsers: Readonly<Record<LibraryName, Parser>> = {
     sources: 'nvshmem-sys/src',
     missing: needs('cuda', 'nvshmem'),
     parse: ({ cuda, nvshmem }, history) => parseNvshmem(nvshmem as string, cuda as string, history),
+  },
+  nvrtc: {
+    sources: 'nvrtc-sys/src',
+    missing: needs('nvrtc'),
+    parse: ({ nvrtc }, history) => parseCompiler('nvrtc', nvrtc as string, history),
+  },
+  nvjitlink: {
+    sources: 'nvjitlink-sys/src',
+    missing: needs('nvjitlink'),
+    parse: ({ nvjitlink }, history) => parseCompiler('nvjitlink', nvjitlink as string, history),
   },
 }
 

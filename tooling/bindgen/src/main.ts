@@ -11,7 +11,7 @@ import { compareFolder, firstDifference, readText, syncFolder, writeText } from 
 import { type Library, Workspace } from './libraries.js'
 import { type Options, readOptions, usage } from './options.js'
 import { clangVersion } from './parse/clang.js'
-import { findHeaders, type HeaderLocations, productOf } from './parse/headers.js'
+import { findHeaders, type HeaderLocations, mainHeaders, productOf } from './parse/headers.js'
 import type { LibrarySpecFile } from './spec/types.js'
 import { formatSpec } from './spec/write.js'
 
@@ -117,7 +117,7 @@ function add(workspace: Workspace, text: string, options: Options): number {
   if (options.headers === undefined) throw new Error('--add needs --headers FOLDER')
   const { product, version } = readAddition(text)
   const given = resolve(options.headers)
-  const main = product === 'nvshmem' ? 'nvshmem_host.h' : `${product}.h`
+  const main = mainHeaders[product]
   const folder = [given, join(given, 'include')].find((each) => existsSync(join(each, main)))
   if (folder === undefined) throw new Error(`there is no ${main} in ${given}`)
   const headers = { ...findHeaders(options), [product]: folder }

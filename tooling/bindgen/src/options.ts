@@ -7,6 +7,8 @@ export interface Options {
   cudaHome?: string
   ncclInclude?: string
   nvshmemInclude?: string
+  nvrtcInclude?: string
+  nvjitlinkInclude?: string
   headerVersion?: string
   /** names of the libraries to look at; all when empty */
   only: string[]
@@ -22,12 +24,12 @@ export interface Options {
 export const usage = `Usage: pnpm bindgen [--check] [options]
        pnpm bindgen --add LIBRARY=VERSION --headers FOLDER [--library FILE]
 
-Reads the CUDA, NCCL and NVSHMEM headers, writes the spec (tooling/bindgen/spec) and from it the generated sources
+Reads the headers of CUDA, NCCL, NVSHMEM, NVRTC and nvJitLink, writes the spec (tooling/bindgen/spec) and from it the generated sources
 and docs/coverage.md.
 
   --check                  write nothing; compare with what is committed, exit 1 on any difference
   --from-spec              leave the spec as it is and generate the sources from it
-  --add LIBRARY=VERSION    add a version (cuda=13.1, nccl=2.31.0, nvshmem=3.5.0): what the spec does not have is new in it;
+  --add LIBRARY=VERSION    add a version (cuda=13.1, nvrtc=13.1, nvjitlink=13.5, nccl=2.31.0, nvshmem=3.5.0): what the spec does not have is new in it;
                            prints what is new, and what could not be known
   --headers FOLDER         with --add: the headers of that version
   --library FILE           with --add: a library of that version, for what it exports (else those in ../lib and ../lib64)
@@ -36,6 +38,8 @@ and docs/coverage.md.
   --cuda-home FOLDER       toolkit with include/cuda.h      (else CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/include)
   --nccl-include FOLDER    folder with nccl.h               (else NCCL_INCLUDE, NCCL_HOME/include, PYTHONPATH, the toolkit)
   --nvshmem-include FOLDER folder with nvshmem_host.h       (else NVSHMEM_INCLUDE, NVSHMEM_HOME/include, PYTHONPATH, the toolkit)
+  --nvrtc-include FOLDER, --nvjitlink-include FOLDER
+                           folders with nvrtc.h, nvJitLink.h (else the toolkit, SHOAL_NVRTC_LIBRARY, SHOAL_NVJITLINK_LIBRARY)
   --header-version X       say so when the spec was written from headers of another version; X as in 13.0
   --allow-missing-headers  exit 0 from --check where headers or clang are missing; the sources are still checked
                            against the spec
@@ -52,6 +56,8 @@ export function readOptions(argv: readonly string[]): Options {
       'cuda-home': { type: 'string' },
       'nccl-include': { type: 'string' },
       'nvshmem-include': { type: 'string' },
+      'nvrtc-include': { type: 'string' },
+      'nvjitlink-include': { type: 'string' },
       'header-version': { type: 'string' },
       add: { type: 'string' },
       headers: { type: 'string' },
@@ -64,6 +70,8 @@ export function readOptions(argv: readonly string[]): Options {
     cudaHome: values['cuda-home'],
     ncclInclude: values['nccl-include'],
     nvshmemInclude: values['nvshmem-include'],
+    nvrtcInclude: values['nvrtc-include'],
+    nvjitlinkInclude: values['nvjitlink-include'],
     headerVersion: values['header-version'],
     add: values.add,
     headers: values.headers,

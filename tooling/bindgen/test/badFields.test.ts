@@ -114,30 +114,33 @@ function memoryComplaints(codec: Codec): string[] {
   )
 }
 
-describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library, spec) => {
-  test('every field of every struct refuses bad values by name', async () => {
-    const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
-    const found = spec.structs.flatMap((entry) =>
-      entry.fields.flatMap((field) => complaints(exports[entry.name] as Codec, entry, field)),
-    )
-    expect(found.slice(0, 20)).toEqual([])
-  })
+describe.each(specs.filter(({ structs }) => structs.length > 0).map((spec) => [spec.library, spec] as const))(
+  '%s',
+  (library, spec) => {
+    test('every field of every struct refuses bad values by name', async () => {
+      const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
+      const found = spec.structs.flatMap((entry) =>
+        entry.fields.flatMap((field) => complaints(exports[entry.name] as Codec, entry, field)),
+      )
+      expect(found.slice(0, 20)).toEqual([])
+    })
 
-  test('every struct refuses memory it does not fit in', async () => {
-    const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
-    const found = spec.structs.flatMap(({ name }) => memoryComplaints(exports[name] as Codec))
-    expect(found.slice(0, 20)).toEqual([])
-  })
+    test('every struct refuses memory it does not fit in', async () => {
+      const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
+      const found = spec.structs.flatMap(({ name }) => memoryComplaints(exports[name] as Codec))
+      expect(found.slice(0, 20)).toEqual([])
+    })
 
-  test('a field that takes too much is reported', async () => {
-    const small = ({ type, count }: FieldSpec): boolean => type.kind === 'u32' && count === undefined
-    const entry = spec.structs.find(({ fields, size }) => size >= 16 && fields.some(small)) as StructSpec
-    const field = entry.fields.find(small) as FieldSpec
-    const wide = entry.fields.map((each) =>
-      each === field ? { ...each, offset: 0, type: { kind: 'u64' as const } } : each,
-    )
-    const structs = spec.structs.map((each) => (each === entry ? { ...each, fields: wide } : each))
-    const codec = codecsOf(await loadFfi(join(root, ffiFile)), { ...spec, structs }).get(entry.name) as Codec
-    expect(complaints(codec, entry, field).length).toBeGreaterThan(0)
-  })
-})
+    test('a field that takes too much is reported', async () => {
+      const small = ({ type, count }: FieldSpec): boolean => type.kind === 'u32' && count === undefined
+      const entry = spec.structs.find(({ fields, size }) => size >= 16 && fields.some(small)) as StructSpec
+      const field = entry.fields.find(small) as FieldSpec
+      const wide = entry.fields.map((each) =>
+        each === field ? { ...each, offset: 0, type: { kind: 'u64' as const } } : each,
+      )
+      const structs = spec.structs.map((each) => (each === entry ? { ...each, fields: wide } : each))
+      const codec = codecsOf(await loadFfi(join(root, ffiFile)), { ...spec, structs }).get(entry.name) as Codec
+      expect(complaints(codec, entry, field).length).toBeGreaterThan(0)
+    })
+  },
+)

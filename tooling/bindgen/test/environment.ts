@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { type Library, Workspace } from '../src/libraries.js'
 import { clangVersion } from '../src/parse/clang.js'
+import { compilerSources } from '../src/parse/compilers.js'
 import { driverSource } from '../src/parse/driver.js'
-import { findHeaders, headerVersion, productOf } from '../src/parse/headers.js'
+import { findHeaders, headerVersion, mainHeaders, productOf } from '../src/parse/headers.js'
 import { standInHeaders } from '../src/parse/include.js'
 import { ncclSource } from '../src/parse/nccl.js'
 import { earlierLayouts } from '../src/parse/ncclStructs.js'
@@ -36,10 +37,17 @@ export function readExported(name: LibraryName): Set<string> {
 
 /** Why a test that needs the headers of a library cannot run, or undefined. */
 export function noHeaders(name: LibraryName): string | undefined {
+  const product = productOf(name)
   if (headers.cuda === undefined) return 'no cuda.h: set CUDA_HOME to a toolkit'
-  if (name === 'nccl' && headers.nccl === undefined) return 'no nccl.h: set NCCL_INCLUDE to its folder'
-  if (name === 'nvshmem' && headers.nvshmem === undefined) return 'no nvshmem_host.h: set NVSHMEM_INCLUDE to its folder'
-  return undefined
+  if (headers[product] !== undefined) return undefined
+  const where = {
+    cuda: 'CUDA_HOME',
+    nccl: 'NCCL_INCLUDE',
+    nvshmem: 'NVSHMEM_INCLUDE',
+    nvrtc: 'SHOAL_NVRTC_LIBRARY',
+    nvjitlink: 'SHOAL_NVJITLINK_LIBRARY',
+  }[product]
+  return `no ${mainHeaders[product]}: set ${where}`
 }
 
 /** Why headers of the committed spec's version are not at hand, or undefined. */
@@ -70,10 +78,11 @@ export const prelude: Record<LibraryName, string> = {
   runtime: runtimeSource,
   nccl: `${ncclSource}${earlierLayouts(readSpec('nccl'))}\n`,
   nvshmem: '#include <nvshmem_host.h>\n',
+  ...compilerSources,
 }
 
 function includeFlags(): string[] {
-  return [standInHeaders, headers.nccl, headers.nvshmem, headers.cuda]
+  return [standInHeaders, headers.nccl, headers.nvshmem, headers.cuda, headers.nvrtc, headers.nvjitlink]
     .filter((entry) => entry !== undefined)
     .map((entry) => `-I${entry}`)
 }

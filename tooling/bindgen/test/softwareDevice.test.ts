@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { emitEntryPoints, emitHeaders, emitUnsupported, headerFiles } from '../src/emit/softwareDevice.js'
-import type { LibrarySpecFile } from '../src/spec/types.js'
+import type { DeviceLibraryName, LibrarySpecFile } from '../src/spec/types.js'
 import { libraryNames, readSpec, root, workspace } from './environment.js'
 
 const specs = libraryNames.map(readSpec)
 const [driver, runtime] = specs as [LibrarySpecFile, LibrarySpecFile]
 const { names, defined } = workspace.readSoftwareDevice()
 
-const textOf = (library: (typeof libraryNames)[number], words: readonly string[]): string =>
+const textOf = (library: DeviceLibraryName, words: readonly string[]): string =>
   emitHeaders(specs, new Set(words)).get(headerFiles[library]) as string
 
 test('the committed headers and entry points are what the specs and the sources of the software device give', () => {

@@ -20,8 +20,17 @@ const earlier: Record<string, number[]> = {
   runtime: [11080, 12000, 12080],
   nccl: [21403, 22809],
   nvshmem: [30006, 30205],
+  nvrtc: [7050, 11010, 12060],
+  nvjitlink: [12000, 12030],
 }
-const later: Record<string, number> = { driver: 14000, runtime: 14000, nccl: 23203, nvshmem: 30501 }
+const later: Record<string, number> = {
+  driver: 14000,
+  runtime: 14000,
+  nccl: 23203,
+  nvshmem: 30501,
+  nvrtc: 14000,
+  nvjitlink: 14000,
+}
 
 interface Case {
   readonly spec: LibrarySpecFile

@@ -6,7 +6,18 @@ import { describe, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** Packages with classes, and the one that programs do not import. */
-const packages = ['types', 'ffi', 'cuda-base', 'driver', 'runtime', 'nccl', 'nvshmem', 'launch'] as const
+const packages = [
+  'types',
+  'ffi',
+  'cuda-base',
+  'driver',
+  'runtime',
+  'nccl',
+  'nvshmem',
+  'nvrtc',
+  'nvjitlink',
+  'launch',
+] as const
 const ownUse = 'cuda-base'
 
 /** The built files behind the entries of a package. */

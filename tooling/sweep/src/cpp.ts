@@ -1,10 +1,10 @@
 // Writes the C++ side: a program that makes the calls of the list, compiled against the real headers.
 
-import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import type { Argument, Group, Out, Step, Value } from './list/steps.js'
 import type { Spec } from './spec.js'
 
-const headers: Record<LibraryName, string> = {
+const headers: Record<DeviceLibraryName, string> = {
   driver: 'cuda.h',
   runtime: 'cuda_runtime_api.h',
   nccl: 'nccl.h',

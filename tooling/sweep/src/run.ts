@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { type LibraryName, libraryNames } from '@shoal/bindgen/dist/spec/types.js'
+import { type DeviceLibraryName, deviceLibraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import { resolveReport, sweepReport } from './report.js'
 import type { Resolution } from './resolve.js'
 import { readSpecs } from './spec.js'
@@ -17,7 +17,7 @@ const usage = `node run.js resolve|sweep [--json FILE] [--spec FOLDER] [--kernel
   sweep                 asks every harmless question from C++ and through Shoal, and compares; needs g++ and the headers
   --spec FOLDER         the spec (default: that of the repository)
   --kernels FOLDER      compiled test kernels (default: SHOAL_KERNELS)
-  --libraries ID,…      of ${libraryNames.join(', ')} (default: all)
+  --libraries ID,…      of ${deviceLibraryNames.join(', ')} (default: all)
   --groups TEXT,…       only groups of the sweep whose name contains one of these
   --work FOLDER         where programs and answers are kept (default: a folder that goes afterwards)
 With SHOAL_EXPECT_GPU=1 it fails where there is no GPU, where a library is not found, and where a question cannot be asked.`
@@ -44,12 +44,12 @@ async function main(): Promise<number> {
   const specFolder = values.spec ?? fileURLToPath(new URL('../../bindgen/spec', import.meta.url))
   const specs = readSpecs(specFolder)
   const wanted = values.libraries?.split(',') ?? [...specs.keys()]
-  const unknown = wanted.filter((id) => !specs.has(id as LibraryName))
+  const unknown = wanted.filter((id) => !specs.has(id as DeviceLibraryName))
   if (unknown.length > 0) throw new Error(`no spec of ${unknown.join(', ')} in ${specFolder}`)
   const work = values.work ?? mkdtempSync(join(tmpdir(), 'shoal-sweep-'))
   mkdirSync(work, { recursive: true })
   try {
-    const subjects = await findSubjects(wanted as LibraryName[], work)
+    const subjects = await findSubjects(wanted as DeviceLibraryName[], work)
     const expectGpu = process.env['SHOAL_EXPECT_GPU'] === '1'
     const software = process.env['SHOAL_DEVICE'] === 'sim'
     const context = { subjects, expectGpu, software }

@@ -2,25 +2,25 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  type DeviceLibraryName,
+  type DeviceSpecFile,
+  deviceLibraryNames,
   type EnumSpec,
   type FunctionSpec,
   type IntegerKind,
-  type LibraryName,
-  type LibrarySpecFile,
-  libraryNames,
   type StructSpec,
 } from '@shoal/bindgen/dist/spec/types.js'
 
 /** One library's spec, looked up by name. */
 export class Spec {
-  readonly library: LibraryName
+  readonly library: DeviceLibraryName
   readonly headerVersion: number
   readonly functions: ReadonlyMap<string, FunctionSpec>
-  readonly #file: LibrarySpecFile
+  readonly #file: DeviceSpecFile
   readonly #enums: ReadonlyMap<string, EnumSpec>
   readonly #structs: ReadonlyMap<string, StructSpec>
 
-  constructor(library: LibraryName, file: LibrarySpecFile) {
+  constructor(library: DeviceLibraryName, file: DeviceSpecFile) {
     this.library = library
     this.headerVersion = file.headerVersion
     this.functions = new Map(file.functions.map((one) => [one.name, one]))
@@ -84,12 +84,12 @@ function known<T>(value: T | undefined, problem: string): T {
 }
 
 /** Reads the specs in a folder; a library without one is left out. */
-export function readSpecs(folder: string): ReadonlyMap<LibraryName, Spec> {
-  const found = new Map<LibraryName, Spec>()
-  for (const library of libraryNames) {
+export function readSpecs(folder: string): ReadonlyMap<DeviceLibraryName, Spec> {
+  const found = new Map<DeviceLibraryName, Spec>()
+  for (const library of deviceLibraryNames) {
     const file = join(folder, `${library}.json`)
     if (existsSync(file))
-      found.set(library, new Spec(library, JSON.parse(readFileSync(file, 'utf8')) as LibrarySpecFile))
+      found.set(library, new Spec(library, JSON.parse(readFileSync(file, 'utf8')) as DeviceSpecFile))
   }
   if (found.size === 0) throw new Error(`no spec in ${folder}`)
   return found

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
 import { type Ended, runProgram } from '@shoal/bindgen/dist/proof/processes.js'
-import { type LibraryName, libraryNames } from '@shoal/bindgen/dist/spec/types.js'
+import { type DeviceLibraryName, deviceLibraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import type { Probe } from './worker.js'
 
 const workerFile = fileURLToPath(new URL('./worker.js', import.meta.url))
@@ -18,14 +18,14 @@ export function runWorker(task: readonly string[], seconds: number, environment:
 
 /** A library file to look at. */
 export interface Subject extends Probe {
-  readonly library: LibraryName
+  readonly library: DeviceLibraryName
   /** makes Shoal load this file */
   readonly environment: NodeJS.ProcessEnv
 }
 
 export interface Subjects {
   readonly found: readonly Subject[]
-  readonly notFound: readonly { readonly library: LibraryName; readonly problem: string }[]
+  readonly notFound: readonly { readonly library: DeviceLibraryName; readonly problem: string }[]
   readonly devices: number
 }
 
@@ -37,7 +37,7 @@ export function siteFolders(): string[] {
 }
 
 /** Where Python wheels have a library, below a folder of packages. */
-const wheels: Partial<Record<LibraryName, readonly string[]>> = {
+const wheels: Partial<Record<DeviceLibraryName, readonly string[]>> = {
   runtime: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
   nccl: ['nvidia/nccl/lib/libnccl.so.2'],
   nvshmem: ['nvidia/nvshmem/lib/libnvshmem_host.so.3'],
@@ -47,11 +47,11 @@ const wheels: Partial<Record<LibraryName, readonly string[]>> = {
  * The files to look at: what Shoal finds by itself; for NCCL also the wheel, whose version is often another; and the
  * wheels of a Python that Shoal does not know, where Shoal finds nothing.
  */
-export async function findSubjects(libraries: readonly LibraryName[], work: string): Promise<Subjects> {
+export async function findSubjects(libraries: readonly DeviceLibraryName[], work: string): Promise<Subjects> {
   const found: Subject[] = []
-  const notFound: { library: LibraryName; problem: string }[] = []
+  const notFound: { library: DeviceLibraryName; problem: string }[] = []
   const folders = siteFolders()
-  for (const library of libraryNames.filter((one) => libraries.includes(one))) {
+  for (const library of deviceLibraryNames.filter((one) => libraries.includes(one))) {
     const first = await probe(library, {}, work)
     if (typeof first !== 'string') found.push(first)
     const wheel = wheels[library]
@@ -72,7 +72,11 @@ export async function findSubjects(libraries: readonly LibraryName[], work: stri
 }
 
 /** Loads a library in a process of its own; the text of the problem when it does not load. */
-async function probe(library: LibraryName, environment: NodeJS.ProcessEnv, work: string): Promise<Subject | string> {
+async function probe(
+  library: DeviceLibraryName,
+  environment: NodeJS.ProcessEnv,
+  work: string,
+): Promise<Subject | string> {
   const out = join(work, `probe-${library}.json`)
   const ended = await runWorker(['probe', '--library', library, '--out', out], 30, environment)
   if (!ended.ok) return ended.problem ?? 'it cannot be loaded'

@@ -1,7 +1,7 @@
 // One task in a process of its own, so that a library that crashes takes nothing else down.
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { addressOf, type NativeLibrary } from '@shoal/ffi'
 import { streamMode } from '@shoal/types'
 import { groupsOf } from './list/index.js'
@@ -24,7 +24,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { library: text, group: text, spec: text, kernels: text, out: text },
 })
-const id = values.library as LibraryName
+const id = values.library as DeviceLibraryName
 const outFile = values.out ?? ''
 const { exports, library } = await importLibrary(id)
 

@@ -8,7 +8,8 @@ const usage = `usage: shoal doctor [options]
 Tells what this machine has for Shoal: libraries (found where, how, which version), devices, the links between them, what
 is missing and what to do about it. It starts nothing on a device.
 
-  --require LIST   libraries that have to be there, of driver, runtime, nccl, nvshmem (default: driver)
+  --require LIST   libraries that have to be there, of driver, runtime, nccl, nvshmem, nvrtc,
+                   nvjitlink (default: driver)
   --verbose        every place that was searched, too
   --json           the report as JSON
   --help

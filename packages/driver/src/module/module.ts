@@ -37,6 +37,14 @@ import {
 import { type NativeMemory, offThread } from '@shoal/ffi'
 import { type ElementType, loadedFrom, requireText } from '@shoal/types'
 
+/** @internal What is known of an image that was made of a source. */
+export interface ImageOrigin {
+  /** What the compiler said. */
+  readonly log: string
+  /** Names in the image, by name expression. */
+  readonly names: Readonly<Record<string, string>>
+}
+
 /**
  * Code loaded onto a device, from PTX, a cubin or a fat binary.
  *
@@ -53,15 +61,17 @@ export class Module extends Resource {
   protected readonly kind = 'Module'
   /** The context it is loaded into. */
   readonly context: Context
-  /** What the compiler of the driver said while it compiled PTX; empty for binary code. */
+  /** What NVRTC said of the source, where there is one, and the driver while it compiled PTX. */
   readonly compilerLog: string
   readonly #handle: CUmodule
   readonly #globals: DeviceBuffer<ElementType>[] = []
+  readonly #origin: ImageOrigin | undefined
 
-  private constructor(context: Context, handle: CUmodule, compilerLog: string) {
+  private constructor(context: Context, handle: CUmodule, compilerLog: string, origin?: ImageOrigin) {
     super()
     this.context = context
-    this.compilerLog = compilerLog
+    this.compilerLog = [origin?.log, compilerLog].filter((log) => log).join('\n')
+    this.#origin = origin
     this.#handle = handle
     context._addChild()
     watchForLeak(this, `A Module on device ${context.device.ordinal}`, () => {
@@ -85,16 +95,41 @@ export class Module extends Resource {
     }
   }
 
+  /** @internal {@link load} for an image that was made of a source. */
+  static async _loadCompiled(
+    context: Context,
+    image: ModuleImage,
+    jitOptions: JitOptions,
+    origin: ImageOrigin,
+  ): Promise<Module> {
+    const jit = JitBlock.of(jitOptions, 'compile')
+    try {
+      return await Module.#load(context, imageMemory(image, 'compile'), jit, origin)
+    } finally {
+      jit.dispose()
+    }
+  }
+
   /** Like {@link load}, but blocks the thread for as long as it takes. */
   static loadSync(owner: DeviceOrContext, image: ModuleImage, options: JitOptions = {}): Module {
-    const context = contextOf(owner, 'Module.loadSync')
-    const memory = imageMemory(image, 'Module.loadSync')
-    const jit = JitBlock.of(options, 'Module.loadSync')
+    return Module._loadSync(contextOf(owner, 'Module.loadSync'), image, options, 'Module.loadSync')
+  }
+
+  /** @internal */
+  static _loadSync(
+    context: Context,
+    image: ModuleImage,
+    options: JitOptions,
+    api: string,
+    origin?: ImageOrigin,
+  ): Module {
+    const memory = imageMemory(image, api)
+    const jit = JitBlock.of(options, api)
     try {
       const status: number = context.run(() =>
         cuModuleLoadDataEx(jit.result, memory, jit.count, jit.options, jit.values),
       )
-      return Module.#loaded(context, status, jit)
+      return Module.#loaded(context, status, jit, origin)
     } finally {
       memory.dispose()
       jit.dispose()
@@ -118,23 +153,23 @@ export class Module extends Resource {
     }
   }
 
-  static async #load(context: Context, memory: NativeMemory, jit: JitBlock): Promise<Module> {
+  static async #load(context: Context, memory: NativeMemory, jit: JitBlock, origin?: ImageOrigin): Promise<Module> {
     context._requireAlive()
     context._addWait()
     try {
       const [status = Status.success] = await offThread({ context: context._handle }, () =>
         cuModuleLoadDataEx(jit.result, memory, jit.count, jit.options, jit.values),
       )
-      return Module.#loaded(context, status, jit)
+      return Module.#loaded(context, status, jit, origin)
     } finally {
       context._endWait()
       memory.dispose()
     }
   }
 
-  static #loaded(context: Context, status: number, jit: JitBlock): Module {
+  static #loaded(context: Context, status: number, jit: JitBlock, origin?: ImageOrigin): Module {
     if (status !== Status.success) throw driverError(status, 'cuModuleLoadDataEx', jit.errorLog)
-    return new Module(context, jit.result.u64[0] as CUmodule, jit.infoLog)
+    return new Module(context, jit.result.u64[0] as CUmodule, jit.infoLog, origin)
   }
 
   /** The `CUmodule`. @throws DisposedError */
@@ -149,15 +184,16 @@ export class Module extends Resource {
   }
 
   /**
-   * A kernel by its name in the image and the types of its parameters (`cuModuleGetFunction`). Their number and sizes are
-   * checked against the image on drivers from 12.4. A C++ kernel has its mangled name unless it is `extern "C"`.
+   * A kernel by its name in the image, or by the name expression that its source was compiled with, and the types of its parameters
+   * (`cuModuleGetFunction`). Their number and sizes are checked against the image on drivers from 12.4. A C++ kernel has its mangled name unless it is `extern "C"`.
    * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; TypeError when the types do not fit
    */
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S> {
     requireText(name, 'Module.kernel', 'name')
     const { handle } = this
     const out = scratch()
-    const status: number = this.context.run(() => cuModuleGetFunction(out, handle, name))
+    const symbol = this.#symbolOf(name)
+    const status: number = this.context.run(() => cuModuleGetFunction(out, handle, symbol))
     if (status !== Status.success) throw driverError(status, 'cuModuleGetFunction', `kernel: ${name}`)
     const found = out.u64[0] as CUfunction
     return Kernel._create(this, name, { handle: found, function: found, api: 'Module.kernel' }, signature)
@@ -174,7 +210,8 @@ export class Module extends Resource {
     const type = requireElementType(dtype, 'Module.global')
     const { handle } = this
     const out = scratch()
-    const status: number = this.context.run(() => cuModuleGetGlobal(out.address, out.address + 8n, handle, name))
+    const symbol = this.#symbolOf(name)
+    const status: number = this.context.run(() => cuModuleGetGlobal(out.address, out.address + 8n, handle, symbol))
     if (status !== Status.success) throw driverError(status, 'cuModuleGetGlobal', `variable: ${name}`)
     const address = out.u64[0] as bigint
     const length = elementsOfVariable(name, Number(out.u64[1]), type, 'Module.global')
@@ -199,6 +236,11 @@ export class Module extends Resource {
       context._callDriver('cuFuncGetName', () => cuFuncGetName(out, each as CUfunction))
       return readCString(out.u64[0] as bigint) ?? ''
     })
+  }
+
+  #symbolOf(name: string): string {
+    const names = this.#origin?.names
+    return names !== undefined && Object.hasOwn(names, name) ? (names[name] as string) : name
   }
 
   protected override inspectFacts(): { readonly [fact: string]: unknown } {

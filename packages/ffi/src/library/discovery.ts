@@ -1,9 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs'
-import { isAbsolute, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { announceSoftwareDevice, isSoftwareDevice, softwareFolders, softwareHint } from '../software.js'
-import { installedToolkits, sitePackages, toolkitsOfEnvironment } from './folders.js'
+import { installedToolkits, list, sitePackages, toolkitsOfEnvironment } from './folders.js'
 import { loaderPlaces } from './loaderSearch.js'
 import { loadRefusal } from './loadRefusal.js'
 import type { LibraryPlaces } from './places.js'
@@ -109,7 +109,7 @@ export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, a
     return found
   }
 
-  if (isSoftwareDevice()) {
+  if (spec.worksWithoutDevice !== true && isSoftwareDevice()) {
     if (spec.sim === undefined) {
       attempts.push({ step: 'sim', candidate: spec.title, outcome: 'the software device has no such library' })
       throw notFound()
@@ -151,6 +151,12 @@ export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, a
     if (found !== undefined) return found
   }
   throw notFound()
+}
+
+/** Opens what stands beside a library for it: from then on the loader knows it by its name. One that does not load is the library's to report. */
+export function openCompanions({ companions }: LibraryPlaces, path: string): void {
+  if (companions === undefined || !isAbsolute(path)) return
+  for (const name of list(dirname(path))) if (companions.test(name)) addon().open(join(dirname(path), name), false)
 }
 
 function fromEnvironment(spec: LibraryPlaces): Candidate | undefined {

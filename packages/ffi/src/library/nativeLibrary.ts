@@ -24,7 +24,7 @@ import {
   type StructNativeCall,
 } from '../calls/bind.js'
 import { markLibraryUsed } from '../software.js'
-import { findLibrary, type LoadedLibrary } from './discovery.js'
+import { findLibrary, type LoadedLibrary, openCompanions } from './discovery.js'
 import { bindForeignFunction, type ForeignFunction } from './foreign.js'
 import type { LibraryPlaces } from './places.js'
 
@@ -137,11 +137,12 @@ export class NativeLibrary {
     this.#failedChoice = choice
     try {
       this.#loaded = findLibrary(this.#spec, this.#explicit, this.#attempts)
+      openCompanions(this.#spec, this.#loaded.path)
     } catch (error) {
       if (error instanceof ShoalError) this.#loadFailure = error
       throw error
     }
-    markLibraryUsed()
+    if (this.#spec.worksWithoutDevice !== true) markLibraryUsed()
     return this.#loaded
   }
 

@@ -7,6 +7,8 @@ const titles: Record<LibrarySpecFile['library'], { readonly name: string; readon
   runtime: { name: 'CUDA runtime', module: '@shoal/cuda-sys/runtime' },
   nccl: { name: 'NCCL', module: '@shoal/nccl-sys' },
   nvshmem: { name: 'NVSHMEM', module: '@shoal/nvshmem-sys' },
+  nvrtc: { name: 'NVRTC', module: '@shoal/nvrtc-sys' },
+  nvjitlink: { name: 'nvJitLink', module: '@shoal/nvjitlink-sys' },
 }
 
 /** The page that says of each library what is bound, since when it is there, and what is not bound and why. */

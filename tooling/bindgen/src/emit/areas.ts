@@ -117,7 +117,9 @@ const splits: Record<string, readonly [RegExp, string][]> = {
 /** Name of the file, without ending, that a function goes into; a group that the tables do not have gets its own. */
 export function areaOf(library: Library, entry: FunctionSpec): string {
   if (library === 'nvshmem') return nvshmemArea(entry)
-  const table = library === 'driver' ? driverGroups : library === 'runtime' ? runtimeGroups : ncclGroups
+  const table = { driver: driverGroups, runtime: runtimeGroups, nccl: ncclGroups, nvrtc: {}, nvjitlink: {} }[
+    library
+  ] as Record<string, string>
   const area = table[entry.group] ?? camelCase(entry.group.replace(/^CUDA(RT)?_/, ''))
   const file = splits[area]?.find(([pattern]) => pattern.test(entry.name))?.[1] ?? area
   return entry.supersededBy === undefined ? file : (earlierFiles[file] ?? 'earlier')
@@ -130,7 +132,7 @@ const subjects: readonly [RegExp, string][] = [
   [/^CU(GL|egl|output_mode)|^cuda(GL|Egl)/, 'graphicsInterfaces'],
   [/graph|node/i, 'graph'],
   [/_attribute|Attr$/, 'attributes'],
-  [/^CUresult$|^cudaError$|^ncclResult/, 'results'],
+  [/^CUresult$|^cudaError$|^(nccl|nvrtc|nvJitLink)Result/, 'results'],
   [/sem|external|ext_/i, 'externalResource'],
   [/array|texture|tex|surf|resource|tensor|format|filter|address_?mode/i, 'array'],
   [/stream|event|launch|cluster|sync|batchmemop/i, 'launch'],
@@ -183,6 +185,7 @@ export function manualPage(library: Library, entry: FunctionSpec): string | unde
     return `https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/${entry.group}.html${anchor}`
   }
   if (entry.group === '') return undefined
+  if (library === 'nvrtc' || library === 'nvjitlink') return `https://docs.nvidia.com/cuda/${library}/index.html`
   if (library === 'nvshmem') return `https://docs.nvidia.com/nvshmem/api/gen/api/${entry.group}.html`
   const manual = library === 'driver' ? 'cuda-driver-api' : 'cuda-runtime-api'
   return `https://docs.nvidia.com/cuda/${manual}/group__${entry.group.replaceAll('_', '__')}.html`

@@ -1,22 +1,24 @@
 // What the software device has of the specs: C headers of what its sources name, with what that needs, and its entry points.
 import { headerFacts } from '../facts/softwareDevice.js'
-import type {
-  CallbackSpec,
-  EnumSpec,
-  FieldSpec,
-  FunctionSpec,
-  HandleSpec,
-  IntegerKind,
-  LibraryName,
-  LibrarySpecFile,
-  ScalarSpec,
-  StructSpec,
+import {
+  type CallbackSpec,
+  type DeviceLibraryName,
+  type DeviceSpecFile,
+  type EnumSpec,
+  type FieldSpec,
+  type FunctionSpec,
+  type HandleSpec,
+  type IntegerKind,
+  isDeviceSpec,
+  type LibrarySpecFile,
+  type ScalarSpec,
+  type StructSpec,
 } from '../spec/types.js'
 
 /** Where the headers are, below `packages`. */
 const headerFolder = 'sim/native/include/shoal'
 
-export const headerFiles: Readonly<Record<LibraryName, string>> = {
+export const headerFiles: Readonly<Record<DeviceLibraryName, string>> = {
   driver: `${headerFolder}/cuda.gen.h`,
   runtime: `${headerFolder}/cudart.gen.h`,
   nccl: `${headerFolder}/nccl.gen.h`,
@@ -33,7 +35,7 @@ export function emitHeaders(specs: readonly LibrarySpecFile[], words: ReadonlySe
   const driver = specs.find(({ library }) => library === 'driver')
   const known = new Set([...(driver?.structs ?? []), ...(driver?.enums ?? [])].map(({ name }) => name))
   return new Map(
-    specs.map((spec) => {
+    specs.filter(isDeviceSpec).map((spec) => {
       const header = new CHeader(spec, words, spec.library === 'driver' ? new Set() : known)
       return [headerFiles[spec.library], header.render()]
     }),
@@ -87,7 +89,7 @@ export function emitUnsupported(
 }
 
 class CHeader {
-  readonly #spec: LibrarySpecFile
+  readonly #spec: DeviceSpecFile
   readonly #words: ReadonlySet<string>
   /** Types that another header declares. */
   readonly #elsewhere: ReadonlySet<string>
@@ -98,7 +100,7 @@ class CHeader {
   readonly #declared = new Set<string>()
   readonly #types: string[] = []
 
-  constructor(spec: LibrarySpecFile, words: ReadonlySet<string>, elsewhere: ReadonlySet<string>) {
+  constructor(spec: DeviceSpecFile, words: ReadonlySet<string>, elsewhere: ReadonlySet<string>) {
     this.#spec = spec
     this.#words = words
     this.#elsewhere = elsewhere

@@ -5,7 +5,10 @@ export function versionText(library: LibrarySpecFile['library'], version: number
   if (library === 'nvshmem') {
     return `NVSHMEM ${Math.floor(version / 10000)}.${Math.floor((version % 10000) / 100)}.${version % 100}`
   }
-  if (library !== 'nccl') return `CUDA ${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`
+  if (library !== 'nccl') {
+    const product = { driver: 'CUDA', runtime: 'CUDA', nvrtc: 'NVRTC', nvjitlink: 'nvJitLink' }[library]
+    return `${product} ${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`
+  }
   const base = version >= 10000 ? 10000 : 1000
   return `NCCL ${Math.floor(version / base)}.${Math.floor((version % base) / 100)}.${version % 100}`
 }

@@ -3,15 +3,15 @@ import type { ParameterSpec } from '../spec/types.js'
 
 /** A parameter that says how many elements other parameters have. */
 const countName =
-  /^(p?[nN]um(Options|JitOptions|LibraryOptions|Params|Attributes|Attrs|Dependencies|DependentNodes|Edges|Nodes|RootNodes|Ops|ExtSems|Kernels|Functions|Devices|PrefetchLocs|elems)|count|cudaDeviceCount|nbGroups|nbResources|len|ndev|nId|nDesc|excludeRanksCount|tensorRank|nelems?|nreduce|numelems)$/
+  /^(p?[nN]um(Options|JitOptions|LibraryOptions|Params|Attributes|Attrs|Dependencies|DependentNodes|Edges|Nodes|RootNodes|Ops|ExtSems|Kernels|Functions|Devices|PrefetchLocs|elems)|count|cudaDeviceCount|nbGroups|nbResources|len|ndev|nId|nDesc|excludeRanksCount|numHeaders|tensorRank|nelems?|nreduce|numelems)$/
 
 /** Parameters with as many elements as a count beside them says. */
 const elementsName =
-  /^(p?(dependencies|dependentNodes|rootNodes|nodes)|from|to|edgeData|dependencyData|(jit|library)?[oO]ptions?(Values)?|attributes|attrs|attrs?Idxs|data|dataSizes|sizes|dptrs|dsts|srcs|prefetchLocs|prefetchLocIdxs|opList|params?Array|extSemArray|mapInfoList|launchParamsList|resources|kernels|functions|operations|capabilities|pCudaDevices|globalDim|globalStrides|boxDim|elementStrides|pixelBox(Lower|Upper)Corner|device_arr|devlist|commIds|excludeRanksList|signalDescs|descList|dest|source|ivars|indices|status|cmp_values|src|dst|cmp_value)$/i
+  /^(p?(dependencies|dependentNodes|rootNodes|nodes)|from|to|edgeData|dependencyData|(jit|library)?[oO]ptions?(Values)?|attributes|attrs|attrs?Idxs|data|dataSizes|sizes|dptrs|dsts|srcs|prefetchLocs|prefetchLocIdxs|opList|params?Array|extSemArray|mapInfoList|launchParamsList|resources|kernels|functions|operations|capabilities|pCudaDevices|globalDim|globalStrides|boxDim|elementStrides|pixelBox(Lower|Upper)Corner|device_arr|devlist|commIds|excludeRanksList|signalDescs|descList|headers|includeNames|dest|source|ivars|indices|status|cmp_values|src|dst|cmp_value)$/i
 
 /** Parameters with one element, whatever is counted beside them. */
 const singleName =
-  /^(ph?Graph(Node|Exec|_out)?|graph_out|nodeParams|p?(copy|memset|mem|kernel|host|node)?Params|library|module|stateOut|pctx|phDesc|(new)?comm|config|uniqueId|errorIndex|failIdx|captureStatus_out|id_out|dependencies_out|edgeData_out|location|prop|input|remaining|pHandle|p\w*ArrayDesc|sig_addr|pCudaDeviceCount|pGraphNode|phErrorNode|numBlocks|size|tensorMap)$/i
+  /^(ph?Graph(Node|Exec|_out)?|graph_out|nodeParams|p?(copy|memset|mem|kernel|host|node)?Params|library|module|stateOut|pctx|phDesc|(new)?comm|config|uniqueId|prog|handle|errorIndex|failIdx|captureStatus_out|id_out|dependencies_out|edgeData_out|location|prop|input|remaining|pHandle|p\w*ArrayDesc|sig_addr|pCudaDeviceCount|pGraphNode|phErrorNode|numBlocks|size|tensorMap)$/i
 
 /** Parameters that the rules for names get wrong. */
 const settled: Readonly<Record<string, boolean>> = {
@@ -19,6 +19,8 @@ const settled: Readonly<Record<string, boolean>> = {
   'cuMemPoolSetAccess.map': true,
   'cuDevSmResourceSplitByCount.result': true,
   'ncclCommInitAll.comm': true,
+  // As many as nvrtcGetNumSupportedArchs says.
+  'nvrtcGetSupportedArchs.supportedArchs': true,
   // As many as the kernel has parameters, which no argument says.
   'cuLaunchKernel.kernelParams': true,
   'cuLaunchKernel.extra': true,

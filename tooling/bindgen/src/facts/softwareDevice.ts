@@ -1,4 +1,4 @@
-import type { LibraryName } from '../spec/types.js'
+import type { DeviceLibraryName } from '../spec/types.js'
 
 /** How the C headers of the software device differ from the vendors': they are written for code that plays the library. */
 export interface HeaderFacts {
@@ -12,7 +12,7 @@ export interface HeaderFacts {
 
 const none: HeaderFacts = { numbers: [], same: {}, lists: {} }
 
-export const headerFacts: Readonly<Record<LibraryName, HeaderFacts>> = {
+export const headerFacts: Readonly<Record<DeviceLibraryName, HeaderFacts>> = {
   driver: {
     ...none,
     same: {

@@ -41,6 +41,10 @@ const settled: Readonly<Record<string, Direction>> = {
   // They carry their size and version in.
   'ncclCommQueryProperties.props': 'inout',
   'ncclGroupSimulateEnd.simInfo': 'inout',
+  'nvrtcDestroyProgram.prog': 'inout',
+  'nvJitLinkDestroy.handle': 'inout',
+  'nvJitLinkGetLinkedCubin.cubin': 'out',
+  'nvJitLinkGetLinkedLTOIR.ltoir': 'out',
   'cuGraphicsResourceGetMappedEglFrame.eglFrame': 'out',
   'cudaGraphicsResourceGetMappedEglFrame.eglFrame': 'out',
 }

@@ -3,15 +3,19 @@ import { delimiter, dirname, join } from 'node:path'
 import type { LibraryName } from '../spec/types.js'
 
 /** What headers come with: those of the driver and the runtime come together. */
-export type Product = 'cuda' | 'nccl' | 'nvshmem'
+export type Product = 'cuda' | 'nccl' | 'nvshmem' | 'nvrtc' | 'nvjitlink'
 
-export interface HeaderLocations {
-  /** folder that holds cuda.h */
-  cuda?: string
-  /** folder that holds nccl.h */
-  nccl?: string
-  /** folder that holds nvshmem_host.h */
-  nvshmem?: string
+/** The header that tells that a folder has those of a product. */
+export const mainHeaders: Readonly<Record<Product, string>> = {
+  cuda: 'cuda.h',
+  nccl: 'nccl.h',
+  nvshmem: 'nvshmem_host.h',
+  nvrtc: 'nvrtc.h',
+  nvjitlink: 'nvJitLink.h',
+}
+
+/** The folder that holds the main header of each product. */
+export interface HeaderLocations extends Partial<Record<Product, string>> {
   /** every folder looked at, with what it was asked for */
   tried: string[]
 }
@@ -20,6 +24,8 @@ export interface HeaderOptions {
   cudaHome?: string
   ncclInclude?: string
   nvshmemInclude?: string
+  nvrtcInclude?: string
+  nvjitlinkInclude?: string
   /** file of a NCCL or NVSHMEM whose headers are wanted: packages have them in a folder beside it */
   library?: string
   /** folders of Python packages, besides those in usual places */
@@ -34,10 +40,10 @@ export function productOf(library: LibraryName): Product {
 export function findHeaders(options: HeaderOptions): HeaderLocations {
   const { env } = process
   const locations: HeaderLocations = { tried: [] }
-  const first = (product: Product, header: string, folders: readonly (string | undefined)[]): void => {
+  const first = (product: Product, folders: readonly (string | undefined)[]): void => {
     for (const folder of folders) {
       if (!folder || locations[product]) continue
-      const file = join(folder, header)
+      const file = join(folder, mainHeaders[product])
       locations.tried.push(file)
       if (existsSync(file)) locations[product] = folder
     }
@@ -47,12 +53,12 @@ export function findHeaders(options: HeaderOptions): HeaderLocations {
   const beside = (file: string | undefined) => (file ? join(dirname(dirname(file)), 'include') : undefined)
   const compilers = (env['PATH'] ?? '').split(delimiter).filter((folder) => existsSync(join(folder, 'nvcc')))
   const homes = [options.cudaHome, env['CUDA_HOME'], env['CUDA_PATH'], '/usr/local/cuda', ...compilers.map(dirname)]
-  first('cuda', 'cuda.h', [
+  first('cuda', [
     ...homes.flatMap((home) => (home ? [join(home, 'include'), join(home, 'targets/x86_64-linux/include')] : [])),
     ...sites.map((folder) => join(folder, 'nvidia/cu13/include')),
     '/usr/include',
   ])
-  first('nccl', 'nccl.h', [
+  first('nccl', [
     options.ncclInclude,
     beside(options.library),
     env['NCCL_INCLUDE'],
@@ -62,7 +68,7 @@ export function findHeaders(options: HeaderOptions): HeaderLocations {
     locations.cuda,
     '/usr/include',
   ])
-  first('nvshmem', 'nvshmem_host.h', [
+  first('nvshmem', [
     options.nvshmemInclude,
     beside(options.library),
     env['NVSHMEM_INCLUDE'],
@@ -72,12 +78,24 @@ export function findHeaders(options: HeaderOptions): HeaderLocations {
     locations.cuda,
     ...['/usr/include', ...versionFolders('/usr/include', /^nvshmem_\d+$/)],
   ])
+  // They come with the toolkit, and as wheels that lay their headers among CUDA's.
+  for (const product of ['nvrtc', 'nvjitlink'] as const) {
+    const library = env[`SHOAL_${product.toUpperCase()}_LIBRARY`]
+    first(product, [
+      options[`${product}Include`],
+      locations.cuda,
+      beside(library),
+      ...sites.map((folder) => join(folder, 'nvidia/cu13/include')),
+    ])
+  }
   return locations
 }
 
 /** Header with a library's version, and the macros that tell it: a number, or parts of two digits each. */
-const versions: Readonly<Record<LibraryName, readonly [file: string, ...macros: string[]]>> = {
+const versions: Readonly<Record<Exclude<LibraryName, 'nvjitlink'>, readonly [file: string, ...macros: string[]]>> = {
   driver: ['cuda.h', 'CUDA_VERSION'],
+  // Its own header does not tell; it comes with this one.
+  nvrtc: ['cuda.h', 'CUDA_VERSION'],
   runtime: ['cuda_runtime_api.h', 'CUDART_VERSION'],
   nccl: ['nccl.h', 'NCCL_VERSION_CODE'],
   nvshmem: [
@@ -88,9 +106,14 @@ const versions: Readonly<Record<LibraryName, readonly [file: string, ...macros: 
 
 /** Version of the headers in a folder, as the library counts versions; NaN where they do not tell. */
 export function headerVersion(library: LibraryName, folder: string): number {
+  const read = (file: string) => (existsSync(join(folder, file)) ? readFileSync(join(folder, file), 'utf8') : '')
+  if (library === 'nvjitlink') {
+    // The symbols that its inline functions call are named after the release.
+    const [, major, minor] = /__nvJitLinkCreate_(\d+)_(\d+)/.exec(read(mainHeaders.nvjitlink)) ?? []
+    return Number(major) * 1000 + Number(minor) * 10
+  }
   const [file, ...macros] = versions[library]
-  const path = join(folder, file)
-  const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+  const text = read(file)
   return macros
     .map((macro) => Number(new RegExp(`#define\\s+${macro}\\s+(\\d+)`).exec(text)?.[1]))
     .reduce((version, part) => version * 100 + part)

@@ -59,6 +59,8 @@ export const sysPackages: Readonly<Record<LibraryName, { readonly specifier: str
     runtime: { specifier: '@shoal/cuda-sys/runtime', environment: 'SHOAL_CUDART_LIBRARY' },
     nccl: { specifier: '@shoal/nccl-sys', environment: 'SHOAL_NCCL_LIBRARY' },
     nvshmem: { specifier: '@shoal/nvshmem-sys', environment: 'SHOAL_NVSHMEM_LIBRARY' },
+    nvrtc: { specifier: '@shoal/nvrtc-sys', environment: 'SHOAL_NVRTC_LIBRARY' },
+    nvjitlink: { specifier: '@shoal/nvjitlink-sys', environment: 'SHOAL_NVJITLINK_LIBRARY' },
   }
 
 /** The built file behind a specifier, from the root of the repository. */

@@ -18,6 +18,10 @@ export const logLayout = {
   size: 528 + (4 << 20),
 } as const
 
+/** Stores major and minor of a version as CUDA counts them, where there is memory for them. */
+const cudaParts = (version: number) =>
+  `if (a0) *(int*)a0 = ${Math.floor(version / 1000)}; if (a1) *(int*)a1 = ${Math.floor((version % 1000) / 10)};`
+
 /** Functions that a package calls by itself while it resolves others, and what they do for it. */
 const loaderActions: Record<string, (headerVersion: number) => Record<string, string>> = {
   driver: (version) => ({
@@ -26,6 +30,8 @@ const loaderActions: Record<string, (headerVersion: number) => Record<string, st
   }),
   runtime: (version) => ({ cudaRuntimeGetVersion: `if (a0) *(int*)a0 = ${version}; return 0;` }),
   nccl: (version) => ({ ncclGetVersion: `if (a0) *(int*)a0 = ${version}; return 0;` }),
+  nvrtc: (version) => ({ nvrtcVersion: `${cudaParts(version)} return 0;` }),
+  nvjitlink: (version) => ({ nvJitLinkVersion: `${cudaParts(version)} return 0;` }),
   nvshmem: (version) => ({
     nvshmemx_vendor_get_version_info: `*(int*)a0 = ${Math.floor(version / 10000)}; *(int*)a1 = ${Math.floor(version / 100) % 100}; *(int*)a2 = ${version % 100}; return;`,
   }),

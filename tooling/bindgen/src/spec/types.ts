@@ -200,8 +200,20 @@ export interface ExportsSpec {
   version: number
 }
 
-export const libraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
+/** The libraries that work on devices. */
+export const deviceLibraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
+export type DeviceLibraryName = (typeof deviceLibraryNames)[number]
+
+/** Those, and the compilers, which need no device. */
+export const libraryNames = [...deviceLibraryNames, 'nvrtc', 'nvjitlink'] as const
 export type LibraryName = (typeof libraryNames)[number]
+
+/** The spec of a library that works on devices. */
+export type DeviceSpecFile = LibrarySpecFile & { library: DeviceLibraryName }
+
+export function isDeviceSpec(spec: LibrarySpecFile): spec is DeviceSpecFile {
+  return (deviceLibraryNames as readonly string[]).includes(spec.library)
+}
 
 export interface LibrarySpecFile {
   format: 1

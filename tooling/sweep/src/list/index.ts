@@ -1,12 +1,12 @@
 // All groups of the sweep.
-import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import type { Spec } from '../spec.js'
 import { ncclGroups, nvshmemGroups } from './communication.js'
 import { driverGroups } from './driver.js'
 import { runtimeGroups } from './runtime.js'
 import type { Group } from './steps.js'
 
-const makers: Record<LibraryName, (spec: Spec) => Group[]> = {
+const makers: Record<DeviceLibraryName, (spec: Spec) => Group[]> = {
   driver: driverGroups,
   runtime: runtimeGroups,
   nccl: ncclGroups,

@@ -1,6 +1,6 @@
 // Functions that read like questions and are not asked, with the reason. A test holds this against the spec, so that a
 // getter that comes with a new version is either asked or stands here.
-import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 
 const graphics = 'needs a graphics interface'
 const imported = 'needs memory of another interface'
@@ -14,7 +14,7 @@ const communicators = 'needs a communicator of several ranks or memory registere
 const nvsci = 'needs NvSci, which embedded devices have'
 const started = 'ends the process when NVSHMEM is not initialised'
 
-export const notAsked: Readonly<Record<LibraryName, Readonly<Record<string, string>>>> = {
+export const notAsked: Readonly<Record<DeviceLibraryName, Readonly<Record<string, string>>>> = {
   driver: {
     cuCheckpointProcessGetRestoreThreadId: 'about another process',
     cuCheckpointProcessGetState: 'about another process',
@@ -114,7 +114,7 @@ export const notAsked: Readonly<Record<LibraryName, Readonly<Record<string, stri
 
 /** Names that stand for many functions, with the reason. */
 export const notAskedFamilies: readonly {
-  readonly library: LibraryName
+  readonly library: DeviceLibraryName
   readonly pattern: RegExp
   readonly reason: string
 }[] = [{ library: 'nvshmem', pattern: /^nvshmemx?_(\w+_)?get(mem|\d+)?(_nbi)?(_on_stream)?$/, reason: transfers }]

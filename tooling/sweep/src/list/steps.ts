@@ -1,5 +1,5 @@
 // The steps of the list: plain data that both sides carry out, see README.md.
-import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import type { Spec } from '../spec.js'
 
 /** How two answers are compared where their bytes differ by nature. */
@@ -63,7 +63,7 @@ export type Step =
 
 export interface Group {
   name: string
-  library: LibraryName
+  library: DeviceLibraryName
   /** devices without which it is not run */
   devices: number
   /** why its questions may stay unasked on hardware */

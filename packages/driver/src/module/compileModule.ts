@@ -1,0 +1,110 @@
+import { type Context, contextOf, type DeviceOrContext } from '@shoal/cuda-base'
+import { Module } from '@shoal/driver'
+import {
+  type Architecture,
+  type Compiled,
+  type CompileOptions,
+  nvrtcVersion,
+  Program,
+  type ProgramOptions,
+  supportedArchitectures,
+} from '@shoal/nvrtc'
+import { FeatureNotSupportedError, isInstance, isPlainObject, requireText, wrongType } from '@shoal/types'
+import type { JitOptions } from './jit.js'
+
+/** How a source becomes a module. */
+export interface ModuleCompileOptions
+  extends Omit<CompileOptions, 'linkTimeOptimization' | 'optixIr' | 'syntaxOnly'>,
+    ProgramOptions {
+  /** How the driver compiles the PTX, where that is what the device gets. */
+  readonly jit?: JitOptions | undefined
+}
+
+/**
+ * Compiles CUDA C++ for the device and loads it. NVRTC works on a native thread and needs no toolkit beside it; results are kept
+ * in the process and on disk, so that the same source is compiled once. A GPU gets code of its own architecture, the software
+ * device and a GPU that is newer than NVRTC get PTX.
+ *
+ * @param source - text of CUDA C++, or a `Program` with its headers and name expressions.
+ * @throws CompileError with the messages and their lines; LibraryNotFoundError where there is no NVRTC; StatusError, TypeError, RangeError
+ *
+ * @example
+ * ```ts
+ * using module = await compile(device, `
+ *   extern "C" __global__ void axpy(float a, const float* x, float* y, int n) {
+ *     int i = blockIdx.x * blockDim.x + threadIdx.x;
+ *     if (i < n) y[i] += a * x[i];
+ *   }`)
+ * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * ```
+ */
+export async function compile(
+  owner: DeviceOrContext,
+  source: string | Program,
+  options: ModuleCompileOptions = {},
+): Promise<Module> {
+  const { context, program, compileOptions, jit } = prepare(owner, source, options, 'compile')
+  const compiled = await program.compile(compileOptions)
+  return Module._loadCompiled(context, compiled.image, jit, originOf(compiled))
+}
+
+/** Like {@link compile}, but blocks the thread for as long as it takes. */
+export function compileSync(
+  owner: DeviceOrContext,
+  source: string | Program,
+  options: ModuleCompileOptions = {},
+): Module {
+  const { context, program, compileOptions, jit } = prepare(owner, source, options, 'compileSync')
+  const compiled = program.compileSync(compileOptions)
+  return Module._loadSync(context, compiled.image, jit, 'compileSync', originOf(compiled))
+}
+
+const originOf = ({ log, _names }: Compiled) => ({ log, names: _names })
+
+interface Prepared {
+  readonly context: Context
+  readonly program: Program
+  readonly compileOptions: CompileOptions
+  readonly jit: JitOptions
+}
+
+function prepare(
+  owner: DeviceOrContext,
+  source: string | Program,
+  options: ModuleCompileOptions,
+  api: string,
+): Prepared {
+  const context = contextOf(owner, api)
+  if (!isPlainObject(options)) throw wrongType(api, 'options', 'a plain object such as { lineInfo: true }', options)
+  const { jit = {}, name, headers, nameExpressions, ...given } = options
+  const parts = { name, headers, nameExpressions }
+  const isProgram = isInstance(source, Program)
+  if (!isProgram) requireText(source, api, 'source')
+  for (const key of ['name', 'headers', 'nameExpressions'] as const) {
+    if (isProgram && parts[key] !== undefined)
+      throw wrongType(api, key, 'left out, since a Program has its own', parts[key])
+  }
+  for (const key of ['linkTimeOptimization', 'optixIr', 'syntaxOnly']) {
+    if (Object.hasOwn(given, key))
+      throw wrongType(api, key, 'left out: no module can be loaded from what it gives', Object.hasOwn(given, key))
+  }
+  return {
+    context,
+    program: isProgram ? source : new Program(source, parts),
+    compileOptions: { ...given, architecture: given.architecture ?? architectureOf(context, api) },
+    jit,
+  }
+}
+
+/** Code for the device where NVRTC knows it, else PTX of the newest architecture before it. */
+function architectureOf({ device }: Context, api: string): Architecture {
+  const { major, minor } = device.computeCapability
+  const capability = major * 10 + minor
+  const known = supportedArchitectures()
+  const newest = known.findLast((each) => each <= capability)
+  if (newest === undefined) {
+    const reason = `NVRTC ${nvrtcVersion()} makes code from ${known[0]} on, and the device is of ${capability}`
+    throw new FeatureNotSupportedError({ library: 'NVIDIA NVRTC', api, reason })
+  }
+  return `${newest === capability && !device.isSoftware ? 'sm' : 'compute'}_${newest}`
+}

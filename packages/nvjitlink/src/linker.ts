@@ -1,0 +1,121 @@
+import { nvJitLinkInputType, nvjitlink } from '@shoal/nvjitlink-sys'
+import { encodeOptions, runHere, runOffThread } from '@shoal/nvrtc/basics'
+import {
+  inspectKey,
+  inspectLine,
+  isInstance,
+  type OptionKeys,
+  optionalOptions,
+  requireKeyOf,
+  requireOptions,
+  requireText,
+  wrongType,
+} from '@shoal/types'
+import { Linked } from './linked.js'
+import { type Input, linking } from './linking.js'
+import { type LinkOptions, linkRules } from './linkOptions.js'
+
+/** What an input is. `any` lets nvJitLink look, from 12.4 on; `index` is a file that lists others. */
+export type InputKind = 'ptx' | 'cubin' | 'fatbin' | 'object' | 'library' | 'ltoIr' | 'index' | 'any'
+
+const kinds: Readonly<Record<InputKind, nvJitLinkInputType>> = {
+  ptx: nvJitLinkInputType.NVJITLINK_INPUT_PTX,
+  cubin: nvJitLinkInputType.NVJITLINK_INPUT_CUBIN,
+  fatbin: nvJitLinkInputType.NVJITLINK_INPUT_FATBIN,
+  object: nvJitLinkInputType.NVJITLINK_INPUT_OBJECT,
+  library: nvJitLinkInputType.NVJITLINK_INPUT_LIBRARY,
+  ltoIr: nvJitLinkInputType.NVJITLINK_INPUT_LTOIR,
+  index: nvJitLinkInputType.NVJITLINK_INPUT_INDEX,
+  any: nvJitLinkInputType.NVJITLINK_INPUT_ANY,
+}
+
+/** What belongs to an input. */
+export interface InputOptions {
+  /** The name that messages carry. Default: its kind and its number. */
+  readonly name?: string | undefined
+}
+
+const inputKeys: OptionKeys<InputOptions> = { name: true }
+const optionKeys = Object.fromEntries(Object.keys(linkRules).map((key) => [key, true])) as OptionKeys<LinkOptions>
+
+/**
+ * Inputs and options of a link; linked as often as is wanted. It holds nothing of nvJitLink.
+ *
+ * @example
+ * ```ts
+ * const linked = await new Linker({ architecture: 'sm_90', linkTimeOptimization: true })
+ *   .add('ltoIr', kernels.ltoIr)
+ *   .add('ltoIr', helpers.ltoIr)
+ *   .link()
+ * const module = await Module.load(device, linked.image)
+ * ```
+ */
+export class Linker {
+  /** The options as nvJitLink gets them. */
+  readonly options: readonly string[]
+  readonly #inputs: Input[] = []
+
+  /** @throws TypeError, RangeError */
+  constructor(options: LinkOptions) {
+    const given = requireOptions(options, 'Linker', optionKeys)
+    requireText(given.architecture, 'Linker', 'architecture')
+    this.options = Object.freeze(encodeOptions(given, linkRules, 'Linker'))
+  }
+
+  /**
+   * Adds an input (`nvJitLinkAddData`). It is looked at when it is linked, and belongs to the linker until then.
+   * @param data - PTX as text, or bytes.
+   * @throws TypeError, RangeError
+   */
+  add(kind: InputKind, data: string | Uint8Array, options?: InputOptions): this {
+    const type = requireKeyOf(kind, 'Linker.add', 'kind', kinds)
+    const { name = `${kind} ${this.#inputs.length + 1}` } = optionalOptions(options, 'Linker.add', inputKeys)
+    requireText(name, 'Linker.add', 'name')
+    if (typeof data === 'string') {
+      if (kind !== 'ptx' && kind !== 'any') throw wrongType('Linker.add', 'data', 'a Uint8Array, but for PTX', data)
+      requireText(data, 'Linker.add', 'data')
+    } else if (!isInstance(data, Uint8Array)) {
+      throw wrongType('Linker.add', 'data', 'PTX text or a Uint8Array', data)
+    } else if (data.length === 0) {
+      throw new RangeError('Linker.add: data must not be empty')
+    }
+    this.#inputs.push({ type, name, data: typeof data === 'string' ? Buffer.from(`${data}\0`) : data })
+    return this
+  }
+
+  /** Adds a file, which is read when it is linked (`nvJitLinkAddFile`). @throws TypeError, RangeError */
+  addFile(kind: InputKind, path: string): this {
+    const type = requireKeyOf(kind, 'Linker.addFile', 'kind', kinds)
+    this.#inputs.push({ type, name: requireText(path, 'Linker.addFile', 'path') })
+    return this
+  }
+
+  /**
+   * Links on a native thread: the event loop goes on (`nvJitLinkComplete`).
+   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no nvJitLink; RangeError without inputs
+   */
+  async link(): Promise<Linked> {
+    this.#requireInputs('Linker.link')
+    return new Linked(await runOffThread(linking(this.options, [...this.#inputs])))
+  }
+
+  /** Like {@link link}, but blocks the thread for as long as it takes. */
+  linkSync(): Linked {
+    this.#requireInputs('Linker.linkSync')
+    return new Linked(runHere(linking(this.options, [...this.#inputs])))
+  }
+
+  #requireInputs(api: string): void {
+    if (this.#inputs.length === 0) throw new RangeError(`${api}: inputs must be added first, and there are none`)
+  }
+
+  [inspectKey](): string {
+    return inspectLine('Linker', { options: this.options.slice(0, 4).join(' '), inputs: this.#inputs.length })
+  }
+}
+
+/** The version of nvJitLink, such as `'13.4'`. @throws LibraryNotFoundError */
+export function nvjitlinkVersion(): string {
+  nvjitlink.load()
+  return nvjitlink.versionText ?? 'unknown'
+}

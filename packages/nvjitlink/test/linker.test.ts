@@ -1,0 +1,99 @@
+import { inspect } from 'node:util'
+import { Linker } from '@shoal/nvjitlink'
+import { describe, expect, test } from 'vitest'
+import { moduleRunner } from '../../ffi/test/support/stub.js'
+
+// Wrong on purpose: what a caller without type checking could pass.
+const wrong = (value: unknown) => value as never
+const runModule = moduleRunner(new URL('../', import.meta.url))
+const linker = (): Linker => new Linker({ architecture: 'sm_90' })
+
+describe('what is wrong is refused by name, before nvJitLink is looked for', () => {
+  test.each([
+    ['no options', () => new Linker(wrong(undefined)), TypeError, /^Linker: options must be a plain object/],
+    ['no architecture', () => new Linker(wrong({})), TypeError, /^Linker: architecture must be a string/],
+    ['an unknown option', () => new Linker(wrong({ architecture: 'sm_90', lto: true })), TypeError, /lto/],
+    [
+      'a level of 4',
+      () => new Linker({ architecture: 'sm_90', optimizationLevel: 4 }),
+      RangeError,
+      /optimizationLevel/,
+    ],
+    [
+      'a text for a switch',
+      () => new Linker({ architecture: 'sm_90', ptx: wrong('x') }),
+      TypeError,
+      /^Linker: ptx must be a boolean/,
+    ],
+    ['an unknown kind', () => linker().add(wrong('elf'), 'x'), TypeError, /^Linker\.add: kind must be 'ptx'/],
+    ['an inherited kind', () => linker().add(wrong('toString'), 'x'), TypeError, /^Linker\.add: kind must be 'ptx'/],
+    ['text for a cubin', () => linker().add('cubin', 'x'), TypeError, /^Linker\.add: data must be a Uint8Array/],
+    [
+      'an array of numbers',
+      () => linker().add('cubin', wrong([1])),
+      TypeError,
+      /^Linker\.add: data must be PTX text or a Uint8Array/,
+    ],
+    ['no bytes', () => linker().add('cubin', new Uint8Array(0)), RangeError, /^Linker\.add: data must not be empty/],
+    ['PTX with NUL', () => linker().add('ptx', 'a\0b'), TypeError, /^Linker\.add: data must be a string without NUL/],
+    ['a name that is no text', () => linker().add('ptx', 'x', { name: wrong(1) }), TypeError, /^Linker\.add: name /],
+    ['an empty path', () => linker().addFile('ptx', ''), RangeError, /^Linker\.addFile: path /],
+    ['a link of nothing', () => linker().linkSync(), RangeError, /^Linker\.linkSync: inputs must be added first/],
+  ])('%s', (_what, call, kind, message) => {
+    expect(call).toThrow(kind)
+    expect(call).toThrow(message)
+  })
+
+  test('the promise of link rejects', async () => {
+    await expect(linker().link()).rejects.toThrow(/^Linker\.link: inputs must be added first/)
+  })
+})
+
+test('options become the flags that nvJitLink knows, raw ones come last; it prints as one line', () => {
+  const linker = new Linker({
+    raw: ['-no-cache'],
+    architecture: 'sm_90a',
+    linkTimeOptimization: true,
+    ptx: true,
+    relocatable: false,
+    optimizationLevel: 2,
+    deviceDebug: true,
+    lineInfo: true,
+    ftz: true,
+    precDiv: false,
+    precSqrt: false,
+    fma: false,
+    maxRegisters: 64,
+    kernelsUsed: ['a', 'b'],
+    variablesUsed: ['v'],
+    optimizeUnusedVariables: true,
+    splitCompile: 2,
+    splitCompileExtended: 0,
+    jumpTableDensity: 5,
+    verbose: true,
+    time: true,
+    ptxasOptions: ['-v'],
+    nvvmOptions: ['-opt=2'],
+  }).add('ptx', 'x')
+  expect(linker.options.join(' ')).toBe(
+    '-arch=sm_90a -lto -ptx -O2 -g -lineinfo -ftz=true -prec-div=false -prec-sqrt=false -fma=false -maxrregcount=64 -kernels-used=a ' +
+      '-kernels-used=b -variables-used=v -optimize-unused-variables -split-compile=2 -split-compile-extended=0 -jump-table-density=5 ' +
+      '-verbose -time -Xptxas=-v -Xnvvm=-opt=2 -no-cache',
+  )
+  expect(inspect(linker)).toBe("Linker { options: '-arch=sm_90a -lto -ptx -O2', inputs: 1 }")
+})
+
+test('where there is no nvJitLink, the error says what was tried and what to install', () => {
+  const lines = runModule(
+    `import { Linker } from '@shoal/nvjitlink'
+     const error = await new Linker({ architecture: 'sm_90' }).add('ptx', 'x').link().catch((each) => each)
+     console.log(JSON.stringify([error.name, error.attempts.length > 0, error.hint, error.environment]))`,
+    { SHOAL_NVJITLINK_LIBRARY: '/nowhere/libnvJitLink.so.13' },
+  )
+  expect(JSON.parse(lines[0] as string)).toEqual([
+    'LibraryNotFoundError',
+    true,
+    'install the CUDA toolkit or the Python wheel nvidia-nvjitlink',
+    'SHOAL_NVJITLINK_LIBRARY',
+  ])
+})

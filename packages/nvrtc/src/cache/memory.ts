@@ -1,0 +1,30 @@
+import type { CompiledData } from '../program/compiled.js'
+
+/** What the process keeps, in entries and in bytes of their keys and contents. */
+const mostEntries = 256
+const mostBytes = 32 * 2 ** 20
+
+const entries = new Map<string, { readonly data: CompiledData; readonly bytes: number }>()
+let total = 0
+
+/** What was made for a key before; it is the last then to be dropped. */
+export function recall(key: string): CompiledData | undefined {
+  const entry = entries.get(key)
+  if (entry === undefined) return undefined
+  entries.delete(key)
+  entries.set(key, entry)
+  return entry.data
+}
+
+export function remember(key: string, data: CompiledData): void {
+  const { ptx, cubin, ltoIr, optixIr, log } = data
+  const bytes = [key, ptx, cubin, ltoIr, optixIr, log].reduce((sum, each) => sum + (each?.length ?? 0), 0)
+  if (bytes > mostBytes / 4 || entries.has(key)) return
+  entries.set(key, { data, bytes })
+  total += bytes
+  for (const [oldest, entry] of entries) {
+    if (entries.size <= mostEntries && total <= mostBytes) return
+    entries.delete(oldest)
+    total -= entry.bytes
+  }
+}

@@ -1,0 +1,311 @@
+import { spawn } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
+import { moduleRunner } from '../../ffi/test/support/stub.js'
+import { fakeCompiler, noCCompiler } from './support/fakeCompiler.js'
+
+const packageFolder = new URL('../', import.meta.url)
+const runModule = moduleRunner(packageFolder)
+const reason = noCCompiler()
+const library = reason === undefined ? fakeCompiler() : ''
+const scratch = scratchFolder()
+const folder = join(scratch, 'cache')
+const entries = join(folder, 'nvrtc')
+const counter = join(scratch, 'count')
+
+beforeEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+  rmSync(counter, { force: true })
+})
+
+const environment = { SHOAL_NVRTC_LIBRARY: library, SHOAL_CACHE_FOLDER: folder, FAKE_COUNT: counter }
+const compilations = (): number => (existsSync(counter) ? readFileSync(counter).length : 0)
+
+/** Compiles in a process of its own; the results' origins, problems and PTX. */
+function compile(
+  source: string,
+  options = '{}',
+  programOptions = '{}',
+): { origin: string; problem?: string; ptx: string } {
+  const [line] = runModule(
+    `import { Program } from '@shoal/nvrtc'
+     const { origin, cacheProblem: problem, ptx } = new Program(${JSON.stringify(source)}, ${programOptions}).compileSync(${options})
+     console.log(JSON.stringify({ origin, problem, ptx }))`,
+    environment,
+  )
+  return JSON.parse(line as string)
+}
+
+describe('what was made is kept', () => {
+  test('on disk for another process, in memory for this one', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    expect(compile('a').origin).toBe('compiler')
+    expect(compile('a')).toEqual({ origin: 'disk', ptx: 'a' })
+    expect(compilations()).toBe(1)
+    const lines = runModule(
+      `import { Program } from '@shoal/nvrtc'
+       for (let i = 0; i < 3; i++) console.log((await new Program('b').compile()).origin)
+       console.log(new Program('b').compileSync({ cache: false }).origin)`,
+      environment,
+    )
+    expect(lines).toEqual(['compiler', 'memory', 'memory', 'compiler'])
+  })
+
+  test.for<readonly [string, string, string, string]>([
+    ['another source', '{}', '{}', 'a '],
+    ['another option', '{ ftz: true }', '{}', 'a'],
+    ['another name', '{}', "{ name: 'b.cu' }", 'a'],
+    ['another header', '{}', "{ headers: { 'a.h': '1' } }", 'a'],
+    ['another name expression', '{}', "{ nameExpressions: ['f'] }", 'a'],
+    ['another raw option', "{ raw: ['--uumn'] }", '{}', 'a'],
+  ])('%s is another result', ([_what, options, programOptions, source], { skip }) => {
+    if (reason !== undefined) return skip(reason)
+    expect(compile('a').origin).toBe('compiler')
+    expect(compile(source, options, programOptions).origin).toBe('compiler')
+    expect(compile(source, options, programOptions).origin).toBe('disk')
+  })
+
+  test('an NVRTC whose file changed is another one', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const [now, before] = [new Date(2_000_000), new Date(1_000_000)]
+    utimesSync(library, now, now)
+    compile('a')
+    utimesSync(library, now, before)
+    expect(compile('a').origin).toBe('compiler')
+    utimesSync(library, now, now)
+    expect(compile('a').origin).toBe('disk')
+  })
+
+  test('what a caller does to its bytes is not seen by the next', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const lines = runModule(
+      `import { Program } from '@shoal/nvrtc'
+       const make = () => new Program('cubin').compileSync({ architecture: 'sm_90' })
+       const [first, second] = [make(), make()]
+       console.log(first === second, first.origin, second.origin)`,
+      environment,
+    )
+    expect(lines).toEqual(['false compiler memory'])
+  })
+
+  test('an error is kept nowhere', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    for (let count = 1; count <= 2; count++) {
+      expect(() => compile('#error no')).toThrow(/NVRTC_ERROR_COMPILATION/)
+      expect(compilations()).toBe(count)
+    }
+  })
+})
+
+describe('headers in folders are part of what is compiled', () => {
+  const include = join(scratch, 'include')
+  const options = JSON.stringify({ includeFolders: [include] })
+  const write = (name: string, text: string): void => {
+    mkdirSync(include, { recursive: true })
+    writeFileSync(join(include, name), text)
+  }
+
+  test.for<readonly [string, string]>([
+    ['one that is included', '#include "a.h"'],
+    ['one with spaces and a comment', '#  /* why */ include /* this */ <a.h>'],
+    ['one that is asked for', '#if __has_include(<a.h>)'],
+    ['one behind another', '#include <outer.h>'],
+    ['one on the next line', '#include \\\n "a.h"'],
+  ])('a change of %s is seen', ([_what, source], { skip }) => {
+    if (reason !== undefined) return skip(reason)
+    write('outer.h', '#include "a.h"')
+    write('a.h', 'one')
+    expect(compile(source, options).origin).toBe('compiler')
+    expect(compile(source, options).origin).toBe('disk')
+    write('a.h', 'two')
+    expect(compile(source, options).origin).toBe('compiler')
+    rmSync(join(include, 'a.h'))
+    expect(compile(source, options).origin).toBe('compiler')
+    write('a.h', 'one')
+    expect(compile(source, options).origin).toBe('disk')
+  })
+
+  test.for<readonly [string, string, string]>([
+    ['a macro names the header', '#define H "a.h"\n#include H', '{}'],
+    ['an option writes a file', 'a', "{ timeFile: '/tmp/none/t' }"],
+    ['a precompiled header is made', 'a', "{ createPch: '/tmp/none/p' }"],
+    ['a raw option names a folder', 'a', "{ raw: ['-I', '/tmp'] }"],
+  ])('nothing is kept where %s', ([_what, source, given], { skip }) => {
+    if (reason !== undefined) return skip(reason)
+    for (let count = 1; count <= 2; count++) expect(compile(source, given).origin).toBe('compiler')
+    expect(compilations()).toBe(2)
+  })
+
+  test('a header that changes while it is compiled is not kept under either content', async ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    write('a.h', 'one')
+    const lines = runModule(
+      `import { writeFileSync } from 'node:fs'
+       import { Program } from '@shoal/nvrtc'
+       const program = new Program('#include "a.h"')
+       const first = program.compile(${options})
+       await new Promise((resolve) => setTimeout(resolve, 50))
+       writeFileSync(${JSON.stringify(join(include, 'a.h'))}, 'two')
+       console.log((await first).origin)
+       writeFileSync(${JSON.stringify(join(include, 'a.h'))}, 'one')
+       console.log((await program.compile(${options})).origin)`,
+      { ...environment, FAKE_SLEEP: '1000' },
+    )
+    expect(lines).toEqual(['compiler', 'compiler'])
+  })
+})
+
+describe('a folder or a file that is not to be trusted', () => {
+  const entryFile = (): string => join(entries, readdirSync(entries)[0] as string)
+
+  test.for<[string, (file: string) => void]>([
+    ['is cut off', (file) => writeFileSync(file, readFileSync(file).subarray(0, -1))],
+    ['is empty', (file) => writeFileSync(file, '')],
+    [
+      'has one bit turned',
+      (file) => {
+        const bytes = readFileSync(file)
+        const last = bytes.length - 1
+        bytes[last] = (bytes[last] as number) ^ 1
+        writeFileSync(file, bytes)
+      },
+    ],
+    [
+      'is another entry',
+      (file) => {
+        compile('other')
+        const other = readdirSync(entries)
+          .map((name) => join(entries, name))
+          .find((each) => each !== file) as string
+        writeFileSync(file, readFileSync(other))
+      },
+    ],
+  ])('an entry that %s is compiled again and replaced', ([_what, spoil], { skip }) => {
+    if (reason !== undefined) return skip(reason)
+    compile('a')
+    spoil(entryFile())
+    expect(compile('a')).toEqual({ origin: 'compiler', ptx: 'a' })
+    expect(compile('a')).toEqual({ origin: 'disk', ptx: 'a' })
+  })
+
+  test('an entry that others can write, or that is a link, is not read, and that is told', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    compile('a')
+    const file = entryFile()
+    chmodSync(file, 0o666)
+    expect(compile('a')).toEqual({ origin: 'compiler', ptx: 'a', problem: `${file} can be written by others` })
+    const aside = join(scratch, 'aside')
+    writeFileSync(aside, readFileSync(file), { mode: 0o600 })
+    rmSync(file)
+    symlinkSync(aside, file)
+    expect(compile('a')).toMatchObject({ origin: 'compiler', problem: expect.stringContaining('ELOOP') })
+    rmSync(file)
+    mkdirSync(file)
+    expect(compile('a')).toMatchObject({ origin: 'compiler', problem: expect.stringMatching(/is no file|EISDIR/) })
+  })
+
+  test('a folder that others can write, that is a link or a file, is not used, and that is told', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    compile('a')
+    chmodSync(entries, 0o777)
+    expect(compile('a')).toMatchObject({ origin: 'compiler', problem: `${entries} can be written by others` })
+    const elsewhere = join(scratch, 'elsewhere')
+    mkdirSync(elsewhere, { mode: 0o700, recursive: true })
+    rmSync(entries, { recursive: true })
+    symlinkSync(elsewhere, entries)
+    expect(compile('a')).toMatchObject({ origin: 'compiler', problem: `${entries} is no folder` })
+    expect(readdirSync(elsewhere)).toEqual([])
+    rmSync(entries)
+    writeFileSync(entries, '')
+    expect(compile('a')).toMatchObject({ origin: 'compiler', problem: `${entries} is no folder` })
+  })
+
+  test('a folder that cannot be made or written does not keep a program from being compiled', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    writeFileSync(join(scratch, 'file'), '')
+    const inFile = JSON.stringify({ cache: join(scratch, 'file') })
+    expect(compile('a', inFile)).toMatchObject({
+      origin: 'compiler',
+      ptx: 'a',
+      problem: expect.stringContaining('ENOTDIR'),
+    })
+    // A device that is full: what is written to it is refused.
+    expect(compile('a', JSON.stringify({ cache: '/proc' }))).toMatchObject({
+      origin: 'compiler',
+      problem: expect.stringContaining('/proc'),
+    })
+    expect(compile('a', JSON.stringify({ cache: '/dev/full' }))).toMatchObject({
+      origin: 'compiler',
+      problem: expect.stringContaining('/dev/full'),
+    })
+  })
+
+  test('a folder of another user is not used', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    if (process.getuid?.() !== 0) return skip('only root can be another user')
+    compile('a')
+    const lines = runModule(
+      `import { Program } from '@shoal/nvrtc'
+       import { nvrtc } from '@shoal/nvrtc-sys'
+       nvrtc.load()
+       process.seteuid(65534)
+       process.getuid = () => 65534
+       const { origin, cacheProblem } = new Program('a').compileSync()
+       console.log(origin, cacheProblem !== undefined)`,
+      environment,
+    )
+    expect(lines).toEqual(['compiler true'])
+  })
+})
+
+test('sixteen processes that are killed at random leave whole entries and right results', { timeout: 300_000 }, async ({
+  skip,
+}) => {
+  if (reason !== undefined) return skip(reason)
+  const module = `import { Program } from '@shoal/nvrtc'
+    for (let round = 0; round < 400; round++) {
+      const source = 'source ' + (round % 7) + ' '.repeat(2000 * (round % 7))
+      const { ptx } = new Program(source).compileSync({ defines: { R: round % 40 } })
+      if (ptx !== source) { console.error('wrong: ' + ptx.slice(0, 20)); process.exit(3) }
+    }`
+  const { SHOAL_DEVICE: _, ...inherited } = process.env
+  const outcomes = await Promise.all(
+    Array.from({ length: 16 }, (_unused, index) => {
+      const child = spawn(process.execPath, ['--input-type=module', '-e', module], {
+        cwd: packageFolder,
+        env: { ...inherited, ...environment, FAKE_SLEEP: '1' },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+      let said = ''
+      child.stderr.on('data', (text) => {
+        said += text
+      })
+      // Every other one, at a moment of chance while it is at work.
+      if (index % 2 === 0) setTimeout(() => child.kill('SIGKILL'), 300 + Math.random() * 3000)
+      return new Promise<string>((resolve) => child.on('close', (code, signal) => resolve(signal ?? `${code} ${said}`)))
+    }),
+  )
+  for (const outcome of outcomes) expect(outcome).toMatch(/^(SIGKILL|0 )$/)
+  expect(outcomes.filter((outcome) => outcome === '0 ').length).toBeGreaterThanOrEqual(8)
+  // Each entry that is there can be read, and is what its source gives.
+  const names = readdirSync(entries).filter((name) => name.endsWith('.bin'))
+  expect(names.length).toBeGreaterThan(0)
+  for (const name of names)
+    expect(readFileSync(join(entries, name)).toString('latin1', 0, 17)).toBe('shoal compiled 1\n')
+  rmSync(counter, { force: true })
+  const lines = runModule(`${module}\nconsole.log('right')`, environment)
+  expect(lines).toEqual(['right'])
+  expect(compilations()).toBe(0)
+})

@@ -1,0 +1,61 @@
+import { execFileSync } from 'node:child_process'
+import { compileStub } from '../../../ffi/test/support/stub.js'
+
+/** Why no library can be made here, or undefined. */
+export function noCCompiler(): string | undefined {
+  try {
+    execFileSync('gcc', ['--version'], { stdio: 'pipe' })
+    return undefined
+  } catch {
+    return 'no C compiler: install gcc'
+  }
+}
+
+/**
+ * A library in NVRTC's place. Its PTX is the source, its log the options, a line each; a name expression `x` is `lowered_x`. Every
+ * compilation adds a byte to the file that `FAKE_COUNT` names. A source that begins with `#error` does not compile.
+ */
+export function fakeCompiler(name = 'nvrtc'): string {
+  return compileStub(
+    name,
+    `
+#include <stdlib.h>
+#include <fcntl.h>
+#include <unistd.h>
+typedef struct { char* source; char* log; char* expressions[16]; char lowered[16][64]; int count; int failed; } Program;
+int nvrtcVersion(int* major, int* minor) { *major = 13; *minor = 0; return 0; }
+const char* nvrtcGetErrorString(int status) { return status == 6 ? "NVRTC_ERROR_COMPILATION" : "other"; }
+int nvrtcCreateProgram(Program** p, const char* source, const char* name, int n, const char** headers, const char** names) {
+  *p = calloc(1, sizeof(Program));
+  (*p)->source = strdup(source); (*p)->log = strdup("");
+  return 0;
+}
+int nvrtcAddNameExpression(Program* p, const char* name) { p->expressions[p->count++] = strdup(name); return 0; }
+int nvrtcCompileProgram(Program* p, int count, const char** options) {
+  const char* file = getenv("FAKE_COUNT");
+  if (file) { int f = open(file, O_WRONLY | O_APPEND | O_CREAT, 0600); write(f, "x", 1); close(f); }
+  if (getenv("FAKE_SLEEP")) usleep(atoi(getenv("FAKE_SLEEP")) * 1000);
+  if (!strncmp(p->source, "#error", 6)) {
+    p->log = strdup("program.cu(1): error: #error directive: no\\n  #error no\\n   ^\\n\\n1 error detected in the compilation.\\n");
+    p->failed = 1;
+    return 6;
+  }
+  size_t bytes = 1;
+  for (int i = 0; i < count; i++) bytes += strlen(options[i]) + 1;
+  p->log = calloc(1, bytes);
+  for (int i = 0; i < count; i++) { strcat(p->log, options[i]); strcat(p->log, "\\n"); }
+  for (int i = 0; i < p->count; i++) snprintf(p->lowered[i], 64, "lowered_%s", p->expressions[i]);
+  return 0;
+}
+int nvrtcGetProgramLogSize(Program* p, size_t* size) { *size = strlen(p->log) + 1; return 0; }
+int nvrtcGetProgramLog(Program* p, char* log) { strcpy(log, p->log); return 0; }
+int nvrtcGetPTXSize(Program* p, size_t* size) { *size = p->failed ? 1 : strlen(p->source) + 1; return 0; }
+int nvrtcGetPTX(Program* p, char* ptx) { strcpy(ptx, p->source); return 0; }
+int nvrtcGetLoweredName(Program* p, const char* name, const char** lowered) {
+  for (int i = 0; i < p->count; i++) if (!strcmp(p->expressions[i], name)) { *lowered = p->lowered[i]; return 0; }
+  return 10;
+}
+int nvrtcDestroyProgram(Program** p) { *p = 0; return 0; }
+`,
+  )
+}
