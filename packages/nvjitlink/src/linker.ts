@@ -1,5 +1,6 @@
+import { createLane, type Lane } from '@shoal/ffi'
 import { nvJitLinkInputType, nvjitlink } from '@shoal/nvjitlink-sys'
-import { encodeOptions, runHere, runOffThread } from '@shoal/nvrtc/basics'
+import { encodeOptions, runOffThread } from '@shoal/nvrtc/basics'
 import {
   inspectKey,
   inspectLine,
@@ -34,6 +35,10 @@ export interface InputOptions {
   /** The name that messages carry. Default: its kind and its number. */
   readonly name?: string | undefined
 }
+
+// All links run on one thread. After an input that it refuses, a cubin of another architecture for one, nvJitLink (13.4) keeps a lock that is
+// of the thread: a link on another one would wait for ever. For the same reason there is none that blocks the caller's thread.
+let lane: Lane | undefined
 
 const inputKeys: OptionKeys<InputOptions> = { name: true }
 const optionKeys = Object.fromEntries(Object.keys(linkRules).map((key) => [key, true])) as OptionKeys<LinkOptions>
@@ -91,22 +96,13 @@ export class Linker {
   }
 
   /**
-   * Links on a native thread: the event loop goes on (`nvJitLinkComplete`).
+   * Links on a native thread, one link after the other: the event loop goes on (`nvJitLinkComplete`).
    * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no nvJitLink; RangeError without inputs
    */
   async link(): Promise<Linked> {
-    this.#requireInputs('Linker.link')
-    return new Linked(await runOffThread(linking(this.options, [...this.#inputs])))
-  }
-
-  /** Like {@link link}, but blocks the thread for as long as it takes. */
-  linkSync(): Linked {
-    this.#requireInputs('Linker.linkSync')
-    return new Linked(runHere(linking(this.options, [...this.#inputs])))
-  }
-
-  #requireInputs(api: string): void {
-    if (this.#inputs.length === 0) throw new RangeError(`${api}: inputs must be added first, and there are none`)
+    if (this.#inputs.length === 0) throw new RangeError('Linker.link: inputs must be added first, and there are none')
+    lane ??= createLane()
+    return new Linked(await runOffThread(linking(this.options, [...this.#inputs]), lane))
   }
 
   [inspectKey](): string {

@@ -52,19 +52,13 @@ describe('the real nvJitLink', () => {
       .link()
     expect([isCubin(ptx.cubin), ptx.ptx, ptx.ltoIr, ptx.log]).toEqual([true, undefined, undefined, ''])
     expect(ptx.image).toBe(ptx.cubin)
-    const cubins = linker()
-      .add('cubin', a.cubin as Uint8Array)
-      .add('cubin', b.cubin as Uint8Array)
-      .linkSync()
-    expect(isCubin(cubins.cubin)).toBe(true)
-    expect(
-      isCubin(
-        linker()
-          .add('any', a.ptx as string)
-          .add('cubin', b.cubin as Uint8Array)
-          .linkSync().cubin,
-      ),
-    ).toBe(true)
+    for (const [kind, first] of [
+      ['cubin', a.cubin],
+      ['any', a.ptx],
+    ] as const) {
+      const link = linker().add(kind, first as Uint8Array | string)
+      expect(isCubin((await link.add('cubin', b.cubin as Uint8Array).link()).cubin)).toBe(true)
+    }
   })
 
   test('optimises LTO-IR across its inputs, into a cubin, PTX, or something to link again', async ({ skip }) => {
@@ -75,39 +69,35 @@ describe('the real nvJitLink', () => {
         .add('ltoIr', a)
         .add('ltoIr', b)
     expect(isCubin((await all({}).link()).cubin)).toBe(true)
-    const { ptx, cubin, image } = all({ ptx: true }).linkSync()
+    const { ptx, cubin, image } = await all({ ptx: true }).link()
     // The helper was put into the kernel.
     expect(ptx).toMatch(/\.visible \.entry k\(/)
     expect(ptx).not.toContain('call')
     expect([cubin, image]).toEqual([undefined, ptx])
-    expect(isCubin(all({ relocatable: true }).linkSync().cubin)).toBe(true)
-    if (Number(nvjitlinkVersion().split('.')[0]) >= 13) expect(all({}).linkSync().ltoIr?.length).toBeGreaterThan(100)
+    expect(isCubin((await all({ relocatable: true }).link()).cubin)).toBe(true)
+    if (Number(nvjitlinkVersion().split('.')[0]) >= 13)
+      expect((await all({}).link()).ltoIr?.length).toBeGreaterThan(100)
   })
 
-  test('reads files', ({ skip }) => {
+  test('reads files', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const files = parts().map(({ ptx }, index) => {
       const file = join(folder, `part${index}.ptx`)
       writeFileSync(file, ptx as string)
       return file
     })
-    expect(
-      isCubin(
-        linker()
-          .addFile('ptx', files[0] as string)
-          .addFile('ptx', files[1] as string)
-          .linkSync().cubin,
-      ),
-    ).toBe(true)
+    const link = linker()
+    for (const file of files) link.addFile('ptx', file)
+    expect(isCubin((await link.link()).cubin)).toBe(true)
   })
 
-  test('says in its log what it was asked to', ({ skip }) => {
+  test('says in its log what it was asked to', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const [a, b] = parts().map(({ cubin }) => cubin as Uint8Array) as [Uint8Array, Uint8Array]
-    const { log, diagnostics } = linker({ verbose: true, ptxasOptions: ['-v'] })
+    const { log, diagnostics } = await linker({ verbose: true, ptxasOptions: ['-v'] })
       .add('cubin', a)
       .add('cubin', b)
-      .linkSync()
+      .link()
     expect(log).toContain('registers')
     expect(diagnostics).toContainEqual({ severity: 'info', message: expect.stringContaining('registers') })
   })
@@ -126,6 +116,13 @@ describe('the real nvJitLink', () => {
       (link) => link.add('ltoIr', lto()[0]?.ltoIr as Uint8Array),
       'NVJITLINK_ERROR_LTO_NOT_ENABLED',
       /LTO/,
+    ],
+    [
+      'a cubin of another architecture',
+      { architecture: 'sm_80' },
+      (link) => link.add('cubin', parts()[0]?.cubin as Uint8Array, { name: 'a.cubin' }),
+      'NVJITLINK_ERROR_INVALID_INPUT',
+      /a\.cubin/,
     ],
     ['PTX that is none', { architecture: 'sm_90' }, (link) => link.add('ptx', 'nonsense'), '', /./],
     ['bytes that are no cubin', { architecture: 'sm_90' }, (link) => link.add('cubin', new Uint8Array(100)), '', /./],
@@ -160,11 +157,13 @@ describe('the real nvJitLink', () => {
     ],
   ])('refuses %s with its reason', async ([_what, given, add, code, message], { skip }) => {
     if (reason !== undefined) return skip(reason)
-    for (const link of [() => add(new Linker(given)).link(), async () => add(new Linker(given)).linkSync()]) {
-      const error = await link().then(
-        () => undefined,
-        (each: unknown) => each,
-      )
+    for (let round = 0; round < 2; round++) {
+      const error = await add(new Linker(given))
+        .link()
+        .then(
+          () => undefined,
+          (each: unknown) => each,
+        )
       expect(error).toBeInstanceOf(CompileError)
       const told = error as CompileError
       expect(told.code).toMatch(code === '' ? /^NVJITLINK_ERROR_/ : new RegExp(`^${code}$`))

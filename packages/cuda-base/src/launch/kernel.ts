@@ -28,7 +28,7 @@ import { EncodedAttributes, type LaunchAttributes } from './launchAttributes.js'
 import { launchCall } from './launchCall.js'
 import { type LaunchConfig, LaunchShape } from './launchConfig.js'
 import { LaunchExConfig } from './launchExCall.js'
-import { checkParameters, type ParameterInfo, parameterInfo } from './parameters.js'
+import { checkParameters, type ParameterInfo, parameterInfo, refuseNone } from './parameters.js'
 import { PreparedLaunch } from './preparedLaunch.js'
 import { type KernelArguments, type KernelSignature, parameterName, requireSignature } from './signature.js'
 
@@ -138,11 +138,12 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     this.#exConfig = needsConfig ? new LaunchExConfig(attributes ?? EncodedAttributes.of({}, api)) : undefined
     this.module = module
     this.name = name
-    this.signature = requireSignature(signature, api)
     this.#handle = handle
     this.#function = ofDriver
     this.#halves = halvesOf(handle)
     this.#context = context
+    if (signature === undefined) refuseNone(this, api)
+    this.signature = requireSignature(signature, api)
     if (attributes === undefined) checkParameters(this, api)
     this.maxThreadsPerBlock = this.attribute('MAX_THREADS_PER_BLOCK')
     this.#block = new ArgumentBlock(module.context, this.signature, 'Kernel.launch')

@@ -30,22 +30,35 @@ export function parameterInfo(
   }
 }
 
+/** Without a signature: the image knows how large the parameters are, and not what they mean. @throws TypeError where it tells */
+export function refuseNone(kernel: Kernel, api: string): void {
+  const bytes = sizesOf(kernel)
+  if (bytes === undefined || bytes.length === 0) return
+  const expected = `an array with the type of each parameter of ${kernel.name} (of ${bytes.join(', ')} bytes)`
+  throw new TypeError(`${api}: signature must be ${expected}, not undefined`)
+}
+
+/** The sizes of a kernel's parameters; undefined where the driver cannot tell. */
+function sizesOf(kernel: Kernel): readonly number[] | undefined {
+  try {
+    return kernel.parameters.map(({ bytes }) => bytes)
+  } catch (error) {
+    if (error instanceof VersionTooOldError || error instanceof SymbolNotFoundError) return undefined
+    throw error
+  }
+}
+
 /** Compares the signature of a kernel with what its image says, on drivers that can tell. @throws TypeError */
 export function checkParameters(kernel: Kernel, api: string): void {
   const { name, signature } = kernel
-  let declared: readonly ParameterInfo[]
-  try {
-    declared = kernel.parameters
-  } catch (error) {
-    if (error instanceof VersionTooOldError || error instanceof SymbolNotFoundError) return
-    throw error
-  }
+  const declared = sizesOf(kernel)
+  if (declared === undefined) return
   if (declared.length !== signature.length) {
     const count = `${declared.length}, not ${signature.length}`
     throw new TypeError(`${api}: signature must name all parameters of ${name}, which has ${count}`)
   }
   for (const [index, parameter] of signature.entries()) {
-    const { bytes } = declared[index] as ParameterInfo
+    const bytes = declared[index]
     const given = parameterBytes(parameter)
     if (bytes === given) continue
     throw new TypeError(

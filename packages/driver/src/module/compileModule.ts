@@ -1,4 +1,4 @@
-import { type Context, contextOf, type DeviceOrContext } from '@shoal/cuda-base'
+import { type Context, contextOf, type DeviceOrContext, type JitOptions } from '@shoal/cuda-base'
 import { Module } from '@shoal/driver'
 import {
   type Architecture,
@@ -10,7 +10,6 @@ import {
   supportedArchitectures,
 } from '@shoal/nvrtc'
 import { FeatureNotSupportedError, isInstance, isPlainObject, requireText, wrongType } from '@shoal/types'
-import type { JitOptions } from './jit.js'
 
 /** How a source becomes a module. */
 export interface ModuleCompileOptions

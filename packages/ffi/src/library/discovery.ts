@@ -96,7 +96,13 @@ export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, a
     return undefined
   }
   const notFound = (): LibraryNotFoundError =>
-    new LibraryNotFoundError({ library: spec.title, attempts, hint: spec.hint, environment: spec.environment })
+    new LibraryNotFoundError({
+      library: spec.title,
+      attempts,
+      hint: spec.hint,
+      environment: spec.environment,
+      isOfDevice: spec.worksWithoutDevice !== true,
+    })
 
   const named = explicit !== undefined ? { step: 'option', file: explicit } : fromEnvironment(spec)
   if (named !== undefined) {

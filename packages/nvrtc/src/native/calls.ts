@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { type NativeMemory, offThread } from '@shoal/ffi'
+import { type Lane, type NativeMemory, offThread } from '@shoal/ffi'
 
 /** Calls that run one after the other in one go; each gives a status. */
 export interface CallStep {
@@ -32,12 +32,12 @@ const most = Math.max(1, availableParallelism() - 1)
 let running = 0
 const waiting: (() => void)[] = []
 
-/** Runs each step of a sequence on a native thread: the event loop goes on. As many at once as there are processors, less one. */
-export async function runOffThread<T>(sequence: Calls<T>): Promise<T> {
+/** Runs each step of a sequence on a native thread: the event loop goes on. As many at once as there are processors, less one. On the thread of a lane, if one is given. */
+export async function runOffThread<T>(sequence: Calls<T>, lane?: Lane): Promise<T> {
   if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve))
   else running += 1
   try {
-    return await runSteps(sequence)
+    return await runSteps(sequence, lane)
   } finally {
     // Whoever waits takes over the place.
     const next = waiting.shift()
@@ -46,13 +46,13 @@ export async function runOffThread<T>(sequence: Calls<T>): Promise<T> {
   }
 }
 
-async function runSteps<T>(sequence: Calls<T>): Promise<T> {
+async function runSteps<T>(sequence: Calls<T>, lane: Lane | undefined): Promise<T> {
   let next = sequence.next()
   while (!next.done) {
     const { calls, keep } = next.value
     let statuses: readonly number[]
     try {
-      statuses = await offThread({ keep, stopOnError: false }, () => {
+      statuses = await offThread({ keep, stopOnError: false, ...(lane === undefined ? {} : { lane }) }, () => {
         for (const call of calls) call()
       })
     } catch (error) {

@@ -34,6 +34,8 @@ export interface LibraryNotFoundErrorOptions {
   readonly hint?: string | undefined
   /** Environment variable that names the library's file, such as `'SHOAL_NCCL_LIBRARY'`. */
   readonly environment?: string | undefined
+  /** Whether the software device could stand in for it, which is told then. Default `true`. */
+  readonly isOfDevice?: boolean | undefined
   readonly cause?: unknown
 }
 
@@ -65,7 +67,7 @@ export class LibraryNotFoundError extends ShoalError {
     if (options.environment) {
       hints.push(`If it is installed somewhere else, name its file: ${options.environment}=/path/to/the/library.`)
     }
-    if (options.attempts.every(({ step }) => step !== 'sim')) {
+    if (options.isOfDevice !== false && options.attempts.every(({ step }) => step !== 'sim')) {
       hints.push('To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.')
     }
     super(

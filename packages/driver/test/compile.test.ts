@@ -1,0 +1,80 @@
+import { Device, Module } from '@shoal/driver'
+import { compile, compileSync, Program } from '@shoal/driver/compile'
+import { expect, test } from 'vitest'
+import { moduleRunner } from '../../ffi/test/support/stub.js'
+
+// Wrong on purpose: what a caller without type checking could pass.
+const wrong = (value: unknown) => value as never
+const runModule = moduleRunner(new URL('../', import.meta.url))
+process.env['SHOAL_DEVICE'] = 'sim'
+const device = Device.get(0)
+
+test.each([
+  ['no owner', () => compileSync(wrong(0), 'a'), TypeError, /^compileSync: owner/],
+  ['no source', () => compileSync(device, wrong(5)), TypeError, /^compileSync: source must be a string/],
+  ['an empty source', () => compileSync(device, ''), RangeError, /^compileSync: source /],
+  [
+    'a number for options',
+    () => compileSync(device, 'a', wrong(5)),
+    TypeError,
+    /^compileSync: options must be a plain object/,
+  ],
+  [
+    'headers beside a Program',
+    () => compileSync(device, new Program('a'), { headers: {} }),
+    TypeError,
+    /^compileSync: headers must be left out/,
+  ],
+  [
+    'LTO-IR',
+    () => compileSync(device, 'a', wrong({ linkTimeOptimization: true })),
+    TypeError,
+    /^compileSync: linkTimeOptimization must be left out/,
+  ],
+  [
+    'a header that is no text',
+    () => compileSync(device, 'a', { headers: { h: wrong(1) } }),
+    TypeError,
+    /^Program: headers\.h/,
+  ],
+])('%s is refused by name', (_what, call, kind, message) => {
+  expect(call).toThrow(kind)
+  expect(call).toThrow(message)
+})
+
+test('the promise rejects, and the call does not throw', async () => {
+  await expect(compile(device, wrong(5))).rejects.toThrow(/^compile: source must be a string/)
+})
+
+test('where there is no NVRTC, the error says what was tried; the software device is no way out', () => {
+  const lines = runModule(
+    `import { Device, Module } from '@shoal/driver'
+     import { compile } from '@shoal/driver/compile'
+     const error = await compile(Device.get(0), 'a').catch((each) => each)
+     console.log(JSON.stringify([error.name, error.attempts.length > 0, /nvidia-cuda-nvrtc/.test(error.message), /@shoal.sim/.test(error.message)]))`,
+    { SHOAL_DEVICE: 'sim', SHOAL_NVRTC_LIBRARY: '/nowhere/libnvrtc.so.13' },
+  )
+  expect(JSON.parse(lines[0] as string)).toEqual(['LibraryNotFoundError', true, true, false])
+})
+
+test('the main entry loads no compiler', () => {
+  const lines = runModule(
+    `import '@shoal/driver'
+     import { definedLibraries } from '@shoal/ffi'
+     console.log(definedLibraries().map(({ id }) => id).join())`,
+  )
+  expect(lines[0]).not.toContain('nvrtc')
+})
+
+test('a kernel without a signature: what is missing, and how large it is', () => {
+  const ptx = `.version 7.0
+    .target sm_70
+    .address_size 64
+    .visible .entry axpy(.param .f32 a, .param .u64 x, .param .u64 y, .param .u32 n, .param .align 4 .b8 s[12]) { ret; }
+    .visible .entry none() { ret; }`
+  using module = Module.loadSync(device, ptx)
+  expect(() => module.kernel('axpy', wrong(undefined))).toThrow(
+    'Module.kernel: signature must be an array with the type of each parameter of axpy (of 4, 8, 8, 4, 12 bytes), not undefined',
+  )
+  expect(() => module.kernel('none', wrong(undefined))).toThrow(/^Module\.kernel: signature must be an array/)
+})
