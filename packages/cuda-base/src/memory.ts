@@ -3,10 +3,5 @@
  * need it.
  */
 export { type BatchedPrefetch, discardBatch, type PrefetchOptions, prefetchBatch } from './managed/batches.js'
-export {
-  type Extent,
-  PitchedBuffer,
-  type PitchedOptions,
-  type PitchedSource,
-  type Region,
-} from './pitched/pitchedBuffer.js'
+export type { Extent, PitchedOptions, Region } from './pitched/extent.js'
+export { PitchedBuffer, type PitchedSource } from './pitched/pitchedBuffer.js'

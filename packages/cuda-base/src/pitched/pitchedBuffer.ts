@@ -51,39 +51,8 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type BoxEnd, type BoxSide, type BoxSize, queueBoxCopy } from './boxCopy.js'
+import { type Extent, extentKeys, fromKeys, type PitchedOptions, type Place, placeOf, type Region } from './extent.js'
 import { Rows } from './rows.js'
-
-/** How many elements pitched memory has: in a row, rows, and slices of rows. */
-export interface Extent {
-  /** Elements in a row. */
-  readonly width: number
-  /** Rows in a slice. */
-  readonly height: number
-  /** Slices. Default: 1. */
-  readonly depth?: number | undefined
-}
-
-/** How many elements an array has for pitched memory, and which. */
-export interface PitchedOptions<E extends ElementType = ElementType> extends Extent {
-  /** What the bits of the array mean, or which struct the objects of a list are. Default: the array's own type. */
-  readonly dtype?: E | undefined
-}
-
-/** A part of pitched memory, in elements, rows and slices. */
-export interface Region {
-  /** The first element of each row. Default: 0. */
-  readonly x?: number | undefined
-  /** The first row of each slice. Default: 0. */
-  readonly y?: number | undefined
-  /** The first slice. Default: 0. */
-  readonly z?: number | undefined
-  /** Elements of a row. Default: as far as the memory goes. */
-  readonly width?: number | undefined
-  /** Rows. Default: as far as the memory goes. */
-  readonly height?: number | undefined
-  /** Slices. Default: as far as the memory goes. */
-  readonly depth?: number | undefined
-}
 
 /** What pitched memory is filled from: an array of all elements, one array for each row, or other memory. */
 export type PitchedSource<E extends ElementType> =
@@ -93,23 +62,7 @@ export type PitchedSource<E extends ElementType> =
   | PitchedBuffer<E>
   | MemoryLike
 
-const extentKeys: OptionKeys<Extent> = { width: true, height: true, depth: true }
-const fromKeys: OptionKeys<PitchedOptions> = { ...extentKeys, dtype: true }
-const regionKeys: OptionKeys<Region> = { x: true, y: true, z: true, width: true, height: true, depth: true }
 const queueKeys: OptionKeys<QueueOptions> = { stream: true }
-
-/** Where rows lie in the memory that was allocated, and how many there are. */
-interface Place {
-  /** Bytes before the first element. */
-  readonly offset: number
-  /** Bytes from row to row. */
-  readonly pitch: number
-  /** Rows from slice to slice. */
-  readonly rows: number
-  readonly width: number
-  readonly height: number
-  readonly depth: number
-}
 
 /**
  * Memory of a device for rows in two or three dimensions, each of which begins where the device reads it best: there are gaps
@@ -442,18 +395,9 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
    */
   region(region: Region): PitchedBuffer<E> {
     const api = 'PitchedBuffer.region'
-    const { x = 0, y = 0, z = 0, ...size } = requireOptions(region, api, regionKeys, 'region')
-    requireInteger(x, api, 'x', 0, this.width - 1)
-    requireInteger(y, api, 'y', 0, this.height - 1)
-    requireInteger(z, api, 'z', 0, this.depth - 1)
-    const { width = this.width - x, height = this.height - y, depth = this.depth - z } = size
-    requireInteger(width, api, 'width', 1, this.width - x)
-    requireInteger(height, api, 'height', 1, this.height - y)
-    requireInteger(depth, api, 'depth', 1, this.depth - z)
+    const place = placeOf(region, this.#place, bytesOfElement(this.dtype), api)
     this._use()
-    const { offset, pitch, rows } = this.#place
-    const first = offset + (z * rows + y) * pitch + x * bytesOfElement(this.dtype)
-    return new PitchedBuffer(this.#memory, this.dtype, { offset: first, pitch, rows, width, height, depth }, true)
+    return new PitchedBuffer(this.#memory, this.dtype, place, true)
   }
 
   /** What others see of it: bytes, gaps and all. */

@@ -18,6 +18,7 @@ import {
   Stream,
   setDevice,
 } from '@shoal/runtime'
+import { discardBatch, PitchedBuffer, prefetchBatch } from '@shoal/runtime/memory'
 import type { DType } from '@shoal/types'
 import type { Suite } from '../../suite.js'
 
@@ -41,6 +42,49 @@ export const memorySuite: Suite = {
         assert.deepEqual([...there.toArraySync()], [1, 2, 3])
         here.fillSync(7)
         assert.deepEqual([...here.toArraySync()], [7, 7, 7])
+      },
+    },
+    {
+      name: 'pitched memory of two and three dimensions is made by the runtime, copied, filled and cut',
+      async run(t) {
+        const stream = t.own(Stream.create({ nonBlocking: true }))
+        for (const depth of [undefined, t.random.integer(2, 5)]) {
+          const extent = { width: t.random.integer(1, 900), height: t.random.integer(2, 40), depth }
+          const length = extent.width * extent.height * (depth ?? 1)
+          const data = Float64Array.from({ length }, (_, index) => index * 0.5)
+          const image = t.own(PitchedBuffer.allocate('f64', extent))
+          assert(image.pitch >= extent.width * 8)
+          image.copyFrom(data, { stream })
+          assert.deepEqual(await image.toArray({ stream }), data)
+          image.region({ y: 1, height: 1 }).fill(-1, { stream })
+          assert((await image.row(1).toArray({ stream })).every((value) => value === -1))
+          assert.deepEqual(await image.row(0).toArray({ stream }), data.slice(0, extent.width))
+        }
+        assert.throws(() => PitchedBuffer.allocate('f64', { width: 0, height: 1 }), RangeError)
+      },
+    },
+    {
+      name: 'attributes of streams, the cache configuration, and batches of managed memory go through the runtime',
+      async run(t) {
+        const device = currentDevice()
+        const stream = t.own(Stream.create({ nonBlocking: true }))
+        const other = t.own(Stream.create({ nonBlocking: true }))
+        stream.setAttributes({ synchronizationPolicy: 'yield' })
+        assert.equal(other.copyAttributes(stream).attributes.synchronizationPolicy, 'yield')
+        const before = device.cacheConfig
+        device.cacheConfig = 'shared'
+        assert.equal(device.cacheConfig, 'shared')
+        device.cacheConfig = before
+        if (device.attribute('ConcurrentManagedAccess') === 0) return
+        const pieces = Array.from({ length: 3 }, () => t.own(ManagedBuffer.allocate('u8', 4096)))
+        prefetchBatch(
+          pieces.map((memory) => ({ memory, place: device })),
+          { stream },
+        )
+        await stream.synchronize()
+        for (const { attributes } of pieces) assert.equal(attributes.lastPrefetchLocation?.type, 'device')
+        discardBatch(pieces, { stream })
+        await stream.synchronize()
       },
     },
     {
