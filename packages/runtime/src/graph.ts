@@ -26,7 +26,7 @@ export {
   NodeDescription,
   type NodeOptions,
   signalSemaphoresNode,
-  waitSemaphoresNode,
   UserObject,
+  waitSemaphoresNode,
 } from '@shoal/cuda-base/graph'
 export { Graph, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graph.js'
