@@ -1,15 +1,20 @@
-import { check, DeviceBuffer, driverLibrary } from '@shoal/cuda-base'
+import { check, checkRelease, DeviceBuffer, driverLibrary, scratch } from '@shoal/cuda-base'
 import {
+  type CUcontext,
+  type CUdevice,
   CUtensorMapDataType,
   CUtensorMapFloatOOBfill,
   CUtensorMapIm2ColWideMode,
   CUtensorMapInterleave,
   CUtensorMapL2promotion,
   CUtensorMapSwizzle,
+  cuDevicePrimaryCtxRelease,
+  cuDevicePrimaryCtxRetain,
   cuTensorMapEncodeIm2col,
   cuTensorMapEncodeIm2colWide,
   cuTensorMapEncodeTiled,
   cuTensorMapReplaceAddress,
+  withContext,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import {
@@ -215,7 +220,7 @@ export class TensorMap {
   #byteLength: number
   readonly #alignment: number
 
-  private constructor(memory: MemoryLike, checked: Checked, encode: (map: bigint) => number, api: string) {
+  private constructor(memory: MemoryLike, checked: Checked, encode: (map: bigint) => number, call: string) {
     const native = NativeMemory.allocate(mapBytes + mapAlignment)
     const start = Number(-native.address & BigInt(mapAlignment - 1))
     this.#native = native
@@ -223,8 +228,7 @@ export class TensorMap {
     this.#memory = memory
     this.#byteLength = spanOf(checked)
     this.#alignment = checked.alignment
-    driverLibrary.start()
-    check(encode(native.address + BigInt(start)), api)
+    inContextOf(checked.range, () => encode(native.address + BigInt(start)), call)
   }
 
   /**
@@ -347,9 +351,9 @@ export class TensorMap {
    */
   replaceAddress(memory: MemoryLike): this {
     const api = 'TensorMap.replaceAddress'
-    const { address } = requireMemory(memory, this.#byteLength, this.#alignment, api)
+    const range = requireMemory(memory, this.#byteLength, this.#alignment, api)
     const map = this.#native.address + BigInt(this.#start)
-    check(cuTensorMapReplaceAddress(map, address), 'cuTensorMapReplaceAddress')
+    inContextOf(range, () => cuTensorMapReplaceAddress(map, range.address), 'cuTensorMapReplaceAddress')
     this.#memory = memory
     return this
   }
@@ -498,4 +502,17 @@ function integers(
   if (list.length !== count) throw outOfRange(api, name, `of ${count} numbers`, list.length)
   for (const [index, value] of list.entries()) requireInteger(value, api, `${name}[${index}]`, least, most)
   return list
+}
+
+/** The driver asks for a current context, whichever: here that of the memory's device. */
+function inContextOf({ deviceOrdinal }: MemoryRange, call: () => number, name: string): void {
+  driverLibrary.start()
+  const device = Math.max(deviceOrdinal, 0) as CUdevice
+  const out = scratch()
+  check(cuDevicePrimaryCtxRetain(out, device), 'cuDevicePrimaryCtxRetain')
+  try {
+    check(withContext(out.u64[0] as CUcontext, call), name)
+  } finally {
+    checkRelease(cuDevicePrimaryCtxRelease(device), 'cuDevicePrimaryCtxRelease')
+  }
 }

@@ -59,9 +59,9 @@ export class TextureObject extends LookingObject<'texture'> {
   static create(resource: TextureResource, options: TextureOptions = {}): TextureObject {
     const api = 'TextureObject.create'
     const checked = requireResource(resource, api)
-    const { context, texel, type, object } = checked
+    const { context, texel, type, object, dimensions } = checked
     const given = { ...requireOptions(options, api, textureKeys) }
-    const texture = textureDescriptor(given, texel, type, api)
+    const texture = textureDescriptor(given, texel, type, dimensions, api)
     const view = given.view === undefined ? null : viewDescriptor(given.view, object, api)
     const descriptor = CUDA_RESOURCE_DESC.allocate(checked.descriptor)
     const out = scratch()

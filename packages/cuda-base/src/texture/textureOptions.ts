@@ -118,6 +118,7 @@ export function textureDescriptor(
   options: TextureOptions,
   texel: TexelFormat,
   resource: ResourceDescription['type'],
+  dimensions: number,
   api: string,
 ): Uint8Array {
   const {
@@ -164,7 +165,10 @@ export function textureDescriptor(
     flag(options.trilinearOptimization, 'trilinearOptimization', true, false, CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION)
   const border = requireColor(borderColor, isInteger && read === 'element', api)
   const memory = CUDA_TEXTURE_DESC.allocate({
-    addressMode: modes.map((mode) => addressModes.indexOf(mode)) as CUDA_TEXTURE_DESC['addressMode'],
+    // GPUs filter towards the border of a dimension that the array does not have, too.
+    addressMode: modes.map((mode, axis) =>
+      addressModes.indexOf(axis < dimensions ? mode : 'clamp'),
+    ) as CUDA_TEXTURE_DESC['addressMode'],
     filterMode: filterModes.indexOf(filter) as CUDA_TEXTURE_DESC['filterMode'],
     flags,
     maxAnisotropy: requireInteger(maxAnisotropy, api, 'maxAnisotropy', 0, mostAnisotropy),

@@ -71,6 +71,7 @@ export interface CheckedResource {
   /** The object to keep. */
   readonly object: CudaArray | MipmappedArray | DeviceBuffer<ElementType>
   readonly type: ResourceDescription['type']
+  readonly dimensions: number
   readonly descriptor: StructValue<CUDA_RESOURCE_DESC>
 }
 
@@ -98,18 +99,20 @@ function ofArray(array: CudaArray, api: string): CheckedResource {
     requireThere: () => void array._use(),
     object: array,
     type: 'array',
+    dimensions: array.dimensions,
     descriptor: { resType: CUresourcetype.CU_RESOURCE_TYPE_ARRAY, res: { array: { hArray: array._use() } } },
   }
 }
 
 function ofMipmappedArray(array: MipmappedArray): CheckedResource {
-  const { format, channels } = array.level(0)
+  const { format, channels, dimensions } = array.level(0)
   return {
     context: array.context,
     texel: { format, channels },
     requireThere: () => void array._use(),
     object: array,
     type: 'mipmappedArray',
+    dimensions,
     descriptor: {
       resType: CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
       res: { mipmap: { hMipmappedArray: array._use() } },
@@ -137,6 +140,7 @@ function ofMemory(given: LinearTexels & Partial<PitchedTexels>, api: string): Ch
     return {
       ...common,
       type: 'linear',
+      dimensions: 1,
       descriptor: {
         resType: CUresourcetype.CU_RESOURCE_TYPE_LINEAR,
         res: { linear: { devPtr: address, ...formatCodes, sizeInBytes: BigInt(byteLength) } },
@@ -153,6 +157,7 @@ function ofMemory(given: LinearTexels & Partial<PitchedTexels>, api: string): Ch
   return {
     ...common,
     type: 'pitched',
+    dimensions: 2,
     descriptor: {
       resType: CUresourcetype.CU_RESOURCE_TYPE_PITCH2D,
       res: {

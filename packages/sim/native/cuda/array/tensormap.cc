@@ -91,7 +91,7 @@ CUresult finish(const Request& r, const Encoded& made) {
 CUresult cuTensorMapEncodeTiled(CUtensorMap* tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void* globalAddress, const cuuint64_t* globalDim,
                                 const cuuint64_t* globalStrides, const cuuint32_t* boxDim, const cuuint32_t* elementStrides, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
-  return initialised([&]() -> CUresult {
+  return inContext([&](auto&) -> CUresult {
     const Request r{Kind::tiled, tensorMap, unsigned(tensorDataType), tensorRank, globalAddress, globalDim, globalStrides, elementStrides,
                     unsigned(interleave), unsigned(swizzle), unsigned(l2Promotion), unsigned(oobFill)};
     Encoded made;
@@ -131,7 +131,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* tensorMap, CUtensorMapDataType ten
                                  const cuuint64_t* globalStrides, const int* pixelBoxLowerCorner, const int* pixelBoxUpperCorner, cuuint32_t channelsPerPixel,
                                  cuuint32_t pixelsPerColumn, const cuuint32_t* elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
-  return initialised([&]() -> CUresult {
+  return inContext([&](auto&) -> CUresult {
     const Request r{Kind::im2col, tensorMap, unsigned(tensorDataType), tensorRank, globalAddress, globalDim, globalStrides, elementStrides,
                     unsigned(interleave), unsigned(swizzle), unsigned(l2Promotion), unsigned(oobFill)};
     if (tensorRank < 3 || tensorRank > 5) return CUDA_ERROR_INVALID_VALUE;
@@ -143,11 +143,11 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* tensorMap, CUtensorMapDataType ten
 CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* tensorMap, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*, const cuuint64_t*, int, int, cuuint32_t, cuuint32_t,
                                      const cuuint32_t*, CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
   // For compute capability 10.0 and later.
-  return initialised([&]() -> CUresult { return tensorMap == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED; });
+  return inContext([&](auto&) -> CUresult { return tensorMap == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED; });
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* tensorMap, void* globalAddress) {
-  return initialised([&]() -> CUresult {
+  return inContext([&](auto&) -> CUresult {
     if (tensorMap == nullptr || reinterpret_cast<uint64_t>(tensorMap) % 64 != 0) return CUDA_ERROR_INVALID_VALUE;
     Encoded made;
     memcpy(&made, tensorMap, sizeof made);
