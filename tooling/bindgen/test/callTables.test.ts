@@ -113,7 +113,7 @@ describe('nameOf', () => {
     test('has all keys of the table and those adapted by hand', () => {
       const adapted = keys.filter((key) => !shared.some((pair) => pair.key === key))
       expect(keys).toHaveLength(shared.length + adapted.length)
-      expect(adapted).toHaveLength(8)
+      expect(adapted).toHaveLength(9)
       expect(adapted).toEqual(expect.arrayContaining(Object.keys(adaptedNames)))
     })
 

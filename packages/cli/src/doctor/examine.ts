@@ -61,7 +61,9 @@ export function examine(required: readonly LibraryName[]): DoctorReport {
   const { plugins: nvshmemPlugins, findings: pluginFindings } = examinePlugins(found('nvshmem'))
   findings.push(...pluginFindings)
   findings.push(...sharedMemoryFindings(system, devices.length))
-  return { system, addon, libraries, nvshmemPlugins, devices, links, findings }
+  // What stops a program before what it can do without.
+  const bySeverity = ['error', 'warning', 'note'].flatMap((level) => findings.filter((one) => one.level === level))
+  return { system, addon, libraries, nvshmemPlugins, devices, links, findings: bySeverity }
 }
 
 function libraryFindings(name: LibraryName, report: LibraryReport, required: readonly LibraryName[]): Finding[] {

@@ -25,8 +25,8 @@ import {
   cuLinkCreate,
   cuLinkDestroy,
 } from '@shoal/cuda-sys/driver'
-import { NativeMemory, offThread, readMemory } from '@shoal/ffi'
-import { BusyError, loadedFrom, requireInteger, requireKeyOf, requireOptions, requireText } from '@shoal/types'
+import { NativeMemory, readMemory } from '@shoal/ffi'
+import { loadedFrom, requireInteger, requireKeyOf, requireOptions, requireText } from '@shoal/types'
 import { type InputKind, kindOfFile, kindOfImage, kinds } from './inputs.js'
 
 /** How the linker works. */
@@ -64,7 +64,6 @@ export class Linker extends Resource {
   readonly #handle: CUlinkState
   readonly #jit: JitBlock
   #count = 0
-  #isCompleting = false
 
   private constructor(context: Context, handle: CUlinkState, jit: JitBlock) {
     super()
@@ -116,7 +115,7 @@ export class Linker extends Resource {
     requireText(name, api, 'name')
     const type = kind === undefined ? kindOfImage(image) : kind
     const code = requireKeyOf(type, api, 'kind', kinds) as CUjitInputType
-    const handle = this.#usable(api)
+    const { handle } = this
     const memory = imageMemory(image, api, type === 'library')
     try {
       // The NUL that ends PTX counts.
@@ -135,40 +134,24 @@ export class Linker extends Resource {
     const file = requireImagePath(path, api)
     const { kind = kindOfFile(file) } = requireOptions<Omit<LinkInput, 'name'>>(options, api, { kind: true })
     const code = requireKeyOf(kind, api, 'kind', kinds) as CUjitInputType
-    const handle = this.#usable(api)
+    const { handle } = this
     this.#call('cuLinkAddFile', file, () => cuLinkAddFile(handle, code, file, 0, null, null))
     this.#count += 1
     return this
   }
 
   /**
-   * Makes the image, on a native thread (`cuLinkComplete`): a cubin, which `Module.load` takes. Nothing can be added afterwards.
+   * Makes the image (`cuLinkComplete`): a cubin, which `Module.load` takes. It is made on this thread, which waits: a driver of
+   * CUDA 13.0 ends the process at the next link after one that another thread has completed. Nothing can be added afterwards.
    * @throws StatusError with the linker's log in its description, such as for what is not defined
    */
   async complete(): Promise<Uint8Array> {
-    const handle = this.#usable('Linker.complete')
-    const out = NativeMemory.allocate(16)
-    this.#isCompleting = true
-    this.context._addWait()
-    try {
-      const link = () => cuLinkComplete(handle, out, out.address + 8n)
-      const [status = Status.success] = await offThread({ context: this.context._handle }, link)
-      return this.#image(status, out)
-    } finally {
-      this.#isCompleting = false
-      if (this.disposed) destroy(this.context, handle, this.#jit)
-      this.context._endWait()
-    }
+    return this.#complete()
   }
 
-  /** Like {@link complete}, but blocks the thread for as long as it takes. */
+  /** Like {@link complete}, without a promise. */
   completeSync(): Uint8Array {
-    const handle = this.#usable('Linker.completeSync')
-    const out = NativeMemory.allocate(16)
-    return this.#image(
-      this.context.run(() => cuLinkComplete(handle, out, out.address + 8n)),
-      out,
-    )
+    return this.#complete()
   }
 
   protected override inspectFacts(): { readonly [fact: string]: unknown } {
@@ -177,12 +160,7 @@ export class Linker extends Resource {
 
   protected release(): void {
     forgetLeak(this)
-    if (!this.#isCompleting) destroy(this.context, this.#handle, this.#jit)
-  }
-
-  #usable(api: string): CUlinkState {
-    if (this.#isCompleting) throw new BusyError({ object: 'Linker', api, underWay: 'complete()' })
-    return this.handle
+    destroy(this.context, this.#handle, this.#jit)
   }
 
   #call(api: string, what: string, call: () => number): void {
@@ -190,9 +168,12 @@ export class Linker extends Resource {
     if (status !== Status.success) throw driverError(status, api, `${what}\n${this.#jit.errorLog}`.trim())
   }
 
-  /** A copy: the state has the image only as long as it lives. */
-  #image(status: number, out: NativeMemory): Uint8Array {
+  #complete(): Uint8Array {
+    const { handle } = this
+    const out = NativeMemory.allocate(16)
+    const status: number = this.context.run(() => cuLinkComplete(handle, out, out.address + 8n))
     if (status !== Status.success) throw driverError(status, 'cuLinkComplete', this.#jit.errorLog)
+    // A copy: the state has the image only as long as it lives.
     return readMemory(out.u64[0] as bigint, Number(out.u64[1]))
   }
 }

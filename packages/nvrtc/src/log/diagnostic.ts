@@ -3,7 +3,9 @@ export type Severity = 'error' | 'warning' | 'remark' | 'note' | 'info'
 
 /** One message of a compiler's log. */
 export interface Diagnostic {
+  /** How grave it is. */
   readonly severity: Severity
+  /** Its text, without place and number. */
   readonly message: string
   /** The source, by the name it was given; for what the assembler says, what it calls its input. */
   readonly file?: string

@@ -43,9 +43,13 @@ const compileKeys = {
  * ```
  */
 export class Program {
+  /** CUDA C++. */
   readonly source: string
+  /** What messages call the source. */
   readonly name: string
+  /** Headers by the name that the source includes. */
   readonly headers: Readonly<Record<string, string>>
+  /** Kernels and variables whose lowered names are kept, such as instances of templates. */
   readonly nameExpressions: readonly string[]
 
   /** @throws TypeError, RangeError */

@@ -103,17 +103,17 @@ export const kernelSuite: Suite = {
       name: 'what the software device cannot run it refuses, with line and instruction',
       requires: { only: 'software' },
       async run(t) {
-        const texture = ptx.replace(
+        const formatted = ptx.replace(
           '{ ret; }',
-          '{\n.reg .b64 %rd<2>;\n.reg .f32 %f<5>;\ntex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1}];\n}',
+          '{\n.reg .b64 %rd<2>;\n.reg .b32 %r<3>;\nsust.p.1d.b32.trap [%rd1, {%r1}], {%r2};\n}',
         )
         const refused = (error: unknown): boolean =>
           error instanceof StatusError &&
           error.code === 'CUDA_ERROR_NO_BINARY_FOR_GPU' &&
           error.api === 'cuModuleLoadDataEx' &&
-          /line 7; .*'tex\.1d\.v4\.f32\.f32' is not supported/.test(error.description)
-        assert.throws(() => Module.loadSync(t.device, texture), refused)
-        await assert.rejects(Module.load(t.device, texture), refused)
+          /line 7; .*'sust\.p\.1d\.b32\.trap' is not supported/.test(error.description)
+        assert.throws(() => Module.loadSync(t.device, formatted), refused)
+        await assert.rejects(Module.load(t.device, formatted), refused)
         t.own(DeviceBuffer.zeros(t.device, 'u8', 3))
       },
     },
