@@ -2,6 +2,7 @@ import { NativeMemory } from '@shoal/ffi'
 
 /** Texts as C has them, in native memory: a table of their addresses, and behind it each text with its NUL. */
 export class CStrings {
+  /** The table, and the texts behind it. */
   readonly memory: NativeMemory
   readonly #addresses: readonly bigint[]
 
@@ -32,6 +33,7 @@ export class CStrings {
     return this.memory.address + BigInt(first * 8)
   }
 
+  /** Gives the memory back. */
   dispose(): void {
     this.memory.dispose()
   }

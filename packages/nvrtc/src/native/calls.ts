@@ -3,6 +3,7 @@ import { type Lane, type NativeMemory, offThread } from '@shoal/ffi'
 
 /** Calls that run one after the other in one go; each gives a status. */
 export interface CallStep {
+  /** Each gives its status. */
   readonly calls: readonly (() => number)[]
   /** Memory that the calls use. */
   readonly keep: readonly NativeMemory[]

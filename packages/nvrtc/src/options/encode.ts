@@ -20,6 +20,7 @@ export type OptionRule =
   | readonly ['integer', flag: string, least: number, greatest: number]
   | readonly ['word', flag: string, ...words: string[]]
 
+/** How each option of a compiler is written. */
 export type OptionRules<T> = { readonly [K in keyof Required<T>]: OptionRule }
 
 /** The options as a compiler takes them, in the order of the rules. @throws TypeError, RangeError */

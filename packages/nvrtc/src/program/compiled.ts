@@ -31,6 +31,7 @@ export class Compiled {
   readonly optixIr: Uint8Array | undefined
   /** What the compiler wrote: warnings, and what `ptxasOptions` asked for. */
   readonly log: string
+  /** Whether it was compiled now or is from the cache. */
   readonly origin: Origin
   /** Why the cache on disk could not be read or written; the result is as good. */
   readonly cacheProblem: string | undefined
