@@ -117,8 +117,8 @@ const toC = /(?:,? ratio to|,? against) C$/
 /** Every figure that is a ratio to the same work in C. */
 function ratios(settings) {
   const found = new Map()
-  eachJob(settings, ({ data }, title) => {
-    for (const bar of data?.bars ?? []) {
+  eachJob(settings, (job, title) => {
+    for (const bar of barsOf(job)) {
       if (!toC.test(bar.what) || bar.unit !== '') continue
       const name = bar.what.replace(toC, '').replace(/ of \d+ ranks/, '')
       const row = found.get(name) ?? { limit: `${bar.side} ${ratio(bar.limit)}`, cells: new Map() }
@@ -134,9 +134,8 @@ function ratios(settings) {
   return [
     '## Ratios to C',
     '',
-    'Shoal and a program in C take turns in the same run, on the same library; a figure is the worst of the sizes that it is',
-    'about, each the median over two rounds after one another (before 2026-11-22: over the rounds). In brackets: the same',
-    'program in C once more, against itself. Bold: the limit is missed. Figures of different machines and runs do not compare: clocks differ, and so does what else runs on the host.',
+    'Shoal and a program in C take turns in the same run, on the same library; a figure is the worst of the sizes that it is about, each the median over two rounds after one another (before 2026-11-22: over the rounds).',
+    'In brackets: the same program in C once more, against itself. Bold: the limit is missed. Figures of different machines and runs do not compare: clocks differ, and so does what else runs on the host.',
     '',
     ...table(['', ...heads, 'limit'], rows),
     '',
@@ -145,15 +144,23 @@ function ratios(settings) {
 
 /** Limits of figures that are no ratio to C; the table of ratios has the others. */
 function missedLimits(settings) {
-  const lines = eachJob(settings, ({ name, data }, title) =>
-    (data?.bars ?? [])
+  const lines = eachJob(settings, (job, title) => {
+    const missed = barsOf(job)
       .filter(({ met, what, unit }) => !met && !(toC.test(what) && unit === ''))
       .map(({ what, value, limit, unit, side }) => {
         const figure = typeof value === 'number' ? `${Number(value.toPrecision(3))}${unit}` : 'none'
-        return `- ${title}, ${name}: ${what}: ${figure} (${side} ${limit}${unit})`
-      }),
-  )
-  return lines.length === 0 ? [] : ['Other limits that were missed:', '', ...lines, '']
+        return `${what}: ${figure} (${side} ${limit}${unit})`
+      })
+    return missed.length === 0 ? [] : [`- ${title}, ${job.name}: ${missed.join('; ')}`]
+  })
+  return lines.length === 0
+    ? []
+    : ['Other limits that were missed ([costs](costs.md) has those of single calls):', '', ...lines, '']
+}
+
+/** The limits of a job, but of those that costs.md tells of. */
+function barsOf({ name, data }) {
+  return ['bench-costs', 'bench-gpu', 'bench-short-calls'].includes(name) ? [] : (data?.bars ?? [])
 }
 
 /** What a program in C sees NCCL do wrong: the newest result of each version. */
@@ -219,7 +226,7 @@ function nvshmemFaults(settings) {
     for (const { data } of setting.jobs) {
       for (const { kind, known, wrong } of data?.kinds ?? [])
         lines.add(`- ${name}: ${kind}: ${wrong} of ${known} wrong`)
-      const without = data?.results?.nvshmem ? data.results.without : []
+      const without = (data?.results?.nvshmem && data.results.without) ?? []
       // The last line is what the program in C said.
       for (const words of without) lines.add(`- ${name}: ${words.split('\n').at(-1)}`)
     }
