@@ -1,3 +1,10 @@
+export type { Dimensions } from './attributes/dimensions.js'
+export type {
+  AccessPolicyWindow,
+  KernelEvent,
+  LaunchAttributes,
+  RawLaunchAttribute,
+} from './attributes/launchAttributes.js'
 /** What the safe CUDA packages share. Programs use `@shoal/driver` or `@shoal/runtime`. */
 export * from './basics.js'
 export * from './calls/cudaLibrary.js'
@@ -22,13 +29,7 @@ export * from './event/event.js'
 export * from './ipc/ipcEvent.js'
 export * from './ipc/ipcMemory.js'
 export * from './launch/kernel.js'
-export type {
-  AccessPolicyWindow,
-  KernelEvent,
-  LaunchAttributes,
-  RawLaunchAttribute,
-} from './launch/launchAttributes.js'
-export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
+export type { LaunchConfig } from './launch/launchConfig.js'
 export { type ParameterInfo, parameterInfo } from './launch/parameters.js'
 export type { PreparedLaunch } from './launch/preparedLaunch.js'
 export type {

@@ -10,6 +10,7 @@ import {
   cuOccupancyMaxPotentialClusterSize,
 } from '@shoal/cuda-sys/driver/common'
 import { inspectKey, inspectLine, loadedFrom, outOfRange, requireInteger, requireKeyOf, wrongType } from '@shoal/types'
+import { EncodedAttributes, type LaunchAttributes } from '../attributes/launchAttributes.js'
 import type { Context } from '../context/context.js'
 import { driverError, Status } from '../errors.js'
 import { scratch } from '../native.js'
@@ -24,7 +25,6 @@ import {
 import { streamHalvesFor } from '../stream/stream.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { ArgumentBlock } from './argumentBlock.js'
-import { EncodedAttributes, type LaunchAttributes } from './launchAttributes.js'
 import { launchCall } from './launchCall.js'
 import { type LaunchConfig, LaunchShape } from './launchConfig.js'
 import { LaunchExConfig } from './launchExCall.js'

@@ -1,15 +1,5 @@
-import {
-  isArray,
-  type OptionKeys,
-  outOfRange,
-  requireInteger,
-  requireOptions,
-  type StreamLike,
-  wrongType,
-} from '@shoal/types'
-
-/** One, two or three sizes; those left out are 1. */
-export type Dimensions = number | readonly [x: number, y?: number, z?: number]
+import { type OptionKeys, outOfRange, requireInteger, requireOptions, type StreamLike } from '@shoal/types'
+import { type Dimensions, dimensionAt } from '../attributes/dimensions.js'
 
 /** How a kernel is launched. */
 export interface LaunchConfig {
@@ -81,17 +71,17 @@ export class LaunchShape {
 
   #setGrid(grid: Dimensions): void {
     this.grid = Number.NaN
-    this.gridX = size(grid, 0, this.api, 'grid', gridLimits)
-    this.gridY = size(grid, 1, this.api, 'grid', gridLimits)
-    this.gridZ = size(grid, 2, this.api, 'grid', gridLimits)
+    this.gridX = dimensionAt(grid, 0, this.api, 'grid', gridLimits)
+    this.gridY = dimensionAt(grid, 1, this.api, 'grid', gridLimits)
+    this.gridZ = dimensionAt(grid, 2, this.api, 'grid', gridLimits)
     if (typeof grid === 'number') this.grid = grid
   }
 
   #setBlock(block: Dimensions): void {
     this.block = Number.NaN
-    this.blockX = size(block, 0, this.api, 'block', blockLimits)
-    this.blockY = size(block, 1, this.api, 'block', blockLimits)
-    this.blockZ = size(block, 2, this.api, 'block', blockLimits)
+    this.blockX = dimensionAt(block, 0, this.api, 'block', blockLimits)
+    this.blockY = dimensionAt(block, 1, this.api, 'block', blockLimits)
+    this.blockZ = dimensionAt(block, 2, this.api, 'block', blockLimits)
     const threads = this.blockX * this.blockY * this.blockZ
     if (threads > this.maxThreadsPerBlock) {
       const expected = `at most ${this.maxThreadsPerBlock} threads, which is what this kernel can have`
@@ -103,32 +93,4 @@ export class LaunchShape {
   #sharedBytes(byteLength: number): number {
     return requireInteger(byteLength, this.api, 'sharedMemory', 0, 2 ** 31 - 1)
   }
-}
-
-/** Three sizes of one, two or three, checked. @throws TypeError, RangeError */
-export function dimensionsOf(
-  dimensions: Dimensions,
-  api: string,
-  name: string,
-  limits: readonly [number, number, number],
-): readonly [number, number, number] {
-  const axis = (index: 0 | 1 | 2): number => size(dimensions, index, api, name, limits)
-  return [axis(0), axis(1), axis(2)]
-}
-
-function size(
-  dimensions: Dimensions,
-  axis: 0 | 1 | 2,
-  api: string,
-  name: string,
-  limits: readonly [number, number, number],
-): number {
-  if (typeof dimensions === 'number') {
-    return axis === 0 ? requireInteger(dimensions, api, name, 1, limits[0]) : 1
-  }
-  if (!isArray(dimensions) || dimensions.length < 1 || dimensions.length > 3) {
-    throw wrongType(api, name, 'a number or one to three numbers', dimensions)
-  }
-  const value = (dimensions as readonly (number | undefined)[])[axis]
-  return value === undefined && axis > 0 ? 1 : requireInteger(value, api, `${name}[${axis}]`, 1, limits[axis])
 }

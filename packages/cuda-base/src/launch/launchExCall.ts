@@ -1,7 +1,7 @@
 import { callInContext, NativeMemory } from '@shoal/ffi'
 import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
+import type { EncodedAttributes } from '../attributes/launchAttributes.js'
 import type { U64Halves } from '../u64Halves.js'
-import type { EncodedAttributes } from './launchAttributes.js'
 import type { LaunchShape } from './launchConfig.js'
 
 // CUlaunchConfig: seven sizes, the stream, the attributes and their number.

@@ -1,8 +1,8 @@
 import type { CUlaunchAttributeID, CUstream } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { type OptionKeys, requireKeyOf, requireOptions } from '@shoal/types'
+import { EncodedAttributes, type LaunchAttributes } from '../attributes/launchAttributes.js'
 import type { Context } from '../context/context.js'
-import { EncodedAttributes, type LaunchAttributes } from '../launch/launchAttributes.js'
 
 /** What holds for all kernels of a stream (`CUstreamAttrValue`, `cudaStreamAttrValue`). */
 export interface StreamAttributes

@@ -13,7 +13,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type EventLike, requireEventLike } from '../context/eventLike.js'
-import { type Dimensions, dimensionsOf } from './launchConfig.js'
+import { type Dimensions, dimensionsOf } from './dimensions.js'
 
 /** Memory whose lines the cache treats in a way of its own while a kernel runs (`CUaccessPolicyWindow`). */
 export interface AccessPolicyWindow {
