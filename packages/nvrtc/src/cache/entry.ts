@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { CompiledData } from '../program/compiled.js'
+import type { CompiledData } from '../compilation/data.js'
 import { foreign } from './folder.js'
 
 const magic = 'shoal compiled 1\n'

@@ -1,4 +1,4 @@
-import type { CompiledData } from '../program/compiled.js'
+import type { CompiledData } from '../compilation/data.js'
 
 /** What the process keeps, in entries and in bytes of their keys and contents. */
 const mostEntries = 256

@@ -21,19 +21,10 @@ import {
   nvrtcProgram,
   nvrtcResult,
 } from '@shoal/nvrtc-sys'
+import type { CompiledData, Request } from '../compilation/data.js'
 import type { CallStep, Calls } from '../native/calls.js'
 import { CStrings } from '../native/cStrings.js'
-import type { CompiledData } from './compiled.js'
 import { checkNvrtc, compileError } from './status.js'
-
-/** All that NVRTC is told of one compilation. */
-export interface Request {
-  readonly source: string
-  readonly name: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly nameExpressions: readonly string[]
-  readonly options: readonly string[]
-}
 
 type SizeOf = (program: nvrtcProgram, size: bigint) => number
 type Get = (program: nvrtcProgram, bytes: NativeMemory) => number

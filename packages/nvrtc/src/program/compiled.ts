@@ -1,21 +1,6 @@
 import { inspectKey, inspectLine, requireText } from '@shoal/types'
+import type { CompiledData, Origin } from '../compilation/data.js'
 import { type Diagnostic, parseLog } from '../log/diagnostic.js'
-
-/** What a compilation gave, as plain data. */
-export interface CompiledData {
-  readonly ptx: string | undefined
-  readonly cubin: Uint8Array | undefined
-  readonly ltoIr: Uint8Array | undefined
-  readonly optixIr: Uint8Array | undefined
-  readonly log: string
-  /** Names in the code, by name expression. */
-  readonly lowered: Readonly<Record<string, string>>
-  /** Bytes that a precompiled header would have needed, where the heap was too small. */
-  readonly pchHeapRequired: number | undefined
-}
-
-/** Where a result came from: NVRTC, the cache of the process, or the one on disk. */
-export type Origin = 'compiler' | 'memory' | 'disk'
 
 /** The code that was made of a program. Made by `Program.compile`. */
 export class Compiled {

@@ -8,11 +8,12 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type Cached, lookUp, store } from '../cache/cache.js'
+import type { CompiledData, Request } from '../compilation/data.js'
 import { runHere, runOffThread } from '../native/calls.js'
 import { type CompileOptions, commandRules } from '../options/compileOptions.js'
 import { encodeOptions, requireTexts } from '../options/encode.js'
-import { compilation, type Request } from './compilation.js'
-import { Compiled, type CompiledData } from './compiled.js'
+import { compilation } from './compilation.js'
+import { Compiled } from './compiled.js'
 
 /** What belongs to a source. */
 export interface ProgramOptions {

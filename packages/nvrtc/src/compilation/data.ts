@@ -1,0 +1,24 @@
+/** All that NVRTC is told of one compilation. */
+export interface Request {
+  readonly source: string
+  readonly name: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly nameExpressions: readonly string[]
+  readonly options: readonly string[]
+}
+
+/** What a compilation gave, as plain data. */
+export interface CompiledData {
+  readonly ptx: string | undefined
+  readonly cubin: Uint8Array | undefined
+  readonly ltoIr: Uint8Array | undefined
+  readonly optixIr: Uint8Array | undefined
+  readonly log: string
+  /** Names in the code, by name expression. */
+  readonly lowered: Readonly<Record<string, string>>
+  /** Bytes that a precompiled header would have needed, where the heap was too small. */
+  readonly pchHeapRequired: number | undefined
+}
+
+/** Where a result came from: NVRTC, the cache of the process, or the one on disk. */
+export type Origin = 'compiler' | 'memory' | 'disk'
