@@ -129,8 +129,10 @@ export function queueHostCopy<T>(
     whenReached(context, event, true, undefined, reached, (error) => {
       try {
         endHostCopy(context, event, hasEndedNow(context, stream) ? giveBack : undefined)
-      } finally {
         reject(error)
+      } catch (thrown) {
+        // Nobody else would catch it, and the process would end.
+        reject(thrown)
       }
     })
   })
