@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content,
-// and that each installs, imports and works alone, in an empty project, with only the packages it names.
+// that each installs, imports and works alone, in an empty project, with only the packages it names, and that the page for
+// beginners can be followed.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,7 @@ import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import ts from 'typescript'
 import { build } from './build.mjs'
+import { gettingStartedProblems } from './gettingStarted.mjs'
 import { installWorkspace } from './install.mjs'
 import { closure, entryPoints, publishablePackages } from './publishable.mjs'
 import { cacheFolder, captureBeside, commandEnvironment, root, runMain, SetupError } from './workspace.mjs'
@@ -110,6 +112,13 @@ await runMain(async () => {
     process.stdout.write(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${one.name}, ${size}\n`)
     for (const problem of problems) process.stdout.write(`${problem.replace(/^/gm, '        ')}\n`)
   })
+  const started = performance.now()
+  const problems = await gettingStartedProblems(tarballs, env)
+  failures += problems.length
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  process.stdout.write(
+    [problems.length > 0 ? 'FAILED' : 'passed', ` getting started, ${seconds} s`, ...problems].join(' ') + '\n',
+  )
   return failures === 0 ? 0 : 1
 })
 
