@@ -31,7 +31,7 @@ export type ViewFormat = (typeof viewFormats)[number]
 
 /** Another look at an array. */
 export interface ResourceView {
-  /** Default: `'same'`. */
+  /** Default: that of the array by its name, such as `'f32x1'`, where it has one, and `'same'` where not. */
   readonly format?: ViewFormat | undefined
   /** In texels: those of the array, or four times as many for compressed blocks. Default: that. */
   readonly width?: number | undefined
@@ -68,16 +68,16 @@ const blockSize = 4
 const mostSize = 2 ** 31 - 1
 
 /** The `CUDA_RESOURCE_VIEW_DESC` of a view. @throws TypeError, RangeError */
-export function viewDescriptor(given: ResourceView, object: object, api: string): Uint8Array {
-  const view = requireOptions(given, api, viewKeys, 'view')
+export function viewDescriptor(options: ResourceView, object: object, api: string): Uint8Array {
+  const view = requireOptions(options, api, viewKeys, 'view')
   if (!(object instanceof CudaArray || object instanceof MipmappedArray)) {
     throw wrongType(api, 'view', 'left out where the texture looks into memory', view)
   }
   const array = object instanceof CudaArray ? object : object.level(0)
   const levels = object instanceof CudaArray ? 1 : object.levels
-  const format = viewFormats.indexOf(
-    requireOneOf(view.format === undefined ? 'same' : view.format, api, 'view.format', viewFormats),
-  )
+  const own = `${array.format}x${array.channels}` as ViewFormat
+  const { format: given = viewFormats.includes(own) ? own : 'same' } = view
+  const format = viewFormats.indexOf(requireOneOf(given, api, 'view.format', viewFormats))
   const times = format >= compressedFrom ? blockSize : 1
   const size = (name: 'width' | 'height' | 'depth', fallback: number): bigint =>
     BigInt(requireInteger(view[name] === undefined ? fallback : view[name], api, `view.${name}`, 0, mostSize))
