@@ -5,6 +5,8 @@ import { expect, test } from 'vitest'
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { Event, Stream } = await import('@shoal/cuda-base')
 const { TestDevice, delay, injectError } = await import('./support.js')
+// No caller throws where it is called back, so this is asked of the function itself.
+const { shortWait } = await import('../src/waiting/shortWait.js')
 
 const device = new TestDevice(0)
 
@@ -127,6 +129,30 @@ test('a device that fails meanwhile ends the wait with its error', async () => {
   for (const reason of reasons) expect(reason).toBeInstanceOf(StatusError)
   expect(await ofTheOther).toBe(intact)
   await expect(stream.synchronize()).rejects.toThrow(StatusError)
+})
+
+test('what a wait throws when it is called back is an uncaught exception, and the other waits go on', async () => {
+  using stream = Stream.create(device, { nonBlocking: true })
+  const uncaught: unknown[] = []
+  const listeners = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException').on('uncaughtException', (error) => uncaught.push(error))
+  try {
+    const wait = (isUrgent: boolean, index: number): Promise<number> =>
+      new Promise((resolve) => {
+        shortWait(stream.context, stream.record().handle, isUrgent, (status) => {
+          resolve(status)
+          if (index % 2 === 0) throw new Error(`wait ${index}`)
+        })
+      })
+    for (const isUrgent of [true, false]) {
+      expect(await Promise.all([0, 1, 2, 3].map((index) => wait(isUrgent, index)))).toEqual([0, 0, 0, 0])
+      expect(await wait(isUrgent, 1)).toBe(0)
+    }
+  } finally {
+    process.removeAllListeners('uncaughtException')
+    for (const listener of listeners) process.on('uncaughtException', listener)
+  }
+  expect(uncaught.map(String)).toEqual(['Error: wait 0', 'Error: wait 2', 'Error: wait 0', 'Error: wait 2'])
 })
 
 test('a thread that ends with short waits pending ends', async () => {

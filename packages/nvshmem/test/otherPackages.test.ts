@@ -20,3 +20,8 @@ test('devices, streams, device and page-locked memory of @shoal/driver', async (
 test('symmetric memory in a collective of @shoal/nccl', async () => {
   expect(await resultsOf('otherPackages.nccl', 1)).toEqual([[2, 2, 2, 2, 2, 2, 2, 2]])
 })
+
+test('symmetric memory is given back once a group off the thread that works with it has returned', async () => {
+  const environment = { SHOAL_SIM_FAULT: 'slow call=ncclAllReduce ms=300' }
+  expect(await resultsOf('otherPackages.disposedInGroup', 1, { environment })).toEqual([['group', 'memory']])
+})

@@ -44,7 +44,7 @@ export function isStreamDone(context: Context, stream: CUstream): boolean {
 
 /**
  * Calls back with the status of an event: that it is not ready where that takes longer, or, at once, where many wait already.
- * `reached` must not throw.
+ * What `reached` throws then is an uncaught exception; the other waits go on.
  * @param isUrgent whether it is to be known as soon as it can be
  */
 export function shortWait(
@@ -91,6 +91,13 @@ function hasEnded(wait: ShortWait, now: number): boolean {
   if (Number.isNaN(wait.until)) wait.until = now + longest
   const status = eventStatusNow(wait.context, wait.event)
   if (status === Status.notReady && now < wait.until) return false
-  wait.reached(status)
+  try {
+    wait.reached(status)
+  } catch (error) {
+    // Not from here: the turn has others to ask for, and the next turn to begin.
+    queueMicrotask(() => {
+      throw error
+    })
+  }
   return true
 }

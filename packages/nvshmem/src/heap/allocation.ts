@@ -1,4 +1,4 @@
-import { forgetLeak, watchForLeak } from '@shoal/cuda-base/basics'
+import { forgetLeak, watchForLeak, whenMemoryUnused } from '@shoal/cuda-base/basics'
 import type { CallResult } from '@shoal/ffi'
 import {
   nvshmem_align,
@@ -72,13 +72,15 @@ export class Allocation {
     const { queue } = this.live
     const registered = this.#registered
     this.#registered = undefined
+    // Other threads may work with it, such as that of NCCL's groupOffThread, and queues of calls do not know each other.
+    const after = whenMemoryUnused(this.address, this.byteLength)
     if (registered === undefined) {
       this.live.room?.give(this.address)
-      await queue.run('SymmetricBuffer.dispose', () => nvshmem_free(this.address), { wait })
+      await queue.run('SymmetricBuffer.dispose', () => nvshmem_free(this.address), { wait, after })
       return
     }
     const unregister = (): number => nvshmemx_buffer_unregister_symmetric(this.address, this.byteLength)
-    const [status] = await queue.run('SymmetricBuffer.dispose', unregister, { wait, keep: [registered] })
+    const [status] = await queue.run('SymmetricBuffer.dispose', unregister, { wait, after, keep: [registered] })
     checkNvshmem(status, 'nvshmemx_buffer_unregister_symmetric')
   }
 }
