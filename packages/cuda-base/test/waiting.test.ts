@@ -139,7 +139,7 @@ test('what a wait throws when it is called back is an uncaught exception, and th
   try {
     const wait = (isUrgent: boolean, index: number): Promise<number> =>
       new Promise((resolve) => {
-        shortWait(stream.context, stream.record().handle, isUrgent, (status) => {
+        shortWait(stream.context as never, stream.record().handle, isUrgent, (status) => {
           resolve(status)
           if (index % 2 === 0) throw new Error(`wait ${index}`)
         })

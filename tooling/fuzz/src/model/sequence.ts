@@ -3,6 +3,7 @@ import { Random } from '@shoal/conformance'
 import type { Session } from '@shoal/nvshmem'
 import { Mismatch, type Operation } from './operation.js'
 import { disposing } from './operations/disposing.js'
+import { graphs } from './operations/graphs.js'
 import { kernels } from './operations/kernels.js'
 import { making } from './operations/making.js'
 import { nccl } from './operations/nccl.js'
@@ -12,7 +13,7 @@ import { sharing } from './operations/sharing.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
 
-export const operations: readonly Operation[] = [...making, ...transfers, ...kernels, ...disposing]
+export const operations: readonly Operation[] = [...making, ...transfers, ...kernels, ...graphs, ...disposing]
 
 /** Which operations of a sequence are made. */
 export interface SequenceOptions {

@@ -58,6 +58,8 @@ export class World {
   aside: Random
   /** NVSHMEM, where this process has it. */
   readonly session: Session | undefined
+  /** Whether other threads work with the devices. */
+  readonly sharesDevices: boolean
   /** Whether the default streams are used by others as well. */
   readonly sharesStreams: boolean
   #pending: Promise<void>[] = []
@@ -68,6 +70,7 @@ export class World {
     this.random = new Random(seed)
     this.aside = new Random(seed)
     this.session = session
+    this.sharesDevices = isShared
     this.sharesStreams = isShared || session !== undefined
     this.devices = Device.all()
     this.runtimeDevices = runtime.Device.all()

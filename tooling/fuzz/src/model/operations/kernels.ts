@@ -9,7 +9,7 @@ import type { StreamModel, World } from '../world.js'
 import { kernelSource } from './kernelSource.js'
 import { asOption, streamFor } from './transfers.js'
 
-interface ModuleModel {
+export interface ModuleModel {
   readonly name: string
   readonly module: Module
   readonly device: number
@@ -26,7 +26,7 @@ interface PreparedModel {
   value: number
 }
 
-const signatures = {
+export const signatures = {
   addEach: ['ptr', 'u32', 'u32'],
   combine: ['ptr', 'ptr', 'u32'],
   reverse: ['ptr', 'u32'],
@@ -35,7 +35,7 @@ const signatures = {
 
 const modules = (): ModuleModel[] => []
 
-function liveModules(world: World, device?: number): ModuleModel[] {
+export function liveModules(world: World, device?: number): ModuleModel[] {
   return world.part(modules).filter((one) => !one.disposed && (device === undefined || one.device === device))
 }
 
@@ -76,13 +76,13 @@ const unload: Operation = {
 }
 
 /** A grid and a block for so many words: enough for all, too few, or far too many. */
-function shapeFor(world: World, count: number): { readonly grid: number; readonly block: number } {
+export function shapeFor(world: World, count: number): { readonly grid: number; readonly block: number } {
   const block = world.one([1, 7, 32, 64, 200])
   const grid = world.one([1, 2, Math.ceil(count / block), Math.ceil(count / block) + 3])
   return { grid: Math.min(grid, 64), block }
 }
 
-function wordsOf(world: World, device: number, length?: number): Memory | undefined {
+export function wordsOf(world: World, device: number, length?: number): Memory | undefined {
   const types: readonly ModelType[] = ['u32', 'i32']
   return world.pick(
     types.flatMap((dtype) => world.liveMemories(dtype, length)).filter(({ root }) => root.device === device),
@@ -98,14 +98,14 @@ function words(expected: Expected): { readonly values: Uint32Array; readonly exp
 }
 
 /** What a kernel leaves in memory. */
-function change(memory: Memory, by: (values: Uint32Array, defined: Uint8Array) => void): void {
+export function change(memory: Memory, by: (values: Uint32Array, defined: Uint8Array) => void): void {
   const { block } = memory.root
   const { values, expected } = words(block.expected(memory.offset, memory.byteLength))
   by(values, expected.defined)
   block.copy(memory.offset, expected)
 }
 
-const adding =
+export const adding =
   (value: number) =>
   (values: Uint32Array): void => {
     for (const [index, word] of values.entries()) values[index] = word + value
