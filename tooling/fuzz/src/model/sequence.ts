@@ -2,6 +2,8 @@
 import { Random } from '@shoal/conformance'
 import type { Session } from '@shoal/nvshmem'
 import { Mismatch, type Operation } from './operation.js'
+import { allocators } from './operations/allocators.js'
+import { batchesAndWords } from './operations/batches.js'
 import { disposing } from './operations/disposing.js'
 import { graphs } from './operations/graphs.js'
 import { kernels } from './operations/kernels.js'
@@ -9,11 +11,21 @@ import { making } from './operations/making.js'
 import { nccl } from './operations/nccl.js'
 import { nvshmem } from './operations/nvshmem.js'
 import { otherProcess } from './operations/otherProcess.js'
+import { rows } from './operations/rows.js'
 import { sharing } from './operations/sharing.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
 
-export const operations: readonly Operation[] = [...making, ...transfers, ...kernels, ...graphs, ...disposing]
+export const operations: readonly Operation[] = [
+  ...making,
+  ...transfers,
+  ...allocators,
+  ...rows,
+  ...batchesAndWords,
+  ...kernels,
+  ...graphs,
+  ...disposing,
+]
 
 /** Which operations of a sequence are made. */
 export interface SequenceOptions {

@@ -28,7 +28,7 @@ const disposeOnStream: Operation = {
   name: 'dispose of memory on a stream',
   weight: 4,
   async run(world) {
-    const memory = world.pick(world.liveMemories().filter(({ name }) => name.startsWith('streamMemory')))
+    const memory = world.pick(world.liveMemories().filter(({ name }) => /^(streamMemory|pooled)/.test(name)))
     if (memory === undefined) return undefined
     const stream = streamFor(world, memory)
     await world.order(stream.queue, [{ block: memory.root.block, write: true }])
