@@ -1,6 +1,7 @@
 /** Arrays, textures, surfaces and tensor maps: what `@shoal/driver/texture` and `@shoal/runtime/texture` offer. */
 export type {
   ArrayCopyOptions,
+  ArrayNodeOptions,
   ArrayOrigin,
   ArrayRegion,
   ArrayToArrayOptions,

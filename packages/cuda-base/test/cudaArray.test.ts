@@ -140,6 +140,7 @@ describe('copies', () => {
     expect(await one.toArray()).toEqual(Float32Array.of(0, 0, 0, 0, 0, 0, 0, 3.5, 0))
     const region = { width: 2, height: 2 }
     expect(() => one.copyFrom(two, { region, at: { x: 1 } })).toThrow(/at\.x must be at most 0, not 1/)
+    expect(() => one.copyFrom(two, { region, rows: 3 })).toThrow(/pitch must be left out, like rows, where both are/)
   })
 
   test('read page-locked memory when their turn comes, and hold it', async () => {
@@ -182,6 +183,7 @@ describe('copies', () => {
     [floats(12), { region: { z: 1 } }, RangeError, /region\.z must be an integer from 0 to 0/],
     [floats(12), { region: { width: 0.5 } }, TypeError, /region\.width/],
     [floats(12), { region: { w: 1 } }, TypeError, /region must have only the keys/],
+    [floats(12), { at: {} }, RangeError, /at must be left out where source is no array/],
     [floats(12), { stream: 7 }, TypeError, /stream/],
     [floats(12), { offset: 7 }, TypeError, /options must have only the keys/],
   ])('refuse %o with %o', (source, options, kind, words) => {

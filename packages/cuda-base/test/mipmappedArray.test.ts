@@ -37,6 +37,7 @@ test('levels go with the whole, and only with it', () => {
   const level = array.level(1)
   level.dispose()
   expect(array.level(0).disposed).toBe(false)
+  expect(array.level(1).disposed).toBe(false)
   array.dispose()
   expect(device.used).toBe(before)
   expect(array.level.bind(array, 0)).toThrow(DisposedError)

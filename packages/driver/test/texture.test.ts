@@ -3,8 +3,8 @@ import { DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '12' })
-const { Device, DeviceBuffer, GrowableBuffer, Module } = await import('@shoal/driver')
-const { Graph, kernelNode } = await import('@shoal/driver/graph')
+const { Device, DeviceBuffer, GrowableBuffer, Module, PinnedBuffer } = await import('@shoal/driver')
+const { copyNode, Graph, kernelNode } = await import('@shoal/driver/graph')
 const { CudaArray, SurfaceObject, TensorMap, TextureObject } = await import('@shoal/driver/texture')
 
 const kernel = (body: string, parameters = '.param .u64 object, .param .u64 out'): string => `
@@ -111,6 +111,68 @@ describe('arguments', () => {
     expect(() => mapped.launch(config, texture as never, 1, out)).toThrow(/args\[0\] must be a TensorMap/)
     expect(() => mapped.launch(config, 5n as never, 1, out)).toThrow(/args\[0\] must be a TensorMap/)
     expect(() => module.kernel('run', ['texture', 'u64', 'ptr'])).toThrow(/128/)
+  })
+})
+
+describe('copies of texels as nodes of a graph', () => {
+  const other = CudaArray.create(device, { width: 4, height: 3, format: 'f32' })
+  const memory = DeviceBuffer.zeros(device, 'f32', 4)
+
+  test('run at each launch, from and to memory and other arrays, and are updated', async () => {
+    using rows = CudaArray.create(device, { width: 4, height: 3, format: 'f32' })
+    using host = PinnedBuffer.from(device, Float32Array.of(1, 2, 3, 4))
+    using result = PinnedBuffer.allocate(device, 'f32', 12)
+    using stream = device.createStream({ nonBlocking: true })
+    using graph = Graph.create(device)
+    other.copyFromSync(new Float32Array(12))
+    const region = { y: 1, width: 2, height: 2 }
+    const into = graph.add(copyNode(rows, host, { region }))
+    const across = graph.add(copyNode(other, rows, { region: { x: 2, width: 2, height: 2 }, at: { y: 1 } }), {
+      dependencies: [into],
+    })
+    const back = graph.add(copyNode(result, other), { dependencies: [across] })
+    expect(back.type).toBe('memcpy')
+    rows.copyFromSync(new Float32Array(12))
+    using exec = graph.instantiate()
+    for (const first of [1, 7]) {
+      host.array[0] = first
+      exec.launch(stream)
+      await stream.synchronize()
+      expect([...result.array]).toEqual([0, 0, first, 2, 0, 0, 3, 4, 0, 0, 0, 0])
+    }
+    exec.updateNode(into, copyNode(rows, host, { region: { y: 1, width: 1, height: 2 }, pitch: 8 }))
+    rows.copyFromSync(new Float32Array(12))
+    exec.launch(stream)
+    await stream.synchronize()
+    expect([...result.array]).toEqual([0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 0, 0])
+  })
+
+  test('are not launched once an array is gone', () => {
+    const made = CudaArray.create(device, { width: 4, format: 'f32' })
+    using graph = Graph.create(device)
+    graph.add(copyNode(made, memory))
+    using exec = graph.instantiate()
+    made.dispose()
+    expect(() => exec.launch()).toThrow(DisposedError)
+    expect(() => graph.add(copyNode(made, memory))).toThrow(DisposedError)
+    expect(() => copyNode(memory, made)).toThrow(DisposedError)
+  })
+
+  test.each([
+    [
+      () => copyNode(array, new Float32Array(4) as never),
+      /copyNode: source must be device, page-locked or managed memory/,
+    ],
+    [() => copyNode(array, 7 as never), /copyNode: source must be/],
+    [() => copyNode(array, memory, { stream: null } as never), /copyNode: options must have only the keys/],
+    [() => copyNode(array, memory, { region: { x: 4 } }), /copyNode: region.x must be an integer from 0 to 3/],
+    [() => copyNode(array, memory, { region: { width: 3 } }), /copyNode: source must be of 12 bytes/],
+    [() => copyNode(memory, array, { at: { x: 1 } }), /copyNode: at must be left out where target is no array/],
+    [() => copyNode(array, other, { region: { width: 2 }, pitch: 16 }), /copyNode: pitch must be left out, like rows/],
+    [() => copyNode(memory, memory, { region: {} }), /copyNode: options must have only the keys/],
+    [() => copyNode(array, DeviceBuffer.zeros(Device.get(1), 'f32', 4)), /copyNode: source must be memory of device 0/],
+  ])('that are wrong are refused by name: %s', (make, words) => {
+    expect(make).toThrow(words)
   })
 })
 

@@ -4,31 +4,42 @@ import {
   type ElementType,
   type MemoryLike,
   type MemoryRange,
+  type OptionKeys,
   outOfRange,
+  propertyOf,
   requireInstance,
+  requireOptions,
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import type { ArrayNodeOptions } from '../texture/arrayCopy.js'
+import type { CudaArray } from '../texture/cudaArray.js'
 import { NodeDescription } from './nodeDescription.js'
 
 const unified = CUmemorytype.CU_MEMORYTYPE_UNIFIED
 /** The widest element that `cuMemsetD32` knows, in bytes. */
 const widest = 4
+const arrayKeys: OptionKeys<ArrayNodeOptions> = { region: true, at: true, pitch: true, rows: true }
 
 /**
  * A node that copies the whole of `source` to `target`, which has to be as long: device memory of any device and package,
- * page-locked or managed memory (`CU_GRAPH_NODE_TYPE_MEMCPY`). Both must be there whenever the graph is launched. An ordinary
- * array cannot be part of a graph.
+ * page-locked or managed memory (`CU_GRAPH_NODE_TYPE_MEMCPY`); or texels of a `CudaArray` on either side, all or those of a region.
+ * Both must be there whenever the graph is launched. An ordinary array cannot be part of a graph.
+ * @param options for arrays, as those of `CudaArray.copyFrom`.
  * @throws TypeError for anything else, or another dtype; RangeError for another length; DisposedError
  *
  * @example
  * graph.add(copyNode(result, scratch), { dependencies: [work] })
+ * graph.add(copyNode(pixels, array, { region: { width: 64, height: 64 } }))
  */
 export function copyNode(
-  target: MemoryLike | PinnedBuffer<ElementType>,
-  source: MemoryLike | PinnedBuffer<ElementType>,
+  target: MemoryLike | PinnedBuffer<ElementType> | CudaArray,
+  source: MemoryLike | PinnedBuffer<ElementType> | CudaArray,
+  options: ArrayNodeOptions = {},
 ): NodeDescription {
   const api = 'copyNode'
+  if (isArray(target) || isArray(source)) return arrayCopyNode(target as MemoryLike, source as MemoryLike, options, api)
+  requireOptions<object>(options, api, {})
   const [to, from] = [rangeOf(target, api, 'target'), rangeOf(source, api, 'source')]
   if (to.dtype !== undefined && from.dtype !== undefined && to.dtype !== from.dtype) {
     throw wrongType(api, 'source', `of ${to.dtype} (reinterpret() one of them)`, from.dtype)
@@ -60,6 +71,33 @@ export function copyNode(
       },
     }),
   })
+}
+
+function arrayCopyNode(
+  target: MemoryLike,
+  source: MemoryLike,
+  options: ArrayNodeOptions,
+  api: string,
+): NodeDescription {
+  requireOptions(options, api, arrayKeys)
+  const checkOf = (end: unknown, name: string): (() => void) => {
+    const check = isArray(end) ? () => void end._use() : () => void rangeOf(end, api, name)
+    check()
+    return check
+  }
+  const needs = new Map<object, () => void>([
+    [target, checkOf(target, 'target')],
+    [source, checkOf(source, 'source')],
+  ])
+  const memcpy = isArray(target)
+    ? target._describeCopy(source, true, options, api)
+    : (source as unknown as CudaArray)._describeCopy(target, false, options, api)
+  return new NodeDescription({ type: 'memcpy', needs, write: () => ({ parameters: { memcpy } }) })
+}
+
+/** By what it has: this entry does not load its class. */
+function isArray(value: unknown): value is CudaArray {
+  return typeof value === 'object' && value !== null && typeof propertyOf(value, '_describeCopy') === 'function'
 }
 
 /**

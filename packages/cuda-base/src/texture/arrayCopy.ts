@@ -15,7 +15,7 @@ import {
   Status,
 } from '@shoal/cuda-base'
 import { CUDA_MEMCPY3D, CUmemorytype, type CUstream, cuMemcpy3DAsync } from '@shoal/cuda-sys/driver'
-import { addressOf } from '@shoal/ffi'
+import { addressOf, type StructValue } from '@shoal/ffi'
 import {
   type DType,
   type ElementType,
@@ -70,6 +70,9 @@ export interface ArrayToArrayOptions extends QueueOptions {
   readonly at?: ArrayOrigin | undefined
 }
 
+/** The same for nodes of graphs, of which `at` is for two arrays, and the pitch for an array and memory. */
+export type ArrayNodeOptions = Omit<ArrayCopyOptions & ArrayToArrayOptions, 'stream'>
+
 const copyKeys: OptionKeys<ArrayCopyOptions & ArrayToArrayOptions> = {
   stream: true,
   region: true,
@@ -83,7 +86,7 @@ const regionKeys: OptionKeys<ArrayRegion> = { ...originKeys, width: true, height
 const mostPitch = 2 ** 31 - 1
 
 /** What C is told of one end of a copy. */
-interface End {
+export interface End {
   readonly type: CUmemorytype
   readonly address: bigint
   readonly x: number
@@ -119,7 +122,7 @@ export class ArrayCopy {
   readonly #height: number
   readonly #depth: number
   readonly #layout: Layout
-  readonly #at: ArrayOrigin
+  readonly #at: ArrayOrigin | undefined
 
   /** @throws TypeError, RangeError, DisposedError */
   constructor(
@@ -128,7 +131,7 @@ export class ArrayCopy {
     api: string,
     streamOf: (context: Context, stream: QueueOptions['stream'], api: string) => CUstream,
   ) {
-    const { stream, region = {}, pitch, rows, at = {} } = optionalOptions(options, api, copyKeys)
+    const { stream, region = {}, pitch, rows, at } = optionalOptions(options, api, copyKeys)
     const { x, y, z, width, height, depth } = requireRegion(array, region, api)
     const bytes = texelBytes(array)
     if (bytes === 0) throw wrongType(api, 'this', 'an array of texels: plane() gives those of pictures', array.format)
@@ -138,7 +141,7 @@ export class ArrayCopy {
     this.#height = height
     this.#depth = depth
     this.#layout = layoutOf(this.#width, height, depth, pitch, rows, api)
-    this.#at = optionalOptions(at, api, originKeys, 'at')
+    this.#at = at === undefined ? undefined : { ...optionalOptions(at, api, originKeys, 'at') }
     this.#stream = streamOf(array.context, stream, api)
     this.#own = { type: CUmemorytype.CU_MEMORYTYPE_ARRAY, address: array._use(), x: x * bytes, y, z, pitch: 0, rows: 0 }
   }
@@ -228,14 +231,12 @@ export class ArrayCopy {
 
   /** Copies from or to an array of the host, and blocks until it is done. */
   hostNow(array: ArrayBufferView, isUpload: boolean): void {
-    const other = this.#host(addressOf(array))
-    if (isUpload) this.#run(this.#own, other)
-    else this.#run(other, this.#own)
+    this.queue(this.#host(addressOf(array)), isUpload)
     this.wait()
   }
 
-  /** Queues a copy from or to memory of a device. @throws TypeError, RangeError, DisposedError */
-  memory(value: MemoryLike, name: string, isUpload: boolean): void {
+  /** Memory of a device as the other end. @throws TypeError, RangeError, DisposedError */
+  ofMemory(value: MemoryLike, name: string): End {
     const { address, byteLength, dtype, deviceOrdinal } = toMemoryRange(value, this.#api, name)
     if (dtype !== undefined && dtype !== this.dtype) {
       throw wrongType(this.#api, name, `of ${this.dtype} (reinterpret() it)`, dtype)
@@ -251,13 +252,13 @@ export class ArrayCopy {
     }
     this.#requireBytes(byteLength, name)
     const { pitch, rows } = this.#layout
-    const other: End = { type: CUmemorytype.CU_MEMORYTYPE_UNIFIED, address, x: 0, y: 0, z: 0, pitch, rows }
-    if (isUpload) this.#run(this.#own, other)
-    else this.#run(other, this.#own)
+    return { type: CUmemorytype.CU_MEMORYTYPE_UNIFIED, address, x: 0, y: 0, z: 0, pitch, rows }
   }
 
-  /** Queues a copy from another array. @throws TypeError, RangeError, DisposedError */
-  array(source: CopyArray): void {
+  /** Another array as the source. @throws TypeError, RangeError, DisposedError */
+  ofArray(source: CopyArray): End {
+    const { pitch, isPacked } = this.#layout
+    if (!isPacked) throw outOfRange(this.#api, 'pitch', 'left out, like rows, where both are arrays', pitch)
     const bytes = texelBytes(source)
     if (source.format !== this.#array.format || source.channels !== this.#array.channels) {
       const expected = `an array of ${this.#array.channels} × ${this.#array.format}`
@@ -270,7 +271,18 @@ export class ArrayCopy {
     const region = { ...this.#at, width, height: this.#height, depth: this.#depth }
     const { x, y, z } = requireRegion(source, region, this.#api, 'at')
     const type = CUmemorytype.CU_MEMORYTYPE_ARRAY
-    this.#run(this.#own, { type, address: source._use(), x: x * bytes, y, z, pitch: 0, rows: 0 })
+    return { type, address: source._use(), x: x * bytes, y, z, pitch: 0, rows: 0 }
+  }
+
+  /** Queues a copy from the other end, or to it. */
+  queue(other: End, isUpload: boolean): void {
+    if (isUpload) this.#run(this.#own, other)
+    else this.#run(other, this.#own)
+  }
+
+  /** What C is told of it. */
+  describe(other: End, isUpload: boolean): StructValue<CUDA_MEMCPY3D> {
+    return isUpload ? this.#parameters(this.#own, other) : this.#parameters(other, this.#own)
   }
 
   /** Blocks until what was queued on the stream has ended. */
@@ -310,6 +322,7 @@ export class ArrayCopy {
   }
 
   #requireBytes(byteLength: number, name: string): void {
+    if (this.#at !== undefined) throw outOfRange(this.#api, 'at', `left out where ${name} is no array`, this.#at)
     const { span, isPacked } = this.#layout
     if (isPacked ? byteLength === span : byteLength >= span) return
     const expected = isPacked ? `of ${span} bytes, as the texels are (region takes parts)` : `of at least ${span} bytes`
@@ -317,12 +330,17 @@ export class ArrayCopy {
   }
 
   #run(to: End, from: End): void {
+    const memory = CUDA_MEMCPY3D.allocate(this.#parameters(to, from))
+    this.#array.context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(memory, this.#stream))
+  }
+
+  #parameters(to: End, from: End): StructValue<CUDA_MEMCPY3D> {
     // Getters of the other side may have disposed of it.
     this.#array._use()
     const [host, array] = [CUmemorytype.CU_MEMORYTYPE_HOST, CUmemorytype.CU_MEMORYTYPE_ARRAY]
     const addressFor = (end: End, type: CUmemorytype): bigint => (end.type === type ? end.address : 0n)
     const deviceFor = (end: End): bigint => (end.type === host || end.type === array ? 0n : end.address)
-    const memory = CUDA_MEMCPY3D.allocate({
+    return {
       srcXInBytes: BigInt(from.x),
       srcY: BigInt(from.y),
       srcZ: BigInt(from.z),
@@ -344,8 +362,7 @@ export class ArrayCopy {
       WidthInBytes: BigInt(this.#width),
       Height: BigInt(this.#height),
       Depth: BigInt(this.#depth),
-    })
-    this.#array.context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(memory, this.#stream))
+    }
   }
 }
 

@@ -12,6 +12,7 @@ import {
   CUDA_ARRAY_MEMORY_REQUIREMENTS,
   CUDA_ARRAY_SPARSE_PROPERTIES,
   CUDA_ARRAY3D_DESCRIPTOR,
+  type CUstream,
   cuArray3DCreate,
   cuArray3DGetDescriptor,
   cuArrayDestroy,
@@ -29,7 +30,13 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
-import { ArrayCopy, type ArrayCopyOptions, type ArrayToArrayOptions, type TexelArray } from './arrayCopy.js'
+import {
+  ArrayCopy,
+  type ArrayCopyOptions,
+  type ArrayNodeOptions,
+  type ArrayToArrayOptions,
+  type TexelArray,
+} from './arrayCopy.js'
 import {
   type ArrayDescription,
   type ArrayOptions,
@@ -202,9 +209,10 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 
   #copyFrom(source: ArraySource, copy: ArrayCopy, api: string): void {
-    if (isInstance(source, CudaArray)) copy.array(source)
+    if (isInstance(source, CudaArray)) copy.queue(copy.ofArray(source), true)
     else if (isHost(source)) copy.upload(copy.hostArray(source, 'source'))
-    else if (typeof source === 'object' && source !== null) copy.memory(source as MemoryLike, 'source', true)
+    else if (typeof source === 'object' && source !== null)
+      copy.queue(copy.ofMemory(source as MemoryLike, 'source'), true)
     else throw wrongType(api, 'source', 'a typed array, memory or a CudaArray', source)
   }
 
@@ -227,8 +235,16 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   /** Queues a copy of texels to memory of the device (`cuMemcpy3DAsync`). @throws as {@link copyFrom} */
   copyToMemory(target: MemoryLike, options?: ArrayCopyOptions): this {
     const copy = new ArrayCopy(this, options, 'CudaArray.copyToMemory', streamFor)
-    copy.memory(target, 'target', false)
+    copy.queue(copy.ofMemory(target, 'target'), false)
     return this
+  }
+
+  /** @internal What a node of a graph copies: from the other one to this array, or the other way round. */
+  _describeCopy(other: MemoryLike | CudaArray, isUpload: boolean, options: ArrayNodeOptions, api: string) {
+    const copy = new ArrayCopy(this, options, api, () => 0n as CUstream)
+    const isArray = isInstance(other, CudaArray)
+    const end = isArray ? copy.ofArray(other) : copy.ofMemory(other as MemoryLike, isUpload ? 'source' : 'target')
+    return { copyCtx: this.context.handle, copyParams: copy.describe(end, isUpload) }
   }
 
   /** The texels, or those of a region, in a new array. @throws as {@link copyFrom} */

@@ -83,7 +83,7 @@ export class MipmappedArray extends ContextObject {
     requireInteger(index, api, 'index', 0, this.levels - 1)
     const { handle } = this
     const known = this.#levels[index]
-    if (known !== undefined) return known
+    if (known?.disposed === false) return known
     const out = scratch()
     this.context._callDriver('cuMipmappedArrayGetLevel', () => cuMipmappedArrayGetLevel(out, handle, index))
     const level = CudaArray._part(this, out.u64[0] as bigint, api)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { DeviceBuffer, DisposedError, Module, StatusError } from '@shoal/driver'
-import { Graph } from '@shoal/driver/graph'
+import { DeviceBuffer, DisposedError, Module, PinnedBuffer, StatusError } from '@shoal/driver'
+import { copyNode, Graph } from '@shoal/driver/graph'
 import {
   type AddressMode,
   CudaArray,
@@ -492,6 +492,23 @@ const captured: ConformanceCase = {
       await stream.synchronize()
       assertSameBits(await memory.toArray(), values, 'a captured copy')
     }
+    // By hand: a box there and back, through memory of the host.
+    const host = t.own(
+      PinnedBuffer.from(
+        t.device,
+        Float32Array.from({ length: 8 }, () => t.random.signed()),
+      ),
+    )
+    const region = { x: 5, y: 1, width: 4, height: 2 }
+    const made = t.own(Graph.create(t.device))
+    const into = made.add(copyNode(from as CudaArray, host, { region }))
+    const across = made.add(copyNode(to as CudaArray, from as CudaArray, { region, at: { x: 5, y: 1 } }), {
+      dependencies: [into],
+    })
+    made.add(copyNode(memory.slice(0, 8), to as CudaArray, { region }), { dependencies: [across] })
+    t.own(made.instantiate()).launch(stream)
+    await stream.synchronize()
+    assertSameBits(await memory.slice(0, 8).toArray(), Float32Array.from(host.array), 'copies added by hand')
   },
 }
 
