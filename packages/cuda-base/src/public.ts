@@ -85,6 +85,7 @@ export {
   MulticastObject,
   type MulticastProperties,
   multicastGranularity,
+  type PhysicalMemoryOptions,
   type PointerInfo,
   type PoolPointer,
   type PoolUsage,

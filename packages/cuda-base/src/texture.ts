@@ -9,13 +9,14 @@ export type {
 } from './texture/arrayCopy.js'
 export type { ArrayDescription, ArrayOptions } from './texture/arrayDescription.js'
 export type { ArrayFormat, ChannelCount, TexelFormat } from './texture/arrayFormat.js'
+export { type ArrayMapping, mapArrays } from './texture/arrayMapping.js'
 export {
   type ArrayMemoryRequirements,
   type ArraySource,
   type ArraySparseProperties,
   CudaArray,
 } from './texture/cudaArray.js'
-export { MipmappedArray, type MipmappedArrayOptions } from './texture/mipmappedArray.js'
+export { type ExternalArrayOptions, MipmappedArray, type MipmappedArrayOptions } from './texture/mipmappedArray.js'
 export { SurfaceObject } from './texture/surfaceObject.js'
 export {
   type Im2colOptions,

@@ -9,6 +9,7 @@ Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DisposedError, StatusError } = await import('@shoal/types')
 const { pointerInfo } = await import('@shoal/cuda-base')
 const { ExternalMemory } = await import('@shoal/cuda-base/external')
+const { MipmappedArray } = await import('@shoal/cuda-base/texture')
 const { driver } = await import('@shoal/cuda-sys/driver')
 const { bindCall, slots64 } = await import('@shoal/ffi/calls')
 const { TestDevice, throwing } = await import('./support.js')
@@ -135,5 +136,57 @@ describe('ExternalMemory', () => {
     ] as const) {
       expect(act).toThrow(message)
     }
+  })
+})
+
+describe('MipmappedArray.fromExternal', () => {
+  const shape = { width: 8, height: 4, format: 'f32', levels: 2 } as const
+  const make = (byteLength = 8192) => {
+    const { descriptor, path } = memoryFile(byteLength)
+    return {
+      memory: ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength }),
+      descriptor,
+      path,
+    }
+  }
+
+  test('is an array in the memory, which stays as long as the array', async () => {
+    const { memory, descriptor, path } = make()
+    const array = MipmappedArray.fromExternal(memory, { ...shape, byteOffset: 512 })
+    memory.dispose()
+    const values = Float32Array.from({ length: 32 }, (_, at) => at)
+    array.level(0).copyFromSync(values)
+    array.level(1).copyFromSync(values.slice(0, 8))
+    expect(await array.level(0).toArray()).toEqual(values)
+    const bytes = new Uint8Array(128)
+    const other = openSync(path, 'r')
+    readSync(other, bytes, 0, 128, 512)
+    closeSync(other)
+    expect(new Float32Array(bytes.buffer)).toEqual(values)
+    expect(isOpen(descriptor)).toBe(true)
+    array.dispose()
+    expect(isOpen(descriptor)).toBe(false)
+  })
+
+  test.each([
+    [{ byteOffset: 8192 }, /byteOffset must be an integer from 0 to 8191/],
+    [{ byteOffset: 0.5 }, /byteOffset must be an integer/],
+    [{ levels: 5 }, /levels must be an integer from 1 to 4/],
+    [{ sparse: true }, /only the keys/],
+    [{ byteOffset: 8000 }, /CUDA_ERROR_INVALID_VALUE/],
+    [{ width: 1024, height: 1024 }, /CUDA_ERROR_INVALID_VALUE/],
+  ])('refuses %o, and the memory stays', (options, words) => {
+    const { memory, descriptor } = make()
+    expect(() => MipmappedArray.fromExternal(memory, { ...shape, ...options } as never)).toThrow(words)
+    memory.dispose()
+    expect(isOpen(descriptor)).toBe(false)
+  })
+
+  test('takes no other memory, and none that is gone', () => {
+    expect(() => MipmappedArray.fromExternal(device as never, shape)).toThrow(/memory must be an ExternalMemory/)
+    const { memory } = make()
+    expect(() => MipmappedArray.fromExternal(memory, throwing('levels') as never)).toThrow('thrown by a getter')
+    memory.dispose()
+    expect(() => MipmappedArray.fromExternal(memory, shape)).toThrow(DisposedError)
   })
 })

@@ -130,6 +130,21 @@ describe('ExternalSemaphore', () => {
     expect(() => exec.launch(stream)).toThrow(DisposedError)
   })
 
+  test('goes when the work that uses it has ended', async () => {
+    using stream = Stream.create(device, { nonBlocking: true })
+    for (const end of [
+      (semaphore: Disposable) => semaphore[Symbol.dispose](),
+      async (semaphore: AsyncDisposable) => await semaphore[Symbol.asyncDispose](),
+    ]) {
+      const semaphore = ExternalSemaphore.import(device, { type: 'opaque-fd', handle: eventDescriptor() })
+      delay(stream, 20)
+      signalSemaphores([{ semaphore }], { stream })
+      await end(semaphore)
+      expect(stream.query()).toBe(true)
+      expect(() => semaphore.handle).toThrow(DisposedError)
+    }
+  })
+
   test('refuses what is wrong by name', () => {
     using semaphore = ExternalSemaphore.import(device, { type: 'opaque-fd', handle: eventDescriptor() })
     using stream = Stream.create(device)

@@ -51,6 +51,7 @@ describe('PhysicalMemory.create', () => {
         handleTypes: [],
         gpuDirectRdma: false,
         compressible: false,
+        tilePool: false,
       })
     }
   })
@@ -75,7 +76,7 @@ describe('PhysicalMemory.create', () => {
     )
     expect(() => PhysicalMemory.create(device, unit, { shared: true } as object)).toThrow(
       new TypeError(
-        "PhysicalMemory.create: options must have only the keys handleTypes, gpuDirectRdma, compressible, not 'shared'",
+        "PhysicalMemory.create: options must have only the keys handleTypes, gpuDirectRdma, compressible, tilePool, not 'shared'",
       ),
     )
     expect(() => PhysicalMemory.create(device, unit * 2 ** 30)).toThrow(StatusError)

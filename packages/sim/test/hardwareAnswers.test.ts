@@ -32,6 +32,8 @@ const differences: Readonly<Record<string, string>> = {
   'initialization.Count value': 'NCCL counts 0 ranks after the refused calls before it',
   'alone.after destroy Count': 'NCCL reads memory that it has freed',
   'physical memory.compressible got compression': 'nothing is compressed here, and attribute 107 says so',
+  'devices.attribute 112': 'that machine has no sparse arrays; here they are memory like any other',
+  'devices.attribute 121': 'the same for arrays whose memory is mapped later',
   'mapped.map beyond the range.result':
     "beyond a reservation lies what is somebody else's; hardware maps it all the same",
   'groups.after finalize': 'NCCL does not check; here work after the end is refused',

@@ -39,7 +39,12 @@ import { scratch } from '../native.js'
 import { uuidOf } from '../share/deviceUuid.js'
 import { Stream, type StreamOptions } from '../stream/stream.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
-import { type AllocationOptions, type Granularity, granularityAt } from '../vmm/properties.js'
+import {
+  type AllocationOptions,
+  type Granularity,
+  granularityAt,
+  type PhysicalMemoryOptions,
+} from '../vmm/properties.js'
 import { DeviceList } from './deviceList.js'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
@@ -333,7 +338,7 @@ export class Device implements DeviceWithContext, DeviceLike {
   }
 
   /** Makes memory without an address on the device (`cuMemCreate`). */
-  createPhysicalMemory(byteLength: number, options: AllocationOptions = {}): PhysicalMemory {
+  createPhysicalMemory(byteLength: number, options: PhysicalMemoryOptions = {}): PhysicalMemory {
     return PhysicalMemory._create(this, byteLength, options, 'Device.createPhysicalMemory')
   }
 

@@ -126,6 +126,11 @@ export class ExternalMemory extends Resource {
     return this.context.device
   }
 
+  /** @internal What buffers and arrays in it share. */
+  get _lifetime(): ExternalLifetime {
+    return this.#lifetime
+  }
+
   /** The `CUexternalMemory`. @throws DisposedError */
   get handle(): CUexternalMemory {
     this._requireAlive()
@@ -166,7 +171,7 @@ export class ExternalMemory extends Resource {
 }
 
 /** CUDA takes the memory back only when nothing maps it any more. */
-class ExternalLifetime {
+export class ExternalLifetime {
   readonly #context: Context
   readonly #handle: CUexternalMemory
   #uses = 1

@@ -1,16 +1,4 @@
-import {
-  type Context,
-  checkRelease,
-  contextOf,
-  type DeviceOrContext,
-  forgetLeak,
-  processIsEnding,
-  type QueueOptions,
-  Resource,
-  scratch,
-  streamFor,
-  watchForLeak,
-} from '@shoal/cuda-base'
+import { type Context, contextOf, type DeviceOrContext, type QueueOptions, scratch, streamFor } from '@shoal/cuda-base'
 import {
   CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
   type CUexternalSemaphore,
@@ -19,8 +7,8 @@ import {
   cuSignalExternalSemaphoresAsync,
   cuWaitExternalSemaphoresAsync,
 } from '@shoal/cuda-sys/driver'
-import { callInContext } from '@shoal/ffi'
 import { type OptionKeys, requireKeyOf, requireOptions } from '@shoal/types'
+import { ContextObject, type Destroyer } from '../context/contextObject.js'
 import { importedHandle } from './importedHandle.js'
 import { encodeSemaphores, type SemaphoreOperation } from './semaphoreOperations.js'
 
@@ -47,10 +35,15 @@ export interface ExternalSemaphoreDescription {
 
 const descriptionKeys: OptionKeys<ExternalSemaphoreDescription> = { type: true, handle: true }
 const queueKeys: OptionKeys<QueueOptions> = { stream: true }
+const destroyer: Destroyer = {
+  api: 'cuDestroyExternalSemaphore',
+  call: (handle) => cuDestroyExternalSemaphore(handle as CUexternalSemaphore),
+}
 
 /**
  * A semaphore of another library, such as Vulkan, that streams signal and wait for (`cuImportExternalSemaphore`). One by an opaque handle
- * is signalled or is not, and a wait takes the signal; one with a timeline has a value that grows.
+ * is signalled or is not, and a wait takes the signal; one with a timeline has a value that grows. `dispose()` waits for the work of the
+ * context, as CUDA asks for.
  *
  * @example
  * using ready = ExternalSemaphore.import(device, { type: 'timeline-fd', handle: descriptor })
@@ -58,21 +51,11 @@ const queueKeys: OptionKeys<QueueOptions> = { stream: true }
  * kernel.launch({ grid, block, stream }, pixels)
  * signalSemaphores([{ semaphore: ready, value: frame + 1n }], { stream })
  */
-export class ExternalSemaphore extends Resource {
+export class ExternalSemaphore extends ContextObject {
   protected readonly kind = 'ExternalSemaphore'
-  /** The context it is of. */
-  readonly context: Context
-  readonly #handle: CUexternalSemaphore
 
   private constructor(context: Context, handle: CUexternalSemaphore) {
-    super()
-    this.context = context
-    this.#handle = handle
-    context._addChild()
-    watchForLeak(this, 'An ExternalSemaphore', () => {
-      destroy(context, handle)
-      return 'it was given back now'
-    })
+    super(context, handle, 'An ExternalSemaphore', destroyer)
   }
 
   /**
@@ -91,26 +74,9 @@ export class ExternalSemaphore extends Resource {
     return new ExternalSemaphore(context, out.u64[0] as CUexternalSemaphore)
   }
 
-  /** The device whose streams use it. */
-  get device(): Context['device'] {
-    return this.context.device
-  }
-
   /** The `CUexternalSemaphore`. @throws DisposedError */
   get handle(): CUexternalSemaphore {
-    this._requireAlive()
-    this.context._requireAlive()
-    return this.#handle
-  }
-
-  protected override inspectFacts(): { readonly [fact: string]: unknown } {
-    return { device: this.context.device.ordinal, handle: this.#handle }
-  }
-
-  /** Gives it back (`cuDestroyExternalSemaphore`); what was queued with it still runs. */
-  protected release(): void {
-    forgetLeak(this)
-    destroy(this.context, this.#handle)
+    return this._use() as CUexternalSemaphore
   }
 }
 
@@ -140,14 +106,4 @@ function prepare(operations: readonly SemaphoreOperation[], options: QueueOption
   const { stream } = requireOptions(options, api, queueKeys)
   const encoded = encodeSemaphores(operations, api)
   return { ...encoded, stream: streamFor(encoded.context, stream, api) }
-}
-
-function destroy(context: Context, handle: CUexternalSemaphore): void {
-  try {
-    if (context.disposed || processIsEnding()) return
-    callInContext(context._handle)
-    checkRelease(cuDestroyExternalSemaphore(handle), 'cuDestroyExternalSemaphore')
-  } finally {
-    context._removeChild()
-  }
 }

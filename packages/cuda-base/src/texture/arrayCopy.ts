@@ -29,8 +29,8 @@ import {
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
-import { type ArrayDescription, slicesOf, texelBytes } from './arrayDescription.js'
-import { dtypeOfFormat } from './arrayFormat.js'
+import { type ArrayDescription, slicesOf } from './arrayDescription.js'
+import { dtypeOfFormat, texelBytes } from './arrayFormat.js'
 
 /** A texel of an array. */
 export interface ArrayOrigin {
@@ -134,7 +134,13 @@ export class ArrayCopy {
     const { stream, region = {}, pitch, rows, at } = optionalOptions(options, api, copyKeys)
     const { x, y, z, width, height, depth } = requireRegion(array, region, api)
     const bytes = texelBytes(array)
-    if (bytes === 0) throw wrongType(api, 'this', 'an array of texels: plane() gives those of pictures', array.format)
+    if (bytes === 0)
+      throw wrongType(
+        api,
+        'this',
+        'an array whose texels the host knows: plane() gives those of pictures',
+        array.format,
+      )
     this.#array = array
     this.#api = api
     this.#width = width * bytes

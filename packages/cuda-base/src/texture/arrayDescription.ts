@@ -9,19 +9,12 @@ import {
   CUDA_ARRAY3D_SURFACE_LDST,
   CUDA_ARRAY3D_TEXTURE_GATHER,
 } from '@shoal/cuda-sys/driver'
-import {
-  dtypeInfo,
-  FeatureNotSupportedError,
-  type OptionKeys,
-  optionalBoolean,
-  outOfRange,
-  requireInteger,
-} from '@shoal/types'
+import { FeatureNotSupportedError, type OptionKeys, optionalBoolean, outOfRange, requireInteger } from '@shoal/types'
 import {
   type ArrayFormat,
   type ChannelCount,
   codeOf,
-  dtypeOfFormat,
+  fitsFormat,
   formatOf,
   requireTexelFormat,
   type TexelFormat,
@@ -128,8 +121,8 @@ export function writeDescriptor(options: ArrayOptions, api: string): CUDA_ARRAY3
   if (options.gather === true && (rows === 0 || (slices > 0 && count === 0))) {
     throw outOfRange(api, 'gather', 'false for what is not 2-D', true)
   }
-  if (format === 'nv12' && (rows === 0 || slices > 0 || width % 2 !== 0 || rows % 2 !== 0)) {
-    throw outOfRange(api, 'format', "one of texels, as 'nv12' is for 2-D arrays of even sizes", format)
+  if (!fitsFormat(format, width, rows, slices)) {
+    throw outOfRange(api, 'format', `another one: '${format}' is for 2-D arrays of even sizes`, format)
   }
   return {
     Width: BigInt(width),
@@ -170,12 +163,6 @@ export function readDescriptor(api: string, read: (out: ReturnType<typeof scratc
     sparse: has('sparse'),
     deferredMapping: has('deferredMapping'),
   })
-}
-
-/** Bytes of a texel; 0 for pictures in planes. */
-export function texelBytes(texel: TexelFormat): number {
-  const dtype = dtypeOfFormat(texel)
-  return dtype === undefined ? 0 : dtypeInfo(dtype).bytes * texel.channels
 }
 
 /** Slices of a 3-D array, layers or faces: what `z` counts in copies. */

@@ -1,11 +1,19 @@
 import { CUarray_format } from '@shoal/cuda-sys/driver'
 import type { DType } from '@shoal/types'
-import { outOfRange, requireInteger, requireKeyOf, requireOneOf } from '@shoal/types'
+import { dtypeInfo, outOfRange, requireInteger, requireKeyOf, requireOneOf } from '@shoal/types'
 
 interface FormatFacts {
   readonly code: CUarray_format
-  /** How a channel is held on the host; undefined for pictures in planes. */
+  /** How a texel is held on the host; undefined for what only the device can read. */
   readonly dtype: DType | undefined
+  /** Elements of a texel, where they are not its channels. */
+  readonly elements?: number
+  /** Channels, where the format says how many. */
+  readonly channels?: 1 | 2 | 3 | 4
+  /** Of pictures in planes. */
+  readonly planes?: number
+  /** Sizes that a picture has only in even numbers, as it has colours for two texels or for four. */
+  readonly even?: 'width' | 'both'
 }
 
 const code = CUarray_format
@@ -28,23 +36,77 @@ const normalized = {
   snorm16: { code: code.CU_AD_FORMAT_SNORM_INT16X1, dtype: 'i16' },
 } as const
 
+const inPlanes = (code: CUarray_format, planes: number, even?: 'width' | 'both'): FormatFacts => ({
+  code,
+  dtype: undefined,
+  channels: 3,
+  planes,
+  ...(even === undefined ? {} : { even }),
+})
+const packed = (code: CUarray_format, channels: 1 | 2 | 3 | 4): FormatFacts => ({ code, dtype: undefined, channels })
+
+/** Pictures of video, in planes or with their parts side by side. */
+const pictures = {
+  nv12: inPlanes(code.CU_AD_FORMAT_NV12, 2, 'both'),
+  p010: inPlanes(code.CU_AD_FORMAT_P010, 2, 'both'),
+  p016: inPlanes(code.CU_AD_FORMAT_P016, 2, 'both'),
+  nv16: inPlanes(code.CU_AD_FORMAT_NV16, 2, 'width'),
+  p210: inPlanes(code.CU_AD_FORMAT_P210, 2, 'width'),
+  p216: inPlanes(code.CU_AD_FORMAT_P216, 2, 'width'),
+  'yuv444-planar8': inPlanes(code.CU_AD_FORMAT_Y444_PLANAR8, 3),
+  'yuv444-planar10': inPlanes(code.CU_AD_FORMAT_Y444_PLANAR10, 3),
+  'yuv444-semiplanar8': inPlanes(code.CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 2),
+  'yuv444-semiplanar16': inPlanes(code.CU_AD_FORMAT_YUV444_16bit_SemiPlanar, 2),
+  yuy2: packed(code.CU_AD_FORMAT_YUY2, 2),
+  y210: packed(code.CU_AD_FORMAT_Y210, 2),
+  y216: packed(code.CU_AD_FORMAT_Y216, 2),
+  ayuv: packed(code.CU_AD_FORMAT_AYUV, 4),
+  y410: packed(code.CU_AD_FORMAT_Y410, 4),
+  y416: packed(code.CU_AD_FORMAT_Y416, 4),
+} as const
+
+/** Blocks of 4 × 4 texels that are compressed. */
+const compressed = {
+  bc1: packed(code.CU_AD_FORMAT_BC1_UNORM, 4),
+  'bc1-srgb': packed(code.CU_AD_FORMAT_BC1_UNORM_SRGB, 4),
+  bc2: packed(code.CU_AD_FORMAT_BC2_UNORM, 4),
+  'bc2-srgb': packed(code.CU_AD_FORMAT_BC2_UNORM_SRGB, 4),
+  bc3: packed(code.CU_AD_FORMAT_BC3_UNORM, 4),
+  'bc3-srgb': packed(code.CU_AD_FORMAT_BC3_UNORM_SRGB, 4),
+  bc4: packed(code.CU_AD_FORMAT_BC4_UNORM, 1),
+  'bc4-signed': packed(code.CU_AD_FORMAT_BC4_SNORM, 1),
+  bc5: packed(code.CU_AD_FORMAT_BC5_UNORM, 2),
+  'bc5-signed': packed(code.CU_AD_FORMAT_BC5_SNORM, 2),
+  bc6h: packed(code.CU_AD_FORMAT_BC6H_UF16, 3),
+  'bc6h-signed': packed(code.CU_AD_FORMAT_BC6H_SF16, 3),
+  bc7: packed(code.CU_AD_FORMAT_BC7_UNORM, 4),
+  'bc7-srgb': packed(code.CU_AD_FORMAT_BC7_UNORM_SRGB, 4),
+} as const
+
 /**
- * What a channel of a texel is: an element type; `unorm8` and its kin, which are always read as numbers from 0 (or -1) to 1; or
- * `nv12`, a picture in two planes.
+ * What a channel of a texel is: an element type; `unorm8` and its kin, which are always read as numbers from 0 (or -1) to 1. Or what a
+ * whole texel is, with channels of its own: `unorm-101010-2`, three channels of 10 bits and one of 2 in a `u32`; a picture of video,
+ * in planes (`nv12`) or packed (`yuy2`); compressed blocks (`bc1`). Of these copies know the first one, and the planes.
  */
-export type ArrayFormat = keyof typeof plain | keyof typeof normalized | 'nv12'
+export type ArrayFormat =
+  | keyof typeof plain
+  | keyof typeof normalized
+  | keyof typeof pictures
+  | keyof typeof compressed
+  | 'unorm-101010-2'
 
 const all: { readonly [F in ArrayFormat]: FormatFacts } = {
   ...plain,
   ...normalized,
-  nv12: { code: code.CU_AD_FORMAT_NV12, dtype: undefined },
+  'unorm-101010-2': { code: code.CU_AD_FORMAT_UNORM_INT_101010_2, dtype: 'u32', elements: 1, channels: 4 },
+  ...pictures,
+  ...compressed,
 }
 
 /** Channels of a texel. */
 export type ChannelCount = 1 | 2 | 4
 
 const counts: readonly unknown[] = [1, 2, 4]
-const nv12Channels = 3
 
 /** A format with its channels. */
 export interface TexelFormat {
@@ -62,9 +124,10 @@ export function requireTexelFormat(
   name = 'channels',
 ): TexelFormat {
   requireKeyOf(format, api, 'format', all)
-  if (format === 'nv12') {
-    if (channels !== undefined) throw outOfRange(api, name, "left out for 'nv12'", channels)
-    return { format, channels: nv12Channels }
+  const { channels: own } = all[format]
+  if (own !== undefined) {
+    if (channels !== undefined) throw outOfRange(api, name, `left out for '${format}'`, channels)
+    return { format, channels: own }
   }
   const count = channels === undefined ? 1 : requireInteger(channels, api, name, 1, 4)
   if (!counts.includes(count)) throw outOfRange(api, name, '1, 2 or 4', count)
@@ -83,15 +146,33 @@ export function codeOf({ format, channels }: TexelFormat): CUarray_format {
   return Object.hasOwn(normalized, format) ? ((first + counts.indexOf(channels)) as CUarray_format) : first
 }
 
-/** The type of a channel on the host; undefined for pictures in planes. */
+/** The type of a texel's elements on the host; undefined for what only the device can read. */
 export function dtypeOfFormat({ format }: TexelFormat): DType | undefined {
   return all[format].dtype
+}
+
+/** Bytes of a texel on the host; 0 for what only the device can read. */
+export function texelBytes({ format, channels }: TexelFormat): number {
+  const { dtype, elements = channels } = all[format]
+  return dtype === undefined ? 0 : dtypeInfo(dtype).bytes * elements
+}
+
+/** How many planes a picture has; 0 for all else. */
+export function planesOf(format: ArrayFormat): number {
+  return all[format].planes ?? 0
+}
+
+/** Whether an array can be of these sizes. Pictures in planes have two dimensions, some in even numbers. */
+export function fitsFormat(format: ArrayFormat, width: number, rows: number, slices: number): boolean {
+  const { planes, even } = all[format]
+  if (planes === undefined) return true
+  return rows > 0 && slices === 0 && (even === undefined || width % 2 === 0) && (even !== 'both' || rows % 2 === 0)
 }
 
 /** The format behind what the driver says; undefined for one that has no word here. */
 export function formatOf(found: number, channels: number): TexelFormat | undefined {
   for (const [format, facts] of Object.entries(all) as [ArrayFormat, FormatFacts][]) {
-    const texel = { format, channels: channels as ChannelCount }
+    const texel = { format, channels: facts.channels ?? (channels as ChannelCount) }
     if (facts.code <= found && found <= facts.code + 2 && codeOf(texel) === found) return texel
   }
   return undefined

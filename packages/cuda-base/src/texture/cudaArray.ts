@@ -30,6 +30,7 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
+import { ContextObject, type Destroyer } from '../context/contextObject.js'
 import {
   ArrayCopy,
   type ArrayCopyOptions,
@@ -44,8 +45,7 @@ import {
   readDescriptor,
   writeDescriptor,
 } from './arrayDescription.js'
-import type { ArrayFormat } from './arrayFormat.js'
-import { ContextObject, type Destroyer } from './contextObject.js'
+import { type ArrayFormat, planesOf } from './arrayFormat.js'
 
 /** Memory that an array without any needs, to be mapped. */
 export interface ArrayMemoryRequirements {
@@ -106,7 +106,12 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     const out = scratch()
     context._callDriver('cuArray3DCreate', () => cuArray3DCreate(out, memory))
     const handle = out.u64[0] as bigint
-    return new CudaArray(context, handle, describe(context, handle, api))
+    try {
+      return new CudaArray(context, handle, describe(context, handle, api))
+    } catch (error) {
+      context.run(() => destroyer.call(handle))
+      throw error
+    }
   }
 
   /** @internal A level or a plane of something, which keeps it. */
@@ -156,6 +161,10 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   /** Layers, of cubemaps their number; 1 for what is not layered. */
   get layers(): number {
     return this.#description.layers
+  }
+  /** Planes of a picture; 0 for all else. */
+  get planes(): number {
+    return planesOf(this.format)
   }
   /** Whether it has layers. */
   get layered(): boolean {

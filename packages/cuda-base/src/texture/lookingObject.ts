@@ -1,6 +1,6 @@
 import type { Context, KernelObject } from '@shoal/cuda-base'
 import { DisposedError, wrongType } from '@shoal/types'
-import { ContextObject, type Destroyer } from './contextObject.js'
+import { ContextObject, type Destroyer } from '../context/contextObject.js'
 import type { CheckedResource } from './textureResource.js'
 
 /** What textures and surfaces have in common: they look into something else, and kernels take them as arguments. */

@@ -1,16 +1,20 @@
-import { type Context, contextOf, type DeviceOrContext, scratch } from '@shoal/cuda-base'
+import { type Context, contextOf, type DeviceOrContext, Resource, scratch } from '@shoal/cuda-base'
 import {
   CUDA_ARRAY3D_DESCRIPTOR,
+  CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC,
+  type CUexternalMemory,
   type CUmipmappedArray,
+  cuExternalMemoryGetMappedMipmappedArray,
   cuMipmappedArrayCreate,
   cuMipmappedArrayDestroy,
   cuMipmappedArrayGetLevel,
   cuMipmappedArrayGetMemoryRequirements,
   cuMipmappedArrayGetSparseProperties,
 } from '@shoal/cuda-sys/driver'
-import { type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
+import { isInstance, type OptionKeys, propertyOf, requireInteger, requireOptions, wrongType } from '@shoal/types'
+import { ContextObject, type Destroyer } from '../context/contextObject.js'
+import type { ExternalMemory } from '../external/externalMemory.js'
 import { type ArrayOptions, arrayKeys, writeDescriptor } from './arrayDescription.js'
-import { ContextObject, type Destroyer } from './contextObject.js'
 import {
   type ArrayMemoryRequirements,
   type ArraySparseProperties,
@@ -25,7 +29,14 @@ export interface MipmappedArrayOptions extends ArrayOptions {
   readonly levels?: number | undefined
 }
 
+/** Where in external memory a mipmapped array lies, and what it is like. */
+export interface ExternalArrayOptions extends Omit<MipmappedArrayOptions, 'sparse' | 'deferredMapping'> {
+  /** Bytes from the start of the memory. Default: 0. */
+  readonly byteOffset?: number | undefined
+}
+
 const mipmappedKeys: OptionKeys<MipmappedArrayOptions> = { ...arrayKeys, levels: true }
+const { sparse: _, deferredMapping: __, ...externalKeys } = { ...mipmappedKeys, byteOffset: true as const }
 const destroyer: Destroyer = {
   api: 'cuMipmappedArrayDestroy',
   call: (handle) => cuMipmappedArrayDestroy(handle as CUmipmappedArray),
@@ -43,11 +54,17 @@ export class MipmappedArray extends ContextObject {
   protected readonly kind = 'MipmappedArray'
   /** How many levels it has. */
   readonly levels: number
+  /** Whether its memory is bound to it later, in parts. */
+  readonly sparse: boolean
+  /** Whether its memory is bound to it later, as a whole. */
+  readonly deferredMapping: boolean
   readonly #levels: (CudaArray | undefined)[]
 
-  private constructor(context: Context, handle: bigint, levels: number) {
-    super(context, handle, `A MipmappedArray of ${levels} levels`, destroyer)
+  private constructor(context: Context, handle: bigint, levels: number, options: ArrayOptions, after?: () => void) {
+    super(context, handle, `A MipmappedArray of ${levels} levels`, { ...destroyer, after })
     this.levels = levels
+    this.sparse = options.sparse === true
+    this.deferredMapping = options.deferredMapping === true
     this.#levels = new Array(levels).fill(undefined)
   }
 
@@ -59,14 +76,42 @@ export class MipmappedArray extends ContextObject {
     const api = 'MipmappedArray.create'
     const context = contextOf(owner, api)
     const { levels, ...array } = requireOptions(options, api, mipmappedKeys)
-    const descriptor = writeDescriptor(array, api)
-    const { width, height = 1, depth = 1, cubemap } = array
-    const most = 1 + Math.floor(Math.log2(Math.max(width, cubemap === true ? width : height, depth)))
-    const count = levels === undefined ? most : requireInteger(levels, api, 'levels', 1, most)
+    const { descriptor, count } = describe(array, levels, api)
     const memory = CUDA_ARRAY3D_DESCRIPTOR.allocate(descriptor)
     const out = scratch()
     context._callDriver('cuMipmappedArrayCreate', () => cuMipmappedArrayCreate(out, memory, count))
-    return new MipmappedArray(context, out.u64[0] as bigint, count)
+    return new MipmappedArray(context, out.u64[0] as bigint, count, array)
+  }
+
+  /**
+   * A mipmapped array in memory that another library made (`cuExternalMemoryGetMappedMipmappedArray`), such as an image of Vulkan.
+   * It has to be described as it was made there. The memory is given back once this and all else that maps it is gone.
+   * @throws TypeError, RangeError; DisposedError; StatusError for what does not lie within the memory
+   */
+  static fromExternal(memory: ExternalMemory, options: ExternalArrayOptions): MipmappedArray {
+    const api = 'MipmappedArray.fromExternal'
+    requireExternal(memory, api)
+    const { byteOffset, levels, ...array } = requireOptions(
+      options,
+      api,
+      externalKeys as OptionKeys<ExternalArrayOptions>,
+    )
+    const { descriptor: arrayDesc, count: numLevels } = describe(array, levels, api)
+    const offset =
+      byteOffset === undefined ? 0 : requireInteger(byteOffset, api, 'byteOffset', 0, memory.byteLength - 1)
+    const described = CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC.allocate({
+      offset: BigInt(offset),
+      arrayDesc,
+      numLevels,
+    })
+    // Getters of the options may have disposed of it.
+    const { context, handle, _lifetime: lifetime } = memory
+    const out = scratch()
+    context._callDriver('cuExternalMemoryGetMappedMipmappedArray', () =>
+      cuExternalMemoryGetMappedMipmappedArray(out, handle as CUexternalMemory, described),
+    )
+    lifetime.addUse()
+    return new MipmappedArray(context, out.u64[0] as bigint, numLevels, array, () => lifetime.endUse())
   }
 
   /** The `CUmipmappedArray`, which is a `cudaMipmappedArray_t` as well. @throws DisposedError */
@@ -113,4 +158,18 @@ export class MipmappedArray extends ContextObject {
   protected override inspectFacts(): { readonly [fact: string]: unknown } {
     return { ...super.inspectFacts(), levels: this.levels }
   }
+}
+
+/** The descriptor of the first level, and how many there are. @throws TypeError, RangeError */
+function describe(array: ArrayOptions, levels: number | undefined, api: string) {
+  const descriptor = writeDescriptor(array, api)
+  const { width, height = 1, depth = 1, cubemap } = array
+  const most = 1 + Math.floor(Math.log2(Math.max(width, cubemap === true ? width : height, depth)))
+  return { descriptor, count: levels === undefined ? most : requireInteger(levels, api, 'levels', 1, most) }
+}
+
+/** By what it has: this entry does not load its class. @throws TypeError */
+function requireExternal(memory: unknown, api: string): void {
+  if (isInstance(memory, Resource) && propertyOf(memory, 'kind') === 'ExternalMemory') return
+  throw wrongType(api, 'memory', 'an ExternalMemory', memory)
 }

@@ -7,7 +7,7 @@ import {
   cuSurfObjectGetResourceDesc,
 } from '@shoal/cuda-sys/driver'
 import { outOfRange } from '@shoal/types'
-import type { Destroyer } from './contextObject.js'
+import type { Destroyer } from '../context/contextObject.js'
 import { type CudaArray, requireCudaArray } from './cudaArray.js'
 import { LookingObject } from './lookingObject.js'
 import { type CheckedResource, type ResourceDescription, readResource, requireResource } from './textureResource.js'

@@ -9,8 +9,8 @@ import {
   cuTexObjectGetTextureDesc,
 } from '@shoal/cuda-sys/driver'
 import { requireOptions } from '@shoal/types'
+import type { Destroyer } from '../context/contextObject.js'
 import type { TexelFormat } from './arrayFormat.js'
-import type { Destroyer } from './contextObject.js'
 import { LookingObject } from './lookingObject.js'
 import {
   readTexture,

@@ -14,8 +14,15 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
-import { texelBytes } from './arrayDescription.js'
-import { type ChannelCount, codeOf, formatOf, requireElementFormat, type TexelFormat } from './arrayFormat.js'
+import {
+  type ChannelCount,
+  codeOf,
+  formatOf,
+  planesOf,
+  requireElementFormat,
+  type TexelFormat,
+  texelBytes,
+} from './arrayFormat.js'
 import { CudaArray } from './cudaArray.js'
 import { MipmappedArray } from './mipmappedArray.js'
 
@@ -90,7 +97,7 @@ export function requireResource(value: unknown, api: string): CheckedResource {
 }
 
 function ofArray(array: CudaArray, api: string): CheckedResource {
-  if (texelBytes(array) === 0) {
+  if (planesOf(array.format) > 0) {
     throw wrongType(api, 'resource', 'an array of texels: plane() gives those of pictures', array.format)
   }
   return {

@@ -28,11 +28,11 @@ import { startDriver } from '../start.js'
 import { locationOf, type MemoryLocation, type MemoryPlace, resolveDevice, resolvePlace } from './location.js'
 import { createMemory } from './mappingCalls.js'
 import {
-  type AllocationOptions,
   type AllocationProperties,
-  allocationKeys,
   granularityFor,
   granularityOf,
+  type PhysicalMemoryOptions,
+  physicalMemoryKeys,
   propertiesAt,
   readProperties,
   requireMultiple,
@@ -96,7 +96,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
    * @param byteLength a multiple of `allocationGranularity(place, options)`.
    * @throws TypeError; RangeError for another length; StatusError when there is not enough memory.
    */
-  static create(place: MemoryPlace, byteLength: number, options?: AllocationOptions): PhysicalMemory {
+  static create(place: MemoryPlace, byteLength: number, options?: PhysicalMemoryOptions): PhysicalMemory {
     return PhysicalMemory._create(place, byteLength, options, 'PhysicalMemory.create')
   }
 
@@ -104,10 +104,10 @@ export class PhysicalMemory extends Resource implements ShortLived {
   static _create(
     place: MemoryPlace,
     byteLength: number,
-    options: AllocationOptions | undefined,
+    options: PhysicalMemoryOptions | undefined,
     api: string,
   ): PhysicalMemory {
-    const chosen = optionalOptions(options, api, allocationKeys)
+    const chosen = optionalOptions(options, api, physicalMemoryKeys)
     startDriver()
     const properties = resolveProperties(place, chosen, api)
     const granularity = granularityOf(properties)

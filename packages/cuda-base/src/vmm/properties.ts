@@ -45,6 +45,15 @@ export const allocationKeys: OptionKeys<AllocationOptions> = {
   compressible: true,
 }
 
+/** How physical memory is made that may be of use for arrays. */
+export interface PhysicalMemoryOptions extends AllocationOptions {
+  /** It is for arrays that are mapped to it (`mapArrays`). Default: false. */
+  readonly tilePool?: boolean | undefined
+}
+
+/** The keys of {@link PhysicalMemoryOptions}. */
+export const physicalMemoryKeys: OptionKeys<PhysicalMemoryOptions> = { ...allocationKeys, tilePool: true }
+
 /** The properties of physical memory, as the driver has them. */
 export interface AllocationProperties {
   /** Where it lies. */
@@ -55,6 +64,8 @@ export interface AllocationProperties {
   readonly gpuDirectRdma: boolean
   /** Whether the device may compress it. */
   readonly compressible: boolean
+  /** Whether it is for arrays. */
+  readonly tilePool: boolean
 }
 
 /** The least granularity that works, or the one that performs best. */
@@ -74,6 +85,7 @@ export interface ResolvedProperties {
 }
 
 const genericCompression = 1
+const tilePoolUsage = 1
 
 /** There are few different properties, and each allocation needs some: written once, asked about once. */
 const propertiesByKey = new Map<number, Omit<ResolvedProperties, 'place'>>()
@@ -81,14 +93,16 @@ const propertiesByKey = new Map<number, Omit<ResolvedProperties, 'place'>>()
 const defaultProperties = new WeakMap<Context, ResolvedProperties>()
 
 /** Whether no option is given. */
-export function hasNoOptions({ handleTypes, gpuDirectRdma, compressible }: AllocationOptions): boolean {
-  return handleTypes === undefined && gpuDirectRdma === undefined && compressible === undefined
+export function hasNoOptions({ handleTypes, gpuDirectRdma, compressible, tilePool }: PhysicalMemoryOptions): boolean {
+  return (
+    handleTypes === undefined && gpuDirectRdma === undefined && compressible === undefined && tilePool === undefined
+  )
 }
 
 /** The properties of memory at a place. The keys of the options were checked. @throws TypeError, RangeError; DisposedError */
 export function resolveProperties(
   place: MemoryPlace,
-  options: AllocationOptions,
+  options: PhysicalMemoryOptions,
   api: string,
   placeName = 'place',
 ): ResolvedProperties {
@@ -96,7 +110,7 @@ export function resolveProperties(
 }
 
 /** The same for a place that was checked. */
-export function propertiesAt(place: ResolvedPlace, options: AllocationOptions, api: string): ResolvedProperties {
+export function propertiesAt(place: ResolvedPlace, options: PhysicalMemoryOptions, api: string): ResolvedProperties {
   const { context } = place
   if (context === undefined || !hasNoOptions(options)) return findProperties(place, options, api)
   let properties = defaultProperties.get(context)
@@ -107,12 +121,13 @@ export function propertiesAt(place: ResolvedPlace, options: AllocationOptions, a
   return properties
 }
 
-function findProperties(place: ResolvedPlace, options: AllocationOptions, api: string): ResolvedProperties {
+function findProperties(place: ResolvedPlace, options: PhysicalMemoryOptions, api: string): ResolvedProperties {
   const { type, id } = place
   const handleTypes = handleKindBits(options.handleTypes === undefined ? [] : options.handleTypes, api)
   const compressionType = optionalBoolean(options.compressible, api, 'compressible', false) ? genericCompression : 0
   const gpuDirectRDMACapable = optionalBoolean(options.gpuDirectRdma, api, 'gpuDirectRdma', false) ? 1 : 0
-  const key = (placeKey(place) * 16 + handleTypes) * 4 + compressionType * 2 + gpuDirectRDMACapable
+  const usage = optionalBoolean(options.tilePool, api, 'tilePool', false) ? tilePoolUsage : 0
+  const key = (placeKey(place) * 16 + handleTypes) * 8 + usage * 4 + compressionType * 2 + gpuDirectRDMACapable
   let found = propertiesByKey.get(key)
   if (found === undefined) {
     const memory = NativeMemory.allocate(CUmemAllocationProp.size)
@@ -121,7 +136,7 @@ function findProperties(place: ResolvedPlace, options: AllocationOptions, api: s
         type: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
         requestedHandleTypes: handleTypes,
         location: { type, id },
-        allocFlags: { compressionType, gpuDirectRDMACapable },
+        allocFlags: { compressionType, gpuDirectRDMACapable, usage },
       }),
     )
     found = { memory, words: halvesOf(memory.address), handleTypes, granularities: new Map() }
@@ -139,6 +154,7 @@ export function readProperties(memory: Uint8Array): AllocationProperties {
     handleTypes: handleKindsOf(requestedHandleTypes),
     gpuDirectRdma: allocFlags.gpuDirectRDMACapable !== 0,
     compressible: allocFlags.compressionType !== 0,
+    tilePool: (allocFlags.usage & tilePoolUsage) !== 0,
   }
 }
 

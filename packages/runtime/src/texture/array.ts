@@ -25,4 +25,7 @@ export const MipmappedArray = withFactories(BaseMipmapped, {
     const [owner, rest] = ownerAndRest(options, 'MipmappedArray.create')
     return BaseMipmapped.create(owner, rest)
   },
+
+  /** One in memory that another library made (`cuExternalMemoryGetMappedMipmappedArray`). */
+  fromExternal: BaseMipmapped.fromExternal,
 })

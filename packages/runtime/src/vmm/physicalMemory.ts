@@ -1,11 +1,11 @@
 import {
-  type AllocationOptions,
-  allocationKeys,
   PhysicalMemory as BasePhysicalMemory,
   allocationGranularity as baseGranularity,
   type GranularityOptions,
   granularityKeys,
   type MemoryPlace,
+  type PhysicalMemoryOptions,
+  physicalMemoryKeys,
   type ShareableHandle,
 } from '@shoal/cuda-base'
 import { type OptionKeys, optionalOptions } from '@shoal/types'
@@ -19,7 +19,7 @@ export interface PlaceOption {
 }
 
 const placeKeys: OptionKeys<PlaceOption> = { place: true }
-const createKeys: OptionKeys<AllocationOptions & PlaceOption> = { ...allocationKeys, ...placeKeys }
+const createKeys: OptionKeys<PhysicalMemoryOptions & PlaceOption> = { ...physicalMemoryKeys, ...placeKeys }
 const granularityPlaceKeys: OptionKeys<GranularityOptions & PlaceOption> = { ...granularityKeys, ...placeKeys }
 const deviceKeys: OptionKeys<DeviceOption> = { device: true }
 
@@ -47,7 +47,7 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
    * using range = AddressRange.reserve(memory.byteLength)
    * using mapped = range.map(memory)
    */
-  create(byteLength: number, options?: AllocationOptions & PlaceOption): PhysicalMemory {
+  create(byteLength: number, options?: PhysicalMemoryOptions & PlaceOption): PhysicalMemory {
     const { place = currentDevice(), ...rest } = optionalOptions(options, 'PhysicalMemory.create', createKeys)
     return BasePhysicalMemory.create(place, byteLength, rest)
   },

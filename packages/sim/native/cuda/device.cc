@@ -100,7 +100,7 @@ constexpr Attribute kAttributes[] = {
     {109, 0},          // access policy window, bytes
     {110, 1},          // RDMA with virtual memory management
     {111, 1024},       // shared memory per block that the system reserves, bytes
-    {112, 0},          // sparse arrays
+    {112, 1},          // sparse arrays
     {113, 1},          // read-only host registration
     {114, 0},          // timeline semaphores
     {115, 1},          // stream-ordered allocation
@@ -108,7 +108,7 @@ constexpr Attribute kAttributes[] = {
     {117, 0}, {118, 0},
     {119, 1},          // handle types of memory pools: POSIX file descriptors
     {120, 1},          // cluster launch
-    {121, 0},          // deferred mapping of arrays
+    {121, 1},          // deferred mapping of arrays
     {122, 1},          // 64-bit stream memory operations
     {123, 1},          // waiting with NOR
     {124, 0},          // dma-buf

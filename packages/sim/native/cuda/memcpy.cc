@@ -1,4 +1,5 @@
 // Copies. Every range is checked when the copy is asked for; a copy keeps its memory alive until it has ended.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -22,6 +23,13 @@ struct Rows {
   MemoryRange range;
   size_t pitch = 0;  // from row to row
   size_t slice = 0;  // from slice to slice
+  std::shared_ptr<Array> tiled;  // an array to which memory was mapped, and where in it the rows begin
+  size_t x = 0, y = 0, z = 0;
+
+  // Byte `at` of a row; null where no memory is mapped.
+  char* find(const Tiles* tiles, size_t at, size_t row, size_t index) const {
+    return tiles != nullptr ? tiles->find(x + at, y + row, z + index) : range.data + index * slice + row * pitch + at;
+  }
 };
 
 // `depth` slices of `height` rows of `width` bytes; a plain copy is one row.
@@ -36,6 +44,7 @@ struct Copy {
     Held held;
     if (const CUresult status = held.add(from.range)) return status;
     if (const CUresult status = held.add(to.range)) return status;
+    if (from.tiled || to.tiled) return runTiled(held);
     if (depth == 1 && (height == 1 || (from.pitch == width && to.pitch == width))) {
       memmove(to.range.data, from.range.data, width * height);
       return held.wrote(to.range, 0, width * height);
@@ -46,6 +55,27 @@ struct Copy {
       const size_t at = slice * to.slice + row * to.pitch;
       memmove(to.range.data + at, from.range.data + slice * from.slice + row * from.pitch, width);
       result = held.wrote(to.range, at, width);
+    }
+    return result;
+  }
+
+  // Zeroes come from where nothing is mapped, and what goes there is lost.
+  CUresult runTiled(Held& held) const {
+    const auto fromTiles = from.tiled ? from.tiled->tiles() : nullptr, toTiles = to.tiled ? to.tiled->tiles() : nullptr;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t index = 0; index < height * depth && result == CUDA_SUCCESS; ++index) {
+      const size_t row = index % height, slice = index / height;
+      for (size_t at = 0, length; at < width; at += length) {
+        length = width - at;
+        if (fromTiles) length = std::min(length, fromTiles->left(from.x + at));
+        if (toTiles) length = std::min(length, toTiles->left(to.x + at));
+        const char* const source = from.find(fromTiles.get(), at, row, slice);
+        char* const target = to.find(toTiles.get(), at, row, slice);
+        if (target == nullptr) continue;
+        if (source == nullptr) memset(target, 0, length);
+        else memmove(target, source, length);
+      }
+      if (!toTiles) result = held.wrote(to.range, slice * to.slice + row * to.pitch, width);
     }
     return result;
   }
@@ -174,11 +204,18 @@ CUresult checkArray(const Side3D& side, const Copy& wanted, Rows& rows) {
   auto found = arrays().find(side.array);
   if (!found) return CUDA_ERROR_INVALID_HANDLE;
   const size_t texel = found->format.bytes();
-  if (found->data == nullptr || side.x % texel != 0 || wanted.width % texel != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!found->hasTexels() || side.x % texel != 0 || wanted.width % texel != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!isWithin(side.x, wanted.width, found->usedBytes()) || !isWithin(side.y, wanted.height, found->height) || !isWithin(side.z, wanted.depth, found->depth)) return CUDA_ERROR_INVALID_VALUE;
   rows.pitch = found->rowBytes;
   rows.slice = found->sliceBytes;
-  rows.range.data = found->data + side.z * rows.slice + side.y * rows.pitch + side.x;
+  if (found->data != nullptr) {
+    rows.range.data = found->data + side.z * rows.slice + side.y * rows.pitch + side.x;
+  } else {
+    rows.tiled = found;
+    rows.x = side.x;
+    rows.y = side.y;
+    rows.z = side.z;
+  }
   rows.range.array = std::move(found);
   return CUDA_SUCCESS;
 }

@@ -25,7 +25,7 @@ constexpr double kFractions = 256;  // of a texel, and of a level
 void addLevel(BoundTexture& bound, const std::shared_ptr<Array>& array) {
   bound.held.push_back(array);
   bound.levels.push_back({array->data, array->rowBytes, array->sliceBytes, static_cast<int64_t>(array->width), static_cast<int64_t>(array->height),
-                          static_cast<int64_t>(array->depth)});
+                          static_cast<int64_t>(array->depth), array->tiles()});
 }
 
 void bindArrays(BoundTexture& bound, const TextureObject& object) {
@@ -181,7 +181,9 @@ Texel texelAt(const BoundTexture& t, const TextureLevel& level, const Place& pla
     if (found[axis] < 0) return out;
   }
   const int64_t slice = place.axes == 3 ? found[2] : t.firstLayer + place.layer;
-  const char* at = level.data + static_cast<size_t>(slice) * level.sliceBytes + static_cast<size_t>(found[1]) * level.rowBytes + static_cast<size_t>(found[0]) * t.format.bytes();
+  static constexpr char nothing[16] = {};
+  const char* at = level.at(static_cast<size_t>(found[0]) * t.format.bytes(), static_cast<size_t>(found[1]), static_cast<size_t>(slice));
+  if (at == nullptr) at = nothing;
   for (unsigned part = 0; part < 4; ++part) {
     const uint32_t one = t.isReal ? plain::bitsOf(1.0f) : 1;
     out.part[part] = part < t.format.channels ? channelAt(t, at, part) : part == 3 ? one : 0;
@@ -388,7 +390,7 @@ char* surfaceMemory(const Warp& warp, const uint32_t* words, const BoundTexture&
     if (axis == 0) at[0] -= at[0] % static_cast<int64_t>(bytes);
   }
   const int64_t slice = t.dimensions == 3 ? at[2] : at[3];
-  return level.data + static_cast<size_t>(slice) * level.sliceBytes + static_cast<size_t>(at[1]) * level.rowBytes + static_cast<size_t>(at[0]);
+  return level.at(static_cast<size_t>(at[0]), static_cast<size_t>(at[1]), static_cast<size_t>(slice));
 }
 
 template <class T>

@@ -26,6 +26,10 @@ struct TextureLevel {
   char* data = nullptr;
   size_t rowBytes = 0, sliceBytes = 0;
   int64_t width = 1, height = 1, depth = 1;
+  std::shared_ptr<const Tiles> tiles = nullptr;  // in place of data, where memory was mapped to the array
+
+  // Byte `x` of a row; null where nothing is mapped.
+  char* at(size_t x, size_t y, size_t slice) const { return tiles ? tiles->find(x, y, slice) : data + slice * sliceBytes + y * rowBytes + x; }
 };
 
 // An object as kernels of one launch see it: what it looks into stays until they have ended.

@@ -139,3 +139,105 @@ TEST(a_context_takes_arrays_and_textures_along) {
   EQUAL(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
   EQUAL(cuTexObjectDestroy(texture), CUDA_ERROR_INVALID_VALUE);
 }
+
+namespace {
+
+// Memory for arrays, and a sparse array of two by two tiles of bytes.
+struct Sparse {
+  Sparse() {
+    CUmemAllocationProp wanted{};
+    wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    wanted.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+    if (cuMemCreate(&pool, size_t{2} << 20, &wanted, 0) != CUDA_SUCCESS) throw check::Failure("no pool");
+    array = made(512, 512, 0, CUDA_ARRAY3D_SPARSE);
+    info.resourceType = CU_RESOURCE_TYPE_ARRAY;
+    info.resource.array = array;
+    info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+    info.subresource.sparseLevel.extentWidth = info.subresource.sparseLevel.extentHeight = 256;
+    info.subresource.sparseLevel.extentDepth = 1;
+    info.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+    info.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+    info.memHandle.memHandle = pool;
+    info.deviceBitMask = 1;
+  }
+  ~Sparse() {
+    cuArrayDestroy(array);
+    cuMemRelease(pool);
+  }
+  // The answer to a mapping that differs in one thing.
+  template <class Change>
+  CUresult with(Change&& change, CUstream stream = nullptr) {
+    CUarrayMapInfo other = info;
+    change(other);
+    return cuMemMapArrayAsync(&other, 1, stream);
+  }
+  CUmemGenericAllocationHandle pool = 0;
+  CUarray array = nullptr;
+  CUarrayMapInfo info{};
+};
+
+}  // namespace
+
+TEST(mappings_of_arrays_are_checked) {
+  Primary primary;
+  Sparse sparse;
+  OK(cuMemMapArrayAsync(&sparse.info, 1, nullptr));
+  EQUAL(cuMemMapArrayAsync(&sparse.info, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+  const auto refused = [&](auto&& change) { EQUAL(sparse.with(change), CUDA_ERROR_INVALID_VALUE); };
+  refused([](auto& each) { each.resourceType = CU_RESOURCE_TYPE_LINEAR; });
+  refused([](auto& each) { each.memOperationType = static_cast<CUmemOperationType>(3); });
+  refused([](auto& each) { each.memHandle.memHandle = 77; });
+  refused([](auto& each) { each.offset = 4096; });
+  refused([](auto& each) { each.offset = size_t{2} << 20; });
+  refused([](auto& each) { each.deviceBitMask = 2; });
+  refused([](auto& each) { each.deviceBitMask = 3; });
+  refused([](auto& each) { each.flags = 1; });
+  refused([](auto& each) { each.subresource.sparseLevel.offsetX = 128; });
+  refused([](auto& each) { each.subresource.sparseLevel.offsetX = 512; });
+  refused([](auto& each) { each.subresource.sparseLevel.extentWidth = 0; });
+  refused([](auto& each) { each.subresource.sparseLevel.extentWidth = 100; });
+  refused([](auto& each) { each.subresource.sparseLevel.extentHeight = 768; });
+  refused([](auto& each) { each.subresource.sparseLevel.extentDepth = 2; });
+  refused([](auto& each) { each.subresource.sparseLevel.layer = 1; });
+  refused([](auto& each) { each.subresource.sparseLevel.level = 1; });
+  refused([](auto& each) { each.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL; });
+  EQUAL(sparse.with([](auto& each) { each.resource.array = nullptr; }), CUDA_ERROR_INVALID_HANDLE);
+  const CUarray plain = made(512, 512);
+  refused([&](auto& each) { each.resource.array = plain; });
+  OK(cuArrayDestroy(plain));
+  const CUstream stream = check::stream();
+  OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EQUAL(cuMemMapArrayAsync(&sparse.info, 1, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph graph = nullptr;
+  OK(cuStreamEndCapture(stream, &graph));
+  OK(cuGraphDestroy(graph));
+  OK(cuStreamDestroy_v2(stream));
+}
+
+// Copies in other streams meanwhile find the memory, or none; nothing else.
+TEST(memory_is_mapped_while_copies_are_under_way) {
+  Primary primary;
+  Sparse sparse;
+  std::vector<unsigned char> rows(512 * 512, 7);
+  const CUstream mapping = check::stream();
+  std::thread copying([&] {
+    Primary own;
+    for (int turn = 0; turn < 20; ++turn) {
+      CUDA_MEMCPY2D copy{};
+      copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+      copy.srcHost = rows.data();
+      copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+      copy.dstArray = sparse.array;
+      copy.WidthInBytes = copy.Height = 512;
+      OK(cuMemcpy2D_v2(&copy));
+    }
+  });
+  for (int turn = 0; turn < 200; ++turn) {
+    OK(sparse.with([&](auto& each) { each.memOperationType = turn % 2 == 0 ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP; }, mapping));
+    OK(cuStreamSynchronize(mapping));
+  }
+  copying.join();
+  OK(cuCtxSynchronize());
+  OK(cuStreamDestroy_v2(mapping));
+}

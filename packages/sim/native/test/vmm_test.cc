@@ -185,7 +185,7 @@ TEST(wrong_mappings_are_refused) {
   OK(cuMemRelease(handle));
   OK(cuMemAddressFree(range, 4 * kPiece));
   EQUAL(cuMemUnmap(range, 4 * kPiece), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMapArrayAsync(nullptr, 0, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemMapArrayAsync(nullptr, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST(the_same_memory_shows_through_all_its_mappings) {

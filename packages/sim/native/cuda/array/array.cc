@@ -54,7 +54,6 @@ namespace {
 constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
                                  CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 constexpr unsigned kUnmapped = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
-constexpr size_t kTileBytes = 65536;
 
 // The limits of compute capability 9.0.
 CUresult checkExtent(const CUDA_ARRAY3D_DESCRIPTOR& d) {
@@ -90,18 +89,32 @@ std::shared_ptr<Array> describe(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, const
 
 size_t bytesOf(const Array& array) { return array.sliceBytes * array.depth; }
 
-// Memory for all of them, one after the other.
-CUresult allocate(const std::shared_ptr<Context>& context, const std::vector<std::shared_ptr<Array>>& parts) {
+// Memory of the device.
+ArrayMemory memoryOf(const std::shared_ptr<Context>& context) {
+  return [context](size_t bytes, uint64_t& base, std::shared_ptr<Backing>& memory) -> CUresult {
+    Device& device = context->device;
+    base = device.arena.allocate(bytes);
+    if (base == 0) {
+      trimPoolsOf(&device);
+      base = device.arena.allocate(bytes);
+    }
+    if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    memory = std::make_shared<ArenaBlock>(device.arena, base, bytes, false);
+    return CUDA_SUCCESS;
+  };
+}
+
+// Memory for all of them, one after the other; or none yet.
+CUresult allocate(const ArrayMemory& take, const std::vector<std::shared_ptr<Array>>& parts) {
+  if ((parts[0]->descriptor.Flags & kUnmapped) != 0) {
+    makeTiles(parts);
+    return CUDA_SUCCESS;
+  }
   size_t bytes = 0;
   for (auto& each : parts) bytes += (bytesOf(*each) + 511) & ~size_t{511};
-  Device& device = context->device;
-  uint64_t base = device.arena.allocate(bytes);
-  if (base == 0) {
-    trimPoolsOf(&device);
-    base = device.arena.allocate(bytes);
-  }
-  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto memory = std::make_shared<ArenaBlock>(device.arena, base, bytes, false);
+  uint64_t base = 0;
+  std::shared_ptr<Backing> memory;
+  if (const CUresult status = take(bytes, base, memory)) return status;
   for (auto& each : parts) {
     each->memory = memory;
     each->data = reinterpret_cast<char*>(base);
@@ -110,20 +123,36 @@ CUresult allocate(const std::shared_ptr<Context>& context, const std::vector<std
   return CUDA_SUCCESS;
 }
 
-// The planes of a picture of 4:2:0: brightness, and colours for each four of it.
-CUresult createPlanar(const CUDA_ARRAY3D_DESCRIPTOR& d, const std::shared_ptr<Context>& context, std::shared_ptr<Array>& out) {
-  if (d.NumChannels != 3 || d.Height == 0 || d.Depth != 0 || d.Width % 2 != 0 || d.Height % 2 != 0) return CUDA_ERROR_INVALID_VALUE;
-  out = describe(d, {Channel::unsignedInteger, 0, 1}, context);
-  for (unsigned plane = 0; plane < 2; ++plane) {
+// Pictures whose planes lie apart: brightness, and one or two of colours, which may have half the width and the height.
+struct Planar {
+  int format;
+  unsigned bytes, planes, halves;  // halves: 0 none, 1 of the width, 2 of both
+};
+const Planar* findPlanar(CUarray_format format) {
+  static constexpr Planar all[] = {{CU_AD_FORMAT_NV12, 1, 2, 2}, {CU_AD_FORMAT_P010, 2, 2, 2}, {CU_AD_FORMAT_P016, 2, 2, 2},
+                                   {CU_AD_FORMAT_NV16, 1, 2, 1}, {CU_AD_FORMAT_P210, 2, 2, 1}, {CU_AD_FORMAT_P216, 2, 2, 1},
+                                   {CU_AD_FORMAT_Y444_PLANAR8, 1, 3, 0}, {CU_AD_FORMAT_Y444_PLANAR10, 2, 3, 0},
+                                   {CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 1, 2, 0}, {CU_AD_FORMAT_YUV444_16bit_SemiPlanar, 2, 2, 0}};
+  for (auto& each : all) {
+    if (each.format == static_cast<int>(format)) return &each;
+  }
+  return nullptr;
+}
+
+CUresult createPlanar(const CUDA_ARRAY3D_DESCRIPTOR& d, const Planar& picture, const std::shared_ptr<Context>& context, std::shared_ptr<Array>& out) {
+  if (d.NumChannels != 3 || d.Height == 0 || d.Depth != 0 || (d.Flags & kUnmapped) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((picture.halves > 0 && d.Width % 2 != 0) || (picture.halves > 1 && d.Height % 2 != 0)) return CUDA_ERROR_INVALID_VALUE;
+  out = describe(d, {Channel::unsignedInteger, 0, picture.bytes}, context);
+  for (unsigned plane = 0; plane < picture.planes; ++plane) {
     CUDA_ARRAY3D_DESCRIPTOR own = d;
-    own.Format = CU_AD_FORMAT_UNSIGNED_INT8;
-    own.NumChannels = plane + 1;
-    own.Width >>= plane;
-    own.Height >>= plane;
-    out->planes.push_back(describe(own, {Channel::unsignedInteger, own.NumChannels, 1}, context));
+    own.Format = picture.bytes == 1 ? CU_AD_FORMAT_UNSIGNED_INT8 : CU_AD_FORMAT_UNSIGNED_INT16;
+    own.NumChannels = plane == 1 && picture.planes == 2 ? 2 : 1;
+    if (plane > 0 && picture.halves > 0) own.Width /= 2;
+    if (plane > 0 && picture.halves > 1) own.Height /= 2;
+    out->planes.push_back(describe(own, {Channel::unsignedInteger, own.NumChannels, picture.bytes}, context));
     out->planes.back()->isPart = true;
   }
-  if (const CUresult status = allocate(context, out->planes)) return status;
+  if (const CUresult status = allocate(memoryOf(context), out->planes)) return status;
   for (auto& each : out->planes) arrays().put(each->handle, each);
   return CUDA_SUCCESS;
 }
@@ -133,54 +162,18 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& d) {
     if (const CUresult status = checkUnsafeCall()) return status;
     if (const CUresult status = checkExtent(d)) return status;
     std::shared_ptr<Array> made;
-    if (d.Format == CU_AD_FORMAT_NV12) {
-      if (const CUresult status = createPlanar(d, context, made)) return status;
+    if (const Planar* picture = findPlanar(d.Format)) {
+      if (const CUresult status = createPlanar(d, *picture, context, made)) return status;
     } else {
       TexelFormat format;
       if (!findFormat(d.Format, d.NumChannels, format)) {
         return d.Format >= CU_AD_FORMAT_UNORM_INT_101010_2 && d.Format < CU_AD_FORMAT_UNORM_INT8X1 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
       }
       made = describe(d, format, context);
-      if ((d.Flags & kUnmapped) == 0) {
-        if (const CUresult status = allocate(context, {made})) return status;
-      }
+      if (const CUresult status = allocate(memoryOf(context), {made})) return status;
     }
     arrays().put(made->handle, made);
     *out = reinterpret_cast<CUarray>(made->handle);
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned count) {
-  return inContext([&](auto& context) -> CUresult {
-    if (const CUresult status = checkUnsafeCall()) return status;
-    if (const CUresult status = checkExtent(d)) return status;
-    TexelFormat format;
-    if (!findFormat(d.Format, d.NumChannels, format)) return CUDA_ERROR_INVALID_VALUE;
-    const bool is3D = d.Depth != 0 && (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
-    size_t longest = std::max(d.Width, std::max<size_t>(d.Height, is3D ? d.Depth : 1));
-    unsigned most = 1;
-    for (; longest > 1; longest >>= 1) ++most;
-    // More levels than there can be are as many as there can be.
-    count = std::clamp(count, 1u, most);
-    auto made = std::make_shared<MipmappedArray>();
-    made->descriptor = d;
-    made->context = context;
-    for (unsigned level = 0; level < count; ++level) {
-      CUDA_ARRAY3D_DESCRIPTOR own = d;
-      own.Width = std::max<size_t>(d.Width >> level, 1);
-      if (d.Height != 0) own.Height = std::max<size_t>(d.Height >> level, 1);
-      if (is3D) own.Depth = std::max<size_t>(d.Depth >> level, 1);
-      made->levels.push_back(describe(own, format, context));
-      made->levels.back()->isPart = true;
-    }
-    if ((d.Flags & kUnmapped) == 0) {
-      if (const CUresult status = allocate(context, made->levels)) return status;
-    }
-    for (auto& each : made->levels) arrays().put(each->handle, each);
-    const uint64_t handle = mipmappedArrays().reserve();
-    mipmappedArrays().put(handle, made);
-    *out = reinterpret_cast<CUmipmappedArray>(handle);
     return CUDA_SUCCESS;
   });
 }
@@ -242,28 +235,51 @@ CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, unsigned flags, const
   return CUDA_SUCCESS;
 }
 
-// The standard shapes of a tile of 64 KiB.
 CUresult sparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, const std::vector<std::shared_ptr<Array>>& levels) {
-  const Array& first = *levels[0];
-  if (out == nullptr || (first.descriptor.Flags & CUDA_ARRAY3D_SPARSE) == 0) return CUDA_ERROR_INVALID_VALUE;
-  const auto size = static_cast<unsigned>(__builtin_ctz(first.format.bytes()));  // 1 to 16 bytes
+  if (out == nullptr || (levels[0]->descriptor.Flags & CUDA_ARRAY3D_SPARSE) == 0) return CUDA_ERROR_INVALID_VALUE;
+  const SparseLayout layout = sparseLayout(levels);
   *out = {};
-  const bool is3D = first.dimensions() == 3;
-  out->tileExtent.width = is3D ? 64u >> ((size + 2) / 3) : 256u >> (size / 2);
-  out->tileExtent.height = is3D ? 32u >> (size / 3) : 256u >> ((size + 1) / 2);
-  out->tileExtent.depth = is3D ? 32u >> ((size + 1) / 3) : 1;
-  unsigned level = 0;
-  size_t tail = 0;
-  while (level < levels.size() && levels[level]->width >= out->tileExtent.width && levels[level]->height >= out->tileExtent.height &&
-         (!is3D || levels[level]->depth >= out->tileExtent.depth)) ++level;
-  out->miptailFirstLevel = level;
-  for (; level < levels.size(); ++level) tail += bytesOf(*levels[level]);
-  out->miptailSize = (tail + kTileBytes - 1) / kTileBytes * kTileBytes;
-  if (first.isLayered()) out->flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
+  out->tileExtent.width = static_cast<unsigned>(layout.width);
+  out->tileExtent.height = static_cast<unsigned>(layout.height);
+  out->tileExtent.depth = static_cast<unsigned>(layout.depth);
+  out->miptailFirstLevel = layout.tailFirst;
+  out->miptailSize = layout.tailBytes;
+  if (levels[0]->isLayered()) out->flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
   return CUDA_SUCCESS;
 }
 
 }  // namespace
+
+CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned count, const std::shared_ptr<Context>& context,
+                         const ArrayMemory& memory) {
+  if (const CUresult status = checkUnsafeCall()) return status;
+  if (const CUresult status = checkExtent(d)) return status;
+  TexelFormat format;
+  if (!findFormat(d.Format, d.NumChannels, format)) return CUDA_ERROR_INVALID_VALUE;
+  const bool is3D = d.Depth != 0 && (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
+  size_t longest = std::max(d.Width, std::max<size_t>(d.Height, is3D ? d.Depth : 1));
+  unsigned most = 1;
+  for (; longest > 1; longest >>= 1) ++most;
+  // More levels than there can be are as many as there can be.
+  count = std::clamp(count, 1u, most);
+  auto made = std::make_shared<MipmappedArray>();
+  made->descriptor = d;
+  made->context = context;
+  for (unsigned level = 0; level < count; ++level) {
+    CUDA_ARRAY3D_DESCRIPTOR own = d;
+    own.Width = std::max<size_t>(d.Width >> level, 1);
+    if (d.Height != 0) own.Height = std::max<size_t>(d.Height >> level, 1);
+    if (is3D) own.Depth = std::max<size_t>(d.Depth >> level, 1);
+    made->levels.push_back(describe(own, format, context));
+    made->levels.back()->isPart = true;
+  }
+  if (const CUresult status = allocate(memory, made->levels)) return status;
+  for (auto& each : made->levels) arrays().put(each->handle, each);
+  const uint64_t handle = mipmappedArrays().reserve();
+  mipmappedArrays().put(handle, made);
+  *out = reinterpret_cast<CUmipmappedArray>(handle);
+  return CUDA_SUCCESS;
+}
 
 }  // namespace shoal
 
@@ -312,7 +328,7 @@ CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* sparseProperti
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc, unsigned int numMipmapLevels) {
   if (pHandle == nullptr || pMipmappedArrayDesc == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
-  return createMipmapped(pHandle, *pMipmappedArrayDesc, numMipmapLevels);
+  return inContext([&](auto& context) { return createMipmapped(pHandle, *pMipmappedArrayDesc, numMipmapLevels, context, memoryOf(context)); });
 }
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) { return destroyMipmapped(hMipmappedArray); }
 CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {

@@ -1,13 +1,14 @@
 // Arrays: memory of texels that textures and surfaces look into, row after row.
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/arena.h"
 #include "core/handles.h"
 #include "shoal/cuda.h"
+#include "tiles.h"
 
 namespace shoal {
 
@@ -39,11 +40,19 @@ struct Array {
   uint64_t handle = 0;
   bool isPart = false;  // of something that is destroyed as a whole
 
+  // Of an array without memory of its own; null for others.
+  std::shared_ptr<const Tiles> tiles() const { return std::atomic_load(&tiles_); }
+  void setTiles(std::shared_ptr<const Tiles> tiles) { std::atomic_store(&tiles_, std::move(tiles)); }
+  bool hasTexels() const { return data != nullptr || tiles() != nullptr; }
+
   size_t usedBytes() const { return width * format.bytes(); }  // of a row
   bool isLayered() const { return (descriptor.Flags & CUDA_ARRAY3D_LAYERED) != 0; }
   bool isCubemap() const { return (descriptor.Flags & CUDA_ARRAY3D_CUBEMAP) != 0; }
   // 1-D, 2-D or 3-D, without layers.
   unsigned dimensions() const { return descriptor.Height == 0 ? 1 : descriptor.Depth == 0 || isLayered() || isCubemap() ? 2 : 3; }
+
+ private:
+  std::shared_ptr<const Tiles> tiles_;
 };
 
 struct MipmappedArray {
@@ -54,5 +63,10 @@ struct MipmappedArray {
 
 HandleTable<Array>& arrays();
 HandleTable<MipmappedArray>& mipmappedArrays();
+
+// Memory for so many bytes, and where it lies.
+using ArrayMemory = std::function<CUresult(size_t bytes, uint64_t& base, std::shared_ptr<Backing>& memory)>;
+CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned levels, const std::shared_ptr<Context>& context,
+                         const ArrayMemory& memory);
 
 }  // namespace shoal

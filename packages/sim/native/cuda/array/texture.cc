@@ -66,8 +66,8 @@ CUresult describeArrays(const CUDA_RESOURCE_DESC& d, TextureObject& made) {
     levels = found->levels;
   }
   const Array& first = *levels[0];
-  // Pictures in planes have no texels; nor has what is not mapped.
-  if (first.context != made.context || first.data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Pictures in planes have no texels.
+  if (first.context != made.context || !first.hasTexels()) return CUDA_ERROR_INVALID_VALUE;
   made.format = first.format;
   for (auto& each : levels) made.levels.push_back(each);
   if (!made.hasView) return CUDA_SUCCESS;

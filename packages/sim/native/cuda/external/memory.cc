@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "array/array.h"
 #include "core/addresses.h"
 #include "core/allocation.h"
 #include "core/entry.h"
@@ -72,6 +73,25 @@ CUresult map(const std::shared_ptr<Context>& context, CUdeviceptr* out, CUextern
   return CUDA_SUCCESS;
 }
 
+// Levels one after the other, as arrays of this device lie.
+CUresult mapMipmapped(const std::shared_ptr<Context>& context, CUmipmappedArray* out, CUexternalMemory handle,
+                      const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* described) {
+  const auto memory = memories().find(handle);
+  if (!memory) return CUDA_ERROR_INVALID_HANDLE;
+  if (out == nullptr || described == nullptr || described->numLevels == 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((described->arrayDesc.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t offset = described->offset;
+  return createMipmapped(out, described->arrayDesc, described->numLevels, context,
+                         [&](size_t bytes, uint64_t& base, std::shared_ptr<Backing>& backing) -> CUresult {
+                           if (offset > memory->size || bytes > memory->size - offset) return CUDA_ERROR_INVALID_VALUE;
+                           const size_t first = offset / kPage * kPage;
+                           auto pages = std::make_shared<ExternalPages>(*memory, first, (offset - first + bytes + kPage - 1) / kPage * kPage);
+                           base = pages->base() + (offset - first);
+                           backing = std::move(pages);
+                           return CUDA_SUCCESS;
+                         });
+}
+
 }  // namespace
 
 CUresult cuImportExternalMemory(CUexternalMemory* extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* memHandleDesc) {
@@ -80,6 +100,10 @@ CUresult cuImportExternalMemory(CUexternalMemory* extMem_out, const CUDA_EXTERNA
 
 CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC* bufferDesc) {
   return inContext([&](auto& context) { return map(context, devPtr, extMem, bufferDesc); });
+}
+
+CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray* mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* mipmapDesc) {
+  return inContext([&](auto& context) { return mapMipmapped(context, mipmap, extMem, mipmapDesc); });
 }
 
 // Buffers that were mapped stay until they are freed.

@@ -95,10 +95,6 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   });
 }
 
-// There are no arrays here, so there is none to map tiles of.
-SHOAL_TWIN(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo*, unsigned int, CUstream hStream),
-           onStream(hStream, perThread, [](auto&, auto&) { return CUDA_ERROR_NOT_SUPPORTED; }))
-
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
   return initialised([&]() -> CUresult {
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;

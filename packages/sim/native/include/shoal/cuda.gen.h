@@ -344,6 +344,9 @@ struct CUuuid;
 typedef struct CUstream_st *CUstream;
 struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 typedef CUDA_EXTERNAL_MEMORY_BUFFER_DESC CUDA_EXTERNAL_MEMORY_BUFFER_DESC_v1;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC;
+typedef CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_v1;
 enum : int {
   CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
@@ -621,7 +624,6 @@ struct CUDA_MEMCPY3D_PEER;
 typedef CUDA_MEMCPY3D_PEER CUDA_MEMCPY3D_PEER_v1;
 struct CUmemcpyAttributes;
 typedef CUmemcpyAttributes CUmemcpyAttributes_v1;
-typedef struct CUmipmappedArray_st *CUmipmappedArray;
 enum : int {
   CU_MODULE_EAGER_LOADING = 1,
   CU_MODULE_LAZY_LOADING = 2,
@@ -972,6 +974,17 @@ enum CUexternalSemaphoreHandleType : int {
 enum CUmemRangeFlags : int {
   CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE = 1,
 };
+enum CUarraySparseSubresourceType : int {
+  CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
+  CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
+};
+enum CUmemOperationType : int {
+  CU_MEM_OPERATION_TYPE_MAP = 1,
+  CU_MEM_OPERATION_TYPE_UNMAP = 2,
+};
+enum CUmemHandleType : int {
+  CU_MEM_HANDLE_TYPE_GENERIC = 0,
+};
 enum CUmemAllocationCompType : int {
   CU_MEM_ALLOCATION_COMP_NONE = 0,
   CU_MEM_ALLOCATION_COMP_GENERIC = 1,
@@ -1080,6 +1093,13 @@ struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC {
   unsigned int reserved[16];
 };
 static_assert(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC) == 104, "CUDA_EXTERNAL_MEMORY_HANDLE_DESC");
+struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC {
+  unsigned long long offset;
+  CUDA_ARRAY3D_DESCRIPTOR arrayDesc;
+  unsigned int numLevels;
+  unsigned int reserved[16];
+};
+static_assert(sizeof(CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC) == 120, "CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC");
 struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle_win32;
 struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_handle_win32 {
   void *handle;
@@ -1415,17 +1435,6 @@ union CUarrayMapInfo_memHandle {
   CUmemGenericAllocationHandle memHandle;
 };
 static_assert(sizeof(CUarrayMapInfo_memHandle) == 8, "CUarrayMapInfo_memHandle");
-enum CUarraySparseSubresourceType : int {
-  CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
-  CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
-};
-enum CUmemOperationType : int {
-  CU_MEM_OPERATION_TYPE_MAP = 1,
-  CU_MEM_OPERATION_TYPE_UNMAP = 2,
-};
-enum CUmemHandleType : int {
-  CU_MEM_HANDLE_TYPE_GENERIC = 0,
-};
 struct CUarrayMapInfo {
   CUresourcetype resourceType;
   CUarrayMapInfo_resource resource;
@@ -1903,6 +1912,7 @@ SHOAL_EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, u
 SHOAL_EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags);
 SHOAL_EXPORT CUresult cuEventSynchronize(CUevent hEvent);
 SHOAL_EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc);
+SHOAL_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc);
 SHOAL_EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc);
 SHOAL_EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc);
 SHOAL_EXPORT CUresult cuFuncGetName(const char **name, CUfunction hfunc);

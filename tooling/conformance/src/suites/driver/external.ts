@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DeviceBuffer, DisposedError, StatusError } from '@shoal/driver'
 import { ExternalMemory, ExternalSemaphore, signalSemaphores, waitSemaphores } from '@shoal/driver/external'
 import { fillNode, Graph, signalSemaphoresNode, waitSemaphoresNode } from '@shoal/driver/graph'
+import { MipmappedArray } from '@shoal/driver/texture'
 import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
@@ -48,6 +49,30 @@ export const externalSuite: Suite = {
           values.map((value) => -value),
           'what the other side wrote',
         )
+      },
+    },
+    {
+      name: 'an image of another library is a mipmapped array, and keeps the memory',
+      requires: { only: 'software' },
+      async run(t) {
+        const byteLength = 1 << 20
+        const { handle } = memoryFile(t, byteLength)
+        const memory = ExternalMemory.import(t.device, { type: 'opaque-fd', handle, byteLength })
+        const shape = { width: 64, height: 32, format: 'f32', levels: 3 } as const
+        const image = t.own(MipmappedArray.fromExternal(memory, { ...shape, byteOffset: 4096 }))
+        const again = t.own(MipmappedArray.fromExternal(memory, { ...shape, byteOffset: 4096 }))
+        assert.throws(() => MipmappedArray.fromExternal(memory, { ...shape, byteOffset: byteLength - 64 }), StatusError)
+        memory.dispose()
+        for (let level = 0; level < 3; level += 1) {
+          const { width, height } = image.level(level)
+          const values = Float32Array.from({ length: width * height }, () => t.random.signed())
+          image.level(level).copyFromSync(values)
+          assertSameBits(
+            await again.level(level).toArray(),
+            values,
+            `level ${level} by another array in the same memory`,
+          )
+        }
       },
     },
     {

@@ -1,5 +1,6 @@
 import type { Suite } from '../../suite.js'
 import { argumentSuite } from './arguments.js'
+import { arrayMemorySuite } from './arrayMemory.js'
 import { contextSuite } from './context.js'
 import { copySuite } from './copy.js'
 import { deviceSuite } from './device.js'
@@ -50,5 +51,6 @@ export const driverSuites: readonly Suite[] = [
   multicastSuite,
   pointerSuite,
   textureSuite,
+  arrayMemorySuite,
   tensorMapSuite,
 ]

@@ -13,10 +13,12 @@ import { callInContext } from '@shoal/ffi'
 export interface Destroyer {
   readonly api: string
   readonly call: (handle: bigint) => number
+  /** What is let go afterwards. */
+  readonly after?: (() => void) | undefined
 }
 
 /**
- * An object of a context that kernels in flight may use without anybody's knowing: arrays, textures and surfaces. So its end
+ * An object of a context that work in flight may use without anybody's knowing: arrays, textures, surfaces, semaphores. So its end
  * waits for the work of the context.
  */
 export abstract class ContextObject extends Resource {
@@ -74,12 +76,13 @@ export abstract class ContextObject extends Resource {
   }
 }
 
-function endOf(context: Context, handle: bigint, { api, call }: Destroyer): void {
+function endOf(context: Context, handle: bigint, { api, call, after }: Destroyer): void {
   try {
     if (context.disposed || processIsEnding()) return
     callInContext(context._handle)
     checkRelease(call(handle), api)
   } finally {
+    after?.()
     context._removeChild()
   }
 }
