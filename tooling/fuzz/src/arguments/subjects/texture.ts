@@ -1,3 +1,4 @@
+import { memoryDescriptor } from './entries.js'
 import type { Subject } from './subject.js'
 
 /** The arrays, textures, surfaces and tensor maps of `driver` or of `runtime`, and what they are asked with. */
@@ -5,6 +6,7 @@ export async function textureSubject(name: 'driver' | 'runtime', makers: Subject
   const driver = await import('@shoal/driver')
   const base = name === 'driver' ? await import('@shoal/driver/texture') : await import('@shoal/runtime/texture')
   const textures = await import('@shoal/driver/texture')
+  const { ExternalMemory } = await import('@shoal/driver/external')
   const device = driver.Device.get(0)
   const shape = { width: 4, height: 4, format: 'f32', surface: true } as const
   const array = (): import('@shoal/driver/texture').CudaArray => textures.CudaArray.create(device, shape)
@@ -14,6 +16,10 @@ export async function textureSubject(name: 'driver' | 'runtime', makers: Subject
   const pictures = { dimensions: [4, 2, 2], channelsPerPixel: 4, pixelsPerColumn: 2 }
   const map = (): import('@shoal/driver/texture').TensorMap => textures.TensorMap.tiled(memory(), tensor)
   const made = name === 'driver' ? {} : { device }
+  const pool = () => driver.PhysicalMemory.create(device, driver.allocationGranularity(device), { tilePool: true })
+  const sparse = () => textures.CudaArray.create(device, { width: 256, height: 256, format: 'f32', sparse: true })
+  const external = () =>
+    ExternalMemory.import(device, { type: 'opaque-fd', handle: memoryDescriptor(4096), byteLength: 4096 })
   return {
     module: base,
     instances: {
@@ -51,6 +57,10 @@ export async function textureSubject(name: 'driver' | 'runtime', makers: Subject
       '#at': () => ({ x: 0 }),
       '#pitch': () => 16,
       '#rows': () => 4,
+      'mapArrays#mappings': () => [{ array: sparse(), memory: pool() }],
+      'MipmappedArray.fromExternal#memory': external,
+      'MipmappedArray.fromExternal#options': () => shape,
+      '#byteOffset': () => 0,
       'CudaArray.plane#index': () => 0,
       'MipmappedArray.level#index': () => 0,
       '#resource': array,
