@@ -9,7 +9,9 @@ import { graphs } from './operations/graphs.js'
 import { kernels } from './operations/kernels.js'
 import { making } from './operations/making.js'
 import { nccl } from './operations/nccl.js'
+import { ncclRepeated } from './operations/ncclRepeated.js'
 import { nvshmem } from './operations/nvshmem.js'
+import { nvshmemGraphs } from './operations/nvshmemGraphs.js'
 import { otherProcess } from './operations/otherProcess.js'
 import { rows } from './operations/rows.js'
 import { sharing } from './operations/sharing.js'
@@ -60,8 +62,8 @@ export class SequenceFailure extends Error {
 export async function runSequence({ seed, steps, only, onStep, session, beside }: SequenceOptions): Promise<void> {
   const world = new World(seed, session, beside !== undefined)
   // A rank of NCCL that is terminated would leave the others waiting.
-  const own = beside === 'the main thread' ? [] : [...nccl, ...sharing, ...otherProcess]
-  const chosen = [...operations, ...own, ...(session === undefined ? [] : nvshmem)]
+  const own = beside === 'the main thread' ? [] : [...nccl, ...ncclRepeated, ...sharing, ...otherProcess]
+  const chosen = [...operations, ...own, ...(session === undefined ? [] : [...nvshmem, ...nvshmemGraphs])]
   const total = chosen.reduce((sum, { weight }) => sum + weight, 0)
   const log: string[] = []
   let step = 0

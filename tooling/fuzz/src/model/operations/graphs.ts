@@ -18,6 +18,7 @@ import { arrays, bytesOf, type ModelType } from '../memory.js'
 import { Mismatch, type Operation } from '../operation.js'
 import type { StreamModel, World } from '../world.js'
 import { needOf, someWork, stepOf, type Work } from './graphSteps.js'
+import { addStream } from './making.js'
 
 const mostGraphs = 6
 
@@ -25,11 +26,17 @@ const mostGraphs = 6
  * Streams that can be captured: beside a capture nobody may wait for the device, and beside a captured blocking stream nobody may
  * use the legacy default stream.
  */
-export function capturable(world: World, device?: number): StreamModel[] {
+function capturable(world: World, device: number): StreamModel[] {
   if (world.sharesDevices) return []
   return world
     .liveStreams(device)
     .filter(({ queue }) => queue.kind === 'nonBlocking' || (queue.kind === 'blocking' && !world.sharesStreams))
+}
+
+/** One of them, made where there is none; undefined where nothing can be captured. */
+export function someCapturable(world: World, device: number): StreamModel | undefined {
+  if (world.sharesDevices) return undefined
+  return world.pick(capturable(world, device)) ?? addStream(world, device, false, true)
 }
 
 function somePieces(world: World, device: number, isMeant: (work: Work) => boolean = () => true): Work[] {
@@ -57,7 +64,7 @@ const capture: Operation = {
   weight: 8,
   run(world) {
     if (world.part(graphsOf).liveGraphs().length > mostGraphs) return undefined
-    const first = world.pick(capturable(world))
+    const first = someCapturable(world, world.random.integer(0, world.devices.length - 1))
     if (first === undefined) return undefined
     const { device } = first
     const second = world.chance(0.3)
@@ -94,7 +101,7 @@ const brokenCapture: Operation = {
   name: 'break a capture',
   weight: 3,
   async run(world) {
-    const first = world.pick(capturable(world))
+    const first = someCapturable(world, world.random.integer(0, world.devices.length - 1))
     if (first === undefined) return undefined
     const { device, stream } = first
     const pieces = somePieces(world, device, ({ canBeCaptured = true }) => canBeCaptured)

@@ -10,6 +10,7 @@ import {
   groupOffThread,
   groupStart,
   type NcclMemory,
+  type PreparedCollective,
 } from '@shoal/nccl'
 import { BusyError, DisposedError } from '@shoal/types'
 import { integers, joined, partOf, reduced } from '../arithmetic.js'
@@ -19,7 +20,7 @@ import type { StreamModel, World } from '../world.js'
 import { addRoot, someLength } from './making.js'
 
 /** The communicators of all ranks; rank and device are the same here. */
-interface Ranks {
+export interface Ranks {
   readonly name: string
   readonly communicators: readonly Communicator[]
   /** The device of each. */
@@ -28,7 +29,7 @@ interface Ranks {
 }
 
 const allRanks = (): Ranks[] => []
-const live = (world: World): Ranks[] => world.part(allRanks).filter(({ ended }) => !ended)
+export const liveRanks = (world: World): Ranks[] => world.part(allRanks).filter(({ ended }) => !ended)
 
 function add(world: World, communicators: readonly Communicator[], devices: readonly number[]): Ranks {
   const ranks = { name: world.name('ranks'), communicators, devices, ended: false }
@@ -45,14 +46,20 @@ const make: Operation = {
   name: 'make communicators',
   weight: 2,
   async run(world) {
-    if (live(world).length > 1) return undefined
+    if (liveRanks(world).length > 1) return undefined
     const devices = world.chance(0.8) ? [...world.devices.keys()] : [world.random.integer(0, world.devices.length - 1)]
     return add(world, await Communicator.initAll(devices), devices).name
   },
 }
 
 /** Memory of a device that is as long as that: some that is there, or new. */
-function memoryOf(world: World, device: number, dtype: ModelType, length: number, not: readonly Memory[]): Memory {
+export function memoryOf(
+  world: World,
+  device: number,
+  dtype: ModelType,
+  length: number,
+  not: readonly Memory[],
+): Memory {
   const found = world
     .liveMemories(dtype, length)
     .filter(({ root }) => root.device === device && !not.some((other) => other.root === root))
@@ -67,20 +74,22 @@ function memoryOf(world: World, device: number, dtype: ModelType, length: number
 
 const whole = ({ root, offset, byteLength }: Memory): Expected => root.block.expected(offset, byteLength)
 
-interface Part {
+export interface Part {
   readonly communicator: Communicator
   readonly send: Memory
   readonly recv: Memory
   readonly stream: StreamModel
 }
 
-interface Collective {
+export interface Collective {
   readonly told: string
   readonly parts: readonly Part[]
   /** Queues the part of one rank. */
   call(part: Part, rank: number): void
-  /** What `recv` of each rank then holds. */
-  readonly results: readonly (Expected | undefined)[]
+  /** The part of one rank, to be queued often; undefined for what cannot be prepared. */
+  prepare(part: Part): PreparedCollective | undefined
+  /** What `recv` of each rank holds after it, of what memory holds now. */
+  results(): readonly (Expected | undefined)[]
 }
 
 const kinds = [
@@ -96,7 +105,11 @@ const kinds = [
 ] as const
 
 /** A collective with its operands, everything ordered before it, and what comes of it. */
-async function plan(world: World, ranks: Ranks): Promise<Collective> {
+export async function plan(
+  world: World,
+  ranks: Ranks,
+  streamOf = (device: number): StreamModel => world.one(world.liveStreams(device)),
+): Promise<Collective> {
   const size = ranks.communicators.length
   const kind = world.one(kinds)
   const reduces = kind === 'allReduce' || kind === 'reduce' || kind === 'reduceScatter'
@@ -112,13 +125,12 @@ async function plan(world: World, ranks: Ranks): Promise<Collective> {
     const used = parts.flatMap(({ send, recv }) => [send, recv])
     const send = memoryOf(world, device, dtype, sendLength, used)
     const recv = inPlace ? send : memoryOf(world, device, dtype, recvLength, [...used, send])
-    parts.push({ communicator, send, recv, stream: world.one(world.liveStreams(device)) })
+    parts.push({ communicator, send, recv, stream: streamOf(device) })
   }
-  for (const part of parts) await world.order(part.stream.queue, usesOf(part))
+  await orderAll(world, parts)
   const root = world.random.integer(0, size - 1)
   const op = world.one(['sum', 'prod', 'min', 'max'] as const)
-  const sent = parts.map(({ send }) => whole(send))
-  const result = (rank: number): Expected | undefined => {
+  const result = (rank: number, sent: readonly Expected[]): Expected | undefined => {
     switch (kind) {
       case 'allReduce':
         return reduced(dtype, op, sent)
@@ -143,7 +155,26 @@ async function plan(world: World, ranks: Ranks): Promise<Collective> {
   return {
     told: `${kind} of ${ranks.name}: ${parts.map(({ send, recv, stream }) => `${send.name} → ${recv.name} on ${stream.name}`).join(', ')}`,
     parts,
-    results: parts.map((_, rank) => result(rank)),
+    results() {
+      const sent = parts.map(({ send }) => whole(send))
+      return parts.map((_, rank) => result(rank, sent))
+    },
+    prepare({ communicator, send, recv, stream }) {
+      const options = { stream: stream.stream }
+      const [from, to] = [send.buffer, recv.buffer]
+      switch (kind) {
+        case 'allReduce':
+          return communicator.prepareAllReduce(from, to, { ...options, op })
+        case 'reduceScatter':
+          return communicator.prepareReduceScatter(from, to, { ...options, op })
+        case 'allGather':
+          return communicator.prepareAllGather(from, to, options)
+        case 'allToAll':
+          return communicator.prepareAllToAll(from, to, options)
+        default:
+          return undefined
+      }
+    },
     call({ communicator, send, recv, stream }, rank) {
       const options = { stream: stream.stream }
       const [from, to] = [send.buffer, recv.buffer]
@@ -168,7 +199,12 @@ async function plan(world: World, ranks: Ranks): Promise<Collective> {
   }
 }
 
-function usesOf({ send, recv }: Part): { block: Block; write: boolean }[] {
+/** Work that each part would collide with comes before it. */
+export async function orderAll(world: World, parts: readonly Part[]): Promise<void> {
+  for (const part of parts) await world.order(part.stream.queue, usesOf(part))
+}
+
+export function usesOf({ send, recv }: Part): { block: Block; write: boolean }[] {
   return [
     { block: send.root.block, write: false },
     { block: recv.root.block, write: true },
@@ -176,7 +212,9 @@ function usesOf({ send, recv }: Part): { block: Block; write: boolean }[] {
 }
 
 /** Notes what a collective that was made does. */
-function done(world: World, { parts, results }: Collective): void {
+export function done(world: World, collective: Collective): void {
+  const { parts } = collective
+  const results = collective.results()
   for (const [rank, part] of parts.entries()) {
     world.use(part.stream.queue, usesOf(part))
     const result = results[rank]
@@ -184,7 +222,7 @@ function done(world: World, { parts, results }: Collective): void {
   }
 }
 
-function callAll({ parts, call }: Collective): void {
+export function callAll({ parts, call }: Collective): void {
   for (const [rank, part] of parts.entries()) call(part, rank)
 }
 
@@ -192,7 +230,7 @@ const collective: Operation = {
   name: 'collective of NCCL',
   weight: 12,
   async run(world) {
-    const ranks = world.pick(live(world))
+    const ranks = world.pick(liveRanks(world))
     if (ranks === undefined) return undefined
     const made = await plan(world, ranks)
     const way = world.random.integer(0, 3)
@@ -222,7 +260,7 @@ const disposeInFlight: Operation = {
   name: 'dispose of operands of a collective',
   weight: 4,
   async run(world) {
-    const ranks = world.pick(live(world))
+    const ranks = world.pick(liveRanks(world))
     if (ranks === undefined) return undefined
     const made = await plan(world, ranks)
     if (world.chance(0.5)) await world.delay(world.one(made.parts).stream, 0.2)
@@ -259,7 +297,7 @@ const brokenGroup: Operation = {
   name: 'break a group',
   weight: 3,
   async run(world) {
-    const ranks = world.pick(live(world))
+    const ranks = world.pick(liveRanks(world))
     if (ranks === undefined) return undefined
     const made = await plan(world, ranks)
     const way = world.random.integer(0, 3)
@@ -289,7 +327,7 @@ const window: Operation = {
   name: 'register a window',
   weight: 2,
   async run(world) {
-    const ranks = world.pick(live(world))
+    const ranks = world.pick(liveRanks(world))
     if (ranks === undefined) return undefined
     const dtype = world.one(modelTypes)
     const length = someLength(world)
@@ -320,7 +358,7 @@ const ncclMemory: Operation = {
   name: 'make memory of NCCL',
   weight: 2,
   async run(world) {
-    const ranks = world.pick(live(world))
+    const ranks = world.pick(liveRanks(world))
     if (ranks === undefined) return undefined
     const rank = world.random.integer(0, ranks.communicators.length - 1)
     const device = ranks.devices[rank] as number
@@ -348,8 +386,8 @@ const derive: Operation = {
   name: 'split or shrink communicators',
   weight: 2,
   async run(world) {
-    const ranks = world.pick(live(world))
-    if (ranks === undefined || live(world).length > 3) return undefined
+    const ranks = world.pick(liveRanks(world))
+    if (ranks === undefined || liveRanks(world).length > 3) return undefined
     if (world.chance(0.3) && ranks.communicators.length > 1) {
       const exclude = [world.random.integer(0, ranks.communicators.length - 1)]
       const rest = ranks.communicators.filter((_, rank) => !exclude.includes(rank))
@@ -387,7 +425,7 @@ const end: Operation = {
   name: 'end communicators',
   weight: 2,
   async run(world) {
-    const ranks = world.pick(live(world))
+    const ranks = world.pick(liveRanks(world))
     if (ranks === undefined) return undefined
     await settleAll(world, ranks)
     ranks.ended = true
@@ -419,7 +457,7 @@ const abortInFlight: Operation = {
   name: 'abort a collective that waits',
   weight: 1,
   async run(world) {
-    const ranks = world.pick(live(world).filter(({ communicators }) => communicators.length > 1))
+    const ranks = world.pick(liveRanks(world).filter(({ communicators }) => communicators.length > 1))
     if (ranks === undefined) return undefined
     await settleAll(world, ranks)
     const made = await plan(world, ranks)
