@@ -121,3 +121,37 @@ test('so does a stream whose device was reset', async () => {
   await stream[Symbol.asyncDispose]()
   expect(stream.disposed).toBe(true)
 })
+
+const readFirst = `.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry readFirst(.param .u64 texture, .param .u64 out) {
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [texture];
+  ld.param.u64 %rd2, [out];
+  mov.b32 %r1, 0;
+  tex.1d.v4.u32.s32 {%r2, _, _, _}, [%rd1, {%r1}];
+  st.global.u32 [%rd2], %r2;
+  ret;
+}
+`
+
+test('kernels of either package take textures of the other, and arrays are copied to those of the other', async () => {
+  const { CudaArray, TextureObject } = await import('@shoal/driver/texture')
+  const runtimeTexture = await import('@shoal/runtime/texture')
+  using theirs = CudaArray.create(device, { width: 4, format: 'u32' })
+  using ours = runtimeTexture.CudaArray.create({ width: 4, format: 'u32' })
+  theirs.copyFromSync(Uint32Array.of(7, 8, 9, 10))
+  ours.copyFromSync(theirs)
+  using module = driver.Module.loadSync(device, readFirst)
+  const kernel = module.kernel('readFirst', ['texture', 'ptr'])
+  using out = runtime.DeviceBuffer.zeros('u32', 1)
+  using texture = runtimeTexture.TextureObject.create(ours)
+  kernel.launch({ grid: 1, block: 1 }, texture, out)
+  expect(await out.toArray()).toEqual(Uint32Array.of(7))
+  theirs.copyFromSync(Uint32Array.of(3, 0, 0, 0)).copyFromSync(ours)
+  using other = TextureObject.create(theirs)
+  kernel.launch({ grid: 1, block: 1 }, other, out.fill(0))
+  expect(await out.toArray()).toEqual(Uint32Array.of(7))
+})

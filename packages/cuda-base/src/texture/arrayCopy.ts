@@ -270,7 +270,7 @@ export class ArrayCopy {
       const expected = `an array of ${this.#array.channels} × ${this.#array.format}`
       throw wrongType(this.#api, 'source', expected, `one of ${source.channels} × ${source.format}`)
     }
-    if (source.context !== this.#array.context) {
+    if (source.context._handle !== this.#array.context._handle) {
       throw wrongType(this.#api, 'source', `an array of device ${this.#array.context.device.ordinal}`, source)
     }
     const width = this.#width / bytes

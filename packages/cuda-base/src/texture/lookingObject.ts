@@ -29,7 +29,7 @@ export abstract class LookingObject<T extends 'texture' | 'surface'> extends Con
   _writeArgument(target: DataView, offset: number, context: Context, api: string, name: string): void {
     if (this.disposed) throw new DisposedError({ object: `the ${this.kind} ${name}`, operation: api })
     const handle = this._use()
-    if (this.context !== context) {
+    if (this.context._handle !== context._handle) {
       const { ordinal } = context.device
       throw wrongType(api, name, `a ${this.kind} of device ${ordinal}, where the kernel runs`, this)
     }

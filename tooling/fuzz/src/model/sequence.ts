@@ -15,6 +15,7 @@ import { nvshmemGraphs } from './operations/nvshmemGraphs.js'
 import { otherProcess } from './operations/otherProcess.js'
 import { rows } from './operations/rows.js'
 import { sharing } from './operations/sharing.js'
+import { textures } from './operations/textures.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
 
@@ -26,6 +27,7 @@ export const operations: readonly Operation[] = [
   ...batchesAndWords,
   ...kernels,
   ...graphs,
+  ...textures,
   ...disposing,
 ]
 

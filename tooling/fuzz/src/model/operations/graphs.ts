@@ -182,7 +182,7 @@ const build: Operation = {
         .filter((other) => other !== model && other.device === device && !other.hasMemory && !other.isOpaque),
     )
     if (!hasMemory && inner !== undefined && !isAnyGone(inner.needs) && world.chance(0.2)) {
-      graph.addGraph(inner.graph, { dependencies: nodes })
+      graph.addGraph(inner.graph, { dependencies: [...new Set(nodes)] })
       // One after the other: what it is made of has no nodes here.
       for (const { again: _, node: __, ...step } of inner.steps) model.steps.push({ ...step, canBeDisabled: false })
       for (const need of inner.needs) model.needs.add(need)

@@ -97,4 +97,35 @@ over:
 over:
   ret;
 }
+
+.visible .entry sample(.param .u64 texture, .param .u64 memory, .param .u32 width, .param .u32 count)
+{${registers}${thread}
+  ld.param.u64 %d1, [texture];
+  ld.param.u64 %d3, [memory];
+  cvta.to.global.u64 %d3, %d3;
+  ld.param.u32 %r7, [width];${eachWord(
+    'count',
+    `  rem.u32 %r8, %r4, %r7;
+  div.u32 %r9, %r4, %r7;
+  tex.2d.v4.u32.s32 {%r10, _, _, _}, [%d1, {%r8, %r9}];
+  mad.wide.u32 %d2, %r4, 4, %d3;
+  st.global.u32 [%d2], %r10;`,
+  )}
+}
+
+.visible .entry store(.param .u64 surface, .param .u64 memory, .param .u32 width, .param .u32 count)
+{${registers}${thread}
+  ld.param.u64 %d1, [surface];
+  ld.param.u64 %d3, [memory];
+  cvta.to.global.u64 %d3, %d3;
+  ld.param.u32 %r7, [width];${eachWord(
+    'count',
+    `  rem.u32 %r8, %r4, %r7;
+  shl.b32 %r8, %r8, 2;
+  div.u32 %r9, %r4, %r7;
+  mad.wide.u32 %d2, %r4, 4, %d3;
+  ld.global.u32 %r10, [%d2];
+  sust.b.2d.b32.trap [%d1, {%r8, %r9}], {%r10};`,
+  )}
+}
 `

@@ -31,6 +31,8 @@ export const signatures = {
   combine: ['ptr', 'ptr', 'u32'],
   reverse: ['ptr', 'u32'],
   countThreads: ['u32'],
+  sample: ['texture', 'ptr', 'u32', 'u32'],
+  store: ['surface', 'ptr', 'u32', 'u32'],
 } as const satisfies Readonly<Record<string, KernelSignature>>
 
 const modules = (): ModuleModel[] => []
