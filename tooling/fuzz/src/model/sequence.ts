@@ -13,6 +13,7 @@ import { ncclRepeated } from './operations/ncclRepeated.js'
 import { nvshmem } from './operations/nvshmem.js'
 import { nvshmemGraphs } from './operations/nvshmemGraphs.js'
 import { otherProcess } from './operations/otherProcess.js'
+import { imports, parts } from './operations/parts.js'
 import { rows } from './operations/rows.js'
 import { sharing } from './operations/sharing.js'
 import { textures } from './operations/textures.js'
@@ -28,6 +29,7 @@ export const operations: readonly Operation[] = [
   ...kernels,
   ...graphs,
   ...textures,
+  ...parts,
   ...disposing,
 ]
 
@@ -64,7 +66,7 @@ export class SequenceFailure extends Error {
 export async function runSequence({ seed, steps, only, onStep, session, beside }: SequenceOptions): Promise<void> {
   const world = new World(seed, session, beside !== undefined)
   // A rank of NCCL that is terminated would leave the others waiting.
-  const own = beside === 'the main thread' ? [] : [...nccl, ...ncclRepeated, ...sharing, ...otherProcess]
+  const own = beside === 'the main thread' ? [] : [...nccl, ...ncclRepeated, ...sharing, ...imports, ...otherProcess]
   const chosen = [...operations, ...own, ...(session === undefined ? [] : [...nvshmem, ...nvshmemGraphs])]
   const total = chosen.reduce((sum, { weight }) => sum + weight, 0)
   const log: string[] = []

@@ -157,7 +157,8 @@ const useRegistered: Operation = {
     if (model === undefined) return undefined
     const { registered, array, block, name } = model
     const memory = world.pick(world.liveMemories(model.dtype, array.length))
-    if (memory === undefined || world.chance(0.2)) {
+    // Once it was disposed of it is an ordinary array, which copies fill when their promise settles.
+    if (memory === undefined || registered.disposed || world.chance(0.2)) {
       await world.order(undefined, [{ block, write: true }])
       world.compare(name, bytesOf(array), block.expected(0, block.bytes.length))
       const values = bytesOf(world.values(model.dtype, array.length))

@@ -150,7 +150,7 @@ function kernelWork(world: World, model: ModuleModel, memory: Memory): Work {
     describe: () => kernelNode(kernel, shape, buffer, value, length),
     // The function must stay the same.
     again: () => {
-      const other = model.disposed ? undefined : wordsOf(world, model.device)
+      const other = model.module.disposed ? undefined : wordsOf(world, model.device)
       return other === undefined ? undefined : kernelWork(world, model, other)
     },
   }

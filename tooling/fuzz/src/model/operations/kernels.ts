@@ -1,22 +1,21 @@
 /** Modules, their kernels and variables: loaded, launched, launched again as prepared, and unloaded. */
-import { type Kernel, type KernelSignature, Module, type PreparedLaunch } from '@shoal/driver'
+import type { Kernel, KernelSignature, PreparedLaunch } from '@shoal/driver'
 import { DisposedError } from '@shoal/types'
 import { spread } from '../arithmetic.js'
 import type { Expected, Memory, ModelType } from '../memory.js'
 import { Block, bytesOf } from '../memory.js'
 import type { Operation } from '../operation.js'
 import type { StreamModel, World } from '../world.js'
-import { kernelSource } from './kernelSource.js'
+import { type Code, loadCode } from './code.js'
 import { asOption, streamFor } from './transfers.js'
 
 export interface ModuleModel {
   readonly name: string
-  readonly module: Module
+  readonly module: Code
   readonly device: number
   /** The variable `counter`. */
   readonly counter: Block
   readonly prepared: PreparedModel[]
-  disposed: boolean
 }
 
 interface PreparedModel {
@@ -38,20 +37,19 @@ export const signatures = {
 const modules = (): ModuleModel[] => []
 
 export function liveModules(world: World, device?: number): ModuleModel[] {
-  return world.part(modules).filter((one) => !one.disposed && (device === undefined || one.device === device))
+  return world.part(modules).filter((one) => !one.module.disposed && (device === undefined || one.device === device))
 }
 
 const load: Operation = {
   name: 'load a module',
-  weight: 3,
+  weight: 6,
   async run(world) {
     if (liveModules(world).length > 3) return undefined
     const device = world.random.integer(0, world.devices.length - 1)
-    const owner = world.devices[device] as never
-    const module = world.chance(0.5) ? await Module.load(owner, kernelSource) : Module.loadSync(owner, kernelSource)
+    const module = await loadCode(world, device)
     const counter = new Block(4)
     counter.write(0, new Uint8Array(4))
-    const model = { name: world.name('module'), module, device, counter, prepared: [], disposed: false }
+    const model = { name: world.name('module'), module, device, counter, prepared: [] }
     world.part(modules).push(model)
     world.cleanups.push(() => module.dispose())
     return `${model.name} on device ${device}`
@@ -67,7 +65,6 @@ const unload: Operation = {
     const kernel = model.module.kernel('countThreads', signatures.countThreads)
     const counter = model.module.global('counter', 'u32')
     if (world.chance(0.5)) await world.synchronizeDevice(model.device)
-    model.disposed = true
     model.module.dispose()
     world.refused(`a launch of ${model.name}`, () => kernel.launch({ grid: 1, block: 1 }, 1), [DisposedError])
     world.refused(`a variable of ${model.name}`, () => counter.toArraySync(), [DisposedError])
@@ -305,7 +302,6 @@ const launchWithGetter: Operation = {
         return stream.stream
       },
     }
-    model.disposed = true
     await world.synchronizeDevice(model.device)
     world.refused('a launch', () => kernel.launch(config, memory.buffer, 2, 0), [DisposedError])
     return `${model.name}, disposed of`

@@ -49,6 +49,26 @@ interface RootParts {
   readonly block?: Block
 }
 
+/** Memory of a device that is as long as that: some that is there, or new. */
+export function memoryOf(
+  world: World,
+  device: number,
+  dtype: ModelType,
+  length: number,
+  not: readonly Memory[],
+): Memory {
+  const found = world
+    .liveMemories(dtype, length)
+    .filter(({ root }) => root.device === device && !not.some((other) => other.root === root))
+  const chosen = world.pick(found)
+  if (chosen !== undefined && world.chance(0.8)) return chosen
+  const values = world.values(dtype, length)
+  const buffer = DeviceBuffer.from(world.devices[device] as never, values as never) as DeviceBuffer<ModelType>
+  const memory = addRoot(world, 'memory', { buffer, dtype, device, object: buffer, dispose: () => buffer.dispose() })
+  memory.root.block.write(0, bytesOf(values))
+  return memory
+}
+
 /** A device of one of the two packages. */
 function someDevice(world: World): { device: number; withRuntime: boolean } {
   return { device: world.random.integer(0, world.devices.length - 1), withRuntime: world.chance(0.3) }

@@ -14,10 +14,10 @@ import {
 } from '@shoal/nccl'
 import { BusyError, DisposedError } from '@shoal/types'
 import { integers, joined, partOf, reduced } from '../arithmetic.js'
-import { arrays, type Block, bytesOf, type Expected, type Memory, type ModelType, modelTypes } from '../memory.js'
+import { arrays, type Block, type Expected, type Memory, type ModelType, modelTypes } from '../memory.js'
 import { Mismatch, type Operation } from '../operation.js'
 import type { StreamModel, World } from '../world.js'
-import { addRoot, someLength } from './making.js'
+import { addRoot, memoryOf, someLength } from './making.js'
 
 /** The communicators of all ranks; rank and device are the same here. */
 export interface Ranks {
@@ -50,26 +50,6 @@ const make: Operation = {
     const devices = world.chance(0.8) ? [...world.devices.keys()] : [world.random.integer(0, world.devices.length - 1)]
     return add(world, await Communicator.initAll(devices), devices).name
   },
-}
-
-/** Memory of a device that is as long as that: some that is there, or new. */
-export function memoryOf(
-  world: World,
-  device: number,
-  dtype: ModelType,
-  length: number,
-  not: readonly Memory[],
-): Memory {
-  const found = world
-    .liveMemories(dtype, length)
-    .filter(({ root }) => root.device === device && !not.some((other) => other.root === root))
-  const chosen = world.pick(found)
-  if (chosen !== undefined && world.chance(0.8)) return chosen
-  const values = world.values(dtype, length)
-  const buffer = DeviceBuffer.from(world.devices[device] as never, values as never) as DeviceBuffer<ModelType>
-  const memory = addRoot(world, 'memory', { buffer, dtype, device, object: buffer, dispose: () => buffer.dispose() })
-  memory.root.block.write(0, bytesOf(values))
-  return memory
 }
 
 const whole = ({ root, offset, byteLength }: Memory): Expected => root.block.expected(offset, byteLength)

@@ -6,7 +6,7 @@ import type { Operation } from '../operation.js'
 import { shmemOf } from '../shmem.js'
 import { needOf } from './graphSteps.js'
 import { someCapturable } from './graphs.js'
-import { memoryOf } from './nccl.js'
+import { memoryOf } from './making.js'
 
 const capture: Operation = {
   name: 'capture operations of NVSHMEM',

@@ -7,6 +7,7 @@ import { arrays, Block, bytesOf, type Expected, type ModelType } from '../memory
 import type { Operation } from '../operation.js'
 import type { World } from '../world.js'
 import { liveModules, shapeFor, signatures, wordsOf } from './kernels.js'
+import { memoryOf } from './making.js'
 import { asOption } from './transfers.js'
 
 interface ArrayModel {
@@ -48,7 +49,8 @@ const make: Operation = {
   run(world) {
     if (liveArrays(world).length > 8) return undefined
     const device = world.random.integer(0, world.devices.length - 1)
-    const format = world.one(formats)
+    // Kernels look into words.
+    const format = world.chance(0.5) ? 'u32' : world.one(formats)
     const channels = world.one([1, 1, 2, 4] as const)
     const width = world.one([1, 4, 8, 33, 64])
     const height = world.one([undefined, 1, 5, 16])
@@ -243,8 +245,9 @@ const sample: Operation = {
     if (model === undefined) return undefined
     const { device, block, width, height, source } = model
     const module = world.pick(liveModules(world, device))
-    const memory = wordsOf(world, device)
-    if (module === undefined || memory === undefined || memory.root.block === block) return undefined
+    if (module === undefined) return undefined
+    const memory = wordsOf(world, device) ?? memoryOf(world, device, 'u32', 16, [])
+    if (memory.root.block === block) return undefined
     const stream = world.one(world.liveStreams(device))
     const count = Math.min(memory.length, width * height)
     const config = { ...shapeFor(world, count), ...asOption(world, stream) }
