@@ -42,6 +42,7 @@ const examples = [
   'multicast',
   'node-and-python',
   'data-parallel-training',
+  'gpt',
   'elastic-recovery',
   'nvshmem-ring',
 ]

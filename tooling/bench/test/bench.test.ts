@@ -2,6 +2,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { supportedArchitectures } from '@shoal/nvrtc'
+import { LibraryNotFoundError } from '@shoal/types'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 import type { Bar } from '../src/bars.js'
@@ -203,6 +205,32 @@ describe('on the software device the code runs', () => {
       for (const { median: middle } of Object.values(subjects)) expect(middle).toBeGreaterThan(0)
     }
     expect(bars).toHaveLength(6)
+  })
+
+  test('gpt: a training step, captured, from C and from TypeScript', (context) => {
+    needsCompiler(context, true)
+    try {
+      supportedArchitectures()
+    } catch (error) {
+      if (error instanceof LibraryNotFoundError) context.skip('no libnvrtc on this machine: set SHOAL_NVRTC_LIBRARY')
+      throw error
+    }
+    const { results, bars } = report('gpt', '--device', 'sim', '--rounds', '1')
+    const { cases, losses } = results as unknown as {
+      cases: { case: string; subjects: Record<string, { median: number }> }[]
+      losses: Record<string, Record<string, number>>
+    }
+    expect(cases.map((row) => row.case)).toEqual(['1 ranks', '2 ranks'])
+    for (const { subjects } of cases) expect(Object.keys(subjects)).toEqual(['C', 'shoal', 'C again'])
+    // The same kernels on the same numbers: the same bits.
+    for (const of of Object.values(losses)) expect(new Set(Object.values(of))).toEqual(new Set([of['C']]))
+    expect(losses['1']?.['C']).toBeLessThan(Math.log(30))
+    expect(bars.map(({ what }) => what)).toEqual([
+      'gpt, steps a second of 1 ranks against C',
+      'gpt, steps a second of 2 ranks against C',
+      'gpt, sequences a second on two devices to those on one',
+      'gpt, losses of C and Shoal apart',
+    ])
   })
 
   test('nccl: every collective, all ranks in one process and one a process', (context) => {

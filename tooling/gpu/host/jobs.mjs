@@ -100,6 +100,9 @@ export const jobs = [
   },
   { name: 'node-and-python', limit: 90, gpus: 2, command: () => [example('node-and-python')] },
   { name: 'data-parallel-training', limit: 90, command: onRanks('data-parallel-training') },
+  // Sources in CUDA C++ that NVRTC compiles here; `conformance` has them, too.
+  { name: 'sources', limit: 120, inGroups: false, command: conformance('--filter', 'driver compile') },
+  { name: 'gpt', limit: 400, command: ({ gpus, json }) => [file('gpt.mjs'), String(gpus), '--json', json] },
   {
     name: 'elastic-recovery',
     limit: 90,
@@ -116,6 +119,7 @@ export const jobs = [
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-graphs', limit: 120, command: bench('graphs', '--rounds', '9') },
+  { name: 'bench-gpt', limit: 240, command: bench('gpt', '--rounds', '6') },
   { name: 'bench-costs', limit: 420, command: bench('costs', '--rounds', '9') },
   { name: 'bench-short-calls', limit: 60, command: bench('short-calls') },
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },

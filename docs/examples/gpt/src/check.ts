@@ -1,10 +1,13 @@
 // Compares the first steps of a training with a reference: `shoal run -n 2 dist/check.js`. The batch is shared by the ranks, so that any
-// number of them has to come to the same.
+// number of them has to come to the same. `--write FOLDER` writes down what python/reference.py needs to do the same steps.
 import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { Device, ShoalError } from '@shoal/driver'
 import { bootstrap } from '@shoal/launch'
 import { Communicator, UniqueId } from '@shoal/nccl'
-import { generator, initialWeights, layoutOf, type Training } from './model.js'
+import { generator, initialWeights, layoutOf, startOf, type Training } from './model.js'
 import { Reference } from './reference.js'
 import { Trainer } from './trainer.js'
 
@@ -42,7 +45,10 @@ async function main(): Promise<number> {
   const digests = await job.gather('weights', new Uint8Array(digest))
   const differing = digests.filter((each) => !digest.equals(each)).length
   if (rank > 0) return differing === 0 ? 0 : 1
-  const reference = new Reference(size, training, text, initialWeights(size, layoutOf(size), training.seed))
+  const weights = initialWeights(size, layoutOf(size), training.seed)
+  const { values } = parseArgs({ options: { write: { type: 'string' } } })
+  if (values.write !== undefined) write(values.write, weights)
+  const reference = new Reference(size, training, text, weights)
   const expected = Array.from(losses, () => reference.step())
   const distance = Math.max(...expected.map((loss, index) => Math.abs(loss - (losses[index] as number))))
   console.log(`${device.name}${device.isSoftware ? ' (SOFTWARE: this CPU, no GPU)' : ' (GPU)'}, ${worldSize} ranks`)
@@ -51,4 +57,14 @@ async function main(): Promise<number> {
   console.log(`weights of ${differing} ranks differ from those of rank 0`)
   console.log(`largest distance to the reference in double precision: ${distance.toExponential(1)}`)
   return differing === 0 && distance < tolerance ? 0 : 1
+}
+
+function write(folder: string, weights: Float32Array): void {
+  const { seed } = training
+  const starts = Array.from({ length: steps }, (_, step) =>
+    Array.from({ length: sequences }, (_, sequence) => startOf(sequence, step, seed, text.length, size.context)),
+  )
+  const facts = { size, training, weights: layoutOf(size).all, text: [...text], starts }
+  writeFileSync(join(folder, 'model.json'), JSON.stringify(facts))
+  writeFileSync(join(folder, 'model.bin'), weights)
 }

@@ -221,6 +221,7 @@ extern "C" __global__ void __launch_bounds__(QUERIES) attend(const float* qkv, f
     loadRows(values, qkv + 2 * WIDTH, 3 * WIDTH, first, KEYS);
     __syncthreads();
     float scores[KEYS], highest = most;
+#pragma unroll
     for (int k = 0; k < KEYS; k++) {
       scores[k] = first + k <= query ? dot(mine, keys[k]) * rsqrtf(HEAD) : -INFINITY;
       highest = fmaxf(highest, scores[k]);
@@ -229,6 +230,7 @@ extern "C" __global__ void __launch_bounds__(QUERIES) attend(const float* qkv, f
     most = highest;
     total *= shrink;
     for (int d = 0; d < HEAD; d++) sum[d] *= shrink;
+#pragma unroll
     for (int k = 0; k < KEYS; k++) {
       const float weight = expf(scores[k] - most);
       total += weight;

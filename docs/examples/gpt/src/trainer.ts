@@ -88,6 +88,13 @@ export class Trainer {
     this.#done += steps
   }
 
+  /** The loss of the last step. */
+  async lastLoss(): Promise<number> {
+    const { losses } = this.network.memory
+    const at = (this.#done + keptLosses - 1) % keptLosses
+    return (await losses.slice(at, at + 1).toArray({ stream: this.#stream }))[0] as number
+  }
+
   /** What a checkpoint has: weights, averages, and the number of steps as the bits of the last element. */
   async state(): Promise<Float32Array> {
     return this.network.memory.state.toArray({ stream: this.#stream })

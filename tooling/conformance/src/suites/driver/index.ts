@@ -1,6 +1,7 @@
 import type { Suite } from '../../suite.js'
 import { argumentSuite } from './arguments.js'
 import { arrayMemorySuite } from './arrayMemory.js'
+import { compileSuite } from './compile.js'
 import { contextSuite } from './context.js'
 import { copySuite } from './copy.js'
 import { deviceSuite } from './device.js'
@@ -40,6 +41,7 @@ export const driverSuites: readonly Suite[] = [
   launchAttributeSuite,
   partitionSuite,
   librarySuite,
+  compileSuite,
   diagnosticsSuite,
   graphSuite,
   externalSuite,
