@@ -1,5 +1,12 @@
 /** Graphs: what `@shoal/driver/graph` and `@shoal/runtime/graph` offer. An entry of its own, as few programs need it. */
 export { type CaptureOptions, captureStatus } from './graph/capture.js'
+export {
+  type CaptureDependencyOptions,
+  type CaptureInfo,
+  captureInfo,
+  setCaptureDependencies,
+  withCaptureMode,
+} from './graph/captureInfo.js'
 export type { ConditionalNode, ConditionalOptions } from './graph/conditional.js'
 export type { GraphEdge } from './graph/edges.js'
 export { Graph, type GraphAllocation, type GraphDescription, type NodeOptions } from './graph/graph.js'
@@ -9,6 +16,7 @@ export { type EdgeData, GraphNode } from './graph/graphNode.js'
 export { kernelNode } from './graph/kernelNode.js'
 export { copyNode, fillNode } from './graph/memoryNodes.js'
 export { kernelOffsets, NodeDescription } from './graph/nodeDescription.js'
+export { type CopyEnd, type NodeParameters, nodeParameters } from './graph/nodeParameters.js'
 export type { GraphNodeType } from './graph/nodeTypes.js'
 export {
   emptyNode,

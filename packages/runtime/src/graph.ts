@@ -1,8 +1,12 @@
 /** Graphs on the current device: work with its order, built once and launched many times. */
 export {
+  type CaptureDependencyOptions,
+  type CaptureInfo,
   type CaptureOptions,
   type ConditionalNode,
   type ConditionalOptions,
+  type CopyEnd,
+  captureInfo,
   captureStatus,
   copyNode,
   type EdgeData,
@@ -25,8 +29,12 @@ export {
   memoryOperationsNode,
   NodeDescription,
   type NodeOptions,
+  type NodeParameters,
+  nodeParameters,
+  setCaptureDependencies,
   signalSemaphoresNode,
   UserObject,
   waitSemaphoresNode,
+  withCaptureMode,
 } from '@shoal/cuda-base/graph'
 export { Graph, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graph.js'

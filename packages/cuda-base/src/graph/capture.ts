@@ -21,8 +21,8 @@ export interface CaptureOptions {
 }
 
 export const captureKeys: OptionKeys<CaptureOptions> = { mode: true }
-const modes = { global: 0, 'thread-local': 1, relaxed: 2 } as const
-const statuses = ['none', 'active', 'invalidated'] as const
+export const captureModes = { global: 0, 'thread-local': 1, relaxed: 2 } as const
+export const captureStatuses = ['none', 'active', 'invalidated'] as const
 
 /** Where a capture adds its nodes, unless to a graph of its own. */
 interface Target {
@@ -41,7 +41,7 @@ export function capture(
   requireInstance(stream, api, 'stream', Stream)
   requireFunction(fn, api, 'fn')
   requireOptions(options, api, captureKeys)
-  begin(stream, modes[modeOf(options, api)], into)
+  begin(stream, captureModes[modeOf(options, api)], into)
   // Its handle is needed once more, also where `fn` disposes of it.
   let release = (): void => undefined
   const released = new Promise<void>((resolve) => {
@@ -70,8 +70,8 @@ export function capture(
   return graph
 }
 
-function modeOf({ mode = 'thread-local' }: CaptureOptions, api: string): keyof typeof modes {
-  requireKeyOf(mode, api, 'mode', modes)
+function modeOf({ mode = 'thread-local' }: CaptureOptions, api: string): keyof typeof captureModes {
+  requireKeyOf(mode, api, 'mode', captureModes)
   return mode
 }
 
@@ -109,5 +109,5 @@ export function captureStatus(stream: Stream): 'none' | 'active' | 'invalidated'
   requireInstance(stream, 'captureStatus', 'stream', Stream)
   const out = scratch()
   stream.context._callDriver('cuStreamIsCapturing', () => cuStreamIsCapturing(stream.handle, out))
-  return statuses[out.i32[0] as 0 | 1 | 2]
+  return captureStatuses[out.i32[0] as 0 | 1 | 2]
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Device, DeviceBuffer, DisposedError, type Kernel, Module, PinnedBuffer, StatusError } from '@shoal/driver'
 import {
+  captureInfo,
   copyNode,
   emptyNode,
   fillNode,
@@ -8,7 +9,10 @@ import {
   graphMemoryUsage,
   hostNode,
   kernelNode,
+  nodeParameters,
+  setCaptureDependencies,
   trimGraphMemory,
+  withCaptureMode,
 } from '@shoal/driver/graph'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
@@ -244,6 +248,51 @@ const gone: ConformanceCase = {
   },
 }
 
+const readBack: ConformanceCase = {
+  name: 'what nodes do is read back, captured ones too; nodes by hand stand among captured ones',
+  async run(t) {
+    const affine = load(t)
+    const stream = t.own(t.device.createStream({ nonBlocking: true }))
+    const length = t.random.integer(1, 3000)
+    const [memory, other] = [0, 1].map(() => t.own(DeviceBuffer.zeros(t.device, 'u32', length)))
+    assert(memory !== undefined && other !== undefined)
+    const graph = t.own(Graph.create(t.device))
+    assert.equal(captureInfo(stream), undefined)
+    graph.capture(stream, () => {
+      memory.fill(4, { stream })
+      const info = captureInfo(stream)
+      assert.equal(info?.status, 'active')
+      assert.equal(info.graphHandle, graph.handle)
+      assert.deepEqual(
+        info.dependencyHandles,
+        graph.nodes.map(({ handle }) => handle),
+      )
+      const copy = graph.add(copyNode(other, memory), { dependencies: graph.nodes })
+      setCaptureDependencies(stream, [copy])
+      affine.launch({ ...shape(length), stream }, other, length, 5, 2)
+      // Allocations are refused while a stream is captured, but for this.
+      withCaptureMode('relaxed', () => t.own(DeviceBuffer.allocate(t.device, 'u32', 1)))
+    })
+    const [fill, copy, kernel] = graph.nodes.map(nodeParameters)
+    assert(fill?.type === 'memset' && copy?.type === 'memcpy' && kernel?.type === 'kernel')
+    assert.deepEqual([fill.address, fill.value], [memory.address, 4])
+    assert.equal(fill.elementBytes * fill.width * fill.height, length * 4)
+    assert.deepEqual([copy.source.handle, copy.target.handle], [memory.address, other.address])
+    assert.equal(copy.extent[0] * copy.extent[1] * copy.extent[2], length * 4)
+    assert.deepEqual(
+      [kernel.grid, kernel.block],
+      [
+        [shape(length).grid, 1, 1],
+        [128, 1, 1],
+      ],
+    )
+    t.note(`the kernel is called ${kernel.name}`)
+    t.own(graph.instantiate()).launch(stream)
+    await stream.synchronize()
+    assertSameBits(await other.toArray(), new Uint32Array(length).fill(22), 'filled, copied by hand, computed')
+  },
+}
+
 const twoDevices: ConformanceCase = {
   name: 'a graph works on two devices',
   requires: { devices: 2 },
@@ -272,5 +321,5 @@ const twoDevices: ConformanceCase = {
 
 export const graphSuite: Suite = {
   name: 'driver: graphs',
-  cases: [captured, forbidden, byHand, child, conditional, graphMemory, gone, twoDevices],
+  cases: [captured, forbidden, byHand, child, conditional, graphMemory, gone, readBack, twoDevices],
 }

@@ -59,6 +59,8 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
       '#fn': () => () => undefined,
       '#description': fill,
       '#node': node(0),
+      'withCaptureMode#mode': () => 'relaxed',
+      'setCaptureDependencies#nodes': () => [node(0)()],
       '#from': node(0),
       '#to': node(1),
       '#original': node(0),
