@@ -17,7 +17,7 @@ export function installWorkspace() {
 
   const pnpmFolder = fetchPnpm()
   say('installing the workspace packages')
-  const frozen = ['install', '--frozen-lockfile', '--reporter=append-only', '--loglevel=warn']
+  const frozen = ['install', '--frozen-lockfile', '--reporter=append-only', '--loglevel=error']
   const status = run('pnpm', frozen, { env: commandEnvironment([pnpmFolder], { CI: 'true', NODE_ENV: 'development' }) })
   if (status !== 0) throw new SetupError(`pnpm ${frozen.join(' ')} failed with status ${status}.`)
   mkdirSync(cacheFolder, { recursive: true })
@@ -38,7 +38,8 @@ function hashInputs() {
 }
 
 function workspaceManifests() {
-  return ['packages', 'tooling', 'docs/examples'].flatMap((folder) => {
+  const native = ['ffi', 'sim'].map((name) => `packages/${name}/prebuilds`)
+  return ['packages', ...native, 'tooling', 'docs/examples'].flatMap((folder) => {
     if (!existsSync(join(root, folder))) return []
     const manifests = readdirSync(join(root, folder)).map((name) => `${folder}/${name}/package.json`)
     return manifests.filter((file) => existsSync(join(root, file))).sort()

@@ -3,16 +3,25 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { readJson, root } from './workspace.mjs'
 
-/** Every public package under packages/, by name. */
+/** Every public package under packages/, by name, each behind its platform packages. */
 export function publishablePackages() {
   const packages = new Map()
-  for (const folder of readdirSync(join(root, 'packages')).sort()) {
-    const path = join(root, 'packages', folder)
-    if (!existsSync(join(path, 'package.json'))) continue
+  const add = (path) => {
+    if (!existsSync(join(path, 'package.json'))) return
     const manifest = readJson(join(path, 'package.json'))
     if (!manifest.private) packages.set(manifest.name, { name: manifest.name, path, manifest })
   }
+  for (const folder of foldersIn(join(root, 'packages'))) {
+    for (const prebuilt of foldersIn(join(folder, 'prebuilds'))) add(prebuilt)
+    add(folder)
+  }
   return packages
+}
+
+function foldersIn(parent) {
+  if (!existsSync(parent)) return []
+  const names = readdirSync(parent).sort()
+  return names.map((name) => join(parent, name))
 }
 
 /** `name` and all workspace packages it needs at run time, itself first. */

@@ -9,6 +9,7 @@ import {
   optionalOptions,
   requireInteger,
 } from '@shoal/types'
+import { nativeFolders, platformName } from './nativeFolders.js'
 import { packageFolder } from './packageFolder.js'
 
 const announcedKey = 'shoal.softwareDeviceAnnounced'
@@ -77,25 +78,29 @@ export function announceSoftwareDevice(): void {
   process.stderr.write('shoal: software device in use (SHOAL_DEVICE=sim): computed on this CPU, no GPU involved\n')
 }
 
-/** Folders that may hold the software device's libraries: seen from this package and from the program, never from the working directory. */
-export function softwareFolders(): string[] {
-  const chosen = process.env['SHOAL_SIM_FOLDER']
-  if (chosen !== undefined && chosen !== '') return [chosen]
-  const prebuilt = join('prebuilds', `${process.platform}-${process.arch}`)
+/** Folders of `@shoal/sim`: seen from this package and from the program, never from the working directory. */
+function softwarePackages(): string[] {
   const here = packageFolder()
-  const folders = [join(here, '..', 'sim', prebuilt)]
+  const folders = [join(here, '..', 'sim')]
   // With --eval and --print the first argument is not the program but the program's.
   const isFile = !process.execArgv.some((argument) => /^(-[ep]|-pe|--eval|--print)\b/.test(argument))
   for (const place of [() => join(here, 'index.js'), () => (isFile ? process.argv[1] : undefined)]) {
     try {
       const from = place()
       if (from === undefined) continue
-      folders.push(join(dirname(createRequire(from).resolve('@shoal/sim/package.json')), prebuilt))
+      folders.push(dirname(createRequire(from).resolve('@shoal/sim/package.json')))
     } catch {
       // not installed in sight of this place; the next one may see it
     }
   }
-  return [...new Set(folders)]
+  return [...new Set(folders)].filter((folder) => existsSync(join(folder, 'package.json')))
+}
+
+/** Folders that may hold the software device's libraries. */
+export function softwareFolders(): string[] {
+  const chosen = process.env['SHOAL_SIM_FOLDER']
+  if (chosen !== undefined && chosen !== '') return [chosen]
+  return softwarePackages().flatMap((folder) => nativeFolders('@shoal/sim', folder))
 }
 
 /** What to do where the software device was asked for and none of its folders has the library. */
@@ -103,8 +108,10 @@ export function softwareHint(): string {
   const or = 'or unset SHOAL_DEVICE to use a GPU'
   if (process.env['SHOAL_SIM_FOLDER'])
     return `name the folder with the libraries of @shoal/sim in SHOAL_SIM_FOLDER, ${or}`
-  const isThere = softwareFolders().some((folder) => existsSync(join(folder, '..', '..', 'package.json')))
-  if (!isThere) return `install @shoal/sim beside the package that uses it, ${or}`
-  const platform = `${process.platform}-${process.arch}`
-  return `@shoal/sim is installed, without this library for ${platform}: make -C native builds it there, on Linux with g++, ${or}`
+  if (softwarePackages().length === 0) return `install @shoal/sim beside the package that uses it, ${or}`
+  const platform = platformName()
+  return (
+    `@shoal/sim is installed, without this library for ${platform}: install its optional dependency @shoal/sim-${platform}, ` +
+    `or make -C native builds it there, on Linux with g++, ${or}`
+  )
 }

@@ -129,7 +129,7 @@ describe('finding a library', () => {
     process.env['SHOAL_DEVICE'] = 'sim'
     const failure = () => caught(() => new NativeLibrary(spec({ sim: 'libnowhere.so' })).load()) as LibraryNotFoundError
     expect(failure().hint).toMatch(
-      /^@shoal\/sim is installed, without this library for \w+-\w+: make -C native builds it/,
+      /^@shoal\/sim is installed, without this library for (\w+-\w+): install its optional dependency @shoal\/sim-\1, or make -C native builds it/,
     )
     expect(failure().message).not.toContain('install @shoal/sim')
     process.env['SHOAL_SIM_FOLDER'] = folder

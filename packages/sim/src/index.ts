@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The file names of the libraries, by what they stand in for. All lie in {@link libraryFolder}. */
@@ -13,9 +16,19 @@ export const libraries = {
 } as const
 
 /**
- * The absolute path of the folder that holds the libraries built for this platform. The folder exists on platforms the
- * software device is built for: Linux, by `npm run build:native`.
+ * The absolute path of the folder that holds the libraries for this platform: of the package `@shoal/sim-<platform>`, an optional
+ * dependency, or of what `make -C native` built. Where there is neither, of a folder that does not exist.
  */
 export function libraryFolder(): string {
-  return fileURLToPath(new URL(`../prebuilds/${process.platform}-${process.arch}`, import.meta.url))
+  const platforms = ['linux', 'linuxmusl'].map((system) => `${system}-${process.arch}`)
+  const built = platforms.map((platform) => fileURLToPath(new URL(`../prebuilds/${platform}`, import.meta.url)))
+  const installed = platforms.flatMap((platform) => {
+    try {
+      return [dirname(createRequire(import.meta.url).resolve(`@shoal/sim-${platform}/package.json`))]
+    } catch {
+      return [] // for another platform, or left out
+    }
+  })
+  const isThere = (folder: string): boolean => existsSync(`${folder}/${libraries.cuda}`)
+  return [...built, ...installed].find(isThere) ?? (built[0] as string)
 }

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import { readJson, root, SetupError } from '../../setup/workspace.mjs'
 
 /** What a workspace package ships to the host, besides its package.json. */
-const workspaceParts = ['bin', 'dist', 'kernels', 'prebuilds', 'native', 'ptx', 'python']
+const workspaceParts = ['bin', 'dist', 'kernels', 'native', 'ptx', 'python']
 /** Folders of npm packages that no program reads on linux-x64 with glibc. */
 const unusedFolders = new Set(['doc', 'docs', 'vendor', 'musl_x64', 'test', 'tests', 'node_modules'])
 
@@ -76,9 +76,15 @@ function npmPackage(name, dependent, manifest) {
   const real = realpathSync(dependent)
   const places = [join(real, 'node_modules', name), join(nodeModulesAbove(real), name)]
   const place = places.find((candidate) => existsSync(join(candidate, 'package.json')))
-  if (place) return [{ folder: realpathSync(place), internal: false }]
+  if (place && isForHere(readJson(join(place, 'package.json'))))
+    return [{ folder: realpathSync(place), internal: false }]
   if (manifest.optionalDependencies?.[name]) return []
   throw new SetupError(`${manifest.name} needs ${name}, which is not installed.`)
+}
+
+/** Of a package's native files, those for this platform. */
+function isForHere({ cpu = [process.arch] }) {
+  return cpu.includes(process.arch)
 }
 
 function nodeModulesAbove(folder) {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { readdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { publishablePackages } from '../publishable.mjs'
 import { readSharedLibrary } from './support/elf.js'
@@ -8,13 +8,12 @@ import { readSharedLibrary } from './support/elf.js'
 /** The oldest C library on which a program may use the packages: that of RHEL 8, and what Node's own builds ask for. */
 const oldest = { major: 2, minor: 28 }
 
-const files = [...publishablePackages().values()].flatMap(({ path }) => {
-  const prebuilds = join(path, 'prebuilds')
-  if (!existsSync(prebuilds)) return []
-  return readdirSync(prebuilds, { recursive: true, encoding: 'utf8' })
+const platformPackages = [...publishablePackages().values()].filter(({ manifest }) => manifest.os !== undefined)
+const files = platformPackages.flatMap(({ path }) =>
+  readdirSync(path)
     .filter((file) => /\.(node|so(\.\d+)*)$/.test(file))
-    .map((file) => join(prebuilds, file))
-})
+    .map((file) => join(path, file)),
+)
 
 function isTooNew(version: string): boolean {
   const match = /^GLIBC_(\d+)\.(\d+)(?:\.\d+)?$/.exec(version)
@@ -50,7 +49,11 @@ it('finds the addon and the four libraries of the software device', () => {
 })
 
 describe.each(files)('%s', (file) => {
-  const { needed, imports, exports, versions } = readSharedLibrary(file)
+  const { machine, needed, imports, exports, versions } = readSharedLibrary(file)
+
+  it('is for the processor that its package names', () => {
+    expect(machine).toBe({ x64: 62, arm64: 183 }[basename(dirname(file)).split('-')[1] as 'x64' | 'arm64'])
+  })
 
   it(`asks for nothing that glibc ${oldest.major}.${oldest.minor} lacks`, () => {
     expect(versions.length).toBeGreaterThan(0)

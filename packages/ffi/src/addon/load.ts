@@ -1,6 +1,7 @@
-import { isAbsolute, join } from 'node:path'
-import { AddonLoadError, type LoadAttempt } from '@shoal/types'
-import { packageFolder } from '../packageFolder.js'
+import { isAbsolute } from 'node:path'
+import type { AddonLoadError, LoadAttempt } from '@shoal/types'
+import { loadRefusal } from '../library/loadRefusal.js'
+import { addonFiles, addonLoadError } from './addonFiles.js'
 import { block } from './block.js'
 import type { Addon, AddonHandlers, CallResult } from './contract.js'
 import { koffiEngine } from './koffiEngine.js'
@@ -42,20 +43,10 @@ const handlers: AddonHandlers = {
   },
 }
 
-function candidates(): { step: string; file: string }[] {
-  const chosen = process.env['SHOAL_FFI_ADDON']
-  if (chosen !== undefined && chosen !== '') return [{ step: 'environment', file: chosen }]
-  return [
-    {
-      step: 'prebuilt',
-      file: join(packageFolder(), 'prebuilds', `${process.platform}-${process.arch}`, 'shoal_ffi.node'),
-    },
-  ]
-}
-
 /** As an addon whatever the file is called: `require` would run another file as JavaScript. */
 function open(file: string): Addon {
-  if (!isAbsolute(file)) throw new Error('not an absolute path')
+  const refusal = isAbsolute(file) ? loadRefusal(file) : 'not an absolute path'
+  if (refusal !== undefined) throw new Error(refusal)
   const module = { exports: {} }
   process.dlopen(module, file)
   return module.exports as Addon
@@ -77,7 +68,7 @@ function loadAddon(): Addon {
     return loaded
   }
   const attempts: LoadAttempt[] = []
-  for (const { step, file } of candidates()) {
+  for (const { step, file } of addonFiles(attempts)) {
     try {
       const found = open(file)
       found.initialize(block, handlers)
@@ -87,7 +78,7 @@ function loadAddon(): Addon {
       attempts.push({ step, candidate: file, outcome: firstLine(error) })
     }
   }
-  failure = new AddonLoadError({ attempts })
+  failure = addonLoadError(attempts)
   throw failure
 }
 

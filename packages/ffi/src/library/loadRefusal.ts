@@ -2,10 +2,12 @@ import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
 
 const headerBytes = 64
 const loadSegment = 1
+/** `e_machine` of what Node.js runs on. */
+const machines: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64', 243: 'riscv64', 258: 'loong64' }
 
 /**
- * Why a file must not be handed to the system's loader, which waits for ever on a pipe and dies of a truncated library;
- * `undefined` when it may be. What is merely wrong is left to the loader and its own words.
+ * Why a file must not be handed to the system's loader, which waits for ever on a pipe, dies of a truncated library and says of
+ * another processor's that it is not there; `undefined` when it may be. What is merely wrong is left to the loader and its own words.
  */
 export function loadRefusal(file: string): string | undefined {
   let kind: ReturnType<typeof statSync>
@@ -16,10 +18,10 @@ export function loadRefusal(file: string): string | undefined {
   }
   if (kind.isDirectory()) return 'a folder, not a library'
   if (!kind.isFile()) return 'not a regular file'
-  return process.platform === 'linux' ? truncation(file) : undefined
+  return process.platform === 'linux' ? elfProblem(file) : undefined
 }
 
-function truncation(file: string): string | undefined {
+function elfProblem(file: string): string | undefined {
   let descriptor: number
   try {
     descriptor = openSync(file, 'r')
@@ -32,6 +34,9 @@ function truncation(file: string): string | undefined {
     const isElf64 =
       header.length === headerBytes && header.readUInt32BE(0) === 0x7f454c46 && header[4] === 2 && header[5] === 1
     if (!isElf64) return undefined
+    const machine = machines[header.readUInt16LE(18)]
+    if (machine !== undefined && machine !== process.arch)
+      return `built for ${machine}, and this Node.js for ${process.arch}`
     const tableOffset = Number(header.readBigUInt64LE(32))
     const [entryBytes, entries] = [header.readUInt16LE(54), header.readUInt16LE(56)]
     const table = read(descriptor, tableOffset, entryBytes * entries)

@@ -138,7 +138,7 @@ export class SymbolNotFoundError extends ShoalError {
 export interface AddonLoadErrorOptions {
   /** Every file tried, in order. */
   readonly attempts: readonly LoadAttempt[]
-  /** Platform, architecture and C library, such as `'linux-x64-glibc'`. */
+  /** Platform, C library and architecture, such as `'linux-x64'`, or `'linuxmusl-x64'`. */
   readonly platform?: string | undefined
   /** Advice that fits this platform and failure, put before the general advice. */
   readonly hints?: readonly string[] | undefined
@@ -155,14 +155,15 @@ export class AddonLoadError extends ShoalError {
   readonly code = 'SHOAL_ADDON_NOT_LOADED'
   /** Everything that was tried, in order. */
   readonly attempts: readonly LoadAttempt[]
-  /** Platform the addon was looked for, such as `'linux-x64-glibc'`. */
+  /** Platform the addon was looked for, such as `'linux-x64'`, or `'linuxmusl-x64'`. */
   readonly platform: string
 
   constructor(options: AddonLoadErrorOptions) {
     const platform = options.platform ?? `${process.platform}-${process.arch}`
     const hints = [
       ...(options.hints ?? []),
-      'Reinstall @shoal/ffi on this machine: the package carries its addon, and a copy that leaves out *.node files loses it.',
+      `Reinstall @shoal/ffi on this machine: its addon comes in an optional dependency, @shoal/ffi-${platform}; a copy that ` +
+        'leaves out *.node files loses it.',
       'Where it has none for this platform, build it, with a C++17 compiler and make: npm install node-addon-api ' +
         'node-api-headers && make -C node_modules/@shoal/ffi/native',
       'Or name a file built elsewhere for this platform: SHOAL_FFI_ADDON=/path/to/the/addon.node.',

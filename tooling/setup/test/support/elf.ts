@@ -9,6 +9,8 @@ export interface Import {
 
 /** What a shared library asks of others, and what it offers. */
 export interface SharedLibrary {
+  /** `e_machine`: 62 for x86-64, 183 for 64-bit Arm. */
+  readonly machine: number
   /** Files that the loader brings along. */
   readonly needed: readonly string[]
   /** Symbols of others, with the version asked for where there is one. */
@@ -72,6 +74,7 @@ export function readSharedLibrary(path: string): SharedLibrary {
   for (let index = 1; index < symbols.size / 24; index++) {
     const symbol = symbols.offset + index * 24
     const name = text(file.readUInt32LE(symbol))
+    if (name === '') continue // of a section
     if (file.readUInt16LE(symbol + 6) !== 0) exports.push(name)
     else {
       const version = versions.get(file.readUInt16LE(versionOf + index * 2) & 0x7fff)
@@ -79,5 +82,5 @@ export function readSharedLibrary(path: string): SharedLibrary {
     }
   }
   const needed = entries.filter((entry) => entry.tag === tags.needed).map((entry) => text(entry.value))
-  return { needed, imports, exports, versions: [...versions.values()] }
+  return { machine: file.readUInt16LE(18), needed, imports, exports, versions: [...versions.values()] }
 }
