@@ -1,10 +1,8 @@
 // Does what the page for beginners says, to the letter: makes its files, types its commands, reads the result.
-import { randomUUID } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { capture, captureBeside, root, SetupError } from './workspace.mjs'
+import { captureBeside, root, SetupError } from './workspace.mjs'
 
 const page = join(root, 'docs/guides/getting-started.md')
 
@@ -20,11 +18,10 @@ export function steps(text = readFileSync(page, 'utf8')) {
   }
 }
 
-/** Follows the page from an empty folder, with the packages of `tarballs` as if they were published. Returns what went wrong. */
-export async function gettingStartedProblems(tarballs, env) {
+/** Follows the page from an empty folder, with the packages of `registry`. Returns what went wrong. */
+export async function gettingStartedProblems(registry, env) {
   const { commands, files, output } = steps()
   const scratch = mkdtempSync(join(tmpdir(), 'shoal-first-'))
-  const registry = await serve(tarballs)
   try {
     const folder = join(scratch, 'empty')
     mkdirSync(folder)
@@ -32,7 +29,7 @@ export async function gettingStartedProblems(tarballs, env) {
     const npmrc = join(scratch, 'npmrc')
     writeFileSync(
       npmrc,
-      `@shoal:registry=${registry.address}\nprefer-offline=true\naudit=false\nfund=false\nloglevel=error\n`,
+      `@shoal:registry=${registry.url}\nprefer-offline=true\naudit=false\nfund=false\nloglevel=error\n`,
     )
     // Whoever begins has set nothing: what has to be set stands on the page.
     const bare = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SHOAL_')))
@@ -44,32 +41,6 @@ export async function gettingStartedProblems(tarballs, env) {
     if (!(error instanceof SetupError)) throw error
     return [error.message]
   } finally {
-    registry.close()
     rmSync(scratch, { recursive: true, force: true })
   }
-}
-
-/** A registry of this machine alone that has what was packed. */
-async function serve(tarballs) {
-  const manifests = new Map()
-  for (const [name, { file }] of tarballs) {
-    manifests.set(name, JSON.parse(capture('tar', ['-xOzf', file, 'package/package.json'])))
-  }
-  // npm keeps what it got from an address, so it never gets the same one twice.
-  const base = `/${randomUUID()}/`
-  const server = createServer(({ url }, response) => {
-    const [name, , file] = decodeURIComponent(url.slice(base.length)).split(/\/(-)\//)
-    const manifest = manifests.get(name)
-    if (manifest === undefined) return response.writeHead(404).end('{}')
-    if (file !== undefined) return response.end(readFileSync(tarballs.get(name).file))
-    const { version } = manifest
-    const dist = { tarball: `${address}${name}/-/${version}.tgz` }
-    response.setHeader('content-type', 'application/json')
-    response.end(
-      JSON.stringify({ name, 'dist-tags': { latest: version }, versions: { [version]: { ...manifest, dist } } }),
-    )
-  })
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = `http://127.0.0.1:${server.address().port}${base}`
-  return { address, close: () => server.close() }
 }

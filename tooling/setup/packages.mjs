@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content,
-// that each installs, imports and works alone, in an empty project, with only the packages it names, and that the page for
+// Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content. Publishes them to a
+// registry on this machine, from which each installs, imports and works alone, in an empty project, and from which the page for
 // beginners can be followed.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publint } from 'publint'
@@ -11,8 +11,11 @@ import ts from 'typescript'
 import { build } from './build.mjs'
 import { gettingStartedProblems } from './gettingStarted.mjs'
 import { installWorkspace } from './install.mjs'
-import { closure, entryPoints, publishablePackages } from './publishable.mjs'
-import { cacheFolder, captureBeside, commandEnvironment, root, runMain, SetupError } from './workspace.mjs'
+import { missingFiles, packAll } from './pack.mjs'
+import { publishAll } from './publish.mjs'
+import { entryPoints, publishablePackages } from './publishable.mjs'
+import { startRegistry } from './registry.mjs'
+import { captureBeside, commandEnvironment, root, runMain, SetupError } from './workspace.mjs'
 
 /** What an import alone would not show: a real call of each package, on the software device. Each leaves true. */
 const uses = {
@@ -87,8 +90,8 @@ const programs = {
 /** The most that a raw package may have to be downloaded, in bytes. */
 const sysPackageLimit = 2 ** 20
 
-/** The newest TypeScript, and the oldest whose programs may use the declarations. */
-const compilers = ['typescript', 'typescript-oldest']
+/** What `npm install @shoal/driver` may bring. */
+const driverLimit = { packages: 8, bytes: 3.25 * 2 ** 20 }
 
 const bin = (name) => join(root, 'node_modules', '.bin', name)
 
@@ -98,29 +101,46 @@ await runMain(async () => {
   build(pnpmFolder)
   const env = commandEnvironment([pnpmFolder])
   const packages = publishablePackages()
-  const tarballs = await pack(packages, env)
+  const tarballs = await packAll(env)
+  const registry = await startRegistry()
   let failures = 0
-  await atOnce([...packages.values()], async (one) => {
-    const tarball = tarballs.get(one.name)
-    const problems = [...contentProblems(tarball), ...sizeProblems(one.name, tarball)]
-    if (problems.length === 0) {
-      problems.push(...(await publintProblems(tarball)), ...(await typeProblems(tarball, env)))
-      problems.push(...(await installProblems(one, packages, tarballs, env)))
-    }
+  const report = (title, problems) => {
     failures += problems.length > 0 ? 1 : 0
-    const size = `${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`
-    process.stdout.write(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${one.name}, ${size}\n`)
+    process.stdout.write(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${title}\n`)
     for (const problem of problems) process.stdout.write(`${problem.replace(/^/gm, '        ')}\n`)
-  })
-  const started = performance.now()
-  const problems = await gettingStartedProblems(tarballs, env)
-  failures += problems.length
-  const seconds = ((performance.now() - started) / 1000).toFixed(1)
-  process.stdout.write(
-    [problems.length > 0 ? 'FAILED' : 'passed', ` getting started, ${seconds} s`, ...problems].join(' ') + '\n',
-  )
+  }
+  try {
+    report('publishing to a registry', await publishProblems(tarballs, registry, env))
+    await atOnce([...packages.values()], async (one) => {
+      const tarball = tarballs.get(one.name)
+      if (tarball === undefined) {
+        process.stdout.write(`skipped ${one.name}: not built here, ${missingFiles(one).join(', ')}\n`)
+        return
+      }
+      const problems = [...contentProblems(one, tarball), ...sizeProblems(one.name, tarball)]
+      problems.push(...(await publintProblems(tarball)))
+      if (one.manifest.os === undefined) {
+        problems.push(...(await typeProblems(tarball, env)), ...(await installProblems(one, registry, env)))
+      }
+      report(`${one.name}, ${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`, problems)
+    })
+    report('all of them with the oldest TypeScript', await oldestTypesProblems(packages, registry, env))
+    report('getting started', await gettingStartedProblems(registry, env))
+  } finally {
+    registry.close()
+  }
   return failures === 0 ? 0 : 1
 })
+
+/** The command that publishes does so, and a second time finds all of it there. */
+async function publishProblems(tarballs, registry, env) {
+  return await failureOf('publish', async () => {
+    const published = await publishAll(tarballs, registry.url, { ...env, ...registry.publisher })
+    const again = await publishAll(tarballs, registry.url, env)
+    if (published.length !== tarballs.size || again.length > 0 || registry.names().length !== tarballs.size)
+      throw new SetupError(`${published.length} of ${tarballs.size} were published, then ${again.length} once more`)
+  })
+}
 
 /** Does the work for each, as many at a time as there are processors. */
 async function atOnce(all, work) {
@@ -131,29 +151,16 @@ async function atOnce(all, work) {
   await Promise.all(Array.from({ length: availableParallelism() }, lane))
 }
 
-/** Packs every package into one ignored folder and returns name → tarball with its file list. */
-async function pack(packages, env) {
-  const folder = join(cacheFolder, 'tarballs')
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
-  const tarballs = new Map()
-  await atOnce([...packages.values()], async ({ name, path }) => {
-    const output = await captureBeside('pnpm', ['pack', '--json', '--pack-destination', folder], { cwd: path, env })
-    const { filename, files } = JSON.parse(output.slice(output.indexOf('{')))
-    tarballs.set(name, { file: filename, files: files.map((file) => file.path) })
-  })
-  return tarballs
-}
-
-function contentProblems({ files }) {
-  const problems = []
-  if (!files.includes('LICENSE')) problems.push('content: no LICENSE')
-  if (!files.some((file) => file.startsWith('dist/'))) problems.push('content: nothing in dist; build first')
-  const unwanted = files.filter((file) => /(^|\/)(test|node_modules|build)\/|\.tsbuildinfo$|\.o$/.test(file))
+function contentProblems({ path, manifest }, { files }) {
+  const problems = ['LICENSE', 'NOTICE', ...readdirSync(path).filter((name) => name === 'CHANGELOG.md')]
+    .filter((name) => !files.includes(name))
+    .map((name) => `content: no ${name}`)
+  if (manifest.os === undefined && !files.some((file) => file.startsWith('dist/')))
+    problems.push('content: nothing in dist; build first')
+  const unwanted = files.filter((file) => /(^|\/)(test|node_modules|build|prebuilds)\/|\.tsbuildinfo$|\.o$/.test(file))
   if (unwanted.length > 0) problems.push(`content: should not be packed: ${unwanted.join(', ')}`)
-  if (files.some((file) => file.startsWith('native/')) && !files.some((file) => file.startsWith('prebuilds/'))) {
-    problems.push('content: native source without a built binary; run turbo build:native')
-  }
+  const scripts = Object.keys(manifest.scripts ?? {}).filter((name) => /^(pre|post)?(install|prepare)$/.test(name))
+  if (scripts.length > 0) problems.push(`content: runs scripts when it is installed: ${scripts.join(', ')}`)
   return problems
 }
 
@@ -176,7 +183,9 @@ async function publintProblems({ file }) {
 }
 
 function typeProblems({ file }, env) {
-  const options = ['--profile', 'esm-only', '--no-emoji', '--no-color', '--format', 'ascii']
+  // CommonJS gets ES modules by `require` or `import()`, and all else has to be right for it as well.
+  const rules = ['--profile', 'node16', '--ignore-rules', 'cjs-resolves-to-esm']
+  const options = [...rules, '--no-emoji', '--no-color', '--format', 'ascii']
   return failureOf('attw', () => captureBeside(bin('attw'), [file, ...options], { env }))
 }
 
@@ -184,27 +193,59 @@ function importScript(specifier) {
   return `if (Object.keys(await import('${specifier}')).length === 0) throw new Error('${specifier} exports nothing')`
 }
 
-/** Installs the tarballs that one package needs into an empty project and imports every entry point there. */
-async function installProblems(one, packages, tarballs, env) {
+/** Installs one package into an empty project and imports every entry point there. */
+async function installProblems(one, registry, env) {
+  return await inProject(registry, [one.name], env, async (project) => [
+    ...(one.name === '@shoal/driver' ? weightProblems(project) : []),
+    ...(await consumerProblems([one], project, 'typescript')),
+    ...(await runtimeProblems(one, project, env)),
+  ])
+}
+
+/** All declarations, for the oldest TypeScript whose programs may use them. */
+async function oldestTypesProblems(packages, registry, env) {
+  const all = [...packages.values()].filter(({ manifest }) => manifest.os === undefined)
+  const names = all.map(({ name }) => name)
+  return await inProject(registry, names, env, (project) => consumerProblems(all, project, 'typescript-oldest'))
+}
+
+async function inProject(registry, names, env, check) {
   const project = mkdtempSync(join(tmpdir(), 'shoal-alone-'))
   try {
     writeFileSync(join(project, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
+    writeFileSync(join(project, '.npmrc'), registry.npmrc)
     // The software device too, which no package names: what is called shall answer.
-    const needed = [...closure(packages, one.name).add('@shoal/sim')].map((name) => tarballs.get(name).file)
-    const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-    const command = [...install, ...needed]
+    const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
+    const command = ['install', ...options, ...new Set([...names, '@shoal/sim'])]
     const installed = await failureOf('install', () => captureBeside('npm', command, { cwd: project, env }))
-    if (installed.length > 0) return installed
-    return [...(await consumerProblems(one, project)), ...(await runtimeProblems(one, project, env))]
+    return installed.length > 0 ? installed : await check(project)
   } finally {
     rmSync(project, { recursive: true, force: true })
   }
 }
 
+/** Whether the driver brings more than it may. The software device is not the driver's. */
+function weightProblems(project) {
+  const folder = join(project, 'node_modules', '@shoal')
+  const names = readdirSync(folder).filter((name) => !name.startsWith('sim'))
+  const files = names.flatMap((name) => readdirSync(join(folder, name), { recursive: true, withFileTypes: true }))
+  const sizes = files.filter((file) => file.isFile()).map((file) => statSync(join(file.parentPath, file.name)).size)
+  const bytes = sizes.reduce((sum, size) => sum + size, 0)
+  if (names.length <= driverLimit.packages && bytes <= driverLimit.bytes) return []
+  return [
+    `weight: ${names.length} packages with ${bytes} bytes, above ${JSON.stringify(driverLimit)}: ${names.join(', ')}`,
+  ]
+}
+
 /** Compiles a program that imports every entry point, with the packages' own declarations checked as well. */
-async function consumerProblems(one, project) {
-  const imports = entryPoints(one).map((specifier, index) => `export * as entry${index} from '${specifier}'`)
-  writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n${programs[one.name] ?? ''}\n`)
+async function consumerProblems(packages, project, compiler) {
+  const imports = packages.flatMap(entryPoints).map((specifier, i) => `export * as entry${i} from '${specifier}'`)
+  writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n`)
+  // CommonJS, which older compilers do not let load ES modules.
+  if (compiler === 'typescript') writeFileSync(join(project, 'required.cts'), `${imports.join('\n')}\n`)
+  for (const [i, { name }] of packages.entries()) {
+    if (programs[name] !== undefined) writeFileSync(join(project, `program${i}.ts`), programs[name])
+  }
   const compilerOptions = {
     target: 'ES2022',
     module: 'NodeNext',
@@ -214,18 +255,13 @@ async function consumerProblems(one, project) {
     types: ['node'],
     typeRoots: [join(root, 'node_modules', '@types')],
   }
-  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['consumer.ts'] }))
-  const problems = await Promise.all(
-    compilers.map((compiler) => {
-      const tsc = join(root, 'node_modules', compiler, 'bin', 'tsc')
-      const compile = () => captureBeside(process.execPath, [tsc, '-p', project], { cwd: project })
-      return failureOf(`a strict program, compiled with ${compiler}`, compile)
-    }),
-  )
-  return problems.flat()
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts', '*.cts'] }))
+  const tsc = join(root, 'node_modules', compiler, 'bin', 'tsc')
+  const compile = () => captureBeside(process.execPath, [tsc, '-p', project], { cwd: project })
+  return await failureOf(`a strict program, compiled with ${compiler}`, compile)
 }
 
-/** Imports every entry point, asks for the package's manifest, and makes a call. */
+/** Imports every entry point, by `require` too, asks for the package's manifest, and makes a call. */
 async function runtimeProblems(one, project, env) {
   // Node.js 20 knows no `using`.
   const { outputText } = ts.transpileModule(`async function use() {\n${uses[one.name]}\n}`, {
@@ -233,7 +269,9 @@ async function runtimeProblems(one, project, env) {
   })
   const use = `${outputText}\nif ((await use()) !== true) throw new Error('the call does not do what it has to')`
   const manifest = `import { createRequire } from 'node:module'
-    if (createRequire('${project}/').resolve('${one.name}/package.json') === '') throw new Error('no manifest')`
+    const require = createRequire('${project}/')
+    if (require('${one.name}/package.json').name !== '${one.name}') throw new Error('no manifest')
+    for (const entry of ${JSON.stringify(entryPoints(one))}) if (require(entry) !== (await import(entry))) throw new Error(entry)`
   const problems = []
   for (const script of [...entryPoints(one).map(importScript), manifest, use]) {
     const command = ['--input-type=module', '-e', script]

@@ -1,0 +1,165 @@
+#!/usr/bin/env node
+// `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into an empty project, from a registry
+// on this machine, and runs a program on the software device there. No status but 0, no question, no script.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { build } from './build.mjs'
+import { installWorkspace, say } from './install.mjs'
+import { platforms } from './manifests.mjs'
+import { packAll } from './pack.mjs'
+import { publishAll } from './publish.mjs'
+import { startRegistry } from './registry.mjs'
+import { cacheFolder, capture, captureBeside, commandEnvironment, readJson, runMain, SetupError } from './workspace.mjs'
+
+const wanted = ['@shoal/driver', '@shoal/nccl', '@shoal/sim']
+const program = `import { Device, DeviceBuffer } from '@shoal/driver'
+import { Communicator, group } from '@shoal/nccl'
+const devices = Device.all()
+const ranks = await Communicator.initAll(devices)
+const buffers = devices.map((device) => DeviceBuffer.from(device, new Float32Array(1000).fill(device.ordinal + 1)))
+const streams = devices.map((device) => device.createStream())
+group(() => ranks.forEach((rank, i) => rank.allReduce(buffers[i], buffers[i], { stream: streams[i] })))
+await Promise.all(ranks.map((rank, i) => rank.synchronize(streams[i])))
+console.log('sum', (await buffers[1].toArray())[999])
+await Promise.all(ranks.map((rank) => rank.destroy()))
+`
+const bunPackage = `@oven/bun-linux-${process.arch === 'arm64' ? 'aarch64' : process.arch}`
+const denoPackage = `@deno/linux-${process.arch}-glibc`
+const onNode = (file) => [process.execPath, tool(file)]
+const berry = (linker, url) => ({
+  'yarn.lock': '',
+  '.yarnrc.yml': [
+    `nodeLinker: ${linker}`,
+    'enableTelemetry: false',
+    'unsafeHttpWhitelist: ["127.0.0.1"]',
+    `npmScopes: { shoal: { npmRegistryServer: "${url}" } }`,
+  ].join('\n'),
+})
+
+/** Package managers: the package that brings each, how it is called, what it installs by, and what runs the program. */
+const managers = {
+  npm: { command: () => ['npm'], add: ['install'] },
+  'pnpm 10': { from: 'pnpm@10', command: () => onNode('pnpm 10/bin/pnpm.cjs'), add: ['add'] },
+  'pnpm 11': { from: 'pnpm@11', command: () => onNode('pnpm 11/bin/pnpm.mjs'), add: ['add'] },
+  'pnpm 12': { from: 'pnpm@12', command: () => onNode('pnpm 12/bin/pnpm.mjs'), add: ['add'] },
+  'yarn 1': { from: 'yarn@1.22.22', command: () => onNode('yarn 1/bin/yarn.js'), add: ['add'] },
+  'yarn 4': {
+    from: '@yarnpkg/cli-dist@4',
+    command: () => onNode('yarn 4/bin/yarn.js'),
+    add: ['add'],
+    files: (url) => berry('node-modules', url),
+  },
+  'yarn 4 PnP': {
+    from: '@yarnpkg/cli-dist@4',
+    command: () => onNode('yarn 4 PnP/bin/yarn.js'),
+    add: ['add'],
+    files: (url) => berry('pnp', url),
+    program: (command) => [...command, 'node', 'program.mjs'],
+  },
+  bun: {
+    from: `${bunPackage}@1`,
+    command: () => [tool('bun/bin/bun')],
+    add: ['add'],
+    program: (command) => [...command, 'program.mjs'],
+  },
+  deno: {
+    from: `${denoPackage}@2`,
+    command: () => [tool('deno/deno')],
+    add: ['add', '--npm'],
+    program: (command) => [...command, 'run', '--allow-all', 'program.mjs'],
+  },
+}
+
+await runMain(async () => {
+  const chosen = process.argv.slice(2)
+  const unknown = chosen.filter((name) => managers[name] === undefined)
+  if (unknown.length > 0)
+    throw new SetupError(`No package manager ${unknown.join(', ')}: there are ${Object.keys(managers).join(', ')}.`)
+  const pnpmFolder = installWorkspace()
+  build(pnpmFolder)
+  const env = commandEnvironment([pnpmFolder])
+  const registry = await startRegistry()
+  let failures = 0
+  try {
+    await publishAll(await packAll(env), registry.url, { ...env, ...registry.publisher })
+    for (const name of chosen.length > 0 ? chosen : Object.keys(managers)) {
+      const started = performance.now()
+      const outcome = await tryManager(managers[name], name, registry, env)
+      failures += outcome.problem === undefined ? 0 : 1
+      const seconds = ((performance.now() - started) / 1000).toFixed(1)
+      process.stdout.write(
+        `${outcome.problem === undefined ? 'passed' : 'FAILED'}  ${name} ${outcome.version}, ${seconds} s\n`,
+      )
+      if (outcome.problem !== undefined) process.stdout.write(`${outcome.problem.replace(/^/gm, '        ')}\n`)
+    }
+  } finally {
+    registry.close()
+  }
+  return failures === 0 ? 0 : 1
+})
+
+async function tryManager(manager, name, registry, env) {
+  const project = mkdtempSync(join(tmpdir(), 'shoal-installed-'))
+  let version = ''
+  try {
+    if (manager.from !== undefined) fetchTool(name, manager.from, env)
+    const files = {
+      'package.json': `${JSON.stringify({ private: true, type: 'module' })}\n`,
+      '.npmrc': registry.npmrc,
+      'program.mjs': program,
+      ...manager.files?.(registry.url),
+    }
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(project, file), text)
+    const [command, ...first] = manager.command()
+    // As in a terminal of somebody who is asked nothing: without CI, which makes some managers stricter and quieter.
+    const { CI: _, NODE_PATH: __, ...quiet } = env
+    const options = { cwd: project, env: { ...quiet, SHOAL_DEVICE: 'sim' }, timeout: 300_000 }
+    version = (await captureBeside(command, [...first, '--version'], options)).trim().split('\n')[0]
+    const added = await captureBeside(command, [...first, ...manager.add, ...wanted], options)
+    if (/build script|postinstall|approve-builds/i.test(added)) throw new SetupError(`It speaks of scripts:\n${added}`)
+    const others = otherPlatforms(project)
+    if (others.length > 0) throw new SetupError(`It installed what is for other platforms: ${others.join(', ')}`)
+    const [runner, ...runnerArguments] = manager.program?.([command, ...first]) ?? [process.execPath, 'program.mjs']
+    const printed = await captureBeside(runner, runnerArguments, options)
+    if (printed !== 'sum 3\n') throw new SetupError(`The program printed ${printed}`)
+    return { version }
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error
+    return { version, problem: error.message }
+  } finally {
+    rmSync(project, { recursive: true, force: true })
+  }
+}
+
+/** Native packages in a project that do not fit this machine. */
+function otherPlatforms(project) {
+  const names = existsSync(join(project, 'node_modules'))
+    ? readdirSync(join(project, 'node_modules'), { recursive: true })
+    : []
+  const foreign = Object.keys(platforms).filter((platform) => platform !== `${process.platform}-${process.arch}`)
+  return names.filter((name) => foreign.some((platform) => name.endsWith(`-${platform}/package.json`)))
+}
+
+function toolFolder(name) {
+  return join(cacheFolder, 'managers', name.replaceAll(' ', '-'))
+}
+
+/** A file of a package manager: its name, and the path in its package. */
+function tool(file) {
+  const [name, ...path] = file.split('/')
+  const modules = join(toolFolder(name), 'node_modules')
+  const [installed] = Object.keys(readJson(join(toolFolder(name), 'package.json')).dependencies)
+  return join(modules, installed, ...path)
+}
+
+/** Installs a package manager into an ignored folder, once. */
+function fetchTool(name, from, env) {
+  const folder = toolFolder(name)
+  if (existsSync(join(folder, 'node_modules'))) return
+  say(`fetching ${from}`)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ private: true })}\n`)
+  const options = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+  capture('npm', ['install', ...options, from], { cwd: folder, env })
+}

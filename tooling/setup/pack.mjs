@@ -1,0 +1,28 @@
+// The tarballs of all packages, as they are published.
+import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { publishablePackages } from './publishable.mjs'
+import { cacheFolder, captureBeside, root } from './workspace.mjs'
+
+export const tarballFolder = join(cacheFolder, 'tarballs')
+
+/** The native files that a platform package needs and does not have yet. */
+export function missingFiles({ path, manifest }) {
+  if (manifest.os === undefined) return []
+  return manifest.files.filter((file) => /\.(node|so\.\d+)$/.test(file) && !existsSync(join(path, file)))
+}
+
+/** Packs every package but the platform packages that were not built here. Returns name → tarball with its file list. */
+export async function packAll(env) {
+  rmSync(tarballFolder, { recursive: true, force: true })
+  mkdirSync(tarballFolder, { recursive: true })
+  const packages = [...publishablePackages().values()].filter((one) => missingFiles(one).length === 0)
+  for (const { path } of packages) copyFileSync(join(root, 'NOTICE'), join(path, 'NOTICE'))
+  const only = packages.map(({ name }) => `--filter=${name}`)
+  const command = ['--recursive', ...only, 'pack', '--json', '--pack-destination', tarballFolder]
+  const output = await captureBeside('pnpm', command, { env })
+  const packed = JSON.parse(output.slice(output.indexOf('[')))
+  return new Map(
+    packed.map(({ name, filename, files }) => [name, { file: filename, files: files.map(({ path }) => path) }]),
+  )
+}

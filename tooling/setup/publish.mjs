@@ -1,0 +1,58 @@
+#!/usr/bin/env node
+// `pnpm release [REGISTRY]`: packs all packages and publishes those whose version the registry lacks, each after what it needs.
+import { pathToFileURL } from 'node:url'
+import { build } from './build.mjs'
+import { installWorkspace } from './install.mjs'
+import { missingFiles, packAll } from './pack.mjs'
+import { publishablePackages } from './publishable.mjs'
+import { captureBeside, commandEnvironment, runMain, SetupError } from './workspace.mjs'
+
+const npm = 'https://registry.npmjs.org/'
+
+/** Publishes tarballs; those of one package wait for those it needs. Returns the names of what was published. */
+export async function publishAll(tarballs, registry, env) {
+  const packages = publishablePackages()
+  const begun = new Map()
+  const published = []
+  const publishOnce = (name) => {
+    if (!begun.has(name)) begun.set(name, publish(name))
+    return begun.get(name)
+  }
+  const publish = async (name) => {
+    const { dependencies, optionalDependencies, version } = packages.get(name).manifest
+    const needed = Object.keys({ ...dependencies, ...optionalDependencies })
+    await Promise.all(needed.filter((one) => tarballs.has(one)).map(publishOnce))
+    if (await isThere(registry, name, version)) return
+    // A statement of where it was built, which only a workflow can make.
+    const provenance = env.GITHUB_ACTIONS === 'true' ? ['--provenance'] : []
+    const command = ['publish', tarballs.get(name).file, '--registry', registry, ...provenance, '--loglevel=error']
+    await captureBeside('npm', command, { env })
+    published.push(name)
+  }
+  await Promise.all([...tarballs.keys()].map(publishOnce))
+  return published
+}
+
+async function isThere(registry, name, version) {
+  const response = await fetch(`${registry}${name.replace('/', '%2f')}`)
+  if (response.status === 404) return false
+  if (!response.ok) throw new SetupError(`${registry} answers ${response.status} for ${name}.`)
+  return (await response.json()).versions[version] !== undefined
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  await runMain(async () => {
+    const pnpmFolder = installWorkspace()
+    build(pnpmFolder)
+    const missing = [...publishablePackages().values()].filter((one) => missingFiles(one).length > 0)
+    if (missing.length > 0) {
+      const names = missing.map(({ name }) => name).join(', ')
+      throw new SetupError(
+        `Not built here: ${names}. pnpm build:platforms builds them, where there is a compiler for them.`,
+      )
+    }
+    const env = commandEnvironment([pnpmFolder])
+    const published = await publishAll(await packAll(env), process.argv[2] ?? npm, env)
+    process.stdout.write(`published: ${published.join(', ') || 'nothing, all versions are there already'}\n`)
+  })
+}
