@@ -1,0 +1,97 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+process.env['SHOAL_DEVICE'] ??= 'sim'
+const { suites } = await import('@shoal/conformance')
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const page = readFileSync(`${root}docs/surface.md`, 'utf8')
+const sections = new Map(
+  page
+    .split(/^## /m)
+    .slice(1)
+    .map((text) => [text.slice(0, text.indexOf('\n')), text] as const),
+)
+
+/** Whether one of the package's entries has a class with the member, or what has no members. */
+async function exported(name: string): Promise<(path: string) => boolean> {
+  const { exports } = JSON.parse(readFileSync(`${root}packages/${name}/package.json`, 'utf8')) as { exports: object }
+  const entries = Object.keys(exports).filter((entry) => !entry.endsWith('.json'))
+  const modules = await Promise.all(entries.map((entry) => import(`@shoal/${name}${entry.slice(1)}`)))
+  // Some are made by their packages alone, and only their types are exported.
+  const declared = [name, 'cuda-base']
+    .flatMap((each) => {
+      const folder = `${root}packages/${each}/dist/`
+      const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      return files.filter((file) => file.endsWith('.d.ts')).map((file) => readFileSync(folder + file, 'utf8'))
+    })
+    .join('\n')
+  return (path) => {
+    const [owner = '', member] = path.split('.')
+    const found = modules.map((one: Record<string, unknown>) => one[owner]).find((one) => one !== undefined)
+    if (member === undefined) return found !== undefined
+    const { prototype = {} } = (found ?? {}) as { prototype?: object }
+    if (found !== undefined && (member in (found as object) || member in prototype)) return true
+    // Fields that each object has are in no prototype.
+    const bodies = [...declared.matchAll(new RegExp(`class ${owner}\\b[^]*?\\n}`, 'g'))].map(([body]) => body)
+    return bodies.some((body) => new RegExp(`\\b${member}[(<:?]`).test(body))
+  }
+}
+
+const rows = (text: string): string[][] =>
+  [...text.matchAll(/^\| ([^|].+) \|$/gm)].map((match) => (match[1] as string).split(' | '))
+const names = (cell = ''): string[] => [...cell.matchAll(/`([A-Za-z][\w.]*)`/g)].map((match) => match[1] as string)
+const suitesIn = (text: string): string[] =>
+  [...text.matchAll(/(?<!\*)\*([^*\n]+)\*/g)].map((match) => match[1] as string).filter((each) => !/^not /i.test(each))
+
+describe.each(['driver', 'runtime', 'nccl', 'nvshmem'])('the rows of %s', (name) => {
+  test('name what the package exports', async () => {
+    const has = await exported(name)
+    const all = rows(sections.get(name) as string).flatMap((cells) => names(cells[1]))
+    expect(all.length).toBeGreaterThan(20)
+    expect(all.filter((each) => !has(each))).toEqual([])
+  })
+
+  test('say of each what the software device does and what ran on H200s', () => {
+    for (const cells of rows(sections.get(name) as string)) expect(cells.length, cells[0]).toBe(4)
+  })
+})
+
+interface Results {
+  readonly jobs: readonly {
+    readonly name: string
+    readonly data?: { readonly cases?: readonly { suite: string; name: string; outcome: string }[] }
+  }[]
+}
+
+test('the suites and cases that the page names are there, and have run on H200s unless it says otherwise', () => {
+  const folder = `${root}docs/hardware/results/`
+  const ran = new Set<string>()
+  for (const file of readdirSync(folder).filter((each) => each.includes('h200'))) {
+    for (const { name, data } of (JSON.parse(readFileSync(folder + file, 'utf8')) as Results).jobs) {
+      if (!name.startsWith('conformance')) continue
+      for (const one of data?.cases ?? []) {
+        if (one.outcome !== 'ok') continue
+        ran.add(one.suite)
+        ran.add(`${one.suite}: ${one.name}`)
+      }
+    }
+  }
+  const known = new Set(suites.flatMap(({ name, cases }) => [name, ...cases.map((one) => `${name}: ${one.name}`)]))
+  const notYet = page
+    .split('\n')
+    .filter((line) => /not run yet/i.test(line))
+    .flatMap(suitesIn)
+  const named = suitesIn(page.slice(page.indexOf('\n## ')))
+  expect(named.length).toBeGreaterThan(50)
+  for (const each of named) {
+    expect(known, each).toContain(each)
+    const isNotYet = notYet.some((suite) => each === suite || each.startsWith(`${suite}: `))
+    if (!isNotYet) expect(ran, each).toContain(each)
+  }
+})
+
+test('the files that the page links to are there', () => {
+  for (const [, path] of page.matchAll(/\]\(([^)#]+)\)/g)) expect(existsSync(`${root}docs/${path}`), path).toBe(true)
+})
