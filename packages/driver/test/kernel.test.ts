@@ -449,6 +449,36 @@ describe('struct arguments', () => {
     expect(lastLaunch().launches).toBe(launches)
   })
 
+  test('are also taken as the bytes that encode made', () => {
+    const kernel = module.kernel('args_4_32', ['i32', Params])
+    const value = { count: 7, scale: 0.1, offset: [1, -2, 3], data: 99n }
+    kernel.launch(good, 5, Params.encode(value))
+    expect(Params.read(lastLaunch().arguments, 4)).toEqual(value)
+    const part = new Uint8Array(40).subarray(8)
+    Params.write(part, { ...value, count: 8 })
+    kernel.launch(good, 5, part)
+    expect(Params.read(lastLaunch().arguments, 4)).toEqual({ ...value, count: 8 })
+  })
+
+  class Longer extends Uint8Array {
+    override get byteLength() {
+      return 32
+    }
+  }
+  test.each([
+    ['one byte less', new Uint8Array(31), RangeError, 'args[1] must be the 32 bytes of a Params, not 31'],
+    ['two of them', new Uint8Array(64), RangeError, 'args[1] must be the 32 bytes of a Params, not 64'],
+    ['a length that is not true', new Longer(8), RangeError, 'args[1] must be the 32 bytes of a Params, not 8'],
+    ['another view', new DataView(new ArrayBuffer(32)), TypeError, 'args[1]'],
+    ['another array', new Float32Array(8), TypeError, 'args[1]'],
+  ])('bytes are refused: %s', (_, bytes, kind, text) => {
+    const kernel = module.kernel('args_4_32', ['i32', Params])
+    const { launches } = lastLaunch()
+    expect(() => kernel.launch(good, 5, bytes as never)).toThrow(kind)
+    expect(() => kernel.launch(good, 5, bytes as never)).toThrow(text)
+    expect(lastLaunch().launches).toBe(launches)
+  })
+
   test('their size is checked against the image', () => {
     expect(() => module.kernel('args_24', [Params])).toThrow(
       'Module.kernel: signature[0] must have 24 bytes, as in args_24, not the 32 of Params',
@@ -459,7 +489,7 @@ describe('struct arguments', () => {
     const kernel = module.kernel('args_16_4', [Aligned, 'i32'])
     expectTypeOf(kernel.launch)
       .parameter(1)
-      .toEqualTypeOf<{ readonly x: number; readonly y: number; readonly z: number }>()
+      .toEqualTypeOf<{ readonly x: number; readonly y: number; readonly z: number } | Uint8Array>()
     // @ts-expect-error z is missing
     expect(() => kernel.launch(good, { x: 1, y: 2 }, 3)).toThrow(TypeError)
     // @ts-expect-error a struct takes an object

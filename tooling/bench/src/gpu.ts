@@ -27,7 +27,7 @@ import { aboutDevices, devicesFor } from './devices.js'
 import type { Outcome, RunOptions } from './options.js'
 import { type PythonLibraries, printMissing, startPython } from './python.js'
 import { SubjectProcess } from './subjectProcess.js'
-import { type Case, printRows, type Row, type Subject, subjectIn, subjectOf, takeTurns } from './turns.js'
+import { type Case, compiled, printRows, type Row, type Subject, subjectIn, subjectOf, takeTurns } from './turns.js'
 
 const burstsPerLoop = 20
 const titles: Readonly<Record<string, string>> = {
@@ -84,7 +84,12 @@ export async function measureCalls(
     ...(python?.subjects ?? []),
   ]
   const caseOf = (test: string): Case => ({ title: titles[test] ?? test, unit: 'ns', count: burstsPerLoop, loops: 5 })
-  const rows = await takeTurns(Object.fromEntries(wanted.map((test) => [test, caseOf(test)])), subjects, options.rounds)
+  const rows = await takeTurns(
+    Object.fromEntries(wanted.map((test) => [test, caseOf(test)])),
+    subjects,
+    options.rounds,
+    compiled,
+  )
   c.close()
   python?.close()
   calls.dispose()

@@ -5,7 +5,7 @@ import { atMost, type Bar } from './bars.js'
 import { compile } from './compile.js'
 import { loopInC } from './loopInC.js'
 import type { Outcome, RunOptions } from './options.js'
-import { type Case, printRows, subjectOf, takeTurns } from './turns.js'
+import { type Case, compiled, printRows, subjectOf, takeTurns } from './turns.js'
 
 const callsPerLoop = 50_000
 const loopsPerRound = 5
@@ -48,7 +48,7 @@ export async function benchShortCalls({ rounds }: RunOptions): Promise<Outcome> 
     test,
     { title, unit: 'ns', count: callsPerLoop, loops: loopsPerRound },
   ])
-  const rows = await takeTurns(Object.fromEntries(cases), subjects, rounds)
+  const rows = await takeTurns(Object.fromEntries(cases), subjects, rounds, compiled)
   dispose()
   console.log('On a driver that does nothing (median of rounds, each the best of its loops), and the ratio to C\n')
   printRows(rows, ['C', 'driver'])

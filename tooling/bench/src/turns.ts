@@ -70,6 +70,12 @@ export async function takeRounds<T>(
   return given
 }
 
+export interface TurnOptions {
+  readonly beforeRound?: () => void
+  /** How often each subject does each case first, at most for {@link warmUpMilliseconds}; 1 when left out. */
+  readonly warmUps?: number
+}
+
 /**
  * Has the subjects take turns in every case that any of them has. A round goes through all cases: what slows the machine
  * down for seconds then spoils a few rounds of each, and no median.
@@ -78,7 +84,7 @@ export async function takeTurns(
   cases: Readonly<Record<string, Case>>,
   subjects: readonly Subject[],
   rounds: number,
-  beforeRound: () => void = () => undefined,
+  { beforeRound = () => undefined, warmUps = 1 }: TurnOptions = {},
 ): Promise<Row[]> {
   const measured = Object.entries(cases).flatMap(([test, about]) => {
     const taking = subjects.filter((subject) => subject.cases.includes(test))
@@ -86,8 +92,8 @@ export async function takeTurns(
     return taking.length === 0 ? [] : [{ ...about, test, taking, figures }]
   })
   beforeRound()
-  // Warms up.
-  for (const { test, count, taking } of measured) for (const subject of taking) await subject.measure(test, count)
+  for (const { test, count, taking } of measured)
+    for (const subject of taking) await warmUp(subject, test, count, warmUps)
   for (let round = 0; round < rounds; round += 1) {
     beforeRound()
     for (const { test, count, loops, turns = 1, taking, figures } of measured) {
@@ -98,6 +104,15 @@ export async function takeTurns(
     }
   }
   return measured.map(({ test, title, unit, figures }) => rowOf({ case: test, title, unit }, figures))
+}
+
+/** A program that makes a call often has long had it compiled: V8 takes some ten thousand calls to do so. */
+export const compiled = { warmUps: 40 }
+const warmUpMilliseconds = 300
+
+async function warmUp({ measure }: Subject, test: string, count: number, warmUps: number): Promise<void> {
+  const end = performance.now() + warmUpMilliseconds
+  for (let turn = 0; turn === 0 || (turn < warmUps && performance.now() < end); turn += 1) await measure(test, count)
 }
 
 /** One table of what was measured in several passes: the rounds of each row after one another. */

@@ -39,9 +39,10 @@ test('the best of the loops counts, and each turn gives a figure', async () => {
   const asked: string[] = []
   const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 2, turns: 2 } }
   let rounds = 0
-  const rows = await takeTurns(cases, [subject('C', ['a'], [0, 5, 4, 2, 3], asked)], 1, () => {
+  const beforeRound = () => {
     rounds += 1
-  })
+  }
+  const rows = await takeTurns(cases, [subject('C', ['a'], [0, 5, 4, 2, 3], asked)], 1, { beforeRound })
   expect(rows[0]?.subjects['C']?.rounds).toEqual([4, 2])
   // Before the warm-up, and before the round.
   expect(rounds).toBe(2)
@@ -70,4 +71,11 @@ test('passes are joined round by round, and bars are about the worst row', async
   expect(leastBandwidth('bandwidth', rows, 0.5)).toMatchObject([{ value: 0.5, met: true, side: 'at least' }])
   expect(slowest('time', [], 1)).toEqual([])
   expect(() => joinPasses([one, other.slice(1)])).toThrow('small is missing in a pass')
+})
+
+test('what is to be compiled first is run so often before the rounds', async () => {
+  const asked: string[] = []
+  const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 1 } }
+  const rows = await takeTurns(cases, [subject('C', ['a'], [9, 8, 7, 2], asked)], 1, { warmUps: 3 })
+  expect(rows[0]?.subjects['C']?.rounds).toEqual([2])
 })

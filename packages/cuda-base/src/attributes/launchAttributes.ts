@@ -208,6 +208,8 @@ export class EncodedAttributes {
 
   /** @throws DisposedError when an event or memory that they name is gone. */
   check(): void {
+    // An iterator for nothing costs a launch some twenty nanoseconds.
+    if (this.needs.size === 0) return
     for (const check of this.needs.values()) check()
   }
 }

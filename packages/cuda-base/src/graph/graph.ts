@@ -6,11 +6,14 @@ import {
   DeviceBuffer,
   type DeviceOrContext,
   forgetLeak,
+  halvesOf,
   processIsEnding,
   Resource,
   requireElementType,
   type Stream,
   scratch,
+  type U64Halves,
+  u64Of,
   watchForLeak,
 } from '@shoal/cuda-base'
 import {
@@ -19,7 +22,6 @@ import {
   type CUgraphNode,
   CUgraphNodeParams,
   cuGraphAddDependencies,
-  cuGraphAddNode,
   cuGraphClone,
   cuGraphCreate,
   cuGraphDebugDotPrint,
@@ -30,7 +32,7 @@ import {
   cuGraphNodeGetType,
   cuGraphRemoveDependencies,
 } from '@shoal/cuda-sys/driver'
-import type { NativeMemory } from '@shoal/ffi'
+import { NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
   type ElementType,
@@ -44,12 +46,13 @@ import {
   requireText,
   wrongType,
 } from '@shoal/types'
+import { addNodeCall } from './addNodeCall.js'
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
 import { type ConditionalNode, type ConditionalOptions, checkConditional, createConditional } from './conditional.js'
 import { edgesOf, encodeEdge, type GraphEdge } from './edges.js'
 import { GraphExec, type InstantiateOptions } from './graphExec.js'
 import { type EdgeData, GraphNode } from './graphNode.js'
-import { type NodeDescription, requireDescription } from './nodeDescription.js'
+import { type KernelNodeAttribute, type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
 
@@ -61,6 +64,8 @@ export interface NodeOptions {
 
 /** The keys of {@link NodeOptions}. */
 export const nodeKeys: OptionKeys<NodeOptions> = { dependencies: true }
+
+const none: readonly GraphNode[] = []
 
 const captureIntoKeys: OptionKeys<CaptureOptions & NodeOptions> = { ...captureKeys, ...nodeKeys }
 
@@ -107,7 +112,11 @@ export class Graph extends Resource {
   readonly #handle: CUgraph
   /** The graph whose node this one belongs to. */
   readonly #parent: Graph | undefined
+  /** By handle, once somebody looked for one: a program that builds a graph mostly keeps the nodes itself. */
   readonly #nodes = new Map<CUgraphNode, GraphNode>()
+  /** Nodes that were added since. */
+  #added: GraphNode[] = []
+  #halves: U64Halves | undefined
   /** Captures that add to it: it is destroyed after them. */
   #captures = 0
 
@@ -156,7 +165,7 @@ export class Graph extends Resource {
     const { handle } = this
     requireOptions(options, api, captureIntoKeys)
     const { dependencies, ...mode } = options
-    const into = { handle, dependencies: this._dependencies(dependencies, api) }
+    const into = { handle, dependencies: this._dependencies(dependencies, api).map((node) => node.handle) }
     this.#captures += 1
     try {
       capture(stream, fn, mode, api, into)
@@ -188,10 +197,7 @@ export class Graph extends Resource {
 
   /** The `CUgraph`, which also is the `cudaGraph_t`. @throws DisposedError */
   get handle(): CUgraph {
-    this._requireAlive()
-    // A body goes with the graph around it.
-    if (this.#parent !== undefined) void this.#parent.handle
-    this.context._requireAlive()
+    this._requireUsable()
     return this.#handle
   }
 
@@ -205,20 +211,15 @@ export class Graph extends Resource {
    */
   add(description: NodeDescription, options: NodeOptions = {}): GraphNode {
     const api = 'Graph.add'
-    const { handle } = this
+    this._requireUsable()
     const checked = requireDescription(description, api, 'description')
     requireOptions(options, api, nodeKeys)
     // Before the parameters: a getter may add a node of its own, in the same memory.
     const dependencies = this._dependencies(options.dependencies, api)
-    const { parameters, memory } = checked._write(this.context, api)
-    const node = this._addNode(handle, parameters, dependencies, checked.type)
+    const { halves, memory } = checked._write(this.context, api)
+    const node = this.#addNode(halves, dependencies, checked.type)
     void memory
-    try {
-      node._setAttributes(checked._kernelAttributes)
-    } catch (error) {
-      node.remove()
-      throw error
-    }
+    if (checked._kernelAttributes.length > 0) setAttributesOrRemove(node, checked._kernelAttributes)
     this._resources.add(checked._needs, checked._callback)
     return node
   }
@@ -227,10 +228,10 @@ export class Graph extends Resource {
   addGraph(graph: Graph, options: NodeOptions = {}): GraphNode {
     const api = 'Graph.addGraph'
     requireOptions(options, api, nodeKeys)
-    const { handle } = this
+    this._requireUsable()
     requireInstance(graph, api, 'graph', Graph)
     const parameters = CUgraphNodeParams.allocate({ type: codeOfType('graph'), graph: { graph: graph.handle } })
-    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'graph')
+    const node = this.#addStruct(parameters, this._dependencies(options.dependencies, api), 'graph')
     this._resources.addAll(graph._resources)
     return node
   }
@@ -242,7 +243,8 @@ export class Graph extends Resource {
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: NodeOptions = {}): GraphAllocation<E> {
     const api = 'Graph.allocate'
-    const { handle, context } = this
+    this._requireUsable()
+    const { context } = this
     const { bytes } = requireElementType(dtype, api)
     const byteLength = bytes * requireInteger(length, api, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
     requireOptions(options, api, nodeKeys)
@@ -251,7 +253,7 @@ export class Graph extends Resource {
       type: codeOfType('mem-alloc'),
       alloc: { poolProps: { allocType: 1, location: place }, bytesize: BigInt(byteLength) } as never,
     })
-    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'mem-alloc')
+    const node = this.#addStruct(parameters, this._dependencies(options.dependencies, api), 'mem-alloc')
     const address = CUgraphNodeParams.read(parameters).alloc.dptr
     return { node, memory: DeviceBuffer.fromAddress(context, address, dtype, length, { keep: this }) }
   }
@@ -259,14 +261,14 @@ export class Graph extends Resource {
   /** Adds a node that frees memory of {@link allocate}, of this graph or another one (`CU_GRAPH_NODE_TYPE_MEM_FREE`). */
   free(memory: DeviceBuffer<ElementType>, options: NodeOptions = {}): GraphNode {
     const api = 'Graph.free'
-    const { handle } = this
+    this._requireUsable()
     requireInstance(memory, api, 'memory', DeviceBuffer)
     requireOptions(options, api, nodeKeys)
     const parameters = CUgraphNodeParams.allocate({
       type: codeOfType('mem-free'),
       free: { dptr: memory.address },
     })
-    return this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'mem-free')
+    return this.#addStruct(parameters, this._dependencies(options.dependencies, api), 'mem-free')
   }
 
   /**
@@ -279,7 +281,7 @@ export class Graph extends Resource {
     const checked = checkConditional(options, api)
     const dependencies = this._dependencies(checked.dependencies, api)
     const made = createConditional(context, handle, checked)
-    const node = this._addNode(handle, made.parameters, dependencies, 'conditional')
+    const node = this.#addStruct(made.parameters, dependencies, 'conditional')
     const bodies = made.bodies().map((body) => new Graph(context, body, this))
     return { node, handle: made.handle, bodies }
   }
@@ -318,7 +320,10 @@ export class Graph extends Resource {
     const [first] = this._dependencies([from], api, 'from')
     const [second] = this._dependencies([to], api, 'to')
     const edge = encodeEdge(data, api)
-    const [one, other] = [BigUint64Array.of(first as bigint), BigUint64Array.of(second as bigint)]
+    const [one, other] = [first, second].map((node) => BigUint64Array.of((node as GraphNode).handle)) as [
+      BigUint64Array,
+      BigUint64Array,
+    ]
     if (api === 'Graph.addDependency')
       check(cuGraphAddDependencies(handle, one, other, edge, 1), 'cuGraphAddDependencies')
     else check(cuGraphRemoveDependencies(handle, one, other, edge, 1), 'cuGraphRemoveDependencies')
@@ -383,38 +388,58 @@ export class Graph extends Resource {
     destroy(this.context, this.#handle, this._resources)
   }
 
-  /** @internal Adds what the parameters describe; they are changed where they give something back. */
-  _addNode(
-    handle: CUgraph,
-    parameters: NativeMemory | Uint8Array,
-    dependencies: readonly CUgraphNode[],
-    type: GraphNodeType,
-  ): GraphNode {
-    const out = scratch()
-    const list = dependencies.length === 0 ? null : BigUint64Array.from(dependencies)
-    this.context._callDriver('cuGraphAddNode', () =>
-      cuGraphAddNode(out, handle, list, null, dependencies.length, parameters),
-    )
-    return this._node(out.u64[0] as CUgraphNode, type)
+  /** @internal @throws DisposedError when it, the graph around it, or its context is gone. */
+  _requireUsable(): void {
+    this._requireAlive()
+    // A body goes with the graph around it.
+    this.#parent?._requireUsable()
+    this.context._requireAlive()
   }
 
-  /** @internal Handles of nodes of this graph. @throws TypeError */
-  _dependencies(nodes: readonly GraphNode[] | undefined, api: string, name = 'dependencies'): CUgraphNode[] {
-    if (nodes === undefined) return []
-    return requireList(nodes, api, name, 'an array of nodes').map((node, index) => {
-      const at = name === 'dependencies' ? `${name}[${index}]` : name
-      requireInstance(node, api, at, GraphNode)
-      const { handle } = node
-      if (node.graph !== this) throw wrongType(api, at, 'a node of this graph', node)
-      return handle
-    })
+  /** Adds what `CUgraphNodeParams` describe; they are changed where they give something back. */
+  #addStruct(parameters: Uint8Array, dependencies: readonly GraphNode[], type: GraphNodeType): GraphNode {
+    const native = NativeMemory.allocate(parameters.byteLength)
+    native.bytes.set(parameters)
+    const node = this.#addNode(halvesOf(native.address), dependencies, type)
+    parameters.set(native.bytes)
+    return node
+  }
+
+  #addNode(parameters: U64Halves, dependencies: readonly GraphNode[], type: GraphNodeType): GraphNode {
+    this.#halves ??= halvesOf(this.#handle)
+    const status = addNodeCall(this.context._halves, this.#halves, dependencies, parameters)
+    check(status, 'cuGraphAddNode')
+    const [low, high] = scratch().i32 as unknown as readonly [number, number]
+    const node = new GraphNode(this, { low, high }, type)
+    this.#added.push(node)
+    return node
+  }
+
+  /** @internal Nodes of this graph. @throws TypeError, DisposedError */
+  _dependencies(nodes: readonly GraphNode[] | undefined, api: string, name = 'dependencies'): readonly GraphNode[] {
+    if (nodes === undefined) return none
+    const list = requireList(nodes, api, name, 'an array of nodes')
+    const checked: GraphNode[] = []
+    for (let index = 0; index < list.length; index += 1) checked.push(this.#requireNode(list[index], api, name, index))
+    return checked
+  }
+
+  #requireNode(node: unknown, api: string, name: string, index: number): GraphNode {
+    if (node instanceof GraphNode && node.graph === this && !node._isRemoved) return node
+    const at = name === 'dependencies' ? `${name}[${index}]` : name
+    const other = requireInstance(node, api, at, GraphNode)
+    // Throws where it is gone.
+    void other.handle
+    throw wrongType(api, at, 'a node of this graph', node)
   }
 
   /** @internal The object of a node. */
-  _node(handle: CUgraphNode, type?: GraphNodeType): GraphNode {
+  _node(handle: CUgraphNode): GraphNode {
+    for (const node of this.#added) this.#nodes.set(u64Of(node._halves) as CUgraphNode, node)
+    this.#added = []
     let node = this.#nodes.get(handle)
     if (node === undefined) {
-      node = new GraphNode(this, handle, type ?? typeOf(handle))
+      node = new GraphNode(this, halvesOf(handle), typeOf(handle))
       this.#nodes.set(handle, node)
     }
     return node
@@ -423,6 +448,7 @@ export class Graph extends Resource {
   /** @internal The node is gone. */
   _forget(handle: CUgraphNode): void {
     this.#nodes.delete(handle)
+    this.#added = this.#added.filter((node) => !node._isRemoved)
   }
 
   /** @internal What a function that lists nodes gives: asked for the count first. */
@@ -438,6 +464,16 @@ export class Graph extends Resource {
     out.u64[0] = BigInt(count)
     check(list(nodes, new Uint8Array(count * CUgraphEdgeData.size), out), api)
     return Array.from(nodes, (handle) => this._node(handle as CUgraphNode))
+  }
+}
+
+/** A node whose attributes are refused is none. */
+function setAttributesOrRemove(node: GraphNode, attributes: readonly KernelNodeAttribute[]): void {
+  try {
+    node._setAttributes(attributes)
+  } catch (error) {
+    node.remove()
+    throw error
   }
 }
 

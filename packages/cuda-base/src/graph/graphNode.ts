@@ -1,4 +1,4 @@
-import { check } from '@shoal/cuda-base'
+import { check, type U64Halves, u64Of } from '@shoal/cuda-base'
 import {
   type CUgraphEdgeData,
   type CUgraphNode,
@@ -37,21 +37,23 @@ export class GraphNode {
   readonly graph: Graph
   /** What it does. */
   readonly type: GraphNodeType
-  readonly #handle: CUgraphNode
-  #isRemoved = false
+  /** @internal The halves of its handle: a graph has many nodes, and few are asked for a bigint. */
+  readonly _halves: U64Halves
+  /** @internal */
+  _isRemoved = false
 
   /** @internal */
-  constructor(graph: Graph, handle: CUgraphNode, type: GraphNodeType) {
+  constructor(graph: Graph, halves: U64Halves, type: GraphNodeType) {
     this.graph = graph
-    this.#handle = handle
+    this._halves = halves
     this.type = type
   }
 
   /** The `CUgraphNode`. @throws DisposedError once its graph was disposed of, or it was removed. */
   get handle(): CUgraphNode {
-    if (this.#isRemoved) throw new DisposedError('GraphNode (it was removed)')
-    void this.graph.handle
-    return this.#handle
+    if (this._isRemoved) throw new DisposedError('GraphNode (it was removed)')
+    this.graph._requireUsable()
+    return u64Of(this._halves) as CUgraphNode
   }
 
   /** The nodes it runs behind (`cuGraphNodeGetDependencies`). */
@@ -89,7 +91,7 @@ export class GraphNode {
   remove(): void {
     const { handle } = this
     check(cuGraphDestroyNode(handle), 'cuGraphDestroyNode')
-    this.#isRemoved = true
+    this._isRemoved = true
     this.graph._forget(handle)
   }
 
@@ -112,6 +114,6 @@ export class GraphNode {
   }
 
   [inspectKey](): string {
-    return inspectLine('GraphNode', { type: this.type, handle: this.#handle })
+    return inspectLine('GraphNode', { type: this.type, handle: u64Of(this._halves) })
   }
 }

@@ -24,7 +24,7 @@ export function kernelNode<const S extends KernelSignature>(
   return new NodeDescription({
     type: 'kernel',
     needs,
-    ...(attributes === undefined ? {} : { kernelAttributes: attributes.entries() }),
+    kernelAttributes: attributes?.entries(),
     packArguments,
     writeKernel: (view, kernelParams) => {
       view.setBigUint64(kernelOffsets.func, kernel._function, true)

@@ -1,9 +1,9 @@
-import type { Context } from '@shoal/cuda-base'
+import { type Context, halvesOf, type U64Halves } from '@shoal/cuda-base'
 import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 import { NativeMemory, type StructValue } from '@shoal/ffi'
 import { inspectKey, inspectLine, loadedFrom, requireInstance } from '@shoal/types'
 import type { SharedCallback } from './nodeResources.js'
-import { type GraphNodeType, nodeTypes } from './nodeTypes.js'
+import { codeOfType, type GraphNodeType } from './nodeTypes.js'
 
 /** How a node is described to the library: its part of the `CUgraphNodeParams`, and what must stay while C reads it. */
 export interface WrittenParameters {
@@ -21,13 +21,20 @@ export interface KernelNodeAttribute {
 /** Where the parameters of a kernel lie in a `CUgraphNodeParams`; sizes follow each other. */
 export const kernelOffsets = { func: 16, gridDim: 24, blockDim: 36, sharedMemBytes: 48, kernelParams: 56 } as const
 
-let shared: { readonly memory: NativeMemory; readonly view: DataView } | undefined
+interface Parameters {
+  readonly native: NativeMemory
+  readonly bytes: Uint8Array
+  readonly view: DataView
+  readonly halves: U64Halves
+}
+
+let shared: Parameters | undefined
 
 /** Memory for one `CUgraphNodeParams`, which each call writes anew. */
-function sharedParameters(): { readonly memory: NativeMemory; readonly view: DataView } {
+function sharedParameters(): Parameters {
   if (shared === undefined) {
-    const memory = NativeMemory.allocate(CUgraphNodeParams.size)
-    shared = { memory, view: new DataView(memory.buffer) }
+    const native = NativeMemory.allocate(CUgraphNodeParams.size)
+    shared = { native, bytes: native.bytes, view: new DataView(native.buffer), halves: halvesOf(native.address) }
   }
   return shared
 }
@@ -45,7 +52,7 @@ interface Content {
   readonly needs?: ReadonlyMap<object, () => void>
   readonly callback?: SharedCallback
   /** What a kernel's launches have beside their parameters: numbers and values of `CUlaunchAttribute`. */
-  readonly kernelAttributes?: Iterable<KernelNodeAttribute>
+  readonly kernelAttributes?: Iterable<KernelNodeAttribute> | undefined
 }
 
 const none: ReadonlyMap<object, () => void> = new Map()
@@ -85,16 +92,19 @@ export class NodeDescription {
    * @internal The `CUgraphNodeParams` of the node in a graph of `context`, until the next is written, and what must be kept
    * while C reads it.
    */
-  _write(context: Context, api: string): { readonly parameters: NativeMemory; readonly memory: unknown } {
+  _write(
+    context: Context,
+    api: string,
+  ): { readonly parameters: NativeMemory; readonly halves: U64Halves; readonly memory: unknown } {
     for (const check of this._needs.values()) check()
-    const { memory: native, view } = sharedParameters()
+    const { native, bytes, view, halves } = sharedParameters()
     const write = this.#write?.(context, api)
     const kernelParams = this.#packArguments?.() ?? 0n
-    native.bytes.fill(0)
-    view.setInt32(0, nodeTypes.indexOf(this.type), true)
+    bytes.fill(0)
+    view.setInt32(0, codeOfType(this.type), true)
     if (write !== undefined) CUgraphNodeParams.write(native, write.parameters)
     this.#writeKernel?.(view, kernelParams)
-    return { parameters: native, memory: write?.memory }
+    return { parameters: native, halves, memory: write?.memory }
   }
 
   get [Symbol.toStringTag](): string {

@@ -1,6 +1,16 @@
+import { isUint8Array } from 'node:util/types'
 import { NativeMemory } from '@shoal/ffi'
-import { DisposedError, type DType, type MemoryLike, requireAddress, toMemoryRange, wrongType } from '@shoal/types'
+import {
+  DisposedError,
+  type DType,
+  type MemoryLike,
+  outOfRange,
+  requireAddress,
+  toMemoryRange,
+  wrongType,
+} from '@shoal/types'
 import type { Context } from '../context/context.js'
+import { byteLengthOf } from '../memory/arrayBytes.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { writeElement } from '../memory/elements.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
@@ -36,6 +46,7 @@ export class ArgumentBlock {
   readonly #names: readonly string[]
   /** Held because the collector frees the memory with it. */
   readonly memory: NativeMemory
+  readonly #bytes: Uint8Array
   readonly #kinds: Uint8Array
   readonly #f32: Float32Array
   readonly #f64: Float64Array
@@ -64,6 +75,7 @@ export class ArgumentBlock {
     this.api = api
     this.pointers = halvesOf(memory.address)
     this.memory = memory
+    this.#bytes = memory.bytes
     this.#signature = signature
     this.#context = context
     this.#offsets = offsets
@@ -143,13 +155,20 @@ export class ArgumentBlock {
       writeElement(this.#view, offset, type as DType, value, this.api, name)
       return
     }
+    if (isUint8Array(value)) {
+      if (byteLengthOf(value) !== type.bytes) {
+        throw outOfRange(this.api, name, `the ${type.bytes} bytes of a ${type.name}`, byteLengthOf(value))
+      }
+      this.#bytes.set(value, offset)
+      return
+    }
     // Encoded and then copied, so that what is refused halfway leaves the value that was there. A getter of the value may come
     // here again, and finds other room.
     const room = this.#structs[index] ?? roomFor(type.bytes)
     this.#structs[index] = undefined
     try {
       type.write(room.view, value as never)
-      this.memory.bytes.set(room.bytes, offset)
+      this.#bytes.set(room.bytes, offset)
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         error.message = `${this.api}: ${name}: ${error.message}`

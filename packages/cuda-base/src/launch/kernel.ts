@@ -78,7 +78,7 @@ export interface KernelDescription {
   /** Packs the arguments, and gives the address of what C calls `kernelParams`, until the next launch is packed so. */
   readonly packArguments: () => bigint
   /** What has to be there when it runs, each with a check that throws once it is gone. */
-  readonly needs: Map<object, () => void>
+  readonly needs: ReadonlyMap<object, () => void>
   readonly attributes: EncodedAttributes | undefined
 }
 
@@ -124,6 +124,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** What launches of it have beside sizes and arguments; made by {@link with}. */
   readonly #attributes: EncodedAttributes | undefined
   readonly #exConfig: LaunchExConfig | undefined
+  /** What a node needs whatever its arguments are. */
+  readonly #ownNeeds: ReadonlyMap<object, () => void>
 
   private constructor(
     module: KernelModule,
@@ -135,6 +137,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     const { context } = module
     this.#attributes = attributes
     const needsConfig = attributes !== undefined || context._cuda.name === 'runtime'
+    this.#ownNeeds = new Map<object, () => void>(attributes?.needs).set(this, this.#requireUsable)
     this.#exConfig = needsConfig ? new LaunchExConfig(attributes ?? EncodedAttributes.of({}, api)) : undefined
     this.module = module
     this.name = name
@@ -363,13 +366,14 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     const packArguments = (): bigint => this.#withNodeBlock(api, (block) => block.write(args))
     packArguments()
     const attributes = this.#attributes
-    const needs = new Map<object, () => void>(attributes?.needs)
-    needs.set(this, this.#requireUsable)
-    for (const [index, value] of args.entries()) {
+    let needs: Map<object, () => void> | undefined
+    for (let index = 0; index < args.length; index += 1) {
+      const value = args[index]
       if (typeof value !== 'object' || value === null) continue
+      needs ??= new Map(this.#ownNeeds)
       needs.set(value, () => this.#withNodeBlock(api, (block) => block.recheck(index, value)))
     }
-    return { shape, packArguments, needs, attributes }
+    return { shape, packArguments, needs: needs ?? this.#ownNeeds, attributes }
   }
 
   /** The getters of an argument may come here again, and find another block. Gives where C reads the arguments. */
@@ -415,7 +419,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
 
   #launchEx(config: LaunchExConfig, shape: LaunchShape, stream: U64Halves, block: ArgumentBlock): void {
     config.set(shape, stream)
-    const { _handle: context, _cuda: cuda } = this.#context
+    const { _halves: context, _cuda: cuda } = this.#context
     const { api, call } = cuda.launches
     const status = config.launch(call, context, this.#halves, block.pointers)
     if (status !== Status.success) throw cuda.error(status, api, `kernel: ${this.name}`)

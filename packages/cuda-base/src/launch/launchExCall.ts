@@ -1,7 +1,7 @@
-import { callInContext, NativeMemory } from '@shoal/ffi'
-import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
+import { NativeMemory } from '@shoal/ffi'
+import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
 import type { EncodedAttributes } from '../attributes/launchAttributes.js'
-import type { U64Halves } from '../u64Halves.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import type { LaunchShape } from './launchConfig.js'
 
 // CUlaunchConfig: seven sizes, the stream, the attributes and their number.
@@ -10,16 +10,21 @@ const stream32 = 8
 const attributes64 = 5
 const count32 = 12
 
+const contextLow = 2 * contextSlot
+const contextHigh = contextLow + 1
+
 /**
  * What `cuLaunchKernelEx` and `cudaLaunchKernelExC` read, for one kernel with one set of attributes. It is filled anew for each launch.
  */
 export class LaunchExConfig {
   readonly memory: NativeMemory
+  readonly #address: U64Halves
   readonly #words: Uint32Array
   readonly #attributes: EncodedAttributes
 
   constructor(attributes: EncodedAttributes) {
     this.memory = NativeMemory.allocate(configBytes)
+    this.#address = halvesOf(this.memory.address)
     this.#words = new Uint32Array(this.memory.buffer, 0, configBytes / 4)
     this.#attributes = attributes
     this.memory.u64[attributes64] = attributes.memory.address
@@ -41,16 +46,20 @@ export class LaunchExConfig {
   }
 
   /** Launches by `call`, one of the two. Returns the status. @throws DisposedError when something that the attributes name is gone */
-  launch(call: NativeCall, context: bigint, kernel: U64Halves, parameters: U64Halves): number {
+  launch(call: NativeCall, context: U64Halves, kernel: U64Halves, parameters: U64Halves): number {
     this.#attributes.check()
-    slots64[0] = this.memory.address
-    slots32[2] = kernel.low
-    slots32[3] = kernel.high
-    slots32[4] = parameters.low
-    slots32[5] = parameters.high
+    const slots = slots32
+    slots[0] = this.#address.low
+    slots[1] = this.#address.high
+    slots[2] = kernel.low
+    slots[3] = kernel.high
+    slots[4] = parameters.low
+    slots[5] = parameters.high
     // libcudart's takes no fourth one.
-    slots64[3] = 0n
-    callInContext(context)
+    slots[6] = 0
+    slots[7] = 0
+    slots[contextLow] = context.low
+    slots[contextHigh] = context.high
     return call()
   }
 }

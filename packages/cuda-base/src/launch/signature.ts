@@ -36,11 +36,14 @@ export interface KernelObject<T extends KernelObjectType = KernelObjectType> {
   readonly parameterType: T
 }
 
-/** What a parameter of type `P` takes: for a struct, an object with its fields; for a texture or surface also a bare handle. */
+/**
+ * What a parameter of type `P` takes: for a struct, an object with its fields or the bytes that its `encode` made of one; for a texture
+ * or surface also a bare handle.
+ */
 export type KernelArgument<P extends KernelParameter> = P extends DType
   ? ElementValue<P>
   : P extends StructType<infer F>
-    ? StructInput<F>
+    ? StructInput<F> | Uint8Array
     : P extends 'tensorMap'
       ? KernelObject<P>
       : P extends KernelObjectType

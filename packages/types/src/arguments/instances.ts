@@ -21,10 +21,11 @@ export function requireInstance<T>(
   api: string,
   name: string,
   publicClass: PublicClass<T>,
-  expected = `${article(publicClass.name)} ${publicClass.name}`,
+  expected?: string,
 ): T {
   if (isInstance(value, publicClass as never)) return value as T
-  throw otherCopy(value, api, name, publicClass) ?? wrongType(api, name, expected, value)
+  const wanted = expected ?? `${article(publicClass.name)} ${publicClass.name}`
+  throw otherCopy(value, api, name, publicClass) ?? wrongType(api, name, wanted, value)
 }
 
 /** The error for an object of the same class of another copy of the package; undefined for anything else. */

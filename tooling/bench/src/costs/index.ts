@@ -6,13 +6,12 @@ import { aboutDevices, devicesFor } from '../devices.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { printMissing, startPython } from '../python.js'
 import { SubjectProcess } from '../subjectProcess.js'
-import { printRows, type Row, ratioBetween, type Subject, subjectIn, takeTurns } from '../turns.js'
+import { compiled, printRows, type Row, ratioBetween, type Subject, subjectIn, takeTurns } from '../turns.js'
 import { type CostCase, costCases, kernels, kibibyte, mebibyte, tripBytes } from './cases.js'
 import { makeCostLoops } from './loops.js'
 import { type Beside, serveBeside } from './server.js'
 
 const wantedTrips = 1000
-const warmUps = 40
 
 /** What a program pays for: what it waits for, awaited and blocking, beside the same in C; and what the event loop does meanwhile. */
 export async function benchCosts(options: RunOptions): Promise<Outcome> {
@@ -81,8 +80,7 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
   let rows: Row[]
   let beside: Beside
   try {
-    await warmUp(ours, cases)
-    rows = await takeTurns(cases, subjects, options.rounds)
+    rows = await takeTurns(cases, subjects, options.rounds, compiled)
     beside = await serveBeside(loops.trip, device.isSoftware ? 50 : wantedTrips, device.isSoftware ? 300 : 5000)
   } finally {
     for (const program of [c, again, python]) program?.close()
@@ -103,16 +101,6 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
   )
   const details = { ...aboutDevices([device], options), tripBytes, python: python?.libraries ?? {} }
   return { results: { ...details, cases: rows, beside }, bars: costBars(rows, beside) }
-}
-
-/** A program that makes a call often has long had it compiled: V8 takes some ten thousand calls to do so. */
-async function warmUp(subjects: readonly Subject[], cases: Readonly<Record<string, CostCase>>): Promise<void> {
-  for (const { cases: tests, measure } of subjects) {
-    for (const test of tests) {
-      const { bytes, count } = cases[test] as CostCase
-      for (let turn = 0; bytes <= tripBytes && turn < warmUps; turn += 1) await measure(test, count)
-    }
-  }
 }
 
 function unknown(test: string): never {

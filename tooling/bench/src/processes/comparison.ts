@@ -119,7 +119,7 @@ export function measureSizes<Name extends string>(plan: {
     measure: (request: string, count: number) =>
       plan.measure(name, `${request} ${count} ${countsFor(bytesOf(request)).warmUps}`),
   }))
-  return takeTurns(Object.fromEntries(cases), subjects, plan.rounds, plan.beforeRound)
+  return takeTurns(Object.fromEntries(cases), subjects, plan.rounds, plan)
 }
 
 /** The size in the name of a case. */
