@@ -75,7 +75,7 @@ async function measure(
     measure: (_: string, steps: number) => comparison.run(name).measure(`steps ${steps}`),
   }))
   const cases = { [test]: { title: `a step, ${ranks} ${ranks === 1 ? 'rank' : 'ranks'}`, unit: 'µs', count, loops: 1 } }
-  return takeTurns(cases, subjects, options.rounds, () => comparison.moveMainThreads())
+  return takeTurns(cases, subjects, options.rounds, { beforeRound: () => comparison.moveMainThreads() })
 }
 
 function barsOf(rows: readonly Row[]): Bar[] {
