@@ -1,3 +1,10 @@
 /** Modules from CUDA C++ text, compiled at run time by NVRTC. */
-export { CompileError, type CompileOptions, type Diagnostic, Program, type ProgramOptions } from '@shoal/nvrtc'
+export {
+  type Abortable,
+  CompileError,
+  type CompileOptions,
+  type Diagnostic,
+  Program,
+  type ProgramOptions,
+} from '@shoal/nvrtc'
 export { compile, compileSync, type ModuleCompileOptions } from './module/compileModule.js'

@@ -1,13 +1,17 @@
+import { join } from 'node:path'
 import { Device, Module } from '@shoal/driver'
 import { compile, compileSync, Program } from '@shoal/driver/compile'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { moduleRunner } from '../../ffi/test/support/stub.js'
+import { fakeCompiler, noCCompiler } from '../../nvrtc/test/support/fakeCompiler.js'
 
 // Wrong on purpose: what a caller without type checking could pass.
 const wrong = (value: unknown) => value as never
 const runModule = moduleRunner(new URL('../', import.meta.url))
 process.env['SHOAL_DEVICE'] = 'sim'
 const device = Device.get(0)
+const scratch = scratchFolder()
 
 test.each([
   ['no owner', () => compileSync(wrong(0), 'a'), TypeError, /^compileSync: owner/],
@@ -77,4 +81,53 @@ test('a kernel without a signature: what is missing, and how large it is', () =>
     'Module.kernel: signature must be an array with the type of each parameter of axpy (of 4, 8, 8, 4, 12 bytes), not undefined',
   )
   expect(() => module.kernel('none', wrong(undefined))).toThrow(/^Module\.kernel: signature must be an array/)
+})
+
+describe('a signal', () => {
+  const reason = noCCompiler()
+  const ptx = `.version 7.0
+    .target sm_70
+    .address_size 64
+    .visible .entry k() { ret; }`
+
+  test('ends the wait; what comes afterwards is loaded for nobody, and kept for the next', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const folder = scratch
+    const counter = join(folder, 'count')
+    // The compiler in place of NVRTC gives its source back.
+    const lines = runModule(
+      `import { existsSync } from 'node:fs'
+       import { Device } from '@shoal/driver'
+       import { compile } from '@shoal/driver/compile'
+       const source = ${JSON.stringify(ptx)}
+       const device = Device.get(0)
+       const errorOf = (promise) => promise.then(() => 'none', (error) => [error.name, error.operation, String(error.cause)].join(' '))
+       console.log(await errorOf(compile(device, source, { signal: AbortSignal.abort('early') })), existsSync('${counter}'))
+       const controller = new AbortController()
+       const first = compile(device, source, { signal: controller.signal })
+       while (!existsSync('${counter}')) await new Promise((resolve) => setTimeout(resolve, 5))
+       controller.abort('late')
+       console.log(await errorOf(first))
+       const module = await compile(device, source, { signal: new AbortController().signal })
+       console.log(module.kernelNames.join())
+       module.dispose()`,
+      {
+        SHOAL_DEVICE: 'sim',
+        SHOAL_NVRTC_LIBRARY: fakeCompiler(),
+        SHOAL_CACHE_FOLDER: join(folder, 'cache'),
+        FAKE_COUNT: counter,
+        FAKE_SLEEP: '500',
+      },
+    )
+    expect(lines).toEqual(['AbortedError compile early false', 'AbortedError compile late', 'k'])
+  })
+
+  test('that is none is refused, and so is one of compileSync', async () => {
+    await expect(compile(device, 'a', { signal: wrong(5) })).rejects.toThrow(
+      'compile: signal must be an AbortSignal, not 5',
+    )
+    expect(() => compileSync(device, 'a', wrong({ signal: new AbortController().signal }))).toThrow(
+      /^compileSync: signal must be left out/,
+    )
+  })
 })

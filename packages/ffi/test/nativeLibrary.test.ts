@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
@@ -75,6 +75,28 @@ describe('finding a library', () => {
       expect(error.attempts).toHaveLength(1)
       if (relatives.includes(wrong)) expect(error.attempts[0]?.outcome).toBe('not an absolute path')
     }
+  })
+
+  test('where a library is can be told without opening it', () => {
+    expect(new NativeLibrary(spec()).locate()).toBeUndefined()
+    process.env['SHOAL_TEST_IMAGINARY'] = stubFile()
+    const named = new NativeLibrary(spec())
+    expect(named.locate()).toMatchObject({ path: stubFile(), step: 'environment' })
+    expect(named.isLoaded).toBe(false)
+    expect(named.trace).toEqual([])
+    expect(named.load()).toMatchObject({ path: stubFile(), step: 'environment' })
+    expect(named.locate()).toMatchObject({ path: stubFile(), step: 'environment' })
+    for (const wrong of [join(folder, 'absent.so'), './libshoal.so', folder]) {
+      process.env['SHOAL_TEST_IMAGINARY'] = wrong
+      expect(new NativeLibrary(spec()).locate()).toBeUndefined()
+    }
+    process.env['SHOAL_TEST_IMAGINARY'] = ''
+    process.env['LD_LIBRARY_PATH'] = `relative:${join(folder, 'nothing')}:${folder}`
+    const placed = join(folder, 'libplaced.so')
+    copyFileSync(stubFile(), placed)
+    const byLoader = new NativeLibrary(spec({ linux: ['libnone.so', 'libplaced.so'] }))
+    expect(byLoader.locate()).toMatchObject({ path: placed, step: 'loader' })
+    expect(new NativeLibrary(spec({ linux: ['libc.so.6'] })).locate()).toMatchObject({ step: 'loaded' })
   })
 
   test('a file that is no library: the loader says why', () => {

@@ -1,12 +1,13 @@
 import { createLane, type Lane } from '@shoal/ffi'
 import { nvJitLinkInputType, nvjitlink } from '@shoal/nvjitlink-sys'
-import { encodeOptions, runOffThread } from '@shoal/nvrtc/basics'
+import { type Abortable, encodeOptions, runOffThread, untilAborted } from '@shoal/nvrtc/basics'
 import {
   inspectKey,
   inspectLine,
   isInstance,
   type OptionKeys,
   optionalOptions,
+  optionalSignal,
   requireKeyOf,
   requireOptions,
   requireText,
@@ -41,6 +42,7 @@ export interface InputOptions {
 let lane: Lane | undefined
 
 const inputKeys: OptionKeys<InputOptions> = { name: true }
+const linkKeys: OptionKeys<Abortable> = { signal: true }
 const optionKeys = Object.fromEntries(Object.keys(linkRules).map((key) => [key, true])) as OptionKeys<LinkOptions>
 
 /**
@@ -97,12 +99,21 @@ export class Linker {
 
   /**
    * Links on a native thread, one link after the other: the event loop goes on (`nvJitLinkComplete`).
-   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no nvJitLink; RangeError without inputs
+   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no nvJitLink; RangeError without inputs;
+   * AbortedError when `signal` fires: a link that has begun goes on to its end, and what it gives is dropped; TypeError
    */
-  async link(): Promise<Linked> {
+  async link(options?: Abortable): Promise<Linked> {
+    const signal = optionalSignal(optionalOptions(options, 'Linker.link', linkKeys).signal, 'Linker.link')
     if (this.#inputs.length === 0) throw new RangeError('Linker.link: inputs must be added first, and there are none')
-    lane ??= createLane()
-    return new Linked(await runOffThread(linking(this.options, [...this.#inputs]), lane))
+    const inputs = [...this.#inputs]
+    return untilAborted(
+      async () => {
+        lane ??= createLane()
+        return new Linked(await runOffThread(linking(this.options, inputs), { lane, signal }))
+      },
+      signal,
+      'Linker.link',
+    )
   }
 
   [inspectKey](): string {

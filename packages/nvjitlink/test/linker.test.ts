@@ -45,6 +45,11 @@ describe('what is wrong is refused by name, before nvJitLink is looked for', () 
 
   test('the promise of link rejects', async () => {
     await expect(linker().link()).rejects.toThrow(/^Linker\.link: inputs must be added first/)
+    const one = linker().add('ptx', 'x')
+    await expect(one.link(wrong(5))).rejects.toThrow(/^Linker\.link: options must be a plain object/)
+    await expect(one.link({ signal: wrong(1) })).rejects.toThrow('Linker.link: signal must be an AbortSignal, not 1')
+    const error = await one.link({ signal: AbortSignal.abort('enough') }).catch((each: unknown) => each)
+    expect(error).toMatchObject({ name: 'AbortedError', operation: 'Linker.link', cause: 'enough' })
   })
 })
 

@@ -1,6 +1,7 @@
 /** What NVRTC and nvJitLink have in common: options as texts, logs, and calls that run in this thread or in another. */
 export { CompileError } from './log/compileError.js'
 export { type Diagnostic, parseLog, type Severity } from './log/diagnostic.js'
+export { type Abortable, untilAborted } from './native/abort.js'
 export { type CallStep, type Calls, runHere, runOffThread } from './native/calls.js'
 export { CStrings } from './native/cStrings.js'
 export { encodeOptions, type OptionRules } from './options/encode.js'

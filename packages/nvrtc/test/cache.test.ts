@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -77,15 +78,92 @@ describe('what was made is kept', () => {
     expect(compile(source, options, programOptions).origin).toBe('disk')
   })
 
-  test('an NVRTC whose file changed is another one', ({ skip }) => {
+  test('what is on disk is had without NVRTC being loaded', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
-    const [now, before] = [new Date(2_000_000), new Date(1_000_000)]
-    utimesSync(library, now, now)
-    compile('a')
-    utimesSync(library, now, before)
-    expect(compile('a').origin).toBe('compiler')
-    utimesSync(library, now, now)
-    expect(compile('a').origin).toBe('disk')
+    const ask = `import { Program, supportedArchitectures } from '@shoal/nvrtc'
+      import { nvrtc } from '@shoal/nvrtc-sys'
+      const architectures = supportedArchitectures().join()
+      const { origin, ptx } = await new Program('a').compile()
+      console.log(architectures, origin, ptx, nvrtc.isLoaded, supportedArchitectures({ cache: false }).join(), nvrtc.isLoaded)`
+    expect(runModule(ask, environment)).toEqual(['75,80,90 compiler a true 75,80,90 true'])
+    expect(runModule(ask, environment)).toEqual(['75,80,90 disk a false 75,80,90 false'])
+    const without = ask.replace('supportedArchitectures()', 'supportedArchitectures({ cache: false })')
+    expect(runModule(without, environment)).toEqual(['75,80,90 disk a true 75,80,90 true'])
+  })
+
+  describe('an NVRTC that is another one has nothing of the first', () => {
+    const place = join(scratch, 'replaced')
+    const file = join(place, 'libnvrtc.so.13')
+    const builtins = join(place, 'libnvrtc-builtins.so.13.0')
+    const time = new Date(2_000_000)
+    const put = (target = file): void => {
+      mkdirSync(place, { recursive: true })
+      writeFileSync(target, readFileSync(library))
+      utimesSync(target, time, time)
+    }
+    const origin = (env: Record<string, string> = {}, before = ''): string | undefined =>
+      runModule(
+        `import { renameSync } from 'node:fs'
+         import { Program } from '@shoal/nvrtc'
+         import { nvrtc } from '@shoal/nvrtc-sys'
+         ${before}
+         const { origin, cacheProblem } = await new Program('a').compile()
+         console.log(cacheProblem === undefined ? origin : [origin, cacheProblem].join(': '))`,
+        { ...environment, SHOAL_NVRTC_LIBRARY: file, ...env },
+      )[0]
+
+    test.for<readonly [string, () => void]>([
+      ['that was touched', () => utimesSync(file, time, new Date(1_000_000))],
+      [
+        'that was changed in place, with its old time set back',
+        () => {
+          writeFileSync(file, Buffer.concat([readFileSync(library), Buffer.alloc(1)]))
+          writeFileSync(file, readFileSync(library))
+          utimesSync(file, time, time)
+        },
+      ],
+      [
+        'of the same size and time that was put in its place',
+        () => {
+          put(`${file}.new`)
+          renameSync(`${file}.new`, file)
+        },
+      ],
+      ['with other functions for devices beside it', () => put(builtins)],
+    ])('one %s', ([_what, change], { skip }) => {
+      if (reason !== undefined) return skip(reason)
+      rmSync(place, { recursive: true, force: true })
+      put()
+      expect([origin(), origin()]).toEqual(['compiler', 'disk'])
+      change()
+      expect([origin(), origin()]).toEqual(['compiler', 'disk'])
+    })
+
+    test('one that a process has loaded before its file was replaced: what that makes is not kept', ({ skip }) => {
+      if (reason !== undefined) return skip(reason)
+      put()
+      put(`${file}.new`)
+      const replace = `nvrtc.load(); renameSync('${file}.new', '${file}')`
+      const told = `compiler: ${file} was replaced since it was loaded`
+      expect(origin({}, replace)).toBe(told)
+      expect([origin(), origin()]).toEqual(['compiler', 'disk'])
+      put(`${file}.new`)
+      expect(origin({}, replace)).toBe(told)
+    })
+
+    test('one that does not load, so that the next is taken: what that makes is not kept as of the first', ({
+      skip,
+    }) => {
+      if (reason !== undefined) return skip(reason)
+      const bad = join(scratch, 'bad')
+      mkdirSync(bad, { recursive: true })
+      writeFileSync(join(bad, 'libnvrtc.so.13'), 'no library')
+      put()
+      const search = { SHOAL_NVRTC_LIBRARY: '', LD_LIBRARY_PATH: `${bad}:${place}` }
+      expect([origin(search), origin(search)]).toEqual(['compiler', 'compiler'])
+      rmSync(bad, { recursive: true })
+      expect([origin(search), origin(search)]).toEqual(['compiler', 'disk'])
+    })
   })
 
   test('what a caller does to its bytes is not seen by the next', ({ skip }) => {
@@ -257,9 +335,10 @@ describe('a folder or a file that is not to be trusted', () => {
     if (process.getuid?.() !== 0) return skip('only root can be another user')
     compile('a')
     const lines = runModule(
-      `import { Program } from '@shoal/nvrtc'
+      `import { Program, supportedArchitectures } from '@shoal/nvrtc'
        import { nvrtc } from '@shoal/nvrtc-sys'
        nvrtc.load()
+       supportedArchitectures()
        process.seteuid(65534)
        process.getuid = () => 65534
        const { origin, cacheProblem } = new Program('a').compileSync()

@@ -1,6 +1,7 @@
 import { type Context, contextOf, type DeviceOrContext, type JitOptions } from '@shoal/cuda-base'
 import { Module } from '@shoal/driver'
 import {
+  type Abortable,
   type Architecture,
   type Compiled,
   type CompileOptions,
@@ -9,7 +10,15 @@ import {
   type ProgramOptions,
   supportedArchitectures,
 } from '@shoal/nvrtc'
-import { FeatureNotSupportedError, isInstance, isPlainObject, requireText, wrongType } from '@shoal/types'
+import { untilAborted } from '@shoal/nvrtc/basics'
+import {
+  FeatureNotSupportedError,
+  isInstance,
+  isPlainObject,
+  optionalSignal,
+  requireText,
+  wrongType,
+} from '@shoal/types'
 
 /** How a source becomes a module. */
 export interface ModuleCompileOptions
@@ -25,7 +34,8 @@ export interface ModuleCompileOptions
  * device and a GPU that is newer than NVRTC get PTX.
  *
  * @param source - text of CUDA C++, or a `Program` with its headers and name expressions.
- * @throws CompileError with the messages and their lines; LibraryNotFoundError where there is no NVRTC; StatusError, TypeError, RangeError
+ * @throws CompileError with the messages and their lines; LibraryNotFoundError where there is no NVRTC; AbortedError when `signal` fires (a
+ * compilation that has begun goes on to its end, and is kept for the next time); StatusError, TypeError, RangeError
  *
  * @example
  * ```ts
@@ -40,11 +50,21 @@ export interface ModuleCompileOptions
 export async function compile(
   owner: DeviceOrContext,
   source: string | Program,
-  options: ModuleCompileOptions = {},
+  options: ModuleCompileOptions & Abortable = {},
 ): Promise<Module> {
-  const { context, program, compileOptions, jit } = prepare(owner, source, options, 'compile')
-  const compiled = await program.compile(compileOptions)
-  return Module._loadCompiled(context, compiled.image, jit, originOf(compiled))
+  requireObject(options, 'compile')
+  const { signal: given, ...others } = options
+  const signal = optionalSignal(given, 'compile')
+  const { context, program, compileOptions, jit } = prepare(owner, source, others, 'compile')
+  return untilAborted(
+    async () => {
+      const compiled = await program.compile({ ...compileOptions, signal })
+      return Module._loadCompiled(context, compiled.image, jit, originOf(compiled))
+    },
+    signal,
+    'compile',
+    (module) => module.dispose(),
+  )
 }
 
 /** Like {@link compile}, but blocks the thread for as long as it takes. */
@@ -60,6 +80,10 @@ export function compileSync(
 
 const originOf = ({ log, _names }: Compiled) => ({ log, names: _names })
 
+function requireObject(options: unknown, api: string): void {
+  if (!isPlainObject(options)) throw wrongType(api, 'options', 'a plain object such as { lineInfo: true }', options)
+}
+
 interface Prepared {
   readonly context: Context
   readonly program: Program
@@ -74,7 +98,7 @@ function prepare(
   api: string,
 ): Prepared {
   const context = contextOf(owner, api)
-  if (!isPlainObject(options)) throw wrongType(api, 'options', 'a plain object such as { lineInfo: true }', options)
+  requireObject(options, api)
   const { jit = {}, name, headers, nameExpressions, ...given } = options
   const parts = { name, headers, nameExpressions }
   const isProgram = isInstance(source, Program)
@@ -83,6 +107,7 @@ function prepare(
     if (isProgram && parts[key] !== undefined)
       throw wrongType(api, key, 'left out, since a Program has its own', parts[key])
   }
+  if (Object.hasOwn(given, 'signal')) throw wrongType(api, 'signal', 'left out: a thread that waits is not told', true)
   for (const key of ['linkTimeOptimization', 'optixIr', 'syntaxOnly']) {
     if (Object.hasOwn(given, key))
       throw wrongType(api, key, 'left out: no module can be loaded from what it gives', Object.hasOwn(given, key))
@@ -90,16 +115,16 @@ function prepare(
   return {
     context,
     program: isProgram ? source : new Program(source, parts),
-    compileOptions: { ...given, architecture: given.architecture ?? architectureOf(context, api) },
+    compileOptions: { ...given, architecture: given.architecture ?? architectureOf(context, given.cache, api) },
     jit,
   }
 }
 
 /** Code for the device where NVRTC knows it, else PTX of the newest architecture before it. */
-function architectureOf({ device }: Context, api: string): Architecture {
+function architectureOf({ device }: Context, cache: CompileOptions['cache'], api: string): Architecture {
   const { major, minor } = device.computeCapability
   const capability = major * 10 + minor
-  const known = supportedArchitectures()
+  const known = supportedArchitectures({ cache })
   const newest = known.findLast((each) => each <= capability)
   if (newest === undefined) {
     const reason = `NVRTC ${nvrtcVersion()} makes code from ${known[0]} on, and the device is of ${capability}`

@@ -51,6 +51,26 @@ function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
   if (spec.wheelFolders !== undefined) yield* below('wheel', sitePackages(), spec.wheelFolders)
 }
 
+/** Opens a file, or tells why it does not; `onlyIfLoaded`: takes what the process has already. */
+type Open = (file: string, onlyIfLoaded: boolean) => { readonly handle: bigint; readonly path: string } | string
+
+/**
+ * The file that {@link findLibrary} would open first, where nothing has to be opened to know it. A library that the process has
+ * already counts as found.
+ */
+export function locateLibrary(spec: LibraryPlaces, explicit: string | undefined): LoadedLibrary | undefined {
+  const look: Open = (file, onlyIfLoaded) => {
+    if (onlyIfLoaded) return addon().open(file, true)
+    return isAbsolute(file) && existsSync(file) ? { handle: 0n, path: file } : 'known to the system alone'
+  }
+  try {
+    return search(spec, explicit, [], look)
+  } catch (error) {
+    if (error instanceof LibraryNotFoundError) return undefined
+    throw error
+  }
+}
+
 /**
  * Finds and opens a library. Order: the explicit path, the library's environment variable, the software device when it was
  * asked for, what the process has loaded already, the system's loader, CUDA_HOME and friends, system folders, toolkits,
@@ -58,13 +78,19 @@ function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
  * @param attempts receives everything that was tried.
  */
 export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
+  const found = search(spec, explicit, attempts, (file, onlyIfLoaded) => addon().open(file, onlyIfLoaded))
+  if (found.step === 'sim') announceSoftwareDevice()
+  return found
+}
+
+function search(spec: LibraryPlaces, explicit: string | undefined, attempts: LoadAttempt[], open: Open): LoadedLibrary {
   const attempt = (step: string, file: string, onlyIfLoaded = false): LoadedLibrary | undefined => {
     const refusal = isStub(file) ? 'a stub for linking, skipped' : isAbsolute(file) ? loadRefusal(file) : undefined
     if (refusal !== undefined) {
       attempts.push({ step, candidate: file, outcome: refusal })
       return undefined
     }
-    const opened = addon().open(file, onlyIfLoaded)
+    const opened = open(file, onlyIfLoaded)
     if (typeof opened === 'string') {
       attempts.push({ step, candidate: file, outcome: onlyIfLoaded ? 'not loaded' : opened })
       return undefined
@@ -131,10 +157,7 @@ export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, a
         continue
       }
       const found = attempt('sim', file)
-      if (found !== undefined) {
-        announceSoftwareDevice()
-        return found
-      }
+      if (found !== undefined) return found
     }
     throw new LibraryNotFoundError({
       library: spec.title,

@@ -24,7 +24,7 @@ import {
   type StructNativeCall,
 } from '../calls/bind.js'
 import { markLibraryUsed } from '../software.js'
-import { findLibrary, type LoadedLibrary, openCompanions } from './discovery.js'
+import { findLibrary, type LoadedLibrary, locateLibrary, openCompanions } from './discovery.js'
 import { bindForeignFunction, type ForeignFunction } from './foreign.js'
 import type { LibraryPlaces } from './places.js'
 
@@ -144,6 +144,14 @@ export class NativeLibrary {
     }
     if (this.#spec.worksWithoutDevice !== true) markLibraryUsed()
     return this.#loaded
+  }
+
+  /**
+   * What {@link load} would open first, or has opened: the file, and the step of the search that finds it. Nothing is opened.
+   * `undefined` where there is none, and where only the system's loader knows, as on Windows and macOS.
+   */
+  locate(): Omit<LoadedLibrary, 'handle'> | undefined {
+    return this.#loaded ?? locateLibrary(this.#spec, this.#explicit)
   }
 
   /** Version in the library's own encoding; `undefined` where it does not tell. */

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
-import { nvrtc } from '@shoal/nvrtc-sys'
 import { outOfRange } from '@shoal/types'
 import type { CompiledData, Origin, Request } from '../compilation/data.js'
 import type { CommandOptions } from '../options/compileOptions.js'
 import { readEntry, writeEntry } from './entry.js'
 import { defaultFolder, folderProblem } from './folder.js'
 import { includedFiles } from './includes.js'
+import { identityProblem, isAsIdentified, libraryIdentity } from './library.js'
 import { recall, remember } from './memory.js'
 import { prune } from './prune.js'
 
@@ -29,16 +29,26 @@ let writes = 0
 
 /** Looks for the result of a request, and tells where to keep it. @throws RangeError for a folder that is no absolute path */
 export function lookUp(request: Request, options: CommandOptions, cache: boolean | string, api: string): Cached {
+  return find(() => keyOf(request, options), cache, api)
+}
+
+/** The same for what is asked of the library itself. */
+export function lookUpFact(name: string, cache: boolean | string, api: string): Cached {
+  return find(() => keyed(name), cache, api)
+}
+
+function find(makeKey: () => string | undefined, cache: boolean | string, api: string): Cached {
   if (typeof cache === 'string' && !isAbsolute(cache))
     throw outOfRange(api, 'cache', 'a boolean or an absolute path', cache)
   if (cache === false) return {}
-  const key = keyOf(request, options)
-  if (key === undefined) return {}
+  const key = makeKey()
+  const unknown = identityProblem()
+  if (key === undefined) return unknown === undefined ? {} : { problem: unknown }
   const known = recall(key)
   if (known !== undefined) return { found: known, origin: 'memory' }
   const folder = join(typeof cache === 'string' ? cache : defaultFolder(), 'nvrtc')
   const problem = folderProblem(folder)
-  const isUnchanged = (): boolean => keyOf(request, options) === key
+  const isUnchanged = (): boolean => isAsIdentified() && makeKey() === key
   if (problem !== undefined) return { key, problem, isUnchanged }
   const digest = createHash('sha256').update(key).digest('hex')
   try {
@@ -53,7 +63,8 @@ export function lookUp(request: Request, options: CommandOptions, cache: boolean
 
 /** Keeps a result. @returns why it could not be written, if so */
 export function store({ key, folder, digest, isUnchanged }: Cached, data: CompiledData): string | undefined {
-  // A header that was changed while it was compiled: nobody knows which of the two NVRTC read.
+  // A header that was changed while it was compiled: nobody knows which of the two NVRTC read. A library that was found elsewhere: the
+  // key tells of another one.
   if (key === undefined || isUnchanged?.() === false) return undefined
   remember(key, data)
   if (folder === undefined || digest === undefined) return undefined
@@ -85,22 +96,11 @@ function keyOf(request: Request, options: CommandOptions): string | undefined {
       return undefined // NVRTC says what is wrong with it
     }
   }
-  return JSON.stringify([libraryIdentity(), request, files])
+  return keyed(request, files)
 }
 
-let identity: string | undefined
-
-/** The version has no patch in it, so the file's size and time are part of it. */
-function libraryIdentity(): string {
-  if (identity !== undefined) return identity
-  const { path } = nvrtc.load()
-  let file: readonly number[] = []
-  try {
-    const { size, mtimeMs } = statSync(path)
-    file = [size, mtimeMs]
-  } catch {
-    // Loaded before it was moved away, or by somebody with other rights.
-  }
-  identity = [nvrtc.versionText, path, ...file].join(' ')
-  return identity
+/** A key for what this NVRTC makes; none where it cannot be told from others. */
+function keyed(...parts: readonly unknown[]): string | undefined {
+  const identity = libraryIdentity()
+  return identity === undefined ? undefined : JSON.stringify([identity, ...parts])
 }

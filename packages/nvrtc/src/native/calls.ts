@@ -33,11 +33,20 @@ const most = Math.max(1, availableParallelism() - 1)
 let running = 0
 const waiting: (() => void)[] = []
 
-/** Runs each step of a sequence on a native thread: the event loop goes on. As many at once as there are processors, less one. On the thread of a lane, if one is given. */
-export async function runOffThread<T>(sequence: Calls<T>, lane?: Lane): Promise<T> {
+/** How a sequence runs on a native thread. */
+export interface OffThread {
+  /** On the thread of a lane. */
+  readonly lane?: Lane
+  /** Once it has fired, a sequence that has not begun never does. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Runs each step of a sequence on a native thread: the event loop goes on. As many at once as there are processors, less one. */
+export async function runOffThread<T>(sequence: Calls<T>, { lane, signal }: OffThread = {}): Promise<T> {
   if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve))
   else running += 1
   try {
+    signal?.throwIfAborted()
     return await runSteps(sequence, lane)
   } finally {
     // Whoever waits takes over the place.

@@ -1,3 +1,4 @@
+import { requireText } from '@shoal/types'
 import type { OptionRules } from './encode.js'
 
 /** `compute_90` is PTX for devices of 9.0 and later; `sm_90` is code for 9.0, with PTX; `a` and `f` stand for features of one device or family. */
@@ -122,6 +123,12 @@ export interface CompileOptions extends CommandOptions {
    * an absolute path in that folder, `false` nowhere. Default: true.
    */
   readonly cache?: boolean | string | undefined
+}
+
+/** Where results are kept. @throws TypeError, RangeError */
+export function requireCache(value: unknown, api: string): boolean | string {
+  if (value === undefined) return true
+  return typeof value === 'boolean' ? value : requireText(value, api, 'cache')
 }
 
 export const commandRules: OptionRules<CommandOptions> = {

@@ -1,20 +1,48 @@
 import { nvrtc, nvrtcGetNumSupportedArchs, nvrtcGetSupportedArchs } from '@shoal/nvrtc-sys'
+import { type OptionKeys, optionalOptions } from '@shoal/types'
+import { lookUpFact, store } from '../cache/cache.js'
+import { requireCache } from '../options/compileOptions.js'
 import { checkNvrtc } from './status.js'
+
+/** Where the answer may come from. */
+export interface SupportedArchitecturesOptions {
+  /** As for a compilation: with a cache the answer of an earlier process counts, and NVRTC is not loaded for it. Default: `true`. */
+  readonly cache?: boolean | string | undefined
+}
+
+const keys: OptionKeys<SupportedArchitecturesOptions> = { cache: true }
 
 let known: readonly number[] | undefined
 
 /**
  * The compute capabilities that NVRTC has code for, smallest first: 90 is 9.0 (`nvrtcGetSupportedArchs`).
- * @throws LibraryNotFoundError; VersionTooOldError before 11.2
+ * @throws LibraryNotFoundError; VersionTooOldError before 11.2; TypeError, RangeError
  */
-export function supportedArchitectures(): readonly number[] {
+export function supportedArchitectures(options?: SupportedArchitecturesOptions): readonly number[] {
+  const api = 'supportedArchitectures'
+  const { cache } = optionalOptions(options, api, keys)
   if (known !== undefined) return known
+  const cached = lookUpFact(api, requireCache(cache, api), api)
+  if (cached.found !== undefined) {
+    known = Object.freeze(cached.found.log.split(' ').map(Number))
+    return known
+  }
   const count = new Int32Array(1)
   checkNvrtc(nvrtcGetNumSupportedArchs(count), 'nvrtcGetNumSupportedArchs')
   const found = new Int32Array(count[0] as number)
   checkNvrtc(nvrtcGetSupportedArchs(found), 'nvrtcGetSupportedArchs')
   known = Object.freeze([...found].sort((a, b) => a - b))
+  store(cached, { ...nothing, log: known.join(' ') })
   return known
+}
+
+const nothing = {
+  ptx: undefined,
+  cubin: undefined,
+  ltoIr: undefined,
+  optixIr: undefined,
+  lowered: {},
+  pchHeapRequired: undefined,
 }
 
 /** The version of NVRTC, such as `'13.0'`. @throws LibraryNotFoundError */

@@ -4,13 +4,15 @@ import {
   isPlainObject,
   type OptionKeys,
   optionalOptions,
+  optionalSignal,
   requireText,
   wrongType,
 } from '@shoal/types'
 import { type Cached, lookUp, store } from '../cache/cache.js'
 import type { CompiledData, Request } from '../compilation/data.js'
+import { type Abortable, untilAborted } from '../native/abort.js'
 import { runHere, runOffThread } from '../native/calls.js'
-import { type CompileOptions, commandRules } from '../options/compileOptions.js'
+import { type CompileOptions, commandRules, requireCache } from '../options/compileOptions.js'
 import { encodeOptions, requireTexts } from '../options/encode.js'
 import { compilation } from './compilation.js'
 import { Compiled } from './compiled.js'
@@ -30,6 +32,7 @@ const compileKeys = {
   ...Object.fromEntries(Object.keys(commandRules).map((key) => [key, true])),
   cache: true,
 } as OptionKeys<CompileOptions>
+const offThreadKeys: OptionKeys<CompileOptions & Abortable> = { ...compileKeys, signal: true }
 
 /**
  * CUDA C++ as text, with its headers and name expressions; compiled as often as is wanted. It holds nothing of NVRTC.
@@ -64,27 +67,37 @@ export class Program {
 
   /**
    * Compiles it on a native thread: the event loop goes on (`nvrtcCompileProgram`).
-   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no NVRTC; TypeError, RangeError
+   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no NVRTC; AbortedError; TypeError, RangeError
    */
-  async compile(options?: CompileOptions): Promise<Compiled> {
-    const { request, cached } = this.#prepare(options, 'Program.compile')
-    if (cached.found !== undefined) return this.#result(cached.found, cached)
-    return this.#compiled(await runOffThread(compilation(request)), cached)
+  async compile(options?: CompileOptions & Abortable): Promise<Compiled> {
+    const api = 'Program.compile'
+    const { signal: given, ...others } = optionalOptions(options, api, offThreadKeys)
+    const signal = optionalSignal(given, api)
+    return untilAborted(
+      async () => {
+        const { request, cached } = this.#prepare(others, api)
+        if (cached.found !== undefined) return this.#result(cached.found, cached)
+        return this.#compiled(await runOffThread(compilation(request), { signal }), cached)
+      },
+      signal,
+      api,
+    )
   }
 
   /** Like {@link compile}, but blocks the thread for as long as it takes. */
   compileSync(options?: CompileOptions): Compiled {
-    const { request, cached } = this.#prepare(options, 'Program.compileSync')
+    const { request, cached } = this.#prepare(
+      optionalOptions(options, 'Program.compileSync', compileKeys),
+      'Program.compileSync',
+    )
     if (cached.found !== undefined) return this.#result(cached.found, cached)
     return this.#compiled(runHere(compilation(request)), cached)
   }
 
-  #prepare(given: CompileOptions | undefined, api: string): { request: Request; cached: Cached } {
-    const { cache = true, ...options } = optionalOptions(given, api, compileKeys)
-    if (typeof cache !== 'boolean') requireText(cache, api, 'cache')
+  #prepare({ cache, ...options }: Partial<CompileOptions>, api: string): { request: Request; cached: Cached } {
     const { source, name, headers, nameExpressions } = this
     const request = { source, name, headers, nameExpressions, options: encodeOptions(options, commandRules, api) }
-    return { request, cached: lookUp(request, options, cache, api) }
+    return { request, cached: lookUp(request, options, requireCache(cache, api), api) }
   }
 
   #compiled(data: CompiledData, cached: Cached): Compiled {

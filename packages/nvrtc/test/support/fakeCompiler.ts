@@ -24,6 +24,8 @@ export function fakeCompiler(name = 'nvrtc'): string {
 #include <unistd.h>
 typedef struct { char* source; char* log; char* expressions[16]; char lowered[16][64]; int count; int failed; } Program;
 int nvrtcVersion(int* major, int* minor) { *major = 13; *minor = 0; return 0; }
+int nvrtcGetNumSupportedArchs(int* count) { *count = 3; return 0; }
+int nvrtcGetSupportedArchs(int* found) { found[0] = 90; found[1] = 80; found[2] = 75; return 0; }
 const char* nvrtcGetErrorString(int status) { return status == 6 ? "NVRTC_ERROR_COMPILATION" : "other"; }
 int nvrtcCreateProgram(Program** p, const char* source, const char* name, int n, const char** headers, const char** names) {
   *p = calloc(1, sizeof(Program));
