@@ -26,7 +26,7 @@ import {
   cuLinkDestroy,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory, readMemory } from '@shoal/ffi'
-import { loadedFrom, requireInteger, requireKeyOf, requireOptions, requireText } from '@shoal/types'
+import { loadedFrom, outOfRange, requireInteger, requireKeyOf, requireOptions, requireText } from '@shoal/types'
 import { type InputKind, kindOfFile, kindOfImage, kinds } from './inputs.js'
 
 /** How the linker works. */
@@ -64,6 +64,7 @@ export class Linker extends Resource {
   readonly #handle: CUlinkState
   readonly #jit: JitBlock
   #count = 0
+  #isComplete = false
 
   private constructor(context: Context, handle: CUlinkState, jit: JitBlock) {
     super()
@@ -116,6 +117,7 @@ export class Linker extends Resource {
     const type = kind === undefined ? kindOfImage(image) : kind
     const code = requireKeyOf(type, api, 'kind', kinds) as CUjitInputType
     const { handle } = this
+    this.#requireOpen(api)
     const memory = imageMemory(image, api, type === 'library')
     try {
       // The NUL that ends PTX counts.
@@ -135,6 +137,7 @@ export class Linker extends Resource {
     const { kind = kindOfFile(file) } = requireOptions<Omit<LinkInput, 'name'>>(options, api, { kind: true })
     const code = requireKeyOf(kind, api, 'kind', kinds) as CUjitInputType
     const { handle } = this
+    this.#requireOpen(api)
     this.#call('cuLinkAddFile', file, () => cuLinkAddFile(handle, code, file, 0, null, null))
     this.#count += 1
     return this
@@ -143,15 +146,15 @@ export class Linker extends Resource {
   /**
    * Makes the image (`cuLinkComplete`): a cubin, which `Module.load` takes. It is made on this thread, which waits: a driver of
    * CUDA 13.0 ends the process at the next link after one that another thread has completed. Nothing can be added afterwards.
-   * @throws StatusError with the linker's log in its description, such as for what is not defined
+   * @throws RangeError where it was made already; StatusError with the linker's log in its description, such as for what is not defined
    */
   async complete(): Promise<Uint8Array> {
-    return this.#complete()
+    return this.#complete('Linker.complete')
   }
 
   /** Like {@link complete}, without a promise. */
   completeSync(): Uint8Array {
-    return this.#complete()
+    return this.#complete('Linker.completeSync')
   }
 
   protected override inspectFacts(): { readonly [fact: string]: unknown } {
@@ -168,11 +171,18 @@ export class Linker extends Resource {
     if (status !== Status.success) throw driverError(status, api, `${what}\n${this.#jit.errorLog}`.trim())
   }
 
-  #complete(): Uint8Array {
+  /** The driver says nothing of what becomes of a link that goes on after its end. @throws RangeError */
+  #requireOpen(api: string): void {
+    if (this.#isComplete) throw outOfRange(api, 'this', 'a Linker whose image is not complete yet', this)
+  }
+
+  #complete(api: string): Uint8Array {
     const { handle } = this
+    this.#requireOpen(api)
     const out = NativeMemory.allocate(16)
     const status: number = this.context.run(() => cuLinkComplete(handle, out, out.address + 8n))
     if (status !== Status.success) throw driverError(status, 'cuLinkComplete', this.#jit.errorLog)
+    this.#isComplete = true
     // A copy: the state has the image only as long as it lives.
     return readMemory(out.u64[0] as bigint, Number(out.u64[1]))
   }
