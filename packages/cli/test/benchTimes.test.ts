@@ -1,12 +1,16 @@
-import { Device } from '@shoal/driver'
+import { Device, DeviceBuffer, Kernel, Stream } from '@shoal/driver'
 import { useSoftwareDevice } from '@shoal/ffi'
 import { afterEach, expect, test, vi } from 'vitest'
 import { measureCollective } from '../src/bench/collectives/measure.js'
 import { operations } from '../src/bench/collectives/operations.js'
+import { callsPerBurst, makeDriverCalls, timeOfCall } from '../src/bench/driverCalls.js'
 import { barrierTest } from '../src/bench/nvshmem/barriers.js'
 import type { Pe } from '../src/bench/nvshmem/pes.js'
 import { readOptions } from '../src/bench/options.js'
+import { headLines } from '../src/bench/report/columns.js'
 import { timeOf, timeOfAwaited } from '../src/bench/timing.js'
+
+useSoftwareDevice({ devices: 2 })
 
 /** Whatever is timed takes 6 ms. */
 function sixMilliseconds(): void {
@@ -48,7 +52,6 @@ function groupOfThree(own: number[]) {
 }
 
 test('the time of a collective is the mean over iterations and processes', async () => {
-  useSoftwareDevice({ devices: 2 })
   const own: number[] = []
   const ranks = [0, 1].map((rank) => ({ rank, device: Device.get(rank) }))
   const words = [
@@ -95,11 +98,53 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   }
   sixMilliseconds()
   let rows: unknown[] = []
+  const printed: string[] = []
   const options = readOptions(['barrier', '-n', '3', '-w', '1'], ['barrier'])
-  const output = { print: () => undefined, write: async (all: unknown[]) => void (rows = all) }
+  const output = {
+    print: (line: string) => void printed.push(line),
+    write: async (all: unknown[]) => void (rows = all),
+  }
   expect(await barrierTest.run(pe as unknown as Pe, options, output as never)).toBe(0)
   expect(own).toEqual([2000, 2000, 2000, 2000])
   expect(rows.map((row) => (row as { latency: number }).latency)).toEqual(Array(4).fill((2000 * 5) / 3))
+  // As wide as the head of the table, and as figures of up to 9 digits are.
+  expect(printed[0]).toBe('     barrier     host     3333.3')
+  expect(headLines(barrierTest.columns)[0]).toBe('#  operation     from    latency')
+})
+
+test('a loop over calls of the driver package makes as many as it is timed for', () => {
+  const device = Device.get(0)
+  // With its launches, which are left out where their time says nothing.
+  vi.spyOn(device, 'isSoftware', 'get').mockReturnValue(false)
+  const { loops, prepared, stream, kernels, dispose } = makeDriverCalls(device)
+  const plan = kernels?.empty0.prepare({ grid: 1, block: 1 })
+  const launch = vi.spyOn(Object.getPrototypeOf(plan), 'launch')
+  const spies = {
+    query: vi.spyOn(Stream.prototype, 'query'),
+    record: vi.spyOn(Stream.prototype, 'record'),
+    copy: vi.spyOn(DeviceBuffer.prototype, 'copyFrom'),
+    fill: vi.spyOn(DeviceBuffer.prototype, 'fill'),
+    pool: vi.spyOn(DeviceBuffer, 'allocateOn'),
+    launch0: vi.spyOn(Kernel.prototype, 'launch'),
+    launch4: vi.spyOn(Kernel.prototype, 'launch'),
+  }
+  expect(Object.keys(loops)).toEqual(Object.keys(spies))
+  for (const [name, spy] of Object.entries(spies)) {
+    spy.mockClear()
+    loops[name]?.(5)
+    expect(spy, name).toHaveBeenCalledTimes(5)
+  }
+  expect(Object.keys(prepared)).toEqual(['launch0', 'launch4'])
+  for (const loop of Object.values(prepared)) {
+    launch.mockClear()
+    loop(5)
+    expect(launch).toHaveBeenCalledTimes(5)
+  }
+  sixMilliseconds()
+  const counts: number[] = []
+  expect(timeOfCall(stream, (count) => void counts.push(count), 3)).toBe(6_000_000 / callsPerBurst)
+  expect(counts).toEqual(Array(3).fill(callsPerBurst))
+  dispose()
 })
 
 test('a limit beyond what a timer can have is refused by name', () => {

@@ -155,6 +155,12 @@ test('a status has a text without an error', () => {
   expect(ncclStatusText(ncclResult_t.ncclInvalidArgument)).toMatch(/invalid argument/)
   expect(ncclStatusText(999)).toMatch(/unknown/)
   expect(() => ncclStatusText('0' as never)).toThrow('ncclStatusText: status must be an integer')
-  expect(() => ncclStatusText(2 ** 31)).toThrow(RangeError)
+  for (const [last, beyond] of [
+    [2 ** 31 - 1, 2 ** 31],
+    [-(2 ** 31), -(2 ** 31) - 1],
+  ] as const) {
+    expect(ncclStatusText(last)).toMatch(/unknown/)
+    expect(() => ncclStatusText(beyond)).toThrow(RangeError)
+  }
   expect(nccl.has('ncclGetErrorString')).toBe(true)
 })

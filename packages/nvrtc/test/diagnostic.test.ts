@@ -33,6 +33,11 @@ test.each<[string, string, Diagnostic[]]>([
     ],
   ],
   [
+    'a message at the end of a log that no line end closes',
+    'a.cu(1): error: expected a ";"\n  int x\n      ^',
+    [{ severity: 'error', message: 'expected a ";"', file: 'a.cu', line: 1, column: 5, text: 'int x' }],
+  ],
+  [
     'a message that goes on below the line',
     'k.cu(2): error: no instance of function "f" matches the argument list\n            argument types are: (int)\n  f(1);\n  ^\n          detected during instantiation of "void g<T>()" at line 5\n\n',
     [
