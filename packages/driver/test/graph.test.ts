@@ -5,7 +5,9 @@ import { DisposedError, StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { add, device, firstOf, one, other, stream, zeros } from './support/graphObjects.js'
 
-const { DeviceBuffer, PinnedBuffer } = await import('@shoal/driver')
+const driver = await import('@shoal/driver')
+const { DeviceBuffer, PinnedBuffer } = driver
+const { CudaArray } = await import('@shoal/driver/texture')
 const { captureStatus, copyNode, emptyNode, fillNode, Graph, graphMemoryUsage, kernelNode, trimGraphMemory } =
   await import('@shoal/driver/graph')
 
@@ -127,6 +129,41 @@ describe('Graph.capture', () => {
     expect(graph.nodes).toHaveLength(1)
     await device.primaryContext.synchronize()
     expect([firstOf(sum), firstOf(written)]).toEqual([0, 5])
+  })
+
+  test('goes on when memory is disposed of meanwhile, which is given back when it has ended', () => {
+    const { RegisteredBuffer, ManagedBuffer } = driver
+    const target = zeros()
+    // What is made at the first use of each kind stays.
+    const make = () => [
+      DeviceBuffer.zeros(device, 'u8', 1 << 20),
+      ManagedBuffer.allocate(device, 'u8', 1 << 20),
+      PinnedBuffer.allocate(device, 'u8', 1 << 20),
+      RegisteredBuffer.register(device, new ArrayBuffer(1 << 20)),
+      CudaArray.create(device, { width: 1 << 10, height: 256, format: 'u32' }),
+    ]
+    for (const owner of make()) owner.dispose()
+    const { free } = device.memoryInfo()
+    const owners = make()
+    expect(device.memoryInfo().free).toBeLessThan(free)
+    const warnings: unknown[] = []
+    const listen = (warning: unknown): void => void warnings.push(warning)
+    process.on('warning', listen)
+    using graph = Graph.capture(stream, () => {
+      target.fill(7, { stream })
+      for (const owner of owners) owner.dispose()
+      expect(owners.map(({ disposed }) => disposed)).toEqual(owners.map(() => true))
+    })
+    expect(device.memoryInfo().free).toBe(free)
+    process.off('warning', listen)
+    expect(warnings).toEqual([])
+    const { buffer } = owners[3] as InstanceType<typeof RegisteredBuffer>
+    RegisteredBuffer.register(device, buffer).dispose()
+    using step = graph.instantiate()
+    step.launch(stream)
+    stream.synchronizeSync()
+    expect(firstOf(target)).toBe(7)
+    target.dispose()
   })
 
   test('comes to nothing after a call that it forbids, and says so', () => {

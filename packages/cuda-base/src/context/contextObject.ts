@@ -1,4 +1,5 @@
 import {
+  afterCapture,
   type Context,
   checkRelease,
   forgetLeak,
@@ -68,11 +69,14 @@ export abstract class ContextObject extends Resource {
   protected release(): void {
     if (this.#destroyer === undefined) return
     forgetLeak(this)
-    try {
-      this.context._release('ctxSynchronize')
-    } finally {
-      endOf(this.context, this.#handle, this.#destroyer)
-    }
+    const destroyer = this.#destroyer
+    afterCapture(this.kind, () => {
+      try {
+        this.context._release('ctxSynchronize')
+      } finally {
+        endOf(this.context, this.#handle, destroyer)
+      }
+    })
   }
 }
 

@@ -91,14 +91,17 @@ function begin(stream: Stream, mode: 0 | 1 | 2, into: Target | undefined): void 
 }
 
 function end(stream: Stream): { readonly status: number; readonly graph: CUgraph } {
-  endCapturing()
   const out = scratch()
   out.u64[0] = 0n
   let status: number = Status.success
-  stream.context.run(() => {
-    status = cuStreamEndCapture(stream._handle, out)
-  })
-  return { status, graph: out.u64[0] as CUgraph }
+  try {
+    stream.context.run(() => {
+      status = cuStreamEndCapture(stream._handle, out)
+    })
+    return { status, graph: out.u64[0] as CUgraph }
+  } finally {
+    endCapturing()
+  }
 }
 
 /**

@@ -2,6 +2,7 @@ import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoa
 import { offThread } from '@shoal/ffi'
 import { type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
 import type { CallName } from '../calls/cudaLibrary.js'
+import { afterCapture } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
 import { isGone, Status } from '../errors.js'
 import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
@@ -239,18 +240,25 @@ export class Allocation implements ShortLived {
       this.block.giveBack(stream)
       return
     }
+    if (stream === undefined || stream._isGone) {
+      afterCapture('A DeviceBuffer', () => this.#freeNow())
+      return
+    }
     try {
-      if (stream !== undefined && !stream._isGone) freeOn(stream, this.#low, this.#high)
-      else this.#freeNow()
+      freeOn(stream, this.#low, this.#high)
     } finally {
       endUse(this.context, this.#pool)
     }
   }
 
   #freeNow(): void {
-    // The stream of stream-ordered memory is gone, and freeing does not wait for such memory: wait for everything.
-    if (this.#stream !== undefined) this.context._release('ctxSynchronize')
-    this.context._release('memFree', this.address as CUdeviceptr)
+    try {
+      // The stream of stream-ordered memory is gone, and freeing does not wait for such memory: wait for everything.
+      if (this.#stream !== undefined) this.context._release('ctxSynchronize')
+      this.context._release('memFree', this.address as CUdeviceptr)
+    } finally {
+      endUse(this.context, this.#pool)
+    }
   }
 
   /** Whether there was something to free. */

@@ -26,6 +26,7 @@ import {
   requireOptions,
   toDeviceOrdinal,
 } from '@shoal/types'
+import { afterCapture } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { check, Status } from '../errors.js'
 import { afterUseOfMemory } from '../inUse.js'
@@ -285,11 +286,13 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     forgetLeak(this)
     const { context } = this
     const address = this.#address
-    // Work in flight may still use what the array lets go of.
-    context._release('ctxSynchronize')
     const free = this.#end ?? ((): void => freeManaged(context, address))
     const { byteLength } = this
-    this.#memory.detach().whenUnreachable(() => afterUseOfMemory('A ManagedBuffer', address, byteLength, free))
+    afterCapture('A ManagedBuffer', () => {
+      // Work in flight may still use what the array lets go of.
+      context._release('ctxSynchronize')
+      this.#memory.detach().whenUnreachable(() => afterUseOfMemory('A ManagedBuffer', address, byteLength, free))
+    })
   }
 
   #requireUsable(): void {

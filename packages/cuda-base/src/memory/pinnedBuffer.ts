@@ -15,6 +15,7 @@ import {
   type StructType,
   type TypedArrayOf,
 } from '@shoal/types'
+import { afterCapture } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
@@ -268,9 +269,11 @@ function allocate<E extends ElementType>(
 }
 
 function freeHost(context: Context, address: bigint): void {
-  try {
-    context._release('memFreeHost', address)
-  } finally {
-    context._removeChild()
-  }
+  afterCapture('A PinnedBuffer', () => {
+    try {
+      context._release('memFreeHost', address)
+    } finally {
+      context._removeChild()
+    }
+  })
 }

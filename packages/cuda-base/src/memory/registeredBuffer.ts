@@ -10,6 +10,7 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
+import { afterCapture } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
@@ -185,9 +186,11 @@ const getByteLength = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'by
 ) => number
 
 function unregister(context: Context, address: bigint): void {
-  try {
-    context._release('memHostUnregister', address)
-  } finally {
-    context._removeChild()
-  }
+  afterCapture('A RegisteredBuffer', () => {
+    try {
+      context._release('memHostUnregister', address)
+    } finally {
+      context._removeChild()
+    }
+  })
 }
