@@ -1,5 +1,6 @@
 /** Pieces of work that graphs are made of: what they do in a captured call, and as a node. */
 
+import { DeviceBuffer } from '@shoal/driver'
 import type { GraphNode, NodeDescription } from '@shoal/driver/graph'
 import {
   copyNode,
@@ -65,6 +66,29 @@ function someFill(world: World, device: number): Work | undefined {
 /** Memory that graphs work with: of the device. */
 function memoriesOf(world: World, device: number, dtype?: ModelType, length?: number): Memory[] {
   return world.liveMemories(dtype, length).filter(({ root }) => root.device === device)
+}
+
+/** Memory that a captured stream allocates and gives back, on the way to other memory. */
+export function wayOfOwnMemory(world: World, device: number): Work | undefined {
+  const target = world.pick(memoriesOf(world, device).filter(({ dtype }) => !wide.includes(dtype)))
+  if (target === undefined) return undefined
+  const { dtype, length } = target
+  const value = world.random.integer(0, 100)
+  return {
+    told: `${target.name} by way of memory that is allocated meanwhile`,
+    uses: [{ block: target.root.block, write: true }],
+    needs: [needOf(target)],
+    canBeDisabled: false,
+    apply: () => target.root.block.write(target.offset, bytesOf(new arrays[dtype](length).fill(value as never))),
+    queue: ({ stream }) => {
+      const memory = DeviceBuffer.allocateOn(stream, dtype, length)
+      memory.fill(value as never, { stream })
+      target.buffer.copyFrom(memory as never, { stream })
+      memory.disposeOn(stream)
+    },
+    describe: () => emptyNode(),
+    again: () => undefined,
+  }
 }
 
 function someCopy(world: World, device: number): Work | undefined {

@@ -14,10 +14,10 @@ import {
   type Need,
   type Step,
 } from '../graphModel.js'
-import { arrays, bytesOf, type ModelType } from '../memory.js'
+import { arrays, bytesOf, type ModelType, type Root } from '../memory.js'
 import { Mismatch, type Operation } from '../operation.js'
 import type { StreamModel, World } from '../world.js'
-import { needOf, someWork, stepOf, type Work } from './graphSteps.js'
+import { needOf, someWork, stepOf, type Work, wayOfOwnMemory } from './graphSteps.js'
 import { addStream } from './making.js'
 
 const mostGraphs = 6
@@ -62,7 +62,7 @@ function queueAll(world: World, pieces: readonly Work[], first: StreamModel, sec
 const capture: Operation = {
   name: 'capture a graph',
   weight: 8,
-  run(world) {
+  async run(world) {
     if (world.part(graphsOf).liveGraphs().length > mostGraphs) return undefined
     const first = someCapturable(world, world.random.integer(0, world.devices.length - 1))
     if (first === undefined) return undefined
@@ -71,12 +71,16 @@ const capture: Operation = {
       ? world.pick(capturable(world, device).filter((other) => other !== first))
       : undefined
     const pieces = somePieces(world, device, ({ canBeCaptured = true }) => canBeCaptured)
+    const own = world.chance(0.2) ? wayOfOwnMemory(world, device) : undefined
+    if (own !== undefined) pieces.push(own)
+    const victim = world.chance(0.2) ? await someVictim(world, pieces) : undefined
     const options = { mode: world.one(['thread-local', 'relaxed', undefined] as const) }
     const gone = world.chance(0.1) && first.queue.kind !== 'legacy'
     const fn = (stream: Stream): void => {
       world.equal('the stream of a capture', stream, first.stream)
       queueAll(world, pieces, first, second)
       if (gone) first.stream.dispose()
+      if (victim !== undefined) (victim.object as DeviceBuffer).dispose()
     }
     const told = `${pieces.map((piece) => piece.told).join(', ')} on ${first.name}${second === undefined ? '' : ` and ${second.name}`}`
     const graph = world.chance(0.7)
@@ -88,11 +92,23 @@ const capture: Operation = {
       graph,
       device,
       pieces.map((piece) => stepOf(piece)),
+      { hasMemory: own !== undefined },
     )
+    if (victim !== undefined) victim.disposed = true
     // Captured calls do not tell what they need.
     graph.keep(...model.needs)
-    return `${model.name}: ${told}${gone ? ', which was disposed of' : ''}`
+    return `${model.name}: ${told}${gone ? ', which was disposed of' : ''}${victim === undefined ? '' : `; ${victim.name} is gone`}`
   },
+}
+
+/** Memory to be disposed of in a capture that does not need it. */
+async function someVictim(world: World, pieces: readonly Work[]): Promise<Root | undefined> {
+  const needs = new Set(pieces.flatMap((piece) => [...piece.needs]))
+  const root = world.pick(
+    world.roots.filter((one) => !one.disposed && /^(memory|managed)/.test(one.name) && !needs.has(one.object as Need)),
+  )
+  if (root !== undefined) await world.order(undefined, [{ block: root.block, write: true }])
+  return root
 }
 
 class Deliberate extends Error {}
