@@ -208,6 +208,24 @@ describe('events of a whole context', () => {
     expect([...memory.toArraySync({ stream })]).toEqual([3, 3, 3, 3])
   })
 
+  test('do not have the memory that a graph of the primary context allocates', () => {
+    using stream = Stream.create(device, { nonBlocking: true })
+    using target = DeviceBuffer.zeros(device, 'u32', 4)
+    const context = CreatedContext.create(device)
+    cuCtxSetCurrent(context.handle)
+    using graph = Graph.capture(stream, () => {
+      const memory = DeviceBuffer.allocateOn(stream, 'u32', 4)
+      target.copyFrom(memory.fill(7, { stream }), { stream })
+      memory.disposeOn(stream)
+    })
+    cuCtxSetCurrent(0n as never)
+    context.dispose()
+    for (let count = 0; count < 10; count += 1) DeviceBuffer.zeros(device, 'u32', 4).dispose()
+    using step = graph.instantiate()
+    step.launch(stream)
+    expect([...target.toArraySync({ stream })]).toEqual([7, 7, 7, 7])
+  })
+
   test('refuse events of other contexts, and what is none', () => {
     using context = CreatedContext.create(device)
     using other = Event.create(device)

@@ -29,7 +29,7 @@ Table& table() {
 
 }  // namespace
 
-CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory) {
+CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory, std::shared_ptr<Context> context) {
   const CUmemPoolProps& pool = parameters.poolProps;
   if (parameters.bytesize == 0 || pool.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -39,12 +39,11 @@ CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::
   Device* device = nullptr;
   if (const CUresult status = findDevice(pool.location.id, device)) return status;
   if (parameters.accessDescCount != 0 && parameters.accessDescs == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // It belongs to a context as what cuMemAllocAsync gives does: the current one, or another of the device.
-  std::shared_ptr<Context> context;
-  if (currentContext(context) != CUDA_SUCCESS || &context->device != device) {
+  // It belongs to a context as what cuMemAllocAsync gives does: that of the stream, the current one, or another of the device.
+  if (!context && (currentContext(context) != CUDA_SUCCESS || &context->device != device)) {
     context.reset();
     for (auto& other : state().contexts.all()) {
-      if (&other->device == device && other->alive) context = other;
+      if (&other->device == device && other->alive && (!context || other->isPrimary)) context = other;
     }
   }
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
@@ -55,18 +54,21 @@ CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::
   }
   if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   auto block = std::make_shared<ArenaBlock>(device->arena, base, parameters.bytesize, false);
-  memory = std::make_shared<GraphMemory>(*device, base, parameters.bytesize);
-  state().allocations.put(std::make_shared<Allocation>(
-      Allocation::Description{MemoryKind::pooled, base, parameters.bytesize, Place::device, context, device, 0, std::move(block)}));
+  auto allocation = std::make_shared<Allocation>(
+      Allocation::Description{MemoryKind::pooled, base, parameters.bytesize, Place::device, context, device, 0, std::move(block)});
+  memory = std::make_shared<GraphMemory>(*device, base, parameters.bytesize, allocation);
+  state().allocations.put(std::move(allocation));
   std::lock_guard lock(table().mutex);
   table().memory[base] = memory;
   return CUDA_SUCCESS;
 }
 
 GraphMemory::~GraphMemory() {
-  if (auto allocation = state().allocations.startingAt(address)) state().allocations.remove(allocation);
+  if (auto allocation = allocation_.lock()) state().allocations.remove(allocation);
   std::lock_guard lock(table().mutex);
-  table().memory.erase(address);
+  // Where its context has ended before, the address may be another's by now.
+  const auto found = table().memory.find(address);
+  if (found != table().memory.end() && found->second.expired()) table().memory.erase(found);
   // What is reserved waits for other graphs until it is trimmed.
   if (isUsed) table().usage[device.ordinal].used -= size;
 }
@@ -120,7 +122,8 @@ bool isSameMemory(const Work& one, const Work& other) {
 std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address) {
   std::lock_guard lock(table().mutex);
   const auto found = table().memory.find(address);
-  return found == table().memory.end() ? nullptr : found->second.lock();
+  const auto memory = found == table().memory.end() ? nullptr : found->second.lock();
+  return memory && memory->isThere() ? memory : nullptr;
 }
 
 bool freeGraphMemory(CUdeviceptr address, CUresult& status) {

@@ -9,10 +9,14 @@ class Device;
 
 class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
  public:
-  static CUresult create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory);
-  GraphMemory(Device& device, uint64_t address, size_t size) : device(device), address(address), size(size) {}
+  // Of a context of the device, or of one that is picked.
+  static CUresult create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory, std::shared_ptr<Context> context = nullptr);
+  GraphMemory(Device& device, uint64_t address, size_t size, std::weak_ptr<Allocation> allocation)
+      : device(device), address(address), size(size), allocation_(std::move(allocation)) {}
   ~GraphMemory();
 
+  // Until its context has ended.
+  bool isThere() const { return !allocation_.expired(); }
   // Between the launch that allocates and whatever frees it.
   bool isOpen() const { return self_ != nullptr; }
   void open();
@@ -25,6 +29,7 @@ class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
   const size_t size;
 
  private:
+  const std::weak_ptr<Allocation> allocation_;
   std::shared_ptr<GraphMemory> self_;  // open memory outlives its graph
 };
 

@@ -22,10 +22,11 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* out, size_t bytes, const std::sha
 }
 
 // Memory of the graph that the stream is captured into.
-CUresult captureAllocation(CUdeviceptr* out, size_t bytes, int device, const std::shared_ptr<Stream>& stream) {
-  const auto wanted = describeMemory(device, bytes);
+CUresult captureAllocation(CUdeviceptr* out, size_t bytes, const Device& device, const std::shared_ptr<Stream>& stream) {
+  const auto wanted = describeMemory(device.ordinal, bytes);
   std::shared_ptr<GraphMemory> memory;
-  if (const CUresult status = GraphMemory::create(wanted, memory)) return status;
+  const auto context = &stream->context->device == &device ? stream->context : nullptr;
+  if (const CUresult status = GraphMemory::create(wanted, memory, context)) return status;
   const CUdeviceptr address = memory->address;
   if (const CUresult status = captureWork(stream, std::make_shared<AllocWork>(std::move(memory), wanted))) return status;
   *out = address;
@@ -36,7 +37,7 @@ CUresult allocate(CUdeviceptr* out, size_t bytes, CUstream handle, bool perThrea
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkImplicit(stream)) return status;
-    if (stream->isCaptured) return captureAllocation(out, bytes, context->device.ordinal, stream);
+    if (stream->isCaptured) return captureAllocation(out, bytes, context->device, stream);
     return allocateFrom(*currentPool(context->device), out, bytes, stream);
   });
 }
@@ -47,7 +48,7 @@ CUresult allocateFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool poolHandl
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = findPool(poolHandle, pool)) return status;
     if (const CUresult status = checkImplicit(stream)) return status;
-    if (stream->isCaptured) return pool->device == nullptr ? CUDA_ERROR_INVALID_VALUE : captureAllocation(out, bytes, pool->device->ordinal, stream);
+    if (stream->isCaptured) return pool->device == nullptr ? CUDA_ERROR_INVALID_VALUE : captureAllocation(out, bytes, *pool->device, stream);
     // The memory of an imported pool is the other process's to give out.
     return pool->isImported ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*pool, out, bytes, stream);
   });
