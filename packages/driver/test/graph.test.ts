@@ -131,6 +131,22 @@ describe('Graph.capture', () => {
     expect([firstOf(sum), firstOf(written)]).toEqual([0, 5])
   })
 
+  test('keeps a view as long as there is what it looks into', () => {
+    const physical = driver.PhysicalMemory.create(device, 1 << 21)
+    const range = driver.AddressRange.reserve(1 << 21)
+    const mapped = range.map(physical)
+    const view = DeviceBuffer.view(device, mapped, 'u32', { length: 4 })
+    using graph = Graph.capture(stream, () => void view.fill(1, { stream })).keep(view)
+    using step = graph.instantiate()
+    step.launch(stream)
+    stream.synchronizeSync()
+    expect(firstOf(view as never)).toBe(1)
+    for (const owner of [mapped, range, physical]) owner.dispose()
+    expect(() => step.launch(stream)).toThrow(DisposedError)
+    expect(() => graph.instantiate()).toThrow(DisposedError)
+    expect(() => graph.keep(view)).toThrow(DisposedError)
+  })
+
   test('goes on when memory is disposed of meanwhile, which is given back when it has ended', () => {
     const { RegisteredBuffer, ManagedBuffer } = driver
     const target = zeros()

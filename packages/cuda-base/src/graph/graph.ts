@@ -36,6 +36,7 @@ import { NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
   type ElementType,
+  isInstance,
   type OptionKeys,
   optionalBoolean,
   propertyOf,
@@ -369,9 +370,12 @@ export class Graph extends Resource {
     for (const [index, object] of objects.entries()) {
       if (typeof propertyOf(object, 'disposed') !== 'boolean')
         throw wrongType('Graph.keep', `objects[${index}]`, 'an object that is disposed of', object)
-      const gone = (): void => {
-        if (object.disposed) throw new DisposedError(object.constructor.name)
-      }
+      // A view of memory of another object goes with that.
+      const gone = isInstance<DeviceBuffer<ElementType>>(object, DeviceBuffer as never)
+        ? (): void => void object._use()
+        : (): void => {
+            if (object.disposed) throw new DisposedError(object.constructor.name)
+          }
       gone()
       this._resources.add(new Map([[object, gone]]))
     }
