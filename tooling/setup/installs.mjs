@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from './build.mjs'
+import { fetchNode } from './fetchNode.mjs'
 import { installWorkspace, say } from './install.mjs'
 import { platforms } from './manifests.mjs'
 import { packAll } from './pack.mjs'
@@ -37,11 +38,16 @@ const berry = (linker, url) => ({
   ].join('\n'),
 })
 
-/** Package managers: the package that brings each, how it is called, what it installs by, and what runs the program. */
+/** Package managers: the package that brings each, how it is called, what it installs by, what is left to do, and what runs the program. */
 const managers = {
   npm: { command: () => ['npm'], add: ['install'] },
   'pnpm 10': { from: 'pnpm@10', command: () => onNode('pnpm 10/bin/pnpm.cjs'), add: ['add'] },
-  'pnpm 11': { from: 'pnpm@11', command: () => onNode('pnpm 11/bin/pnpm.mjs'), add: ['add'] },
+  // It does not start on Node 20.
+  'pnpm 11': {
+    from: 'pnpm@11',
+    command: () => [fetchNode('22').executable, tool('pnpm 11/bin/pnpm.mjs')],
+    add: ['add'],
+  },
   'pnpm 12': { from: 'pnpm@12', command: () => onNode('pnpm 12/bin/pnpm.mjs'), add: ['add'] },
   'yarn 1': { from: 'yarn@1.22.22', command: () => onNode('yarn 1/bin/yarn.js'), add: ['add'] },
   'yarn 4': {
@@ -68,6 +74,12 @@ const managers = {
     command: () => [tool('deno/deno')],
     add: ['add', '--npm'],
     program: (command) => [...command, 'run', '--allow-all', 'program.mjs'],
+  },
+  // Without the native files, which are built in place instead.
+  source: {
+    command: () => ['npm'],
+    add: ['install', '--omit=optional', 'node-addon-api', 'node-api-headers'],
+    build: ['ffi', 'sim'].map((name) => ['make', '-s', '-j', '2', '-C', `node_modules/@shoal/${name}/native`]),
   },
 }
 
@@ -114,10 +126,11 @@ async function tryManager(manager, name, registry, env) {
     const [command, ...first] = manager.command()
     // As in a terminal of somebody who is asked nothing: without CI, which makes some managers stricter and quieter.
     const { CI: _, NODE_PATH: __, ...quiet } = env
-    const options = { cwd: project, env: { ...quiet, SHOAL_DEVICE: 'sim' }, timeout: 300_000 }
+    const options = { cwd: project, env: { ...quiet, SHOAL_DEVICE: 'sim' }, timeout: 1_800_000 }
     version = (await captureBeside(command, [...first, '--version'], options)).trim().split('\n')[0]
     const added = await captureBeside(command, [...first, ...manager.add, ...wanted], options)
     if (/build script|postinstall|approve-builds/i.test(added)) throw new SetupError(`It speaks of scripts:\n${added}`)
+    for (const [tool, ...toolArguments] of manager.build ?? []) await captureBeside(tool, toolArguments, options)
     const others = otherPlatforms(project)
     if (others.length > 0) throw new SetupError(`It installed what is for other platforms: ${others.join(', ')}`)
     const [runner, ...runnerArguments] = manager.program?.([command, ...first]) ?? [process.execPath, 'program.mjs']
