@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { Device, Module } from '@shoal/driver'
 import { compile, compileSync, Program } from '@shoal/driver/compile'
+import { loadedFrom } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { moduleRunner } from '../../ffi/test/support/stub.js'
@@ -12,10 +13,23 @@ const runModule = moduleRunner(new URL('../', import.meta.url))
 process.env['SHOAL_DEVICE'] = 'sim'
 const device = Device.get(0)
 const scratch = scratchFolder()
+/** A class as another copy of the package has it. */
+const otherCopies = {
+  Program: class Program {
+    static readonly [loadedFrom] = 'file:///other.js'
+    readonly source = 'a'
+  },
+}
 
 test.each([
   ['no owner', () => compileSync(wrong(0), 'a'), TypeError, /^compileSync: owner/],
   ['no source', () => compileSync(device, wrong(5)), TypeError, /^compileSync: source must be a string/],
+  [
+    'a Program of another copy of the package',
+    () => compileSync(device, wrong(new otherCopies.Program())),
+    TypeError,
+    /^compileSync: source must be a Program of the copy .*, not of the copy at file:\/\/\/other\.js\. Two copies of the package/,
+  ],
   ['an empty source', () => compileSync(device, ''), RangeError, /^compileSync: source /],
   [
     'a number for options',

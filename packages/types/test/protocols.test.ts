@@ -33,6 +33,11 @@ const range: MemoryRange = {
   length: 16,
   readOnly: true,
 }
+// In TypeScript, by the type of the symbol alone.
+const typedKey: typeof streamProtocol = Symbol.for('cuda.stream') as never
+const typedStream: StreamLike = { [typedKey]: handle }
+// @ts-expect-error the answer of another protocol
+const mistyped: StreamLike = { [typedKey]: range }
 const memory = { [Symbol.for('cuda.memory')]: range } as unknown as MemoryLike
 const device = { [Symbol.for('cuda.device')]: { version: 0, ordinal: 3 } } as unknown as DeviceLike
 
@@ -59,6 +64,8 @@ it('uses registered symbols', () => {
 describe('streams', () => {
   it('gives the handle of objects, raw handles and the default stream', () => {
     expect(toStreamHandle(stream)).toBe(handle)
+    expect(toStreamHandle(typedStream)).toBe(handle)
+    expect(() => toStreamHandle(mistyped)).toThrow(TypeError)
     expect(toStreamHandle(0x1234n)).toEqual({ version: 0, handle: 0x1234n, deviceOrdinal: -1, context: 0n })
     expect(toStreamHandle(null)).toEqual({ version: 0, handle: 0n, deviceOrdinal: -1, context: 0n })
   })

@@ -16,6 +16,7 @@ import {
   isInstance,
   isPlainObject,
   optionalSignal,
+  otherCopy,
   requireText,
   wrongType,
 } from '@shoal/types'
@@ -102,7 +103,11 @@ function prepare(
   const { jit = {}, name, headers, nameExpressions, ...given } = options
   const parts = { name, headers, nameExpressions }
   const isProgram = isInstance(source, Program)
-  if (!isProgram) requireText(source, api, 'source')
+  if (!isProgram) {
+    const copy = otherCopy(source, api, 'source', Program)
+    if (copy !== undefined) throw copy
+    requireText(source, api, 'source')
+  }
   for (const key of ['name', 'headers', 'nameExpressions'] as const) {
     if (isProgram && parts[key] !== undefined)
       throw wrongType(api, key, 'left out, since a Program has its own', parts[key])

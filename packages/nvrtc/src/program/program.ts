@@ -2,6 +2,7 @@ import {
   inspectKey,
   inspectLine,
   isPlainObject,
+  loadedFrom,
   type OptionKeys,
   optionalOptions,
   optionalSignal,
@@ -47,6 +48,8 @@ const offThreadKeys: OptionKeys<CompileOptions & Abortable> = { ...compileKeys, 
  * ```
  */
 export class Program {
+  static readonly [loadedFrom]: string = import.meta.url
+
   /** CUDA C++. */
   readonly source: string
   /** What messages call the source. */
