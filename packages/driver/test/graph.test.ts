@@ -148,17 +148,26 @@ describe('Graph.capture', () => {
   })
 
   test('goes on when memory is disposed of meanwhile, which is given back when it has ended', () => {
-    const { RegisteredBuffer, ManagedBuffer } = driver
+    const { AddressRange, CachingPool, GrowableBuffer, ManagedBuffer, PhysicalMemory, RegisteredBuffer } = driver
     const target = zeros()
     const host = new ArrayBuffer(1 << 20)
     // What is made at the first use of each kind stays.
-    const make = () => [
-      DeviceBuffer.zeros(device, 'u8', 1 << 20),
-      ManagedBuffer.allocate(device, 'u8', 1 << 20),
-      PinnedBuffer.allocate(device, 'u8', 1 << 20),
-      RegisteredBuffer.register(device, host),
-      CudaArray.create(device, { width: 1 << 10, height: 256, format: 'u32' }),
-    ]
+    using physical = PhysicalMemory.create(device, 1 << 21)
+    using range = AddressRange.reserve(1 << 21)
+    const make = () => {
+      const pool = CachingPool.create(device)
+      pool.allocate(stream, 'u8', 1 << 20).dispose()
+      return [
+        DeviceBuffer.zeros(device, 'u8', 1 << 20),
+        ManagedBuffer.allocate(device, 'u8', 1 << 20),
+        PinnedBuffer.allocate(device, 'u8', 1 << 20),
+        RegisteredBuffer.register(device, host),
+        CudaArray.create(device, { width: 1 << 10, height: 256, format: 'u32' }),
+        GrowableBuffer.reserve(device, 'u8', { maximumLength: 1 << 21, length: 1 << 20 }),
+        range.map(physical),
+        pool,
+      ]
+    }
     for (const owner of make()) owner.dispose()
     const { free } = device.memoryInfo()
     const owners = make()

@@ -13,6 +13,7 @@ import {
   requireText,
   wrongType,
 } from '@shoal/types'
+import { afterCapture } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
 import { afterUseOfMemory } from '../inUse.js'
@@ -159,7 +160,9 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
    */
   protected release(): void {
     forgetLeak(this)
-    if (!processIsEnding()) afterUseOfMemory('IpcMemory', this.#address, this.byteLength, () => this.#close())
+    if (processIsEnding()) return
+    const close = (): void => afterCapture('IpcMemory', () => this.#close())
+    afterUseOfMemory('IpcMemory', this.#address, this.byteLength, close)
   }
 
   #close(): void {

@@ -6,6 +6,7 @@ import {
   requireInteger,
   requireOptions,
 } from '@shoal/types'
+import { afterCapture } from '../context/capturing.js'
 import type { Context, DeviceOrContext } from '../context/context.js'
 import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
 import {
@@ -218,7 +219,8 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     this.#capacity = 0
     if (processIsEnding()) return
     const pieces = this.#pieces
-    afterUseOfMemory('A GrowableRange', pieces.address, pieces.byteLength, () => free(pieces))
+    const what = 'A GrowableRange'
+    afterUseOfMemory(what, pieces.address, pieces.byteLength, () => afterCapture(what, () => free(pieces)))
   }
 
   #requireUsable(): void {

@@ -15,6 +15,7 @@ import {
   propertyOf,
   wrongType,
 } from '@shoal/types'
+import { afterCapture } from '../context/capturing.js'
 import { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
 import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
@@ -226,15 +227,18 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     if (processIsEnding()) return
-    afterUseOfMemory('A MappedRange', this.#address, this.byteLength, () => {
-      try {
-        this.#wait()
-      } catch (error) {
-        releaseAfterFailure('A MappedRange', () => this.#unmap())
-        throw error
-      }
-      this.#unmap()
-    })
+    const what = 'A MappedRange'
+    afterUseOfMemory(what, this.#address, this.byteLength, () => afterCapture(what, () => this.#waitAndUnmap(what)))
+  }
+
+  #waitAndUnmap(what: string): void {
+    try {
+      this.#wait()
+    } catch (error) {
+      releaseAfterFailure(what, () => this.#unmap())
+      throw error
+    }
+    this.#unmap()
   }
 
   #unmap(): void {

@@ -1,5 +1,6 @@
 import type { CUdeviceptr, CUevent } from '@shoal/cuda-sys/driver/common'
 import { ShoalError, StatusError } from '@shoal/types'
+import { afterCapture } from '../../context/capturing.js'
 import type { Context } from '../../context/context.js'
 import { isGone, Status } from '../../errors.js'
 import { processIsEnding } from '../../lifetime.js'
@@ -80,7 +81,7 @@ export class BlockCache implements BlockOwner {
       if (block.users === undefined) block.freeBlocks.put(block)
       else this.#keepForUsers(block, block.users)
     } finally {
-      if (this.#isOver) this.#endIfUnused()
+      if (this.#isOver) afterCapture('A CachingPool', () => this.#endIfUnused())
     }
   }
 
@@ -115,7 +116,7 @@ export class BlockCache implements BlockOwner {
   end(): void {
     this.#isOver = true
     if (this.context.disposed || processIsEnding()) this.#leaveContext()
-    else this.#endIfUnused()
+    else afterCapture('A CachingPool', () => this.#endIfUnused())
   }
 
   /** What the work of a stream may use at once, whichever object the stream comes as. */
