@@ -47,10 +47,10 @@ import {
   requireText,
   wrongType,
 } from '@shoal/types'
-import { addNodeCall } from './addNodeCall.js'
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
 import { type ConditionalNode, type ConditionalOptions, checkConditional, createConditional } from './conditional.js'
 import { edgesOf, encodeEdge, type GraphEdge } from './edges.js'
+import { addNodeCall } from './graphCalls.js'
 import { GraphExec, type InstantiateOptions } from './graphExec.js'
 import { type EdgeData, GraphNode } from './graphNode.js'
 import { type KernelNodeAttribute, type NodeDescription, requireDescription } from './nodeDescription.js'

@@ -4,11 +4,14 @@ import {
   checkRelease,
   driverError,
   forgetLeak,
+  halvesOf,
   processIsEnding,
   Resource,
   Status,
   scratch,
   streamFor,
+  streamHalvesFor,
+  type U64Halves,
   watchForLeak,
 } from '@shoal/cuda-base'
 import {
@@ -22,12 +25,10 @@ import {
   cuGraphExecNodeSetParams,
   cuGraphExecUpdate,
   cuGraphInstantiateWithParams,
-  cuGraphLaunch,
   cuGraphNodeGetEnabled,
   cuGraphNodeSetEnabled,
   cuGraphUpload,
 } from '@shoal/cuda-sys/driver'
-import { callInContext } from '@shoal/ffi'
 import {
   isInstance,
   loadedFrom,
@@ -42,6 +43,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import type { Graph } from './graph.js'
+import { graphLaunchCall } from './graphCalls.js'
 import { GraphNode } from './graphNode.js'
 import { type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
@@ -108,6 +110,7 @@ export class GraphExec extends Resource {
   /** The context of the graph that it was made of. */
   readonly context: Context
   readonly #handle: CUgraphExec
+  readonly #halves: U64Halves
   readonly #resources = new NodeResources()
   /** Of the graph that it was made of, and of the graphs within: tells their nodes. */
   readonly #source: NodeResources
@@ -117,6 +120,7 @@ export class GraphExec extends Resource {
     const { context } = graph
     this.context = context
     this.#handle = handle
+    this.#halves = halvesOf(handle)
     this.#source = graph._resources
     const resources = this.#resources
     resources.addAll(graph._resources)
@@ -170,11 +174,12 @@ export class GraphExec extends Resource {
    * @throws DisposedError, also when memory or another object that it needs is gone; TypeError, StatusError
    */
   launch(stream?: StreamLike): void {
-    const { handle, context } = this
-    const queue = streamFor(context, stream, 'GraphExec.launch')
+    this._requireAlive()
+    const { context } = this
+    context._requireAlive()
+    const queue = streamHalvesFor(context, stream, 'GraphExec.launch')
     this.#resources.check()
-    callInContext(context._handle)
-    const status: number = cuGraphLaunch(handle, queue)
+    const status = graphLaunchCall(context._halves, this.#halves, queue)
     if (status !== Status.success) throw driverError(status, 'cuGraphLaunch')
   }
 

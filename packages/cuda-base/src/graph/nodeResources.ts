@@ -18,11 +18,14 @@ export function sharedCallback(fn: () => void): SharedCallback {
 export class NodeResources {
   /** The objects, each with a check that throws once it is gone. */
   readonly #checks = new Map<object, () => void>()
+  /** The same in a row, for the launches. */
+  #list: readonly (() => void)[] | undefined
   readonly #callbacks = new Set<SharedCallback>()
 
   /** Adds what is needed from now on. */
   add(checks: ReadonlyMap<object, () => void>, callback?: SharedCallback): void {
     for (const [object, check] of checks) this.#checks.set(object, check)
+    this.#list = undefined
     if (callback === undefined || this.#callbacks.has(callback)) return
     this.#callbacks.add(callback)
     callback.users += 1
@@ -36,12 +39,14 @@ export class NodeResources {
 
   /** @throws DisposedError when something is gone. */
   check(): void {
-    for (const check of this.#checks.values()) check()
+    const list = (this.#list ??= [...this.#checks.values()])
+    for (let index = 0; index < list.length; index += 1) (list[index] as () => void)()
   }
 
   /** Lets go of everything. */
   release(): void {
     this.#checks.clear()
+    this.#list = undefined
     for (const callback of this.#callbacks) {
       callback.users -= 1
       if (callback.users === 0) callback.callback.dispose()

@@ -64,7 +64,7 @@ export interface AllocationProperties {
   readonly gpuDirectRdma: boolean
   /** Whether the device may compress it. */
   readonly compressible: boolean
-  /** Whether it is for arrays. */
+  /** Whether it is for arrays, as the driver tells; that of an H200 (580.159.04) tells it of no memory. */
   readonly tilePool: boolean
 }
 

@@ -9,6 +9,7 @@ let listHalves: U64Halves
 let words: Uint32Array
 let outHalves: U64Halves | undefined
 let call: NativeCall | undefined
+let launch: NativeCall | undefined
 
 /**
  * `cuGraphAddNode` without the checks of the generated function, which are made already: graphs have thousands of nodes.
@@ -51,4 +52,16 @@ function growList(count: number): void {
   list = NativeMemory.allocate(Math.max(count * 2, 64) * 8)
   listHalves = halvesOf(list.address)
   words = new Uint32Array(list.buffer)
+}
+
+/** `cuGraphLaunch`, in the same way. Returns the status. */
+export function graphLaunchCall(context: U64Halves, exec: U64Halves, stream: U64Halves): number {
+  const slots = slots32
+  slots[0] = exec.low
+  slots[1] = exec.high
+  slots[2] = stream.low
+  slots[3] = stream.high
+  slots[2 * contextSlot] = context.low
+  slots[2 * contextSlot + 1] = context.high
+  return (launch ??= driver.bind('cuGraphLaunch', 10000, 2))()
 }
