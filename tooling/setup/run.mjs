@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// `npm run demo` and `npm test`: all the set-up a bare clone needs, then the job.
+// `npm run demo`, `npm test`, `npm run site`: all the set-up a bare clone needs, then the job.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from './build.mjs'
+import { fetchTools } from './fetchTools.mjs'
 import { installWorkspace } from './install.mjs'
 import { checkCompiler, checkNode } from './requirements.mjs'
 import { runTests } from './test.mjs'
@@ -12,15 +13,16 @@ const demo = { name: '@shoal/example-all-reduce', entry: 'docs/examples/all-redu
 
 await runMain(() => {
   const [job, ...jobArguments] = process.argv.slice(2)
-  if (job !== 'demo' && job !== 'test' && job !== 'build') {
-    throw new SetupError(`Unknown job ${job ?? '(none)'}: say demo, test or build.`)
-  }
+  const jobs = ['demo', 'test', 'build', 'site', 'site:test']
+  if (!jobs.includes(job)) throw new SetupError(`Unknown job ${job ?? '(none)'}: say one of ${jobs.join(', ')}.`)
   checkNode(manifest.engines.node)
   checkCompiler()
   const pnpmFolder = installWorkspace()
   if (job === 'demo') return runDemo(pnpmFolder, jobArguments)
   build(pnpmFolder)
-  return job === 'test' ? runTests(pnpmFolder, jobArguments) : 0
+  if (job === 'test') return runTests(pnpmFolder, jobArguments)
+  if (job.startsWith('site')) return runSite(job === 'site:test', jobArguments)
+  return 0
 })
 
 function runDemo(pnpmFolder, demoArguments) {
@@ -29,4 +31,13 @@ function runDemo(pnpmFolder, demoArguments) {
   const entry = join(root, demo.entry)
   if (!existsSync(entry)) throw new SetupError(`${demo.name} was built but ${demo.entry} is not there.`)
   return run(process.execPath, [entry, ...demoArguments])
+}
+
+/** Makes the site; its tests need a browser's tools, which they fetch, and a browser. */
+function runSite(isTested, siteArguments) {
+  const status = run(process.execPath, [join(root, 'tooling/site/dist/main.js')])
+  if (status !== 0 || !isTested) return status
+  const tools = fetchTools('site', { 'axe-core': '4.14.1', lighthouse: '13.5.0', 'puppeteer-core': '25.16.0' })
+  const env = { ...process.env, SHOAL_SITE: join(root, 'docs/site'), SHOAL_SITE_TOOLS: tools }
+  return run(join(root, 'node_modules/.bin/vitest'), ['run', 'tooling/site', ...siteArguments], { env })
 }

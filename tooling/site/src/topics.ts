@@ -1,0 +1,198 @@
+// The topics of the reference: those of the vendors' manuals, which the docstring of each C function links to.
+import type { Export } from './exports.js'
+
+/** What the manuals call their chapters, by the names that are in the links. */
+const titles: { readonly [group: string]: string } = {
+  __VERSION: 'Versions',
+  CHECKPOINT: 'Checkpoints of processes',
+  COREDUMP: 'Core dumps',
+  CTX: 'Contexts',
+  DEVICE: 'Devices',
+  DRIVER: 'Driver and runtime together',
+  DRIVER__ENTRY__POINT: 'Entry points of the driver',
+  EGL: 'EGL interoperability',
+  ERROR: 'Errors',
+  EVENT: 'Events',
+  EXEC: 'Execution',
+  EXECUTION: 'Execution',
+  EXTRES__INTEROP: 'External memory and semaphores',
+  GL: 'OpenGL interoperability',
+  GRAPH: 'Graphs',
+  GRAPHICS: 'Graphics interoperability',
+  GREEN__CONTEXTS: 'Green contexts',
+  INITIALIZE: 'Initialization',
+  INTEROP: 'Graphics interoperability',
+  LIBRARY: 'Libraries',
+  LOGS: 'Logs of errors',
+  MALLOC__ASYNC: 'Memory pools',
+  MEM: 'Memory',
+  MEMOP: 'Stream memory operations',
+  MEMORY: 'Memory',
+  MEMORY__POOLS: 'Memory pools',
+  MODULE: 'Modules',
+  MULTICAST: 'Multicast objects',
+  OCCUPANCY: 'Occupancy',
+  OPENGL: 'OpenGL interoperability',
+  PEER: 'Access between devices',
+  PEER__ACCESS: 'Access between devices',
+  PRIMARY__CTX: 'Primary contexts',
+  PROFILER: 'Profiler control',
+  STREAM: 'Streams',
+  SURFACE__OBJECT: 'Textures and surfaces',
+  SURFOBJECT: 'Textures and surfaces',
+  SURFREF: 'Texture and surface references',
+  TENSOR__MEMORY: 'Tensor maps',
+  TEXOBJECT: 'Textures and surfaces',
+  TEXREF: 'Texture and surface references',
+  TEXTURE__OBJECT: 'Textures and surfaces',
+  UNIFIED: 'Unified addressing',
+  VA: 'Virtual memory',
+  VDPAU: 'VDPAU interoperability',
+  VERSION: 'Versions',
+  amo: 'Atomic operations',
+  collectives: 'Collectives',
+  colls: 'Collectives',
+  comms: 'Communicators',
+  device: 'Device API',
+  device_setup: 'Device API',
+  green: 'Green contexts',
+  group: 'Groups',
+  heap: 'Symmetric memory',
+  ipc: 'Sharing memory',
+  memory: 'Symmetric memory',
+  nvjitlink: 'Linking',
+  nvrtc: 'Compiling',
+  ops: 'Reduction operators',
+  ordering: 'Ordering',
+  p2p: 'Point to point',
+  rma: 'Remote memory access',
+  setup: 'Set-up and queries',
+  signal: 'Signals',
+  sync: 'Synchronization',
+  teams: 'Teams',
+}
+
+const cName = /\b(?:cu[A-Z]|cuda[A-Z]|nccl[A-Z]|nvshmemx?_|nvrtc[A-Z]|nvJitLink[A-Z])\w+/g
+
+/** The chapter that a link into a manual leads to. @throws Error where it has no title here */
+export function chapterOf(link: string): string {
+  const [, page = ''] = /\/(?:group__CUD(?:A|ART)__)?(\w+?)(?:\/index)?\.html/.exec(link) ?? []
+  const title = titles[page.replace(/__DEPRECATED$/, '')]
+  if (title === undefined) throw new Error(`No title for the topic of ${link}: add it to ${import.meta.url}.`)
+  return page.endsWith('__DEPRECATED') ? `${title}, deprecated` : title
+}
+
+/** Folders of sources that say the same in other words. */
+const folders: { readonly [folder: string]: string } = {
+  addon: 'Calling C',
+  arguments: 'Checks of arguments',
+  atomics: 'Atomic operations',
+  attributes: 'Execution',
+  communicator: 'Communicators',
+  context: 'Contexts',
+  device: 'Devices',
+  deviceApi: 'Device API',
+  deviceCode: 'Device code',
+  dtypes: 'Element types',
+  event: 'Events',
+  external: 'External memory and semaphores',
+  graph: 'Graphs',
+  green: 'Green contexts',
+  group: 'Groups',
+  heap: 'Symmetric memory',
+  ipc: 'Sharing memory',
+  launch: 'Execution',
+  library: 'Libraries',
+  lifetime: 'Communicators',
+  linker: 'Linking',
+  log: 'Compiling',
+  managed: 'Memory',
+  memory: 'Memory',
+  module: 'Modules',
+  multicast: 'Multicast objects',
+  oneSided: 'Point to point',
+  operations: 'Reduction operators',
+  options: 'Compiling',
+  pitched: 'Memory',
+  pointer: 'Unified addressing',
+  rma: 'Remote memory access',
+  session: 'Set-up and queries',
+  share: 'Sharing memory',
+  signals: 'Signals',
+  stream: 'Streams',
+  texture: 'Textures and surfaces',
+  vmm: 'Virtual memory',
+}
+
+/**
+ * The topic of each export. That of a C function is where its docstring links to, and others have the one of most C functions
+ * that they name. What names none belongs to the class whose name begins its own, or else to its folder.
+ */
+export function topicsOf(all: readonly Export[]): Map<Export, string> {
+  const linked = new Map<string, string>()
+  const topics = new Map<Export, string>()
+  for (const one of all) {
+    const link = one.docs.tags.find(({ name }) => name === 'see')?.text
+    if (!isRaw(one) || link === undefined) continue
+    const topic = chapterOf(link)
+    linked.set(one.name, topic)
+    // NVSHMEM has each of its functions once for every type: a file is what they have in common.
+    topics.set(
+      one,
+      one.home === 'nvshmem-sys' ? `${topic}: ${words(one.file.split('/').at(-1)!)}` : `${libraryOf(one)}${topic}`,
+    )
+  }
+  const vendors = new Set(all.filter(isRaw).map(({ home }) => home.replace('-sys', '').replace('cuda', 'driver')))
+  for (const one of all.filter(({ home }) => vendors.has(home) || home === 'runtime')) {
+    const topic = mostOf((textOf(one).match(cName) ?? []).flatMap((name) => linked.get(name) ?? []))
+    if (topic !== undefined) topics.set(one, topic)
+  }
+  const classes = all.filter(({ kind }) => kind === 'class').sort((one, other) => other.name.length - one.name.length)
+  for (const one of all.filter((each) => !topics.has(each))) {
+    const owner = classes.find(({ name, home }) => home === one.home && one.name.startsWith(name))
+    topics.set(one, (owner && topics.get(owner)) ?? besides(one))
+  }
+  return topics
+}
+
+function isRaw({ home }: Export): boolean {
+  return home.endsWith('-sys')
+}
+
+function textOf({ docs, signatures, members }: Export): string {
+  const all = [{ docs, signatures }, ...members]
+  return all
+    .flatMap((each) => [each.docs.text, ...each.docs.tags.map(({ text }) => text), ...each.signatures])
+    .join('\n')
+}
+
+function mostOf(topics: readonly string[]): string | undefined {
+  const counts = new Map<string, number>()
+  for (const topic of topics) counts.set(topic, (counts.get(topic) ?? 0) + 1)
+  return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0]
+}
+
+function besides(one: Export): string {
+  const parts = one.file
+    .replace(/(?:\.gen|\/index)$/, '')
+    .split('/')
+    .filter((part) => part !== 'generated')
+  if (!isRaw(one)) return parts.length > 1 ? (folders[parts[0]!] ?? words(parts[0]!)) : 'General'
+  const [kind = 'general', ...rest] = parts.slice(libraryOf(one) === '' ? 0 : 1)
+  return `${libraryOf(one)}${words(kind)}${rest.length === 0 ? '' : `: ${words(rest.join(' '))}`}`
+}
+
+/** `cuda-sys` binds two libraries. */
+function libraryOf({ home, file }: Export): string {
+  const [first = '', ...rest] = file.split('/')
+  return home === 'cuda-sys' && rest.length > 0 ? `${words(first)}: ` : ''
+}
+
+/** `graphNode` is `Graph node`. */
+function words(name: string): string {
+  const spaced = name
+    .replace('.gen', '')
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+  return spaced.charAt(0).toUpperCase() + spaced.slice(1)
+}
