@@ -10,7 +10,7 @@ import {
   requireInteger,
 } from '@shoal/types'
 import { nativeFolders, platformName } from './nativeFolders.js'
-import { packageFolder } from './packageFolder.js'
+import { codePlaces, packageFolder } from './packageFolder.js'
 
 const announcedKey = 'shoal.softwareDeviceAnnounced'
 let announced = false
@@ -80,15 +80,15 @@ export function announceSoftwareDevice(): void {
 
 /** Folders of `@shoal/sim`: seen from this package and from the program, never from the working directory. */
 function softwarePackages(): string[] {
-  const here = packageFolder()
-  const folders = [join(here, '..', 'sim')]
-  // With --eval and --print the first argument is not the program but the program's.
-  const isFile = !process.execArgv.some((argument) => /^(-[ep]|-pe|--eval|--print)\b/.test(argument))
-  for (const place of [() => join(here, 'index.js'), () => (isFile ? process.argv[1] : undefined)]) {
+  const folders: string[] = []
+  try {
+    folders.push(join(packageFolder(), '..', 'sim'))
+  } catch {
+    // bundled, and moved away: the software device may still be in sight of the program
+  }
+  for (const place of codePlaces()) {
     try {
-      const from = place()
-      if (from === undefined) continue
-      folders.push(dirname(createRequire(from).resolve('@shoal/sim/package.json')))
+      folders.push(dirname(createRequire(place).resolve('@shoal/sim/package.json')))
     } catch {
       // not installed in sight of this place; the next one may see it
     }

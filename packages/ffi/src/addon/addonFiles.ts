@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { AddonLoadError, type LoadAttempt } from '@shoal/types'
 import { nativeFolders, platformName } from '../nativeFolders.js'
-import { packageFolder } from '../packageFolder.js'
+import { besideCode, codePlaces, packageFolder } from '../packageFolder.js'
 
 const variable = 'SHOAL_FFI_ADDON'
+const fileName = 'shoal_ffi.node'
 /** What is built and published for, each as a package of its own. */
 const published = ['linux-x64', 'linux-arm64']
 
@@ -12,17 +13,19 @@ const published = ['linux-x64', 'linux-arm64']
 export function addonFiles(attempts: LoadAttempt[]): { step: string; file: string }[] {
   const chosen = process.env[variable]
   if (chosen !== undefined && chosen !== '') return [{ step: 'environment', file: chosen }]
-  let folders: string[]
+  const files: { step: string; file: string }[] = []
   try {
-    folders = nativeFolders('@shoal/ffi', packageFolder())
+    const folders = nativeFolders('@shoal/ffi', packageFolder())
+    files.push(...folders.map((folder) => ({ step: 'prebuilt', file: join(folder, fileName) })))
   } catch {
-    attempts.push({ step: 'package', candidate: '@shoal/ffi', outcome: `not installed in sight of ${import.meta.url}` })
-    return []
+    const outcome = `not installed in sight of ${codePlaces().join(', ')}`
+    attempts.push({ step: 'package', candidate: '@shoal/ffi', outcome })
   }
-  const files = folders.map((folder) => join(folder, 'shoal_ffi.node'))
-  const there = files.filter((file) => existsSync(file))
-  if (there.length === 0) attempts.push({ step: 'prebuilt', candidate: files[0] as string, outcome: 'not there' })
-  return there.map((file) => ({ step: 'prebuilt', file }))
+  const beside = besideCode(fileName).map((file) => ({ step: 'bundle', file }))
+  const there = [...files.filter(({ file }) => existsSync(file)), ...beside]
+  if (there.length === 0 && files[0] !== undefined)
+    attempts.push({ step: 'prebuilt', candidate: files[0].file, outcome: 'not there' })
+  return there
 }
 
 /** The error, with advice for what was seen. */
@@ -32,15 +35,16 @@ export function addonLoadError(attempts: readonly LoadAttempt[]): AddonLoadError
 }
 
 function hints(attempts: readonly LoadAttempt[], platform: string): string[] {
+  const name = `@shoal/ffi-${platform}`
   const outcomes = attempts.map(({ outcome }) => outcome).join('\n')
   if (process.env[variable])
     return [`${variable} names the file, and no other is tried: correct it, or unset it for the installed addon.`]
-  const name = `@shoal/ffi-${platform}`
   const isPublished = published.includes(platform)
   const install = `npm install --include=optional ${name}`
   if (attempts.some(({ step }) => step === 'package'))
     return [
-      'The program was bundled or moved away from its packages: leave @shoal/* out of the bundle, and install them.',
+      `The program was bundled, and moved away from its packages: copy ${fileName} of ${name} beside the bundle, or leave ` +
+        '@shoal/* out of the bundle, and install them.',
     ]
   if (/not there$/m.test(outcomes)) {
     if (!isPublished) return [`The addon is not published for ${platform}: build it, as below.`]
