@@ -1,0 +1,58 @@
+// An addon that knows nothing of Shoal but its header: it takes any package's memory and stream, and calls the CUDA driver itself.
+#define NAPI_VERSION 9
+#include <dlfcn.h>
+#include <shoal_memory.h>
+
+#include <string>
+
+namespace {
+
+using Status = int;
+
+/** The driver that the process has: NVIDIA's, or the software device under its name. */
+template <typename Function>
+Function driver(const char* name) {
+  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  return library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+}
+
+napi_value fail(napi_env env, const std::string& message) {
+  napi_throw_error(env, nullptr, message.c_str());
+  return nullptr;
+}
+
+/** fill(memory, byte, stream): queues the writing of a byte to all of the memory. */
+napi_value fill(napi_env env, napi_callback_info info) {
+  size_t count = 3;
+  napi_value arguments[3];
+  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok) return nullptr;
+  shoal_memory memory;
+  shoal_stream stream;
+  uint32_t byte = 0;
+  if (shoal_get_memory(env, arguments[0], &memory) != napi_ok) return nullptr;
+  if (shoal_get_stream(env, arguments[2], &stream) != napi_ok) return nullptr;
+  if (napi_get_value_uint32(env, arguments[1], &byte) != napi_ok || byte > 255) {
+    napi_throw_type_error(env, nullptr, "byte must be an integer from 0 to 255");
+    return nullptr;
+  }
+  const auto push = driver<Status (*)(void*)>("cuCtxPushCurrent_v2");
+  const auto pop = driver<Status (*)(void**)>("cuCtxPopCurrent_v2");
+  const auto set = driver<Status (*)(uint64_t, unsigned char, size_t, void*)>("cuMemsetD8Async");
+  if (push == nullptr || pop == nullptr || set == nullptr) return fail(env, "no libcuda.so.1 in sight of the loader");
+  // The caller's context is left as it was.
+  Status status = push(memory.context);
+  if (status == 0) {
+    status = set(memory.address, static_cast<unsigned char>(byte), memory.byte_length, stream.handle);
+    void* context = nullptr;
+    pop(&context);
+  }
+  return status == 0 ? nullptr : fail(env, "the driver refused with status " + std::to_string(status));
+}
+
+}  // namespace
+
+NAPI_MODULE_INIT() {
+  napi_value function;
+  if (napi_create_function(env, "fill", NAPI_AUTO_LENGTH, fill, nullptr, &function) != napi_ok) return nullptr;
+  return function;
+}

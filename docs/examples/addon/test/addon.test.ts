@@ -1,0 +1,81 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { libraries, libraryFolder } from '@shoal/sim'
+import { describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../../tooling/config/src/scratchFolder.js'
+
+const folder = fileURLToPath(new URL('..', import.meta.url))
+
+/** What its page says, told where to make the link. */
+function run(environment: NodeJS.ProcessEnv = {}) {
+  const { SHOAL_CUDA_LIBRARY: _, ...others } = process.env
+  const env = { ...others, SHOAL_DEVICE: 'sim', ...environment }
+  return spawnSync(process.execPath, ['dist/main.js'], { cwd: folder, env, encoding: 'utf8' })
+}
+
+describe('an addon of a program', () => {
+  test('uses the memory and the stream that Shoal made, on the same device', () => {
+    const links = join(scratchFolder(), 'software-device')
+    mkdirSync(links)
+    symlinkSync(join(libraryFolder(), libraries.cuda), join(links, 'libcuda.so.1'))
+    const { stdout, stderr, status } = run({ LD_LIBRARY_PATH: links })
+    const [, shown] = /```text\n([\s\S]*?)```/.exec(readFileSync(join(folder, 'README.md'), 'utf8')) ?? []
+    expect(stderr.replace(/^shoal: software device in use.*\n/, '')).toBe('')
+    expect({ stdout, status }).toEqual({ stdout: shown, status: 0 })
+  })
+
+  test('finds no driver where the software device has no link', () => {
+    const { stderr, status } = run({ LD_LIBRARY_PATH: '' })
+    expect(stderr).toContain('no libcuda.so.1 in sight of the loader')
+    expect(status).toBe(1)
+  })
+})
+
+describe('shoal_memory.h', () => {
+  const name = `../prebuilds/${process.platform}-${process.arch}/fill.node`
+  const fill = createRequire(import.meta.url)(name) as (...values: unknown[]) => void
+  const memory = (answer: object) => ({ [Symbol.for('cuda.memory')]: answer })
+  const answer = { version: 0, address: 4096n, byteLength: 16, deviceOrdinal: 0, context: 0n, dtype: 'u8', length: 16 }
+
+  test.each([
+    ['a number', 7],
+    ['nothing', undefined],
+    ['an object that is none', {}],
+    ['an answer that is no object', memory(7 as never)],
+    ['a later version', memory({ ...answer, version: 1 })],
+    ['an address that is a number', memory({ ...answer, address: 4096 })],
+    ['an address beyond 64 bits', memory({ ...answer, address: 1n << 64n })],
+    ['a negative address', memory({ ...answer, address: -1n })],
+    ['a length that is a fraction', memory({ ...answer, byteLength: 1.5 })],
+    ['a length that is none', memory({ ...answer, byteLength: Number.NaN })],
+    ['a negative length', memory({ ...answer, byteLength: -1 })],
+    ['a device that there cannot be', memory({ ...answer, deviceOrdinal: -2 })],
+    ['no context', memory({ ...answer, context: undefined })],
+  ])('refuses %s', (_, value) => {
+    expect(() => fill(value, 0)).toThrow(
+      new TypeError("memory must be an object with [Symbol.for('cuda.memory')], of version 0"),
+    )
+  })
+
+  test('refuses what is no stream', () => {
+    for (const stream of [7, {}, { [Symbol.for('cuda.stream')]: { version: 0, handle: 1 } }]) {
+      expect(() => fill(memory(answer), 0, stream)).toThrow("stream must be an object with [Symbol.for('cuda.stream')]")
+    }
+  })
+
+  test('hands on what a getter throws', () => {
+    const gone = {
+      get [Symbol.for('cuda.memory')](): never {
+        throw new RangeError('gone')
+      },
+    }
+    expect(() => fill(gone, 0)).toThrow(new RangeError('gone'))
+  })
+
+  test('reads all that it needs before anything is called', () => {
+    expect(() => fill(memory(answer), 256)).toThrow('byte must be an integer from 0 to 255')
+  })
+})
