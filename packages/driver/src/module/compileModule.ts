@@ -1,4 +1,4 @@
-import { type Context, contextOf, type DeviceOrContext, type JitOptions } from '@shoal/cuda-base'
+import { type Context, contextOf, type DeviceOrContext, type JitOptions, jitKeys } from '@shoal/cuda-base'
 import { Module } from '@shoal/driver'
 import {
   type Abortable,
@@ -10,13 +10,14 @@ import {
   type ProgramOptions,
   supportedArchitectures,
 } from '@shoal/nvrtc'
-import { untilAborted } from '@shoal/nvrtc/basics'
+import { compileKeys, programKeys, readProgramOptions, requireCache, untilAborted } from '@shoal/nvrtc/basics'
 import {
   FeatureNotSupportedError,
   isInstance,
-  isPlainObject,
+  type OptionKeys,
   optionalSignal,
   otherCopy,
+  requireOptions,
   requireText,
   wrongType,
 } from '@shoal/types'
@@ -53,13 +54,12 @@ export async function compile(
   source: string | Program,
   options: ModuleCompileOptions & Abortable = {},
 ): Promise<Module> {
-  requireObject(options, 'compile')
-  const { signal: given, ...others } = options
+  const { signal: given, ...others } = requireOptions(options, 'compile', offThreadKeys)
   const signal = optionalSignal(given, 'compile')
   const { context, program, compileOptions, jit } = prepare(owner, source, others, 'compile')
   return untilAborted(
     async () => {
-      const compiled = await program.compile({ ...compileOptions, signal })
+      const compiled = await program._compile({ ...compileOptions, signal }, 'compile')
       return Module._loadCompiled(context, compiled.image, jit, originOf(compiled))
     },
     signal,
@@ -74,16 +74,18 @@ export function compileSync(
   source: string | Program,
   options: ModuleCompileOptions = {},
 ): Module {
-  const { context, program, compileOptions, jit } = prepare(owner, source, options, 'compileSync')
-  const compiled = program.compileSync(compileOptions)
+  const given = requireOptions(options, 'compileSync', keys)
+  const { context, program, compileOptions, jit } = prepare(owner, source, given, 'compileSync')
+  const compiled = program._compileSync(compileOptions, 'compileSync')
   return Module._loadSync(context, compiled.image, jit, 'compileSync', originOf(compiled))
 }
 
-const originOf = ({ log, _names }: Compiled) => ({ log, names: _names })
+// What gives no module is left out.
+const { linkTimeOptimization: _, optixIr: __, syntaxOnly: ___, ...commandKeys } = compileKeys
+const keys: OptionKeys<ModuleCompileOptions> = { ...programKeys, ...commandKeys, jit: true }
+const offThreadKeys: OptionKeys<ModuleCompileOptions & Abortable> = { ...keys, signal: true }
 
-function requireObject(options: unknown, api: string): void {
-  if (!isPlainObject(options)) throw wrongType(api, 'options', 'a plain object such as { lineInfo: true }', options)
-}
+const originOf = ({ log, _names }: Compiled) => ({ log, names: _names })
 
 interface Prepared {
   readonly context: Context
@@ -99,7 +101,6 @@ function prepare(
   api: string,
 ): Prepared {
   const context = contextOf(owner, api)
-  requireObject(options, api)
   const { jit = {}, name, headers, nameExpressions, ...given } = options
   const parts = { name, headers, nameExpressions }
   const isProgram = isInstance(source, Program)
@@ -112,21 +113,17 @@ function prepare(
     if (isProgram && parts[key] !== undefined)
       throw wrongType(api, key, 'left out, since a Program has its own', parts[key])
   }
-  if (Object.hasOwn(given, 'signal')) throw wrongType(api, 'signal', 'left out: a thread that waits is not told', true)
-  for (const key of ['linkTimeOptimization', 'optixIr', 'syntaxOnly']) {
-    if (Object.hasOwn(given, key))
-      throw wrongType(api, key, 'left out: no module can be loaded from what it gives', Object.hasOwn(given, key))
-  }
+  const { architecture = architectureOf(context, requireCache(given.cache, api), api) } = given
   return {
     context,
-    program: isProgram ? source : new Program(source, parts),
-    compileOptions: { ...given, architecture: given.architecture ?? architectureOf(context, given.cache, api) },
-    jit,
+    program: isProgram ? source : new Program(source, readProgramOptions(parts, api)),
+    compileOptions: { ...given, architecture },
+    jit: requireOptions<JitOptions>(jit, api, jitKeys, 'jit'),
   }
 }
 
 /** Code for the device where NVRTC knows it, else PTX of the newest architecture before it. */
-function architectureOf({ device }: Context, cache: CompileOptions['cache'], api: string): Architecture {
+function architectureOf({ device }: Context, cache: boolean | string, api: string): Architecture {
   const { major, minor } = device.computeCapability
   const capability = major * 10 + minor
   const known = supportedArchitectures({ cache })

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { isAbsolute, join } from 'node:path'
-import { outOfRange } from '@shoal/types'
+import { join } from 'node:path'
 import type { CompiledData, Origin, Request } from '../compilation/data.js'
 import type { CommandOptions } from '../options/compileOptions.js'
 import { readEntry, writeEntry } from './entry.js'
@@ -27,19 +26,17 @@ export interface Cached {
 
 let writes = 0
 
-/** Looks for the result of a request, and tells where to keep it. @throws RangeError for a folder that is no absolute path */
-export function lookUp(request: Request, options: CommandOptions, cache: boolean | string, api: string): Cached {
-  return find(() => keyOf(request, options), cache, api)
+/** Looks for the result of a request, and tells where to keep it. */
+export function lookUp(request: Request, options: CommandOptions, cache: boolean | string): Cached {
+  return find(() => keyOf(request, options), cache)
 }
 
 /** The same for what is asked of the library itself. */
-export function lookUpFact(name: string, cache: boolean | string, api: string): Cached {
-  return find(() => keyed(name), cache, api)
+export function lookUpFact(name: string, cache: boolean | string): Cached {
+  return find(() => keyed(name), cache)
 }
 
-function find(makeKey: () => string | undefined, cache: boolean | string, api: string): Cached {
-  if (typeof cache === 'string' && !isAbsolute(cache))
-    throw outOfRange(api, 'cache', 'a boolean or an absolute path', cache)
+function find(makeKey: () => string | undefined, cache: boolean | string): Cached {
   if (cache === false) return {}
   const key = makeKey()
   const unknown = identityProblem()

@@ -1,4 +1,5 @@
-import { requireText } from '@shoal/types'
+import { isAbsolute } from 'node:path'
+import { type OptionKeys, outOfRange, requireText } from '@shoal/types'
 import type { OptionRules } from './encode.js'
 
 /** `compute_90` is PTX for devices of 9.0 and later; `sm_90` is code for 9.0, with PTX; `a` and `f` stand for features of one device or family. */
@@ -128,7 +129,10 @@ export interface CompileOptions extends CommandOptions {
 /** Where results are kept. @throws TypeError, RangeError */
 export function requireCache(value: unknown, api: string): boolean | string {
   if (value === undefined) return true
-  return typeof value === 'boolean' ? value : requireText(value, api, 'cache')
+  if (typeof value === 'boolean') return value
+  const folder = requireText(value, api, 'cache')
+  if (isAbsolute(folder)) return folder
+  throw outOfRange(api, 'cache', 'a boolean or an absolute path', folder)
 }
 
 export const commandRules: OptionRules<CommandOptions> = {
@@ -187,3 +191,9 @@ export const commandRules: OptionRules<CommandOptions> = {
   minimal: ['switch', '--minimal'],
   raw: ['texts', ''],
 }
+
+/** What {@link CompileOptions} has. */
+export const compileKeys = {
+  ...Object.fromEntries(Object.keys(commandRules).map((key) => [key, true])),
+  cache: true,
+} as OptionKeys<CompileOptions>

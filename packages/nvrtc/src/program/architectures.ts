@@ -20,9 +20,9 @@ let known: readonly number[] | undefined
  */
 export function supportedArchitectures(options?: SupportedArchitecturesOptions): readonly number[] {
   const api = 'supportedArchitectures'
-  const { cache } = optionalOptions(options, api, keys)
+  const cache = requireCache(optionalOptions(options, api, keys).cache, api)
   if (known !== undefined) return known
-  const cached = lookUpFact(api, requireCache(cache, api), api)
+  const cached = lookUpFact(api, cache)
   if (cached.found !== undefined) {
     known = Object.freeze(cached.found.log.split(' ').map(Number))
     return known

@@ -1,38 +1,22 @@
 import {
   inspectKey,
   inspectLine,
-  isPlainObject,
   loadedFrom,
   type OptionKeys,
   optionalOptions,
   optionalSignal,
   requireText,
-  wrongType,
 } from '@shoal/types'
 import { type Cached, lookUp, store } from '../cache/cache.js'
 import type { CompiledData, Request } from '../compilation/data.js'
 import { type Abortable, untilAborted } from '../native/abort.js'
 import { runHere, runOffThread } from '../native/calls.js'
-import { type CompileOptions, commandRules, requireCache } from '../options/compileOptions.js'
-import { encodeOptions, requireTexts } from '../options/encode.js'
+import { type CompileOptions, commandRules, compileKeys, requireCache } from '../options/compileOptions.js'
+import { encodeOptions } from '../options/encode.js'
 import { compilation } from './compilation.js'
 import { Compiled } from './compiled.js'
+import { type ProgramOptions, programKeys, readProgramOptions } from './programOptions.js'
 
-/** What belongs to a source. */
-export interface ProgramOptions {
-  /** The name that messages and line numbers carry. Default: `'program.cu'`. */
-  readonly name?: string | undefined
-  /** Headers as texts, by the names that they are included by. */
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Kernels and variables whose names in the code are asked for, templates above all: `'scale<float>'`, `'&table'`. */
-  readonly nameExpressions?: readonly string[] | undefined
-}
-
-const programKeys: OptionKeys<ProgramOptions> = { name: true, headers: true, nameExpressions: true }
-const compileKeys = {
-  ...Object.fromEntries(Object.keys(commandRules).map((key) => [key, true])),
-  cache: true,
-} as OptionKeys<CompileOptions>
 const offThreadKeys: OptionKeys<CompileOptions & Abortable> = { ...compileKeys, signal: true }
 
 /**
@@ -61,11 +45,14 @@ export class Program {
 
   /** @throws TypeError, RangeError */
   constructor(source: string, options?: ProgramOptions) {
-    const { name = 'program.cu', headers = {}, nameExpressions = [] } = optionalOptions(options, 'Program', programKeys)
+    const { name, headers, nameExpressions } = readProgramOptions(
+      optionalOptions(options, 'Program', programKeys),
+      'Program',
+    )
     this.source = requireText(source, 'Program', 'source')
-    this.name = requireText(name, 'Program', 'name')
-    this.headers = Object.freeze(requireHeaders(headers))
-    this.nameExpressions = Object.freeze([...new Set(requireTexts(nameExpressions, 'Program', 'nameExpressions'))])
+    this.name = name
+    this.headers = headers
+    this.nameExpressions = nameExpressions
   }
 
   /**
@@ -74,11 +61,21 @@ export class Program {
    */
   async compile(options?: CompileOptions & Abortable): Promise<Compiled> {
     const api = 'Program.compile'
-    const { signal: given, ...others } = optionalOptions(options, api, offThreadKeys)
+    return this._compile(optionalOptions(options, api, offThreadKeys), api)
+  }
+
+  /** Like {@link compile}, but blocks the thread for as long as it takes. */
+  compileSync(options?: CompileOptions): Compiled {
+    const api = 'Program.compileSync'
+    return this._compileSync(optionalOptions(options, api, compileKeys), api)
+  }
+
+  /** @internal {@link compile} with options of known keys, for the function that was called. */
+  async _compile({ signal: given, ...options }: Partial<CompileOptions & Abortable>, api: string): Promise<Compiled> {
     const signal = optionalSignal(given, api)
     return untilAborted(
       async () => {
-        const { request, cached } = this.#prepare(others, api)
+        const { request, cached } = this.#prepare(options, api)
         if (cached.found !== undefined) return this.#result(cached.found, cached)
         return this.#compiled(await runOffThread(compilation(request), { signal }), cached)
       },
@@ -87,12 +84,9 @@ export class Program {
     )
   }
 
-  /** Like {@link compile}, but blocks the thread for as long as it takes. */
-  compileSync(options?: CompileOptions): Compiled {
-    const { request, cached } = this.#prepare(
-      optionalOptions(options, 'Program.compileSync', compileKeys),
-      'Program.compileSync',
-    )
+  /** @internal The same without a promise. */
+  _compileSync(options: Partial<CompileOptions>, api: string): Compiled {
+    const { request, cached } = this.#prepare(options, api)
     if (cached.found !== undefined) return this.#result(cached.found, cached)
     return this.#compiled(runHere(compilation(request)), cached)
   }
@@ -100,7 +94,7 @@ export class Program {
   #prepare({ cache, ...options }: Partial<CompileOptions>, api: string): { request: Request; cached: Cached } {
     const { source, name, headers, nameExpressions } = this
     const request = { source, name, headers, nameExpressions, options: encodeOptions(options, commandRules, api) }
-    return { request, cached: lookUp(request, options, requireCache(cache, api), api) }
+    return { request, cached: lookUp(request, options, requireCache(cache, api)) }
   }
 
   #compiled(data: CompiledData, cached: Cached): Compiled {
@@ -114,17 +108,4 @@ export class Program {
   [inspectKey](): string {
     return inspectLine('Program', { name: this.name, characters: this.source.length })
   }
-}
-
-function requireHeaders(value: unknown): Record<string, string> {
-  if (!isPlainObject(value))
-    throw wrongType('Program', 'headers', "a plain object such as { 'a.h': '#define A 1' }", value)
-  const headers: Record<string, string> = {}
-  for (const [name, text] of Object.entries(value)) {
-    requireText(name, 'Program', 'headers')
-    if (typeof text !== 'string' || text.includes('\0'))
-      throw wrongType('Program', `headers.${name}`, 'a string without NUL characters', text)
-    headers[name] = text
-  }
-  return headers
 }

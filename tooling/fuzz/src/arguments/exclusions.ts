@@ -26,6 +26,8 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
     /^new (?:PreparedCopies|Graph|GraphNode|NodeDescription|CudaArray|MipmappedArray|(?:Texture|Surface)Object|TensorMap|DeviceResource|CreatedContext|Library|Linker|UserObject)$/,
     'made by their factories',
   ],
+  [/nvrtc|nvjitlink/, /^new (?:Compiled|Linked)$/, 'made by compilers'],
+  [/nvrtc/, /^Compiled\./, 'there is none without NVRTC; its tests ask it'],
 ]
 
 /** Why a function is not asked; undefined for one that is. */

@@ -67,7 +67,7 @@ async function sweepPackage(
   const child = spawn(process.execPath, [fileURLToPath(new URL('child.js', import.meta.url)), name, file], {
     // Some questions are files to write.
     cwd: folder,
-    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' },
+    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', SHOAL_CACHE_FOLDER: join(folder, 'cache') },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   })
   let said = ''

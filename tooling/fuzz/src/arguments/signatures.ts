@@ -31,7 +31,7 @@ export function callablesOf(entryPoints: { readonly [packageName: string]: strin
 
 /** How the types of options objects are called. */
 const optionsName =
-  /Options$|^__type$|Config$|Option$|^SignalIndex$|Properties$|^DescriptorMessage$|^Extent$|^Region$|^External\w+Description$/
+  /Options$|^__type$|Config$|Option$|^SignalIndex$|Properties$|^DescriptorMessage$|^Extent$|^Region$|^Abortable$|^External\w+Description$/
 
 /** Interfaces whose objects a package makes, in one kind or more: each is asked. */
 const interfaces: { readonly [name: string]: readonly string[] } = { Job: ['Job', 'ConnectedJob'] }

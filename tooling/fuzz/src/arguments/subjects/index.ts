@@ -1,3 +1,4 @@
+import { compileSubject, nvjitlinkSubject, nvrtcSubject } from './compilers.js'
 import { cudaSubject } from './cuda.js'
 import { diagnosticsSubject } from './diagnostics.js'
 import { contextSubject, externalSubject, memorySubject } from './entries.js'
@@ -20,6 +21,7 @@ const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
   'driver/graph': () => graphSubject('driver', general),
   'driver/texture': () => textureSubject('driver', general),
   'driver/library': () => librarySubject('driver'),
+  'driver/compile': compileSubject,
   runtime: () => cudaSubject('runtime'),
   'runtime/memory': () => memorySubject('runtime'),
   'runtime/context': () => contextSubject('runtime'),
@@ -30,6 +32,8 @@ const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
   'runtime/library': () => librarySubject('runtime'),
   nccl: ncclSubject,
   nvshmem: nvshmemSubject,
+  nvrtc: nvrtcSubject,
+  nvjitlink: nvjitlinkSubject,
   launch: launchSubject,
   ffi: ffiSubject,
   types: typesSubject,
