@@ -129,9 +129,11 @@ describe('ExternalMemory', () => {
     using memory = ExternalMemory.import(device, good)
     for (const [act, message] of [
       [() => memory.map('f33' as never), /^ExternalMemory.map: dtype must be/],
-      [() => memory.map('f32', { byteOffset: 64 }), /byteOffset must be an integer from 0 to 63/],
+      [() => memory.map('f32', { byteOffset: 64 }), /byteOffset must be an integer from 0 to 60/],
       [() => memory.map('f32', { length: 17 }), /length must be an integer from 1 to 16, not 17/],
-      [() => memory.map('f32', { byteOffset: 62 }), /length must be an integer from 1 to 0/],
+      [() => memory.map('f32', { byteOffset: 62 }), /byteOffset must be an integer from 0 to 60/],
+      [() => memory.map('f32', { byteOffset: 6 }), /byteOffset must be a multiple of 4 for f32/],
+      [() => memory.map('u16', { byteOffset: 3 }), /byteOffset must be a multiple of 2 for u16/],
       [() => memory.map('f32', 5 as never), /options must be a plain object/],
     ] as const) {
       expect(act).toThrow(message)

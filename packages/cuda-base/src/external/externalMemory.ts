@@ -6,6 +6,7 @@ import {
   DeviceBuffer,
   type DeviceOrContext,
   forgetLeak,
+  nameOfType,
   processIsEnding,
   Resource,
   requireElementType,
@@ -25,6 +26,7 @@ import {
   type ElementType,
   type OptionKeys,
   optionalBoolean,
+  outOfRange,
   requireCount,
   requireInteger,
   requireKeyOf,
@@ -144,10 +146,13 @@ export class ExternalMemory extends Resource {
    */
   map<E extends ElementType>(dtype: E, options: ExternalMapOptions = {}): DeviceBuffer<E> {
     const api = 'ExternalMemory.map'
-    const { bytes } = requireElementType(dtype, api)
+    const { bytes, alignment } = requireElementType(dtype, api)
     requireOptions(options, api, mapKeys)
     const { byteOffset = 0 } = options
-    requireInteger(byteOffset, api, 'byteOffset', 0, this.byteLength - 1)
+    requireInteger(byteOffset, api, 'byteOffset', 0, Math.max(this.byteLength - bytes, 0))
+    if (byteOffset % alignment !== 0) {
+      throw outOfRange(api, 'byteOffset', `a multiple of ${alignment} for ${nameOfType(dtype)}`, byteOffset)
+    }
     const available = Math.floor((this.byteLength - byteOffset) / bytes)
     const { length = available } = options
     requireInteger(length, api, 'length', 1, available)

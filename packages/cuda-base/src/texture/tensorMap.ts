@@ -1,4 +1,4 @@
-import { check, checkRelease, DeviceBuffer, driverLibrary, scratch } from '@shoal/cuda-base'
+import { type Context, check, checkRelease, DeviceBuffer, driverLibrary, scratch } from '@shoal/cuda-base'
 import {
   type CUcontext,
   type CUdevice,
@@ -31,6 +31,7 @@ import {
   requireList,
   requireOptions,
   toMemoryRange,
+  wrongType,
 } from '@shoal/types'
 
 const type = CUtensorMapDataType
@@ -369,8 +370,13 @@ export class TensorMap {
   }
 
   /** @internal Writes itself as an argument of a kernel. @throws TypeError, DisposedError */
-  _writeArgument(target: DataView, offset: number, _context: unknown, api: string, name: string): void {
-    toMemoryRange(this.#memory, api, name)
+  _writeArgument(target: DataView, offset: number, context: Context, api: string, name: string): void {
+    const { deviceOrdinal } = toMemoryRange(this.#memory, api, name)
+    const { ordinal } = context.device
+    if (deviceOrdinal >= 0 && deviceOrdinal !== ordinal && !context._peers.has(deviceOrdinal)) {
+      const expected = `a TensorMap of memory of device ${ordinal}, where the kernel runs, or of one with peer access`
+      throw wrongType(api, name, expected, `one of memory of device ${deviceOrdinal}`)
+    }
     const source = this.#native.bytes.subarray(this.#start, this.#start + mapBytes)
     new Uint8Array(target.buffer, target.byteOffset + offset, mapBytes).set(source)
   }

@@ -34,7 +34,20 @@ cudaError_t started(Body&& body) {
   return finish(status != CUDA_SUCCESS ? status : body());
 }
 
+// The runtime refuses a direction that the pointers contradict.
+CUresult checkDirection(const void* dst, const void* src, cudaMemcpyKind kind);
+
+// 0 for formats of several planes.
+size_t bytesOfTexel(CUarray_format format, unsigned channels);
+
 inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+// The driver's handles, by the runtime's words.
+inline CUarray driverArray(cudaArray_const_t array) { return reinterpret_cast<CUarray>(const_cast<cudaArray_t>(array)); }
+inline CUarray* driverArrayOut(cudaArray_t* array) { return reinterpret_cast<CUarray*>(array); }
+inline CUmipmappedArray driverArray(cudaMipmappedArray_const_t array) {
+  return reinterpret_cast<CUmipmappedArray>(const_cast<cudaMipmappedArray_t>(array));
+}
+
 inline CUdeviceptr* addressOut(void** pointer) { return reinterpret_cast<CUdeviceptr*>(pointer); }
 
 // Defines a function and its twin for per-thread default streams, which differ in the driver's functions they call.

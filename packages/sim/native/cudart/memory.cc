@@ -25,19 +25,6 @@ Kind kindOf(const void* pointer, int* device = nullptr) {
 
 bool isOnHost(Kind kind) { return kind == Kind::unregistered || kind == Kind::host; }
 
-// The runtime refuses a direction that the pointers contradict.
-CUresult checkDirection(const void* dst, const void* src, cudaMemcpyKind kind) {
-  constexpr CUresult wrong = static_cast<CUresult>(21);  // cudaErrorInvalidMemcpyDirection
-  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return wrong;
-  if (kind == cudaMemcpyDefault) return CUDA_SUCCESS;
-  const bool fromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  const bool toDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool isContradicted = (fromDevice && kindOf(src) == Kind::unregistered) || (toDevice && kindOf(dst) == Kind::unregistered) ||
-                              (!fromDevice && !isOnHost(kindOf(src)) && kindOf(src) != Kind::managed) ||
-                              (!toDevice && !isOnHost(kindOf(dst)) && kindOf(dst) != Kind::managed);
-  return isContradicted ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
 template <class ToDevice, class ToHost, class Between>
 CUresult copy(void* dst, const void* src, size_t count, cudaMemcpyKind kind, ToDevice&& toDevice, ToHost&& toHost, Between&& between) {
   if (count == 0) return CUDA_SUCCESS;
@@ -54,6 +41,18 @@ CUresult copy(void* dst, const void* src, size_t count, cudaMemcpyKind kind, ToD
 }
 
 }  // namespace
+
+CUresult shoal::cudart::checkDirection(const void* dst, const void* src, cudaMemcpyKind kind) {
+  constexpr CUresult wrong = static_cast<CUresult>(21);  // cudaErrorInvalidMemcpyDirection
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return wrong;
+  if (kind == cudaMemcpyDefault) return CUDA_SUCCESS;
+  const bool fromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const bool toDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool isContradicted = (fromDevice && kindOf(src) == Kind::unregistered) || (toDevice && kindOf(dst) == Kind::unregistered) ||
+                              (!fromDevice && !isOnHost(kindOf(src)) && kindOf(src) != Kind::managed) ||
+                              (!toDevice && !isOnHost(kindOf(dst)) && kindOf(dst) != Kind::managed);
+  return isContradicted ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
 
 // Unlike the driver's, zero bytes are no error.
 cudaError_t cudaMalloc(void** devPtr, size_t size) {

@@ -125,3 +125,119 @@ TEST(errors_have_names) {
   EQUAL(cudaRuntimeGetVersion(&version), 0);
   EQUAL(version, 13000);
 }
+
+TEST(rectangles_and_boxes_are_copied) {
+  std::vector<unsigned char> in(6 * 8 * 3), out(in.size(), 0);
+  for (size_t at = 0; at < in.size(); ++at) in[at] = static_cast<unsigned char>(at);
+  void* memory = nullptr;
+  size_t pitch = 0;
+  EQUAL(cudaMallocPitch(&memory, &pitch, 5, 4), 0);
+  // Five bytes of four rows that are eight bytes apart.
+  EQUAL(cudaMemcpy2D(memory, pitch, in.data(), 8, 5, 4, cudaMemcpyHostToDevice), 0);
+  EQUAL(cudaMemcpy2DAsync(out.data(), 5, memory, pitch, 5, 4, cudaMemcpyDefault, nullptr), 0);
+  EQUAL(cudaDeviceSynchronize(), 0);
+  for (size_t at = 0; at < 20; ++at) EQUAL(out[at], at / 5 * 8 + at % 5);
+  EQUAL(cudaMemcpy2D(memory, 4, in.data(), 8, 5, 4, cudaMemcpyHostToDevice), 12);
+  EQUAL(cudaMemcpy2D(memory, pitch, in.data(), 8, 5, 4, cudaMemcpyDeviceToHost), 1);
+  EQUAL(cudaMemcpy2D(nullptr, pitch, in.data(), 8, 5, 4, cudaMemcpyHostToDevice), 1);
+  EQUAL(cudaMemcpy2D(memory, pitch, in.data(), 8, 0, 4, cudaMemcpyHostToDevice), 0);
+  EQUAL(cudaFree(memory), 0);
+
+  cudaPitchedPtr box{};
+  EQUAL(cudaMalloc3D(&box, {6, 8, 3}), 0);
+  EQUAL(cudaMemset3D(box, 9, {6, 8, 3}), 0);
+  cudaMemcpy3DParms copy{};
+  copy.srcPtr = {in.data(), 6, 6, 8};
+  copy.dstPtr = box;
+  copy.srcPos = {1, 2, 1};
+  copy.dstPos = {0, 1, 0};
+  copy.extent = {4, 5, 2};
+  copy.kind = cudaMemcpyHostToDevice;
+  EQUAL(cudaMemcpy3D(&copy), 0);
+  cudaMemcpy3DParms back{};
+  back.srcPtr = box;
+  back.dstPtr = {out.data(), 6, 6, 8};
+  back.extent = {6, 8, 3};
+  back.kind = cudaMemcpyDeviceToHost;
+  EQUAL(cudaMemcpy3DAsync(&back, nullptr), 0);
+  EQUAL(cudaDeviceSynchronize(), 0);
+  for (size_t z = 0; z < 3; ++z) {
+    for (size_t y = 0; y < 8; ++y) {
+      for (size_t x = 0; x < 6; ++x) {
+        const bool isCopied = x < 4 && y >= 1 && y < 6 && z < 2;
+        EQUAL(out[(z * 8 + y) * 6 + x], isCopied ? in[((z + 1) * 8 + y + 1) * 6 + x + 1] : 9);
+      }
+    }
+  }
+  EQUAL(cudaMemcpy3D(nullptr), 1);
+  EQUAL(cudaFree(box.ptr), 0);
+}
+
+TEST(arrays_are_made_described_and_copied) {
+  const cudaChannelFormatDesc two = cudaCreateChannelDesc(16, 16, 0, 0, cudaChannelFormatKindUnsigned);
+  cudaArray_t array = nullptr;
+  EQUAL(cudaMalloc3DArray(&array, &two, {4, 3, 2}, 0), 0);
+  cudaChannelFormatDesc found{};
+  cudaExtent extent{};
+  unsigned flags = 1;
+  EQUAL(cudaArrayGetInfo(&found, &extent, &flags, array), 0);
+  CHECK(memcmp(&found, &two, sizeof two) == 0);
+  EQUAL(extent.width * 100 + extent.height * 10 + extent.depth, 432);
+  EQUAL(flags, 0);
+  std::vector<unsigned> in(24), out(24, 0);
+  for (unsigned at = 0; at < 24; ++at) in[at] = at * 65537;
+  // Texels are the unit, also of the memory beside the array.
+  cudaMemcpy3DParms copy{};
+  copy.srcPtr = {in.data(), 16, 16, 3};
+  copy.dstArray = array;
+  copy.extent = {4, 3, 2};
+  copy.kind = cudaMemcpyHostToDevice;
+  EQUAL(cudaMemcpy3D(&copy), 0);
+  cudaMemcpy3DParms part{};
+  part.srcArray = array;
+  part.srcPos = {1, 1, 1};
+  part.dstPtr = {out.data(), 12, 12, 2};
+  part.extent = {3, 2, 1};
+  part.kind = cudaMemcpyDeviceToHost;
+  EQUAL(cudaMemcpy3D(&part), 0);
+  for (unsigned at = 0; at < 6; ++at) EQUAL(out[at], in[12 + (1 + at / 3) * 4 + 1 + at % 3]);
+  copy.kind = cudaMemcpyDeviceToHost;
+  EQUAL(cudaMemcpy3D(&copy), 1);
+  copy.dstPtr = copy.srcPtr;
+  EQUAL(cudaMemcpy3D(&copy), 1);
+  EQUAL(cudaFreeArray(array), 0);
+  EQUAL(cudaFreeArray(nullptr), 0);
+
+  const cudaChannelFormatDesc real = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+  EQUAL(cudaMallocArray(&array, &real, 4, 3, 0), 0);
+  EQUAL(cudaGetChannelDesc(&found, array), 0);
+  CHECK(memcmp(&found, &real, sizeof real) == 0);
+  EQUAL(cudaMemcpy2DToArray(array, 4, 1, in.data(), 8, 8, 2, cudaMemcpyHostToDevice), 0);
+  EQUAL(cudaMemcpy2DFromArray(out.data(), 8, array, 4, 1, 8, 2, cudaMemcpyDeviceToHost), 0);
+  for (unsigned at = 0; at < 4; ++at) EQUAL(out[at], in[at]);
+  EQUAL(cudaFreeArray(array), 0);
+  const cudaChannelFormatDesc uneven = cudaCreateChannelDesc(8, 16, 0, 0, cudaChannelFormatKindUnsigned);
+  EQUAL(cudaMallocArray(&array, &uneven, 4, 3, 0), cudaErrorInvalidChannelDescriptor);
+  EQUAL(cudaMallocArray(&array, nullptr, 4, 3, 0), 1);
+  cudaMipmappedArray_t levels = nullptr;
+  EQUAL(cudaMallocMipmappedArray(&levels, &real, {8, 8, 0}, 3, 0), 0);
+  EQUAL(cudaGetMipmappedArrayLevel(&array, levels, 2), 0);
+  EQUAL(cudaArrayGetInfo(nullptr, &extent, nullptr, array), 0);
+  EQUAL(extent.width, 2);
+  EQUAL(cudaGetMipmappedArrayLevel(&array, levels, 3), 1);
+  EQUAL(cudaFreeMipmappedArray(levels), 0);
+  const cudaChannelFormatDesc picture{8, 8, 8, 0, cudaChannelFormatKindNV12};
+  EQUAL(cudaMallocArray(&array, &picture, 4, 2, 0), 0);
+  cudaArray_t plane = nullptr;
+  EQUAL(cudaArrayGetPlane(&plane, array, 1), 0);
+  EQUAL(cudaGetChannelDesc(&found, plane), 0);
+  EQUAL(found.x * 100 + found.y * 10 + found.z, 880);
+  EQUAL(cudaFreeArray(array), 0);
+  for (const int kind : {cudaChannelFormatKindUnsignedNormalized8X2, cudaChannelFormatKindSignedNormalized16X4}) {
+    const cudaChannelFormatDesc norm{8, 8, 0, 0, static_cast<cudaChannelFormatKind>(kind)};
+    EQUAL(cudaMallocArray(&array, &norm, 4, 0, 0), 0);
+    EQUAL(cudaGetChannelDesc(&found, array), 0);
+    EQUAL(found.f, kind);
+    EQUAL(cudaFreeArray(array), 0);
+  }
+}
