@@ -8,7 +8,7 @@ import { build } from './build.mjs'
 import { fetchNode } from './fetchNode.mjs'
 import { installWorkspace, say } from './install.mjs'
 import { platforms } from './manifests.mjs'
-import { packAll } from './pack.mjs'
+import { packAll, requireAllBuilt } from './pack.mjs'
 import { publishAll } from './publish.mjs'
 import { startRegistry } from './registry.mjs'
 import { cacheFolder, capture, captureBeside, commandEnvironment, readJson, runMain, SetupError } from './workspace.mjs'
@@ -90,6 +90,8 @@ await runMain(async () => {
     throw new SetupError(`No package manager ${unknown.join(', ')}: there are ${Object.keys(managers).join(', ')}.`)
   const pnpmFolder = installWorkspace()
   build(pnpmFolder)
+  // Some managers look at the manifests of other platforms' packages, too.
+  requireAllBuilt()
   const env = commandEnvironment([pnpmFolder])
   const registry = await startRegistry()
   let failures = 0
@@ -126,7 +128,7 @@ async function tryManager(manager, name, registry, env) {
     const [command, ...first] = manager.command()
     // As in a terminal of somebody who is asked nothing: without CI, which makes some managers stricter and quieter.
     const { CI: _, NODE_PATH: __, ...quiet } = env
-    const options = { cwd: project, env: { ...quiet, SHOAL_DEVICE: 'sim' }, timeout: 1_800_000 }
+    const options = { cwd: project, env: { ...quiet, ...ownCaches(project), SHOAL_DEVICE: 'sim' }, timeout: 1_800_000 }
     version = (await captureBeside(command, [...first, '--version'], options)).trim().split('\n')[0]
     const added = await captureBeside(command, [...first, ...manager.add, ...wanted], options)
     if (/build script|postinstall|approve-builds/i.test(added)) throw new SetupError(`It speaks of scripts:\n${added}`)
@@ -143,6 +145,13 @@ async function tryManager(manager, name, registry, env) {
   } finally {
     rmSync(project, { recursive: true, force: true })
   }
+}
+
+/** Nothing of what is rehearsed stays with the user, and nothing that was rehearsed before is taken again. */
+function ownCaches(project) {
+  const names = ['npm_config_cache', 'npm_config_store_dir', 'npm_config_cache_dir', 'XDG_CACHE_HOME', 'XDG_DATA_HOME']
+  const others = ['YARN_CACHE_FOLDER', 'YARN_GLOBAL_FOLDER', 'BUN_INSTALL_CACHE_DIR', 'DENO_DIR']
+  return Object.fromEntries([...names, ...others].map((name) => [name, join(project, '.caches', name)]))
 }
 
 /** Native packages in a project that do not fit this machine. */

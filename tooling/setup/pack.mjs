@@ -2,7 +2,7 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { publishablePackages } from './publishable.mjs'
-import { cacheFolder, captureBeside, root } from './workspace.mjs'
+import { cacheFolder, captureBeside, root, SetupError } from './workspace.mjs'
 
 export const tarballFolder = join(cacheFolder, 'tarballs')
 
@@ -10,6 +10,16 @@ export const tarballFolder = join(cacheFolder, 'tarballs')
 export function missingFiles({ path, manifest }) {
   if (manifest.os === undefined) return []
   return manifest.files.filter((file) => /\.(node|so\.\d+)$/.test(file) && !existsSync(join(path, file)))
+}
+
+/** Ends with what is to be done where a platform package has no native files. */
+export function requireAllBuilt() {
+  const missing = [...publishablePackages().values()].filter((one) => missingFiles(one).length > 0)
+  if (missing.length === 0) return
+  const names = missing.map(({ name }) => name).join(', ')
+  throw new SetupError(
+    `Not built here: ${names}. pnpm build:platforms builds them, where there are compilers for them.`,
+  )
 }
 
 /** Packs every package but the platform packages that were not built here. Returns name → tarball with its file list. */

@@ -3,7 +3,7 @@
 import { pathToFileURL } from 'node:url'
 import { build } from './build.mjs'
 import { installWorkspace } from './install.mjs'
-import { missingFiles, packAll } from './pack.mjs'
+import { packAll, requireAllBuilt } from './pack.mjs'
 import { publishablePackages } from './publishable.mjs'
 import { captureBeside, commandEnvironment, runMain, SetupError } from './workspace.mjs'
 
@@ -44,13 +44,7 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   await runMain(async () => {
     const pnpmFolder = installWorkspace()
     build(pnpmFolder)
-    const missing = [...publishablePackages().values()].filter((one) => missingFiles(one).length > 0)
-    if (missing.length > 0) {
-      const names = missing.map(({ name }) => name).join(', ')
-      throw new SetupError(
-        `Not built here: ${names}. pnpm build:platforms builds them, where there is a compiler for them.`,
-      )
-    }
+    requireAllBuilt()
     const env = commandEnvironment([pnpmFolder])
     const published = await publishAll(await packAll(env), process.argv[2] ?? npm, env)
     process.stdout.write(`published: ${published.join(', ') || 'nothing, all versions are there already'}\n`)
