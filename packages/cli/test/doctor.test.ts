@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { examineMachine, numaNodeOf } from '../src/doctor/machine.js'
 import { printable } from '../src/doctor/print.js'
 import type { DoctorReport } from '../src/doctor/report.js'
 
@@ -114,6 +115,96 @@ test('the environment is told, a secret never', () => {
   expect((JSON.parse(output) as DoctorReport).system.environment).toMatchObject({ NCCL_DEBUG: 'WARN' })
 })
 
+test('of the environment that is left out on which nobody can act', () => {
+  const { system } = report([], {
+    ...nothing,
+    NVIDIA_REQUIRE_CUDA: 'cuda>=12.8 brand=unknown,driver>=470,driver<471 '.repeat(20),
+    NVIDIA_VISIBLE_DEVICES: 'all',
+    LD_LIBRARY_PATH: '/opt/somewhere',
+  })
+  expect(system.environment).toMatchObject({ NVIDIA_VISIBLE_DEVICES: 'all', LD_LIBRARY_PATH: '/opt/somewhere' })
+  expect(system.environment).not.toHaveProperty('NVIDIA_REQUIRE_CUDA')
+})
+
+test('the machine: distribution, NUMA nodes, networks, packages of the driver', () => {
+  const root = mkdtempSync(join(tmpdir(), 'shoal-machine-'))
+  const write = (path: string, text: string): void => {
+    mkdirSync(join(root, path, '..'), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  try {
+    write('etc/os-release', 'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 24.04.2 LTS"\n')
+    write('sys/devices/system/node/node0/cpulist', '0-31\n')
+    write('sys/devices/system/node/node1/cpulist', '32-63\n')
+    write('sys/class/infiniband/mlx5_0/ports/1/state', '4: ACTIVE\n')
+    write('sys/class/infiniband/mlx5_0/ports/1/rate', '400 Gb/sec (4X NDR)\n')
+    write('sys/class/infiniband/mlx5_0/ports/1/link_layer', 'InfiniBand\n')
+    write('sys/class/infiniband/mlx5_0/device/numa_node', '1\n')
+    write('sys/bus/pci/devices/0000:9b:00.0/numa_node', '1\n')
+    write('sys/bus/pci/devices/0000:03:00.0/numa_node', '-1\n')
+    const entry = (name: string, status: string): string =>
+      `Package: ${name}\nStatus: install ok ${status}\nVersion: 580.1-0\n`
+    const packages = [
+      entry('nvidia-driver-580', 'installed'),
+      entry('bash', 'installed'),
+      entry('cuda-drivers-570', 'config-files'),
+    ]
+    write('var/lib/dpkg/status', packages.join('\n'))
+    const machine = examineMachine(root)
+    expect(machine).toMatchObject({
+      distribution: 'Ubuntu 24.04.2 LTS',
+      numaNodes: [
+        { node: 0, cpus: '0-31' },
+        { node: 1, cpus: '32-63' },
+      ],
+      driverPackages: { 'nvidia-driver-580': '580.1-0' },
+    })
+    expect(machine.driverPackages).not.toHaveProperty('cuda-drivers-570')
+    const link = 'InfiniBand, ACTIVE, 400 Gb/sec (4X NDR)'
+    expect(machine.networks[0]).toEqual({ name: 'mlx5_0', kind: 'rdma', link, numaNode: 1 })
+    expect(numaNodeOf('00000000:9B:00.0', root)).toEqual({ numaNode: 1 })
+    expect([numaNodeOf('0000:03:00.0', root), numaNodeOf('0000:04:00.0', root)]).toEqual([{}, {}])
+    const system = {
+      shoal: '1.2.3',
+      node: 'v20',
+      platform: 'linux-x64',
+      cpus: 64,
+      machine,
+      environment: {},
+      launchers: {},
+    }
+    const base = {
+      system,
+      addon: { loaded: true },
+      libraries: [],
+      nvshmemPlugins: [],
+      devices: [],
+      links: [],
+      findings: [],
+    }
+    const lines = printable(base, false)
+    expect(lines).toContain('NUMA: node 0 CPUs 0-31; node 1 CPUs 32-63')
+    expect(lines).toContain(`network mlx5_0, RDMA, ${link}, NUMA node 1`)
+    expect(lines).toContain('driver packages: nvidia-driver-580 580.1-0')
+    expect(examineMachine(join(root, 'nothing'))).toMatchObject({ numaNodes: [], driverPackages: {} })
+  } finally {
+    rmSync(root, { recursive: true })
+  }
+})
+
+test('--markdown is for issues: folded, without the folder of who asks', () => {
+  const { output, code } = doctor(['--markdown'], {
+    ...nothing,
+    HOME: '/home/somebody',
+    SHOAL_NOTE: '/home/somebody/notes',
+  })
+  expect(code).toBe(1)
+  expect(output).toMatch(/^<details>\n<summary>shoal doctor: errors 1, warnings 3<\/summary>\n\n```text\nSystem\n/)
+  expect(output).toMatch(/```\n\n<\/details>\n$/)
+  expect(output).toContain('SHOAL_NOTE=~/notes')
+  expect(output).not.toContain('somebody')
+})
+
 test('launchers are those that can be started', () => {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-doctor-'))
   try {
@@ -182,6 +273,8 @@ test.each([
   [['--require', 'cudnn'], "there is no library 'cudnn'"],
   [['--loud'], '--loud'],
   [['extra'], 'extra'],
+  [['--json', '--markdown'], '--json has all of it'],
+  [['--markdown', '--verbose'], '--markdown is brief'],
 ])('wrong options: %j', (options, words) => {
   const { code, errors } = doctor(options, nothing)
   expect(code).toBe(2)

@@ -1,7 +1,8 @@
+import { homedir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type Command, HelpRequest, UsageError } from '../command.js'
 import { examine, type LibraryName, librariesByName } from './examine.js'
-import { printable } from './print.js'
+import { markdown, printable } from './print.js'
 
 const usage = `usage: shoal doctor [options]
 
@@ -12,6 +13,7 @@ is missing and what to do about it. It starts nothing on a device.
                    nvjitlink (default: driver)
   --verbose        every place that was searched, too
   --json           the report as JSON
+  --markdown       the report as Markdown, to be pasted into an issue
   --help
 
 Exit status: 0 there is a device and all that is required; 1 something is missing or does not work; 2 the command line
@@ -20,22 +22,27 @@ is wrong.`
 export const doctorCommand: Command = {
   usage,
   async run(commandLine) {
-    const { json, verbose, require } = readOptions(commandLine)
+    const { json, verbose, markdown: asMarkdown, require } = readOptions(commandLine)
+    if (json && (verbose || asMarkdown))
+      throw new UsageError('--json has all of it: leave --verbose and --markdown out')
+    if (verbose && asMarkdown) throw new UsageError('--markdown is brief: leave --verbose out')
     const required = readRequired(require)
     const report = examine(required)
     const ok = !report.findings.some(({ level }) => level === 'error')
-    console.log(json ? JSON.stringify({ ok, ...report }, undefined, 2) : printable(report, verbose))
+    const words = (): string => (asMarkdown ? markdown(report, homedir()) : printable(report, verbose))
+    console.log(json ? JSON.stringify({ ok, ...report }, undefined, 2) : words())
     return ok ? 0 : 1
   },
 }
 
-function readOptions(commandLine: readonly string[]): { json: boolean; verbose: boolean; require: string } {
+function readOptions(commandLine: readonly string[]) {
   try {
     const { values } = parseArgs({
       args: [...commandLine],
       options: {
         json: { type: 'boolean', default: false },
         verbose: { type: 'boolean', default: false },
+        markdown: { type: 'boolean', default: false },
         require: { type: 'string', default: '' },
         help: { type: 'boolean', short: 'h' },
       },

@@ -1,5 +1,6 @@
 import { Device } from '@shoal/driver'
 import { StatusError } from '@shoal/types'
+import { numaNodeOf } from './machine.js'
 import type { DeviceReport, Finding, LinkReport } from './report.js'
 
 export interface DevicesReport {
@@ -55,6 +56,7 @@ function describe(device: Device): DeviceReport {
     isSoftware: device.isSoftware,
     multiprocessors: device.attribute('MULTIPROCESSOR_COUNT'),
     hasMulticast: device.attribute('MULTICAST_SUPPORTED') === 1,
+    ...(device.isSoftware ? {} : numaNodeOf(device.pciBusId)),
   }
 }
 

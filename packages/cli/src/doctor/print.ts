@@ -1,5 +1,14 @@
 import type { AddonReport, LibraryReport } from '@shoal/ffi'
-import type { DeviceReport, DoctorReport, Finding, LinkReport } from './report.js'
+import type { DeviceReport, DoctorReport, Finding, LinkReport, MachineReport } from './report.js'
+
+/** The report for an issue: folded, as it is for people, and without the name of the user's folder. */
+export function markdown(report: DoctorReport, home: string): string {
+  const count = (level: Finding['level']): number => report.findings.filter((one) => one.level === level).length
+  const text = printable(report, false)
+  const shown = home.length > 1 ? text.replaceAll(home, '~') : text
+  const title = `shoal doctor: errors ${count('error')}, warnings ${count('warning')}`
+  return `<details>\n<summary>${title}</summary>\n\n\`\`\`text\n${shown}\n\`\`\`\n\n</details>`
+}
 
 /** The report for people. @param verbose - with every place that was searched */
 export function printable(report: DoctorReport, verbose: boolean): string {
@@ -7,6 +16,7 @@ export function printable(report: DoctorReport, verbose: boolean): string {
   const sections = [
     section('System', [
       `Shoal ${system.shoal}, Node ${system.node}, ${system.platform}, ${system.cpus} CPUs`,
+      ...(system.machine === undefined ? [] : machineLines(system.machine)),
       ...(system.kernelModule === undefined ? [] : [`NVIDIA kernel module ${system.kernelModule}`]),
       ...(system.sharedMemoryBytes === undefined ? [] : [`/dev/shm ${bytes(system.sharedMemoryBytes)}`]),
       addonLine(addon),
@@ -36,6 +46,33 @@ function section(title: string, lines: readonly string[]): string {
   return [title, ...lines.map((line) => `  ${line}`)].join('\n')
 }
 
+function machineLines({
+  distribution,
+  processor,
+  memoryBytes,
+  numaNodes,
+  networks,
+  driverPackages,
+}: MachineReport): string[] {
+  const packages = Object.entries(driverPackages).map(([name, version]) => `${name} ${version}`)
+  return [
+    [distribution, processor, `${bytes(memoryBytes)} of memory`].filter((part) => part !== undefined).join(', '),
+    ...(numaNodes.length < 2
+      ? []
+      : [`NUMA: ${numaNodes.map(({ node, cpus }) => `node ${node} CPUs ${cpus}`).join('; ')}`]),
+    ...networks.map(({ name, kind, link, numaNode }) =>
+      [`network ${name}`, kind === 'rdma' ? 'RDMA' : undefined, link, numaText(numaNode)]
+        .filter((part) => part !== undefined && part !== '')
+        .join(', '),
+    ),
+    ...(packages.length === 0 ? [] : [`driver packages: ${packages.join(', ')}`]),
+  ]
+}
+
+function numaText(numaNode: number | undefined): string | undefined {
+  return numaNode === undefined ? undefined : `NUMA node ${numaNode}`
+}
+
 function addonLine({ loaded, engine }: AddonReport): string {
   if (engine === 'koffi') return 'koffi makes the calls (SHOAL_FFI_ENGINE), raw ones only'
   return `addon of @shoal/ffi ${loaded ? 'loads' : 'DOES NOT LOAD'}`
@@ -60,6 +97,7 @@ function deviceLine(device: DeviceReport): string {
     pciBusId,
     uuid,
     ...(device.hasMulticast ? ['multicast'] : []),
+    ...(device.numaNode === undefined ? [] : [`NUMA node ${device.numaNode}`]),
   ]
   return `${ordinal}  ${name}${what}: ${details.join(', ')}`
 }

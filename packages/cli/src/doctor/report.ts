@@ -19,6 +19,8 @@ export interface DeviceReport {
   readonly isSoftware: boolean
   readonly multiprocessors: number
   readonly hasMulticast: boolean
+  /** Where the system tells. */
+  readonly numaNode?: number
 }
 
 /** What one device can do with the memory of another, in this direction. */
@@ -32,12 +34,35 @@ export interface LinkReport {
   readonly performanceRank: number
 }
 
+/** A way to other machines. */
+export interface NetworkReport {
+  readonly name: string
+  /** `rdma`: InfiniBand or RoCE, which NCCL and NVSHMEM prefer. */
+  readonly kind: 'rdma' | 'ethernet'
+  /** Layer, state and rate of an adapter's first port. */
+  readonly link?: string
+  readonly numaNode?: number
+}
+
+/** The machine itself. */
+export interface MachineReport {
+  /** Such as `Ubuntu 24.04.2 LTS`. */
+  readonly distribution?: string
+  readonly processor?: string
+  readonly memoryBytes: number
+  readonly numaNodes: readonly { readonly node: number; readonly cpus: string }[]
+  readonly networks: readonly NetworkReport[]
+  /** What of NVIDIA's driver came as packages of Debian or Ubuntu, with the versions. */
+  readonly driverPackages: Readonly<Record<string, string>>
+}
+
 export interface SystemReport {
   /** Version of `@shoal/cli`. */
   readonly shoal: string
   readonly node: string
   readonly platform: string
   readonly cpus: number
+  readonly machine?: MachineReport
   /** Version of the kernel's half of the NVIDIA driver. */
   readonly kernelModule?: string
   /** Size of /dev/shm in bytes. */

@@ -2,6 +2,7 @@ import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:
 import { availableParallelism, release } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { shoalVersion } from '../version.js'
+import { examineMachine } from './machine.js'
 import type { Finding, SystemReport } from './report.js'
 
 /** Never throws; what cannot be read is a finding. */
@@ -14,6 +15,7 @@ export function examineSystem(): { readonly system: SystemReport; readonly findi
     node: process.version,
     platform: `${process.platform}-${process.arch}, ${libraryOfC()}kernel ${release()}`,
     cpus: availableParallelism(),
+    machine: examineMachine(),
     ...(kernelModule === undefined ? {} : { kernelModule }),
     ...(sharedMemoryBytes === undefined ? {} : { sharedMemoryBytes }),
     environment: relevantEnvironment(),
@@ -48,9 +50,13 @@ function readSharedMemory(): number {
   return bsize * blocks
 }
 
+/** Variables that somebody can set otherwise. Images set many more of `NVIDIA_…`, such as what drivers they were tried with. */
+const actionable =
+  /^(?:SHOAL|CUDA|NCCL|NVSHMEM)_|^NVIDIA_(?:VISIBLE_DEVICES|DRIVER_CAPABILITIES|IMEX_CHANNELS|TF32_OVERRIDE)$|^LD_LIBRARY_PATH$/
+
 function relevantEnvironment(): Record<string, string> {
   const names = Object.keys(process.env).filter(
-    (name) => /^(?:SHOAL|CUDA|NVIDIA|NCCL|NVSHMEM)_/.test(name) && !/SECRET|TOKEN|KEY|PASSWORD/.test(name),
+    (name) => actionable.test(name) && !/SECRET|TOKEN|KEY|PASSWORD/.test(name),
   )
   return Object.fromEntries(names.sort().map((name) => [name, process.env[name] ?? '']))
 }

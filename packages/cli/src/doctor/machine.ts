@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { cpus, networkInterfaces, totalmem } from 'node:os'
+import { join } from 'node:path'
+import type { MachineReport, NetworkReport } from './report.js'
+
+/** Packages that decide which driver there is. */
+const driverPackage = /^(?:nvidia-driver|libnvidia-compute|cuda-drivers|cuda-compat|nvidia-fabricmanager|nvidia-imex)\b/
+
+/** What kind of machine this is, as far as files say. Never throws. @param root - where the files of the system lie */
+export function examineMachine(root = '/'): MachineReport {
+  const text = (path: string): string | undefined => {
+    try {
+      return readFileSync(join(root, path), 'utf8').trim()
+    } catch {
+      return undefined // not there, or not for us: then there is nothing to tell of it
+    }
+  }
+  const names = (path: string): string[] => {
+    try {
+      return readdirSync(join(root, path)).sort()
+    } catch {
+      return []
+    }
+  }
+  const distribution = /^PRETTY_NAME="?([^"\n]*)/m.exec(text('etc/os-release') ?? '')?.[1]
+  const processor = cpus()[0]?.model.trim()
+  const nodes = names('sys/devices/system/node').filter((name) => /^node\d+$/.test(name))
+  return {
+    ...(distribution === undefined ? {} : { distribution }),
+    ...(processor === undefined || processor === '' ? {} : { processor }),
+    memoryBytes: totalmem(),
+    numaNodes: nodes.map((name) => ({
+      node: Number(name.slice(4)),
+      cpus: text(`sys/devices/system/node/${name}/cpulist`) ?? '',
+    })),
+    networks: [
+      ...names('sys/class/infiniband').map((name) => adapter(name, text, names)),
+      ...Object.entries(networkInterfaces())
+        .filter(([, addresses]) => addresses?.some(({ internal }) => !internal))
+        .map(([name]) => ({
+          name,
+          kind: 'ethernet' as const,
+          ...numaOf(text(`sys/class/net/${name}/device/numa_node`)),
+        })),
+    ],
+    driverPackages: installed(text('var/lib/dpkg/status') ?? ''),
+  }
+}
+
+/** The NUMA node that a device of the PCI bus is on, where the system tells. */
+export function numaNodeOf(pciBusId: string, root = '/'): { readonly numaNode?: number } {
+  const name = pciBusId.toLowerCase().replace(/^0{4}(?=[\da-f]{4}:)/, '')
+  try {
+    return numaOf(readFileSync(join(root, 'sys/bus/pci/devices', name, 'numa_node'), 'utf8'))
+  } catch {
+    return {}
+  }
+}
+
+/** The system says -1 where there is but one, or where it does not know. */
+function numaOf(text: string | undefined): { readonly numaNode?: number } {
+  const numaNode = Number(text ?? -1)
+  return numaNode >= 0 ? { numaNode } : {}
+}
+
+function adapter(
+  name: string,
+  text: (path: string) => string | undefined,
+  names: (path: string) => string[],
+): NetworkReport {
+  const folder = `sys/class/infiniband/${name}`
+  const [port] = names(`${folder}/ports`)
+  const of = (file: string): string => (text(`${folder}/ports/${port}/${file}`) ?? '').replace(/^\d+: /, '')
+  const link = [of('link_layer'), of('state'), of('rate')].filter((part) => part !== '').join(', ')
+  return { name, kind: 'rdma', link, ...numaOf(text(`${folder}/device/numa_node`)) }
+}
+
+/** Names and versions from Debian's list of packages. */
+function installed(status: string): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const entry of status.split('\n\n')) {
+    const field = (name: string): string => new RegExp(`^${name}: (.*)$`, 'm').exec(entry)?.[1] ?? ''
+    if (driverPackage.test(field('Package')) && field('Status').endsWith(' installed')) {
+      found[field('Package')] = field('Version')
+    }
+  }
+  return found
+}
