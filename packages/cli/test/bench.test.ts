@@ -235,6 +235,14 @@ test('calls', () => {
   for (const { nanoseconds } of rows) expect(nanoseconds).toBeGreaterThan(0)
 })
 
+test('--json - prints the figures alone', () => {
+  const words = ['bench', 'all-reduce', '-e', '64', '-n', '1', '--device', 'sim', '--json', '-']
+  const { status, stdout, errors } = shoal(words)
+  expect(status).toBe(0)
+  expect((JSON.parse(stdout) as Report<Row>).rows.map(({ bytes }) => bytes)).toEqual([8, 16, 32, 64])
+  expect(errors).toContain('all-reduce')
+})
+
 describe('--svg', () => {
   test('draws a line for each type, in place and out of place', () => {
     const file = join(folder, 'plot.svg')
@@ -263,6 +271,11 @@ describe('--svg', () => {
     const svg = readFileSync(file, 'utf8')
     expect(svg).toMatch(/^<svg /)
     for (const one of told) expect(svg).toContain(one)
+    // Names have lines of their own, as high as their letters.
+    const lines = [...svg.matchAll(/text-anchor="end"[^>]*font-size:10px[^>]*translate\([\d.]+ ([\d.]+)\)/g)]
+    const places = lines.map(([, y]) => Number(y)).sort((a, b) => a - b)
+    expect(places.length).toBeGreaterThan(1)
+    expect(places.filter((y, index) => index > 0 && y - places[index - 1]! < 12)).toEqual([])
   })
 
   test('says before it measures that echarts is not there', () => {
@@ -292,6 +305,7 @@ describe('what cannot be', () => {
     [[], 'which test? There are all-reduce,'],
     [['gossip'], "there is no test 'gossip'"],
     [['all-reduce', 'put'], 'unexpected put'],
+    [['all-reduce', '--json', '-', '--svg', '-'], '--json - and --svg - would both be printed'],
     [['all-reduce', '-b', '12Q'], '--min-bytes must be a number of bytes such as 8, 64K, 16M or 1G, got 12Q'],
     [['all-reduce', '-b', '1M', '-e', '1K'], '--max-bytes 1K is less than --min-bytes 1M'],
     [['all-reduce', '-f', '1'], '--step-factor must be a whole number from 2, got 1'],

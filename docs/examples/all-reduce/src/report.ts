@@ -42,10 +42,7 @@ export function printReport(report: RunReport): boolean {
   const checked = devices.reduce((sum, one) => sum + one.comparison.checked, 0)
   const mismatches = devices.reduce((sum, one) => sum + one.comparison.mismatches, 0)
   if (mismatches === 0 && checked === ranks * elements) {
-    const worst = Math.max(...devices.map((one) => one.comparison.worst))
-    console.log(
-      `  checked: all ${checked} elements are right (largest error ${(worst * 100).toFixed(0)} % of the tolerance)`,
-    )
+    console.log(`  checked: all ${checked} elements are right, as far as sums of f32 can be`)
     return true
   }
   console.error(`MISMATCH: ${mismatches} of ${checked} elements are wrong`)

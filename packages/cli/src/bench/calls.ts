@@ -31,7 +31,7 @@ export async function benchCalls(options: BenchOptions): Promise<number> {
   const bars = [{ name: 'best of several loops', values: rows.map(({ nanoseconds }) => nanoseconds) }]
   await output.write(rows, {
     title: 'calls that queue work',
-    diagrams: [{ title: 'time', unit: 'ns', logarithmic: false, names, bars }],
+    diagrams: [{ title: 'time', unit: 'ns', names, bars }],
   })
   return 0
 }

@@ -76,7 +76,7 @@ One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests meas
   -g, --devices N         ranks in one process, or PEs to start (default: all devices)
       --device sim        on the software device, whose figures mean nothing
       --timeout SECONDS   for the ranks to connect, and for any one size (default: 120)
-      --json FILE         all figures
+      --json FILE         all figures; - prints them, and the table goes to standard error
       --svg FILE          a plot of them; needs the package echarts
       --help
 
@@ -129,6 +129,8 @@ export function readOptions(commandLine: readonly string[], tests: readonly stri
     step: values['step-bytes'] === undefined ? undefined : parseBytes(values['step-bytes'], '--step-bytes'),
   }
   requireFewSizes(sweep)
+  if (values.json === '-' && values.svg === '-')
+    throw new UsageError('--json - and --svg - would both be printed: name a file for one')
   return {
     test,
     sweep,

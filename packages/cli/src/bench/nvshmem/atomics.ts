@@ -115,7 +115,7 @@ function barsOf(
       return found === undefined ? null : pick(found)
     }),
   }))
-  return { title, unit, logarithmic: false, names, bars }
+  return { title, unit, names, bars }
 }
 
 function lineOf({ operation, dtype, latency, rate, right }: AtomicRow): string {

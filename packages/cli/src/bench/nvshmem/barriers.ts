@@ -30,7 +30,7 @@ export const barrierTest: NvshmemTest = {
     }))
     await output.write(rows, {
       title: `barriers of ${pe.rankGroup.worldSize} PEs`,
-      diagrams: [{ title: 'latency', unit: 'µs', logarithmic: false, names, bars }],
+      diagrams: [{ title: 'latency', unit: 'µs', names, bars }],
     })
     return 0
   },

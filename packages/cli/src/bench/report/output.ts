@@ -5,6 +5,14 @@ import type { RankGroup } from '../rankGroup.js'
 import { type Diagram, plot, requirePlottingLibrary } from './plot.js'
 import { introduction, type Report, reportOf } from './report.js'
 
+/** In the place of a file's name. */
+const standardOutput = '-'
+
+function save(file: string, text: string): void {
+  if (file === standardOutput) process.stdout.write(text)
+  else writeFileSync(file, text)
+}
+
 /** Prints a benchmark's rows as they come, and writes its files in the end. Ranks other than the first do neither. */
 export class Output {
   readonly #rankGroup: Pick<RankGroup, 'worldSize' | 'processes' | 'isFirst'>
@@ -35,7 +43,7 @@ export class Output {
     if (!rankGroup.isFirst) return output
     if (options.svg !== undefined) await requirePlottingLibrary()
     for (const file of [options.json, options.svg]) {
-      if (file === undefined) continue
+      if (file === undefined || file === standardOutput) continue
       try {
         closeSync(openSync(file, 'a'))
       } catch (error) {
@@ -47,7 +55,11 @@ export class Output {
   }
 
   print(...lines: readonly string[]): void {
-    if (this.#rankGroup.isFirst) process.stdout.write(`${lines.join('\n')}\n`)
+    if (!this.#rankGroup.isFirst) return
+    const { json, svg } = this.#options
+    // What was asked for on standard output has it to itself.
+    const stream = [json, svg].includes(standardOutput) ? process.stderr : process.stdout
+    stream.write(`${lines.join('\n')}\n`)
   }
 
   /** Writes the files that were asked for: `rows` and `summary` as JSON, `diagrams` as a plot. */
@@ -59,10 +71,10 @@ export class Output {
     const { json, svg, software } = this.#options
     if (!this.#rankGroup.isFirst) return
     const report = { ...reportOf(this.#rankGroup, this.#library, rows, this.#options), ...(summary && { summary }) }
-    if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
+    if (json !== undefined) save(json, `${JSON.stringify(report, undefined, 2)}\n`)
     if (svg === undefined) return
     const devices = software ? 'SOFTWARE DEVICE: the figures mean nothing' : [...new Set(report.devices)].join(', ')
     const subtitle = `${this.#library.name} ${this.#library.version}, ${devices}`
-    writeFileSync(svg, await plot(plotted.title, subtitle, plotted.diagrams))
+    save(svg, await plot(plotted.title, subtitle, plotted.diagrams))
   }
 }

@@ -17,16 +17,16 @@ export interface Bars {
 interface AnyDiagram {
   readonly title: string
   readonly unit: string
-  /** Of the axis of the values; that of bytes always is. */
-  readonly logarithmic: boolean
 }
 
 /** Values over the message size. */
 export interface LineDiagram extends AnyDiagram {
+  /** Of the axis of the values; that of bytes always is. */
+  readonly logarithmic: boolean
   readonly lines: readonly Line[]
 }
 
-/** Values of what has no size. */
+/** Values of what has no size, side by side. */
 export interface BarDiagram extends AnyDiagram {
   readonly names: readonly string[]
   readonly bars: readonly Bars[]
@@ -36,18 +36,26 @@ export interface BarDiagram extends AnyDiagram {
 export type Diagram = LineDiagram | BarDiagram
 
 const width = 1000
-const height = 340
 /** Above the diagrams: the titles of the whole. */
 const top = 60
 /** Room around a diagram for its title, its labels and the legend. */
 const margin = { top: 40, bottom: 60, left: 70, right: 230 }
+/** Left of bars, for their names. */
+const nameWidth = 300
 
 /** Diagrams, one below the other, as an SVG. @throws PlottingLibraryError */
 export async function plot(title: string, subtitle: string, diagrams: readonly Diagram[]): Promise<string> {
   const library = await loadLibrary()
   const { use, init, BarChart, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer } = library
   use([BarChart, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
-  const chart = init(null, null, { renderer: 'svg', ssr: true, width, height: top + height * diagrams.length })
+  const heights = diagrams.map(heightOf)
+  const tops = heights.map((_, index) => heights.slice(0, index).reduce((sum, height) => sum + height, top))
+  const chart = init(null, null, {
+    renderer: 'svg',
+    ssr: true,
+    width,
+    height: heights.reduce((sum, one) => sum + one, top),
+  })
   const lines = diagrams.flatMap((diagram) => ('lines' in diagram ? diagram.lines : []))
   const everywhere = lines.flatMap(({ points }) => points.map(([bytes]) => bytes))
   const [least, most] = [Math.min(...everywhere), Math.max(...everywhere)]
@@ -61,7 +69,7 @@ export async function plot(title: string, subtitle: string, diagrams: readonly D
         ...diagrams.map((diagram, index) => ({
           text: `${diagram.title} (${diagram.unit})`,
           left: margin.left - 30,
-          top: top + height * index,
+          top: tops[index]!,
           textStyle: { fontSize: 13 },
         })),
       ],
@@ -73,11 +81,11 @@ export async function plot(title: string, subtitle: string, diagrams: readonly D
         itemGap: 8,
         textStyle: { fontSize: 11 },
       },
-      grid: diagrams.map((_, index) => ({
-        left: margin.left,
+      grid: diagrams.map((diagram, index) => ({
+        left: 'lines' in diagram ? margin.left : nameWidth + 20,
         right: margin.right,
-        top: top + height * index + margin.top,
-        height: height - margin.top - margin.bottom,
+        top: tops[index]! + margin.top,
+        height: heights[index]! - margin.top - margin.bottom,
       })),
       xAxis: diagrams.map((diagram, index) =>
         'lines' in diagram
@@ -90,20 +98,21 @@ export async function plot(title: string, subtitle: string, diagrams: readonly D
               name: 'bytes',
               nameLocation: 'middle' as const,
               nameGap: 28,
-              axisLabel: { formatter: (value: number) => bytesInWords(value) },
+              axisLabel: { formatter: (value: number) => bytesInWords(value), hideOverlap: true },
             }
+          : valueAxis(index, hasOutliers(diagram)),
+      ),
+      yAxis: diagrams.map((diagram, index) =>
+        'lines' in diagram
+          ? valueAxis(index, diagram.logarithmic)
           : {
               gridIndex: index,
               type: 'category' as const,
+              inverse: true,
               data: [...diagram.names],
-              axisLabel: { interval: 0, fontSize: 10, width: labelWidth(diagram), overflow: 'break' as const },
+              axisLabel: { interval: 0, fontSize: 10, width: nameWidth, overflow: 'truncate' as const },
             },
       ),
-      yAxis: diagrams.map(({ logarithmic }, index) => ({
-        gridIndex: index,
-        type: logarithmic ? ('log' as const) : ('value' as const),
-        axisLabel: { formatter: (value: number) => String(value) },
-      })),
       series: diagrams.flatMap((diagram, index) => seriesOf(diagram, index)),
     })
     return chart.renderToSVGString()
@@ -115,7 +124,13 @@ export async function plot(title: string, subtitle: string, diagrams: readonly D
 function seriesOf(diagram: Diagram, index: number): (LineSeriesOption | BarSeriesOption)[] {
   const place = { xAxisIndex: index, yAxisIndex: index }
   if ('bars' in diagram) {
-    return diagram.bars.map(({ name, values }) => ({ type: 'bar', name, ...place, data: [...values] }))
+    // 0 has no logarithm, and nothing to be seen.
+    return diagram.bars.map(({ name, values }) => ({
+      type: 'bar',
+      name,
+      ...place,
+      data: values.map((value) => value || null),
+    }))
   }
   return diagram.lines.map(({ name, points }) => ({
     type: 'line',
@@ -127,9 +142,21 @@ function seriesOf(diagram: Diagram, index: number): (LineSeriesOption | BarSerie
   }))
 }
 
-/** Of the name below a bar, so that it is broken before it runs into the next. */
-function labelWidth({ names }: BarDiagram): number {
-  return (width - margin.left - margin.right) / Math.max(names.length, 1) - 6
+function heightOf(diagram: Diagram): number {
+  const inside = 'lines' in diagram ? 240 : diagram.names.length * (8 + 12 * diagram.bars.length)
+  return margin.top + inside + margin.bottom
+}
+
+function valueAxis(gridIndex: number, isLogarithmic: boolean) {
+  const axisLabel = { formatter: (value: number) => String(value), hideOverlap: true }
+  return { gridIndex, type: isLogarithmic ? ('log' as const) : ('value' as const), axisLabel }
+}
+
+/** Whether one bar is so much longer than most that these could not be told from each other. */
+function hasOutliers({ bars }: BarDiagram): boolean {
+  const values = bars.flatMap((one) => one.values.filter((value) => value !== null && value > 0) as number[])
+  const sorted = values.sort((one, other) => one - other)
+  return (sorted.at(-1) ?? 0) > 20 * (sorted[sorted.length >> 1] ?? 0)
 }
 
 /** `--svg` was asked for, and the package that draws is not there. */
