@@ -8,33 +8,6 @@ namespace {
 // Of kinds whose name says all: one, two and four channels of each, in the driver's order.
 constexpr int kFirstNorm = cudaChannelFormatKindUnsignedNormalized8X1, kLastNorm = cudaChannelFormatKindSignedNormalized16X4;
 
-bool formatOf(const cudaChannelFormatDesc& desc, CUarray_format& format, unsigned& channels) {
-  if (desc.f >= kFirstNorm && desc.f <= kLastNorm) {
-    format = static_cast<CUarray_format>(CU_AD_FORMAT_UNORM_INT8X1 + (desc.f - kFirstNorm));
-    channels = 1u << (desc.f - kFirstNorm) % 3;
-    return true;
-  }
-  if (desc.f == cudaChannelFormatKindNV12) {
-    format = CU_AD_FORMAT_NV12;
-    channels = 3;
-    return true;
-  }
-  const int bits[] = {desc.x, desc.y, desc.z, desc.w};
-  channels = 0;
-  while (channels < 4 && bits[channels] != 0) ++channels;
-  for (unsigned part = 0; part < 4; ++part) {
-    if (bits[part] != (part < channels ? desc.x : 0)) return false;
-  }
-  const int size = desc.x == 8 ? 0 : desc.x == 16 ? 1 : desc.x == 32 ? 2 : -1;
-  if (size < 0) return false;
-  constexpr int codes[3][3] = {{CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32},
-                               {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32},
-                               {0, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT}};
-  if (desc.f < cudaChannelFormatKindSigned || desc.f > cudaChannelFormatKindFloat || codes[desc.f][size] == 0) return false;
-  format = static_cast<CUarray_format>(codes[desc.f][size]);
-  return true;
-}
-
 int bitsOf(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -81,6 +54,33 @@ CUresult create(cudaArray_t* array, const cudaChannelFormatDesc* desc, const cud
 }
 
 }  // namespace
+
+bool shoal::cudart::formatOf(const cudaChannelFormatDesc& desc, CUarray_format& format, unsigned& channels) {
+  if (desc.f >= kFirstNorm && desc.f <= kLastNorm) {
+    format = static_cast<CUarray_format>(CU_AD_FORMAT_UNORM_INT8X1 + (desc.f - kFirstNorm));
+    channels = 1u << (desc.f - kFirstNorm) % 3;
+    return true;
+  }
+  if (desc.f == cudaChannelFormatKindNV12) {
+    format = CU_AD_FORMAT_NV12;
+    channels = 3;
+    return true;
+  }
+  const int bits[] = {desc.x, desc.y, desc.z, desc.w};
+  channels = 0;
+  while (channels < 4 && bits[channels] != 0) ++channels;
+  for (unsigned part = 0; part < 4; ++part) {
+    if (bits[part] != (part < channels ? desc.x : 0)) return false;
+  }
+  const int size = desc.x == 8 ? 0 : desc.x == 16 ? 1 : desc.x == 32 ? 2 : -1;
+  if (size < 0) return false;
+  constexpr int codes[3][3] = {{CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32},
+                               {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32},
+                               {0, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT}};
+  if (desc.f < cudaChannelFormatKindSigned || desc.f > cudaChannelFormatKindFloat || codes[desc.f][size] == 0) return false;
+  format = static_cast<CUarray_format>(codes[desc.f][size]);
+  return true;
+}
 
 size_t shoal::cudart::bytesOfTexel(CUarray_format format, unsigned channels) { return static_cast<size_t>(bitsOf(format)) / 8 * channels; }
 

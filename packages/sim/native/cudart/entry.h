@@ -37,6 +37,8 @@ cudaError_t started(Body&& body) {
 // The runtime refuses a direction that the pointers contradict.
 CUresult checkDirection(const void* dst, const void* src, cudaMemcpyKind kind);
 
+// The driver's format; false for a description of none.
+bool formatOf(const cudaChannelFormatDesc& desc, CUarray_format& format, unsigned& channels);
 // 0 for formats of several planes.
 size_t bytesOfTexel(CUarray_format format, unsigned channels);
 

@@ -241,3 +241,67 @@ TEST(arrays_are_made_described_and_copied) {
     EQUAL(cudaFreeArray(array), 0);
   }
 }
+
+TEST(textures_and_surfaces_are_those_of_the_driver) {
+  const cudaChannelFormatDesc bytes = cudaCreateChannelDesc(8, 8, 8, 8, cudaChannelFormatKindUnsigned);
+  cudaArray_t array = nullptr;
+  EQUAL(cudaMallocArray(&array, &bytes, 8, 8, 2 /* surface */), 0);
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeArray;
+  resource.res.array.array = array;
+  cudaTextureDesc texture{};
+  texture.addressMode[0] = static_cast<cudaTextureAddressMode>(3);
+  texture.filterMode = static_cast<cudaTextureFilterMode>(1);
+  texture.readMode = static_cast<cudaTextureReadMode>(1);  // as numbers up to 1
+  texture.sRGB = texture.normalizedCoords = texture.disableTrilinearOptimization = 1;
+  texture.borderColor[2] = 0.5f;
+  texture.maxAnisotropy = 4;
+  texture.maxMipmapLevelClamp = 3;
+  cudaTextureObject_t object = 0;
+  EQUAL(cudaCreateTextureObject(&object, &resource, &texture, nullptr), 0);
+  CUDA_TEXTURE_DESC found;
+  EQUAL(cuTexObjectGetTextureDesc(&found, object), CUDA_SUCCESS);
+  EQUAL(found.flags, CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION);
+  EQUAL(found.addressMode[0] * 100 + found.filterMode * 10 + static_cast<int>(found.maxAnisotropy), 314);
+  CHECK(found.borderColor[2] == 0.5f && found.maxMipmapLevelClamp == 3);
+  EQUAL(cudaDestroyTextureObject(object), 0);
+  EQUAL(cudaDestroyTextureObject(object), 1);
+  // Integers that are read as they are cannot be filtered.
+  texture.readMode = static_cast<cudaTextureReadMode>(0);
+  EQUAL(cudaCreateTextureObject(&object, &resource, &texture, nullptr), 1);
+  texture.filterMode = static_cast<cudaTextureFilterMode>(0);
+  cudaResourceViewDesc view{};
+  view.width = view.height = 8;
+  EQUAL(cudaCreateTextureObject(&object, &resource, &texture, &view), 0);
+  EQUAL(cuTexObjectGetTextureDesc(&found, object), CUDA_SUCCESS);
+  CHECK((found.flags & CU_TRSF_READ_AS_INTEGER) != 0);
+  CUDA_RESOURCE_VIEW_DESC part;
+  EQUAL(cuTexObjectGetResourceViewDesc(&part, object), CUDA_SUCCESS);
+  EQUAL(part.width, 8);
+  EQUAL(cudaDestroyTextureObject(object), 0);
+  cudaSurfaceObject_t surface = 0;
+  EQUAL(cudaCreateSurfaceObject(&surface, &resource), 0);
+  EQUAL(cudaDestroyTextureObject(surface), 1);
+  EQUAL(cudaDestroySurfaceObject(surface), 0);
+  EQUAL(cudaFreeArray(array), 0);
+  EQUAL(cudaCreateTextureObject(&object, &resource, &texture, nullptr), 400);
+  void* memory = nullptr;
+  EQUAL(cudaMalloc(&memory, 4096), 0);
+  const cudaChannelFormatDesc real = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+  resource = {};
+  resource.resType = cudaResourceTypePitch2D;
+  resource.res.pitch2D = {memory, real, 16, 8, 128};
+  EQUAL(cudaCreateTextureObject(&object, &resource, &texture, nullptr), 0);
+  EQUAL(cudaDestroyTextureObject(object), 0);
+  resource = {};
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear = {memory, real, 4096};
+  EQUAL(cudaCreateTextureObject(&object, &resource, &texture, nullptr), 0);
+  CUDA_RESOURCE_DESC looked;
+  EQUAL(cuTexObjectGetResourceDesc(&looked, object), CUDA_SUCCESS);
+  EQUAL(looked.res.linear.sizeInBytes, 4096);
+  EQUAL(cudaDestroyTextureObject(object), 0);
+  EQUAL(cudaCreateSurfaceObject(&surface, &resource), 1);
+  EQUAL(cudaCreateTextureObject(nullptr, &resource, &texture, nullptr), 1);
+  EQUAL(cudaFree(memory), 0);
+}

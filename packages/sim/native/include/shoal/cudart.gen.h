@@ -184,6 +184,11 @@ struct cudaChannelFormatDesc {
   cudaChannelFormatKind f;
 };
 static_assert(sizeof(cudaChannelFormatDesc) == 20, "cudaChannelFormatDesc");
+typedef unsigned long long cudaSurfaceObject_t;
+struct cudaResourceDesc;
+typedef unsigned long long cudaTextureObject_t;
+struct cudaTextureDesc;
+struct cudaResourceViewDesc;
 enum : int {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxBlockDimX = 2,
@@ -452,10 +457,20 @@ enum cudaLaunchAttributeID : int {
   cudaLaunchAttributeNvlinkUtilCentricScheduling = 16,
 };
 union cudaLaunchAttributeValue;
+enum cudaResourceType : int {
+  cudaResourceTypeArray = 0,
+  cudaResourceTypeMipmappedArray = 1,
+  cudaResourceTypeLinear = 2,
+  cudaResourceTypePitch2D = 3,
+};
 enum cudaGetDriverEntryPointFlags : int {
   cudaEnableDefault = 0,
   cudaEnableLegacyStream = 1,
   cudaEnablePerThreadDefaultStream = 2,
+};
+enum cudaTextureReadMode : int {
+  cudaReadModeElementType = 0,
+  cudaReadModeNormalizedFloat = 1,
 };
 typedef CUuuid cudaUUID_t;
 struct cudaDeviceProp {
@@ -695,10 +710,135 @@ struct cudaPointerAttributes {
   long reserved[8];
 };
 static_assert(sizeof(cudaPointerAttributes) == 88, "cudaPointerAttributes");
+struct cudaResourceDesc_res_array;
+struct cudaResourceDesc_res_array {
+  cudaArray_t array;
+};
+static_assert(sizeof(cudaResourceDesc_res_array) == 8, "cudaResourceDesc_res_array");
+struct cudaResourceDesc_res_mipmap;
+struct cudaResourceDesc_res_mipmap {
+  cudaMipmappedArray_t mipmap;
+};
+static_assert(sizeof(cudaResourceDesc_res_mipmap) == 8, "cudaResourceDesc_res_mipmap");
+struct cudaResourceDesc_res_linear;
+struct cudaResourceDesc_res_linear {
+  void *devPtr;
+  cudaChannelFormatDesc desc;
+  size_t sizeInBytes;
+};
+static_assert(sizeof(cudaResourceDesc_res_linear) == 40, "cudaResourceDesc_res_linear");
+struct cudaResourceDesc_res_pitch2D;
+struct cudaResourceDesc_res_pitch2D {
+  void *devPtr;
+  cudaChannelFormatDesc desc;
+  size_t width;
+  size_t height;
+  size_t pitchInBytes;
+};
+static_assert(sizeof(cudaResourceDesc_res_pitch2D) == 56, "cudaResourceDesc_res_pitch2D");
+struct cudaResourceDesc_res_reserved;
+struct cudaResourceDesc_res_reserved {
+  int reserved[32];
+};
+static_assert(sizeof(cudaResourceDesc_res_reserved) == 128, "cudaResourceDesc_res_reserved");
+union cudaResourceDesc_res;
+union cudaResourceDesc_res {
+  cudaResourceDesc_res_array array;
+  cudaResourceDesc_res_mipmap mipmap;
+  cudaResourceDesc_res_linear linear;
+  cudaResourceDesc_res_pitch2D pitch2D;
+  cudaResourceDesc_res_reserved reserved;
+};
+static_assert(sizeof(cudaResourceDesc_res) == 128, "cudaResourceDesc_res");
+struct cudaResourceDesc {
+  cudaResourceType resType;
+  cudaResourceDesc_res res;
+  unsigned int flags;
+};
+static_assert(sizeof(cudaResourceDesc) == 144, "cudaResourceDesc");
+enum cudaResourceViewFormat : int {
+  cudaResViewFormatNone = 0,
+  cudaResViewFormatUnsignedChar1 = 1,
+  cudaResViewFormatUnsignedChar2 = 2,
+  cudaResViewFormatUnsignedChar4 = 3,
+  cudaResViewFormatSignedChar1 = 4,
+  cudaResViewFormatSignedChar2 = 5,
+  cudaResViewFormatSignedChar4 = 6,
+  cudaResViewFormatUnsignedShort1 = 7,
+  cudaResViewFormatUnsignedShort2 = 8,
+  cudaResViewFormatUnsignedShort4 = 9,
+  cudaResViewFormatSignedShort1 = 10,
+  cudaResViewFormatSignedShort2 = 11,
+  cudaResViewFormatSignedShort4 = 12,
+  cudaResViewFormatUnsignedInt1 = 13,
+  cudaResViewFormatUnsignedInt2 = 14,
+  cudaResViewFormatUnsignedInt4 = 15,
+  cudaResViewFormatSignedInt1 = 16,
+  cudaResViewFormatSignedInt2 = 17,
+  cudaResViewFormatSignedInt4 = 18,
+  cudaResViewFormatHalf1 = 19,
+  cudaResViewFormatHalf2 = 20,
+  cudaResViewFormatHalf4 = 21,
+  cudaResViewFormatFloat1 = 22,
+  cudaResViewFormatFloat2 = 23,
+  cudaResViewFormatFloat4 = 24,
+  cudaResViewFormatUnsignedBlockCompressed1 = 25,
+  cudaResViewFormatUnsignedBlockCompressed2 = 26,
+  cudaResViewFormatUnsignedBlockCompressed3 = 27,
+  cudaResViewFormatUnsignedBlockCompressed4 = 28,
+  cudaResViewFormatSignedBlockCompressed4 = 29,
+  cudaResViewFormatUnsignedBlockCompressed5 = 30,
+  cudaResViewFormatSignedBlockCompressed5 = 31,
+  cudaResViewFormatUnsignedBlockCompressed6H = 32,
+  cudaResViewFormatSignedBlockCompressed6H = 33,
+  cudaResViewFormatUnsignedBlockCompressed7 = 34,
+};
+struct cudaResourceViewDesc {
+  cudaResourceViewFormat format;
+  size_t width;
+  size_t height;
+  size_t depth;
+  unsigned int firstMipmapLevel;
+  unsigned int lastMipmapLevel;
+  unsigned int firstLayer;
+  unsigned int lastLayer;
+  unsigned int reserved[16];
+};
+static_assert(sizeof(cudaResourceViewDesc) == 112, "cudaResourceViewDesc");
+enum cudaTextureAddressMode : int {
+  cudaAddressModeWrap = 0,
+  cudaAddressModeClamp = 1,
+  cudaAddressModeMirror = 2,
+  cudaAddressModeBorder = 3,
+};
+enum cudaTextureFilterMode : int {
+  cudaFilterModePoint = 0,
+  cudaFilterModeLinear = 1,
+};
+struct cudaTextureDesc {
+  cudaTextureAddressMode addressMode[3];
+  cudaTextureFilterMode filterMode;
+  cudaTextureReadMode readMode;
+  int sRGB;
+  float borderColor[4];
+  int normalizedCoords;
+  unsigned int maxAnisotropy;
+  cudaTextureFilterMode mipmapFilterMode;
+  float mipmapLevelBias;
+  float minMipmapLevelClamp;
+  float maxMipmapLevelClamp;
+  int disableTrilinearOptimization;
+  int seamlessCubemap;
+};
+static_assert(sizeof(cudaTextureDesc) == 72, "cudaTextureDesc");
 #define cudaInvalidDeviceId (-2)
 SHOAL_EXPORT cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc *desc, cudaExtent *extent, unsigned int *flags, cudaArray_t array);
 SHOAL_EXPORT cudaError_t cudaArrayGetPlane(cudaArray_t *pPlaneArray, cudaArray_t hArray, unsigned int planeIdx);
 SHOAL_EXPORT cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind f);
+SHOAL_EXPORT cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *pSurfObject, const cudaResourceDesc *pResDesc);
+SHOAL_EXPORT cudaError_t cudaCreateTextureObject(cudaTextureObject_t *pTexObject, const cudaResourceDesc *pResDesc, const cudaTextureDesc *pTexDesc, const cudaResourceViewDesc *pResViewDesc);
+SHOAL_EXPORT cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject);
+SHOAL_EXPORT cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject);
 SHOAL_EXPORT cudaError_t cudaDeviceCanAccessPeer(int *canAccessPeer, int device, int peerDevice);
 SHOAL_EXPORT cudaError_t cudaDeviceDisablePeerAccess(int peerDevice);
 SHOAL_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags);
