@@ -86,6 +86,14 @@ describe('TextureObject.create', () => {
       lastLayer: 0,
     })
     expect(texture.describe().normalizedCoordinates).toBe(true)
+    // By default the array's own format, where views have a name for it.
+    using named = TextureObject.create(mipmapped, { view: {} })
+    expect(named.describeView()?.format).toBe('f32x1')
+    using norms = CudaArray.create(device, { width: 4, format: 'unorm8' })
+    using same = TextureObject.create(norms, { view: {} })
+    expect(same.describeView()?.format).toBe('same')
+    using asked = TextureObject.create(array, { view: { format: 'same' } })
+    expect(asked.describeView()?.format).toBe('same')
   })
 
   test.each([
