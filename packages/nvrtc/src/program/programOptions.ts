@@ -11,6 +11,7 @@ export interface ProgramOptions {
   readonly nameExpressions?: readonly string[] | undefined
 }
 
+/** The keys of {@link ProgramOptions}. */
 export const programKeys: OptionKeys<ProgramOptions> = { name: true, headers: true, nameExpressions: true }
 
 /** Each of them, checked. @throws TypeError, RangeError */
