@@ -54,8 +54,34 @@ const leaks = new FinalizationRegistry<Leak>((leak) => {
   const outcome = reclaim(leak)
   if (outcome === undefined) return
   const detail = leak.where === undefined ? '' : `\nmade ${leak.where}`
-  warn(`${leak.what} was dropped without ${leak.end}; ${outcome}${detail}`)
+  report(`${leak.what} was dropped without ${leak.end}; ${outcome}`, detail)
 })
+
+/** More of a kind than this, found by one run of the collector, are one warning with their number. */
+const mostAlike = 3
+/** What the collector has found in the run that is under way: the warnings of each kind. */
+let found: Map<string, string[]> | undefined
+
+function report(message: string, detail: string): void {
+  if (found === undefined) {
+    found = new Map()
+    queueMicrotask(warnOfFound)
+  }
+  // A kind is a class and an end: sizes and devices may differ, places where objects were made may not.
+  const kind = message.replace(/\d+/g, '') + detail
+  const alike = found.get(kind)
+  if (alike === undefined) found.set(kind, [message + detail])
+  else alike.push(message + detail)
+}
+
+function warnOfFound(): void {
+  const kinds = [...(found?.values() ?? [])]
+  found = undefined
+  for (const alike of kinds) {
+    if (alike.length > mostAlike) warn(`${alike.length} objects like this: ${alike[0]}`)
+    else for (const message of alike) warn(message)
+  }
+}
 
 function warn(message: string): void {
   process.emitWarning(message, { type: 'ShoalLeakWarning' })

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 
@@ -30,4 +32,43 @@ test('SHOAL_TRACE_LEAKS=1 tells where the object was made', async () => {
   )
   const { warnings } = JSON.parse(result.stdout)
   for (const { message } of warnings) expect(message).toMatch(/made at [\s\S]*leaks\.mjs/)
+})
+
+test('many of a kind are one warning with their number', async () => {
+  const program = String.raw`
+    import { setTimeout as sleep } from 'node:timers/promises'
+    import { Device, DeviceBuffer } from '@shoal/driver'
+    const warnings = []
+    process.on('warning', ({ message }) => warnings.push(message))
+    const device = Device.get(0)
+    const drop = () => {
+      for (let index = 0; index < 50; index += 1) device.createEvent()
+      for (let index = 1; index <= 20; index += 1) DeviceBuffer.allocate(device, 'u8', index * 4096)
+      device.createStream()
+    }
+    drop()
+    const told = () => warnings.reduce((sum, message) => sum + Number(/^(\d+) objects/.exec(message)?.[1] ?? 1), 0)
+    for (let round = 0; round < 40 && told() < 71; round += 1) {
+      await sleep(20)
+      globalThis.gc()
+    }
+    console.log(JSON.stringify({ warnings, told: told() }))`
+  const folder = fileURLToPath(new URL('..', import.meta.url))
+  const options = ['--expose-gc', '--no-warnings', '--input-type=module', '-e', program]
+  const { stdout } = spawnSync(process.execPath, options, {
+    cwd: folder,
+    encoding: 'utf8',
+    env: { ...process.env, SHOAL_DEVICE: 'sim', NODE_OPTIONS: '' },
+  })
+  const { warnings, told } = JSON.parse(stdout) as { warnings: string[]; told: number }
+  expect(told).toBe(71)
+  // The collector may take them in a few runs, each of which tells of its own.
+  expect(warnings.length).toBeLessThan(20)
+  expect(warnings).toContainEqual(
+    expect.stringMatching(/^\d+ objects like this: An Event of device 0 was dropped without dispose\(\); /),
+  )
+  expect(warnings).toContainEqual(
+    expect.stringMatching(/^\d+ objects like this: A DeviceBuffer of \d+ bytes on device 0/),
+  )
+  expect(warnings).toContainEqual(expect.stringMatching(/^A Stream of device 0 was dropped without dispose\(\)/))
 })
