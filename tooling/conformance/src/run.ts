@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { type RunEnvironment, readEnvironment } from './environment.js'
 import { type CaseResult, runCase } from './runner.js'
 import { suites } from './suites/index.js'
+import { disposeDelays } from './support/delay.js'
 
 const usage = `node run.js [--json FILE] [--filter TEXT] [--without TEXT]…
   --json FILE     write the report to FILE
@@ -44,6 +45,7 @@ async function main(): Promise<number> {
       report(result)
     }
   }
+  await disposeDelays()
   const count = (outcome: CaseResult['outcome']): number => results.filter((one) => one.outcome === outcome).length
   const summary = { passed: count('ok'), failed: count('fail'), skipped: count('skip') }
   console.log(`${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`)

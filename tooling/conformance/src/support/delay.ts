@@ -41,7 +41,7 @@ function queueSimulatedDelay(stream: Stream, milliseconds: number): void {
   if (status !== 0) throw new Error(`shoalSimStreamDelay answered ${status}`)
 }
 
-const spins = new WeakMap<Device, Promise<Module>>()
+const spins = new Map<Device, Promise<Module>>()
 
 async function spinKernel(device: Device) {
   let module = spins.get(device)
@@ -51,4 +51,11 @@ async function spinKernel(device: Device) {
     spins.set(device, module)
   }
   return (await module).kernel('spin', ['i64'])
+}
+
+/** Gives back what {@link queueDelay} keeps for the next time. */
+export async function disposeDelays(): Promise<void> {
+  const modules = [...spins.values()]
+  spins.clear()
+  for (const module of modules) (await module).dispose()
 }
