@@ -127,11 +127,11 @@ test('files, by their ending', async () => {
   writeFileSync(second, functions)
   using linker = Linker.create(device)
   linker.addFile(first).addFile(pathToFileURL(second), { kind: 'ptx' })
-  expect(result(await linker.complete())).toBe(1302)
   expect(() => linker.addFile(second)).toThrow(/^Linker.addFile: kind must be /)
   expect(() => linker.addFile(join(folder, 'none.ptx'))).toThrow(
     expect.objectContaining({ code: 'CUDA_ERROR_FILE_NOT_FOUND', api: 'cuLinkAddFile' }),
   )
+  expect(result(await linker.complete())).toBe(1302)
 })
 
 describe('several definitions', () => {

@@ -198,6 +198,7 @@ describe('on the software device the code runs', () => {
       'cluster',
       'cooperative',
       'struct',
+      'object',
       'copies',
     ])
     for (const { subjects } of cases) {

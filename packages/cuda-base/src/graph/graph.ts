@@ -429,7 +429,7 @@ export class Graph extends Resource {
   }
 
   #requireNode(node: unknown, api: string, name: string, index: number): GraphNode {
-    if (node instanceof GraphNode && node.graph === this && !node._isRemoved) return node
+    if (isInstance(node, GraphNode) && node.graph === this && !node._isRemoved) return node
     const at = name === 'dependencies' ? `${name}[${index}]` : name
     const other = requireInstance(node, api, at, GraphNode)
     // Throws where it is gone.

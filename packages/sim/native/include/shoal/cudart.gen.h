@@ -468,6 +468,16 @@ enum cudaGetDriverEntryPointFlags : int {
   cudaEnableLegacyStream = 1,
   cudaEnablePerThreadDefaultStream = 2,
 };
+enum cudaTextureAddressMode : int {
+  cudaAddressModeWrap = 0,
+  cudaAddressModeClamp = 1,
+  cudaAddressModeMirror = 2,
+  cudaAddressModeBorder = 3,
+};
+enum cudaTextureFilterMode : int {
+  cudaFilterModePoint = 0,
+  cudaFilterModeLinear = 1,
+};
 enum cudaTextureReadMode : int {
   cudaReadModeElementType = 0,
   cudaReadModeNormalizedFloat = 1,
@@ -805,16 +815,6 @@ struct cudaResourceViewDesc {
   unsigned int reserved[16];
 };
 static_assert(sizeof(cudaResourceViewDesc) == 112, "cudaResourceViewDesc");
-enum cudaTextureAddressMode : int {
-  cudaAddressModeWrap = 0,
-  cudaAddressModeClamp = 1,
-  cudaAddressModeMirror = 2,
-  cudaAddressModeBorder = 3,
-};
-enum cudaTextureFilterMode : int {
-  cudaFilterModePoint = 0,
-  cudaFilterModeLinear = 1,
-};
 struct cudaTextureDesc {
   cudaTextureAddressMode addressMode[3];
   cudaTextureFilterMode filterMode;
