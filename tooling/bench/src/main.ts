@@ -13,6 +13,7 @@ commands
   gpu          calls of the CUDA driver: C, raw Shoal, the driver package, Python bindings
   costs        what a program waits for, awaited and blocking: C, Shoal, Python libraries; a server on the same event loop
   graphs       graphs, launches with attributes and structs, many copies at once: C and the driver package
+  compile      a kernel's source: NVRTC alone, compile, and its caches; the event loop meanwhile
   gpt          steps of the example gpt, on one device and on two: C and TypeScript with the same kernels
   memory       memory mapped, grown, allocated on streams, copied and shared: C, Shoal, Python bindings
   nccl         all-reduce, all-gather, reduce-scatter, all-to-all of 8 B to 1 GiB on all devices, in one process and in
@@ -54,6 +55,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   costs: async () => (await import('./costs/index.js')).benchCosts,
   gpu: async () => (await import('./gpu.js')).benchGpu,
   graphs: async () => (await import('./graphs.js')).benchGraphs,
+  compile: async () => (await import('./compileTimes/index.js')).benchCompile,
   gpt: async () => (await import('./gpt/index.js')).benchGpt,
   memory: async () => (await import('./memory/index.js')).benchMemory,
   nccl: async () => (await import('./nccl/index.js')).benchNccl,

@@ -47,6 +47,15 @@ function needsCompiler(context: TestContext, withCuda: boolean): void {
   }
 }
 
+function needsNvrtc(context: TestContext): void {
+  try {
+    supportedArchitectures()
+  } catch (error) {
+    if (error instanceof LibraryNotFoundError) context.skip('no libnvrtc on this machine: set SHOAL_NVRTC_LIBRARY')
+    throw error
+  }
+}
+
 test('statistics', () => {
   expect(median([3, 1, 2])).toBe(2)
   expect(median([4, 1, 2, 3])).toBe(2.5)
@@ -208,14 +217,24 @@ describe('on the software device the code runs', () => {
     expect(bars).toHaveLength(6)
   })
 
+  test('compile: for the first time, from both caches, and twenty at once', (context) => {
+    needsCompiler(context, false)
+    needsNvrtc(context)
+    const { results, bars } = report('compile', '--device', 'sim', '--rounds', '1')
+    const { cases, delay } = results as unknown as {
+      cases: { what: string; median: number }[]
+      delay: { waited: number }
+    }
+    const [alone = 0, first = 0, disk = 0, , memory = 0] = cases.map(({ median: each }) => each)
+    expect(alone).toBeGreaterThan(0)
+    for (const cached of [disk, memory]) expect(cached).toBeLessThan(first)
+    expect(delay.waited).toBeGreaterThan(first / 1000)
+    expect(bars).toHaveLength(4)
+  })
+
   test('gpt: a training step, captured, from C and from TypeScript', (context) => {
     needsCompiler(context, true)
-    try {
-      supportedArchitectures()
-    } catch (error) {
-      if (error instanceof LibraryNotFoundError) context.skip('no libnvrtc on this machine: set SHOAL_NVRTC_LIBRARY')
-      throw error
-    }
+    needsNvrtc(context)
     const { results, bars } = report('gpt', '--device', 'sim', '--rounds', '1')
     const { cases, losses } = results as unknown as {
       cases: { case: string; subjects: Record<string, { median: number }> }[]

@@ -413,8 +413,8 @@ export class Graph extends Resource {
     this.#halves ??= halvesOf(this.#handle)
     const status = addNodeCall(this.context._halves, this.#halves, dependencies, parameters)
     check(status, 'cuGraphAddNode')
-    const [low, high] = scratch().i32 as unknown as readonly [number, number]
-    const node = new GraphNode(this, { low, high }, type)
+    const out = scratch().i32
+    const node = new GraphNode(this, { low: out[0] as number, high: out[1] as number }, type)
     this.#added.push(node)
     return node
   }

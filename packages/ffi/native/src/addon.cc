@@ -9,6 +9,7 @@
 #include "library.h"
 #include "memory.h"
 #include "offthread.h"
+#include "signals.h"
 #include "waiter.h"
 
 namespace shoal {
@@ -57,6 +58,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   DefineCallbacks(env, exports);
   DefineDescriptors(env, exports);
   DefineHostCopy(env, exports);
+  DefineSignals(env, exports);
   return exports;
 }
 

@@ -73,6 +73,9 @@ export interface Addon {
   /** The stream calls the host function no more. */
   endHostCopy(copy: NativeHostCopy): void
 
+  /** Gives the handlers of SIGINT and SIGTERM their flags back that a library took. */
+  restoreSignals(): void
+
   readonly hostFunctionAddress: bigint
   readonly streamCallbackAddress: bigint
 }

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { type Lane, type NativeMemory, offThread } from '@shoal/ffi'
+import { type Lane, type NativeMemory, offThread, restoreSignals } from '@shoal/ffi'
 
 /** Calls that run one after the other in one go; each gives a status. */
 export interface CallStep {
@@ -22,6 +22,8 @@ export function runHere<T>(sequence: Calls<T>): T {
     } catch (error) {
       next = sequence.throw(error)
       continue
+    } finally {
+      restoreSignals()
     }
     next = sequence.next(statuses)
   }
@@ -68,6 +70,8 @@ async function runSteps<T>(sequence: Calls<T>, lane: Lane | undefined): Promise<
     } catch (error) {
       next = sequence.throw(error)
       continue
+    } finally {
+      restoreSignals()
     }
     next = sequence.next(statuses)
   }

@@ -13,13 +13,15 @@ export function noCCompiler(): string | undefined {
 
 /**
  * A library in NVRTC's place. Its PTX is the source, its log the options, a line each; a name expression `x` is `lowered_x`. Every
- * compilation adds a byte to the file that `FAKE_COUNT` names. A source that begins with `#error` does not compile.
+ * compilation adds a byte to the file that `FAKE_COUNT` names, and gives handlers of signals back without their flags, as NVRTC
+ * does. A source that begins with `#error` does not compile.
  */
 export function fakeCompiler(name = 'nvrtc'): string {
   return compileStub(
     name,
     `
 #include <stdlib.h>
+#include <signal.h>
 #include <fcntl.h>
 #include <unistd.h>
 typedef struct { char* source; char* log; char* expressions[16]; char lowered[16][64]; int count; int failed; } Program;
@@ -34,6 +36,10 @@ int nvrtcCreateProgram(Program** p, const char* source, const char* name, int n,
 }
 int nvrtcAddNameExpression(Program* p, const char* name) { p->expressions[p->count++] = strdup(name); return 0; }
 int nvrtcCompileProgram(Program* p, int count, const char** options) {
+  void (*interrupt)(int) = signal(SIGINT, SIG_IGN);
+  void (*terminate)(int) = signal(SIGTERM, SIG_IGN);
+  signal(SIGINT, interrupt);
+  signal(SIGTERM, terminate);
   const char* file = getenv("FAKE_COUNT");
   if (file) { int f = open(file, O_WRONLY | O_APPEND | O_CREAT, 0600); write(f, "x", 1); close(f); }
   if (getenv("FAKE_SLEEP")) usleep(atoi(getenv("FAKE_SLEEP")) * 1000);

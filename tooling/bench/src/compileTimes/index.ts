@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { number, table } from '@shoal/cli/bench'
+import type { Device } from '@shoal/driver'
+import { supportedArchitectures } from '@shoal/nvrtc'
+import { atMost, type Bar } from '../bars.js'
+import { compile, temporaryFolder } from '../compile.js'
+import { aboutDevices, devicesFor, libraryPath } from '../devices.js'
+import type { Delay } from '../eventLoopRanks/delay.js'
+import type { Outcome, RunOptions } from '../options.js'
+import { median } from '../statistics.js'
+import { SubjectProcess } from '../subjectProcess.js'
+import { takeRounds } from '../turns.js'
+import { source } from './source.js'
+
+/** A kernel of fifty lines compiled for the first time, from the cache on disk and from that of the process; the event loop meanwhile. */
+export async function benchCompile(options: RunOptions): Promise<Outcome> {
+  const [device] = devicesFor(options) as [Device]
+  // Compilations in a loop, and programs that are compiled at once.
+  const [count, together] = options.device === 'sim' ? [1, 3] : [5, 20]
+  const { major, minor } = device.computeCapability
+  const newest = supportedArchitectures().findLast((each) => each <= 10 * major + minor)
+  const architecture = `${device.isSoftware ? 'compute' : 'sm'}_${newest}`
+  const nvrtc = libraryPath('nvrtc')
+  // A process that looks for an entry finds what an earlier one left.
+  const environment = { SHOAL_CACHE_FOLDER: mkdtempSync(join(temporaryFolder(), 'cache-')), SHOAL_NVRTC_LIBRARY: nvrtc }
+  const script = fileURLToPath(new URL('child.js', import.meta.url))
+  const env = { ...process.env, ...environment }
+  const once = (wantsModule: 0 | 1): number =>
+    Number(execFileSync(process.execPath, [script, 'once', String(wantsModule)], { env, encoding: 'utf8' }))
+  // NVRTC looks for its builtins by their name alone.
+  const words = [nvrtc, source, architecture]
+  const beside = { LD_LIBRARY_PATH: dirname(nvrtc) }
+  const [c] = await SubjectProcess.start('nvrtc.c', compile('nvrtc.c', ['-ldl']), words, beside)
+  const [shoal] = await SubjectProcess.start('child.js', process.execPath, [script, 'serve'], environment)
+  const figures = await takeRounds(
+    {
+      'NVRTC alone, in C': () => c.measure(`first ${count}`),
+      'compile, for the first time': () => shoal.measure(`first ${count}`),
+      'from disk, in a new process': () => once(0),
+      'compile from disk, in a new process': () => once(1),
+      'from the process': () => shoal.measure('memory 100'),
+      'what the driver takes for the module': () => shoal.measure('load 20'),
+    },
+    options.rounds,
+  )
+  const delayOf = async (request: string): Promise<Delay> => JSON.parse(await shoal.request(request)) as Delay
+  const [idle, delay] = [await delayOf('idle 0'), await delayOf(`together ${together}`)]
+  for (const program of [c, shoal]) program.close()
+  const medians = Object.entries(figures).map(([what, rounds]) => ({ what, rounds, median: median(rounds) }))
+  const [alone, first, disk, , memory] = medians.map((each) => each.median) as [number, number, number, number, number]
+  console.log(
+    `A kernel of 50 lines for ${architecture}, medians of ${options.rounds} rounds; compile loads the module, too\n`,
+  )
+  console.log(
+    table(
+      ['', 'µs', 'to NVRTC'],
+      medians.map((each) => [each.what, number(each.median), number(each.median / alone)]),
+    ),
+  )
+  const said = ({ percentile99, longest }: Delay): string =>
+    `99th percentile ${number(percentile99)} ms, longest ${number(longest)} ms`
+  console.log(`\nevent loop while ${together} programs compile: ${said(delay)}; with nothing to do: ${said(idle)}`)
+  const bars: Bar[] = [
+    atMost('compile, for the first time, to NVRTC', first / alone, 1.05),
+    atMost('compiled before, from disk without the module, to NVRTC', disk / alone, 0.02),
+    atMost('compiled before, from the process without the module, to NVRTC', memory / alone, 0.0005),
+    atMost(`event loop while ${together} programs compile, 99th percentile`, delay.percentile99, 5, ' ms'),
+  ]
+  return { results: { ...aboutDevices([device], options), architecture, cases: medians, idle, delay }, bars }
+}
