@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path'
 import type { AddonLoadError, LoadAttempt } from '@shoal/types'
-import { loadRefusal } from '../library/loadRefusal.js'
+import { loadRefusal } from '../loadRefusal.js'
 import { addonFiles, addonLoadError } from './addonFiles.js'
 import { block } from './block.js'
 import type { Addon, AddonHandlers, CallResult } from './contract.js'

@@ -2,10 +2,10 @@ import { existsSync, realpathSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
 import { addon } from '../addon/load.js'
+import { loadRefusal } from '../loadRefusal.js'
 import { announceSoftwareDevice, isSoftwareDevice, softwareFolders, softwareHint } from '../software.js'
 import { installedToolkits, list, sitePackages, toolkitsOfEnvironment } from './folders.js'
 import { loaderPlaces } from './loaderSearch.js'
-import { loadRefusal } from './loadRefusal.js'
 import type { LibraryPlaces } from './places.js'
 
 /** A library that has been opened, and how it was found. */
