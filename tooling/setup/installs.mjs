@@ -1,17 +1,18 @@
 #!/usr/bin/env node
 // `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into an empty project, from a registry
 // on this machine, and runs a program on the software device there. No status but 0, no question, no script.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from './build.mjs'
 import { fetchNode } from './fetchNode.mjs'
-import { installWorkspace, say } from './install.mjs'
+import { fetchTools } from './fetchTools.mjs'
+import { installWorkspace } from './install.mjs'
 import { platforms } from './manifests.mjs'
 import { packAll, requireAllBuilt } from './pack.mjs'
 import { publishAll } from './publish.mjs'
 import { startRegistry } from './registry.mjs'
-import { cacheFolder, capture, captureBeside, commandEnvironment, readJson, runMain, SetupError } from './workspace.mjs'
+import { captureBeside, commandEnvironment, runMain, SetupError } from './workspace.mjs'
 
 const wanted = ['@shoal/driver', '@shoal/nccl', '@shoal/sim']
 const program = `import { Device, DeviceBuffer } from '@shoal/driver'
@@ -99,7 +100,7 @@ await runMain(async () => {
     await publishAll(await packAll(env), registry.url, { ...env, ...registry.publisher })
     for (const name of chosen.length > 0 ? chosen : Object.keys(managers)) {
       const started = performance.now()
-      const outcome = await tryManager(managers[name], name, registry, env)
+      const outcome = await tryManager(managers[name], registry, env)
       failures += outcome.problem === undefined ? 0 : 1
       const seconds = ((performance.now() - started) / 1000).toFixed(1)
       process.stdout.write(
@@ -113,11 +114,10 @@ await runMain(async () => {
   return failures === 0 ? 0 : 1
 })
 
-async function tryManager(manager, name, registry, env) {
+async function tryManager(manager, registry, env) {
   const project = mkdtempSync(join(tmpdir(), 'shoal-installed-'))
   let version = ''
   try {
-    if (manager.from !== undefined) fetchTool(name, manager.from, env)
     const files = {
       'package.json': `${JSON.stringify({ private: true, type: 'module' })}\n`,
       '.npmrc': registry.npmrc,
@@ -163,25 +163,11 @@ function otherPlatforms(project) {
   return names.filter((name) => foreign.some((platform) => name.endsWith(`-${platform}/package.json`)))
 }
 
-function toolFolder(name) {
-  return join(cacheFolder, 'managers', name.replaceAll(' ', '-'))
-}
+const toolName = (name) => `manager-${name.replaceAll(' ', '-')}`
 
 /** A file of a package manager: its name, and the path in its package. */
 function tool(file) {
   const [name, ...path] = file.split('/')
-  const modules = join(toolFolder(name), 'node_modules')
-  const [installed] = Object.keys(readJson(join(toolFolder(name), 'package.json')).dependencies)
-  return join(modules, installed, ...path)
-}
-
-/** Installs a package manager into an ignored folder, once. */
-function fetchTool(name, from, env) {
-  const folder = toolFolder(name)
-  if (existsSync(join(folder, 'node_modules'))) return
-  say(`fetching ${from}`)
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ private: true })}\n`)
-  const options = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-  capture('npm', ['install', ...options, from], { cwd: folder, env })
+  const [, installed, version] = /^(.+)@(.+)$/.exec(managers[name].from)
+  return join(fetchTools(toolName(name), { [installed]: version }), 'node_modules', installed, ...path)
 }

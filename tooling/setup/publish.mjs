@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// `pnpm release [REGISTRY]`: packs all packages and publishes those whose version the registry lacks, each after what it needs.
+// `pnpm release [REGISTRY]`: packs all packages and publishes those whose version the registry lacks (default: npm's), each after what
+// it needs.
 import { pathToFileURL } from 'node:url'
 import { build } from './build.mjs'
 import { installWorkspace } from './install.mjs'
@@ -7,10 +8,8 @@ import { packAll, requireAllBuilt } from './pack.mjs'
 import { publishablePackages } from './publishable.mjs'
 import { captureBeside, commandEnvironment, runMain, SetupError } from './workspace.mjs'
 
-const npm = 'https://registry.npmjs.org/'
-
 /** Publishes tarballs; those of one package wait for those it needs. Returns the names of what was published. */
-export async function publishAll(tarballs, registry, env) {
+export async function publishAll(tarballs, registry, env, options = []) {
   const packages = publishablePackages()
   const begun = new Map()
   const published = []
@@ -23,9 +22,7 @@ export async function publishAll(tarballs, registry, env) {
     const needed = Object.keys({ ...dependencies, ...optionalDependencies })
     await Promise.all(needed.filter((one) => tarballs.has(one)).map(publishOnce))
     if (await isThere(registry, name, version)) return
-    // A statement of where it was built, which only a workflow can make.
-    const provenance = env.GITHUB_ACTIONS === 'true' ? ['--provenance'] : []
-    const command = ['publish', tarballs.get(name).file, '--registry', registry, ...provenance, '--loglevel=error']
+    const command = ['publish', tarballs.get(name).file, '--registry', registry, ...options, '--loglevel=error']
     await captureBeside('npm', command, { env })
     published.push(name)
   }
@@ -46,7 +43,10 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
     build(pnpmFolder)
     requireAllBuilt()
     const env = commandEnvironment([pnpmFolder])
-    const published = await publishAll(await packAll(env), process.argv[2] ?? npm, env)
+    const registry = process.argv[2] ?? (await captureBeside('npm', ['config', 'get', 'registry'], { env })).trim()
+    // A statement of where it was built, which only a workflow can make.
+    const options = env.GITHUB_ACTIONS === 'true' ? ['--provenance'] : []
+    const published = await publishAll(await packAll(env), registry, env, options)
     process.stdout.write(`published: ${published.join(', ') || 'nothing, all versions are there already'}\n`)
   })
 }

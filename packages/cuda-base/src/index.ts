@@ -1,3 +1,4 @@
+/** What the safe CUDA packages share. Programs use `@shoal/driver` or `@shoal/runtime`. */
 export type { Dimensions } from './attributes/dimensions.js'
 export type {
   AccessPolicyWindow,
@@ -5,7 +6,6 @@ export type {
   LaunchAttributes,
   RawLaunchAttribute,
 } from './attributes/launchAttributes.js'
-/** What the safe CUDA packages share. Programs use `@shoal/driver` or `@shoal/runtime`. */
 export * from './basics.js'
 export * from './calls/cudaLibrary.js'
 export type { PairedCalls } from './calls/driverCalls.gen.js'

@@ -44,6 +44,23 @@ describe('sparse arrays', () => {
     expect((await volume.toArray({ region: { depth: 1 } }))[0]).toBe(0)
   })
 
+  test('take no memory that a getter of a later mapping has disposed of', () => {
+    using array = CudaArray.create(device, options)
+    const gone = PhysicalMemory.create(device, granule, { tilePool: true })
+    const later = {
+      array,
+      get memory() {
+        gone.dispose()
+        return pool
+      },
+      region: { x: 128, width: 72, height: 128 },
+    }
+    const mappings = [{ array, memory: gone, region: { width: 128, height: 128 } }, later]
+    expect(() => mapArrays(mappings)).toThrow(
+      expect.objectContaining({ name: 'DisposedError', object: 'PhysicalMemory' }),
+    )
+  })
+
   test('of one memory see the same texels', async () => {
     using one = CudaArray.create(device, options)
     using two = CudaArray.create(device, options)
@@ -88,6 +105,33 @@ describe('sparse arrays', () => {
       expect(await level.toArray()).toEqual(values)
     }
     expect((await array.level(0).toArray())[0]).toBe(0)
+  })
+
+  test('of several levels and layers have a tail for each layer', async () => {
+    const shape = { width: 128, height: 128, layers: 3, format: 'f32', sparse: true } as const
+    using array = MipmappedArray.create(device, shape)
+    const { mipTailFirstLevel, mipTailSize, singleMipTail } = array.sparseProperties()
+    expect({ mipTailFirstLevel, mipTailSize, singleMipTail }).toEqual({
+      mipTailFirstLevel: 1,
+      mipTailSize: tileBytes,
+      singleMipTail: false,
+    })
+    mapArrays([{ array, memory: pool, layer: 1, tail: true }])
+    const level = array.level(2)
+    const values = floats(32 * 32 * 3, 1)
+    level.copyFromSync(values)
+    expect(await level.toArray()).toEqual(values.map((value, at) => (Math.floor(at / 1024) === 1 ? value : 0)))
+    mapArrays([{ array, memory: pool, memoryOffset: tileBytes, layer: 2, tail: true }])
+    level.copyFromSync(values)
+    expect(await level.toArray()).toEqual(values.map((value, at) => (at >= 1024 ? value : 0)))
+  })
+
+  test('that are smaller than a tile are one, and have no tail', async () => {
+    using array = CudaArray.create(device, { width: 20, height: 10, format: 'f32', sparse: true })
+    expect(array.sparseProperties()).toMatchObject({ mipTailFirstLevel: 0, mipTailSize: 0 })
+    mapArrays([{ array, memory: pool }])
+    array.copyFromSync(floats(200, 1))
+    expect(await array.toArray()).toEqual(floats(200, 1))
   })
 
   test('are looked into by textures and surfaces before anything is mapped', () => {

@@ -113,5 +113,8 @@ describe('withCaptureMode', () => {
     expect(() => Graph.capture(stream, () => void DeviceBuffer.allocate(second, 'u32', 1))).toThrow(StatusError)
     expect(() => withCaptureMode('none' as never, () => 1)).toThrow(/withCaptureMode: mode must be/)
     expect(() => withCaptureMode('relaxed', 7 as never)).toThrow(/fn must be/)
+    expect(() => withCaptureMode('relaxed', async () => 1)).toThrow(
+      'withCaptureMode: fn must be a synchronous function',
+    )
   })
 })

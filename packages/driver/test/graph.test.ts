@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DisposedError, StatusError } from '@shoal/types'
+import { DisposedError, defineStruct, StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { add, device, firstOf, one, other, stream, zeros } from './support/graphObjects.js'
 
@@ -306,6 +306,56 @@ describe('memory of a graph', () => {
     await stream.synchronize()
     expect([...result.toArraySync()]).toEqual([3, 3])
   })
+})
+
+describe('a getter of what is added', () => {
+  const Value = defineStruct('Value', { a: 'u64' })
+  const kernel = driver.Module.loadSync(
+    device,
+    '.version 6.4\n.target sm_52\n.address_size 64\n.visible .entry one(.param .align 8 .b8 value[8]) { ret; }\n',
+  ).kernel('one', [Value])
+  const run = { grid: 1, block: 1 }
+  /** A description whose getter does something once it is added. */
+  const thatDoes = (act: () => void) => {
+    let isAdded = false
+    const description = kernelNode(kernel, run, {
+      get a() {
+        if (isAdded) act()
+        return 1n
+      },
+    })
+    isAdded = true
+    return description
+  }
+
+  test('that disposes of the graph is told so, before the driver is asked', () => {
+    const graph = Graph.create(device)
+    const description = thatDoes(() => graph.dispose())
+    expect(() => graph.add(description)).toThrow(expect.objectContaining({ name: 'DisposedError', object: 'Graph' }))
+  })
+
+  test('that removes a node it is to run behind is told so', () => {
+    using graph = Graph.create(device)
+    const before = graph.add(emptyNode())
+    let isThere = true
+    const description = thatDoes(() => {
+      if (isThere) before.remove()
+      isThere = false
+    })
+    expect(() => graph.add(description, { dependencies: [before] })).toThrow(/GraphNode \(it was removed\)/)
+    expect(graph.nodes).toEqual([])
+  })
+})
+
+test('nodes that were removed are not found again', () => {
+  using graph = Graph.create(device)
+  const nodes = [1, 2, 3].map(() => graph.add(emptyNode()))
+  nodes[1]?.remove()
+  expect(graph.nodes).toEqual([nodes[0], nodes[2]])
+  nodes[0]?.remove()
+  const added = graph.add(emptyNode())
+  expect(graph.nodes[1]).toBe(added)
+  expect(graph.nodes[0]).toBe(nodes[2])
 })
 
 test('a graph is drawn for Graphviz', () => {

@@ -15,6 +15,17 @@ describe('endings', () => {
     })
   })
 
+  test("a library's exit() ends the process with its status and what was printed, and destroys nothing V8 still uses", () => {
+    const words = `
+      process.env.STUB_TELLS_END = '1'
+      putPointer(0, new TextEncoder().encode('last words\\0'), 'puts', 'text')
+      library.bind('puts', 0, 1)()`
+    const exit = `putI32(0, 7, 'exit', 'status'); library.bind('exit', 0, 1)()`
+    expect(runNode(`${words}; ${exit}`)).toMatchObject({ status: 7, signal: null, stdout: 'last words\n' })
+    expect(runNode(`${words}; process.exit(7)`)).toMatchObject({ status: 7, stdout: 'last words\ndestroyed\n' })
+    expect(runNode(words)).toMatchObject({ status: 0, stdout: 'last words\ndestroyed\n' })
+  })
+
   test('a pending call keeps the process alive until it ends; an idle addon does not', () => {
     const run = runNode('offThread({}, () => sleepMs(200)).then(() => console.log("done"))')
     expect(run.stdout).toBe('done\n')

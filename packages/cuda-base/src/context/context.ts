@@ -26,6 +26,7 @@ import {
   requireFunction,
   requireInteger,
   requireKeyOf,
+  requireSynchronous,
   wrongType,
 } from '@shoal/types'
 import type { DeviceReference } from '../calls/cudaLibrary.js'
@@ -82,11 +83,7 @@ export class Context extends ContextLifetime {
    */
   run<T>(fn: () => T): T {
     requireFunction(fn, 'Context.run', 'fn')
-    const result = withContext(this.handle, fn)
-    if (typeof (result as { then?: unknown } | null | undefined)?.then !== 'function') return result
-    // What it rejects with, if so, is not the program's mistake that is reported here.
-    Promise.resolve(result).catch(() => undefined)
-    throw new TypeError('Context.run: fn must be a synchronous function, not one that gives a promise')
+    return requireSynchronous(withContext(this.handle, fn), 'Context.run')
   }
 
   /**

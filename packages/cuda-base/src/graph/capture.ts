@@ -9,7 +9,14 @@ import {
   cuStreamEndCapture,
   cuStreamIsCapturing,
 } from '@shoal/cuda-sys/driver'
-import { type OptionKeys, requireFunction, requireInstance, requireKeyOf, requireOptions } from '@shoal/types'
+import {
+  type OptionKeys,
+  requireFunction,
+  requireInstance,
+  requireKeyOf,
+  requireOptions,
+  requireSynchronous,
+} from '@shoal/types'
 
 /** How a stream is captured. */
 export interface CaptureOptions {
@@ -50,12 +57,7 @@ export function capture(
   keepWhile([stream], released)
   let failure: { readonly error: unknown } | undefined
   try {
-    const result: unknown = fn(stream)
-    if (typeof (result as { then?: unknown } | null | undefined)?.then === 'function') {
-      // What it rejects with, if so, is not the program's mistake that is reported here.
-      Promise.resolve(result).catch(() => undefined)
-      throw new TypeError(`${api}: fn must be a synchronous function, not one that gives a promise`)
-    }
+    requireSynchronous<unknown>(fn(stream), api)
   } catch (error) {
     failure = { error }
   }

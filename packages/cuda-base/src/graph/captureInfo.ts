@@ -14,6 +14,7 @@ import {
   requireKeyOf,
   requireList,
   requireOptions,
+  requireSynchronous,
 } from '@shoal/types'
 import { captureModes, captureStatuses } from './capture.js'
 import { GraphNode } from './graphNode.js'
@@ -116,7 +117,7 @@ export function withCaptureMode<R>(mode: 'global' | 'thread-local' | 'relaxed', 
   requireFunction(fn, api, 'fn')
   const before = exchange(captureModes[mode])
   try {
-    return fn()
+    return requireSynchronous(fn(), api)
   } finally {
     exchange(before)
   }

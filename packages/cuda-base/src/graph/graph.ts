@@ -410,6 +410,9 @@ export class Graph extends Resource {
   }
 
   #addNode(parameters: U64Halves, dependencies: readonly GraphNode[], type: GraphNodeType): GraphNode {
+    // Getters of what is added may have disposed of the graph, or of a node.
+    this._requireUsable()
+    for (const node of dependencies) if (node._isRemoved) void node.handle
     this.#halves ??= halvesOf(this.#handle)
     const status = addNodeCall(this.context._halves, this.#halves, dependencies, parameters)
     check(status, 'cuGraphAddNode')
@@ -439,8 +442,7 @@ export class Graph extends Resource {
 
   /** @internal The object of a node. */
   _node(handle: CUgraphNode): GraphNode {
-    for (const node of this.#added) this.#nodes.set(u64Of(node._halves) as CUgraphNode, node)
-    this.#added = []
+    this.#indexAdded()
     let node = this.#nodes.get(handle)
     if (node === undefined) {
       node = new GraphNode(this, halvesOf(handle), typeOf(handle))
@@ -451,8 +453,13 @@ export class Graph extends Resource {
 
   /** @internal The node is gone. */
   _forget(handle: CUgraphNode): void {
+    this.#indexAdded()
     this.#nodes.delete(handle)
-    this.#added = this.#added.filter((node) => !node._isRemoved)
+  }
+
+  #indexAdded(): void {
+    for (const node of this.#added) this.#nodes.set(u64Of(node._halves) as CUgraphNode, node)
+    this.#added = []
   }
 
   /** @internal What a function that lists nodes gives: asked for the count first. */

@@ -8,7 +8,7 @@ let list: NativeMemory | undefined
 let listHalves: U64Halves
 let words: Uint32Array
 let outHalves: U64Halves | undefined
-let call: NativeCall | undefined
+let add: NativeCall | undefined
 let launch: NativeCall | undefined
 
 /**
@@ -21,7 +21,7 @@ export function addNodeCall(
   dependencies: readonly { readonly _halves: U64Halves }[],
   parameters: U64Halves,
 ): number {
-  const add = (call ??= driver.bind('cuGraphAddNode', 12030, 6))
+  const call = (add ??= driver.bind('cuGraphAddNode', 12030, 6))
   const count = dependencies.length
   if (list === undefined || list.byteLength < count * 8) growList(count)
   for (let index = 0; index < count; index += 1) {
@@ -45,7 +45,7 @@ export function addNodeCall(
   slots[11] = parameters.high
   slots[2 * contextSlot] = context.low
   slots[2 * contextSlot + 1] = context.high
-  return add()
+  return call()
 }
 
 function growList(count: number): void {
@@ -56,6 +56,7 @@ function growList(count: number): void {
 
 /** `cuGraphLaunch`, in the same way. Returns the status. */
 export function graphLaunchCall(context: U64Halves, exec: U64Halves, stream: U64Halves): number {
+  const call = (launch ??= driver.bind('cuGraphLaunch', 10000, 2))
   const slots = slots32
   slots[0] = exec.low
   slots[1] = exec.high
@@ -63,5 +64,5 @@ export function graphLaunchCall(context: U64Halves, exec: U64Halves, stream: U64
   slots[3] = stream.high
   slots[2 * contextSlot] = context.low
   slots[2 * contextSlot + 1] = context.high
-  return (launch ??= driver.bind('cuGraphLaunch', 10000, 2))()
+  return call()
 }

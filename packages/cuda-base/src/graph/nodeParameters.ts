@@ -21,7 +21,7 @@ import {
   cuKernelGetName,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { requireInstance } from '@shoal/types'
+import { requireInstance, VersionTooOldError } from '@shoal/types'
 import { Graph } from './graph.js'
 import { GraphNode } from './graphNode.js'
 import type { GraphNodeType } from './nodeTypes.js'
@@ -50,7 +50,7 @@ export interface CopyEnd {
 export type NodeParameters =
   | {
       readonly type: 'kernel'
-      /** The name of the kernel in its image; undefined where the driver does not tell, as before CUDA 12.3. */
+      /** The name of the kernel in its image; undefined before CUDA 12.3, which does not tell. */
       readonly name: string | undefined
       readonly grid: Three
       readonly block: Three
@@ -191,8 +191,9 @@ function nameOf(context: Context, { func, kern }: CUDA_KERNEL_NODE_PARAMS): stri
   try {
     if (func !== 0n) context._callDriver('cuFuncGetName', () => cuFuncGetName(out, func as CUfunction))
     else context._callDriver('cuKernelGetName', () => cuKernelGetName(out, kern as CUkernel))
-  } catch {
-    return undefined
+  } catch (error) {
+    if (error instanceof VersionTooOldError) return undefined
+    throw error
   }
   return readCString(out.u64[0] as bigint) ?? undefined
 }

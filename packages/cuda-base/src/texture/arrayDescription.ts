@@ -122,7 +122,12 @@ export function writeDescriptor(options: ArrayOptions, api: string): CUDA_ARRAY3
     throw outOfRange(api, 'gather', 'false for what is not 2-D', true)
   }
   if (!fitsFormat(format, width, rows, slices)) {
-    throw outOfRange(api, 'format', `another one: '${format}' is for 2-D arrays of even sizes`, format)
+    throw outOfRange(
+      api,
+      'format',
+      `another one: '${format}' is for 2-D arrays, of even sizes where a plane is smaller than the picture`,
+      format,
+    )
   }
   return {
     Width: BigInt(width),

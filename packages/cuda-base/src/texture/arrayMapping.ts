@@ -37,7 +37,7 @@ export interface ArrayMapping {
   readonly layer?: number | undefined
   /** Texels of a sparse array that fill tiles, which take memory row by row. Default: the whole level. */
   readonly region?: ArrayRegion | undefined
-  /** All levels of a sparse array that are smaller than a tile (`sparseProperties()`). Default: false. */
+  /** All levels of a sparse mipmapped array that are smaller than a tile (`sparseProperties()`), of one layer. Default: false. */
   readonly tail?: boolean | undefined
 }
 
@@ -75,7 +75,7 @@ export function mapArrays(mappings: readonly ArrayMapping[], options: QueueOptio
   const memory = new Uint8Array(CUarrayMapInfo.size * list.length)
   let context: Context | undefined
   let hasTail = false
-  const arrays: ArrayMapping['array'][] = []
+  const used: { readonly handle: bigint }[] = []
   for (const [index, mapping] of list.entries()) {
     const name = `mappings[${index}]`
     const given = { ...requireOptions(mapping, api, mappingKeys, name) }
@@ -84,13 +84,14 @@ export function mapArrays(mappings: readonly ArrayMapping[], options: QueueOptio
     context ??= array.context
     if (array.context !== context) throw wrongType(api, `${name}.array`, 'of the same context as the others', array)
     CUarrayMapInfo.write(memory.subarray(index * CUarrayMapInfo.size), infoOf(given, api, name))
-    arrays.push(array)
+    used.push(array)
+    if (given.memory !== undefined) used.push(given.memory)
     hasTail ||= given.tail === true
   }
   const owner = context as Context
   const handle = streamFor(owner, stream, api)
-  // Getters of later ones may have disposed of it.
-  for (const array of arrays) array._use()
+  // Getters of later ones may have disposed of one.
+  for (const each of used) void each.handle
   // A driver (580.159.04, H200) leaves out tails that stand behind others in a call.
   const atOnce = hasTail ? 1 : list.length
   for (let first = 0; first < list.length; first += atOnce) {

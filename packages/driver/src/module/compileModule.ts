@@ -113,13 +113,11 @@ function prepare(
     if (isProgram && parts[key] !== undefined)
       throw wrongType(api, key, 'left out, since a Program has its own', parts[key])
   }
+  const program = isProgram ? source : new Program(source, readProgramOptions(parts, api))
+  const jitOptions = requireOptions<JitOptions>(jit, api, jitKeys, 'jit')
+  // Asks NVRTC: what is wrong of the arguments is told where there is none, too.
   const { architecture = architectureOf(context, requireCache(given.cache, api), api) } = given
-  return {
-    context,
-    program: isProgram ? source : new Program(source, readProgramOptions(parts, api)),
-    compileOptions: { ...given, architecture },
-    jit: requireOptions<JitOptions>(jit, api, jitKeys, 'jit'),
-  }
+  return { context, program, compileOptions: { ...given, architecture }, jit: jitOptions }
 }
 
 /** Code for the device where NVRTC knows it, else PTX of the newest architecture before it. */

@@ -5,6 +5,7 @@
 #include "context.h"
 #include "descriptors.h"
 #include "environment.h"
+#include "exit.h"
 #include "hostcopy.h"
 #include "library.h"
 #include "memory.h"
@@ -59,6 +60,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   DefineDescriptors(env, exports);
   DefineHostCopy(env, exports);
   DefineSignals(env, exports);
+  DefineExit(env, exports);
   return exports;
 }
 

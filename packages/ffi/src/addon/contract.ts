@@ -75,6 +75,8 @@ export interface Addon {
 
   /** Gives the handlers of SIGINT and SIGTERM their flags back that a library took. */
   restoreSignals(): void
+  /** Whether an exit() that Node did not ask for ends the process at once, with its status. */
+  guardExit(guarded: boolean): void
 
   readonly hostFunctionAddress: bigint
   readonly streamCallbackAddress: bigint

@@ -1,4 +1,5 @@
 import { isAbsolute } from 'node:path'
+import { isMainThread } from 'node:worker_threads'
 import type { AddonLoadError, LoadAttempt } from '@shoal/types'
 import { loadRefusal } from '../loadRefusal.js'
 import { addonFiles, addonLoadError } from './addonFiles.js'
@@ -73,6 +74,10 @@ function loadAddon(): Addon {
       const found = open(file)
       found.initialize(block, handlers)
       loaded = found
+      if (isMainThread) {
+        found.guardExit(true)
+        process.once('exit', () => found.guardExit(false))
+      }
       return found
     } catch (error) {
       attempts.push({ step, candidate: file, outcome: firstLine(error) })

@@ -33,6 +33,7 @@ export {
   requireList,
   requireNumber,
   requireOneOf,
+  requireSynchronous,
   requireText,
   wrongType,
 } from './scalars.js'

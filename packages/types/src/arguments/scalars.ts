@@ -117,6 +117,14 @@ export function requireFunction(value: unknown, api: string, name: string): void
   if (typeof value !== 'function') throw wrongType(api, name, 'a function', value)
 }
 
+/** What a function that must not be asynchronous gave. @throws TypeError for a promise */
+export function requireSynchronous<T>(result: T, api: string): T {
+  if (typeof (result as { then?: unknown } | null | undefined)?.then !== 'function') return result
+  // What it rejects with, if so, is not the program's mistake that is reported here.
+  Promise.resolve(result).catch(() => undefined)
+  throw new TypeError(`${api}: fn must be a synchronous function, not one that gives a promise`)
+}
+
 /** One of the words of a list. @throws TypeError that lists them */
 export function requireOneOf<W extends string>(value: unknown, api: string, name: string, words: readonly W[]): W {
   if (typeof value === 'string' && (words as readonly string[]).includes(value)) return value as W

@@ -242,9 +242,9 @@ CUresult sparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, const std::vector<s
   out->tileExtent.width = static_cast<unsigned>(layout.width);
   out->tileExtent.height = static_cast<unsigned>(layout.height);
   out->tileExtent.depth = static_cast<unsigned>(layout.depth);
-  out->miptailFirstLevel = layout.tailFirst;
+  // So an H200 says of an array that is no mipmapped one.
+  out->miptailFirstLevel = levels[0]->isPart ? layout.tailFirst : 0;
   out->miptailSize = layout.tailBytes;
-  if (levels[0]->isLayered()) out->flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
   return CUDA_SUCCESS;
 }
 

@@ -41,6 +41,9 @@ class PoolView {
   char* const base;
 };
 
+// Each layer has a tail of its own, and each face.
+size_t tailsOf(const Array& array) { return array.dimensions() == 3 ? 1 : array.depth; }
+
 size_t tilesFor(size_t texels, size_t tile) { return (texels + tile - 1) / tile; }
 
 // A box of tiles of an array that is mapped onto memory, or onto none.
@@ -120,13 +123,14 @@ CUresult prepare(Context& context, const CUarrayMapInfo& info, std::vector<Chang
   if (isDeferred || info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL) {
     const auto& tail = info.subresource.miptail;
     if (!isDeferred && layout.tailFirst == levels.size()) return CUDA_ERROR_INVALID_VALUE;
-    if (!isDeferred && (tail.layer != 0 || tail.offset % kTileBytes != 0 || tail.size % kTileBytes != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (!isDeferred && (tail.layer >= tailsOf(whole) || tail.offset % kTileBytes != 0 || tail.size % kTileBytes != 0)) return CUDA_ERROR_INVALID_VALUE;
     // A part of a tail cannot be mapped here.
     if (!isDeferred && (tail.offset != 0 || tail.size != layout.tailBytes)) return CUDA_ERROR_NOT_SUPPORTED;
     for (size_t level = isDeferred ? 0 : layout.tailFirst; level < levels.size(); ++level) {
       changes.push_back({levels[level]});
       changes.back().offset = offset + needed;
-      needed += levels[level]->sliceBytes * levels[level]->depth;
+      if (!isDeferred) changes.back().first[2] = tail.layer;
+      needed += levels[level]->sliceBytes * levels[level]->depth / (isDeferred ? 1 : tailsOf(whole));
     }
   } else if (info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL) {
     Change change;
@@ -177,11 +181,12 @@ SparseLayout sparseLayout(const std::vector<std::shared_ptr<Array>>& levels) {
   layout.width = is3D ? 64u >> ((size + 2) / 3) : 256u >> (size / 2);
   layout.height = is3D ? 32u >> (size / 3) : 256u >> ((size + 1) / 2);
   layout.depth = is3D ? 32u >> ((size + 1) / 3) : 1;
-  unsigned level = 0;
+  // An array that is no mipmapped one is tiles, however small it is.
+  unsigned level = levels.size() == 1 && !first.isPart ? 1 : 0;
   while (level < levels.size() && levels[level]->width >= layout.width && levels[level]->height >= layout.height &&
          (!is3D || levels[level]->depth >= layout.depth)) ++level;
   layout.tailFirst = level;
-  for (; level < levels.size(); ++level) layout.tailBytes += levels[level]->sliceBytes * levels[level]->depth;
+  for (; level < levels.size(); ++level) layout.tailBytes += levels[level]->sliceBytes * levels[level]->depth / tailsOf(first);
   layout.tailBytes = (layout.tailBytes + kTileBytes - 1) / kTileBytes * kTileBytes;
   return layout;
 }
@@ -196,7 +201,7 @@ void makeTiles(const std::vector<std::shared_ptr<Array>>& levels) {
     const bool isTiled = isSparse && level < layout.tailFirst;
     tiles->width = isTiled ? layout.width : array.width;
     tiles->height = isTiled ? layout.height : array.height;
-    tiles->depth = isTiled ? layout.depth : array.depth;
+    tiles->depth = isTiled ? layout.depth : isSparse ? array.depth / tailsOf(array) : array.depth;
     tiles->across = tilesFor(array.width, tiles->width);
     tiles->down = tilesFor(array.height, tiles->height);
     tiles->deep = tilesFor(array.depth, tiles->depth);

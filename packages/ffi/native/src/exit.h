@@ -1,0 +1,9 @@
+#pragma once
+
+#include <napi.h>
+
+namespace shoal {
+
+void DefineExit(Napi::Env env, Napi::Object exports);
+
+}  // namespace shoal
