@@ -163,11 +163,9 @@ function otherPlatforms(project) {
   return names.filter((name) => foreign.some((platform) => name.endsWith(`-${platform}/package.json`)))
 }
 
-const toolName = (name) => `manager-${name.replaceAll(' ', '-')}`
-
 /** A file of a package manager: its name, and the path in its package. */
 function tool(file) {
   const [name, ...path] = file.split('/')
   const [, installed, version] = /^(.+)@(.+)$/.exec(managers[name].from)
-  return join(fetchTools(toolName(name), { [installed]: version }), 'node_modules', installed, ...path)
+  return join(fetchTools(`manager-${name.replaceAll(' ', '-')}`, { [installed]: version }), 'node_modules', installed, ...path)
 }
