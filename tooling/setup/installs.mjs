@@ -1,31 +1,15 @@
 #!/usr/bin/env node
 // `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into an empty project, from a registry
 // on this machine, and runs a program on the software device there. No status but 0, no question, no script.
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { build } from './build.mjs'
 import { fetchNode } from './fetchNode.mjs'
 import { fetchTools } from './fetchTools.mjs'
-import { installWorkspace } from './install.mjs'
 import { platforms } from './manifests.mjs'
-import { packAll, requireAllBuilt } from './pack.mjs'
-import { publishAll } from './publish.mjs'
-import { startRegistry } from './registry.mjs'
-import { captureBeside, commandEnvironment, runMain, SetupError } from './workspace.mjs'
+import { checkPrinted, ownCaches, rehearse, wanted, writeProject } from './rehearsal.mjs'
+import { captureBeside, runMain, SetupError } from './workspace.mjs'
 
-const wanted = ['@shoal/driver', '@shoal/nccl', '@shoal/sim']
-const program = `import { Device, DeviceBuffer } from '@shoal/driver'
-import { Communicator, group } from '@shoal/nccl'
-const devices = Device.all()
-const ranks = await Communicator.initAll(devices)
-const buffers = devices.map((device) => DeviceBuffer.from(device, new Float32Array(1000).fill(device.ordinal + 1)))
-const streams = devices.map((device) => device.createStream())
-group(() => ranks.forEach((rank, i) => rank.allReduce(buffers[i], buffers[i], { stream: streams[i] })))
-await Promise.all(ranks.map((rank, i) => rank.synchronize(streams[i])))
-console.log('sum', (await buffers[1].toArray())[999])
-await Promise.all(ranks.map((rank) => rank.destroy()))
-`
 const bunPackage = `@oven/bun-linux-${process.arch === 'arm64' ? 'aarch64' : process.arch}`
 const denoPackage = `@deno/linux-${process.arch}-glibc`
 const onNode = (file) => [process.execPath, tool(file)]
@@ -84,47 +68,13 @@ const managers = {
   },
 }
 
-await runMain(async () => {
-  const chosen = process.argv.slice(2)
-  const unknown = chosen.filter((name) => managers[name] === undefined)
-  if (unknown.length > 0)
-    throw new SetupError(`No package manager ${unknown.join(', ')}: there are ${Object.keys(managers).join(', ')}.`)
-  const pnpmFolder = installWorkspace()
-  build(pnpmFolder)
-  // Some managers look at the manifests of other platforms' packages, too.
-  requireAllBuilt()
-  const env = commandEnvironment([pnpmFolder])
-  const registry = await startRegistry()
-  let failures = 0
-  try {
-    await publishAll(await packAll(env), registry.url, { ...env, ...registry.publisher })
-    for (const name of chosen.length > 0 ? chosen : Object.keys(managers)) {
-      const started = performance.now()
-      const outcome = await tryManager(managers[name], registry, env)
-      failures += outcome.problem === undefined ? 0 : 1
-      const seconds = ((performance.now() - started) / 1000).toFixed(1)
-      process.stdout.write(
-        `${outcome.problem === undefined ? 'passed' : 'FAILED'}  ${name} ${outcome.version}, ${seconds} s\n`,
-      )
-      if (outcome.problem !== undefined) process.stdout.write(`${outcome.problem.replace(/^/gm, '        ')}\n`)
-    }
-  } finally {
-    registry.close()
-  }
-  return failures === 0 ? 0 : 1
-})
+await runMain(() => rehearse(managers, tryManager))
 
 async function tryManager(manager, registry, env) {
   const project = mkdtempSync(join(tmpdir(), 'shoal-installed-'))
   let version = ''
   try {
-    const files = {
-      'package.json': `${JSON.stringify({ private: true, type: 'module' })}\n`,
-      '.npmrc': registry.npmrc,
-      'program.mjs': program,
-      ...manager.files?.(registry.url),
-    }
-    for (const [file, text] of Object.entries(files)) writeFileSync(join(project, file), text)
+    writeProject(project, registry, manager.files?.(registry.url))
     const [command, ...first] = manager.command()
     // As in a terminal of somebody who is asked nothing: without CI, which makes some managers stricter and quieter.
     const { CI: _, NODE_PATH: __, ...quiet } = env
@@ -137,7 +87,7 @@ async function tryManager(manager, registry, env) {
     if (others.length > 0) throw new SetupError(`It installed what is for other platforms: ${others.join(', ')}`)
     const [runner, ...runnerArguments] = manager.program?.([command, ...first]) ?? [process.execPath, 'program.mjs']
     const printed = await captureBeside(runner, runnerArguments, options)
-    if (printed !== 'sum 3\n') throw new SetupError(`The program printed ${printed}`)
+    checkPrinted(printed)
     return { version }
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
@@ -145,13 +95,6 @@ async function tryManager(manager, registry, env) {
   } finally {
     rmSync(project, { recursive: true, force: true })
   }
-}
-
-/** Nothing of what is rehearsed stays with the user, and nothing that was rehearsed before is taken again. */
-function ownCaches(project) {
-  const names = ['npm_config_cache', 'npm_config_store_dir', 'npm_config_cache_dir', 'XDG_CACHE_HOME', 'XDG_DATA_HOME']
-  const others = ['YARN_CACHE_FOLDER', 'YARN_GLOBAL_FOLDER', 'BUN_INSTALL_CACHE_DIR', 'DENO_DIR']
-  return Object.fromEntries([...names, ...others].map((name) => [name, join(project, '.caches', name)]))
 }
 
 /** Native packages in a project that do not fit this machine. */
@@ -167,5 +110,10 @@ function otherPlatforms(project) {
 function tool(file) {
   const [name, ...path] = file.split('/')
   const [, installed, version] = /^(.+)@(.+)$/.exec(managers[name].from)
-  return join(fetchTools(`manager-${name.replaceAll(' ', '-')}`, { [installed]: version }), 'node_modules', installed, ...path)
+  return join(
+    fetchTools(`manager-${name.replaceAll(' ', '-')}`, { [installed]: version }),
+    'node_modules',
+    installed,
+    ...path,
+  )
 }

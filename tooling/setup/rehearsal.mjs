@@ -1,0 +1,72 @@
+// What the rehearsals of an install share: the packages, packed and published to a registry on this machine, and the program that shows
+// that they work.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build } from './build.mjs'
+import { installWorkspace } from './install.mjs'
+import { packAll, requireAllBuilt } from './pack.mjs'
+import { publishAll } from './publish.mjs'
+import { startRegistry } from './registry.mjs'
+import { commandEnvironment, SetupError } from './workspace.mjs'
+
+/** What is installed. */
+export const wanted = ['@shoal/driver', '@shoal/nccl', '@shoal/sim']
+const program = `import { Device, DeviceBuffer } from '@shoal/driver'
+import { Communicator, group } from '@shoal/nccl'
+const devices = Device.all()
+const ranks = await Communicator.initAll(devices)
+const buffers = devices.map((device) => DeviceBuffer.from(device, new Float32Array(1000).fill(device.ordinal + 1)))
+const streams = devices.map((device) => device.createStream())
+group(() => ranks.forEach((rank, i) => rank.allReduce(buffers[i], buffers[i], { stream: streams[i] })))
+await Promise.all(ranks.map((rank, i) => rank.synchronize(streams[i])))
+console.log('sum', (await buffers[1].toArray())[999])
+await Promise.all(ranks.map((rank) => rank.destroy()))
+`
+
+/** Tries the entries that the command line names, or all, each by `attempt(entry, registry, env)`, which tells version and problem. */
+export async function rehearse(entries, attempt) {
+  const chosen = process.argv.slice(2)
+  const unknown = chosen.filter((name) => entries[name] === undefined)
+  if (unknown.length > 0)
+    throw new SetupError(`There is no ${unknown.join(', ')}: there are ${Object.keys(entries).join(', ')}.`)
+  const pnpmFolder = installWorkspace()
+  build(pnpmFolder)
+  // Some managers look at the manifests of other platforms' packages, too.
+  requireAllBuilt()
+  const env = commandEnvironment([pnpmFolder])
+  const registry = await startRegistry()
+  let failures = 0
+  try {
+    await publishAll(await packAll(env), registry.url, { ...env, ...registry.publisher })
+    for (const name of chosen.length > 0 ? chosen : Object.keys(entries)) {
+      const started = performance.now()
+      const { version, problem } = await attempt(entries[name], registry, env)
+      failures += problem === undefined ? 0 : 1
+      const seconds = ((performance.now() - started) / 1000).toFixed(1)
+      process.stdout.write(`${problem === undefined ? 'passed' : 'FAILED'}  ${name} ${version}, ${seconds} s\n`)
+      if (problem !== undefined) process.stdout.write(`${problem.replace(/^/gm, '        ')}\n`)
+    }
+  } finally {
+    registry.close()
+  }
+  return failures === 0 ? 0 : 1
+}
+
+/** An empty project that installs from the registry, with the program. */
+export function writeProject(project, registry, more = {}) {
+  const manifest = `${JSON.stringify({ private: true, type: 'module' })}\n`
+  const files = { 'package.json': manifest, '.npmrc': registry.npmrc, 'program.mjs': program, ...more }
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(project, file), text)
+}
+
+/** @throws SetupError where the program did not print what it has to */
+export function checkPrinted(printed) {
+  if (printed !== 'sum 3\n') throw new SetupError(`The program printed ${printed}`)
+}
+
+/** Nothing of what is rehearsed stays with the user, and nothing that was rehearsed before is taken again. */
+export function ownCaches(project) {
+  const names = ['npm_config_cache', 'npm_config_store_dir', 'npm_config_cache_dir', 'XDG_CACHE_HOME', 'XDG_DATA_HOME']
+  const others = ['YARN_CACHE_FOLDER', 'YARN_GLOBAL_FOLDER', 'BUN_INSTALL_CACHE_DIR', 'DENO_DIR']
+  return Object.fromEntries([...names, ...others].map((name) => [name, join(project, '.caches', name)]))
+}
