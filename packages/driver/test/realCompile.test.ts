@@ -87,6 +87,17 @@ describe('what cannot be compiled', () => {
     module.dispose()
   })
 
+  test('code of an architecture that the device does not have', async ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const device = Device.get(0)
+    const [oldest] = supportedArchitectures()
+    const options = { architecture: `sm_${oldest as number}`, cache: false } as const
+    await expect(compile(device, kernel('x[i] = 1;'), options)).rejects.toMatchObject({
+      name: 'StatusError',
+      code: 'CUDA_ERROR_NO_BINARY_FOR_GPU',
+    })
+  })
+
   test('the log of warnings is the log of the module', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const module = await compile(Device.get(0), kernel('int unused; x[i] = 1;'))

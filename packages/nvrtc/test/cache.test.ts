@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -328,6 +328,29 @@ describe('a folder or a file that is not to be trusted', () => {
       origin: 'compiler',
       problem: expect.stringContaining('/dev/full'),
     })
+  })
+
+  test('a disk that is full, or can only be read, does not keep a program from being compiled', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const mount = 'mount -t tmpfs -o "$0" tmpfs "$1" && shift && exec "$@"'
+    const inside = (disk: string, ...command: string[]) =>
+      spawnSync('unshare', ['--mount', 'sh', '-c', mount, disk, folder, ...command], {
+        cwd: packageFolder,
+        env: { ...process.env, ...environment },
+        encoding: 'utf8',
+      })
+    mkdirSync(folder)
+    if (inside('size=64k', 'true').status !== 0) return skip('file systems cannot be mounted here: not root')
+    const program = `
+      import { Program } from '@shoal/nvrtc'
+      const source = 'a'.repeat(200_000)
+      const { origin, cacheProblem, ptx } = new Program(source).compileSync()
+      console.log(origin, ptx === source, cacheProblem)`
+    const run = (disk: string): string =>
+      inside(disk, process.execPath, '--input-type=module', '-e', program).stdout.trim()
+    expect(run('size=64k,mode=700')).toMatch(/^compiler true .*ENOSPC/)
+    expect(run('ro,mode=700')).toMatch(/^compiler true .*EROFS/)
+    expect(run('size=1m,mode=700')).toBe('compiler true undefined')
   })
 
   test('a folder of another user is not used', ({ skip }) => {
