@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 
 process.env['SHOAL_DEVICE'] = 'sim'
-const { Device, DeviceBuffer } = await import('@shoal/driver')
+const { Device, DeviceBuffer, pointerInfo } = await import('@shoal/driver')
 
 function start(seed: number, way: string): Worker {
   return new Worker(new URL('./fixtures/worker.mjs', import.meta.url), { workerData: { seed, way } })
@@ -33,6 +33,15 @@ test('a worker terminated with waits in flight leaves the rest of the process wo
   // Past the end of the work the worker left behind.
   await new Promise((resolve) => setTimeout(resolve, 400))
   await Device.get(1).synchronize()
+})
+
+test('what a worker has page-locked where it lies is ordinary memory once it is gone, after the copies that use it', async () => {
+  const worker = start(0, 'register')
+  const [address] = await once(worker, 'message')
+  expect(pointerInfo(Device.get(0), address).type).toBe('host')
+  await worker.terminate()
+  expect(pointerInfo(Device.get(0), address).type).toBe('unregistered')
+  expect(Device.get(0).primaryContextState.active).toBe(true)
 })
 
 test('a worker that exits with work in flight ends well', async () => {

@@ -10,6 +10,7 @@ export {
   type CallArguments,
   type CallingConvention,
   type CallLayout,
+  callAtThreadEnd,
   contextSlot,
   floatSlot,
   hostConvention,

@@ -1,7 +1,9 @@
 import { inspect } from 'node:util'
+import { Worker } from 'node:worker_threads'
 import { NativeMemory, offThread } from '@shoal/ffi'
-import { putPointer, recordCalls } from '@shoal/ffi/calls'
+import { callAtThreadEnd, putPointer, recordCalls } from '@shoal/ffi/calls'
 import { expect, test } from 'vitest'
+import { prelude, runNode } from './support/runNode.js'
 import { failWith, storeThread } from './support/stubCalls.js'
 
 test('recorded calls are made each time, on this thread, and not while they are recorded', async () => {
@@ -47,4 +49,55 @@ test('what is refused leaves no recording behind', () => {
   expect(() => recordCalls(() => putPointer(0, new Float32Array(1), 'f', 'p'))).toThrow(TypeError)
   expect(() => recordCalls(() => recordCalls(() => undefined))).toThrow('recorded already')
   expect(failWith(6)).toBe(6)
+})
+
+/** A worker that records calls for its end: some that come, some that were taken back. */
+const worker = (rest: string): string => `${prelude}
+  const { parentPort, workerData } = await import('node:worker_threads')
+  const { callAtThreadEnd, putHandle } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
+  const store = library.bind('store_thread', 0, 1)
+  const storeTo = (address) => { putHandle(0, address, 'store_thread', 'out'); store() }
+  ${rest}
+  parentPort.postMessage('ready')
+  setInterval(() => {}, 1000)`
+
+test.each(['terminate', 'exit'])(
+  'calls for the end of a thread are made then, those taken back are not (%s)',
+  async (way) => {
+    using threads = NativeMemory.allocate(24)
+    const code = worker(`
+    callAtThreadEnd(() => { storeTo(workerData); sleepMs(50) })
+    const [takeBack, other] = [8n, 16n].map((at) => callAtThreadEnd(() => storeTo(workerData + at)))
+    takeBack(); takeBack()
+    if (${way === 'exit'}) setTimeout(() => process.exit(), 20)`)
+    const thread = new Worker(code, {
+      eval: true,
+      execArgv: ['--input-type=module'],
+      workerData: threads.address,
+    })
+    await new Promise((resolve, reject) => thread.once('message', resolve).once('error', reject))
+    if (way === 'terminate') expect([...threads.u64]).toEqual([0n, 0n, 0n])
+    const ended = new Promise((resolve) => thread.once('exit', resolve))
+    if (way === 'terminate') await thread.terminate()
+    await ended
+    const [first, second, third] = threads.u64
+    expect(first).not.toBe(0n)
+    expect([second, third]).toEqual([0n, first])
+  },
+)
+
+test('a process that ends waits for no calls at the end of its threads; the main thread makes none', () => {
+  const thread = worker('callAtThreadEnd(() => sleepMs(600_000))')
+  const run = runNode(`
+    const { Worker } = await import('node:worker_threads')
+    const thread = new Worker(${JSON.stringify(thread)}, { eval: true, execArgv: ['--input-type=module'] })
+    thread.once('message', () => process.exit(3))`)
+  expect({ status: run.status, signal: run.signal, stderr: run.stderr }).toEqual({
+    status: 3,
+    signal: null,
+    stderr: '',
+  })
+  let made = 0
+  callAtThreadEnd(() => (made += 1))()
+  expect(made).toBe(0)
 })

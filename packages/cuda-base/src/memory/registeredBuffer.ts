@@ -1,5 +1,6 @@
 import type { CUdeviceptr } from '@shoal/cuda-sys/driver'
 import { addressOf } from '@shoal/ffi'
+import { callAtThreadEnd } from '@shoal/ffi/calls'
 import {
   type MemoryLike,
   type MemoryRange,
@@ -53,6 +54,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
   readonly #address: bigint
   readonly #isMapped: boolean
   readonly #isReadOnly: boolean
+  readonly #unregister: () => void
   #holds = 0
 
   private constructor(context: Context, buffer: ArrayBuffer, address: bigint, isMapped: boolean, isReadOnly: boolean) {
@@ -65,8 +67,10 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
     this.#isReadOnly = isReadOnly
     registerPinned(buffer, this)
     context._addChild()
+    const unregister = unregistering(context, address)
+    this.#unregister = unregister
     watchForLeak(this, `A RegisteredBuffer of ${buffer.byteLength} bytes`, () => {
-      unregister(context, address)
+      unregister()
       return 'its memory is no longer page-locked'
     })
   }
@@ -161,12 +165,11 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
   }
 
   #unlock(): void {
-    const { context, buffer } = this
-    const address = this.#address
-    afterUseOfMemory('A RegisteredBuffer', address, this.byteLength, () => {
+    const { buffer } = this
+    afterUseOfMemory('A RegisteredBuffer', this.#address, this.byteLength, () => {
       // Until here the buffer was to stay.
       void buffer
-      unregister(context, address)
+      this.#unregister()
     })
   }
 }
@@ -185,12 +188,17 @@ const getByteLength = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'by
   this: ArrayBuffer,
 ) => number
 
-function unregister(context: Context, address: bigint): void {
-  afterCapture('A RegisteredBuffer', () => {
-    try {
-      context._release('memHostUnregister', address)
-    } finally {
-      context._removeChild()
-    }
-  })
+/** The memory is freed with its thread: what is page-locked then would stay so, with whatever comes to lie there. */
+function unregistering(context: Context, address: bigint): () => void {
+  const release = (): void => context._release('memHostUnregister', address)
+  const forget = callAtThreadEnd(release)
+  return () =>
+    afterCapture('A RegisteredBuffer', () => {
+      forget()
+      try {
+        release()
+      } finally {
+        context._removeChild()
+      }
+    })
 }

@@ -303,6 +303,17 @@ int Invoke(const RecordedCall& call, CallResult* result) {
   return scope.status();
 }
 
+int64_t Make(const Recording& recording, int64_t ignored) {
+  int64_t first = 0;
+  for (const RecordedCall& call : recording.calls) {
+    CallResult result;
+    const int context_status = Invoke(call, &result);
+    const int64_t status = context_status != 0 ? context_status : result.Status();
+    if (first == 0 && status != ignored) first = status;
+  }
+  return first;
+}
+
 void DefineCalls(Napi::Env env, Napi::Object exports) {
   exports.Set("bind", Napi::Function::New(env, Bind, "bind"));
   napi_value function = nullptr;

@@ -56,6 +56,9 @@ struct CallResult {
 // which a function that returns a status has returned then too.
 int Invoke(const RecordedCall& call, CallResult* result);
 
+// Makes all calls, those behind one that fails too. Returns the first status that is neither 0 nor `ignored`.
+int64_t Make(const Recording& recording, int64_t ignored);
+
 void DefineCalls(Napi::Env env, Napi::Object exports);
 
 }  // namespace shoal

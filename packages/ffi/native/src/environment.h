@@ -4,6 +4,7 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Environment {
   uint64_t* block = nullptr;       // the shared argument block, kBlockWords words
   Recording* recording = nullptr;  // set while JavaScript records calls for another thread
   Recording* paused = nullptr;     // the recording, while a nested call is made at once
+  std::map<uint32_t, std::unique_ptr<Recording>> at_end;  // calls to be made when the thread ends, by number
   Napi::Reference<Napi::ArrayBuffer> block_buffer;
   std::vector<std::unique_ptr<BoundCall>> calls;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();

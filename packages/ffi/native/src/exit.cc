@@ -10,6 +10,7 @@ namespace shoal {
 namespace {
 
 std::atomic<bool> is_guarded{false};
+std::atomic<bool> is_ending{false};
 
 #ifdef __GLIBC__
 // Runs behind the handlers of all libraries loaded since and before those of Node.
@@ -27,9 +28,12 @@ void Guard(const Napi::CallbackInfo& info) {
   [[maybe_unused]] static const int registered = on_exit(Leave, nullptr);
 #endif
   is_guarded = info[0].As<Napi::Boolean>();
+  is_ending = !is_guarded;
 }
 
 }  // namespace
+
+bool ProcessIsEnding() { return is_ending; }
 
 void DefineExit(Napi::Env env, Napi::Object exports) { exports.Set("guardExit", Napi::Function::New(env, Guard, "guardExit")); }
 

@@ -118,15 +118,21 @@ Napi::Value TakeRecording(const Napi::CallbackInfo& info) {
 // replay(recording, ignored): makes all its calls on this thread. Returns the first status that is neither 0 nor `ignored`.
 Napi::Value Replay(const Napi::CallbackInfo& info) {
   const int64_t ignored = info[1].As<Napi::Number>().Int64Value();
-  int64_t first = 0;
-  for (const RecordedCall& call : info[0].As<Napi::External<Recording>>().Data()->calls) {
-    CallResult result;
-    const int context_status = Invoke(call, &result);
-    const int64_t status = context_status != 0 ? context_status : result.Status();
-    if (first == 0 && status != ignored) first = status;
-  }
+  const int64_t first = Make(*info[0].As<Napi::External<Recording>>().Data(), ignored);
   return Napi::Number::New(info.Env(), static_cast<double>(first));
 }
+
+// keepRecording(): the calls recorded so far are made when the thread ends. Returns the number that forgetRecording() takes.
+Napi::Value KeepRecording(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::Of(info.Env());
+  if (environment.recording == nullptr) throw Napi::Error::New(info.Env(), "no calls are being recorded");
+  auto& at_end = environment.at_end;
+  const uint32_t number = at_end.empty() ? 1 : at_end.rbegin()->first + 1;
+  at_end[number].reset(std::exchange(environment.recording, nullptr));
+  return Napi::Number::New(info.Env(), number);
+}
+
+void ForgetRecording(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).at_end.erase(info[0].As<Napi::Number>().Uint32Value()); }
 
 Napi::Value CreateLane(const Napi::CallbackInfo& info) {
   auto* lane = new std::shared_ptr<Lane>(std::make_shared<Lane>());
@@ -147,6 +153,8 @@ void DefineOffThread(Napi::Env env, Napi::Object exports) {
   exports.Set("startRecording", Napi::Function::New(env, StartRecording, "startRecording"));
   exports.Set("dropRecording", Napi::Function::New(env, DropRecording, "dropRecording"));
   exports.Set("takeRecording", Napi::Function::New(env, TakeRecording, "takeRecording"));
+  exports.Set("keepRecording", Napi::Function::New(env, KeepRecording, "keepRecording"));
+  exports.Set("forgetRecording", Napi::Function::New(env, ForgetRecording, "forgetRecording"));
   exports.Set("replay", Napi::Function::New(env, Replay, "replay"));
   exports.Set("pauseRecording", Napi::Function::New(env, PauseRecording, "pauseRecording"));
   exports.Set("keep", Napi::Function::New(env, Keep, "keep"));

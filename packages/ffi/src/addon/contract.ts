@@ -34,6 +34,9 @@ export interface Addon {
   dropRecording(): void
   pauseRecording(paused: boolean): void
   takeRecording(): NativeRecording
+  /** Has the recorded calls made when the thread ends, however it does. */
+  keepRecording(): number
+  forgetRecording(number: number): void
   /** Makes all calls; the first status that is neither 0 nor `ignored`. */
   replay(recording: NativeRecording, ignored: number): number
   keep(address: bigint): void

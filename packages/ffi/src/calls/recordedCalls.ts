@@ -1,3 +1,4 @@
+import { isMainThread } from 'node:worker_threads'
 import { inspectKey, loadedFrom, requireFunction } from '@shoal/types'
 import { dropCallContext } from '../addon/block.js'
 import type { Addon, NativeRecording } from '../addon/contract.js'
@@ -43,12 +44,30 @@ export class RecordedCalls {
 export function recordCalls(record: () => void): RecordedCalls {
   const api = 'recordCalls'
   requireFunction(record, api, 'record')
+  return recorded(record, api, (native) => new RecordedCalls(native, native.takeRecording()))
+}
+
+/**
+ * Records C calls that are made when this thread ends, however it does, and may wait: for what would be left behind with
+ * memory that goes with the thread. They are not made when the process ends, nor on the main thread, which ends with it.
+ * @returns what has them not made.
+ * @throws as {@link recordCalls}
+ */
+export function callAtThreadEnd(record: () => void): () => void {
+  if (isMainThread) return () => undefined
+  return recorded(record, 'callAtThreadEnd', (native) => {
+    const number = native.keepRecording()
+    return () => native.forgetRecording(number)
+  })
+}
+
+function recorded<T>(record: () => void, api: string, take: (native: Addon) => T): T {
   const native = addon()
   native.startRecording()
   recording.addon = native
   try {
     refuseAsynchronous(record(), api)
-    return new RecordedCalls(native, native.takeRecording())
+    return take(native)
   } catch (error) {
     native.dropRecording()
     throw error
