@@ -1,4 +1,4 @@
-import { fstatSync, readFileSync } from 'node:fs'
+import { closeSync, fstatSync, readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
@@ -75,6 +75,26 @@ test('it is closed in a worker without a warning of Node, which did not open it 
   await worker.terminate()
   expect(warnings).toEqual([])
   expect(() => fstatSync(descriptor)).toThrow('EBADF')
+})
+
+test('a worker that opened the descriptor itself forgets it with the handle', async () => {
+  const program = `
+    const { openSync } = require('node:fs')
+    const { parentPort } = require('node:worker_threads')
+    import(${JSON.stringify(new URL('../dist/index.js', import.meta.url).href)}).then(({ DescriptorHandle }) => {
+      const descriptor = openSync('/dev/null')
+      new DescriptorHandle(descriptor, { content: 'pool', byteLength: 0 }).dispose()
+      parentPort.postMessage(descriptor)
+    })`
+  const worker = new Worker(program, { eval: true })
+  const number = await new Promise<number>((resolve, reject) => worker.once('message', resolve).once('error', reject))
+  const files: number[] = []
+  while (!files.includes(number)) files.push(openNull())
+  await worker.terminate()
+  for (const file of files) {
+    fstatSync(file)
+    closeSync(file)
+  }
 })
 
 const keys = 'type, content, byteLength, deviceUuid'

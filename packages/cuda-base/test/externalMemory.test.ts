@@ -1,12 +1,24 @@
-import { closeSync, fstatSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
+import { Worker } from 'node:worker_threads'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Particle, randomParticles } from './elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { DisposedError, StatusError } = await import('@shoal/types')
+const { DisposedError, StatusError, SystemError } = await import('@shoal/types')
 const { pointerInfo } = await import('@shoal/cuda-base')
 const { ExternalMemory } = await import('@shoal/cuda-base/external')
 const { MipmappedArray } = await import('@shoal/cuda-base/texture')
@@ -30,12 +42,16 @@ function memoryFile(byteLength: number): { readonly descriptor: number; readonly
   return { descriptor, path }
 }
 
-function isOpen(descriptor: number): boolean {
+/** How many descriptors of this process there are of a file. */
+function openings(path: string): number {
+  return readdirSync('/proc/self/fd').filter((number) => linkOf(number) === path).length
+}
+
+function linkOf(number: string): string | undefined {
   try {
-    fstatSync(descriptor)
-    return true
+    return readlinkSync(`/proc/self/fd/${number}`)
   } catch {
-    return false
+    return undefined // closed meanwhile
   }
 }
 
@@ -86,22 +102,23 @@ describe('ExternalMemory', () => {
     expect(await particles.toArray()).toEqual(values)
   })
 
-  test('stays until its last buffer is gone, and closes its descriptor then', () => {
-    const { descriptor } = memoryFile(4096)
+  test('takes the descriptor over, and stays until its last buffer is gone', () => {
+    const { descriptor, path } = memoryFile(4096)
     const memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength: 4096 })
+    expect(() => fstatSync(descriptor)).toThrow('EBADF')
     const buffer = memory.map('u8')
     memory.dispose()
     expect(() => memory.handle).toThrow(DisposedError)
     expect(() => memory.map('u8')).toThrow(DisposedError)
     expect(buffer.fillSync(3).toArraySync()[4095]).toBe(3)
-    expect(isOpen(descriptor)).toBe(true)
+    expect(openings(path)).toBe(1)
     buffer.dispose()
-    expect(isOpen(descriptor)).toBe(false)
+    expect(openings(path)).toBe(0)
     expect(inspect(memory)).toBe('ExternalMemory { device: 0, byteLength: 4096, disposed: true }')
   })
 
   test('refuses what is wrong by name; the descriptor stays the caller’s', () => {
-    const { descriptor } = memoryFile(64)
+    const { descriptor, path } = memoryFile(64)
     const good = { type: 'opaque-fd', handle: descriptor, byteLength: 64 } as const
     const at = (change: object) => () => ExternalMemory.import(device, { ...good, ...change } as never)
     for (const [act, message] of [
@@ -125,7 +142,10 @@ describe('ExternalMemory', () => {
     const descriptors = eventDescriptor()
     expect(at({ handle: descriptors })).toThrow(StatusError)
     closeSync(descriptors)
-    expect(isOpen(descriptor)).toBe(true)
+    expect(at({ handle: 2 ** 31 - 1 })).toThrow(SystemError)
+    expect(at({ handle: 2 ** 31 - 1 })).toThrow(/^ExternalMemory.import: .*EBADF/)
+    expect(openings(path)).toBe(1)
+    fstatSync(descriptor)
     using memory = ExternalMemory.import(device, good)
     for (const [act, message] of [
       [() => memory.map('f33' as never), /^ExternalMemory.map: dtype must be/],
@@ -141,19 +161,51 @@ describe('ExternalMemory', () => {
   })
 })
 
+test('a worker that opened what was imported closes no other file that has its number by then', async () => {
+  const { descriptor, path } = memoryFile(64)
+  const program = `
+    const { openSync } = require('node:fs')
+    const { parentPort } = require('node:worker_threads')
+    const warnings = []
+    process.on('warning', ({ message }) => warnings.push(message))
+    const entry = (name) => import(${JSON.stringify(new URL('../dist/', import.meta.url).href)} + name + '.js')
+    Promise.all([entry('index'), entry('external')]).then(([{ Device, startDriver, driverLibrary }, { ExternalMemory }]) => {
+      startDriver()
+      const device = new Device(0, 0, driverLibrary)
+      const bring = (handle) => ExternalMemory.import(device, { type: 'opaque-fd', handle, byteLength: 64 }).dispose()
+      const own = openSync(${JSON.stringify(path)}, 'r+')
+      bring(own)
+      bring(${descriptor})
+      setImmediate(() => parentPort.postMessage([own, warnings]))
+    })`
+  const worker = new Worker(program, { eval: true })
+  const [own, warnings] = await new Promise<[number, string[]]>((resolve, reject) =>
+    worker.once('message', resolve).once('error', reject),
+  )
+  expect(warnings).toEqual([])
+  expect(openings(path)).toBe(0)
+  // Files take the lowest numbers that are free.
+  const files: number[] = []
+  while (!files.includes(own)) files.push(openSync(path, 'r'))
+  await worker.terminate()
+  for (const file of files) {
+    expect(fstatSync(file).size).toBe(64)
+    closeSync(file)
+  }
+})
+
 describe('MipmappedArray.fromExternal', () => {
   const shape = { width: 8, height: 4, format: 'f32', levels: 2 } as const
   const make = (byteLength = 8192) => {
     const { descriptor, path } = memoryFile(byteLength)
     return {
       memory: ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength }),
-      descriptor,
       path,
     }
   }
 
   test('is an array in the memory, which stays as long as the array', async () => {
-    const { memory, descriptor, path } = make()
+    const { memory, path } = make()
     const array = MipmappedArray.fromExternal(memory, { ...shape, byteOffset: 512 })
     memory.dispose()
     const values = Float32Array.from({ length: 32 }, (_, at) => at)
@@ -165,9 +217,9 @@ describe('MipmappedArray.fromExternal', () => {
     readSync(other, bytes, 0, 128, 512)
     closeSync(other)
     expect(new Float32Array(bytes.buffer)).toEqual(values)
-    expect(isOpen(descriptor)).toBe(true)
+    expect(openings(path)).toBe(1)
     array.dispose()
-    expect(isOpen(descriptor)).toBe(false)
+    expect(openings(path)).toBe(0)
   })
 
   test.each([
@@ -178,10 +230,10 @@ describe('MipmappedArray.fromExternal', () => {
     [{ byteOffset: 8000 }, /CUDA_ERROR_INVALID_VALUE/],
     [{ width: 1024, height: 1024 }, /CUDA_ERROR_INVALID_VALUE/],
   ])('refuses %o, and the memory stays', (options, words) => {
-    const { memory, descriptor } = make()
+    const { memory, path } = make()
     expect(() => MipmappedArray.fromExternal(memory, { ...shape, ...options } as never)).toThrow(words)
     memory.dispose()
-    expect(isOpen(descriptor)).toBe(false)
+    expect(openings(path)).toBe(0)
   })
 
   test('takes no other memory, and none that is gone', () => {

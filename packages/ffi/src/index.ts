@@ -16,6 +16,7 @@ export {
   definedLibraries,
   defineLibrary,
   defineStructCodec,
+  duplicateDescriptor,
   enterContext,
   type ForeignFunction,
   type HostCallback,

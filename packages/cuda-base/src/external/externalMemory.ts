@@ -32,7 +32,7 @@ import {
   requireKeyOf,
   requireOptions,
 } from '@shoal/types'
-import { importedHandle } from './importedHandle.js'
+import { importHandle } from './importHandle.js'
 
 /** `CUexternalMemoryHandleType` by its words. */
 const memoryTypes = {
@@ -50,7 +50,7 @@ const memoryTypes = {
 export interface ExternalMemoryDescription {
   /** What the handle is. */
   readonly type: keyof typeof memoryTypes
-  /** A descriptor by its number, or a handle of Windows. A descriptor is the driver's from then on. */
+  /** A descriptor by its number, or a handle of Windows. The import takes a descriptor over: its number is closed. */
   readonly handle: number | bigint
   /** Bytes of the memory. */
   readonly byteLength: number
@@ -107,20 +107,22 @@ export class ExternalMemory extends Resource {
 
   /**
    * Takes memory that another library exported.
-   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have
+   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have; SystemError
+   * for a descriptor that is not open
    */
   static import(owner: DeviceOrContext, description: ExternalMemoryDescription): ExternalMemory {
     const api = 'ExternalMemory.import'
     const context = contextOf(owner, api)
     requireOptions(description, api, descriptionKeys, 'description')
     const type = requireKeyOf(description.type, api, 'type', memoryTypes)
-    const handle = importedHandle(description.type, description.handle, api)
     const byteLength = requireCount(description.byteLength, api, 'byteLength', 1)
     const flags = optionalBoolean(description.dedicated, api, 'dedicated', false) ? dedicatedFlag : 0
-    const described = CUDA_EXTERNAL_MEMORY_HANDLE_DESC.allocate({ type, handle, size: BigInt(byteLength), flags })
-    const out = scratch()
-    context._callDriver('cuImportExternalMemory', () => cuImportExternalMemory(out, described))
-    return new ExternalMemory(context, out.u64[0] as CUexternalMemory, byteLength)
+    return importHandle(description.type, description.handle, api, (handle) => {
+      const described = CUDA_EXTERNAL_MEMORY_HANDLE_DESC.allocate({ type, handle, size: BigInt(byteLength), flags })
+      const out = scratch()
+      context._callDriver('cuImportExternalMemory', () => cuImportExternalMemory(out, described))
+      return new ExternalMemory(context, out.u64[0] as CUexternalMemory, byteLength)
+    })
   }
 
   /** The device whose work uses it. */

@@ -9,7 +9,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type OptionKeys, requireKeyOf, requireOptions } from '@shoal/types'
 import { ContextObject, type Destroyer } from '../context/contextObject.js'
-import { importedHandle } from './importedHandle.js'
+import { importHandle } from './importHandle.js'
 import { encodeSemaphores, type SemaphoreOperation } from './semaphoreOperations.js'
 
 /** `CUexternalSemaphoreHandleType` by its words. */
@@ -29,7 +29,7 @@ const semaphoreTypes = {
 export interface ExternalSemaphoreDescription {
   /** What the handle is. */
   readonly type: keyof typeof semaphoreTypes
-  /** A descriptor by its number, or a handle of Windows. A descriptor is the driver's from then on. */
+  /** A descriptor by its number, or a handle of Windows. The import takes a descriptor over: its number is closed. */
   readonly handle: number | bigint
 }
 
@@ -60,18 +60,20 @@ export class ExternalSemaphore extends ContextObject {
 
   /**
    * Takes a semaphore that another library exported.
-   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have
+   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have; SystemError
+   * for a descriptor that is not open
    */
   static import(owner: DeviceOrContext, description: ExternalSemaphoreDescription): ExternalSemaphore {
     const api = 'ExternalSemaphore.import'
     const context = contextOf(owner, api)
     requireOptions(description, api, descriptionKeys, 'description')
     const type = requireKeyOf(description.type, api, 'type', semaphoreTypes)
-    const handle = importedHandle(description.type, description.handle, api)
-    const described = CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC.allocate({ type, handle })
-    const out = scratch()
-    context._callDriver('cuImportExternalSemaphore', () => cuImportExternalSemaphore(out, described))
-    return new ExternalSemaphore(context, out.u64[0] as CUexternalSemaphore)
+    return importHandle(description.type, description.handle, api, (handle) => {
+      const described = CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC.allocate({ type, handle })
+      const out = scratch()
+      context._callDriver('cuImportExternalSemaphore', () => cuImportExternalSemaphore(out, described))
+      return new ExternalSemaphore(context, out.u64[0] as CUexternalSemaphore)
+    })
   }
 
   /** The `CUexternalSemaphore`. @throws DisposedError */

@@ -178,6 +178,12 @@ Napi::Value CloseDescriptor(const Napi::CallbackInfo& info) {
   return Code(info.Env(), close(info[0].As<Napi::Number>().Int32Value()) == 0 ? 0 : errno);
 }
 
+// duplicateDescriptor(descriptor): another number for the same, or minus errno.
+Napi::Value DuplicateDescriptor(const Napi::CallbackInfo& info) {
+  const int descriptor = fcntl(info[0].As<Napi::Number>().Int32Value(), F_DUPFD_CLOEXEC, 0);
+  return descriptor < 0 ? Code(info.Env(), errno) : Napi::Number::New(info.Env(), descriptor);
+}
+
 Napi::BigInt AddressOf(Napi::Env env, int (*query)(uint64_t)) {
   return Napi::BigInt::New(env, static_cast<uint64_t>(reinterpret_cast<uintptr_t>(query)));
 }
@@ -194,6 +200,7 @@ void DefineDescriptors(Napi::Env env, Napi::Object exports) {
   exports.Set("sendSocket", Napi::Function::New(env, SendSocket, "sendSocket"));
   exports.Set("receiveSocket", Napi::Function::New(env, ReceiveSocket, "receiveSocket"));
   exports.Set("closeDescriptor", Napi::Function::New(env, CloseDescriptor, "closeDescriptor"));
+  exports.Set("duplicateDescriptor", Napi::Function::New(env, DuplicateDescriptor, "duplicateDescriptor"));
   exports.Set("readyToReadAddress", AddressOf(env, ReadyToRead));
   exports.Set("readyToWriteAddress", AddressOf(env, ReadyToWrite));
 }

@@ -65,6 +65,7 @@ export interface Addon {
   sendSocket(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number
   receiveSocket(descriptor: number, bytes: Uint8Array, descriptors: number[]): number
   closeDescriptor(descriptor: number): number
+  duplicateDescriptor(descriptor: number): number
   readonly readyToReadAddress: bigint
   readonly readyToWriteAddress: bigint
 

@@ -1,11 +1,38 @@
+import { closeSync } from 'node:fs'
+import { isMainThread } from 'node:worker_threads'
 import { requireInteger } from '@shoal/types'
+import { systemError } from '../systemError.js'
 import { requireDone, socketAddon } from './socketCalls.js'
 
 /**
- * Closes a descriptor (`close`). Node's own function warns in a worker of a descriptor that Node has not opened there, as
- * those that came from a driver or through a socket. @throws SystemError with `code`, such as `'EBADF'`.
+ * Closes a descriptor (`close`), one that Node has opened as well as one that came from a driver or through a socket.
+ * @throws SystemError with `code`, such as `'EBADF'`.
  */
 export function closeDescriptor(descriptor: number): void {
-  requireInteger(descriptor, 'closeDescriptor', 'descriptor', 0, 2 ** 31 - 1)
-  requireDone(socketAddon().closeDescriptor(descriptor), 'closeDescriptor', 'close')
+  const api = 'closeDescriptor'
+  requireInteger(descriptor, api, 'descriptor', 0, 2 ** 31 - 1)
+  if (isMainThread) requireDone(socketAddon().closeDescriptor(descriptor), api, 'close')
+  else closeInWorker(descriptor, api)
+}
+
+/**
+ * A worker that ends closes what `node:fs` opened there and has not closed: by then the number may be another file's. Of a
+ * descriptor from elsewhere `node:fs` warns, and closes it all the same.
+ */
+function closeInWorker(descriptor: number, api: string): void {
+  const { emitWarning } = process
+  process.emitWarning = () => undefined
+  try {
+    closeSync(descriptor)
+  } catch (error) {
+    throw systemError(api, 'close', (error as NodeJS.ErrnoException).code as string)
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}
+
+/** Another descriptor of the same file (`fcntl`), not inherited by other programs. @throws SystemError with `code`. */
+export function duplicateDescriptor(descriptor: number, api = 'duplicateDescriptor'): number {
+  requireInteger(descriptor, api, 'descriptor', 0, 2 ** 31 - 1)
+  return requireDone(socketAddon().duplicateDescriptor(descriptor), api, 'fcntl')
 }

@@ -1,0 +1,22 @@
+import { closeSync, fstatSync, openSync } from 'node:fs'
+import { closeDescriptor, duplicateDescriptor } from '@shoal/ffi'
+import { SystemError } from '@shoal/types'
+import { expect, test } from 'vitest'
+
+test('a duplicate is another number of the same file, and stays when the first is closed', () => {
+  const descriptor = openSync('/dev/null')
+  const duplicate = duplicateDescriptor(descriptor)
+  expect(duplicate).not.toBe(descriptor)
+  expect(fstatSync(duplicate)).toMatchObject({ rdev: fstatSync(descriptor).rdev, ino: fstatSync(descriptor).ino })
+  closeDescriptor(descriptor)
+  expect(() => fstatSync(descriptor)).toThrow('EBADF')
+  closeSync(duplicate)
+})
+
+test.each([closeDescriptor, duplicateDescriptor])('$name says what is wrong with a descriptor', (act) => {
+  for (const wrong of [-1, 2 ** 31, 1.5, '1']) {
+    expect(() => act(wrong as never)).toThrow(`${act.name}: descriptor must be an integer from 0 to 2147483647, not `)
+  }
+  expect(() => act(2 ** 31 - 1)).toThrow(SystemError)
+  expect(() => act(2 ** 31 - 1)).toThrow(expect.objectContaining({ code: 'EBADF' }))
+})
