@@ -4,7 +4,7 @@ import { SystemError } from '@shoal/types'
 import { expect, test } from 'vitest'
 
 test('a duplicate is another number of the same file, and stays when the first is closed', () => {
-  const descriptor = openSync('/dev/null')
+  const descriptor = openSync('/dev/null', 'r')
   const duplicate = duplicateDescriptor(descriptor)
   expect(duplicate).not.toBe(descriptor)
   expect(fstatSync(duplicate)).toMatchObject({ rdev: fstatSync(descriptor).rdev, ino: fstatSync(descriptor).ino })

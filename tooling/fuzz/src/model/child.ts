@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** A process of a slice: sequences by seed, one after the other. It tells its parent which one it is at. */
-import { readdirSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Session, UniqueId } from '@shoal/nvshmem'
 import { runSequence, SequenceFailure } from './sequence.js'
@@ -25,6 +25,24 @@ process.on('uncaughtException', (error) => {
 /** What a slice may leave open: some, since streams and workers come and go. */
 const mostDescriptors = 150
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length
+
+/** What they are, such as `12 socket`. */
+function kindsOfDescriptors(): string {
+  const kinds = new Map<string, number>()
+  for (const name of readdirSync('/proc/self/fd')) {
+    const kind = existingLink(`/proc/self/fd/${name}`).replace(/:\[\d+\]$|\d+/g, '')
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+  }
+  return [...kinds].map(([kind, count]) => `${count} ${kind}`).join(', ')
+}
+
+function existingLink(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return 'closed meanwhile'
+  }
+}
 let atFirst: number | undefined
 
 /** What was dropped is closed by the collector: it must not add up. */
@@ -56,7 +74,7 @@ for (let index = 0; index < slice.sequences; index += 1) {
   }
   const left = await descriptorsLeft()
   if (left > mostDescriptors) {
-    fail({ kind: 'failure', ...current, text: `${left} descriptors were left open`, log: [] })
+    fail({ kind: 'failure', ...current, text: `${left} descriptors were left open: ${kindsOfDescriptors()}`, log: [] })
     await new Promise(() => {})
   }
   tell({ kind: 'ended', seed, steps: only?.size ?? steps })
