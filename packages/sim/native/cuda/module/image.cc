@@ -1,6 +1,7 @@
 #include "image.h"
 
 #include "core/report.h"
+#include "module/compression.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -50,33 +51,6 @@ T read(const uint8_t* at) {
   return value;
 }
 
-// LZ4 blocks, as fat binaries have them. False for what is none.
-bool decompress(const uint8_t* from, size_t size, std::string& to, size_t most) {
-  size_t at = 0;
-  auto length = [&](size_t start) {
-    size_t total = start;
-    if (start != 15) return total;
-    uint8_t more = 255;
-    while (more == 255 && at < size) total += more = from[at++];
-    return total;
-  };
-  while (at < size) {
-    const uint8_t token = from[at++];
-    const size_t literals = length(token >> 4);
-    if (literals > size - at || to.size() + literals > most) return false;
-    to.append(reinterpret_cast<const char*>(from + at), literals);
-    at += literals;
-    if (at >= size) return true;
-    if (size - at < 2) return false;
-    const size_t distance = read<uint16_t>(from + at);
-    at += 2;
-    const size_t matched = length(token & 15) + 4;
-    if (distance == 0 || distance > to.size() || to.size() + matched > most) return false;
-    for (size_t index = 0; index < matched; ++index) to += to[to.size() - distance];
-  }
-  return true;
-}
-
 // The entries of a fat binary: the first with PTX that can be read counts.
 CUresult findInFatbin(const uint8_t* fatbin, size_t available, std::string& ptx, std::string& problem) {
   constexpr uint16_t kPtx = 1;
@@ -85,7 +59,6 @@ CUresult findInFatbin(const uint8_t* fatbin, size_t available, std::string& ptx,
   const uint16_t header = read<uint16_t>(fatbin + 6);
   const uint64_t total = read<uint64_t>(fatbin + 8);
   if (available != SIZE_MAX && (available < header || total > available - header)) return CUDA_ERROR_INVALID_IMAGE;
-  bool isPacked = false;
   for (uint64_t at = 0; at + 64 <= total;) {
     const uint8_t* entry = fatbin + header + at;
     const uint32_t entryHeader = read<uint32_t>(entry + 4);
@@ -93,21 +66,26 @@ CUresult findInFatbin(const uint8_t* fatbin, size_t available, std::string& ptx,
     if (entryHeader < 64 || entryHeader > total - at || size > total - at - entryHeader) return CUDA_ERROR_INVALID_IMAGE;
     if (read<uint16_t>(entry) == kPtx) {
       const uint64_t packed = read<uint32_t>(entry + 16), whole = read<uint64_t>(entry + 56);
+      const uint8_t* content = entry + entryHeader;
       ptx.clear();
-      if ((flags & kZstd) != 0) {
-        isPacked = true;
+      if ((flags & (kZstd | kLz4)) == 0) {
+        ptx.assign(reinterpret_cast<const char*>(content), size);
+      } else if (packed > size || whole >= kMost) {
+        return CUDA_ERROR_INVALID_IMAGE;
       } else if ((flags & kLz4) != 0) {
-        if (packed > size || whole >= kMost || !decompress(entry + entryHeader, packed, ptx, whole)) return CUDA_ERROR_INVALID_IMAGE;
-        ptx.resize(strnlen(ptx.data(), ptx.size()));
-        return CUDA_SUCCESS;
-      } else {
-        ptx.assign(reinterpret_cast<const char*>(entry + entryHeader), strnlen(reinterpret_cast<const char*>(entry + entryHeader), size));
-        return CUDA_SUCCESS;
+        if (!unpackLz4(content, packed, ptx, whole)) return CUDA_ERROR_INVALID_IMAGE;
+      } else if (!hasZstd()) {
+        problem = "the PTX of the fat binary is compressed by zstd: install libzstd.so.1, or build with nvcc --compress-mode=speed";
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+      } else if (!unpackZstd(content, packed, ptx, whole)) {
+        return CUDA_ERROR_INVALID_IMAGE;
       }
+      ptx.resize(strnlen(ptx.data(), ptx.size()));
+      return CUDA_SUCCESS;
     }
     at += entryHeader + size;
   }
-  problem = isPacked ? "the PTX of the fat binary is compressed in a way that the Shoal software device does not read: build with nvcc --compress-mode=speed" : kAddPtx;
+  problem = kAddPtx;
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 

@@ -1,0 +1,135 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import * as zlib from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
+
+process.env['SHOAL_DEVICE'] = 'sim'
+const { Device, DeviceBuffer, Module } = await import('@shoal/driver')
+const device = Device.get(0)
+const folder = scratchFolder()
+
+const ptx = `.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry store(.param .u64 p)
+{
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [p];
+  st.global.u32 [%rd1], 77;
+  ret;
+}
+`
+const text = Buffer.from(`${ptx}\0`)
+
+/** A fat binary with PTX alone; `flags` say how it is packed. */
+function fatBinary(content: Uint8Array, flags = 0n, whole = text.length): Uint8Array {
+  const image = Buffer.alloc(16 + 64 + Math.ceil(content.length / 8) * 8)
+  image.writeUInt32LE(0xba55ed50, 0)
+  image.writeUInt16LE(1, 4)
+  image.writeUInt16LE(16, 6)
+  image.writeBigUInt64LE(BigInt(image.length - 16), 8)
+  image.writeUInt16LE(1, 16) // PTX
+  image.writeUInt32LE(64, 20)
+  image.writeBigUInt64LE(BigInt(image.length - 80), 24)
+  image.writeUInt32LE(content.length, 32)
+  image.writeBigUInt64LE(flags, 56)
+  image.writeBigUInt64LE(BigInt(whole), 72)
+  image.set(content, 80)
+  return image
+}
+
+const lz4 = 0x2000n
+const zstd = 0x8000n
+
+/** A block of LZ4 that is one run of literals. */
+function lz4Literals(bytes: Uint8Array): Uint8Array {
+  const rest = bytes.length - 15
+  const lengths = [...new Array<number>(Math.floor(rest / 255)).fill(255), rest % 255]
+  return Buffer.concat([Uint8Array.from([0xf0, ...lengths]), bytes])
+}
+
+/** A frame of zstd that is one block as it is. */
+function zstdRaw(bytes: Uint8Array): Uint8Array {
+  const head = Buffer.alloc(12)
+  head.writeUInt32LE(0xfd2fb528, 0)
+  head[4] = 0xa0 // one segment, its size in four bytes
+  head.writeUInt32LE(bytes.length, 5)
+  head.writeUIntLE((bytes.length << 3) | 1, 9, 3)
+  return Buffer.concat([head, bytes])
+}
+
+async function run(image: Uint8Array): Promise<number> {
+  using module = await Module.load(device, image)
+  using out = DeviceBuffer.zeros(device, 'u32', 1)
+  module.kernel('store', ['ptr']).launch({ grid: 1, block: 1 }, out)
+  return (await out.toArray())[0] as number
+}
+
+/** Whether the system has the library that the software device unpacks zstd by. */
+async function zstdReason(): Promise<string | undefined> {
+  const error = await run(fatBinary(zstdRaw(text), zstd)).catch((each: unknown) => each as Error)
+  return error instanceof Error && error.message.includes('install libzstd.so.1') ? 'no libzstd.so.1 here' : undefined
+}
+const reason = await zstdReason()
+
+describe('the PTX of a fat binary runs', () => {
+  test('as it is', async () => {
+    expect(await run(fatBinary(text))).toBe(77)
+  })
+
+  test('packed by LZ4', async () => {
+    expect(await run(fatBinary(lz4Literals(text), lz4))).toBe(77)
+  })
+
+  test('packed by zstd, in a frame that stores it', async ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    expect(await run(fatBinary(zstdRaw(text), zstd))).toBe(77)
+  })
+
+  test('packed by zstd, compressed', async ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const { zstdCompressSync } = zlib as { zstdCompressSync?: (bytes: Uint8Array) => Uint8Array }
+    if (zstdCompressSync === undefined) return skip(`Node ${process.version} has no zstd`)
+    expect(await run(fatBinary(zstdCompressSync(text), zstd))).toBe(77)
+  })
+
+  test.for(['default', 'size', 'speed', 'balance', 'none'])(
+    'made by nvcc --compress-mode=%s',
+    async (mode, { skip }) => {
+      if (spawnSync('nvcc', ['--version']).status !== 0) return skip('no nvcc here')
+      const [source, image] = [join(folder, 'store.cu'), join(folder, `${mode}.fatbin`)]
+      // Long enough to be worth packing.
+      const more = Array.from({ length: 50 }, (_, index) => `if (*p == ${index}) p[${index}] = ${index * 3};`).join(
+        '\n',
+      )
+      writeFileSync(source, `extern "C" __global__ void store(unsigned* p) { ${more} *p = 77; }`)
+      const code = ['-gencode', 'arch=compute_75,code=compute_75', `--compress-mode=${mode}`]
+      try {
+        execFileSync('nvcc', ['-fatbin', ...code, '-o', image, source], { stdio: 'pipe' })
+      } catch (error) {
+        return skip(`this nvcc does not pack so: ${String((error as { stderr?: Buffer }).stderr).split('\n')[0]}`)
+      }
+      const isZstd = mode === 'default' || mode === 'size' || mode === 'balance'
+      if (isZstd && reason !== undefined) return skip(reason)
+      expect(await run(readFileSync(image))).toBe(77)
+    },
+  )
+})
+
+describe('what is packed wrongly is refused', () => {
+  test.each<readonly [what: string, image: Uint8Array]>([
+    ['LZ4 cut off', fatBinary(lz4Literals(text).subarray(0, 40), lz4)],
+    ['LZ4 of more than the header says', fatBinary(lz4Literals(text), lz4, 20)],
+    ['zstd cut off', fatBinary(zstdRaw(text).subarray(0, 40), zstd)],
+    ['zstd of more than the header says', fatBinary(zstdRaw(text), zstd, 20)],
+    ['zstd that is none', fatBinary(text, zstd)],
+    ['a header that says a billion bytes', fatBinary(zstdRaw(text), zstd, 2 ** 30)],
+    ['a header that says more bytes than there are', fatBinary(zstdRaw(text), zstd, 2 ** 52)],
+  ])('%s', async (what, image) => {
+    const code =
+      reason !== undefined && what.includes('zstd') ? 'CUDA_ERROR_NO_BINARY_FOR_GPU' : 'CUDA_ERROR_INVALID_IMAGE'
+    await expect(run(image)).rejects.toMatchObject({ code })
+  })
+})
