@@ -14,6 +14,7 @@ commands
   costs        what a program waits for, awaited and blocking: C, Shoal, Python libraries; a server on the same event loop
   graphs       graphs, launches with attributes and structs, many copies at once: C and the driver package
   compile      a kernel's source: NVRTC alone, compile, and its caches; the event loop meanwhile
+  kernels      kernels of the software device (--device sim): arithmetic, axpy, a product of matrices, the load of a module; C
   gpt          steps of the example gpt, on one device and on two: C and TypeScript with the same kernels
   memory       memory mapped, grown, allocated on streams, copied and shared: C, Shoal, Python bindings
   nccl         all-reduce, all-gather, reduce-scatter, all-to-all of 8 B to 1 GiB on all devices, in one process and in
@@ -56,6 +57,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   gpu: async () => (await import('./gpu.js')).benchGpu,
   graphs: async () => (await import('./graphs.js')).benchGraphs,
   compile: async () => (await import('./compileTimes/index.js')).benchCompile,
+  kernels: async () => (await import('./softwareKernels.js')).benchSoftwareKernels,
   gpt: async () => (await import('./gpt/index.js')).benchGpt,
   memory: async () => (await import('./memory/index.js')).benchMemory,
   nccl: async () => (await import('./nccl/index.js')).benchNccl,

@@ -232,6 +232,15 @@ describe('on the software device the code runs', () => {
     expect(bars).toHaveLength(4)
   })
 
+  test('kernels: of the software device, and loops in C', (context) => {
+    needsCompiler(context, false)
+    const { results, bars } = report('kernels', '--device', 'sim', '--rounds', '1')
+    const { cases } = results as unknown as { cases: { median: number }[] }
+    expect(cases).toHaveLength(9)
+    for (const each of cases) expect(each.median).toBeGreaterThan(0)
+    expect(bars).toHaveLength(5)
+  })
+
   test('gpt: a training step, captured, from C and from TypeScript', (context) => {
     needsCompiler(context, true)
     needsNvrtc(context)
