@@ -3,7 +3,7 @@
 // beside node_modules, to say what is missing where it was moved away from them, and to work there with the file that the guide
 // names. The tools come from npm, and are no part of the workspace.
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from './build.mjs'
@@ -109,8 +109,9 @@ await runMain(() => {
 /** A project with copies of the packages, as a package manager makes it. */
 function makeProject(project) {
   const copy = (from, name) => cpSync(from, join(project, 'node_modules', name), { recursive: true })
-  for (const { name, path } of publishablePackages().values()) {
-    const isPlatform = path.includes('prebuilds')
+  for (const { name, path, manifest } of publishablePackages().values()) {
+    const isPlatform = manifest.os !== undefined
+    if (!isPlatform && !existsSync(join(path, 'dist'))) continue
     for (const part of isPlatform ? ['.'] : ['package.json', 'dist']) copy(join(path, part), join(name, part))
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text)

@@ -39,7 +39,7 @@ function hashInputs() {
 
 function workspaceManifests() {
   const native = ['ffi', 'sim'].map((name) => `packages/${name}/prebuilds`)
-  return ['packages', ...native, 'tooling', 'docs/examples'].flatMap((folder) => {
+  return ['packages', ...native, 'packages/ffi', 'tooling', 'docs/examples'].flatMap((folder) => {
     if (!existsSync(join(root, folder))) return []
     const manifests = readdirSync(join(root, folder)).map((name) => `${folder}/${name}/package.json`)
     return manifests.filter((file) => existsSync(join(root, file))).sort()

@@ -63,8 +63,8 @@ const managers = {
   // Without the native files, which are built in place instead.
   source: {
     command: () => ['npm'],
-    add: ['install', '--omit=optional', 'node-addon-api', 'node-api-headers'],
-    build: ['ffi', 'sim'].map((name) => ['make', '-s', '-j', '2', '-C', `node_modules/@shoal/${name}/native`]),
+    add: ['install', '--omit=optional', '@shoal/ffi-source', 'node-addon-api', 'node-api-headers'],
+    build: ['ffi-source', 'sim/native'].map((name) => ['make', '-s', '-j', '2', '-C', `node_modules/@shoal/${name}`]),
   },
 }
 

@@ -2,7 +2,7 @@
 // Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content. Publishes them to a
 // registry on this machine, from which each installs, imports and works alone, in an empty project, and from which the page for
 // beginners can be followed.
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publint } from 'publint'
@@ -15,7 +15,7 @@ import { missingFiles, packAll } from './pack.mjs'
 import { publishAll } from './publish.mjs'
 import { entryPoints, publishablePackages } from './publishable.mjs'
 import { startRegistry } from './registry.mjs'
-import { captureBeside, commandEnvironment, root, runMain, SetupError } from './workspace.mjs'
+import { captureBeside, commandEnvironment, readJson, root, runMain, SetupError } from './workspace.mjs'
 
 /** What an import alone would not show: a real call of each package, on the software device. Each leaves true. */
 const uses = {
@@ -90,8 +90,8 @@ const programs = {
 /** The most that a raw package may have to be downloaded, in bytes. */
 const sysPackageLimit = 2 ** 20
 
-/** What `npm install @shoal/driver` may bring. */
-const driverLimit = { packages: 8, bytes: 3.5 * 2 ** 20 }
+/** What `npm install @shoal/driver` may bring: packages, bytes of their files, and no script. */
+const driverLimit = { packages: 8, bytes: 1_500_000 }
 
 const bin = (name) => join(root, 'node_modules', '.bin', name)
 
@@ -119,7 +119,7 @@ await runMain(async () => {
       }
       const problems = [...contentProblems(one, tarball), ...sizeProblems(one.name, tarball)]
       problems.push(...(await publintProblems(tarball)))
-      if (one.manifest.os === undefined) {
+      if (entryPoints(one).length > 0) {
         problems.push(...(await typeProblems(tarball, env)), ...(await installProblems(one, registry, env)))
       }
       report(`${one.name}, ${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`, problems)
@@ -155,7 +155,7 @@ function contentProblems({ path, manifest }, { files }) {
   const problems = ['LICENSE', 'NOTICE', ...readdirSync(path).filter((name) => name === 'CHANGELOG.md')]
     .filter((name) => !files.includes(name))
     .map((name) => `content: no ${name}`)
-  if (manifest.os === undefined && !files.some((file) => file.startsWith('dist/')))
+  if (entryPoints({ manifest }).length > 0 && !files.some((file) => file.startsWith('dist/')))
     problems.push('content: nothing in dist; build first')
   const unwanted = files.filter((file) => /(^|\/)(test|node_modules|build|prebuilds)\/|\.tsbuildinfo$|\.o$/.test(file))
   if (unwanted.length > 0) problems.push(`content: should not be packed: ${unwanted.join(', ')}`)
@@ -204,7 +204,7 @@ async function installProblems(one, registry, env) {
 
 /** All declarations, for the oldest TypeScript whose programs may use them. */
 async function oldestTypesProblems(packages, registry, env) {
-  const all = [...packages.values()].filter(({ manifest }) => manifest.os === undefined)
+  const all = [...packages.values()].filter((one) => entryPoints(one).length > 0)
   const names = all.map(({ name }) => name)
   return await inProject(registry, names, env, (project) => consumerProblems(all, project, 'typescript-oldest'))
 }
@@ -224,16 +224,28 @@ async function inProject(registry, names, env, check) {
   }
 }
 
-/** Whether the driver brings more than it may. The software device is not the driver's. */
+/** Whether the driver brings more than it may, or runs something. The software device is not the driver's. */
 function weightProblems(project) {
-  const folder = join(project, 'node_modules', '@shoal')
-  const names = readdirSync(folder).filter((name) => !name.startsWith('sim'))
-  const files = names.flatMap((name) => readdirSync(join(folder, name), { recursive: true, withFileTypes: true }))
-  const sizes = files.filter((file) => file.isFile()).map((file) => statSync(join(file.parentPath, file.name)).size)
-  const bytes = sizes.reduce((sum, size) => sum + size, 0)
-  if (names.length <= driverLimit.packages && bytes <= driverLimit.bytes) return []
+  const lock = readJson(join(project, 'package-lock.json')).packages
+  const brought = Object.keys(lock).filter((path) => existsSync(join(project, path, 'package.json')))
+  const names = brought.filter((path) => path !== '' && !path.includes('/@shoal/sim'))
+  const files = names.flatMap((name) => readdirSync(join(project, name), { recursive: true, withFileTypes: true }))
+  const kinds = new Map()
+  for (const file of files.filter((each) => each.isFile())) {
+    const [, kind = file.name] = /(\.d\.[cm]?ts|\.\w+)$/.exec(file.name) ?? []
+    kinds.set(kind, (kinds.get(kind) ?? 0) + statSync(join(file.parentPath, file.name)).size)
+  }
+  const bytes = [...kinds.values()].reduce((sum, size) => sum + size, 0)
+  const sorted = [...kinds].sort(([, one], [, other]) => other - one)
+  const list = sorted.map(([kind, size]) => `${kind} ${size}`).join(', ')
+  const told = `${names.length} packages of ${bytes} bytes: ${list}`
+  process.stdout.write(`        npm install @shoal/driver brings ${told}\n`)
+  const scripts = names.filter((name) => lock[name].hasInstallScript === true)
   return [
-    `weight: ${names.length} packages with ${bytes} bytes, above ${JSON.stringify(driverLimit)}: ${names.join(', ')}`,
+    ...(names.length <= driverLimit.packages && bytes <= driverLimit.bytes
+      ? []
+      : [`weight: ${told}, above ${JSON.stringify(driverLimit)}: ${names.join(', ')}`]),
+    ...scripts.map((name) => `weight: ${name} runs a script when it is installed`),
   ]
 }
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { readJson, root } from './workspace.mjs'
 
-/** Every public package under packages/, by name, each behind its platform packages. */
+/** Every public package under packages/, by name, each behind its platform packages and its sources. */
 export function publishablePackages() {
   const packages = new Map()
   const add = (path) => {
@@ -13,6 +13,7 @@ export function publishablePackages() {
   }
   for (const folder of foldersIn(join(root, 'packages'))) {
     for (const prebuilt of foldersIn(join(folder, 'prebuilds'))) add(prebuilt)
+    add(join(folder, 'native'))
     add(folder)
   }
   return packages

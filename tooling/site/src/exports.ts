@@ -81,7 +81,11 @@ export function readExports(packages: string): Export[] {
 
   function describe(symbol: ts.Symbol, name: string, from: Entry[]): Export {
     const declarations = symbol.declarations ?? []
-    const [declared = '', file = ''] = relative(packages, declarations[0]!.getSourceFile().fileName).split('/dist/')
+    const source = declarations[0]!.getSourceFile()
+    const [declared = '', written = ''] = relative(packages, source.fileName).split('/dist/')
+    // The declarations of a package that is not raw are in one file, where a line says which folder the next ones are of.
+    const sections = source.text.slice(0, declarations[0]!.getStart()).match(/^\/\/ .*$/gm)
+    const file = written === 'declarations.d.ts' ? (sections?.at(-1) ?? '').slice(3) : written
     // What `cuda-base` has is for its users a part of the package that passes it on.
     const homes = declared === 'cuda-base' ? ['driver', 'runtime'] : [declared]
     const home = homes.find((folder) => from.some((entry) => entry.folder === folder)) ?? from[0]!.folder

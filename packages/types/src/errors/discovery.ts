@@ -164,8 +164,8 @@ export class AddonLoadError extends ShoalError {
       ...(options.hints ?? []),
       `Reinstall @shoal/ffi on this machine: its addon comes in an optional dependency, @shoal/ffi-${platform}; a copy that ` +
         'leaves out *.node files loses it.',
-      'Where it has none for this platform, build it, with a C++17 compiler and make: npm install node-addon-api ' +
-        'node-api-headers && make -C node_modules/@shoal/ffi/native',
+      'Where it has none for this platform, build it, with a C++17 compiler and make: npm install @shoal/ffi-source ' +
+        'node-addon-api node-api-headers && make -C node_modules/@shoal/ffi-source',
       'Or name a file built elsewhere for this platform: SHOAL_FFI_ADDON=/path/to/the/addon.node.',
       'For raw calls alone, npm install koffi@^3.3.4 and set SHOAL_FFI_ENGINE=koffi.',
     ]

@@ -19,7 +19,13 @@ describe('AddonLoadError', () => {
     const { message } = new AddonLoadError({ attempts, hints: ['This system has musl; glibc is needed.'] })
     const advice = message.slice(message.indexOf('What to do:'))
     expect(advice.split('\n')[1]).toContain('musl')
-    for (const words of ['Reinstall @shoal/ffi', 'node-api-headers', 'make -C', 'SHOAL_FFI_ADDON=']) {
+    for (const words of [
+      'Reinstall @shoal/ffi',
+      '@shoal/ffi-source',
+      'node-api-headers',
+      'make -C',
+      'SHOAL_FFI_ADDON=',
+    ]) {
       expect(advice).toContain(words)
     }
     expect(message).toContain(`${process.platform}-${process.arch}`)

@@ -1,0 +1,22 @@
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#ifdef __GLIBCXX__
+namespace __gnu_cxx {
+
+// Instead of libstdc++'s handler of this name, which brings a demangler along: a sixth of the file.
+void __verbose_terminate_handler() {
+  const char* what = "";
+  try {
+    if (std::current_exception() != nullptr) throw;
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+  }
+  std::fprintf(stderr, "@shoal/ffi: nothing catches a C++ exception: %s\n", what);
+  std::abort();
+}
+
+}  // namespace __gnu_cxx
+#endif
