@@ -354,7 +354,8 @@ describe('wrong arguments are caught before NCCL is called', () => {
     const stream = streams[0]
     for (const lie of [
       { address: 5 },
-      { version: 1 },
+      { version: 2 },
+      { shape: [1, 2], strides: [64, 2], dtype: undefined },
       { byteLength: Number.NaN, dtype: undefined },
       { deviceOrdinal: 'x' },
     ]) {
@@ -367,6 +368,8 @@ describe('wrong arguments are caught before NCCL is called', () => {
     b.override = { address: b.address + 2n, dtype: 'f32' }
     expect(reduce(a, b, { stream, count: 2 })).toThrow('not aligned for f32')
     expect(reduce(a, b, { stream, count: 2 })).toThrow(RangeError)
+    b.override = { shape: [2, 4], strides: [1, 2], length: undefined }
+    expect(reduce(a, b, { stream, count: 2 })).toThrow('recv must be contiguous, not with strides [1,2]')
     b.override = { readOnly: true }
     expect(reduce(a, b, { stream })).toThrow('read-only')
     expect(reduce(b, a, { stream, count: 0 })).not.toThrow()

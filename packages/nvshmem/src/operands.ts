@@ -1,3 +1,4 @@
+import { orderBehind } from '@shoal/cuda-base/basics'
 import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver/common'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
@@ -65,7 +66,13 @@ export function localAt(
   } catch (error) {
     if (!isRevoked(memory)) throw error
   }
-  if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
+  if (
+    range === undefined ||
+    range === null ||
+    range.version !== 0 ||
+    typeof range.address !== 'bigint' ||
+    (range.strides ?? range.stream ?? range.shape) !== undefined
+  ) {
     range = toMemoryRange(memory as MemoryLike, api, parameter)
   }
   if (range.deviceOrdinal !== live.deviceOrdinal && range.deviceOrdinal !== -1) {
@@ -80,9 +87,19 @@ export function localAt(
   return range
 }
 
-/** The `cudaStream_t` behind a stream. */
-export function streamAt(live: LiveSession, stream: StreamOperand, api: string): cudaStream_t {
-  return streamHandleAt(live, stream, api).handle as cudaStream_t
+/** The `cudaStream_t` behind a stream, which waits for what is pending on the operands of its call. They were checked. */
+export function streamAt(
+  live: LiveSession,
+  stream: StreamOperand,
+  api: string,
+  ...operands: readonly unknown[]
+): cudaStream_t {
+  const { handle } = streamHandleAt(live, stream, api)
+  for (const operand of operands) {
+    const range = (operand as Partial<MemoryLike> | null | undefined)?.[memoryProtocol]
+    if (range !== undefined) orderBehind(handle, live.context, range)
+  }
+  return handle as cudaStream_t
 }
 
 /** What the stream protocol tells of a stream, checked. */

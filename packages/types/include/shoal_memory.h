@@ -14,6 +14,10 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The newest version of the memory protocol that is read here, and the most dimensions: the layout of shoal_memory is that of this header. */
+#define SHOAL_MEMORY_VERSION 1
+#define SHOAL_MEMORY_DIMENSIONS 64
+
 /* Memory that CUDA functions reach by its address, for as long as the object has it: ask again in each call. */
 typedef struct {
   uint64_t address;      /* a CUdeviceptr, or an address of the host where `device` is -1 */
@@ -23,6 +27,13 @@ typedef struct {
   char dtype[16];        /* such as "f32"; empty where the memory has no type */
   size_t length;         /* number of elements; 0 where the memory has no type */
   bool read_only;
+  /* Since version 1 of the protocol. */
+  int32_t version;       /* of the answer that was read */
+  int32_t dimensions;    /* how many numbers of `shape` and `strides` there are; 0 where the memory has no type */
+  int64_t shape[SHOAL_MEMORY_DIMENSIONS];   /* in elements, the outermost dimension first */
+  int64_t strides[SHOAL_MEMORY_DIMENSIONS]; /* in elements, as in DLPack */
+  bool is_pending;       /* work that makes the contents may be under way: order yours behind `stream` */
+  void *stream;          /* the CUstream of that work; 1 and 2 are the default streams; NULL where nothing is pending */
 } shoal_memory;
 
 /* A stream, for as long as the object has it. */
@@ -37,8 +48,9 @@ static napi_status shoal__refuse(napi_env env, const char *message) {
   return napi_pending_exception;
 }
 
-/* The answer of version 0 at a registered symbol. A getter that throws, because the object is gone, leaves its exception pending. */
-static napi_status shoal__answer(napi_env env, napi_value value, const char *key, const char *message, napi_value *answer) {
+/* The answer at a registered symbol, of version 0 to `newest`. A getter that throws, because the object is gone, leaves its exception pending. */
+static napi_status shoal__answer(napi_env env, napi_value value, const char *key, int32_t newest, const char *message,
+                                 napi_value *answer, int32_t *found) {
   napi_valuetype type;
   napi_status status = napi_typeof(env, value, &type);
   if (status != napi_ok) return status;
@@ -50,7 +62,8 @@ static napi_status shoal__answer(napi_env env, napi_value value, const char *key
   if (type != napi_object) return shoal__refuse(env, message);
   int32_t number;
   if ((status = napi_get_named_property(env, *answer, "version", &version)) != napi_ok) return status;
-  if (napi_get_value_int32(env, version, &number) != napi_ok || number != 0) return shoal__refuse(env, message);
+  if (napi_get_value_int32(env, version, &number) != napi_ok || number < 0 || number > newest) return shoal__refuse(env, message);
+  if (found != NULL) *found = number;
   return napi_ok;
 }
 
@@ -68,15 +81,91 @@ static bool shoal__number(napi_env env, napi_value answer, const char *key, doub
          *number == (double)(int64_t)*number;
 }
 
-/* Reads memory. Where `value` is none, a TypeError is pending and the result is not napi_ok. */
-static napi_status shoal_get_memory(napi_env env, napi_value value, shoal_memory *memory) {
-  static const char message[] = "memory must be an object with [Symbol.for('cuda.memory')], of version 0";
+/* Whether a property is there and neither undefined nor null. */
+static bool shoal__given(napi_env env, napi_value answer, const char *key, napi_value *value) {
+  napi_valuetype type;
+  return napi_get_named_property(env, answer, key, value) == napi_ok && napi_typeof(env, *value, &type) == napi_ok &&
+         type != napi_undefined && type != napi_null;
+}
+
+/* An array of integers from 0 up. */
+static bool shoal__numbers(napi_env env, napi_value array, int64_t *numbers, int32_t *count) {
+  bool is_array = false;
+  uint32_t length = 0;
+  if (napi_is_array(env, array, &is_array) != napi_ok || !is_array || napi_get_array_length(env, array, &length) != napi_ok ||
+      length > SHOAL_MEMORY_DIMENSIONS)
+    return false;
+  for (uint32_t i = 0; i < length; i++) {
+    napi_value element;
+    double number;
+    if (napi_get_element(env, array, i, &element) != napi_ok || napi_get_value_double(env, element, &number) != napi_ok ||
+        !(number >= 0 && number <= 9007199254740991.0) || number != (double)(int64_t)number)
+      return false;
+    numbers[i] = (int64_t)number;
+  }
+  *count = (int32_t)length;
+  return true;
+}
+
+/* Bytes of an element; 0 for what is no dtype. */
+static size_t shoal__element_bytes(const char *dtype) {
+  static const struct { const char *name; size_t bytes; } types[] = {
+      {"i8", 1},  {"u8", 1},  {"bool", 1}, {"f8e4m3", 1}, {"f8e5m2", 1}, {"i16", 2}, {"u16", 2}, {"f16", 2},       {"bf16", 2},
+      {"i32", 4}, {"u32", 4}, {"f32", 4},  {"i64", 8},    {"u64", 8},    {"f64", 8}, {"complex64", 8}, {"complex128", 16}};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (strcmp(types[i].name, dtype) == 0) return types[i].bytes;
+  return 0;
+}
+
+/* Whether the elements lie row after row without gaps. */
+static inline bool shoal_is_contiguous(const shoal_memory *memory) {
+  int64_t step = 1;
+  for (int32_t i = 0; i < memory->dimensions; i++)
+    if (memory->shape[i] == 0) return true;
+  for (int32_t i = memory->dimensions - 1; i >= 0; i--) {
+    if (memory->shape[i] != 1 && memory->strides[i] != step) return false;
+    step *= memory->shape[i];
+  }
+  return true;
+}
+
+/* Reads shape and strides, which are there for memory with a type. False where they say what cannot be. */
+static bool shoal__layout(napi_env env, napi_value answer, bool has_length, shoal_memory *memory) {
+  napi_value field;
+  int32_t count = 0;
+  size_t bytes = shoal__element_bytes(memory->dtype);
+  bool has_shape = shoal__given(env, answer, "shape", &field);
+  if (has_shape && (bytes == 0 || !shoal__numbers(env, field, memory->shape, &memory->dimensions))) return false;
+  if (!has_shape && bytes != 0) {
+    if (!has_length) memory->length = memory->byte_length / bytes;
+    memory->dimensions = 1;
+    memory->shape[0] = (int64_t)memory->length;
+  }
+  double length = 1, last = 0;
+  for (int32_t i = memory->dimensions - 1; i >= 0; i--) {
+    memory->strides[i] = (int64_t)length;
+    length *= (double)memory->shape[i];
+    if (length > 9007199254740991.0) return false;
+  }
+  if (shoal__given(env, answer, "strides", &field) &&
+      (!has_shape || !shoal__numbers(env, field, memory->strides, &count) || count != memory->dimensions))
+    return false;
+  if (bytes == 0) return true;
+  if (has_length && length != (double)memory->length) return false;
+  memory->length = (size_t)length;
+  for (int32_t i = 0; i < memory->dimensions; i++) last += ((double)memory->shape[i] - 1) * (double)memory->strides[i];
+  return length == 0 || (last + 1) * (double)bytes <= (double)memory->byte_length;
+}
+
+/* Reads memory of any strides. Where `value` is none, a TypeError is pending and the result is not napi_ok. */
+static inline napi_status shoal_get_strided_memory(napi_env env, napi_value value, shoal_memory *memory) {
+  static const char message[] = "memory must be an object with [Symbol.for('cuda.memory')], of version 0 or 1";
   napi_value answer, field;
   uint64_t context;
   double bytes, device, length = 0;
-  bool has_dtype = false;
+  bool has_dtype = false, has_length = false;
   memset(memory, 0, sizeof *memory);
-  napi_status status = shoal__answer(env, value, "cuda.memory", message, &answer);
+  napi_status status = shoal__answer(env, value, "cuda.memory", SHOAL_MEMORY_VERSION, message, &answer, &memory->version);
   if (status != napi_ok) return status;
   if (!shoal__word(env, answer, "address", &memory->address) || !shoal__word(env, answer, "context", &context) ||
       !shoal__number(env, answer, "byteLength", 0, &bytes) || !shoal__number(env, answer, "deviceOrdinal", -1, &device))
@@ -86,14 +175,31 @@ static napi_status shoal_get_memory(napi_env env, napi_value value, shoal_memory
   memory->context = (void *)(uintptr_t)context;
   if (napi_get_named_property(env, answer, "dtype", &field) == napi_ok)
     has_dtype = napi_get_value_string_utf8(env, field, memory->dtype, sizeof memory->dtype, NULL) == napi_ok;
-  if (has_dtype && shoal__number(env, answer, "length", 0, &length)) memory->length = (size_t)length;
+  has_length = has_dtype && shoal__number(env, answer, "length", 0, &length);
+  if (has_length) memory->length = (size_t)length;
   if (napi_get_named_property(env, answer, "readOnly", &field) == napi_ok)
     (void)napi_get_value_bool(env, field, &memory->read_only);
+  if (!shoal__layout(env, answer, has_length, memory))
+    return shoal__refuse(env, "memory must have a dtype, a shape and strides that stay within its bytes");
+  memory->is_pending = shoal__given(env, answer, "stream", &field);
+  if (memory->is_pending) {
+    uint64_t stream;
+    if (!shoal__word(env, answer, "stream", &stream) || stream == 0)
+      return shoal__refuse(env, "memory.stream must be a CUstream as a bigint, 1n or 2n for a default stream, or null");
+    memory->stream = (void *)(uintptr_t)stream;
+  }
   return napi_ok;
 }
 
+/* Reads memory whose elements are contiguous; with gaps it is refused, never read as if it had none. */
+static inline napi_status shoal_get_memory(napi_env env, napi_value value, shoal_memory *memory) {
+  napi_status status = shoal_get_strided_memory(env, value, memory);
+  if (status != napi_ok || shoal_is_contiguous(memory)) return status;
+  return shoal__refuse(env, "memory must be contiguous, not with strides that skip elements: copy it first");
+}
+
 /* Reads a stream; undefined and null are the default stream. Where `value` is none, a TypeError is pending. */
-static napi_status shoal_get_stream(napi_env env, napi_value value, shoal_stream *stream) {
+static inline napi_status shoal_get_stream(napi_env env, napi_value value, shoal_stream *stream) {
   static const char message[] = "stream must be an object with [Symbol.for('cuda.stream')], of version 0";
   napi_valuetype type;
   napi_value answer;
@@ -103,7 +209,7 @@ static napi_status shoal_get_stream(napi_env env, napi_value value, shoal_stream
   stream->device = -1;
   napi_status status = napi_typeof(env, value, &type);
   if (status != napi_ok || type == napi_undefined || type == napi_null) return status;
-  if ((status = shoal__answer(env, value, "cuda.stream", message, &answer)) != napi_ok) return status;
+  if ((status = shoal__answer(env, value, "cuda.stream", 0, message, &answer, NULL)) != napi_ok) return status;
   if (!shoal__word(env, answer, "handle", &handle) || !shoal__word(env, answer, "context", &context) ||
       !shoal__number(env, answer, "deviceOrdinal", -1, &device))
     return shoal__refuse(env, message);

@@ -130,11 +130,7 @@ describe('memory', () => {
     [null, TypeError, 'not null'],
     [stream, TypeError, 'not a plain object'],
     [{ [memoryProtocol]: () => range }, TypeError, 'must be a property or getter that gives the data, not a function'],
-    [
-      { [memoryProtocol]: { ...range, version: undefined } },
-      TypeError,
-      'version must be 0, the only one known here, not undefined',
-    ],
+    [{ [memoryProtocol]: { ...range, version: undefined } }, TypeError, 'version must be 0 or 1, not undefined'],
     [{ [memoryProtocol]: { ...range, address: 4096 } }, TypeError, 'memory.address must be a bigint, not 4096'],
     [
       { [memoryProtocol]: { ...range, byteLength: -1 } },

@@ -21,6 +21,22 @@ napi_value fail(napi_env env, const std::string& message) {
   return nullptr;
 }
 
+/** Has the stream wait for what the memory's producer has queued on its own: whoever takes memory and a stream does that. */
+Status wait_for_producer(const shoal_memory& memory, void* stream) {
+  if (!memory.is_pending || memory.stream == stream) return 0;
+  const auto create = driver<Status (*)(void**, unsigned)>("cuEventCreate");
+  const auto record = driver<Status (*)(void*, void*)>("cuEventRecord");
+  const auto wait = driver<Status (*)(void*, void*, unsigned)>("cuStreamWaitEvent");
+  const auto destroy = driver<Status (*)(void*)>("cuEventDestroy_v2");
+  void* event = nullptr;
+  Status status = create(&event, 2);  // CU_EVENT_DISABLE_TIMING
+  if (status != 0) return status;
+  status = record(event, memory.stream);
+  if (status == 0) status = wait(stream, event, 0);
+  destroy(event);
+  return status;
+}
+
 /** fill(memory, byte, stream): queues the writing of a byte to all of the memory. */
 napi_value fill(napi_env env, napi_callback_info info) {
   size_t count = 3;
@@ -42,7 +58,8 @@ napi_value fill(napi_env env, napi_callback_info info) {
   // The caller's context is left as it was.
   Status status = push(memory.context);
   if (status == 0) {
-    status = set(memory.address, static_cast<unsigned char>(byte), memory.byte_length, stream.handle);
+    status = wait_for_producer(memory, stream.handle);
+    if (status == 0) status = set(memory.address, static_cast<unsigned char>(byte), memory.byte_length, stream.handle);
     void* context = nullptr;
     pop(&context);
   }

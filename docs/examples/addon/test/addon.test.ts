@@ -45,7 +45,7 @@ describe('shoal_memory.h', () => {
     ['nothing', undefined],
     ['an object that is none', {}],
     ['an answer that is no object', memory(7 as never)],
-    ['a later version', memory({ ...answer, version: 1 })],
+    ['a later version', memory({ ...answer, version: 2 })],
     ['an address that is a number', memory({ ...answer, address: 4096 })],
     ['an address beyond 64 bits', memory({ ...answer, address: 1n << 64n })],
     ['a negative address', memory({ ...answer, address: -1n })],
@@ -56,8 +56,42 @@ describe('shoal_memory.h', () => {
     ['no context', memory({ ...answer, context: undefined })],
   ])('refuses %s', (_, value) => {
     expect(() => fill(value, 0)).toThrow(
-      new TypeError("memory must be an object with [Symbol.for('cuda.memory')], of version 0"),
+      new TypeError("memory must be an object with [Symbol.for('cuda.memory')], of version 0 or 1"),
     )
+  })
+
+  const layout = 'memory must have a dtype, a shape and strides that stay within its bytes'
+  const gaps = 'memory must be contiguous, not with strides that skip elements: copy it first'
+  const stream = 'memory.stream must be a CUstream as a bigint, 1n or 2n for a default stream, or null'
+
+  test.each([
+    ['rows with gaps', { shape: [2, 4], strides: [8, 1] }, gaps],
+    ['columns', { shape: [4, 4], strides: [1, 4] }, gaps],
+    ['gaps in an answer of version 0', { version: 0, shape: [2, 4], strides: [8, 1] }, gaps],
+    ['more elements than bytes', { shape: [17] }, layout],
+    ['strides that leave the memory', { shape: [2, 4], strides: [16, 1] }, layout],
+    ['another number of elements', { shape: [8], length: 16 }, layout],
+    ['strides without a shape', { strides: [1] }, layout],
+    ['a shape without a dtype', { dtype: undefined, shape: [16] }, layout],
+    ['a shape of fractions', { shape: [1.5] }, layout],
+    ['a shape that is none', { shape: 16 }, layout],
+    ['a stream that could be two', { stream: 0n }, stream],
+    ['a stream that is none', { stream: 7 }, stream],
+  ])('refuses %s', (_, changed, message) => {
+    const value = memory({ ...answer, version: 1, length: undefined, ...changed })
+    expect(() => fill(value, 0)).toThrow(new TypeError(message))
+  })
+
+  test('takes what is contiguous', () => {
+    for (const taken of [
+      { shape: [4, 4] },
+      { shape: [4, 4], strides: [4, 1] },
+      { shape: [16, 1], strides: [1, 9] },
+      { shape: [0, 4], strides: [9, 9] },
+    ]) {
+      const value = memory({ ...answer, version: 1, length: undefined, stream: null, ...taken })
+      expect(() => fill(value, 256)).toThrow('byte must be an integer from 0 to 255')
+    }
   })
 
   test('refuses what is no stream', () => {

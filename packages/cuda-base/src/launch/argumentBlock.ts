@@ -13,7 +13,8 @@ import type { Context } from '../context/context.js'
 import { byteLengthOf } from '../memory/arrayBytes.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { writeElement } from '../memory/elements.js'
-import { halvesOf, type U64Halves } from '../u64Halves.js'
+import { orderBehind, type Producer } from '../stream/orderBehind.js'
+import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import { isObjectType, type KernelSignature, tensorMapLayout, writeObject } from './signature.js'
 
 // The common types have a way of their own, because every launch goes through it.
@@ -54,6 +55,8 @@ export class ArgumentBlock {
   readonly #u32: Uint32Array
   readonly #u64: BigUint64Array
   readonly #view: DataView
+  /** What is pending on memory among the arguments written since it was last cleared; undefined for most launches. */
+  pending: Producer[] | undefined
   /** Room to encode structs in, by the index of the argument. */
   readonly #structs: (Room | undefined)[] = []
 
@@ -184,7 +187,10 @@ export class ArgumentBlock {
     if (buffer._disposed || allocation.freed) {
       throw new DisposedError({ object: `the DeviceBuffer ${this.#name(index)}`, operation: this.api })
     }
-    if (allocation.source !== undefined) buffer._use()
+    if (allocation.source !== undefined) {
+      buffer._use()
+      if (buffer._pending !== undefined) this.#await(buffer._pending)
+    }
     if (allocation.context === this.#context) return
     allocation.context._requireAlive()
     this.#requireReachable(index, allocation.context.device.ordinal)
@@ -204,7 +210,20 @@ export class ArgumentBlock {
     }
     const range = toMemoryRange(value as MemoryLike, this.api, this.#name(index))
     if (range.deviceOrdinal >= 0) this.#requireReachable(index, range.deviceOrdinal)
+    if (range.stream !== undefined && range.stream !== null) this.#await(range)
     return range.address
+  }
+
+  #await(producer: Producer): void {
+    this.pending ??= []
+    this.pending.push(producer)
+  }
+
+  /** Has a stream wait for what is pending on memory among the arguments, once. @throws StatusError */
+  orderBehind(stream: U64Halves): void {
+    const producers = this.pending ?? []
+    this.pending = undefined
+    for (const producer of producers) orderBehind(u64Of(stream), this.#context.handle, producer)
   }
 
   #name(index: number): string {

@@ -409,6 +409,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** @internal */
   _launch(shape: LaunchShape, stream: U64Halves, block: ArgumentBlock): void {
     const config = this.#exConfig
+    if (block.pending !== undefined) block.orderBehind(stream)
     if (config !== undefined) {
       this.#launchEx(config, shape, stream, block)
       return

@@ -4,12 +4,14 @@ import {
   type DeviceOrContext,
   type ManagedPlace,
   managedLocation,
+  orderBehind,
   type QueueOptions,
   streamFor,
 } from '@shoal/cuda-base'
 import { CUmemLocation, type CUstream } from '@shoal/cuda-sys/driver'
 import {
   type MemoryLike,
+  type MemoryRange,
   type OptionKeys,
   optionalBoolean,
   outOfRange,
@@ -64,7 +66,7 @@ export function prefetchBatch(
     locations.set(managedLocation(place, api, `prefetches[${index}].place`), index * CUmemLocation.size)
   }
   const queue = requiredStream(context, stream, api)
-  const { addresses, sizes } = rangesOf(list, api, 'prefetches', ({ memory }, name) =>
+  const { addresses, sizes } = rangesOf(context, queue, list, api, 'prefetches', ({ memory }, name) =>
     toMemoryRange(memory, api, `${name}.memory`),
   )
   // A location for each piece, which begins at the piece's own index.
@@ -82,15 +84,19 @@ export function discardBatch(owner: DeviceOrContext, memories: readonly MemoryLi
   const list = requireList(memories, api, 'memories', 'an array of managed memory')
   const { stream } = requireOptions(options, api, queueKeys)
   const queue = requiredStream(context, stream, api)
-  const { addresses, sizes } = rangesOf(list, api, 'memories', (memory, name) => toMemoryRange(memory, api, name))
+  const { addresses, sizes } = rangesOf(context, queue, list, api, 'memories', (memory, name) =>
+    toMemoryRange(memory, api, name),
+  )
   context._call('memDiscardBatchAsync', addresses, sizes, list.length, 0, queue)
 }
 
 function rangesOf<T>(
+  context: Context,
+  queue: CUstream,
   list: readonly T[],
   api: string,
   name: string,
-  rangeOf: (each: T, name: string) => { readonly address: bigint; readonly byteLength: number },
+  rangeOf: (each: T, name: string) => MemoryRange,
 ): { readonly addresses: BigUint64Array; readonly sizes: BigUint64Array } {
   if (list.length === 0) throw outOfRange(api, name, 'at least one piece of memory', 0)
   const ranges = list.map((each, index) => {
@@ -98,6 +104,7 @@ function rangesOf<T>(
     if (range.byteLength === 0) throw outOfRange(api, `${name}[${index}]`, 'memory of at least one byte', 0)
     return range
   })
+  for (const range of ranges) orderBehind(queue, context.handle, range)
   return {
     addresses: BigUint64Array.from(ranges, ({ address }) => address),
     sizes: BigUint64Array.from(ranges, ({ byteLength }) => BigInt(byteLength)),

@@ -18,6 +18,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { watchLater } from '../lifetime.js'
+import type { Producer } from '../stream/orderBehind.js'
 import { isStream, requireStream, Stream, streamFor } from '../stream/stream.js'
 import { Allocation } from './allocation.js'
 import { Block } from './caching/block.js'
@@ -63,6 +64,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   declare private range: MemoryRange | undefined
   /** What the object that a view looks into has, as the view was last found to lie within it. No field, as above. */
   declare private surroundings: MemoryRange | undefined
+  /** @internal What is pending on that object's memory. No field, as above. */
+  declare _pending: Producer | undefined
 
   private constructor(
     owner: Allocation | Block | Stream,
@@ -317,19 +320,20 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     const known = this.range
     if (known !== undefined) {
       this._requireStillThere()
-      return known
+      if (known.stream === this._pending?.stream) return known
     }
     const address = this._use()
-    const { context } = this
+    const { context, _pending: pending } = this
     const dtype: ElementType = this.dtype
     // Frozen: whoever checked it once may recognise it. The protocol knows no structs: those are bytes to others.
     this.range = Object.freeze({
-      version: 0,
+      version: pending === undefined ? 0 : 1,
       address,
       byteLength: this.byteLength,
       deviceOrdinal: context.device.ordinal,
-      context: context._handle,
+      context: pending === undefined || pending.context === 0n ? context._handle : pending.context,
       ...(typeof dtype === 'string' ? { dtype, length: this.length } : {}),
+      ...(pending === undefined ? {} : { stream: pending.stream }),
     })
     return this.range
   }
@@ -381,6 +385,9 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     const range = allocation.source[memoryProtocol]
     if (range === this.surroundings) return
     requireWithin(range, this._address, this.byteLength)
+    const { stream, context } = range
+    if (stream !== undefined && stream !== null) this._pending = { stream, context }
+    else if (this._pending !== undefined) this._pending = undefined
     // What is frozen stays as it is.
     if (Object.isFrozen(range)) this.surroundings = range
   }

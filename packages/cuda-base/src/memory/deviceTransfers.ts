@@ -12,6 +12,7 @@ import {
 } from '@shoal/types'
 import type { Context } from '../context/context.js'
 import { Resource } from '../lifetime.js'
+import { orderBehind, type Producer } from '../stream/orderBehind.js'
 import { streamFor } from '../stream/stream.js'
 import { queueCopy } from './deviceCopy.js'
 import { type ElementValue, elementBytes, isZero, structBytes } from './elements.js'
@@ -42,6 +43,8 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
   abstract readonly byteLength: number
   abstract readonly context: Context
   abstract readonly [memoryProtocol]: MemoryRange
+  /** @internal What is pending on the memory that a view looks into, as it was last read; undefined for most. */
+  abstract readonly _pending: Producer | undefined
 
   /** @internal The address, or DisposedError. */
   abstract _use(): bigint
@@ -81,7 +84,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     const from = sourceFor(this, source, api)
     this._requireStillThere()
     if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
-    else queueCopy(context, stream, address, from)
+    else queueCopyBehind(context, stream, address, from)
     return this
   }
 
@@ -97,7 +100,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
       uploadNow(context, stream, address, from)
       return this
     }
-    queueCopy(context, stream, address, from)
+    queueCopyBehind(context, stream, address, from)
     context._call('streamSynchronize', stream)
     return this
   }
@@ -196,6 +199,13 @@ function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): 
 
 /** The stream an operation is queued on; a TypeError for a stream where options are meant. */
 function queueFor(memory: DeviceTransfers<ElementType>, options: QueueOptions | undefined, api: string): CUstream {
-  const stream = options === undefined ? undefined : requireQueueOptions(options, api).stream
-  return streamFor(memory.context, stream, api)
+  const { context } = memory
+  const stream = streamFor(context, options === undefined ? undefined : requireQueueOptions(options, api).stream, api)
+  if (memory._pending !== undefined) orderBehind(stream, context.handle, memory._pending)
+  return stream
+}
+
+function queueCopyBehind(context: Context, stream: CUstream, target: bigint, source: MemoryRange): void {
+  orderBehind(stream, context.handle, source)
+  queueCopy(context, stream, target, source)
 }

@@ -1,4 +1,4 @@
-import { cuMemcpyBatchAsync } from '@shoal/cuda-sys/driver/common'
+import { type CUstream, cuMemcpyBatchAsync } from '@shoal/cuda-sys/driver/common'
 import {
   inspectKey,
   inspectLine,
@@ -14,6 +14,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { orderBehind } from '../stream/orderBehind.js'
 import { streamFor } from '../stream/stream.js'
 import { DeviceBuffer } from './deviceBuffer.js'
 import type { QueueOptions } from './deviceTransfers.js'
@@ -75,8 +76,8 @@ export class PreparedCopies {
     if (options.stream === undefined) throw wrongType(api, 'stream', 'a stream', undefined)
     const stream = streamFor(this.#context, options.stream, api)
     for (const { target, source } of this.#copies) {
-      this.#requireThere(target, api)
-      this.#requireThere(source, api)
+      this.#requireReady(target, stream, api)
+      this.#requireReady(source, stream, api)
     }
     this.#context._callDriver('cuMemcpyBatchAsync', () =>
       cuMemcpyBatchAsync(
@@ -92,10 +93,10 @@ export class PreparedCopies {
     )
   }
 
-  #requireThere(memory: MemoryLike, api: string): void {
+  #requireReady(memory: MemoryLike, stream: CUstream, api: string): void {
     // The short way, which most memory goes.
     if (memory instanceof DeviceBuffer && memory._addressIn(this.#context) !== undefined) return
-    toMemoryRange(memory, api)
+    orderBehind(stream, this.#context.handle, toMemoryRange(memory, api))
   }
 
   get [Symbol.toStringTag](): string {

@@ -17,6 +17,7 @@ import {
   elementsIn,
   type HostArrayOf,
   nameOfType,
+  orderBehind,
   type QueueOptions,
   queueDownload,
   queueUpload,
@@ -307,6 +308,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     }
     const { address, deviceOrdinal, context } = source
     const from = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
+    orderBehind(stream, this.context.handle, source)
     queueBoxCopy(this.context, stream, this.#end, { side: from, deviceOrdinal, context }, size)
   }
 
@@ -339,12 +341,14 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     const api = 'PitchedBuffer.copyInto'
     const stream = this.#streamFor(options, api)
     const size = this.#size
-    const { address, byteLength, deviceOrdinal, context: owner } = toMemoryRange(target, api, 'target')
+    const range = toMemoryRange(target, api, 'target')
+    const { address, byteLength, deviceOrdinal, context: owner } = range
     this._use()
     if (byteLength !== this.byteLength) {
       throw outOfRange(api, 'target', `of ${this.byteLength} bytes, as many as all rows have`, byteLength)
     }
     const { context } = this
+    orderBehind(stream, context.handle, range)
     const to = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
     queueBoxCopy(context, stream, { side: to, deviceOrdinal, context: owner }, this.#end, size)
     return this

@@ -5,6 +5,7 @@ import {
   copyInSlices,
   type HostArrayOf,
   isCapturing,
+  orderBehind,
   PinnedBuffer,
   pinnedOwnerOf,
   type QueueOptions,
@@ -22,6 +23,7 @@ import {
   isDetached,
   isInstance,
   type MemoryLike,
+  type MemoryRange,
   type OptionKeys,
   optionalOptions,
   outOfRange,
@@ -123,6 +125,8 @@ export class ArrayCopy {
   readonly #depth: number
   readonly #layout: Layout
   readonly #at: ArrayOrigin | undefined
+  /** The memory at the other end. */
+  #producer: MemoryRange | undefined
 
   /** @throws TypeError, RangeError, DisposedError */
   constructor(
@@ -243,7 +247,9 @@ export class ArrayCopy {
 
   /** Memory of a device as the other end. @throws TypeError, RangeError, DisposedError */
   ofMemory(value: MemoryLike, name: string): End {
-    const { address, byteLength, dtype, deviceOrdinal } = toMemoryRange(value, this.#api, name)
+    const range = toMemoryRange(value, this.#api, name)
+    const { address, byteLength, dtype, deviceOrdinal } = range
+    this.#producer = range
     if (dtype !== undefined && dtype !== this.dtype) {
       throw wrongType(this.#api, name, `of ${this.dtype} (reinterpret() it)`, dtype)
     }
@@ -282,6 +288,7 @@ export class ArrayCopy {
 
   /** Queues a copy from the other end, or to it. */
   queue(other: End, isUpload: boolean): void {
+    if (this.#producer !== undefined) orderBehind(this.#stream, this.#array.context.handle, this.#producer)
     if (isUpload) this.#run(this.#own, other)
     else this.#run(other, this.#own)
   }

@@ -4,6 +4,7 @@
 #include "calls.h"
 #include "context.h"
 #include "descriptors.h"
+#include "dlpack.h"
 #include "environment.h"
 #include "exit.h"
 #include "hostcopy.h"
@@ -62,6 +63,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   DefineCallbacks(env, exports);
   DefineDescriptors(env, exports);
   DefineHostCopy(env, exports);
+  DefineDLPack(env, exports);
   DefineSignals(env, exports);
   DefineExit(env, exports);
   return exports;

@@ -52,6 +52,20 @@ export interface Addon {
   /** 0: its end is reported already. 1: it is neither asked nor reported any more. 2: it is reported once its query returns. */
   forgetWait(id: number): 0 | 1 | 2
 
+  /** A tensor of DLPack, versioned where there are flags; the callback is called when its deleter was. */
+  createTensor(
+    data: bigint,
+    deviceType: number,
+    deviceId: number,
+    type: number,
+    shapeAndStrides: BigInt64Array,
+    callback: number,
+    flags: bigint | null,
+  ): bigint
+  deleteTensor(address: bigint, isVersioned: boolean): void
+  /** What an External of another addon points to; undefined for anything else. */
+  externalAddress(value: unknown): bigint | undefined
+
   registerCallback(): number
   unregisterCallback(id: number): void
   /** Unix sockets; absent on Windows. Each returns minus errno when it fails. */

@@ -80,7 +80,7 @@ export function putSignal(live: LiveCommunicator, source: MemoryLike, options: P
   }
   const [units, type] = copyable(wire, count)
   const { signal, context } = channel(options, api)
-  const stream = streamAt(options.stream, live, api)
+  const stream = streamAt(options.stream, live, api, range)
   const call = (): number =>
     ncclPutSignal(range.address, units, type, peer, handle, offset, signal, context, 0, live.handle, stream)
   submit(live, 'ncclPutSignal', call, source, window.memory, options.stream)

@@ -20,7 +20,7 @@ import {
   requireAllToAll,
 } from './collectiveCalls.js'
 import { copyable, partCount, reducible, sameCount, shareCount } from './counts.js'
-import { checkOverlap, memoryAt, streamHandleAt, type WireType, wireTypeOf } from './operands.js'
+import { checkOverlap, memoryAt, queueFor, type WireType, wireTypeOf } from './operands.js'
 import { type CollectiveOptions, collectiveKeys, type ReductionOptions, reductionKeys } from './options.js'
 import { reduceOp } from './reduceOp.js'
 
@@ -251,7 +251,7 @@ export function checkOperands(
     type,
     op,
     communicator: live.handle,
-    queue: streamHandleAt(options.stream, live, api),
+    queue: queueFor(options.stream, live, api, source, target),
     requestedOp: kind.reduces ? options.op : undefined,
     requestedCount: options.count,
     requestedDType: options.dtype,
@@ -265,5 +265,6 @@ export function checkOperands(
 /** Whether what it was asked with is the same the next time, unless it was disposed of, which is noticed. */
 export function isLasting({ requestedOp, source, target, queue }: CheckedCollective): boolean {
   // An operation of the program may have been disposed of by the next call.
-  return typeof requestedOp !== 'object' && Object.isFrozen(source) && Object.isFrozen(target) && Object.isFrozen(queue)
+  if (typeof requestedOp === 'object' || !Object.isFrozen(queue)) return false
+  return [source, target].every((range) => Object.isFrozen(range) && (range.stream ?? undefined) === undefined)
 }

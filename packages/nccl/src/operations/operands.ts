@@ -1,3 +1,4 @@
+import { orderBehind } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@shoal/types'
 import {
@@ -49,9 +50,7 @@ export function memoryAt(
   written: boolean,
 ): MemoryRange {
   let range = memory?.[memoryProtocol]
-  if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
-    range = toMemoryRange(memory, api, parameter)
-  }
+  if (!isPlainRange(range)) range = toMemoryRange(memory, api, parameter)
   if (range.deviceOrdinal !== place.deviceOrdinal) throw wrongDevice(api, parameter, range.deviceOrdinal, place)
   if (range.context !== place.context && range.context !== 0n) throw wrongContext(api, parameter, place)
   bits64[0] = range.address
@@ -62,9 +61,32 @@ export function memoryAt(
   return range
 }
 
+/** Whether nothing is left to check but what the call depends on: contiguous, and of the version that knows nothing else. */
+function isPlainRange(range: MemoryRange | null | undefined): range is MemoryRange {
+  if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') return false
+  return (range.strides ?? range.stream ?? range.shape) === undefined
+}
+
+/** The stream behind `stream`, which waits for what is pending on the operands of its call. */
+export function queueFor(
+  stream: StreamLike | bigint | null,
+  place: Place,
+  api: string,
+  ...operands: readonly (MemoryRange | undefined)[]
+): StreamHandle {
+  const handle = streamHandleAt(stream, place, api)
+  for (const range of operands) if (range !== undefined) orderBehind(handle.handle, place.context, range)
+  return handle
+}
+
 /** The `cudaStream_t` behind `stream`. A bare handle is taken at its word. */
-export function streamAt(stream: StreamLike | bigint | null, place: Place, api: string): cudaStream_t {
-  return streamHandleAt(stream, place, api).handle as cudaStream_t
+export function streamAt(
+  stream: StreamLike | bigint | null,
+  place: Place,
+  api: string,
+  ...operands: readonly (MemoryRange | undefined)[]
+): cudaStream_t {
+  return queueFor(stream, place, api, ...operands).handle as cudaStream_t
 }
 
 /** What the stream protocol tells of `stream`, checked. */

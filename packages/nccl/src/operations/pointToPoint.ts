@@ -22,7 +22,7 @@ export function send(live: LiveCommunicator, memory: MemoryLike, options: Collec
   const source = memoryAt(memory, live, api, 'memory', false)
   const wire = wireTypeOf(source, undefined, options.dtype, api)
   const [units, type] = copyable(wire, ownCount(source, 'memory', wire, options.count, api))
-  const stream = streamAt(options.stream, live, api)
+  const stream = streamAt(options.stream, live, api, source)
   const call = (): number => ncclSend(source.address, units, type, peer, live.handle, stream)
   submitToPeer(live, 'ncclSend', peer, true, call, memory, options.stream)
 }
@@ -35,7 +35,7 @@ export function recv(live: LiveCommunicator, memory: MemoryLike, options: Collec
   const target = memoryAt(memory, live, api, 'memory', true)
   const wire = wireTypeOf(target, undefined, options.dtype, api)
   const [units, type] = copyable(wire, ownCount(target, 'memory', wire, options.count, api))
-  const stream = streamAt(options.stream, live, api)
+  const stream = streamAt(options.stream, live, api, target)
   const call = (): number => ncclRecv(target.address, units, type, peer, live.handle, stream)
   submitToPeer(live, 'ncclRecv', peer, false, call, memory, options.stream)
 }

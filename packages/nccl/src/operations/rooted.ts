@@ -32,7 +32,7 @@ export function broadcast(
   const count = sameCount(source, target, wire, options.count, api)
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const [units, type] = copyable(wire, count)
-  const stream = streamAt(options.stream, live, api)
+  const stream = streamAt(options.stream, live, api, source, target)
   recordOperation(live, copySignature('ncclBroadcast', count * wire.bytes, root))
   const call = (): number => ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream)
   submit(live, 'ncclBroadcast', call, send, recv, options.stream)
@@ -55,7 +55,7 @@ export function reduce(
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const type = reducible(wire, api)
   const op = reduceOp(live, options.op, wire.dtype, api)
-  const stream = streamAt(options.stream, live, api)
+  const stream = streamAt(options.stream, live, api, source, target)
   // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
   const destination = recv === null ? null : target.address
   recordOperation(live, reductionSignature('ncclReduce', count, type, op, root))
@@ -81,7 +81,7 @@ export function gather(
   const bytes = count * wire.bytes
   if (target !== undefined) checkOverlap(source, bytes, target, bytes * live.worldSize, -root * bytes, api)
   const [units, type] = copyable(wire, count)
-  const stream = streamAt(options.stream, live, api)
+  const stream = streamAt(options.stream, live, api, source, target)
   const destination = target?.address ?? null
   recordOperation(live, copySignature('ncclGather', bytes, root))
   const call = (): number => ncclGather(source.address, destination, units, type, root, live.handle, stream)
@@ -105,7 +105,7 @@ export function scatter(
   const bytes = count * wire.bytes
   if (source !== undefined) checkOverlap(source, bytes * live.worldSize, target, bytes, root * bytes, api)
   const [units, type] = copyable(wire, count)
-  const stream = streamAt(options.stream, live, api)
+  const stream = streamAt(options.stream, live, api, source, target)
   const origin = source?.address ?? null
   recordOperation(live, copySignature('ncclScatter', bytes, root))
   const call = (): number => ncclScatter(origin, target.address, units, type, root, live.handle, stream)

@@ -67,9 +67,9 @@ export function launchCollectively(
   const grid = sizes(options.grid, 'grid', mostBlocks, api)
   const block = sizes(options.block, 'block', mostThreads, api)
   const shared = requireInteger(options.sharedMemory ?? 0, api, 'sharedMemory', 0, mostBlocks)
-  const stream = streamAt(live, options.stream, api) as bigint as CUstream
   const packed = pack(live, parameters, api)
   try {
+    const stream = streamAt(live, options.stream, api, ...parameters) as bigint as CUstream
     live.queue.inContext(() => {
       checkCuda(
         cuLaunchCooperativeKernel(handle, ...grid, ...block, shared, stream, packed.addresses),

@@ -1,4 +1,4 @@
-import { copyInSlices } from '@shoal/cuda-base/basics'
+import { copyInSlices, orderBehind } from '@shoal/cuda-base/basics'
 import { NativeMemory } from '@shoal/ffi'
 import type {
   cudaStream_t,
@@ -302,6 +302,7 @@ function checkQueued(
   const [there, here] = direction === 'put' ? [target, source] : [source, target]
   const symmetric = (there as SymmetricBuffer)._rangeFor(api)
   const own = (here as MemoryLike)[memoryProtocol]
+  orderBehind(queue.handle, live.context, own)
   const checked: QueuedTransfer = {
     symmetric,
     own,
@@ -314,7 +315,7 @@ function checkQueued(
     pe,
     stream: queue.handle as cudaStream_t,
   }
-  const isLasting = Object.isFrozen(own) && own.address === local && Object.isFrozen(queue)
+  const isLasting = Object.isFrozen(own) && own.stream === undefined && own.address === local && Object.isFrozen(queue)
   live.recent[isNonBlocking ? nonBlockingKind[direction] : direction] = isLasting ? checked : undefined
   return checked
 }

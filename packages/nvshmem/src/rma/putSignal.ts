@@ -63,7 +63,7 @@ export function queuePutSignal(
   requireApart(remote, bytes, signal, api)
   const value = toNative('u64', options.value, api, 'value')
   const op = requireKeyOf(options.op === undefined ? 'set' : options.op, api, 'op', signalOps)
-  const stream = streamAt(live, options.stream, api)
+  const stream = streamAt(live, options.stream, api, source)
   const call = (isNonBlocking ? nonBlockingCalls : calls)(dtype) as PutSignal
   const queue = (): void => call(remote, local, count, signal, value, op, pe, stream)
   return live.queue.start(api, queue, [source, options.stream])

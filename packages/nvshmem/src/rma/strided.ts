@@ -196,7 +196,7 @@ export function queueStrided(
 ): Promise<void> {
   const api = `Session.${direction}StridedOnStream`
   const checked = check(live, direction, target, source, options, streamStridedKeys, false, api)
-  const stream = streamAt(live, options.stream, api)
+  const stream = streamAt(live, options.stream, api, target, source)
   const call = onStream[direction](checked.dtype) as StreamCall
   const { remote, local, targetStride, sourceStride, count, pe } = checked
   const [to, from] = direction === 'put' ? [remote, local] : [local, remote]

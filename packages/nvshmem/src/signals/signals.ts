@@ -201,7 +201,7 @@ export class Signals {
       const values = localAt(live, options.values, api, 'values', false)
       requireSameDType(values, dtype, { local: 'values', remote: 'variables' }, api)
       requireRoom(values.byteLength, count, dtype, 'values', api)
-      const stream = streamAt(live, options.stream, api)
+      const stream = streamAt(live, options.stream, api, options.values)
       return () => call(address, count, ignore, comparison, values.address, stream)
     })
   }

@@ -6,16 +6,18 @@ const largestOrdinal = 0x7fff_ffff
 
 const maxAddress = (1n << 64n) - 1n
 
+const noAnswer: { readonly version?: unknown } = {}
+
 // Every call with memory or a stream comes through here: the names for errors are put together only where there is one.
 
-/** Refuses what is not an object of protocol version 0. */
-export function checkVersion(answer: unknown, protocol: string, api: string, name: string): void {
-  if (typeof answer === 'object' && answer !== null && (answer as { version?: unknown }).version === 0) return
+/** Refuses what is not an object of protocol version 0, or of a later one that is known. */
+export function checkVersion(answer: unknown, protocol: string, api: string, name: string, newest = 0): void {
+  const { version } = typeof answer === 'object' && answer !== null ? (answer as { version?: unknown }) : noAnswer
+  if (version === 0 || (version === 1 && newest === 1)) return
   const property = `${name}[Symbol.for('${protocol}')]`
   if (typeof answer === 'function') throw wrongType(api, property, 'a property or getter that gives the data', answer)
   if (typeof answer !== 'object' || answer === null) throw wrongType(api, property, 'an object', answer)
-  const { version } = answer as { version?: unknown }
-  throw wrongType(api, `${property}.version`, '0, the only one known here', version)
+  throw wrongType(api, `${property}.version`, newest === 0 ? '0, the only one known here' : '0 or 1', version)
 }
 
 /** Refuses what is not a 64-bit unsigned bigint in a property of an answer. */

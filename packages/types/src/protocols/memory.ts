@@ -3,15 +3,26 @@ import { requireOptions } from '../arguments/options.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
 import { checkAddress, checkCount, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
+import { checkedLayout, isContiguous, type Layout } from './layout.js'
+
+/** The handle of the default stream of a thread, another one on every thread. */
+const perThreadStream = 2n
 
 /** Key of the memory protocol: `Symbol.for('cuda.memory')`, so that offering memory needs no import of Shoal. */
 export const memoryProtocol: unique symbol = Symbol.for('cuda.memory')
 
-/** What an object answers at `Symbol.for('cuda.memory')`: memory that CUDA functions can reach by address. */
+/**
+ * What an object answers at `Symbol.for('cuda.memory')`: memory that CUDA functions can reach by address. Whoever keeps it keeps
+ * the object, and reads the answer again at each use; there is no word for "done with it" but the `dispose()` of an object that
+ * was given away with its memory, such as those of `fromDLPack` and `receive`.
+ */
 export interface MemoryRange {
-  /** Of the protocol. */
-  readonly version: 0
-  /** First byte: a `CUdeviceptr`, or a host address when `deviceOrdinal` is -1. */
+  /**
+   * Of the protocol. 1 says that `strides` or `stream` matter: who knows version 0 alone would take such memory for contiguous
+   * and ready, and refuses it instead.
+   */
+  readonly version: 0 | 1
+  /** First byte, also that of the first element: a `CUdeviceptr`, or a host address when `deviceOrdinal` is -1. */
   readonly address: bigint
   /** Its length. */
   readonly byteLength: number
@@ -25,6 +36,31 @@ export interface MemoryRange {
   readonly length?: number
   /** True when writing to it is an error. */
   readonly readOnly?: boolean
+  /** Extents in elements, the outermost dimension first, where it has a dtype. Left out: one dimension of `length`. */
+  readonly shape?: readonly number[] | undefined
+  /**
+   * From an element of each dimension to its next, in elements (as in DLPack, not in bytes as in `__cuda_array_interface__`), from 0
+   * up. `null` or left out: contiguous, the last dimension fastest.
+   */
+  readonly strides?: readonly number[] | null | undefined
+  /**
+   * The `CUstream` on which work that produces the contents may be under way: who takes the memory orders its own work behind what is
+   * queued there. 1n is the legacy default stream, 2n that of the thread; 0n is refused, since it could mean either. `null` or left
+   * out: nothing is pending. The same as in version 3 of `__cuda_array_interface__`.
+   */
+  readonly stream?: bigint | null | undefined
+}
+
+/** Memory with everything that {@link toStridedRange} tells of its elements. */
+export interface StridedRange extends MemoryRange {
+  /** Type of its elements. */
+  readonly dtype: DType
+  /** Number of elements. */
+  readonly length: number
+  /** Extents in elements. */
+  readonly shape: readonly number[]
+  /** Steps in elements. */
+  readonly strides: readonly number[]
 }
 
 /**
@@ -60,7 +96,7 @@ export function isMemoryLike(value: unknown): value is MemoryLike {
 
 /**
  * The range behind anything that counts as memory CUDA can reach: an object with the memory protocol, or a descriptor
- * from another thread of this process.
+ * from another thread of this process. Its elements are contiguous: memory with gaps is refused, {@link toStridedRange} takes it.
  *
  * @param api - the function, and `name` its parameter, that an error names
  * @throws TypeError when it is neither, or the protocol's answer is malformed
@@ -72,6 +108,46 @@ export function toMemoryRange(
   api = 'toMemoryRange',
   name = 'memory',
 ): MemoryRange {
+  const answer = checkedAnswer(memory, api, name)
+  const { shape, strides, dtype, length } = answer
+  if (shape === undefined && (strides === undefined || strides === null)) return answer
+  const layout = layoutOf(answer, api, name)
+  if (!isContiguous(layout)) {
+    throw new RangeError(
+      `${api}: ${name} must be contiguous, not with strides [${layout.strides}] for a shape of [${layout.shape}]: copy it first`,
+    )
+  }
+  return length === undefined && dtype !== undefined ? { ...answer, length: layout.length } : answer
+}
+
+/**
+ * The same for memory of any layout, with its shape and strides.
+ *
+ * @throws as {@link toMemoryRange}; TypeError for memory without a dtype
+ */
+export function toStridedRange(
+  memory: MemoryLike | MemoryDescriptor,
+  api = 'toStridedRange',
+  name = 'memory',
+): StridedRange {
+  const answer = checkedAnswer(memory, api, name)
+  const { dtype, byteLength } = answer
+  if (dtype === undefined)
+    throw wrongType(api, `${name}.dtype`, 'the name of a dtype, which strides are counted in', dtype)
+  const { shape, strides, length = Math.floor(byteLength / dtypeInfo(dtype).bytes) } = answer
+  const isPlainList = shape === undefined && (strides === undefined || strides === null)
+  const layout = isPlainList ? { shape: [length], strides: [1], length } : layoutOf(answer, api, name)
+  return { ...answer, dtype, ...layout }
+}
+
+function layoutOf(answer: MemoryRange, api: string, name: string): Layout {
+  const { byteLength, dtype, length, shape, strides } = answer
+  if (dtype === undefined) throw wrongType(api, `${name}.dtype`, 'the name of a dtype where there is a shape', dtype)
+  if (shape === undefined) throw wrongType(api, `${name}.shape`, 'an array where there are strides', shape)
+  return checkedLayout({ byteLength, dtype, length, shape, strides }, api, name)
+}
+
+function checkedAnswer(memory: MemoryLike | MemoryDescriptor, api: string, name: string): MemoryRange {
   if (isMemoryLike(memory)) return checkedRange(memory[memoryProtocol], api, name)
   if (isPlain(memory, 'cuda.memory')) {
     checkSameProcess(memory, api, name, 'Open its IPC handle there instead of using its address.')
@@ -93,10 +169,18 @@ export function toMemoryRange(
  * worker.postMessage(describeMemory(buffer))
  */
 export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: MemoryIpc): MemoryDescriptor {
-  const { address, byteLength, deviceOrdinal, context, dtype, length, readOnly } = toMemoryRange(
-    memory,
-    'describeMemory',
-  )
+  const answer = checkedAnswer(memory, 'describeMemory', 'memory')
+  const { address, byteLength, deviceOrdinal, context, dtype, length, readOnly, shape, strides, stream, version } =
+    answer
+  if (shape !== undefined || (strides !== undefined && strides !== null)) layoutOf(answer, 'describeMemory', 'memory')
+  if (stream === perThreadStream) {
+    throw wrongType(
+      'describeMemory',
+      'memory.stream',
+      'one that other threads know too, not a default stream of this thread',
+      stream,
+    )
+  }
   if (ipc !== undefined) {
     const { handle, offset } = requireOptions<MemoryIpc>(ipc, 'describeMemory', { handle: true, offset: true }, 'ipc')
     if (!isInstance(handle, Uint8Array) || handle.length !== 64) {
@@ -106,7 +190,7 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
   }
   return {
     kind: 'cuda.memory',
-    version: 0,
+    version,
     process: process.pid,
     address,
     byteLength,
@@ -115,13 +199,16 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
     ...(dtype === undefined ? {} : { dtype }),
     ...(length === undefined ? {} : { length }),
     ...(readOnly === undefined ? {} : { readOnly }),
+    ...(shape === undefined ? {} : { shape: [...shape] }),
+    ...(strides === undefined || strides === null ? {} : { strides: [...strides] }),
+    ...(stream === undefined || stream === null ? {} : { stream }),
     ...(ipc === undefined ? {} : { ipc: { handle: ipc.handle.slice(), offset: ipc.offset } }),
   }
 }
 
 function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRange {
-  checkVersion(answer, 'cuda.memory', api, name)
-  const { address, byteLength, deviceOrdinal, context, dtype, length } = answer
+  checkVersion(answer, 'cuda.memory', api, name, 1)
+  const { address, byteLength, deviceOrdinal, context, dtype, length, stream } = answer
   checkAddress(address, api, name, 'address')
   checkCount(byteLength, api, name, 'byteLength')
   checkOrdinal(deviceOrdinal, api, name)
@@ -133,6 +220,11 @@ function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRan
       const most = Math.floor(byteLength / dtypeInfo(dtype).bytes)
       throw outOfRange(api, `${name}.length`, `at most ${most}, as ${dtype} in ${byteLength} bytes`, length)
     }
+  }
+  if (stream !== undefined && stream !== null) {
+    checkAddress(stream, api, name, 'stream')
+    if (stream === 0n)
+      throw outOfRange(api, `${name}.stream`, 'a CUstream, 1n or 2n for a default stream, or null', stream)
   }
   return answer
 }
