@@ -14,7 +14,7 @@ beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
 /** Memory that its producer fills with 7 once the gate opens, as somebody's package offers it. */
 class Produced implements MemoryLike, Disposable {
-  readonly stream: InstanceType<typeof Stream>
+  readonly stream: import('@shoal/cuda-base').Stream
   readonly buffer
   readonly #gate
   isPending = true
@@ -133,7 +133,7 @@ test('memory whose elements have gaps is no source and no view', () => {
   using buffer = DeviceBuffer.zeros(device, 'f32', 16)
   using target = DeviceBuffer.zeros(device, 'f32', 16)
   const shape = { shape: [2, 4], strides: [8, 1], length: undefined }
-  const strided = { [memoryProtocol]: { ...buffer[memoryProtocol], version: 1, ...shape } } as MemoryLike
+  const strided = { [memoryProtocol]: { ...buffer[memoryProtocol], version: 1, ...shape } } as unknown as MemoryLike
   expect(() => target.copyFrom(strided)).toThrow('DeviceBuffer.copyFrom: source must be contiguous')
   expect(() => DeviceBuffer.view(device, strided, 'f32')).toThrow('DeviceBuffer.view: memory must be contiguous')
 })

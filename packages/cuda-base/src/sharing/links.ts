@@ -1,0 +1,116 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { BackgroundWork, DescriptorSocket } from '@shoal/ffi'
+import { SystemError } from '@shoal/types'
+import type { Exported } from './description.js'
+import { parsed, sendDescription } from './overSocket.js'
+
+/** A message of the other side. */
+export interface LinkMessage {
+  readonly data: unknown
+  readonly descriptors: readonly number[]
+}
+
+/** What two sides of one share talk over, and nobody else. When one is gone the other hears of it. */
+export interface Link {
+  send(data: object, signal: AbortSignal): Promise<void>
+  sendMemory(exported: Exported, signal: AbortSignal): Promise<void>
+  receive(signal: AbortSignal): Promise<LinkMessage>
+  /** Resolves when the other side has closed it or has ended. Does not keep the process alive. */
+  whenClosed(): Promise<void>
+  close(): void
+}
+
+/** The error for a side that ended while the other one waited for it. */
+export function peerEnded(api: string): SystemError {
+  const cause = Object.assign(new Error('the other side has ended'), { code: 'ECONNRESET', syscall: 'read' })
+  return new SystemError({ api, cause })
+}
+
+/** Between processes. */
+export class SocketLink implements Link {
+  readonly #socket: DescriptorSocket
+
+  constructor(socket: DescriptorSocket) {
+    this.#socket = socket
+  }
+
+  send(data: object, signal: AbortSignal): Promise<void> {
+    return this.#socket.send({ bytes: Buffer.from(JSON.stringify(data)) }, { signal })
+  }
+
+  sendMemory(exported: Exported, signal: AbortSignal): Promise<void> {
+    return sendDescription(this.#socket, exported, { signal })
+  }
+
+  async receive(signal: AbortSignal): Promise<LinkMessage> {
+    const { bytes, descriptors } = await this.#socket.receive({ signal })
+    return { data: parsed(bytes), descriptors }
+  }
+
+  async whenClosed(): Promise<void> {
+    const background: BackgroundWork = {}
+    const ended = this.#socket.receive({ background } as { signal?: AbortSignal })
+    setImmediate(() => background.release?.())
+    await ended.then(
+      () => undefined,
+      () => undefined,
+    )
+  }
+
+  close(): void {
+    this.#socket.dispose()
+  }
+}
+
+/** Between threads of one process. */
+export class PortLink implements Link {
+  readonly #port: MessagePort
+  readonly #messages: unknown[] = []
+  readonly #closed: Promise<void>
+  #isClosed = false
+  #wake: () => void = () => undefined
+
+  constructor(port: MessagePort) {
+    this.#port = port
+    port.on('message', (message) => {
+      this.#messages.push(message)
+      this.#wake()
+    })
+    this.#closed = new Promise((resolve) => {
+      port.once('close', () => {
+        this.#isClosed = true
+        this.#wake()
+        resolve()
+      })
+    })
+  }
+
+  async send(data: object): Promise<void> {
+    this.#port.postMessage(data)
+  }
+
+  async sendMemory({ description }: Exported): Promise<void> {
+    this.#port.postMessage(description)
+  }
+
+  async receive(signal: AbortSignal): Promise<LinkMessage> {
+    while (this.#messages.length === 0) {
+      signal.throwIfAborted()
+      if (this.#isClosed) throw peerEnded('DescriptorSocket.receive')
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+        signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+    }
+    return { data: this.#messages.shift(), descriptors: [] }
+  }
+
+  whenClosed(): Promise<void> {
+    this.#port.unref()
+    return this.#closed
+  }
+
+  close(): void {
+    this.#port.close()
+  }
+}
