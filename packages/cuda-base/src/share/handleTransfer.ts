@@ -59,7 +59,7 @@ export async function receiveHandle<C extends HandleContent>(
   socket: DescriptorSocket,
   content: C,
   options?: WaitOptions,
-): Promise<ShareableHandle<C>> {
+): Promise<DescriptorHandle<C> | FabricHandle<C>> {
   const api = 'receiveHandle'
   requireInstance(socket, api, 'socket', DescriptorSocket)
   requireContent(content, api)

@@ -25,11 +25,13 @@ interface Listening {
 
 /** A channel between processes as Node has it: what `fork` gave, or `process` in its child. */
 export interface ProcessChannel extends Listening {
+  /** As Node has it; absent where there is no channel. */
   send?(message: object, callback?: (error: Error | null) => void): boolean
 }
 
 /** A channel between threads as Node has it: a `Worker`, `parentPort` or a `MessagePort`. */
 export interface ThreadChannel extends Listening {
+  /** As Node has it. */
   postMessage(message: object, transfer?: readonly MessagePort[]): void
 }
 
