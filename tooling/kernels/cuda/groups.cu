@@ -65,4 +65,15 @@ __global__ void blockGroup(const int* in, int* out) {
   cg::sync(block);
   out[INDEX] = v[block.num_threads() - 1 - t] + int(block.group_index().x) + int(block.dim_threads().x);
 }
+// Tiles of several warps: their barriers are in the system's part of the shared memory.
+__global__ void largeTiles(const int* in, int* out) {
+  __shared__ cg::block_tile_memory<256> scratch;
+  const auto block = cg::this_thread_block(scratch);
+  const auto large = cg::tiled_partition<128>(block);
+  const auto small = cg::tiled_partition<64>(block);
+  const int i = INDEX;
+  const int sum = cg::reduce(large, in[i], cg::plus<int>());
+  small.sync();
+  out[i] = sum + cg::reduce(small, in[i], cg::bit_xor<int>()) * 3 + int(large.meta_group_rank()) + large.shfl(in[i], 77);
+}
 }

@@ -53,7 +53,8 @@ Worker::~Worker() {
 std::unique_ptr<Cluster> Worker::makeCluster() {
   auto made = std::make_unique<Cluster>();
   const LaunchShape& shape = launch.shape;
-  const uint32_t sharedBytes = shape.dynamicSharedBytes == 0 ? launch.kernel.sharedBytes : launch.kernel.dynamicBase + shape.dynamicSharedBytes;
+  uint32_t sharedBytes = shape.dynamicSharedBytes == 0 ? launch.kernel.sharedBytes : launch.kernel.dynamicBase + shape.dynamicSharedBytes;
+  if (launch.module->program.usesReservedShared) sharedBytes = (sharedBytes + 127) / 128 * 128 + kReservedSharedBytes;
   const uint64_t threads = shape.block.count();
   const size_t warps = (threads + kLanes - 1) / kLanes;
   made->blocks.resize(shape.cluster.count());
@@ -112,6 +113,7 @@ void Worker::start(Cluster& cluster, uint64_t number) {
     block.number = (static_cast<uint64_t>(block.z) * grid.y + block.y) * grid.x + block.x;
     block.liveWarps = static_cast<unsigned>(block.warps.size());
     for (auto& barrier : block.barriers) barrier = BlockBarrier();
+    if (launch.module->program.usesReservedShared) memset(block.shared + block.warps[0].sharedBytes - kReservedSharedBytes, 0, kReservedSharedBytes);
     uint32_t left = threads;
     for (Warp& warp : block.warps) {
       warp.live = left >= kLanes ? ~0u : (1u << left) - 1;

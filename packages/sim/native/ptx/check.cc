@@ -76,8 +76,10 @@ void Checker::access(Warp& warp, const Instr& instr, int lane, const uint8_t* at
   const Block& own = *warp.block;
   OfBlock& ownState = blocks_[own.rank];
   const Block* target = nullptr;
+  // What is the system's is zeroes at first, and only what knows that uses it.
+  const uint32_t shared = warp.sharedBytes - (launch_.module->program.usesReservedShared ? kReservedSharedBytes : 0);
   for (const Block& each : cluster_.blocks) {
-    if (at >= each.shared && at < each.shared + warp.sharedBytes) target = &each;
+    if (at >= each.shared && at < each.shared + shared) target = &each;
   }
   if (isStrong) synchronise(ownState, threadOf(warp, lane), at, instr.order, isWrite);
   if (target == nullptr) {

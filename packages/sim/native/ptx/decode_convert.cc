@@ -285,13 +285,7 @@ void Decoder::move() {
   }
   const uint32_t d = output(to, key.type);
   if (from.kind == OperandKind::special) {
-    key.op = Op::special;
-    Instr& made = emit(key);
-    made.r[0] = d;
-    made.extra = static_cast<uint8_t>(from.reg);
-    made.count = static_cast<uint8_t>(from.value);
-    made.imm = bytesOf(key.type);
-    return;
+    return readInto(d, static_cast<Special>(from.reg), static_cast<unsigned>(from.value), bytesOf(key.type), true);
   }
   const uint32_t a = input(from, key.type);
   Instr& made = emit(key);

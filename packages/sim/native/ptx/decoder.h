@@ -13,7 +13,7 @@ namespace shoal::ptx {
 enum class Special : uint8_t {
   tid, ntid, ctaid, nctaid, laneid, warpid, nwarpid, smid, nsmid, gridid, clock, clockHigh, clock64, maskEq, maskLe, maskLt, maskGe, maskGt,
   globaltimer, globaltimerLow, globaltimerHigh, dynamicShared, totalShared, aggregateShared, clusterid, nclusterid, clusterCtaid, clusterNctaid,
-  clusterCtarank, clusterNctarank, isExplicitCluster, reservedBegin, reservedEnd, reservedCap, graphExec, pm0, pm1, pm2, pm3, warpSize,
+  clusterCtarank, clusterNctarank, isExplicitCluster, reservedBegin, reservedEnd, reservedCap, reserved0, reserved1, graphExec, pm0, pm1, pm2, pm3, warpSize,
   envreg0, dynamicSharedBase = envreg0 + 32,
 };
 
@@ -75,6 +75,7 @@ class Decoder {
   uint32_t anyOutput(const Operand& to, unsigned least, unsigned& bytes);
   Address address(const Operand& from, Space space);
   uint32_t addressValue(const Operand& from, unsigned bytes);
+  void readInto(uint32_t to, Special which, unsigned component, unsigned bytes, bool isLast);
   uint32_t special(Special which, unsigned component, unsigned bytes);
   uint64_t bitsOf(const Operand& from, Type type) const;
 

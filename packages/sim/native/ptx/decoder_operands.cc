@@ -92,15 +92,20 @@ uint64_t Decoder::bitsOf(const Operand& from, Type type) const {
   return out;
 }
 
-uint32_t Decoder::special(Special which, unsigned component, unsigned bytes) {
-  const uint32_t at = temporary(bytes);
+void Decoder::readInto(uint32_t to, Special which, unsigned component, unsigned bytes, bool isLast) {
   Key key;
   key.op = Op::special;
-  Instr& made = emit(key, false);
-  made.r[0] = at;
+  Instr& made = emit(key, isLast);
+  made.r[0] = to;
   made.extra = static_cast<uint8_t>(which);
   made.count = static_cast<uint8_t>(component);
   made.imm = bytes;
+  if (which >= Special::reservedBegin && which <= Special::reserved1) program_.usesReservedShared = true;
+}
+
+uint32_t Decoder::special(Special which, unsigned component, unsigned bytes) {
+  const uint32_t at = temporary(bytes);
+  readInto(at, which, component, bytes, false);
   return at;
 }
 

@@ -72,6 +72,9 @@ struct CodeOf {
   std::vector<Passed> results, parameters;
 };
 
+// Shared memory of a block that is the system's, from compute capability 8.0 on.
+constexpr uint32_t kReservedSharedBytes = 1024;
+
 struct Program {
   std::vector<Instr> code;
   std::vector<uint8_t> constantBytes;
@@ -81,6 +84,7 @@ struct Program {
   std::vector<std::vector<uint32_t>> tables;  // of indexed branches
   std::vector<CodeOf> functions;
   uint32_t slots = 0;
+  bool usesReservedShared = false;
   // Lines of the source, of each instruction, where the checker is on.
   struct SourceLine {
     uint32_t file, line;

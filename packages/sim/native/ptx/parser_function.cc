@@ -15,7 +15,7 @@ constexpr std::string_view kSpecial[] = {
     "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
     "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid",
     "%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster", "%reserved_smem_offset_begin", "%reserved_smem_offset_end",
-    "%reserved_smem_offset_cap", "%current_graph_exec", "%pm0", "%pm1", "%pm2", "%pm3", "WARP_SZ"};
+    "%reserved_smem_offset_cap", "%reserved_smem_offset_0", "%reserved_smem_offset_1", "%current_graph_exec", "%pm0", "%pm1", "%pm2", "%pm3", "WARP_SZ"};
 
 }  // namespace
 

@@ -114,6 +114,11 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::clusterCtarank: return all(block.rank);
     case Special::clusterNctarank: return all(shape.cluster.count());
     case Special::isExplicitCluster: return all(shape.cluster.count() > 1 ? 1 : 0);
+    // The end of the shared memory: cooperative groups keep barriers there, at the second offset.
+    case Special::reservedBegin: case Special::reserved0: return all(warp.sharedBytes - kReservedSharedBytes);
+    case Special::reserved1: return all(warp.sharedBytes - kReservedSharedBytes / 2);
+    case Special::reservedEnd: return all(warp.sharedBytes);
+    case Special::reservedCap: return all(kReservedSharedBytes);
     case Special::warpSize: return all(kLanes);
     case Special::dynamicSharedBase: return all(block.launch->kernel.dynamicBase);
     default: {

@@ -44,6 +44,16 @@ add('scanTiles', async (t) => {
   })
   t.same(out as Int32Array, expected.flat())
 })
+add('largeTiles', async (t) => {
+  const data = t.array('i32', 768)
+  const [, out] = await t.run({ grid: 3, block: 256 }, data, new Int32Array(768))
+  const expected = data.map((_, i) => {
+    const xor = chunk(data, i, 64).reduce((a, b) => a ^ b, 0)
+    const large = chunk(data, i, 128)
+    return sum(large) + Math.imul(xor, 3) + Math.floor((i % 256) / 128) + (large[77] as number)
+  })
+  t.same(out as Int32Array, expected)
+})
 add('coalesced', async (t) => {
   const data = t.integers(256, 0, 99)
   const [, out] = await t.run({ grid: 2, block: 128 }, data, new Int32Array(256))

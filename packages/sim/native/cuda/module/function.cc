@@ -12,7 +12,7 @@ using namespace shoal;
 namespace {
 
 // Of one multiprocessor, as the device's attributes say.
-constexpr unsigned kMostBlocks = 32, kMostThreads = 2048, kRegisters = 65536, kSharedBytes = 233472, kReservedShared = 1024;
+constexpr unsigned kMostBlocks = 32, kMostThreads = 2048, kRegisters = 65536, kSharedBytes = 233472;
 constexpr int kMostSharedOfBlock = 232448;
 
 enum Attribute {
@@ -35,7 +35,7 @@ int activeBlocks(const ptx::Kernel& kernel, int blockSize, size_t dynamicBytes) 
   const auto threads = (static_cast<unsigned>(blockSize) + 31) / 32 * 32;
   if (static_cast<unsigned>(blockSize) > kernel.maxThreads) return 0;
   if (dynamicBytes > kSharedBytes) return 0;
-  const uint64_t shared = kernel.sharedBytes + dynamicBytes + kReservedShared;
+  const uint64_t shared = kernel.sharedBytes + dynamicBytes + ptx::kReservedSharedBytes;
   if (shared > kSharedBytes) return 0;
   const uint64_t byRegisters = kRegisters / (uint64_t{(kernel.registers + 7) / 8 * 8} * threads);
   return static_cast<int>(std::min({uint64_t{kMostBlocks}, uint64_t{kMostThreads / threads}, byRegisters, kSharedBytes / shared}));
@@ -174,7 +174,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
   return withFunction(func, dynamicSmemSize, [&](LoadedFunction& function, LoadedModule&) -> CUresult {
     if (numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
-    const unsigned each = kSharedBytes / static_cast<unsigned>(numBlocks), taken = function.kernel->sharedBytes + kReservedShared;
+    const unsigned each = kSharedBytes / static_cast<unsigned>(numBlocks), taken = function.kernel->sharedBytes + ptx::kReservedSharedBytes;
     *dynamicSmemSize = each < taken ? 0 : std::min<size_t>(each - taken, static_cast<size_t>(kMostSharedOfBlock) - function.kernel->sharedBytes);
     return CUDA_SUCCESS;
   });
