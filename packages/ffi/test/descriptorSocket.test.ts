@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
 import { putI32, putPointer, putSize } from '@shoal/ffi/calls'
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
@@ -243,4 +244,25 @@ test('sockets that are dropped are closed and told of, others are not', () => {
   })
   const warning = 'ShoalLeakWarning A socket (descriptor N) was dropped without dispose(); it was closed now'
   expect(run.stdout.trim().split('\n')).toEqual(['begins', warning, warning, '0'])
+})
+
+test('sockets are closed in a worker without a warning of Node, which did not open them', async () => {
+  const program = `
+    const { parentPort } = require('node:worker_threads')
+    const warnings = []
+    process.on('warning', ({ message }) => warnings.push(message))
+    import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))}).then(async ({ DescriptorSocket }) => {
+      const [one, other] = DescriptorSocket.pair()
+      await one.send({ bytes: Uint8Array.of(1) })
+      await other.receive()
+      const descriptors = [one.descriptor, other.descriptor]
+      one.dispose()
+      other.dispose()
+      setImmediate(() => parentPort.postMessage([warnings, descriptors]))
+    })`
+  const worker = new Worker(program, { eval: true })
+  const [[warnings, descriptors]] = await once(worker, 'message')
+  expect(warnings).toEqual([])
+  for (const descriptor of descriptors) expect(() => fstatSync(descriptor)).toThrow('EBADF')
+  await worker.terminate()
 })

@@ -1,4 +1,4 @@
-import { closeSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { getSystemErrorName } from 'node:util'
 import {
   AbortedError,
@@ -24,6 +24,7 @@ import {
 import { systemError } from '../systemError.js'
 import { waitForEvent } from '../waiting/waitForEvent.js'
 import { readWaitOptions, type WaitOptions } from '../waiting/waitOptions.js'
+import { closeDescriptor } from './closeDescriptor.js'
 import { type PeerOptions, peerKeys, requirePeer, usersIn } from './peers.js'
 import { mustWait, requireDone, socketAddon } from './socketCalls.js'
 
@@ -63,7 +64,7 @@ function failed({ api, syscall }: typeof sending, code: string): SystemError {
 const leaked = new FinalizationRegistry<number>((descriptor) => {
   let outcome = 'it was closed now'
   try {
-    closeSync(descriptor)
+    closeDescriptor(descriptor)
   } catch (error) {
     outcome = `it could not be closed: ${String(error)}`
   }
@@ -97,7 +98,7 @@ abstract class UnixSocket {
     this.#isClosed = true
     leaked.unregister(this)
     this.#whenClosed.abort()
-    closeSync(this.#descriptor)
+    closeDescriptor(this.#descriptor)
   }
 
   [Symbol.dispose](): void {
@@ -258,7 +259,7 @@ export class DescriptorSocket extends UnixSocket {
       }
       return { bytes: await this.#read(length, descriptors, count, options, true), descriptors }
     } catch (error) {
-      for (const descriptor of descriptors) closeSync(descriptor)
+      for (const descriptor of descriptors) closeDescriptor(descriptor)
       throw error
     }
   }
@@ -351,7 +352,6 @@ export class DescriptorServer extends UnixSocket {
    * @throws SystemError, AbortedError, TimeoutError, DisposedError
    */
   async accept(options?: WaitOptions): Promise<DescriptorSocket> {
-    const native = socketAddon()
     const wait = readWaitOptions(options, accepting.api)
     const { timeout = Number.POSITIVE_INFINITY } = wait
     const end = timeout === Number.POSITIVE_INFINITY ? undefined : performance.now() + timeout
@@ -361,7 +361,7 @@ export class DescriptorServer extends UnixSocket {
         requirePeer(accepted, this.#users, accepting.api)
         return DescriptorSocket._accepted(accepted)
       } catch (error) {
-        native.closeDescriptor(accepted)
+        closeDescriptor(accepted)
         // What else fails has to do with a connection that is gone already.
         if (error instanceof PeerRefusedError) this.#onRefused(error)
       }

@@ -15,6 +15,11 @@ export class RandomWorkers {
     this.#onFailure = onFailure
   }
 
+  /** How many were terminated. */
+  get terminated(): number {
+    return this.#terminations.length
+  }
+
   step(): void {
     this.#left -= 1
     if (this.#left > 0) return
