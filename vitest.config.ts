@@ -1,11 +1,14 @@
 import { defineConfig } from 'vitest/config'
+import LongestFirst from './tooling/config/src/longestFirst.js'
 
 export default defineConfig({
   test: {
     include: ['packages/*/test/**/*.test.ts', 'tooling/*/test/**/*.test.ts', 'docs/examples/*/test/**/*.test.ts'],
     // A process a file: a native crash or a stuck thread takes down one file, not the run.
     pool: 'forks',
-    maxWorkers: 2,
+    // Two processors are enough. Many files wait for processes and time limits most of the time, and let a third one work.
+    maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     // For what hangs: nothing that a slow or busy machine does takes this long.
     testTimeout: 600_000,
     hookTimeout: 600_000,
