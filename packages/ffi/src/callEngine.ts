@@ -12,6 +12,9 @@ export {
   type CallLayout,
   callAtThreadEnd,
   contextSlot,
+  createTensor,
+  deleteTensor,
+  externalAddress,
   floatSlot,
   hostConvention,
   type LoweredParameter,
@@ -33,4 +36,5 @@ export {
   slots64,
   stagedCopyFrom,
   stagedCopyTo,
+  type TensorFields,
 } from './internal.js'

@@ -1,5 +1,5 @@
 import { readMemory } from '@shoal/ffi'
-import { deleteTensor, externalAddress } from '@shoal/ffi/internal'
+import { deleteTensor, externalAddress } from '@shoal/ffi/calls'
 import {
   contiguousStrides,
   type DType,

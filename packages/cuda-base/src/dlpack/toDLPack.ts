@@ -1,4 +1,4 @@
-import { createTensor, deleteTensor } from '@shoal/ffi/internal'
+import { createTensor, deleteTensor } from '@shoal/ffi/calls'
 import {
   DisposedError,
   type MemoryLike,

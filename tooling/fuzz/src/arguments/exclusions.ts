@@ -26,6 +26,9 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
     /^new (?:PreparedCopies|Graph|GraphNode|NodeDescription|CudaArray|MipmappedArray|(?:Texture|Surface)Object|TensorMap|DeviceResource|CreatedContext|Library|Linker|UserObject)$/,
     'made by their factories',
   ],
+  [/dlpack/, /^fromDLPack$/, 'takes an address at its word: what is no tensor ends the process; its tests ask it'],
+  [/dlpack|sharing/, /^new (?:DLPackCapsule|DLPackTensor|SharedMemory)$/, 'made by their factories'],
+  [/sharing/, /^SharedMemory\./, 'needs another process; its tests ask it'],
   [/nvrtc|nvjitlink/, /^new (?:Compiled|Linked)$/, 'made by compilers'],
   [/nvrtc/, /^Compiled\./, 'there is none without NVRTC; its tests ask it'],
 ]

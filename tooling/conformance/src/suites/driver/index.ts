@@ -10,6 +10,7 @@ import { eventSuite } from './event.js'
 import { externalSuite } from './external.js'
 import { graphSuite } from './graph.js'
 import { growableSuite } from './growable.js'
+import { interopSuite } from './interop.js'
 import { kernelSuite } from './kernel.js'
 import { launchAttributeSuite } from './launchAttributes.js'
 import { librarySuite } from './library.js'
@@ -49,6 +50,7 @@ export const driverSuites: readonly Suite[] = [
   virtualMemorySuite,
   growableSuite,
   sharingSuite,
+  interopSuite,
   memoryPoolSuite,
   multicastSuite,
   pointerSuite,

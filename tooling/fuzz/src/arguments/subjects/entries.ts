@@ -1,6 +1,8 @@
 import { ftruncateSync, openSync, unlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { MessageChannel } from 'node:worker_threads'
+import { sharing } from './sharing.js'
 import { general, type Makers, type Subject } from './subject.js'
 
 type PackageName = 'driver' | 'runtime'
@@ -135,5 +137,45 @@ export async function externalSubject(name: PackageName): Promise<Subject> {
       '#operations': () => [{ semaphore: semaphore(), value: 0 }],
     },
     foreignObjects: { ...foreignObjects, 'a semaphore of another device': () => semaphore(peer) },
+  }
+}
+
+/** Tensors of DLPack. */
+export async function dlpackSubject(name: PackageName): Promise<Subject> {
+  const parts = await driverAndDevice()
+  const { driver, device } = parts
+  const dlpack = await import('@shoal/driver/dlpack')
+  const module = name === 'driver' ? dlpack : await import('@shoal/runtime/dlpack')
+  const memory = () => driver.DeviceBuffer.zeros(device, 'f32', 4)
+  const capsule = () => dlpack.toDLPack(memory())
+  const { values, foreignObjects } = common(parts)
+  return {
+    module,
+    instances: { DLPackCapsule: capsule, DLPackTensor: () => dlpack.fromDLPack(capsule()) },
+    values: { ...values, '#memory': memory, '#capsule': capsule },
+    foreignObjects,
+  }
+}
+
+/** Memory for threads and processes. */
+export async function sharingSubject(name: PackageName): Promise<Subject> {
+  const parts = await driverAndDevice()
+  const { driver, device } = parts
+  const ffi = await import('@shoal/ffi')
+  const module = name === 'driver' ? await import('@shoal/driver/sharing') : await import('@shoal/runtime/sharing')
+  const { values, foreignObjects } = common(parts)
+  // Nobody is at the other end of these.
+  const soon = () => ({ timeout: 1 })
+  return {
+    module,
+    instances: {},
+    values: {
+      ...values,
+      ...sharing(ffi),
+      '#memory': () => driver.DeviceBuffer.zeros(device, 'f32', 4),
+      '#channel': () => new MessageChannel().port1,
+      '#options': soon,
+    },
+    foreignObjects,
   }
 }

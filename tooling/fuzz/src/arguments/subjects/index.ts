@@ -1,7 +1,7 @@
 import { compileSubject, nvjitlinkSubject, nvrtcSubject } from './compilers.js'
 import { cudaSubject } from './cuda.js'
 import { diagnosticsSubject } from './diagnostics.js'
-import { contextSubject, externalSubject, memorySubject } from './entries.js'
+import { contextSubject, dlpackSubject, externalSubject, memorySubject, sharingSubject } from './entries.js'
 import { ffiSubject } from './ffi.js'
 import { graphSubject } from './graph.js'
 import { launchSubject } from './launch.js'
@@ -17,6 +17,8 @@ const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
   'driver/memory': () => memorySubject('driver'),
   'driver/context': () => contextSubject('driver'),
   'driver/external': () => externalSubject('driver'),
+  'driver/dlpack': () => dlpackSubject('driver'),
+  'driver/sharing': () => sharingSubject('driver'),
   'driver/diagnostics': () => diagnosticsSubject('driver'),
   'driver/graph': () => graphSubject('driver', general),
   'driver/texture': () => textureSubject('driver', general),
@@ -26,6 +28,8 @@ const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
   'runtime/memory': () => memorySubject('runtime'),
   'runtime/context': () => contextSubject('runtime'),
   'runtime/external': () => externalSubject('runtime'),
+  'runtime/dlpack': () => dlpackSubject('runtime'),
+  'runtime/sharing': () => sharingSubject('runtime'),
   'runtime/diagnostics': () => diagnosticsSubject('runtime'),
   'runtime/graph': () => graphSubject('runtime', general),
   'runtime/texture': () => textureSubject('runtime', general),

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { MessageChannel } from 'node:worker_threads'
+import {
+  AddressRange,
+  allocationGranularity,
+  DescriptorSocket,
+  DeviceBuffer,
+  DisposedError,
+  type MemoryLike,
+  type MemoryRange,
+  Module,
+  PhysicalMemory,
+  type Stream,
+} from '@shoal/driver'
+import { fromDLPack, toDLPack } from '@shoal/driver/dlpack'
+import { receive, receiveMemory, sendMemory, share } from '@shoal/driver/sharing'
+import { memoryProtocol } from '@shoal/types'
+import type { CaseContext, Suite } from '../../suite.js'
+import { queueDelay } from '../../support/delay.js'
+
+/** Memory as somebody else's package offers it, with what its answer says beside. */
+function offered(buffer: DeviceBuffer, extra: Partial<MemoryRange>): MemoryLike {
+  return {
+    get [memoryProtocol](): MemoryRange {
+      return { ...buffer[memoryProtocol], version: 1, ...extra }
+    },
+  }
+}
+
+/** Ones that a stream writes when it has done other work for a while. */
+async function late(t: CaseContext, length: number): Promise<{ readonly stream: Stream; readonly memory: MemoryLike }> {
+  const stream = t.own(t.device.createStream({ nonBlocking: true }))
+  const buffer = t.own(DeviceBuffer.zeros(t.device, 'f32', length))
+  await queueDelay(stream, 50)
+  buffer.fill(1, { stream })
+  return { stream, memory: offered(buffer, { stream: stream.handle as bigint }) }
+}
+
+export const interopSuite: Suite = {
+  name: 'driver interop',
+  cases: [
+    {
+      name: 'work comes behind the stream that memory names: copies, views and kernels',
+      requires: { delay: true, kernels: true },
+      async run(t) {
+        const length = t.random.integer(1000, 100_000)
+        const ones = new Float32Array(length).fill(1)
+        const own = t.own(t.device.createStream({ nonBlocking: true }))
+        const copy = t.own(DeviceBuffer.zeros(t.device, 'f32', length))
+        copy.copyFrom((await late(t, length)).memory, { stream: own })
+        assert.deepEqual(await copy.toArray({ stream: own }), ones)
+        const { stream, memory } = await late(t, length)
+        const view = DeviceBuffer.view(t.device, memory, 'f32')
+        assert.equal(view[memoryProtocol].stream, stream.handle)
+        assert.deepEqual(await view.slice(1).toArray({ stream: own }), ones.subarray(1))
+        const module = t.own(await Module.loadFile(t.device, join(t.kernels, 'axpy.ptx')))
+        const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+        const shape = { grid: Math.ceil(length / 256), block: 256, stream: own }
+        const fromMemory = t.own(DeviceBuffer.zeros(t.device, 'f32', length))
+        axpy.launch(shape, 2, (await late(t, length)).memory as never, fromMemory, length)
+        axpy.launch(shape, 3, DeviceBuffer.view(t.device, (await late(t, length)).memory, 'f32'), fromMemory, length)
+        axpy.prepare(shape, 4, (await late(t, length)).memory as never, fromMemory, length).launch()
+        assert.deepEqual(await fromMemory.toArray({ stream: own }), new Float32Array(length).fill(9))
+      },
+    },
+    {
+      name: 'elements with gaps are refused by name wherever memory is taken',
+      run(t) {
+        const buffer = t.own(DeviceBuffer.zeros(t.device, 'f32', 64))
+        const target = t.own(DeviceBuffer.zeros(t.device, 'f32', 64))
+        const gaps = offered(buffer, { shape: [4, 8], strides: [16, 1], length: 32 })
+        const words = /must be contiguous, not with strides \[16,1\] for a shape of \[4,8\]/
+        assert.throws(() => target.copyFrom(gaps), words)
+        assert.throws(() => DeviceBuffer.view(t.device, gaps, 'f32'), words)
+        target.copyFrom(offered(buffer, { shape: [8, 8], strides: [8, 1] }))
+        t.device.synchronizeSync()
+      },
+    },
+    {
+      name: 'a tensor of DLPack is the same memory, and its deleter is called once',
+      async run(t) {
+        const length = t.random.integer(1, 1000)
+        const data = t.random.bytes(length)
+        const buffer = t.own(DeviceBuffer.from(t.device, data))
+        for (const versioned of [false, true]) {
+          const capsule = t.own(toDLPack(buffer, { versioned }))
+          const tensor = fromDLPack(capsule.take(), { versioned })
+          const view = DeviceBuffer.view(t.device, tensor, 'u8')
+          assert.deepEqual([tensor.dtype, tensor.shape, tensor.deviceOrdinal], ['u8', [length], t.device.ordinal])
+          assert.deepEqual(await view.toArray(), data)
+          tensor.dispose()
+          await capsule.released
+          assert.throws(() => view.toArraySync(), DisposedError)
+        }
+      },
+    },
+    {
+      name: 'memory is shared with a thread by its address, mapped memory over a socket by its descriptor',
+      async run(t) {
+        const { port1, port2 } = new MessageChannel()
+        t.defer(() => port1.close())
+        const data = t.random.bytes(1000)
+        const buffer = t.own(DeviceBuffer.from(t.device, data))
+        const [sharing, memory] = await Promise.all([share(port1, buffer), receive<'u8'>(port2)])
+        assert.deepEqual(await memory.buffer.toArray(), data)
+        memory.dispose()
+        await sharing.released
+        const options = { handleTypes: 'posix-fd' } as const
+        const physical = t.own(PhysicalMemory.create(t.device, allocationGranularity(t.device, options), options))
+        const range = t.own(AddressRange.reserve(physical.byteLength))
+        const mapped = t.own(range.map(physical))
+        const [ours, theirs] = DescriptorSocket.pair().map((socket) => t.own(socket))
+        const view = DeviceBuffer.view(t.device, mapped, 'u8', { byteOffset: 512, length: 1000 }).copyFromSync(data)
+        await sendMemory(ours as DescriptorSocket, view)
+        const arrived = t.own(await receiveMemory<'u8'>(theirs as DescriptorSocket))
+        assert.equal(arrived.way, 'posix-fd')
+        assert.deepEqual(await arrived.buffer.toArray(), data)
+      },
+    },
+  ],
+}
