@@ -39,11 +39,22 @@ interface Case {
   readonly perThread?: boolean
 }
 
+/** What was compiled, by its source: the modes of the default stream have the same libraries. */
+const recorders = new Map<string, Promise<string>>()
+
+function recorderOf(library: LibrarySpecFile, name: string): Promise<string> {
+  const units = emitRecorder(library)
+  const source = units.join('\n')
+  const recorder = recorders.get(source) ?? compileLibrary(join(folder, name), name, units)
+  recorders.set(source, recorder)
+  return recorder
+}
+
 async function callAll({ spec, library, name, perThread = false }: Case): Promise<Report> {
   return runJob(folder, name, {
     spec,
     library,
-    recorder: await compileLibrary(join(folder, name), name, emitRecorder(library)),
+    recorder: await recorderOf(library, name),
     engine: 'versions',
     perThread,
     seed: library.headerVersion,
