@@ -33,7 +33,10 @@ class DescriptorSocket:
     @classmethod
     def adopt(cls, descriptor: int) -> DescriptorSocket:
         """Takes over a socket that the parent process handed on."""
-        return cls(socket.socket(fileno=descriptor))
+        adopted = socket.socket(fileno=descriptor)
+        # Node's do not block, and Python takes those that it is given for such that do.
+        adopted.setblocking(True)
+        return cls(adopted)
 
     def settimeout(self, seconds: float | None) -> None:
         """The limit of each wait from now on; what takes longer raises `TimeoutError`."""

@@ -1,11 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, symlinkSync } from 'node:fs'
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DescriptorSocket } from '@shoal/ffi'
 import { libraries, libraryFolder } from '@shoal/sim'
+import ts from 'typescript'
 import { afterAll, describe, expect, type TestContext, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import { tellValues } from '../../setup/test/told.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const {
@@ -240,6 +242,28 @@ for interface, kind in (
     ])
     expect([pool.disposed, socket.disposed]).toEqual([false, false])
   })
+})
+
+test('the program of the guide', async (context) => {
+  needsPython(context)
+  const page = readFileSync(new URL('../../../docs/guides/python.md', import.meta.url), 'utf8')
+  const [, program = ''] = /```ts\n(import [\s\S]*?)```/.exec(page) ?? []
+  const { outputText } = ts.transpileModule(tellValues(program).text, {
+    compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
+  })
+  const cwd = fileURLToPath(new URL('..', import.meta.url))
+  const { stdout, stderr, status } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '-e', `${outputText}\nawait exchange()`],
+    { cwd, env, encoding: 'utf8' },
+  )
+  expect(stderr.replaceAll(/^shoal: software device in use.*\n/gm, '')).toBe('')
+  expect(stdout.split('\n').sort()).toEqual([
+    '',
+    'Node: [ 2, 2 ] Uint8Array(4) [ 1, 2, 3, 4 ] Uint8Array(4) [ 4, 3, 2, 1 ]',
+    'Python: u8 (4,) 01020304',
+  ])
+  expect(status).toBe(0)
 })
 
 test('events go both ways', async (context) => {

@@ -148,6 +148,7 @@ export function fromDLPack(capsule: DLPackCapsule | bigint | object, options?: F
   if (isOurs && versioned !== undefined && versioned !== isVersioned) {
     throw outOfRange(api, 'versioned', `${isVersioned}, as the capsule is`, versioned)
   }
+  if (stream === null) throw wrongType(api, 'stream', 'a stream', stream)
   const pending = stream === undefined ? undefined : toStreamHandle(stream, api).handle
   const address = isOurs ? capsule._peek(api) : addressFrom(capsule, api)
   const tensor = read(address, isVersioned, pending === 0n ? 1n : pending, api)

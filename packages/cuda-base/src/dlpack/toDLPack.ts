@@ -134,6 +134,7 @@ export function toDLPack(memory: MemoryLike, options?: ToDLPackOptions): DLPackC
   if (range.readOnly === true && !isVersioned) {
     throw wrongType(api, 'versioned', 'true for read-only memory, which a DLManagedTensor cannot be', versioned)
   }
+  if (stream === null) throw wrongType(api, 'stream', 'a stream', stream)
   if (stream !== undefined) {
     const { handle, context } = toStreamHandle(stream, api)
     orderBehind(handle, context === 0n ? range.context : context, range)

@@ -108,7 +108,7 @@ function factsOf(memory: MemoryLike, api: string) {
 }
 
 /** With its layout, where it has a dtype. */
-function rangeOf(memory: MemoryLike, api: string): MemoryRange {
+export function rangeOf(memory: MemoryLike, api: string): MemoryRange {
   const isTyped = isMemoryLike(memory) && memory[memoryProtocol]?.dtype !== undefined
   return isTyped ? toStridedRange(memory, api) : toMemoryRange(memory, api)
 }

@@ -1,19 +1,16 @@
-import { Device, type Event, ipcEventHandle, Stream } from '@shoal/cuda-base'
+import { Device, Event, ipcEventHandle, Stream } from '@shoal/cuda-base'
 import { DescriptorSocket } from '@shoal/ffi'
 import {
   type DType,
   type MemoryLike,
-  memoryProtocol,
   type OptionKeys,
   optionalOptions,
   requireInstance,
   requireWaitOptions,
-  toMemoryRange,
-  toStridedRange,
   type WaitOptions,
   waitKeys,
 } from '@shoal/types'
-import { type Exported, exportMemory } from './description.js'
+import { type Exported, exportMemory, rangeOf } from './description.js'
 import { SharedMemory } from './sharedMemory.js'
 
 /** When the contents of shared memory are there, and how long to wait for the other side. */
@@ -33,6 +30,7 @@ export function readShareOptions(
   api: string,
 ): { readonly event: Event | undefined; readonly wait: WaitOptions } {
   const { event, signal, timeout } = optionalOptions(options, api, shareKeys)
+  if (event !== undefined) requireInstance(event, api, 'event', Event)
   return { event, wait: requireWaitOptions({ signal, timeout }, api) }
 }
 
@@ -52,8 +50,7 @@ export async function readyToSend(
 }
 
 async function pendingWork(memory: MemoryLike, wait: WaitOptions, api: string): Promise<void> {
-  const isTyped = memory?.[memoryProtocol]?.dtype !== undefined
-  const { stream, deviceOrdinal } = isTyped ? toStridedRange(memory, api) : toMemoryRange(memory, api)
+  const { stream, deviceOrdinal } = rangeOf(memory, api)
   if (stream === undefined || stream === null || deviceOrdinal < 0) return
   await Stream.borrow(Device.get(deviceOrdinal), stream).synchronize(wait)
 }

@@ -6,7 +6,7 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
   [/./, /Error$|Error\./, 'errors are made by those who found one'],
   [
     /types/,
-    /^(?:isInstance|propertyOf|fieldCodec|nameErrorClass|formatLoadAttempts|isStickyCudaStatus|wrongType|outOfRange|inspectLine)$/,
+    /^(?:contiguousStrides|spanOf|isInstance|propertyOf|fieldCodec|nameErrorClass|formatLoadAttempts|isStickyCudaStatus|wrongType|outOfRange|inspectLine)$/,
     'parts of other functions',
   ],
   [/types/, /^(?:new )?LibraryVersion/, 'an abstract class'],
