@@ -1,3 +1,4 @@
+import { forgetLeak, processIsEnding, Resource, warnOnReject, watchForLeak, whenMemoryUnused } from '@shoal/cuda-base'
 import { readMemory } from '@shoal/ffi'
 import { deleteTensor, externalAddress } from '@shoal/ffi/calls'
 import {
@@ -19,8 +20,6 @@ import {
   toStreamHandle,
   wrongType,
 } from '@shoal/types'
-import { afterUseOfMemory } from '../inUse.js'
-import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { deviceTypeOf, dtypeOfWord, type TensorDeviceType } from './tensorTypes.js'
 import { DLPackCapsule } from './toDLPack.js'
 
@@ -125,7 +124,10 @@ export class DLPackTensor extends Resource implements MemoryLike {
   protected release(): void {
     forgetLeak(this)
     if (processIsEnding()) return
-    afterUseOfMemory('A DLPackTensor', this.#tensor.address, this.#tensor.byteLength, this.#delete)
+    // A call on another thread may work with it.
+    const unused = whenMemoryUnused(this.#tensor.address, this.#tensor.byteLength)
+    if (unused === undefined) this.#delete()
+    else warnOnReject('A DLPackTensor', unused.then(this.#delete))
   }
 }
 

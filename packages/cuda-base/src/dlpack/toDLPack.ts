@@ -1,3 +1,4 @@
+import { orderBehind, Resource, warnOnReject } from '@shoal/cuda-base'
 import { createTensor, deleteTensor } from '@shoal/ffi/calls'
 import {
   DisposedError,
@@ -12,8 +13,6 @@ import {
   toStridedRange,
   wrongType,
 } from '@shoal/types'
-import { Resource, warnOnReject } from '../lifetime.js'
-import { orderBehind } from '../stream/orderBehind.js'
 import { deviceTypeCodes, type TensorDeviceType, typeWord } from './tensorTypes.js'
 
 /** How memory becomes a tensor of DLPack. */

@@ -1,6 +1,7 @@
 import {
   DescriptorHandle,
   Device,
+  encodeHandle,
   type IpcEventHandle,
   PhysicalMemory,
   pointerAttributes,
@@ -27,7 +28,6 @@ import {
   toStridedRange,
   wrongType,
 } from '@shoal/types'
-import { encodeHandle } from '../ipc/handleBytes.js'
 
 /**
  * How memory gets from one to another: as an address in one process; by a file descriptor; by a legacy IPC handle; by a pool and a pointer
