@@ -384,6 +384,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     try {
       work(block)
     } finally {
+      // A graph is launched on a stream of its user's, who orders it.
+      block.pending = undefined
       this.#nodeBlock = block
     }
     return block.memory.address

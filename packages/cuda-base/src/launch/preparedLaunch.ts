@@ -66,6 +66,8 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     const block = this.#block
     block.api = 'PreparedLaunch.launch'
     if (this.#hasMemory) {
+      // What was pending when it was set has come since, or is told of again.
+      if (block.pending !== undefined) block.pending = undefined
       const memory = this.#memory
       for (let index = 0; index < memory.length; index += 1) {
         const value = memory[index]
