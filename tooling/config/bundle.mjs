@@ -160,6 +160,8 @@ if (!name.endsWith('-sys') && !isMerged) {
   mergeDeclarations(declarations, (id) => (isRaw(id) ? relative('.', dirname(rawTarget(id, 'types'))) : undefined))
 }
 
+await import('./commonjs.mjs')
+
 // What an earlier build left: JavaScript that this one did not write, types of sources that are no longer there.
 const written = new Set(output.map(({ fileName }) => join('dist', fileName)))
 for (const entry of readdirSync('dist', { recursive: true, withFileTypes: true })) {

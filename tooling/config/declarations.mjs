@@ -238,16 +238,34 @@ export function mergeDeclarations(entryPoints, rawFolder) {
         chosen.add(statement)
         const walk = (node) =>
           ts.isIdentifier(node) ? isReference(node) && take(node.text) : ts.forEachChild(node, walk)
-        walk(statement)
+        // The status that a function returns is a number here, without the list of all.
+        if (ts.isFunctionDeclaration(statement)) for (const parameter of statement.parameters) walk(parameter)
+        else walk(statement)
       }
     }
     for (const name of names) take(name)
     // They are for this package's own calls: what they do is told in the raw package.
     const printer = ts.createPrinter({ removeComments: true })
     return [...chosen]
-      .map((each) => `${printer.printNode(ts.EmitHint.Unspecified, each, each.getSourceFile())}\n`)
+      .map((each) => `${printer.printNode(ts.EmitHint.Unspecified, statusless(each), each.getSourceFile())}\n`)
       .join('')
   }
+}
+
+function statusless(statement) {
+  if (!ts.isFunctionDeclaration(statement)) return statement
+  const { modifiers, name, parameters } = statement
+  const number = ts.factory.createKeywordTypeNode(ts.SyntaxKind.NumberKeyword)
+  return ts.factory.updateFunctionDeclaration(
+    statement,
+    modifiers,
+    undefined,
+    name,
+    undefined,
+    parameters,
+    number,
+    undefined,
+  )
 }
 
 function grouped(all, keyOf) {
@@ -256,9 +274,10 @@ function grouped(all, keyOf) {
   return [...groups]
 }
 
-/** Without what says nothing: spaces, and `declare` beside `export`. */
+/** Without what says nothing: spaces, `declare` beside `export`, and semicolons but where the next line would go on. */
 function dense(text) {
   return text
+    .replaceAll(/^(?!\s*\*)(.*);$(?!\n\s*[([<?!=`])/gm, '$1')
     .replaceAll(/^export declare /gm, 'export ')
     .replaceAll(/^(?: {4})+/gm, (indent) => '\t'.repeat(indent.length / 4))
 }

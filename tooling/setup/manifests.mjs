@@ -71,10 +71,23 @@ function completed(own, path) {
   const { homepage, bugs, license } = rootManifest
   const repository = { ...rootManifest.repository, directory: relative(root, path) }
   const { name, version, description, keywords, ...more } = own
+  const exports = Object.fromEntries(
+    Object.entries(own.exports).map(([path, target]) => [path, withRequire(name, path, target)]),
+  )
   const files = [...new Set([...own.files, 'CHANGELOG.md', 'NOTICE'])]
   const about = { name, version, description, keywords, homepage, bugs, repository, license }
   const optional = nativeFiles[name] === undefined ? {} : { optionalDependencies: platformDependencies(name) }
-  return { ...about, ...more, ...about, files, ...optional }
+  return { ...about, ...more, ...about, files, exports, ...optional }
+}
+
+/** What packages of this family import from each other: not for programs. */
+export const ownUse = /^@shoal\/(?:cuda-base|cli)\b|\/(?:internal|sys|public|basics|common|calls)$/
+
+/** An entry of programs, with what `require` gets of it (`tooling/config/commonjs.mjs`). */
+function withRequire(name, path, target) {
+  if (typeof target === 'string' || ownUse.test(join(name, path))) return target
+  const { types, default: file } = target
+  return { require: { types: types.replace(/ts$/, 'cts'), default: file.replace(/js$/, 'cjs') }, types, default: file }
 }
 
 function platformDependencies(name) {

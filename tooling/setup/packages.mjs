@@ -11,6 +11,7 @@ import ts from 'typescript'
 import { build } from './build.mjs'
 import { gettingStartedProblems } from './gettingStarted.mjs'
 import { installWorkspace } from './install.mjs'
+import { ownUse } from './manifests.mjs'
 import { missingFiles, packAll } from './pack.mjs'
 import { publishAll } from './publish.mjs'
 import { entryPoints, publishablePackages } from './publishable.mjs'
@@ -120,11 +121,11 @@ await runMain(async () => {
       const problems = [...contentProblems(one, tarball), ...sizeProblems(one.name, tarball)]
       problems.push(...(await publintProblems(tarball)))
       if (entryPoints(one).length > 0) {
-        problems.push(...(await typeProblems(tarball, env)), ...(await installProblems(one, registry, env)))
+        problems.push(...(await typeProblems(one, tarball, env)), ...(await installProblems(one, registry, env)))
       }
       report(`${one.name}, ${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`, problems)
     })
-    report('all of them with the oldest TypeScript', await oldestTypesProblems(packages, registry, env))
+    report('all of them with the oldest TypeScript and the newest', await allTypesProblems(packages, registry, env))
     report('getting started', await gettingStartedProblems(registry, env))
   } finally {
     registry.close()
@@ -182,9 +183,10 @@ async function publintProblems({ file }) {
   return serious.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`)
 }
 
-function typeProblems({ file }, env) {
-  // CommonJS gets ES modules by `require` or `import()`, and all else has to be right for it as well.
-  const rules = ['--profile', 'node16', '--ignore-rules', 'cjs-resolves-to-esm']
+function typeProblems({ name, manifest }, { file }, env) {
+  // Entries that the packages have for each other are for ES modules alone.
+  const own = Object.keys(manifest.exports).filter((path) => ownUse.test(join(name, path)))
+  const rules = ['--profile', 'node16', ...(own.length > 0 ? ['--exclude-entrypoints', ...own] : [])]
   const options = [...rules, '--no-emoji', '--no-color', '--format', 'ascii']
   return failureOf('attw', () => captureBeside(bin('attw'), [file, ...options], { env }))
 }
@@ -202,11 +204,23 @@ async function installProblems(one, registry, env) {
   ])
 }
 
-/** All declarations, for the oldest TypeScript whose programs may use them. */
-async function oldestTypesProblems(packages, registry, env) {
+/** All declarations, for the oldest TypeScript whose programs may use them and for the newest, in all ways to find modules. */
+async function allTypesProblems(packages, registry, env) {
   const all = [...packages.values()].filter((one) => entryPoints(one).length > 0)
   const names = all.map(({ name }) => name)
-  return await inProject(registry, names, env, (project) => consumerProblems(all, project, 'typescript-oldest'))
+  return await inProject(registry, names, env, async (project) => {
+    const problems = []
+    for (const compiler of ['typescript-oldest', 'typescript']) {
+      for (const settings of [
+        { module: 'NodeNext' },
+        { module: 'Node16' },
+        { module: 'ESNext', moduleResolution: 'Bundler' },
+      ]) {
+        problems.push(...(await consumerProblems(all, project, compiler, settings)))
+      }
+    }
+    return problems
+  })
 }
 
 async function inProject(registry, names, env, check) {
@@ -250,27 +264,34 @@ function weightProblems(project) {
 }
 
 /** Compiles a program that imports every entry point, with the packages' own declarations checked as well. */
-async function consumerProblems(packages, project, compiler) {
+async function consumerProblems(packages, project, compiler, settings = { module: 'NodeNext' }) {
   const imports = packages.flatMap(entryPoints).map((specifier, i) => `export * as entry${i} from '${specifier}'`)
   writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n`)
-  // CommonJS, which older compilers do not let load ES modules.
-  if (compiler === 'typescript') writeFileSync(join(project, 'required.cts'), `${imports.join('\n')}\n`)
+  // CommonJS, by names and as a whole; without what is for ES modules alone.
+  const required = imports.filter((line) => !ownUse.test(/'(.*)'/.exec(line)[1]))
+  const whole = required.map((line) =>
+    line.replace(/export \* as (\w+) from (.*)/, 'export import $1AsAWhole = require($2)'),
+  )
+  writeFileSync(join(project, 'required.cts'), `${[...required, ...whole].join('\n')}\n`)
   for (const [i, { name }] of packages.entries()) {
     if (programs[name] !== undefined) writeFileSync(join(project, `program${i}.ts`), programs[name])
   }
   const compilerOptions = {
     target: 'ES2022',
-    module: 'NodeNext',
+    ...settings,
     strict: true,
     exactOptionalPropertyTypes: true,
     noEmit: true,
     types: ['node'],
     typeRoots: [join(root, 'node_modules', '@types')],
   }
-  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts', '*.cts'] }))
+  writeFileSync(
+    join(project, 'tsconfig.json'),
+    JSON.stringify({ compilerOptions, include: ['*.ts', ...(settings.moduleResolution ? [] : ['*.cts'])] }),
+  )
   const tsc = join(root, 'node_modules', compiler, 'bin', 'tsc')
   const compile = () => captureBeside(process.execPath, [tsc, '-p', project], { cwd: project })
-  return await failureOf(`a strict program, compiled with ${compiler}`, compile)
+  return await failureOf(`a strict program, compiled with ${compiler} and ${JSON.stringify(settings)}`, compile)
 }
 
 /** Imports every entry point, by `require` too, asks for the package's manifest, and makes a call. */
