@@ -77,7 +77,8 @@ describe('collectives of three ranks in one process', () => {
   ])('$name: every element is right', ({ name, reduces, rooted, factor, parts, hasInPlace }) => {
     // Reductions from every root would take long, and reduce and broadcast know no more of their root than its number.
     const roots = !rooted ? [null] : reduces ? [1] : [0, 1, 2]
-    const every = ['-d', 'all', '-o', 'all', '--root', roots.length > 1 ? 'all' : '1']
+    const some = [...(reduces ? ['-o', 'all'] : []), ...(rooted ? ['--root', roots.length > 1 ? 'all' : '1'] : [])]
+    const every = ['-d', 'all', ...some]
     const few = ['-n', '2', '-w', '1', '-b', '96', '-e', '1K', '-f', '8']
     const { rows, ranks, processes, software, summary } = bench(name, '-g', '3', ...every, ...few)
     expect({ ranks, processes, software }).toEqual({ ranks: 3, processes: 1, software: true })
@@ -319,6 +320,27 @@ describe('what cannot be', () => {
     [['all-reduce', '-b', '1', '-e', '1G', '-i', '1'], '--step-bytes 1 makes 1073741824 sizes of 1 … 1073741824 bytes'],
     [['put', '--device', 'sim', '-g', '1'], 'NVSHMEM between PEs needs two devices'],
     [['all-reduce', '--device', 'sim', '--json', '/nowhere/x.json'], '/nowhere/x.json cannot be written'],
+    [['all-reduce', '--json', ''], '--json must be the name of a file, or -'],
+    [['all-reduce', '--svg='], '--svg must be the name of a file, or -'],
+    [['all-reduce', '-f', '4', '-i', '8'], '--step-factor and --step-bytes are two ways to get to the next size'],
+    [['all-reduce', '--iterations=-3'], '--iterations must be a whole number from 1, got -3'],
+    [
+      ['all-reduce', '-d', 'f32', '-b', '2', '-e', '3', '--device', 'sim'],
+      '--max-bytes 3 is less than one element of f32',
+    ],
+    [
+      ['all-gather', '-d', 'f64', '-b', '8', '-e', '8', '--device', 'sim'],
+      '--max-bytes 8 is less than one element of f64 for each rank: 16 bytes',
+    ],
+    // What another test takes.
+    [['all-reduce', '-r', '1'], '--root means nothing for all-reduce'],
+    [['all-gather', '-o', 'max'], '--op means nothing for all-gather'],
+    [['all-to-all', '--in-place', 'in'], '--in-place means nothing for all-to-all'],
+    [['put', '-d', 'bf16'], '--datatype means nothing for put'],
+    [['atomic', '-b', '8'], '--min-bytes means nothing for atomic'],
+    [['barrier', '--check', '1'], '--check means nothing for barrier'],
+    [['calls', '-g', '2'], '--devices means nothing for calls'],
+    [['constructor'], "there is no test 'constructor'"],
   ])('%j', (words, message) => {
     const { status, stdout, errors } = shoal(['bench', ...words])
     expect(status).toBe(2)
@@ -340,12 +362,20 @@ describe('what cannot be', () => {
   })
 
   test.each([
+    [
+      'all-reduce',
+      '2',
+      '2',
+      '--devices 2: this process is a rank, with one device; its launcher says how many there are',
+      '-g',
+      '2',
+    ],
     ['all-reduce', '3', '2', 'rank 2 takes device 2: this machine has 2, and no two ranks share one'],
     ['put', '3', '2', 'rank 2 takes device 2: this machine has 2, and no two ranks share one'],
     ['get', '1', '1', 'get is between two PEs: this job has one rank'],
     ['atomic', '1', '1', 'atomic is between two PEs: this job has one rank'],
-  ])('%s in a job of %s ranks on %s devices', (name, ranks, devices, message) => {
-    const job = ['run', '-n', ranks, '--no-prefix', program, 'bench', name, '--device', 'sim', '-e', '64']
+  ])('%s in a job of %s ranks on %s devices: %s', (name, ranks, devices, message, ...words) => {
+    const job = ['run', '-n', ranks, '--no-prefix', program, 'bench', name, '--device', 'sim', ...words]
     const { status, errors } = shoal(job, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: devices })
     expect(errors).toContain(`shoal bench: ${message}\n`)
     expect(errors).not.toContain('    at ')

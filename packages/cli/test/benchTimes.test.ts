@@ -3,6 +3,7 @@ import { useSoftwareDevice } from '@shoal/ffi'
 import { afterEach, expect, test, vi } from 'vitest'
 import { measureCollective } from '../src/bench/collectives/measure.js'
 import { operations } from '../src/bench/collectives/operations.js'
+import { optionsOf } from '../src/bench/command.js'
 import { callsPerBurst, makeDriverCalls, timeOfCall } from '../src/bench/driverCalls.js'
 import { barrierTest } from '../src/bench/nvshmem/barriers.js'
 import type { Pe } from '../src/bench/nvshmem/pes.js'
@@ -71,7 +72,7 @@ test('the time of a collective is the mean over iterations and processes', async
     '--in-place',
     'out',
   ]
-  const options = readOptions(words, ['all-reduce'])
+  const options = readOptions(words, optionsOf)
   const operation = operations.find(({ name }) => name === 'all-reduce')!
   sixMilliseconds()
   const rows = await measureCollective(
@@ -99,7 +100,7 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   sixMilliseconds()
   let rows: unknown[] = []
   const printed: string[] = []
-  const options = readOptions(['barrier', '-n', '3', '-w', '1'], ['barrier'])
+  const options = readOptions(['barrier', '-n', '3', '-w', '1'], optionsOf)
   const output = {
     print: (line: string) => void printed.push(line),
     write: async (all: unknown[]) => void (rows = all),
@@ -148,7 +149,7 @@ test('a loop over calls of the driver package makes as many as it is timed for',
 })
 
 test('a limit beyond what a timer can have is refused by name', () => {
-  expect(readOptions(['all-reduce', '--timeout', '2147483'], ['all-reduce']).timeout).toBe(2_147_483_000)
-  const beyond = () => readOptions(['all-reduce', '--timeout', '2147484'], ['all-reduce'])
+  expect(readOptions(['all-reduce', '--timeout', '2147483'], optionsOf).timeout).toBe(2_147_483_000)
+  const beyond = () => readOptions(['all-reduce', '--timeout', '2147484'], optionsOf)
   expect(beyond).toThrow('--timeout must be at most 2147483 seconds')
 })

@@ -2,9 +2,9 @@ import { AbortedError, ShoalError } from '@shoal/types'
 import type { Command } from '../command.js'
 import { benchCalls } from './calls.js'
 import { benchCollective } from './collectives/bench.js'
-import { operations } from './collectives/operations.js'
+import { type Operation, operations } from './collectives/operations.js'
 import { benchNvshmem, nvshmemTests } from './nvshmem/bench.js'
-import { type BenchOptions, readOptions, usage } from './options.js'
+import { type BenchOptions, type OptionName, readOptions, sizeOptions, usage } from './options.js'
 
 type Test = (options: BenchOptions, commandLine: readonly string[]) => Promise<number>
 
@@ -16,10 +16,26 @@ const tests: { readonly [name: string]: Test } = {
   calls: benchCalls,
 }
 
+/** What the tests take beside the options of all. */
+export const optionsOf: { readonly [test: string]: readonly OptionName[] } = {
+  ...Object.fromEntries(operations.map((operation) => [operation.name, takenBy(operation)])),
+  put: [...sizeOptions, 'check', 'devices', 'timeout'],
+  get: [...sizeOptions, 'check', 'devices', 'timeout'],
+  atomic: ['check', 'devices', 'timeout'],
+  barrier: ['devices', 'timeout'],
+  calls: [],
+}
+
+function takenBy({ reduces, rooted, inPlace }: Operation): OptionName[] {
+  const some = { op: reduces, root: rooted, 'in-place': inPlace !== undefined }
+  const names = (Object.keys(some) as (keyof typeof some)[]).filter((name) => some[name])
+  return [...sizeOptions, 'datatype', 'check', 'devices', 'timeout', ...names]
+}
+
 export const benchCommand: Command = {
   usage,
   async run(commandLine) {
-    const options = readOptions(commandLine, Object.keys(tests))
+    const options = readOptions(commandLine, optionsOf)
     // Before any library is looked for.
     if (options.software) prepareSoftwareDevice(options)
     // Asked for by --device gpu, whatever the environment says.

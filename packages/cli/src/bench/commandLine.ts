@@ -2,12 +2,13 @@ import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { UsageError } from '../command.js'
 
 type Options = NonNullable<ParseArgsConfig['options']>
-type Parsed<O extends Options> = ReturnType<typeof parseArgs<{ args: string[]; allowPositionals: true; options: O }>>
+type Config<O extends Options> = { args: string[]; allowPositionals: true; tokens: true; options: O }
+type Parsed<O extends Options> = ReturnType<typeof parseArgs<Config<O>>>
 
 /** Node's `parseArgs`. @throws UsageError */
 export function parseCommandLine<O extends Options>(args: readonly string[], options: O): Parsed<O> {
   try {
-    return parseArgs({ args: [...args], allowPositionals: true, options })
+    return parseArgs({ args: [...args], allowPositionals: true, tokens: true, options })
   } catch (error) {
     throw new UsageError((error as Error).message)
   }

@@ -108,14 +108,36 @@ const flags = {
   help: { type: 'boolean', short: 'h' },
 } as const
 
-/** @throws UsageError, HelpRequest */
-export function readOptions(commandLine: readonly string[], tests: readonly string[]): BenchOptions {
-  const { values, positionals } = parseCommandLine(commandLine, flags)
+export type OptionName = keyof typeof flags
+
+/** What every test takes. */
+const ofAll: readonly OptionName[] = ['iterations', 'warm-ups', 'device', 'json', 'svg', 'help']
+/** What makes the sizes. */
+export const sizeOptions: readonly OptionName[] = ['min-bytes', 'max-bytes', 'step-factor', 'step-bytes']
+
+/**
+ * @param tests what each test takes beside the options of all
+ * @throws UsageError, HelpRequest
+ */
+export function readOptions(
+  commandLine: readonly string[],
+  tests: { readonly [test: string]: readonly OptionName[] },
+): BenchOptions {
+  const { values, positionals, tokens } = parseCommandLine(commandLine, flags)
   if (values.help === true) throw new HelpRequest()
   const [test, ...rest] = positionals
-  if (test === undefined) throw new UsageError(`which test? There are ${tests.join(', ')}`)
-  if (!tests.includes(test)) throw new UsageError(`there is no test '${test}'; there are ${tests.join(', ')}`)
+  const names = Object.keys(tests).join(', ')
+  if (test === undefined) throw new UsageError(`which test? There are ${names}`)
+  const own = Object.hasOwn(tests, test) ? tests[test] : undefined
+  if (own === undefined) throw new UsageError(`there is no test '${test}'; there are ${names}`)
   if (rest.length > 0) throw new UsageError(`unexpected ${rest.join(' ')}`)
+  const given = tokens.flatMap((token) => (token.kind === 'option' ? [token.name as OptionName] : []))
+  const idle = given.find((name) => ![...ofAll, ...own].includes(name))
+  if (idle !== undefined) throw new UsageError(`--${idle} means nothing for ${test}`)
+  if (given.includes('step-factor') && given.includes('step-bytes'))
+    throw new UsageError('--step-factor and --step-bytes are two ways to get to the next size: give one')
+  for (const name of ['json', 'svg'] as const)
+    if (values[name] === '') throw new UsageError(`--${name} must be the name of a file, or -`)
   const device = values.device === undefined ? undefined : oneOf(values.device, '--device', ['gpu', 'sim'])
   const software = device === 'sim' || (device === undefined && process.env['SHOAL_DEVICE'] === 'sim')
   const least = parseBytes(values['min-bytes'], '--min-bytes')

@@ -1,4 +1,5 @@
 import { ncclVersion } from '@shoal/nccl'
+import { UsageError } from '../../command.js'
 import type { CollectiveRow } from '../figures.js'
 import type { BenchOptions } from '../options.js'
 import { joinRankGroup } from '../rankGroup.js'
@@ -13,6 +14,10 @@ import { collectiveHead, collectiveLine, collectiveSummary } from './print.js'
 export async function benchCollective(operation: Operation, options: BenchOptions): Promise<number> {
   const rankGroup = await joinRankGroup(options)
   try {
+    if (rankGroup.isRank && options.devices !== undefined)
+      throw new UsageError(
+        `--devices ${options.devices}: this process is a rank, with one device; its launcher says how many there are`,
+      )
     const variants = variantsOf(operation, rankGroup.worldSize, options)
     const library = { name: 'NCCL', version: ncclVersion().toString() }
     const output = await Output.open(rankGroup, library, options, collectiveHead())

@@ -45,10 +45,20 @@ export async function measureCollective(
   return rows
 }
 
-/** Every type with every reduction and root that was asked for. @throws UsageError for a root that is no rank. */
+/**
+ * Every type with every reduction and root that was asked for. @throws UsageError for a root that is no rank, and for sizes that are
+ * less than an element.
+ */
 export function variantsOf(operation: Operation, worldSize: number, options: BenchOptions): Variant[] {
   if (operation.rooted && options.root >= worldSize)
     throw new UsageError(`--root ${options.root}: there ${worldSize === 1 ? 'is one rank' : `are ${worldSize} ranks`}`)
+  const { most } = options.sweep
+  const parts = Math.max(operation.sendParts(worldSize), operation.recvParts(worldSize))
+  const large = options.types.find((type) => most < parts * dtypeInfo(type).bytes)
+  if (large !== undefined) {
+    const least = `${parts * dtypeInfo(large).bytes} bytes`
+    throw new UsageError(`--max-bytes ${most} is less than one element of ${large} for each rank: ${least}`)
+  }
   const everyRoot = Array.from({ length: worldSize }, (_, rank) => rank)
   const roots = !operation.rooted ? [0] : options.root === -1 ? everyRoot : [options.root]
   const ops: readonly Reduction[] = operation.reduces ? options.reductions : ['sum']
