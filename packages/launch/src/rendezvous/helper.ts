@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { pathToFileURL } from 'node:url'
 import { RendezvousError } from '../errors.js'
 import { type Address, formatAddress } from './address.js'
 import { RendezvousServer } from './server.js'
@@ -21,8 +20,8 @@ interface HelperTask {
  * @throws RendezvousError
  */
 export async function startHelper(task: HelperTask): Promise<void> {
-  const code = 'import(process.argv[1]).then((server) => server.serveAsHelper())'
-  const child = spawn(process.execPath, ['--input-type=module', '-e', code, serverModule()], {
+  const code = 'require(process.argv[1]).serveAsHelper()'
+  const child = spawn(process.execPath, ['--input-type=commonjs', '-e', code, serverModule()], {
     // A session of its own: what ends the group of rank 0 must not end the rendezvous of the others.
     detached: true,
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -60,7 +59,7 @@ function loaderEnvironment(): NodeJS.ProcessEnv {
 /** As a package, not relative to this file: a bundler may have put that into the user's program, which must not run again. */
 function serverModule(): string {
   try {
-    return pathToFileURL(createRequire(import.meta.url).resolve('@shoal/launch/server')).href
+    return createRequire(import.meta.url).resolve('@shoal/launch/server')
   } catch (cause) {
     throw new RendezvousError('cannot find @shoal/launch/server; a bundler must leave @shoal/launch as a package', {
       cause,
