@@ -172,6 +172,19 @@ describe('launch', () => {
     expect(launch(config)).toThrow(`Kernel.launch: ${refusal}'sharedBytes'`)
   })
 
+  test.each([
+    ['block', { grid: 1, blocks: 32 }],
+    ['grid', { gird: 1, block: 32 }],
+    ['a key that is undefined', { grid: 1, block: 32, stream: undefined, blocks: 32 }],
+    ['block, with another one', { grid: 1, sharedMemory: 64, blocks: 32 }],
+  ])('an unknown key in the place of %s is named', (_, config) => {
+    const kernel = module.kernel('args_4', ['i32'])
+    kernel.launch({ grid: 1, block: 32 }, 1)
+    expect(() => kernel.launch(config as unknown as typeof good, 1)).toThrow(
+      /config must have only the keys .*, not '(?:blocks|gird)'$/,
+    )
+  })
+
   test('keys that are undefined count as left out, and objects without a prototype are plain', () => {
     const kernel = module.kernel('args_4', ['i32'])
     const { launches } = lastLaunch()
