@@ -1,5 +1,5 @@
 import { AbortedError, TimeoutError } from '@shoal/types'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, expectTypeOf, test } from 'vitest'
 
 process.env['SHOAL_DEVICE'] = 'sim'
 const {
@@ -35,6 +35,21 @@ test('a descriptor arrives as another one, with its content, size and device', a
   expect((arrived as typeof handle).descriptor).not.toBe(handle.descriptor)
   using imported = PhysicalMemory.import(device, arrived)
   expect(imported.byteLength).toBe(memory.byteLength)
+})
+
+test('what arrives is none of Windows, and one question tells which it is (checked by tsc)', () => {
+  type Arrived = Awaited<ReturnType<typeof receiveHandle<'memory'>>>
+  expectTypeOf<Extract<Arrived, { readonly type: 'win32' }>>().toBeNever()
+  expectTypeOf<Extract<Arrived, { readonly type: 'posix-fd' }>['descriptor']>().toEqualTypeOf<number>()
+  expectTypeOf<Arrived>().toExtend<Parameters<typeof PhysicalMemory.import>[1]>()
+})
+
+test('options in a variable of their own need a type, since TypeScript widens what they say (checked by tsc)', () => {
+  const widened = { handleTypes: 'posix-fd' }
+  const typed: import('@shoal/cuda-base').PhysicalMemoryOptions = { handleTypes: 'posix-fd' }
+  // @ts-expect-error: a string
+  expect(() => allocationGranularity(device, widened)).not.toThrow()
+  expect(() => allocationGranularity(device, typed)).not.toThrow()
 })
 
 test('a fabric handle arrives as data', async () => {

@@ -1,3 +1,5 @@
+import { withContext } from '@shoal/cuda-sys'
+import { cuMemsetD32Async, cuStreamWaitValue32 } from '@shoal/cuda-sys/driver'
 import { Communicator, group, type ReduceOp } from '@shoal/nccl'
 import {
   DisposedError,
@@ -10,7 +12,7 @@ import {
   streamProtocol,
 } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+import { contextOf, deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 let communicators: Communicator[]
 let streams: TestStream[]
@@ -272,6 +274,33 @@ describe('a collective that repeats, with operands that never change', () => {
     expect(errorOf(() => all({}))).toBeInstanceOf(DisposedError)
     for (const memory of [...memories.slice(1), ...results, ...others]) memory.dispose()
   })
+})
+
+test('a collective comes behind the stream that its memory names, each time that it is called', () => {
+  const producer = new TestStream(0)
+  const send = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 64))
+  const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 64))
+  const first = send[0] as TestMemory
+  first.override = { version: 1, stream: producer.handle }
+  for (const value of [1, 2]) {
+    const gate = TestMemory.zeros(0, 'u32', 1)
+    const bits = new Uint32Array(Float32Array.of(value).buffer)[0] as number
+    withContext(contextOf(0), () => {
+      expect(cuStreamWaitValue32(producer.handle, gate.address, 1, 0)).toBe(0)
+      expect(cuMemsetD32Async(first.address, bits, 64, producer.handle)).toBe(0)
+    })
+    group(() => {
+      for (const [rank, communicator] of communicators.entries()) {
+        const stream = streams[rank] as TestStream
+        communicator.allReduce(send[rank] as TestMemory, recv[rank] as TestMemory, { stream })
+      }
+    })
+    expect(streams[0]?.isIdle()).toBe(false)
+    gate.write(Int32Array.of(1))
+    for (const stream of streams) stream.wait()
+    for (const memory of recv) expect(memory.floats()).toEqual(new Array(64).fill(value))
+    gate.dispose()
+  }
 })
 
 describe('wrong arguments are caught before NCCL is called', () => {
