@@ -276,10 +276,15 @@ function grouped(all, keyOf) {
 
 /** Without what says nothing: spaces, `declare` beside `export`, and semicolons but where the next line would go on. */
 function dense(text) {
-  return text
-    .replaceAll(/^(?!\s*\*)(.*);$(?!\n\s*[([<?!=`])/gm, '$1')
-    .replaceAll(/^export declare /gm, 'export ')
-    .replaceAll(/^(?: {4})+/gm, (indent) => '\t'.repeat(indent.length / 4))
+  return (
+    text
+      .replaceAll(/^(?!\s*\*)(.*);$(?!\n\s*[([<?!=`])/gm, '$1')
+      .replaceAll(/^export declare /gm, 'export ')
+      // What is not for programs needs no words there.
+      .replaceAll(/\/\*\*(?:(?!\*\/)[\s\S])*?@internal(?:(?!\*\/)[\s\S])*?\*\//g, '/** @internal */')
+      .replaceAll(/^(?: {4})+/gm, (indent) => '\t'.repeat(indent.length / 4))
+      .replaceAll(/^\t+ \*/gm, ' *')
+  )
 }
 
 function namesOf(statement) {

@@ -2,7 +2,7 @@
  * Memory that threads and processes use together: what `@shoal/driver/sharing` and `@shoal/runtime/sharing` offer. An entry of its own, as
  * few programs need it.
  */
-export type { SharedDescription, SharingWay } from './sharing/description.js'
+export type { SharingWay } from './sharing/description.js'
 export {
   type ProcessChannel,
   receive,

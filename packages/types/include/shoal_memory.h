@@ -20,27 +20,27 @@
 
 /* Memory that CUDA functions reach by its address, for as long as the object has it: ask again in each call. */
 typedef struct {
-  uint64_t address;      /* a CUdeviceptr, or an address of the host where `device` is -1 */
+  uint64_t address; /* a CUdeviceptr, or an address of the host where `device` is -1 */
   size_t byte_length;
-  int32_t device;        /* ordinal; -1 for memory of the host */
-  void *context;         /* its CUcontext; NULL when it belongs to none */
-  char dtype[16];        /* such as "f32"; empty where the memory has no type */
-  size_t length;         /* number of elements; 0 where the memory has no type */
+  int32_t device; /* ordinal; -1 for memory of the host */
+  void *context; /* its CUcontext; NULL when it belongs to none */
+  char dtype[16]; /* such as "f32"; empty where the memory has no type */
+  size_t length; /* number of elements; 0 where the memory has no type */
   bool read_only;
   /* Since version 1 of the protocol. */
-  int32_t version;       /* of the answer that was read */
-  int32_t dimensions;    /* how many numbers of `shape` and `strides` there are; 0 where the memory has no type */
-  int64_t shape[SHOAL_MEMORY_DIMENSIONS];   /* in elements, the outermost dimension first */
+  int32_t version; /* of the answer that was read */
+  int32_t dimensions; /* how many numbers of `shape` and `strides` there are; 0 where the memory has no type */
+  int64_t shape[SHOAL_MEMORY_DIMENSIONS]; /* in elements, the outermost dimension first */
   int64_t strides[SHOAL_MEMORY_DIMENSIONS]; /* in elements, as in DLPack */
-  bool is_pending;       /* work that makes the contents may be under way: order yours behind `stream` */
-  void *stream;          /* the CUstream of that work; 1 and 2 are the default streams; NULL where nothing is pending */
+  bool is_pending; /* work that makes the contents may be under way: order yours behind `stream` */
+  void *stream; /* the CUstream of that work; 1 and 2 are the default streams; NULL where nothing is pending */
 } shoal_memory;
 
 /* A stream, for as long as the object has it. */
 typedef struct {
-  void *handle;          /* a CUstream, which is a cudaStream_t too */
-  int32_t device;        /* ordinal; -1 where it is not known */
-  void *context;         /* its CUcontext; NULL where it is not known */
+  void *handle; /* a CUstream, which is a cudaStream_t too */
+  int32_t device; /* ordinal; -1 where it is not known */
+  void *context; /* its CUcontext; NULL where it is not known */
 } shoal_stream;
 
 static napi_status shoal__refuse(napi_env env, const char *message) {
@@ -110,8 +110,8 @@ static bool shoal__numbers(napi_env env, napi_value array, int64_t *numbers, int
 /* Bytes of an element; 0 for what is no dtype. */
 static size_t shoal__element_bytes(const char *dtype) {
   static const struct { const char *name; size_t bytes; } types[] = {
-      {"i8", 1},  {"u8", 1},  {"bool", 1}, {"f8e4m3", 1}, {"f8e5m2", 1}, {"i16", 2}, {"u16", 2}, {"f16", 2},       {"bf16", 2},
-      {"i32", 4}, {"u32", 4}, {"f32", 4},  {"i64", 8},    {"u64", 8},    {"f64", 8}, {"complex64", 8}, {"complex128", 16}};
+      {"i8", 1}, {"u8", 1}, {"bool", 1}, {"f8e4m3", 1}, {"f8e5m2", 1}, {"i16", 2}, {"u16", 2}, {"f16", 2}, {"bf16", 2},
+      {"i32", 4}, {"u32", 4}, {"f32", 4}, {"i64", 8}, {"u64", 8}, {"f64", 8}, {"complex64", 8}, {"complex128", 16}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (strcmp(types[i].name, dtype) == 0) return types[i].bytes;
   return 0;

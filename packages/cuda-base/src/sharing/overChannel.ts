@@ -42,10 +42,7 @@ export type SharingChannel = ProcessChannel | ThreadChannel
 export interface Sharing {
   /** How it went. */
   readonly way: SharingWay
-  /**
-   * Resolves when the other side has disposed of it, or has ended. The memory must stay until then, but for mapped memory (`'posix-fd'`), which
-   * belongs to all who have it. Does not keep the process alive.
-   */
+  /** Resolves when the other side has disposed of it, or has ended. Memory that was not mapped must stay until then. */
   readonly released: Promise<void>
 }
 
@@ -162,12 +159,9 @@ function onEnd(channel: SharingChannel, listener: () => void): () => void {
 }
 
 /**
- * Gives memory of a device to another thread or process, which takes it with {@link receive}: `channel` is a `Worker`, a `MessagePort`, or
- * what `fork` gave. The way is chosen: in this process the address; else a descriptor where the memory was mapped, its pool where it came
- * from one, or a legacy IPC handle. Resolves when it was taken.
- * @throws TypeError, RangeError; DisposedError for memory that is gone before it is taken; FeatureNotSupportedError for memory that cannot
- * leave its process, or that the other side cannot open; SystemError with `code` `'ECONNRESET'` when that ends first; AbortedError,
- * TimeoutError
+ * Gives memory of a device to another thread or process, which takes it with {@link receive}, by the way that fits. Resolves when it was taken.
+ * @throws TypeError, RangeError; DisposedError for memory that is gone before; FeatureNotSupportedError where it cannot leave its process, or
+ * be opened there; SystemError with `code` `'ECONNRESET'` when the other side ends first; AbortedError, TimeoutError
  *
  * @example
  * const child = fork('child.js')
@@ -260,12 +254,10 @@ async function offerSocket(channel: ProcessChannel, signal: AbortSignal, api: st
 }
 
 /**
- * Resolves with the memory that {@link share} gave at the other end of a channel, opened: `channel` is `process` in a child of `fork`,
- * `parentPort` in a worker, or the `Worker`, child or `MessagePort` that shares. Other messages of the channel are left to the program. It is
- * the caller's to dispose of, which tells the sender.
- * @throws TypeError, RangeError for a message that is none of `share`; FeatureNotSupportedError for a device that this process does not see;
- * DisposedError when the sender has disposed of the memory; SystemError with `code` `'ECONNRESET'` when the sender ends; AbortedError,
- * TimeoutError; StatusError
+ * Resolves with the memory that {@link share} gave at the other end, opened. It is the caller's to dispose of, which tells the sender. Other
+ * messages of the channel are left to the program.
+ * @throws TypeError, RangeError for a wrong message; FeatureNotSupportedError for a device that this process does not see; DisposedError when
+ * the sender has disposed of it; SystemError with `code` `'ECONNRESET'` when the sender ends; AbortedError, TimeoutError; StatusError
  *
  * @example
  * using memory = await receive<'f32'>(process, { timeout: 10_000 })

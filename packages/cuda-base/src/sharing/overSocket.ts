@@ -56,11 +56,9 @@ async function pendingWork(memory: MemoryLike, wait: WaitOptions, api: string): 
 }
 
 /**
- * Sends memory to the process at the other end of a socket, which opens it with {@link receiveMemory}, or with Python's `shoal_memory`. It
- * goes by a descriptor where it was mapped, by its pool where it came from one, else by a legacy IPC handle. The memory must stay until
- * the other side has told, in a message of the program's, that it is done; mapped memory need not.
- * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError for memory that cannot leave its process; AbortedError,
- * TimeoutError; SystemError when the socket fails
+ * Sends memory to the process at the other end of a socket: to {@link receiveMemory}, or Python's `shoal_memory`. Unless it was mapped it must
+ * stay until the other side has told that it is done.
+ * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError where it cannot leave its process; AbortedError, TimeoutError; SystemError
  *
  * @example
  * await sendMemory(socket, buffer)
@@ -87,9 +85,9 @@ export async function sendDescription(
 }
 
 /**
- * Resolves with the memory that {@link sendMemory}, or Python's `shoal_memory`, sent next, opened. It is the caller's to dispose of.
- * @throws TypeError, RangeError for another message; FeatureNotSupportedError for memory of a device that this process does not see;
- * AbortedError, TimeoutError; StatusError; SystemError when the socket fails, such as with `code` `'ECONNRESET'`
+ * Resolves with the memory that came next, opened. It is the caller's to dispose of.
+ * @throws TypeError, RangeError for another message; FeatureNotSupportedError for a device that this process does not see; AbortedError,
+ * TimeoutError; StatusError; SystemError, such as with `code` `'ECONNRESET'`
  *
  * @example
  * using memory = await receiveMemory<'f32'>(socket, { timeout: 10_000 })

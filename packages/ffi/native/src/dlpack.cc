@@ -1,9 +1,9 @@
 #include "dlpack.h"
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
-#include <unordered_set>
-#include <vector>
 
 #include "callbacks.h"
 
@@ -41,35 +41,34 @@ struct VersionedTensor {
 
 static_assert(sizeof(Tensor) == 48 && sizeof(ManagedTensor) == 64 && sizeof(VersionedTensor) == 80, "the ABI of DLPack");
 
-struct Registry {
-  std::mutex mutex;
-  std::unordered_set<const void*> live;
-};
-
-// Never destroyed: other libraries may give tensors back while the process exits.
-Registry& TheRegistry() {
-  static auto* registry = new Registry;
-  return *registry;
-}
-
-// What a tensor of ours needs until its deleter is called.
-struct Manager {
+// A tensor of ours: its address is that of the struct, whichever it is. Shape and strides stand behind it.
+struct Block {
+  union {
+    ManagedTensor managed;
+    VersionedTensor versioned;
+  };
   uint64_t callback;
-  std::vector<int64_t> sizes;
+  Block* next;
+  int64_t sizes[1];
 };
 
-template <typename Managed>
-void Delete(Managed* managed) {
+// Those whose deleter was not called yet.
+std::mutex live_mutex;
+Block* live = nullptr;
+
+void Delete(void* tensor) {
+  uint64_t callback = 0;
   {
-    Registry& registry = TheRegistry();
-    std::lock_guard<std::mutex> lock(registry.mutex);
+    std::lock_guard<std::mutex> lock(live_mutex);
+    Block** link = &live;
+    while (*link != nullptr && *link != tensor) link = &(*link)->next;
+    Block* block = *link;
     // One that was deleted before is not there.
-    if (registry.live.erase(managed) == 0) return;
+    if (block == nullptr) return;
+    *link = block->next;
+    callback = block->callback;
+    std::free(block);
   }
-  auto* manager = static_cast<Manager*>(managed->manager);
-  const uint64_t callback = manager->callback;
-  delete manager;
-  delete managed;
   DeliverCallback(callback, 0);
 }
 
@@ -80,33 +79,31 @@ uint64_t Word(const Napi::CallbackInfo& info, size_t index) {
 
 int32_t Number(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::Number>().Int32Value(); }
 
-template <typename Managed>
-uint64_t Make(const Napi::CallbackInfo& info, Managed* managed) {
-  auto sizes = info[4].As<Napi::BigInt64Array>();
-  auto* manager = new Manager{static_cast<uint64_t>(info[5].As<Napi::Number>().Int64Value()),
-                              std::vector<int64_t>(sizes.Data(), sizes.Data() + sizes.ElementLength())};
-  const uint32_t type = info[3].As<Napi::Number>().Uint32Value();
-  const size_t dimensions = manager->sizes.size() / 2;
-  managed->tensor = {reinterpret_cast<void*>(Word(info, 0)), Number(info, 1), Number(info, 2), static_cast<int32_t>(dimensions),
-                     static_cast<uint8_t>(type), static_cast<uint8_t>(type >> 8), static_cast<uint16_t>(type >> 16),
-                     manager->sizes.data(), manager->sizes.data() + dimensions, 0};
-  managed->manager = manager;
-  managed->deleter = Delete<Managed>;
-  Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
-  registry.live.insert(managed);
-  return reinterpret_cast<uint64_t>(managed);
-}
-
 // createTensor(data, deviceType, deviceId, code | bits << 8 | lanes << 16, [...shape, ...strides], callback, flags): flags for a
 // versioned one, null otherwise. The callback is called once, when the deleter was.
 Napi::Value CreateTensor(const Napi::CallbackInfo& info) {
-  if (info[6].IsNull()) return Napi::BigInt::New(info.Env(), Make(info, new ManagedTensor{}));
-  auto* versioned = new VersionedTensor{};
-  versioned->major = 1;
-  versioned->minor = 1;
-  versioned->flags = Word(info, 6);
-  return Napi::BigInt::New(info.Env(), Make(info, versioned));
+  auto sizes = info[4].As<Napi::BigInt64Array>();
+  const size_t count = sizes.ElementLength();
+  auto* block = static_cast<Block*>(std::calloc(1, sizeof(Block) + count * sizeof(int64_t)));
+  if (block == nullptr) throw Napi::RangeError::New(info.Env(), "out of host memory");
+  std::memcpy(block->sizes, sizes.Data(), count * sizeof(int64_t));
+  block->callback = static_cast<uint64_t>(info[5].As<Napi::Number>().Int64Value());
+  const bool is_versioned = !info[6].IsNull();
+  if (is_versioned) {
+    block->versioned.major = 1;
+    block->versioned.minor = 1;
+    block->versioned.flags = Word(info, 6);
+    block->versioned.deleter = reinterpret_cast<void (*)(VersionedTensor*)>(Delete);
+  } else block->managed.deleter = reinterpret_cast<void (*)(ManagedTensor*)>(Delete);
+  Tensor& tensor = is_versioned ? block->versioned.tensor : block->managed.tensor;
+  const uint32_t type = info[3].As<Napi::Number>().Uint32Value();
+  tensor = {reinterpret_cast<void*>(Word(info, 0)), Number(info, 1), Number(info, 2), static_cast<int32_t>(count / 2),
+            static_cast<uint8_t>(type), static_cast<uint8_t>(type >> 8), static_cast<uint16_t>(type >> 16),
+            block->sizes, block->sizes + count / 2, 0};
+  std::lock_guard<std::mutex> lock(live_mutex);
+  block->next = live;
+  live = block;
+  return Napi::BigInt::New(info.Env(), reinterpret_cast<uint64_t>(block));
 }
 
 template <typename Managed>
