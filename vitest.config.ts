@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config'
-import LongestFirst from './tooling/config/src/longestFirst.js'
+import { LongestFirst } from './tooling/config/src/longestFirst.js'
 
 export default defineConfig({
   test: {

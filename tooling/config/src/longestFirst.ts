@@ -21,7 +21,7 @@ const longest = [
 ]
 
 /** The order of vitest, which knows how long a file took from earlier runs only, behind the files that take longest. */
-export default class LongestFirst extends BaseSequencer {
+export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification): number => {
       const found = longest.indexOf(relative(this.ctx.config.root, moduleId))
