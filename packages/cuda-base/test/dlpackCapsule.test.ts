@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -203,4 +205,22 @@ describe('toDLPack', () => {
     expect(() => toDLPack(memory as never, options as never)).toThrow(errorClass)
     expect(() => toDLPack(memory as never, options as never)).toThrow(message)
   })
+})
+
+test('who waits for the deleter keeps the process alive until then', () => {
+  const program = `
+    import { Device, DeviceBuffer } from '@shoal/driver'
+    import { fromDLPack, toDLPack } from '@shoal/driver/dlpack'
+    const buffer = DeviceBuffer.zeros(Device.get(0), 'f32', 3)
+    const capsule = toDLPack(buffer)
+    const tensor = fromDLPack(capsule.take())
+    setTimeout(() => tensor.dispose(), 100).unref()
+    await capsule.released
+    buffer.dispose()
+    console.log('released')`
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: fileURLToPath(new URL('../../driver/', import.meta.url)),
+    encoding: 'utf8',
+  })
+  expect([status, stdout]).toEqual([0, 'released\n'])
 })

@@ -16,6 +16,7 @@ export {
   deleteTensor,
   externalAddress,
   floatSlot,
+  holdEventLoop,
   hostConvention,
   type LoweredParameter,
   lowerCall,

@@ -166,6 +166,7 @@ test('what NCCL refuses to take back once the group has ended is a warning', asy
   expect(warnings[0]).toMatch(
     /^ShoalWarning: what was disposed of during groupOffThread: StatusError.*ncclRedOpDestroy/s,
   )
+  for (const stream of streams) stream.wait()
   expect(communicators.map(({ disposed }) => disposed)).toEqual([false, false])
 })
 

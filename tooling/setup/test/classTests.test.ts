@@ -48,7 +48,7 @@ const isPublic = ({ offeredBy }: { readonly offeredBy: ReadonlySet<string> }): b
 const tests = new Map(
   packages.map((name) => {
     const files = readdirSync(join(root, 'packages', name, 'test'), { recursive: true, encoding: 'utf8' })
-    return [name as string, new Set(files.map((file) => basename(file)))]
+    return [name as string, new Set(files.map((file) => basename(file).toLowerCase()))]
   }),
 )
 
@@ -56,7 +56,7 @@ describe('every public class has a test file named after it, in a package that o
   it.each(packages)('%s', (offering) => {
     const own = [...classes.values()].filter((known) => isPublic(known) && known.offeredBy.has(offering))
     const without = own.filter(({ name, offeredBy }) => {
-      const file = `${name.charAt(0).toLowerCase()}${name.slice(1)}.test.ts`
+      const file = `${name.toLowerCase()}.test.ts` // acronyms are lower-case words in names of files
       return ![...offeredBy].some((each) => tests.get(each)?.has(file))
     })
     expect(without.map(({ name }) => name)).toEqual([])

@@ -1,5 +1,5 @@
 import { orderBehind, Resource, warnOnReject } from '@shoal/cuda-base'
-import { createTensor, deleteTensor } from '@shoal/ffi/calls'
+import { createTensor, deleteTensor, holdEventLoop } from '@shoal/ffi/calls'
 import {
   DisposedError,
   type MemoryLike,
@@ -46,20 +46,35 @@ export class DLPackCapsule extends Resource {
   protected readonly kind = 'DLPackCapsule'
   /** Whether it points to a `DLManagedTensorVersioned`, and not to a `DLManagedTensor`. */
   readonly versioned: boolean
-  /** Resolves when the deleter was called: nobody uses the memory through this tensor any more. */
-  readonly released: Promise<void>
   readonly #address: bigint
+  readonly #released: Promise<void>
+  /** The callback has it alone, and not the capsule, which may be collected before. */
+  readonly #wait: { isOver: boolean; stopHolding: (() => void) | undefined } = { isOver: false, stopHolding: undefined }
   #isTaken = false
 
   /** @internal */
   constructor(make: (onDelete: () => void) => bigint, versioned: boolean) {
     super()
     const { promise, resolve } = withResolvers()
-    this.released = promise
+    this.#released = promise
     warnOnReject('A DLPackCapsule', promise)
     this.versioned = versioned
-    this.#address = make(resolve)
+    const wait = this.#wait
+    this.#address = make(() => {
+      wait.isOver = true
+      wait.stopHolding?.()
+      resolve()
+    })
     untaken.register(this, { address: this.#address, versioned }, this)
+  }
+
+  /**
+   * Resolves when the deleter was called: nobody uses the memory through this tensor any more. Whoever asks keeps the process alive until
+   * then.
+   */
+  get released(): Promise<void> {
+    if (!this.#wait.isOver) this.#wait.stopHolding ??= holdEventLoop(undefined)
+    return this.#released
   }
 
   /** Whether the tensor was handed over. */
