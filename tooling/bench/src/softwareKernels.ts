@@ -104,6 +104,8 @@ export async function benchSoftwareKernels({ device: kind, rounds }: RunOptions)
   const update = updates.kernel('axpy', ['f32', 'ptr', 'ptr', 'u32'])
   const multiply = products.kernel('multiplyTiled', ['ptr', 'ptr', 'ptr', 'i32', 'i32', 'i32'])
   const processors = availableParallelism()
+  // Few blocks are carried out by one thread of the host, however long they take.
+  const blocks = 16 * processors
   const text = longModule()
   const [c] = await SubjectProcess.start('kernels.c', compile('kernels.c'), [])
   const grid = Math.ceil(elements / threads)
@@ -111,8 +113,7 @@ export async function benchSoftwareKernels({ device: kind, rounds }: RunOptions)
     {
       'a cycle of the processor, in C (ns)': () => c.measure('cycles 200000000'),
       'arithmetic, one block': () => microseconds(() => add.launch({ grid: 1, block: threads }, y)),
-      [`arithmetic, a block a processor (${processors})`]: () =>
-        microseconds(() => add.launch({ grid: processors, block: threads }, y)),
+      [`arithmetic, ${blocks} blocks`]: () => microseconds(() => add.launch({ grid: blocks, block: threads }, y)),
       [`axpy of ${elements} elements, in C`]: () => c.measure(`axpy ${elements}`),
       [`axpy of ${elements} elements`]: () =>
         microseconds(() => update.launch({ grid, block: threads }, 1.5, x, y, elements)),
@@ -149,7 +150,7 @@ export async function benchSoftwareKernels({ device: kind, rounds }: RunOptions)
   const instructions = threads * instructionsPerTurn * turns
   const bars = [
     atLeast('thread-instructions a cycle and processor', instructions / ((one * 1000) / cycle), 0.35),
-    atLeast(`${processors} processors against one`, (one * processors) / all, 0.925 * processors),
+    atLeast(`${processors} processors against one`, (one * blocks) / all, 0.925 * processors),
     atMost('axpy against the loop in C on one processor', axpyHere / axpyInC, 15),
     atMost('product of matrices against three loops in C on one processor', productHere / productInC, 6),
     atMost('load of the module to the start of Node', load / start, 1.5),
