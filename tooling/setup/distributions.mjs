@@ -29,14 +29,14 @@ async function tryDistribution({ suite, more = [], arch = process.arch, emulator
   let project
   try {
     const tree = treeOf(suite, more, arch, emulator)
-    project = mkdtempSync(join(tree, 'root', 'project-'))
+    project = mkdtempSync(join(tree, 'opt', 'project-'))
     writeProject(project, registry)
-    const inside = `/root/${basename(project)}`
+    const inside = `/opt/${basename(project)}`
     const node = emulator === undefined ? ['/opt/node'] : ['/opt/emulator', '/opt/node']
     // The mounts go with the namespace.
     const enter = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
     const { PATH: _, ...others } = env
-    const own = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', SHOAL_DEVICE: 'sim', ...ownCaches(inside) }
+    const own = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: inside, SHOAL_DEVICE: 'sim', ...ownCaches(inside) }
     const start = (...words) =>
       captureBeside('unshare', ['--mount', 'sh', '-c', enter, tree, ...node, ...words], {
         env: { ...others, ...own },

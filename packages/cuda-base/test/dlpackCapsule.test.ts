@@ -1,11 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { type DType, dtypeInfo, type MemoryLike, memoryProtocol } from '@shoal/types'
-import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { tensorAddon } from './tensors.js'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { collectUntil, tensorAddon } from './tensors.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DeviceBuffer, ManagedBuffer, PinnedBuffer, Stream } = await import('@shoal/cuda-base')
@@ -21,20 +19,6 @@ beforeEach(() => {
   expect([device.used, second.used]).toEqual([0, 0])
   addon.deletions()
 })
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
-/** The collector, as long as it has not found what it should. */
-async function collectUntil(isDone: () => boolean): Promise<void> {
-  await vi.waitFor(
-    () => {
-      collect()
-      if (!isDone()) throw new Error('not collected')
-    },
-    { timeout: 20_000, interval: 10 },
-  )
-}
 
 describe('toDLPack', () => {
   const dtypes: [DType, number, number][] = [

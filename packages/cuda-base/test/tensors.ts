@@ -2,6 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { vi } from 'vitest'
 import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 
 /** A tensor as the addon of the tests makes and reads it. */
@@ -53,4 +56,18 @@ export function tensorAddon(): TensorAddon {
     file,
   ])
   return createRequire(import.meta.url)(file) as TensorAddon
+}
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** The collector, as long as it has not found what it should. */
+export async function collectUntil(isDone: () => boolean): Promise<void> {
+  await vi.waitFor(
+    () => {
+      collect()
+      if (!isDone()) throw new Error('not collected')
+    },
+    { timeout: 20_000, interval: 10 },
+  )
 }

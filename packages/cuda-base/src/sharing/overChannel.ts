@@ -210,6 +210,7 @@ async function taken(link: Link, signal: AbortSignal, api: string): Promise<void
 async function offerPorts(channel: ThreadChannel, signal: AbortSignal): Promise<Link> {
   const id = randomBytes(16).toString('hex')
   const links: Link[] = []
+  let stop = (): void => undefined
   const answered = new Promise<Link>((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     const offer = (): void => {
@@ -222,8 +223,7 @@ async function offerPorts(channel: ThreadChannel, signal: AbortSignal): Promise<
       )
       post(channel, { shoal: 'share', version: 1, id, port: port2 } satisfies Offer, port2)
     }
-    const stop = listen(channel, asking.shoal, offer)
-    links.push({ close: stop } as Link)
+    stop = listen(channel, asking.shoal, offer)
     offer()
   })
   let chosen: Link | undefined
@@ -231,6 +231,7 @@ async function offerPorts(channel: ThreadChannel, signal: AbortSignal): Promise<
     chosen = await answered
     return chosen
   } finally {
+    stop()
     for (const link of links) if (link !== chosen) link.close()
   }
 }

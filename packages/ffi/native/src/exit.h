@@ -1,3 +1,4 @@
+// How the process ends.
 #pragma once
 
 #include <napi.h>

@@ -126,9 +126,9 @@ Napi::Value Replay(const Napi::CallbackInfo& info) {
 Napi::Value KeepRecording(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
   if (environment.recording == nullptr) throw Napi::Error::New(info.Env(), "no calls are being recorded");
-  auto& at_end = environment.at_end;
-  const uint32_t number = at_end.empty() ? 1 : at_end.rbegin()->first + 1;
-  at_end[number].reset(std::exchange(environment.recording, nullptr));
+  // Never one that was given before: forgetting twice must not forget another.
+  const uint32_t number = ++environment.last_at_end;
+  environment.at_end[number].reset(std::exchange(environment.recording, nullptr));
   return Napi::Number::New(info.Env(), number);
 }
 
