@@ -67,8 +67,10 @@ test.each(['terminate', 'exit'])(
     using threads = NativeMemory.allocate(24)
     const code = worker(`
     callAtThreadEnd(() => { storeTo(workerData); sleepMs(50) })
-    const [takeBack, other] = [8n, 16n].map((at) => callAtThreadEnd(() => storeTo(workerData + at)))
-    takeBack(); takeBack()
+    const takeBack = callAtThreadEnd(() => storeTo(workerData + 8n))
+    takeBack()
+    callAtThreadEnd(() => storeTo(workerData + 16n))
+    takeBack()
     if (${way === 'exit'}) setTimeout(() => process.exit(), 20)`)
     const thread = new Worker(code, {
       eval: true,
