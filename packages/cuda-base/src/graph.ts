@@ -13,9 +13,9 @@ export { Graph, type GraphAllocation, type GraphDescription, type NodeOptions } 
 export { GraphExec, type GraphUpdate, type GraphUpdateResult, type InstantiateOptions } from './graph/graphExec.js'
 export { type GraphMemoryUsage, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graphMemory.js'
 export { type EdgeData, GraphNode } from './graph/graphNode.js'
-export { kernelNode } from './graph/kernelNode.js'
+export { kernelNode, kernelOffsets } from './graph/kernelNode.js'
 export { copyNode, fillNode } from './graph/memoryNodes.js'
-export { kernelOffsets, NodeDescription } from './graph/nodeDescription.js'
+export { NodeDescription } from './graph/nodeDescription.js'
 export { type CopyEnd, type NodeParameters, nodeParameters } from './graph/nodeParameters.js'
 export type { GraphNodeType } from './graph/nodeTypes.js'
 export {

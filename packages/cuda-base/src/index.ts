@@ -33,14 +33,15 @@ export * from './launch/kernel.js'
 export type { LaunchConfig } from './launch/launchConfig.js'
 export { type ParameterInfo, parameterInfo } from './launch/parameters.js'
 export type { PreparedLaunch } from './launch/preparedLaunch.js'
-export type {
-  KernelArgument,
-  KernelArguments,
-  KernelObject,
-  KernelObjectType,
-  KernelParameter,
-  KernelSignature,
-  PointerValue,
+export {
+  isReference,
+  type KernelArgument,
+  type KernelArguments,
+  type KernelObject,
+  type KernelObjectType,
+  type KernelParameter,
+  type KernelSignature,
+  type PointerValue,
 } from './launch/signature.js'
 export * from './lifetime.js'
 export * from './memory/allocation.js'

@@ -1,9 +1,10 @@
 import { CUDA_KERNEL_NODE_PARAMS_v3, CUgraphNodeParams } from '@shoal/cuda-sys/driver'
+import type { NodeParameters } from '@shoal/driver/graph'
 import { describe, expect, test } from 'vitest'
 import { add, device, firstOf, one, second, stream, zeros } from './support/graphObjects.js'
 
 const { DeviceBuffer } = await import('@shoal/driver')
-const { copyNode, emptyNode, fillNode, Graph, hostNode, kernelNode, kernelOffsets } = await import(
+const { copyNode, emptyNode, fillNode, Graph, hostNode, kernelNode, kernelOffsets, nodeParameters } = await import(
   '@shoal/driver/graph'
 )
 
@@ -68,6 +69,57 @@ describe('nodes, as they were described', () => {
     await stream.synchronize()
     expect(instantiated).toBeGreaterThan(1)
     expect([firstOf(sum), firstOf(aside)]).toEqual([3, instantiated * 100])
+  })
+
+  test('kernels that follow each other have each the sizes they were given', () => {
+    using sum = zeros()
+    using graph = Graph.create(device)
+    const sizes = [
+      { grid: 3, block: 1 },
+      { grid: 3, block: 1 },
+      { grid: 2, block: 1 },
+      { grid: 2, block: 4 },
+      { grid: [2, 5], block: [4, 1, 2] },
+      { grid: 2, block: 4, sharedMemory: 64 },
+      { grid: 2, block: 4 },
+      { grid: 2, block: 4, sharedMemory: undefined },
+    ] as const
+    // Described before any of them is added.
+    const described = sizes.map((config) => kernelNode(add, config, sum, 1))
+    for (const description of described) graph.add(description)
+    const three = (size: number | readonly number[]): number[] => [...[size].flat(), 1, 1].slice(0, 3)
+    expect(
+      graph.nodes.map((node) => {
+        const { grid, block, sharedMemory } = nodeParameters(node) as Extract<NodeParameters, { type: 'kernel' }>
+        return { grid, block, sharedMemory }
+      }),
+    ).toEqual(
+      sizes.map(({ grid, block, ...rest }) => ({
+        grid: three(grid),
+        block: three(block),
+        sharedMemory: ('sharedMemory' in rest ? rest.sharedMemory : undefined) ?? 0,
+      })),
+    )
+  })
+
+  test('what is wrong with a kernel of known sizes is refused as that of the first', () => {
+    using sum = zeros()
+    kernelNode(add, one, sum, 1)
+    const wrong: readonly [unknown, string][] = [
+      [
+        { ...one, streams: stream },
+        "kernelNode: config must have only the keys grid, block, sharedMemory, stream, not 'streams'",
+      ],
+      [{ ...one, stream }, 'kernelNode: stream must be left out'],
+      [Object.assign(Object.create({ stream }), one), 'kernelNode: config must be a plain object'],
+      [undefined, 'kernelNode: config must be a plain object'],
+    ]
+    for (const [config, message] of wrong) expect(() => kernelNode(add, config as never, sum, 1)).toThrow(message)
+    const { proxy, revoke } = Proxy.revocable({ ...one }, {})
+    revoke()
+    expect(() => kernelNode(add, proxy, sum, 1)).toThrow('kernelNode: config must be a plain object')
+    expect(() => kernelNode(add, one, ...([sum] as never as [typeof sum, number]))).toThrow('kernelNode: args must be')
+    expect(() => kernelNode({ _checkNode() {} } as never, one)).toThrow('kernelNode: kernel must be a Kernel')
   })
 
   test('between devices', async () => {

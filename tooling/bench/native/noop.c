@@ -41,12 +41,12 @@ API int cuModuleLoadDataEx(void** module, const void* image, unsigned count, voi
 }
 API int cuModuleUnload(void* module) { return sink = (u64)module, 0; }
 API int cuModuleGetFunction(void** function, void* module, const char* name) {
-  return *function = handles + 48, sink = (u64)module + (u64)name, 0;
+  return *function = handles + (strcmp(name, "empty0") == 0 ? 56 : 48), sink = (u64)module + (u64)name, 0;
 }
-/* Four parameters: f32, two addresses, i32. */
+/* Four parameters: f32, two addresses, i32; but empty0 has none. */
 API int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* size) {
   static const size_t offsets[] = {0, 8, 16, 24}, sizes[] = {4, 8, 8, 4};
-  if (index >= 4) return 1;
+  if (index >= 4 || function == handles + 56) return 1;
   return *offset = offsets[index], *size = sizes[index], sink = (u64)function, 0;
 }
 API int cuFuncGetAttribute(int* value, int attribute, void* function) {
@@ -63,6 +63,9 @@ API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   return sink = (u64)stream + (u64)event + flags, 0;
 }
 API int cuMemsetD8Async(u64 to, unsigned char value, size_t count, void* stream) {
+  return sink = to + value + count + (u64)stream, 0;
+}
+API int cuMemsetD16Async(u64 to, unsigned short value, size_t count, void* stream) {
   return sink = to + value + count + (u64)stream, 0;
 }
 API int cuMemsetD32Async(u64 to, unsigned value, size_t count, void* stream) {
@@ -88,6 +91,26 @@ API int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned 
   sink = (u64)f + gx + gy + gz + bx + by + bz + shared + (u64)stream + (u64)parameters + (u64)extra;
   return 0;
 }
+typedef struct {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, shared;
+  void *stream, *attributes;
+  unsigned count;
+} Config;
+API int cuLaunchKernelEx(const Config* config, void* f, void** parameters, void** extra) {
+  return sink = config->gridX + config->count + (u64)config->attributes + (u64)f + (u64)parameters + (u64)extra, 0;
+}
+API int cuGraphCreate(void** graph, unsigned flags) { return *graph = handles + 8, sink = flags, 0; }
+API int cuGraphDestroy(void* graph) { return sink = (u64)graph, 0; }
+API int cuGraphAddNode(void** node, void* graph, void** behind, const void* edges, size_t count, const int* parameters) {
+  static u64 made;
+  return *node = (void*)(0x7f0000000000 + 64 * (++made % 4096)),
+         sink = (u64)graph + (count ? (u64)behind[0] : 0) + (u64)edges + *parameters, 0;
+}
+API int cuGraphInstantiateWithParams(void** exec, void* graph, void* parameters) {
+  return *exec = handles + 24, sink = (u64)graph + (u64)parameters, 0;
+}
+API int cuGraphExecDestroy(void* exec) { return sink = (u64)exec, 0; }
+API int cuGraphLaunch(void* exec, void* stream) { return sink = (u64)exec + (u64)stream, 0; }
 
 /* Names of later versions of a function end in _v2, and its callers ask without. */
 API int cuGetProcAddress_v2(const char* symbol, void** address, int version, u64 flags, int* status) {
@@ -130,6 +153,34 @@ LOOP(wait, cuStreamWaitEvent, f(stream, event, 0))
 LOOP(fill, cuMemsetD32Async, f(MEMORY, 0, 256, stream))
 LOOP(copy, cuMemcpyDtoDAsync_v2, f(MEMORY, MEMORY, 1024, stream))
 LOOP(launch, cuLaunchKernel, f(event, 1, 1, 1, 32, 1, 1, 0, stream, (void**)handles, NULL))
+LOOP(fill4, cuMemsetD32Async, f(MEMORY, 0x3fc00000, 256, stream))
+LOOP(fill2, cuMemsetD16Async, f(MEMORY, 0x3e00, 256, stream))
+LOOP(launch0, cuLaunchKernel, f(handles + 56, 1, 1, 1, 32, 1, 1, 0, stream, (void**)handles, NULL))
+LOOP(graph, cuGraphLaunch, f(handles + 24, stream))
+
+static Config config = {8, 1, 1, 32, 1, 1, 0, handles + 16, handles, 1};
+LOOP(cluster, cuLaunchKernelEx, f(&config, event, (void**)handles, NULL))
+
+/* A thousand nodes, one behind the other, with the parameters that each call gets anew. */
+static void build(__typeof__(&cuGraphAddNode) add, size_t nodes) {
+  void *graph, *last = NULL;
+  cuGraphCreate(&graph, 0);
+  for (size_t i = 0; i < nodes; ++i) {
+    struct {
+      int type, reserved[3];
+      void* f;
+      unsigned grid[3], block[3], shared, rest[51];
+    } wanted;
+    memset(&wanted, 0, sizeof wanted);
+    wanted.f = event;
+    for (int axis = 0; axis < 3; ++axis) wanted.grid[axis] = wanted.block[axis] = 1;
+    void* node;
+    add(&node, graph, &last, NULL, last != NULL, &wanted.type);
+    last = node;
+  }
+  cuGraphDestroy(graph);
+}
+LOOP(build, cuGraphAddNode, build(f, 1000))
 LOOP2(pool, cuMemAllocAsync, cuMemFreeAsync, f(&address, 4096, stream); g(address, stream))
 LOOP2(up, cuMemcpyHtoDAsync_v2, cuStreamSynchronize, f(MEMORY, handles, 1024, stream); g(stream))
 LOOP2(down, cuMemcpyDtoHAsync_v2, cuStreamSynchronize, f(handles, MEMORY, 1024, stream); g(stream))

@@ -1,6 +1,7 @@
 import { type Loop, timeOf } from '@shoal/cli/bench'
 import { driver } from '@shoal/cuda-sys/driver'
 import { Device, DeviceBuffer, Module } from '@shoal/driver'
+import { Graph, type GraphNode, kernelNode } from '@shoal/driver/graph'
 import { atMost, type Bar } from './bars.js'
 import { compile } from './compile.js'
 import { loopInC } from './loopInC.js'
@@ -11,20 +12,40 @@ const callsPerLoop = 50_000
 const loopsPerRound = 5
 /** What may stand between a method and its function, in nanoseconds. */
 const mostAbove = 80
-const barred: readonly string[] = ['query', 'record', 'wait', 'fill', 'pool', 'cached', 'prepared']
+const barred: readonly string[] = [
+  'query',
+  'record',
+  'wait',
+  'fill',
+  'fill4',
+  'fill2',
+  'pool',
+  'cached',
+  'prepared',
+  'graph',
+]
+const nodeCount = 1000
+/** The same for a node of a graph that is built by hand. */
+const mostAboveNode = 230
 
 const titles = {
   query: 'stream.query()',
   record: 'stream.record(event)',
   wait: 'stream.waitEvent(event)',
   fill: 'buffer.fill(0), 1 KiB',
+  fill4: 'buffer.fill(1.5), f32',
+  fill2: 'the same, f16',
   copy: 'buffer.copyFrom(other), 1 KiB',
   up: 'buffer.copyFromSync(array), 1 KiB',
   down: 'buffer.copyToSync(array), 1 KiB',
   pool: 'allocateOn and dispose, 4 KiB',
   cached: 'the same of a CachingPool',
   launch: 'kernel.launch, 4 arguments',
+  launch0: 'kernel.launch without arguments',
+  cluster: 'the same with a cluster attribute',
   prepared: 'prepared launch',
+  graph: 'graph.launch()',
+  build: `a graph of ${nodeCount} kernels, built and destroyed`,
 } as const
 type Test = keyof typeof titles
 
@@ -35,7 +56,7 @@ const inC: Readonly<Record<Test, string>> = {
   prepared: 'launch',
 }
 /** Calls of the driver that one turn of a loop makes. */
-const callsOf: Partial<Record<Test, number>> = { up: 2, down: 2, pool: 2 }
+const callsOf: Partial<Record<Test, number>> = { up: 2, down: 2, pool: 2, build: nodeCount }
 
 /** Methods of the driver package on a driver that does nothing: what stands between the method and the function. */
 export async function benchShortCalls({ rounds }: RunOptions): Promise<Outcome> {
@@ -46,7 +67,7 @@ export async function benchShortCalls({ rounds }: RunOptions): Promise<Outcome> 
   const subjects = [subjectOf('C', cLoops(), (loop, count) => loop(count)), subjectOf('driver', loops, time)]
   const cases = Object.entries(titles).map(([test, title]): [string, Case] => [
     test,
-    { title, unit: 'ns', count: callsPerLoop, loops: loopsPerRound },
+    { title, unit: 'ns', count: test === 'build' ? callsPerLoop / nodeCount : callsPerLoop, loops: loopsPerRound },
   ])
   const rows = await takeTurns(Object.fromEntries(cases), subjects, rounds, compiled)
   dispose()
@@ -54,8 +75,9 @@ export async function benchShortCalls({ rounds }: RunOptions): Promise<Outcome> 
   printRows(rows, ['C', 'driver'])
   const bars = rows.flatMap(({ case: test, title, subjects: { C, driver } }): Bar[] => {
     const above = (driver?.median ?? Number.NaN) - (C?.median ?? Number.NaN)
-    if (!barred.includes(test)) return []
-    return [atMost(`${title}, each call above C`, above / (callsOf[test as Test] ?? 1), mostAbove, ' ns')]
+    const each = above / (callsOf[test as Test] ?? 1)
+    if (test === 'build') return [atMost(`${title}, each node above C`, each, mostAboveNode, ' ns')]
+    return barred.includes(test) ? [atMost(`${title}, each call above C`, each, mostAbove, ' ns')] : []
   })
   return { results: rows, bars }
 }
@@ -68,31 +90,50 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
   const event = device.createEvent()
   const options = { stream }
   const [from, to] = [DeviceBuffer.allocate(device, 'f32', 256), DeviceBuffer.allocate(device, 'f32', 256)]
+  const half = DeviceBuffer.allocate(device, 'f16', 256)
   const array = new Float32Array(256)
   const pool = device.createCachingPool()
   const module = Module.loadSync(device, '.version 8.0')
   const kernel = module.kernel('empty4', ['f32', 'ptr', 'ptr', 'i32'])
   const config = { grid: 1, block: 32, stream }
   const plan = kernel.prepare(config, 2, from, to, 256)
+  const empty0 = module.kernel('empty0', [])
+  const clustered = empty0.with({ clusterDimension: 2 })
+  const one = { grid: 1, block: 32 }
+  const build = (): Graph => {
+    const graph = Graph.create(device)
+    let last: GraphNode | undefined
+    for (let node = 0; node < nodeCount; node += 1) {
+      last = graph.add(kernelNode(empty0, one), last === undefined ? {} : { dependencies: [last] })
+    }
+    return graph
+  }
+  const exec = Graph.create(device).instantiate()
   const calls: Record<Test, () => unknown> = {
     query: () => stream.query(),
     record: () => stream.record(event),
     wait: () => stream.waitEvent(event),
     fill: () => to.fill(0, options),
+    fill4: () => to.fill(1.5, options),
+    fill2: () => half.fill(1.5, options),
     copy: () => to.copyFrom(from, options),
     up: () => to.copyFromSync(array, options),
     down: () => to.copyToSync(array, options),
     pool: () => DeviceBuffer.allocateOn(stream, 'u8', 4096).dispose(),
     cached: () => pool.allocate(stream, 'u8', 4096).dispose(),
     launch: () => kernel.launch(config, 2, from, to, 256),
+    launch0: () => empty0.launch(config),
+    cluster: () => clustered.launch(config),
     prepared: () => plan.launch(),
+    graph: () => exec.launch(stream),
+    build: () => build().dispose(),
   }
   const repeated = (call: () => unknown): Loop =>
     // A loop of its own for each, so that V8 puts the call into it.
     new Function('call', 'return (count) => { for (let i = 0; i < count; i += 1) call() }')(call)
   const loops = Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, repeated(call)]))
   const dispose = (): void => {
-    for (const object of [pool, from, to, event, stream, module]) object.dispose()
+    for (const object of [exec, pool, from, to, half, event, stream, module]) object.dispose()
   }
   return { loops: loops as Record<Test, Loop>, dispose }
 }

@@ -10,10 +10,10 @@ import {
   processIsEnding,
   Resource,
   requireElementType,
+  Status,
   type Stream,
   scratch,
   type U64Halves,
-  u64Of,
   watchForLeak,
 } from '@shoal/cuda-base'
 import {
@@ -36,13 +36,14 @@ import { NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
   type ElementType,
+  isArray,
   isInstance,
   type OptionKeys,
   optionalBoolean,
+  optionsChecker,
   propertyOf,
   requireInstance,
   requireInteger,
-  requireList,
   requireOptions,
   requireText,
   wrongType,
@@ -50,10 +51,10 @@ import {
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
 import { type ConditionalNode, type ConditionalOptions, checkConditional, createConditional } from './conditional.js'
 import { edgesOf, encodeEdge, type GraphEdge } from './edges.js'
-import { addNodeCall } from './graphCalls.js'
+import { addedHigh, addedLow, addNodeCall } from './graphCalls.js'
 import { GraphExec, type InstantiateOptions } from './graphExec.js'
 import { type EdgeData, GraphNode } from './graphNode.js'
-import { type KernelNodeAttribute, type NodeDescription, requireDescription } from './nodeDescription.js'
+import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
 
@@ -63,8 +64,8 @@ export interface NodeOptions {
   readonly dependencies?: readonly GraphNode[] | undefined
 }
 
-/** The keys of {@link NodeOptions}. */
-export const nodeKeys: OptionKeys<NodeOptions> = { dependencies: true }
+const nodeKeys: OptionKeys<NodeOptions> = { dependencies: true }
+const requireNodeOptions = optionsChecker(nodeKeys)
 
 const none: readonly GraphNode[] = []
 
@@ -115,8 +116,8 @@ export class Graph extends Resource {
   readonly #parent: Graph | undefined
   /** By handle, once somebody looked for one: a program that builds a graph mostly keeps the nodes itself. */
   readonly #nodes = new Map<CUgraphNode, GraphNode>()
-  /** Nodes that were added since. */
-  #added: GraphNode[] = []
+  /** The last of the nodes that were added since; each knows the one before. */
+  #lastAdded: GraphNode | undefined
   #halves: U64Halves | undefined
   /** Captures that add to it: it is destroyed after them. */
   #captures = 0
@@ -210,18 +211,18 @@ export class Graph extends Resource {
    * const clear = graph.add(fillNode(sums, 0))
    * const run = graph.add(kernelNode(kernel, { grid: 8, block: 256 }, x, sums), { dependencies: [clear] })
    */
-  add(description: NodeDescription, options: NodeOptions = {}): GraphNode {
+  add(description: NodeDescription, options?: NodeOptions): GraphNode {
     const api = 'Graph.add'
     this._requireUsable()
     const checked = requireDescription(description, api, 'description')
-    requireOptions(options, api, nodeKeys)
     // Before the parameters: a getter may add a node of its own, in the same memory.
-    const dependencies = this._dependencies(options.dependencies, api)
+    const dependencies =
+      options === undefined ? none : this._dependencies(requireNodeOptions(options, api).dependencies, api)
     const { halves, memory } = checked._write(this.context, api)
     const node = this.#addNode(halves, dependencies, checked.type)
     void memory
-    if (checked._kernelAttributes.length > 0) setAttributesOrRemove(node, checked._kernelAttributes)
-    this._resources.add(checked._needs, checked._callback)
+    if (checked._attributes !== undefined) setAttributesOrRemove(node, checked._attributes)
+    this._resources.addNeedsOf(checked)
     return node
   }
 
@@ -377,7 +378,7 @@ export class Graph extends Resource {
             if (object.disposed) throw new DisposedError(object.constructor.name)
           }
       gone()
-      this._resources.add(new Map([[object, gone]]))
+      this._resources.add(object, gone)
     }
     return this
   }
@@ -412,27 +413,31 @@ export class Graph extends Resource {
   #addNode(parameters: U64Halves, dependencies: readonly GraphNode[], type: GraphNodeType): GraphNode {
     // Getters of what is added may have disposed of the graph, or of a node.
     this._requireUsable()
-    for (const node of dependencies) if (node._isRemoved) void node.handle
     this.#halves ??= halvesOf(this.#handle)
     const status = addNodeCall(this.context._halves, this.#halves, dependencies, parameters)
-    check(status, 'cuGraphAddNode')
-    const out = scratch().i32
-    const node = new GraphNode(this, { low: out[0] as number, high: out[1] as number }, type)
-    this.#added.push(node)
-    return node
+    if (status !== Status.success) check(status, 'cuGraphAddNode')
+    this.#lastAdded = new GraphNode(this, addedLow(), addedHigh(), type, this.#lastAdded)
+    return this.#lastAdded
   }
 
   /** @internal Nodes of this graph. @throws TypeError, DisposedError */
   _dependencies(nodes: readonly GraphNode[] | undefined, api: string, name = 'dependencies'): readonly GraphNode[] {
     if (nodes === undefined) return none
-    const list = requireList(nodes, api, name, 'an array of nodes')
+    if (!isArray(nodes)) throw wrongType(api, name, 'an array of nodes', nodes)
+    // Most nodes have one before them; a list that grows would make room for many.
+    if (nodes.length === 1) return [this.#requireNode(nodes[0], api, name, 0)]
     const checked: GraphNode[] = []
-    for (let index = 0; index < list.length; index += 1) checked.push(this.#requireNode(list[index], api, name, index))
+    for (let index = 0; index < nodes.length; index += 1) {
+      checked.push(this.#requireNode(nodes[index], api, name, index))
+    }
     return checked
   }
 
   #requireNode(node: unknown, api: string, name: string, index: number): GraphNode {
-    if (isInstance(node, GraphNode) && node.graph === this && !node._isRemoved) return node
+    return GraphNode._isOf(this, node) ? node : this.#refuseNode(node, api, name, index)
+  }
+
+  #refuseNode(node: unknown, api: string, name: string, index: number): never {
     const at = name === 'dependencies' ? `${name}[${index}]` : name
     const other = requireInstance(node, api, at, GraphNode)
     // Throws where it is gone.
@@ -445,7 +450,8 @@ export class Graph extends Resource {
     this.#indexAdded()
     let node = this.#nodes.get(handle)
     if (node === undefined) {
-      node = new GraphNode(this, halvesOf(handle), typeOf(handle))
+      const { low, high } = halvesOf(handle)
+      node = new GraphNode(this, low, high, typeOf(handle), undefined)
       this.#nodes.set(handle, node)
     }
     return node
@@ -458,8 +464,9 @@ export class Graph extends Resource {
   }
 
   #indexAdded(): void {
-    for (const node of this.#added) this.#nodes.set(u64Of(node._halves) as CUgraphNode, node)
-    this.#added = []
+    for (let node = this.#lastAdded; node !== undefined; node = node._takePrevious())
+      this.#nodes.set(node._handle, node)
+    this.#lastAdded = undefined
   }
 
   /** @internal What a function that lists nodes gives: asked for the count first. */
@@ -479,7 +486,7 @@ export class Graph extends Resource {
 }
 
 /** A node whose attributes are refused is none. */
-function setAttributesOrRemove(node: GraphNode, attributes: readonly KernelNodeAttribute[]): void {
+function setAttributesOrRemove(node: GraphNode, attributes: KernelAttributes): void {
   try {
     node._setAttributes(attributes)
   } catch (error) {

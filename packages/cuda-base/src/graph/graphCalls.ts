@@ -1,42 +1,46 @@
-import { halvesOf, scratch, type U64Halves } from '@shoal/cuda-base'
+import { halvesOf, type U64Halves } from '@shoal/cuda-base'
 import { driver } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
+import type { GraphNode } from './graphNode.js'
 
-/** A list of nodes where C reads it. It grows with the longest that is asked for. */
-let list: NativeMemory | undefined
+/** Where C writes the node that it adds, and reads those before it. It grows with the longest list that is asked for. */
+let cells: NativeMemory | undefined
+let cellsHalves: U64Halves
 let listHalves: U64Halves
-let words: Uint32Array
-let outHalves: U64Halves | undefined
+let words: Int32Array
+let room = 0
 let add: NativeCall | undefined
 let launch: NativeCall | undefined
 
 /**
  * `cuGraphAddNode` without the checks of the generated function, which are made already: graphs have thousands of nodes.
- * The new node is the first value of {@link scratch} then. Returns the status.
+ * Returns the status; {@link addedLow} and {@link addedHigh} are the new node. @throws DisposedError when a node was removed
  */
 export function addNodeCall(
   context: U64Halves,
   graph: U64Halves,
-  dependencies: readonly { readonly _halves: U64Halves }[],
+  dependencies: readonly GraphNode[],
   parameters: U64Halves,
 ): number {
   const call = (add ??= driver.bind('cuGraphAddNode', 12030, 6))
   const count = dependencies.length
-  if (list === undefined || list.byteLength < count * 8) growList(count)
+  if (count >= room) grow(count)
   for (let index = 0; index < count; index += 1) {
-    const { _halves: node } = dependencies[index] as { readonly _halves: U64Halves }
-    words[2 * index] = node.low
-    words[2 * index + 1] = node.high
+    const node = dependencies[index] as GraphNode
+    // Since it was checked, a getter of what is added may have removed it.
+    node._requireThere()
+    words[2 * index + 2] = node._low
+    words[2 * index + 3] = node._high
   }
-  outHalves ??= halvesOf(scratch().address)
   const slots = slots32
-  slots[0] = outHalves.low
-  slots[1] = outHalves.high
+  slots[0] = cellsHalves.low
+  slots[1] = cellsHalves.high
   slots[2] = graph.low
   slots[3] = graph.high
-  slots[4] = count === 0 ? 0 : listHalves.low
-  slots[5] = count === 0 ? 0 : listHalves.high
+  // Where there are none, C does not look there.
+  slots[4] = listHalves.low
+  slots[5] = listHalves.high
   slots[6] = 0
   slots[7] = 0
   slots[8] = count
@@ -48,10 +52,22 @@ export function addNodeCall(
   return call()
 }
 
-function growList(count: number): void {
-  list = NativeMemory.allocate(Math.max(count * 2, 64) * 8)
-  listHalves = halvesOf(list.address)
-  words = new Uint32Array(list.buffer)
+/** The lower half of the node that {@link addNodeCall} added last. */
+export function addedLow(): number {
+  return words[0] as number
+}
+
+/** Its upper half. */
+export function addedHigh(): number {
+  return words[1] as number
+}
+
+function grow(count: number): void {
+  room = Math.max(count * 2, 64)
+  cells = NativeMemory.allocate((room + 1) * 8)
+  cellsHalves = halvesOf(cells.address)
+  listHalves = halvesOf(cells.address + 8n)
+  words = new Int32Array(cells.buffer)
 }
 
 /** `cuGraphLaunch`, in the same way. Returns the status. */

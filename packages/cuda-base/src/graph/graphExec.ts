@@ -226,14 +226,14 @@ export class GraphExec extends Resource {
     const checked = requireDescription(description, api, 'description')
     node._requireKind(checked, api)
     // The library has no call for them: left out, they would be lost without a word.
-    if (checked._kernelAttributes.length > 0)
+    if (checked._attributes !== undefined && checked._attributes.count > 0)
       throw new TypeError(
         `${api}: description must have no launch attributes; use GraphNode.update and then GraphExec.update`,
       )
     const { parameters, memory } = checked._write(context, api)
     context._callDriver('cuGraphExecNodeSetParams', () => cuGraphExecNodeSetParams(handle, node.handle, parameters))
     void memory
-    this.#resources.add(checked._needs, checked._callback)
+    this.#resources.addNeedsOf(checked)
     return this
   }
 

@@ -1,4 +1,4 @@
-import { check, type U64Halves, u64Of } from '@shoal/cuda-base'
+import { check, u64Of } from '@shoal/cuda-base'
 import {
   type CUgraphEdgeData,
   type CUgraphNode,
@@ -11,7 +11,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
 import type { Graph } from './graph.js'
-import { type KernelNodeAttribute, type NodeDescription, requireDescription } from './nodeDescription.js'
+import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import type { GraphNodeType } from './nodeTypes.js'
 
 /** How a node waits for another one: for all of it, or for a part of a kernel. */
@@ -38,22 +38,51 @@ export class GraphNode {
   /** What it does. */
   readonly type: GraphNodeType
   /** @internal The halves of its handle: a graph has many nodes, and few are asked for a bigint. */
-  readonly _halves: U64Halves
+  readonly _low: number
   /** @internal */
-  _isRemoved = false
+  readonly _high: number
+  #isRemoved = false
+  /** A list of nodes that needs no memory of its own. */
+  #previous: GraphNode | undefined
+
+  /** @internal @param previous what {@link _takePrevious} gives once. */
+  constructor(graph: Graph, low: number, high: number, type: GraphNodeType, previous: GraphNode | undefined) {
+    this.#previous = previous
+    this.graph = graph
+    this._low = low
+    this._high = high
+    this.type = type
+  }
+
+  /** @internal A node of this graph that is still there. Short, as it is asked of each that is named. */
+  static _isOf(graph: Graph, value: unknown): value is GraphNode {
+    return (
+      typeof value === 'object' && value !== null && #isRemoved in value && value.graph === graph && !value.#isRemoved
+    )
+  }
+
+  /** @internal @throws DisposedError when it was removed */
+  _requireThere(): void {
+    if (this.#isRemoved) throw new DisposedError('GraphNode (it was removed)')
+  }
 
   /** @internal */
-  constructor(graph: Graph, halves: U64Halves, type: GraphNodeType) {
-    this.graph = graph
-    this._halves = halves
-    this.type = type
+  _takePrevious(): GraphNode | undefined {
+    const previous = this.#previous
+    this.#previous = undefined
+    return previous
+  }
+
+  /** @internal The handle without the check that it is still there. */
+  get _handle(): CUgraphNode {
+    return u64Of({ low: this._low, high: this._high }) as CUgraphNode
   }
 
   /** The `CUgraphNode`. @throws DisposedError once its graph was disposed of, or it was removed. */
   get handle(): CUgraphNode {
-    if (this._isRemoved) throw new DisposedError('GraphNode (it was removed)')
+    this._requireThere()
     this.graph._requireUsable()
-    return u64Of(this._halves) as CUgraphNode
+    return this._handle
   }
 
   /** The nodes it runs behind (`cuGraphNodeGetDependencies`). */
@@ -81,8 +110,8 @@ export class GraphNode {
     this._requireKind(checked, api)
     const { parameters, memory } = checked._write(this.graph.context, api)
     this.graph.context._callDriver('cuGraphNodeSetParams', () => cuGraphNodeSetParams(this.handle, parameters))
-    this._setAttributes(checked._kernelAttributes)
-    this.graph._resources.add(checked._needs, checked._callback)
+    if (checked._attributes !== undefined) this._setAttributes(checked._attributes)
+    this.graph._resources.addNeedsOf(checked)
     void memory
     return this
   }
@@ -91,13 +120,13 @@ export class GraphNode {
   remove(): void {
     const { handle } = this
     check(cuGraphDestroyNode(handle), 'cuGraphDestroyNode')
-    this._isRemoved = true
+    this.#isRemoved = true
     this.graph._forget(handle)
   }
 
   /** @internal What a kernel's launches have beside their parameters (`cuGraphKernelNodeSetAttribute`). */
-  _setAttributes(attributes: readonly KernelNodeAttribute[]): void {
-    for (const { id, value } of attributes) {
+  _setAttributes(attributes: KernelAttributes): void {
+    for (const { id, value } of attributes.entries()) {
       const attribute = id as CUlaunchAttributeID
       check(cuGraphKernelNodeSetAttribute(this.handle, attribute, value), 'cuGraphKernelNodeSetAttribute')
     }
@@ -114,6 +143,6 @@ export class GraphNode {
   }
 
   [inspectKey](): string {
-    return inspectLine('GraphNode', { type: this.type, handle: u64Of(this._halves) })
+    return inspectLine('GraphNode', { type: this.type, handle: this._handle })
   }
 }

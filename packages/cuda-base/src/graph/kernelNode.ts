@@ -1,9 +1,32 @@
-import type { Kernel, KernelArguments, KernelSignature, LaunchConfig } from '@shoal/cuda-base'
-import { propertyOf, wrongType } from '@shoal/types'
-import { kernelOffsets, NodeDescription } from './nodeDescription.js'
+import {
+  halvesOf,
+  isReference,
+  Kernel,
+  type KernelArguments,
+  type KernelSignature,
+  type LaunchConfig,
+  type U64Halves,
+} from '@shoal/cuda-base'
+import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
+import { requireInstance } from '@shoal/types'
+import { type NodeChecks, NodeDescription, type WrittenNode } from './nodeDescription.js'
 
 /** The sizes of a launch in a graph, whose stream is that of the graph's launch. */
 export type NodeConfig = Omit<LaunchConfig, 'stream'>
+
+/** Where the parameters of a kernel lie in a `CUgraphNodeParams`; sizes follow each other. */
+export const kernelOffsets = { func: 16, gridDim: 24, blockDim: 36, sharedMemBytes: 48, kernelParams: 56 } as const
+
+// The same in words of 4 bytes, and of 8.
+const func64 = kernelOffsets.func / 8
+const gridDim32 = kernelOffsets.gridDim / 4
+const blockDim32 = kernelOffsets.blockDim / 4
+const sharedMemBytes32 = kernelOffsets.sharedMemBytes / 4
+const kernelParams32 = kernelOffsets.kernelParams / 4
+
+const api = 'kernelNode'
+const noPointers: U64Halves = { low: 0, high: 0 }
 
 /**
  * A node that runs a kernel (`CU_GRAPH_NODE_TYPE_KERNEL`). Sizes and arguments are checked now; the module and the memory
@@ -18,30 +41,115 @@ export function kernelNode<const S extends KernelSignature>(
   config: NodeConfig,
   ...args: KernelArguments<S>
 ): NodeDescription {
-  const api = 'kernelNode'
-  requireKernel(kernel, api)
-  const { shape, packArguments, needs, attributes } = kernel._describe(config, args, api)
-  return new NodeDescription({
-    type: 'kernel',
-    needs,
-    kernelAttributes: attributes?.entries(),
-    packArguments,
-    writeKernel: (view, kernelParams) => {
-      view.setBigUint64(kernelOffsets.func, kernel._function, true)
-      view.setUint32(kernelOffsets.gridDim, shape.gridX, true)
-      view.setUint32(kernelOffsets.gridDim + 4, shape.gridY, true)
-      view.setUint32(kernelOffsets.gridDim + 8, shape.gridZ, true)
-      view.setUint32(kernelOffsets.blockDim, shape.blockX, true)
-      view.setUint32(kernelOffsets.blockDim + 4, shape.blockY, true)
-      view.setUint32(kernelOffsets.blockDim + 8, shape.blockZ, true)
-      view.setUint32(kernelOffsets.sharedMemBytes, shape.sharedMemory, true)
-      view.setBigUint64(kernelOffsets.kernelParams, kernelParams, true)
-    },
-  })
+  return new KernelDescription(kernel as Kernel<never>, config, args)
 }
 
-/** By what it has: its class is in another file of the package, which does not load this one. */
-function requireKernel(value: unknown, api: string): void {
-  if (typeof propertyOf(value, '_describe') === 'function') return
-  throw wrongType(api, 'kernel', 'a Kernel', value)
+/** Memory for the one that is added: of its words only those of a kernel are ever written, and those that change. */
+interface KernelParameters {
+  readonly written: WrittenNode
+  readonly u32: Uint32Array
+  readonly u64: BigUint64Array
+  shape: LaunchShape | undefined
+}
+
+let shared: KernelParameters | undefined
+
+function makeParameters(): KernelParameters {
+  const native = NativeMemory.allocate(CUgraphNodeParams.size)
+  native.bytes.fill(0)
+  const written = { parameters: native, halves: halvesOf(native.address), memory: undefined }
+  return { written, u32: new Uint32Array(native.buffer), u64: new BigUint64Array(native.buffer), shape: undefined }
+}
+
+function writeShape(parameters: KernelParameters, shape: LaunchShape): void {
+  const { u32 } = parameters
+  u32[gridDim32] = shape.gridX
+  u32[gridDim32 + 1] = shape.gridY
+  u32[gridDim32 + 2] = shape.gridZ
+  u32[blockDim32] = shape.blockX
+  u32[blockDim32 + 1] = shape.blockY
+  u32[blockDim32 + 2] = shape.blockZ
+  u32[sharedMemBytes32] = shape.sharedMemory
+  parameters.shape = shape
+}
+
+type LaunchShape = ReturnType<Kernel['_checkNode']>
+
+/** Whether a configuration has the sizes that were checked last, and nothing else. What throws is asked again, and refused. */
+function isSame(shape: LaunchShape, config: NodeConfig): boolean {
+  try {
+    const { grid, block } = config
+    if (grid !== shape.grid || block !== shape.block || shape.sharedMemory !== 0) return false
+    if (Object.getPrototypeOf(config) !== Object.prototype) return false
+    let keys = 0
+    for (const _ in config) keys += 1
+    return keys === 2
+  } catch {
+    return false
+  }
+}
+
+/** A revoked proxy, which cannot be asked, is none. */
+function isKernel(value: unknown): value is Kernel {
+  try {
+    return value instanceof Kernel
+  } catch {
+    return false
+  }
+}
+
+/** Graphs have thousands of these: one object each, and nothing that is made for the library to read. */
+class KernelDescription extends NodeDescription {
+  readonly #kernel: Kernel
+  readonly #shape: LaunchShape
+  readonly #args: readonly unknown[]
+
+  constructor(kernel: Kernel, config: NodeConfig, args: readonly unknown[]) {
+    if (!isKernel(kernel)) requireInstance(kernel, api, 'kernel', Kernel)
+    super('kernel', undefined, kernel._attributes)
+    kernel.module._requireUsable()
+    const known = kernel._nodeShape
+    const isKnown = known !== undefined && args.length === kernel.signature.length && isSame(known, config)
+    this.#kernel = kernel
+    this.#shape = isKnown ? known : kernel._checkNode(config, args.length, api)
+    this.#args = args
+    if (args.length > 0) this.#pack()
+  }
+
+  /** Checks the arguments, and gives where C reads them until the next are packed. */
+  #pack(): U64Halves {
+    const block = this.#kernel._takeNodeBlock(api)
+    block.write(this.#args)
+    this.#kernel._giveNodeBlock(block)
+    return block.pointers
+  }
+
+  override _addNeeds(to: NodeChecks): void {
+    const kernel = this.#kernel
+    if (!to.has(kernel)) for (const [object, check] of kernel._ownNeeds) to.set(object, check)
+    const args = this.#args
+    for (let index = 0; index < args.length; index += 1) {
+      const value = args[index]
+      if (typeof value !== 'object' || value === null || to.has(value) || !isReference(kernel.signature[index]))
+        continue
+      to.set(value, () => {
+        const block = kernel._takeNodeBlock(api)
+        block.recheck(index, value)
+        kernel._giveNodeBlock(block)
+      })
+    }
+  }
+
+  override _write(): WrittenNode {
+    const kernel = this.#kernel
+    kernel._attributes?.check()
+    const pointers = this.#args.length === 0 ? noPointers : this.#pack()
+    const parameters = (shared ??= makeParameters())
+    if (parameters.shape !== this.#shape) writeShape(parameters, this.#shape)
+    const { written, u32, u64 } = parameters
+    u64[func64] = kernel._function
+    u32[kernelParams32] = pointers.low
+    u32[kernelParams32 + 1] = pointers.high
+    return written
+  }
 }

@@ -48,8 +48,7 @@ export function copyNode(
     throw outOfRange(api, 'source', `as long as target, ${to.byteLength} bytes`, from.byteLength)
   }
   requireSome(to.byteLength, api, 'target')
-  return new NodeDescription({
-    type: 'memcpy',
+  return new NodeDescription('memcpy', {
     needs: new Map<object, () => void>([
       [target, () => rangeOf(target, api, 'target')],
       [source, () => rangeOf(source, api, 'source')],
@@ -92,7 +91,7 @@ function arrayCopyNode(
   const memcpy = isArray(target)
     ? target._describeCopy(source, true, options, api)
     : (source as unknown as CudaArray)._describeCopy(target, false, options, api)
-  return new NodeDescription({ type: 'memcpy', needs, write: () => ({ parameters: { memcpy } }) })
+  return new NodeDescription('memcpy', { needs, write: () => ({ parameters: { memcpy } }) })
 }
 
 /** By what it has: this entry does not load its class. */
@@ -122,8 +121,7 @@ export function fillNode<E extends ElementType>(buffer: DeviceBuffer<E>, value: 
   const pattern =
     elementSize === 1 ? bytes.getUint8(0) : elementSize === 2 ? bytes.getUint16(0, true) : bytes.getUint32(0, true)
   const address = buffer.address
-  return new NodeDescription({
-    type: 'memset',
+  return new NodeDescription('memset', {
     needs: new Map([[buffer, () => void buffer._use()]]),
     write: () => ({
       parameters: {

@@ -1,4 +1,4 @@
-import { type Context, halvesOf, type U64Halves } from '@shoal/cuda-base'
+import { type Context, halvesOf, type Kernel, type U64Halves } from '@shoal/cuda-base'
 import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 import { NativeMemory, type StructValue } from '@shoal/ffi'
 import { inspectKey, inspectLine, loadedFrom, requireInstance } from '@shoal/types'
@@ -12,51 +12,38 @@ export interface WrittenParameters {
   readonly memory?: unknown
 }
 
-/** An attribute of a kernel's launch: its number, and its value of 64 bytes. */
-export interface KernelNodeAttribute {
-  readonly id: number
-  readonly value: Uint8Array
-}
+/** What the launches of a kernel have beside sizes and arguments. */
+export type KernelAttributes = NonNullable<Kernel['_attributes']>
 
-/** Where the parameters of a kernel lie in a `CUgraphNodeParams`; sizes follow each other. */
-export const kernelOffsets = { func: 16, gridDim: 24, blockDim: 36, sharedMemBytes: 48, kernelParams: 56 } as const
+/** Objects that must be there when a node runs, each with a check that throws once it is gone. */
+export type NodeChecks = Map<object, () => void>
 
-interface Parameters {
-  readonly native: NativeMemory
-  readonly bytes: Uint8Array
-  readonly view: DataView
+/** The `CUgraphNodeParams` of a node, until the next is written, and what must be kept while C reads it. */
+export interface WrittenNode {
+  readonly parameters: NativeMemory
   readonly halves: U64Halves
+  readonly memory: unknown
 }
 
-let shared: Parameters | undefined
+let shared: { readonly native: NativeMemory; readonly bytes: Uint8Array; readonly halves: U64Halves } | undefined
 
 /** Memory for one `CUgraphNodeParams`, which each call writes anew. */
-function sharedParameters(): Parameters {
+function sharedParameters(): typeof shared & object {
   if (shared === undefined) {
     const native = NativeMemory.allocate(CUgraphNodeParams.size)
-    shared = { native, bytes: native.bytes, view: new DataView(native.buffer), halves: halvesOf(native.address) }
+    shared = { native, bytes: native.bytes, halves: halvesOf(native.address) }
   }
   return shared
 }
 
 /** What describes a node; see {@link NodeDescription}. */
 interface Content {
-  readonly type: GraphNodeType
-  /** Its parameters for a graph of `context`. Left out by kernels, which are many in a graph: they write them by themselves. */
-  readonly write?: (context: Context, api: string) => WrittenParameters
-  /** Packs the arguments of a kernel, and gives what C calls `kernelParams`. Its getters may write other nodes. */
-  readonly packArguments?: () => bigint
-  /** Writes the part behind the type into zeroed memory, where {@link kernelOffsets} say. */
-  readonly writeKernel?: (view: DataView, kernelParams: bigint) => void
-  /** Objects that must be there when the node runs, each with a check that throws once it is gone. */
+  /** Its parameters for a graph of `context`. */
+  readonly write: (context: Context, api: string) => WrittenParameters
+  /** What must be there when the node runs. */
   readonly needs?: ReadonlyMap<object, () => void>
   readonly callback?: SharedCallback
-  /** What a kernel's launches have beside their parameters: numbers and values of `CUlaunchAttribute`. */
-  readonly kernelAttributes?: Iterable<KernelNodeAttribute> | undefined
 }
-
-const none: ReadonlyMap<object, () => void> = new Map()
-const noAttributes: readonly KernelNodeAttribute[] = []
 
 /**
  * What a node does, apart from any graph: `copyNode`, `fillNode`, `kernelNode` and their kin make one. A graph adds it, a
@@ -67,44 +54,44 @@ export class NodeDescription {
 
   /** What the node will do. */
   readonly type: GraphNodeType
-  /** @internal */
-  readonly _needs: ReadonlyMap<object, () => void>
-  /** @internal */
-  readonly _callback: SharedCallback | undefined
-  /** @internal */
-  readonly _kernelAttributes: readonly KernelNodeAttribute[]
-  readonly #write: Content['write']
-  readonly #packArguments: Content['packArguments']
-  readonly #writeKernel: Content['writeKernel']
+  /** Left out by kernels, which are many in a graph: they have a class of their own. */
+  readonly #content: Content | undefined
+
+  /** @internal Of a kernel. */
+  readonly _attributes: KernelAttributes | undefined
 
   /** @internal */
-  constructor({ type, write, packArguments, writeKernel, needs = none, callback, kernelAttributes }: Content) {
+  constructor(type: GraphNodeType, content?: Content, attributes?: KernelAttributes) {
     this.type = type
-    this._needs = needs
-    this._callback = callback
-    this._kernelAttributes = kernelAttributes === undefined ? noAttributes : [...kernelAttributes]
-    this.#write = write
-    this.#packArguments = packArguments
-    this.#writeKernel = writeKernel
+    this.#content = content
+    this._attributes = attributes
   }
 
-  /**
-   * @internal The `CUgraphNodeParams` of the node in a graph of `context`, until the next is written, and what must be kept
-   * while C reads it.
-   */
-  _write(
-    context: Context,
-    api: string,
-  ): { readonly parameters: NativeMemory; readonly halves: U64Halves; readonly memory: unknown } {
-    for (const check of this._needs.values()) check()
-    const { native, bytes, view, halves } = sharedParameters()
-    const write = this.#write?.(context, api)
-    const kernelParams = this.#packArguments?.() ?? 0n
+  /** @internal Short, as it is asked of each node. A revoked proxy, which cannot be asked, is none. */
+  static _is(value: unknown): value is NodeDescription {
+    return typeof value === 'object' && value !== null && #content in value
+  }
+
+  /** @internal */
+  get _callback(): SharedCallback | undefined {
+    return this.#content?.callback
+  }
+
+  /** @internal Adds what must be there when the node runs. */
+  _addNeeds(to: NodeChecks): void {
+    const needs = this.#content?.needs
+    if (needs !== undefined) for (const [object, check] of needs) to.set(object, check)
+  }
+
+  /** @internal The parameters of the node in a graph of `context`. @throws DisposedError when something that it needs is gone */
+  _write(context: Context, api: string): WrittenNode {
+    const { needs, write } = this.#content as Content
+    if (needs !== undefined) for (const check of needs.values()) check()
+    const { native, bytes, halves } = sharedParameters()
+    const { parameters, memory } = write(context, api)
     bytes.fill(0)
-    view.setInt32(0, codeOfType(this.type), true)
-    if (write !== undefined) CUgraphNodeParams.write(native, write.parameters)
-    this.#writeKernel?.(view, kernelParams)
-    return { parameters: native, halves, memory: write?.memory }
+    CUgraphNodeParams.write(native, { type: codeOfType(this.type), ...parameters })
+    return { parameters: native, halves, memory }
   }
 
   get [Symbol.toStringTag](): string {
@@ -118,5 +105,6 @@ export class NodeDescription {
 
 /** @throws TypeError */
 export function requireDescription(value: unknown, api: string, name: string): NodeDescription {
+  if (NodeDescription._is(value)) return value
   return requireInstance<NodeDescription>(value, api, name, NodeDescription as never)
 }

@@ -1,4 +1,5 @@
 import { createHostCallback, type HostCallback } from '@shoal/ffi'
+import type { NodeDescription } from './nodeDescription.js'
 
 /** A function that C calls, until nothing has it any more. */
 export interface SharedCallback {
@@ -22,19 +23,30 @@ export class NodeResources {
   #list: readonly (() => void)[] | undefined
   readonly #callbacks = new Set<SharedCallback>()
 
-  /** Adds what is needed from now on. */
-  add(checks: ReadonlyMap<object, () => void>, callback?: SharedCallback): void {
-    for (const [object, check] of checks) this.#checks.set(object, check)
+  /** Adds an object that is needed from now on. */
+  add(object: object, check: () => void): void {
+    this.#checks.set(object, check)
     this.#list = undefined
-    if (callback === undefined || this.#callbacks.has(callback)) return
-    this.#callbacks.add(callback)
-    callback.users += 1
+  }
+
+  /** Adds what a node needs. */
+  addNeedsOf(description: NodeDescription): void {
+    description._addNeeds(this.#checks)
+    this.#list = undefined
+    const { _callback: callback } = description
+    if (callback !== undefined) this.#use(callback)
   }
 
   /** Adds all that `other` has. */
   addAll(other: NodeResources): void {
-    this.add(other.#checks)
-    for (const callback of other.#callbacks) this.add(new Map(), callback)
+    for (const [object, check] of other.#checks) this.add(object, check)
+    for (const callback of other.#callbacks) this.#use(callback)
+  }
+
+  #use(callback: SharedCallback): void {
+    if (this.#callbacks.has(callback)) return
+    this.#callbacks.add(callback)
+    callback.users += 1
   }
 
   /** @throws DisposedError when something is gone. */

@@ -6,7 +6,7 @@ import { sharedCallback } from './nodeResources.js'
 
 /** A node that does nothing: many nodes behind many others need fewer edges with one between (`CU_GRAPH_NODE_TYPE_EMPTY`). */
 export function emptyNode(): NodeDescription {
-  return new NodeDescription({ type: 'empty', write: () => ({ parameters: {} }) })
+  return new NodeDescription('empty', { write: () => ({ parameters: {} }) })
 }
 
 /**
@@ -18,8 +18,7 @@ export function hostNode(fn: () => void): NodeDescription {
   requireFunction(fn, 'hostNode', 'fn')
   const callback = sharedCallback(fn)
   const { functionAddress, userData } = callback.callback
-  return new NodeDescription({
-    type: 'host',
+  return new NodeDescription('host', {
     callback,
     write: () => ({ parameters: { host: { fn: functionAddress, userData } } }),
   })
@@ -37,8 +36,7 @@ export function eventWaitNode(event: EventLike): NodeDescription {
 
 function eventNode(event: EventLike, type: 'event-record' | 'wait-event', api: string): NodeDescription {
   const handle: CUevent = requireEventLike(event, api).handle
-  return new NodeDescription({
-    type,
+  return new NodeDescription(type, {
     needs: new Map([[event as object, () => void event.handle]]),
     write: () => ({
       parameters: type === 'wait-event' ? { eventWait: { event: handle } } : { eventRecord: { event: handle } },
@@ -52,8 +50,7 @@ function eventNode(event: EventLike, type: 'event-record' | 'wait-event', api: s
  */
 export function memoryOperationsNode(operations: readonly MemoryOperation[]): NodeDescription {
   const { memory, count, needs } = encodeOperations(operations, 'memoryOperationsNode')
-  return new NodeDescription({
-    type: 'batch-mem-op',
+  return new NodeDescription('batch-mem-op', {
     needs,
     write: (context) => ({
       parameters: { memOp: { ctx: context.handle, count, paramArray: memory.address } },

@@ -5,8 +5,7 @@ import { NodeDescription } from './nodeDescription.js'
 export function signalSemaphoresNode(operations: readonly SemaphoreOperation[]): NodeDescription {
   const { handles, memory, count, needs } = encodeSemaphores(operations, 'signalSemaphoresNode')
   const parameters = { extSemArray: handles.address, paramsArray: memory.address, numExtSems: count }
-  return new NodeDescription({
-    type: 'ext-semas-signal',
+  return new NodeDescription('ext-semas-signal', {
     needs,
     write: () => ({ parameters: { extSemSignal: parameters }, memory: [handles, memory] }),
   })
@@ -16,8 +15,7 @@ export function signalSemaphoresNode(operations: readonly SemaphoreOperation[]):
 export function waitSemaphoresNode(operations: readonly SemaphoreOperation[]): NodeDescription {
   const { handles, memory, count, needs } = encodeSemaphores(operations, 'waitSemaphoresNode')
   const parameters = { extSemArray: handles.address, paramsArray: memory.address, numExtSems: count }
-  return new NodeDescription({
-    type: 'ext-semas-wait',
+  return new NodeDescription('ext-semas-wait', {
     needs,
     write: () => ({ parameters: { extSemWait: parameters }, memory: [handles, memory] }),
   })

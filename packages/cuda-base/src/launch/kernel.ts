@@ -72,16 +72,6 @@ export interface KernelIdentity {
   readonly api: string
 }
 
-/** @internal A launch as a node of a graph has it. */
-export interface KernelDescription {
-  readonly shape: LaunchShape
-  /** Packs the arguments, and gives the address of what C calls `kernelParams`, until the next launch is packed so. */
-  readonly packArguments: () => bigint
-  /** What has to be there when it runs, each with a check that throws once it is gone. */
-  readonly needs: ReadonlyMap<object, () => void>
-  readonly attributes: EncodedAttributes | undefined
-}
-
 /**
  * A kernel of a module with the types of its parameters. Made by `module.kernel()`; it keeps the module alive.
  *
@@ -113,19 +103,20 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   readonly #context: Context
   readonly #requireUsable = (): void => this.module._requireUsable()
   #block: ArgumentBlock
-  /** Where the arguments of nodes are packed: a graph copies them when one is added. */
   #nodeBlock: ArgumentBlock | undefined
+  /** @internal The sizes of the last node. */
+  _nodeShape: LaunchShape | undefined
   #shape: LaunchShape
   /** Whether a launch is under way: the code of getters runs within it. */
   #isLaunching = false
   /** Bytes of dynamic shared memory the kernel may have as things are; unknown until some is asked for. */
   #sharedMemoryLimit = 0
 
-  /** What launches of it have beside sizes and arguments; made by {@link with}. */
-  readonly #attributes: EncodedAttributes | undefined
+  /** @internal What launches of it have beside sizes and arguments; made by {@link with}. */
+  readonly _attributes: EncodedAttributes | undefined
   readonly #exConfig: LaunchExConfig | undefined
-  /** What a node needs whatever its arguments are. */
-  readonly #ownNeeds: ReadonlyMap<object, () => void>
+  /** @internal What a node needs whatever its arguments are. */
+  readonly _ownNeeds: ReadonlyMap<object, () => void>
 
   private constructor(
     module: KernelModule,
@@ -135,9 +126,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     attributes?: EncodedAttributes,
   ) {
     const { context } = module
-    this.#attributes = attributes
+    this._attributes = attributes
     const needsConfig = attributes !== undefined || context._cuda.name === 'runtime'
-    this.#ownNeeds = new Map<object, () => void>(attributes?.needs).set(this, this.#requireUsable)
+    this._ownNeeds = new Map<object, () => void>(attributes?.needs).set(this, this.#requireUsable)
     this.#exConfig = needsConfig ? new LaunchExConfig(attributes ?? EncodedAttributes.of({}, api)) : undefined
     this.module = module
     this.name = name
@@ -259,7 +250,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     const { _function: handle } = this
     const shape = new LaunchShape(api, this.maxThreadsPerBlock)
     shape.set(config)
-    const launch = new LaunchExConfig(this.#attributes ?? EncodedAttributes.of({}, api))
+    const launch = new LaunchExConfig(this._attributes ?? EncodedAttributes.of({}, api))
     launch.set(shape, halvesOf(0n))
     const out = scratch()
     this.#context._callDriver(name, () => call(out, handle, launch.memory))
@@ -354,41 +345,32 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     return searchBlockSize(this.#context, handle, facts, options, 'Kernel.potentialBlockSize')
   }
 
-  /** @internal A launch as a node of a graph has it: checked and packed. */
-  _describe(config: Omit<LaunchConfig, 'stream'>, args: readonly unknown[], api: string): KernelDescription {
+  /** @internal The sizes of a node of a graph, checked; they stay as they are. */
+  _checkNode(config: Omit<LaunchConfig, 'stream'>, argumentCount: number, api: string): LaunchShape {
     this.module._requireUsable()
-    if (args.length !== this.signature.length) this.#refuseCount(args.length, api)
+    if (argumentCount !== this.signature.length) this.#refuseCount(argumentCount, api)
     const shape = new LaunchShape(api, this.maxThreadsPerBlock)
     if (shape.set(config) !== undefined) {
       throw wrongType(api, 'stream', 'left out: a node runs where its graph is launched', config)
     }
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, api)
-    const packArguments = (): bigint => this.#withNodeBlock(api, (block) => block.write(args))
-    packArguments()
-    const attributes = this.#attributes
-    let needs: Map<object, () => void> | undefined
-    for (let index = 0; index < args.length; index += 1) {
-      const value = args[index]
-      if (typeof value !== 'object' || value === null) continue
-      needs ??= new Map(this.#ownNeeds)
-      needs.set(value, () => this.#withNodeBlock(api, (block) => block.recheck(index, value)))
-    }
-    return { shape, packArguments, needs: needs ?? this.#ownNeeds, attributes }
+    this._nodeShape = shape
+    return shape
   }
 
-  /** The getters of an argument may come here again, and find another block. Gives where C reads the arguments. */
-  #withNodeBlock(api: string, work: (block: ArgumentBlock) => void): bigint {
+  /** @internal Where the arguments of a node are written: a graph copies them. Their getters may come here again, and find another block. */
+  _takeNodeBlock(api: string): ArgumentBlock {
     const block = this.#nodeBlock ?? new ArgumentBlock(this.#context, this.signature, api)
     this.#nodeBlock = undefined
     block.api = api
-    try {
-      work(block)
-    } finally {
-      // A graph is launched on a stream of its user's, who orders it.
-      block.pending = undefined
-      this.#nodeBlock = block
-    }
-    return block.memory.address
+    return block
+  }
+
+  /** @internal For the nodes to come. */
+  _giveNodeBlock(block: ArgumentBlock): void {
+    // A graph is launched on a stream of its user's, who orders it.
+    block.pending = undefined
+    this.#nodeBlock = block
   }
 
   get [Symbol.toStringTag](): string {
