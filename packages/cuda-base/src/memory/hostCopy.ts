@@ -4,7 +4,7 @@ import { type StagedCopy, stagedCopyFrom, stagedCopyTo } from '@shoal/ffi/calls'
 import { isCapturing, refuseInCapture } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
-import { queueHostCopy, queueUnobservedCopy } from '../waiting/wait.js'
+import { AwaitedCopy, queueHostCopy, queueUnobservedCopy, UnobservedCopy } from '../waiting/copyWait.js'
 import { byteLengthOf, bytesOf } from './arrayBytes.js'
 import { copyInSlices } from './copyInSlices.js'
 import { type PinnedOwner, pinnedOwnerOf } from './pinnedRegistry.js'
@@ -82,8 +82,28 @@ export function queueUpload(context: Context, stream: CUstream, target: CopyPlac
     return
   }
   pinned._hold()
-  const queue = (): void => toDevice(context, stream, target, source, byteLength)
-  queueUnobservedCopy(context, stream, queue, () => pinned._unhold(), false)
+  new PinnedUpload(context, stream, target, source, pinned).start(false)
+}
+
+class PinnedUpload extends UnobservedCopy {
+  readonly #to: CopyPlace
+  readonly #from: ArrayBufferView
+  readonly #pinned: PinnedOwner
+
+  constructor(context: Context, stream: CUstream, to: CopyPlace, from: ArrayBufferView, pinned: PinnedOwner) {
+    super(context, stream)
+    this.#to = to
+    this.#from = from
+    this.#pinned = pinned
+  }
+
+  protected queue(): void {
+    toDevice(this.context, this.stream, this.#to, this.#from, byteLengthOf(this.#from))
+  }
+
+  protected giveBack(): void {
+    this.#pinned._unhold()
+  }
 }
 
 function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, source: Uint8Array): void {
@@ -161,34 +181,48 @@ export function queueDownload<T>(
     toHost(context, stream, target, source, byteLengthOf(target))
     return Promise.resolve(result)
   }
+  pinned?._hold()
   const done =
     pinned === undefined
       ? downloadStaged(context, stream, source, target, result)
-      : downloadDirect(context, stream, source, target, pinned, result)
+      : new PinnedDownload(context, stream, source, target, pinned, result).start()
   done.catch(() => undefined)
   return done
 }
 
-function downloadDirect<T>(
-  context: Context,
-  stream: CUstream,
-  from: CopyPlace,
-  target: ArrayBufferView,
-  pinned: PinnedOwner,
-  result: T,
-): Promise<T> {
-  pinned._hold()
-  const queue = (): void => toHost(context, stream, target, from, byteLengthOf(target))
-  return queueHostCopy(
-    context,
-    stream,
-    queue,
-    () => pinned._unhold(),
-    (status) => {
-      requireArrived(context, status)
-      return result
-    },
-  )
+class PinnedDownload<T> extends AwaitedCopy<T> {
+  readonly #from: CopyPlace
+  readonly #to: ArrayBufferView
+  readonly #pinned: PinnedOwner
+  readonly #result: T
+
+  constructor(
+    context: Context,
+    stream: CUstream,
+    from: CopyPlace,
+    to: ArrayBufferView,
+    pinned: PinnedOwner,
+    result: T,
+  ) {
+    super(context, stream)
+    this.#from = from
+    this.#to = to
+    this.#pinned = pinned
+    this.#result = result
+  }
+
+  protected queue(): void {
+    toHost(this.context, this.stream, this.#to, this.#from, byteLengthOf(this.#to))
+  }
+
+  protected giveBack(): void {
+    this.#pinned._unhold()
+  }
+
+  protected whenOver(status: number): T {
+    requireArrived(this.context, status)
+    return this.#result
+  }
 }
 
 function downloadStaged<T>(

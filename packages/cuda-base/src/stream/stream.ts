@@ -27,7 +27,7 @@ import { afterUseOfStream } from '../inUse.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
-import { isStreamDone } from '../waiting/shortWait.js'
+import { isStreamDone, streamIsGone } from '../waiting/shortWait.js'
 import { settle, streamStatus } from '../waiting/wait.js'
 import { readAttributes, type StreamAttributes, type StreamAttributeValues, setAttributes } from './attributes.js'
 import { encodeOperations, type MemoryOperation, type WordCondition } from './memoryOperations.js'
@@ -407,6 +407,7 @@ function createHandle(context: Context, bits: number, priority: number): CUstrea
 
 /** Queued work still ends: the driver frees the stream after it. */
 function destroy(context: Context, handle: CUstream): void {
+  streamIsGone()
   try {
     if (!context.disposed && !processIsEnding()) context._events.leaveBehind(handle)
   } finally {

@@ -15,12 +15,25 @@ const mostMisses = 2
 /** Of those whose end nobody is told of. */
 const mostUnobserved = 256
 
-interface ShortWait {
-  readonly context: Context
-  readonly event: CUevent
+/** Work of the GPU that somebody waits for the end of, which an event behind it tells. */
+export abstract class ShortWait {
   /** Counted from the first turn, as a program may queue much in one; NaN until then. */
-  until: number
-  readonly reached: (status: number) => void
+  _until = Number.NaN
+  _order = 0
+  _era = 0
+
+  readonly context: Context
+  abstract readonly event: CUevent
+  /** The stream that the event was recorded on just now, where that is known. */
+  readonly stream: CUstream | undefined
+
+  constructor(context: Context, stream: CUstream | undefined) {
+    this.context = context
+    this.stream = stream
+  }
+
+  /** Gets the status of the event: that it is not ready where that takes longer. What it throws is an uncaught exception. */
+  abstract reached(status: number): void
 }
 
 /** Asked for in turn: what a turn finds not ready goes to the end. */
@@ -28,6 +41,16 @@ let waits: ShortWait[] = []
 /** Waits that only give memory back: the first is asked for in a turn, and the next ones once it has ended. */
 let unobserved: ShortWait[] = []
 let isRunning = false
+let waitsBegun = 0
+/** In one era the handle of a stream means the same stream. */
+let era = 0
+/** The last wait of each stream that has ended in this turn. */
+const lastEnded = new Map<CUstream, ShortWait>()
+
+/** A stream is being destroyed: another one may get its handle while its last work is still under way. */
+export function streamIsGone(): void {
+  era += 1
+}
 
 /** The status of an event now. */
 export function eventStatusNow(context: Context, event: CUevent): number {
@@ -43,22 +66,18 @@ export function isStreamDone(context: Context, stream: CUstream): boolean {
 }
 
 /**
- * Calls back with the status of an event: that it is not ready where that takes longer, or, at once, where many wait already.
- * What `reached` throws then is an uncaught exception; the other waits go on.
+ * Asks for the event once a turn and calls `reached`: at once, with "not ready", where many wait already.
  * @param isUrgent whether it is to be known as soon as it can be
  */
-export function shortWait(
-  context: Context,
-  event: CUevent,
-  isUrgent: boolean,
-  reached: (status: number) => void,
-): void {
+export function shortWait(wait: ShortWait, isUrgent: boolean): void {
   const list = isUrgent ? waits : unobserved
   if (list.length >= (isUrgent ? mostWaits : mostUnobserved)) {
-    reached(Status.notReady)
+    wait.reached(Status.notReady)
     return
   }
-  list.push({ context, event, until: Number.NaN, reached })
+  wait._order = waitsBegun++
+  wait._era = era
+  list.push(wait)
   if (isRunning) return
   isRunning = true
   setImmediate(turn)
@@ -66,6 +85,7 @@ export function shortWait(
 
 function turn(): void {
   const now = performance.now()
+  era += 1
   const asked = waits
   waits = []
   let missed = 0
@@ -76,21 +96,53 @@ function turn(): void {
     waits.push(wait)
   }
   for (let turned = Math.min(missed, mostMisses); turned > 0; turned -= 1) waits.push(waits.shift() as ShortWait)
-  let ended = 0
-  for (const wait of unobserved) {
-    if (!hasEnded(wait, now)) break
-    ended += 1
-  }
-  if (ended > 0) unobserved = unobserved.slice(ended)
+  if (unobserved.length > 0) askUnobserved(now)
   isRunning = waits.length > 0 || unobserved.length > 0
   if (isRunning) setImmediate(turn)
 }
 
+/**
+ * What stands before work that has ended, in the same stream, has ended too. To ask for it as well would take more than a
+ * microsecond, so where something urgent is yet to end, it may be that.
+ */
+function askUnobserved(now: number): void {
+  const asked = unobserved
+  unobserved = []
+  let missed = false
+  for (const wait of asked) {
+    if (Number.isNaN(wait._until)) wait._until = now + longest
+    if (isBeforeEnded(wait)) {
+      end(wait, Status.success)
+      continue
+    }
+    missed ||= (waits.length > 0 && now < wait._until) || !hasEnded(wait, now)
+    if (missed) unobserved.push(wait)
+  }
+  lastEnded.clear()
+}
+
+function isBeforeEnded({ stream, context, _order, _era }: ShortWait): boolean {
+  const last = stream === undefined ? undefined : lastEnded.get(stream)
+  return (
+    last !== undefined &&
+    last._order > _order &&
+    last._era === _era &&
+    // The default streams of all contexts have the same handles.
+    last.context._handle === context._handle
+  )
+}
+
 /** Whether it was called back. */
 function hasEnded(wait: ShortWait, now: number): boolean {
-  if (Number.isNaN(wait.until)) wait.until = now + longest
+  if (Number.isNaN(wait._until)) wait._until = now + longest
   const status = eventStatusNow(wait.context, wait.event)
-  if (status === Status.notReady && now < wait.until) return false
+  if (status === Status.notReady && now < wait._until) return false
+  if (status === Status.success && wait.stream !== undefined && unobserved.length > 0) lastEnded.set(wait.stream, wait)
+  end(wait, status)
+  return true
+}
+
+function end(wait: ShortWait, status: number): void {
   try {
     wait.reached(status)
   } catch (error) {
@@ -99,5 +151,4 @@ function hasEnded(wait: ShortWait, now: number): boolean {
       throw error
     })
   }
-  return true
 }

@@ -3,36 +3,29 @@ import { type BackgroundWork, callInContext, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'
 import { check, Status } from '../errors.js'
-import { shortWait } from './shortWait.js'
+import { ShortWait, shortWait } from './shortWait.js'
 
-/**
- * Calls `reached` with the final status of an event, or `failed` where nobody can tell it. Neither may throw.
- * @param isUrgent whether it is to be known as soon as it can be
- */
-function whenReached(
-  context: Context,
-  event: CUevent,
-  isUrgent: boolean,
-  background: BackgroundWork | undefined,
-  reached: (status: number) => void,
-  failed: (error: unknown) => void,
-): void {
-  let isReleased = false
-  if (background !== undefined) {
-    background.release = () => {
-      isReleased = true
-    }
+/** A wait that a native thread takes over where it takes longer. The context stays retained until it has ended. */
+export abstract class Wait extends ShortWait {
+  /** Gets the final status. Neither this nor `failed` may throw. */
+  protected abstract ended(status: number): void
+  /** Nobody can tell the status. */
+  protected abstract failed(error: unknown): void
+
+  override reached(status: number): void {
+    if (status === Status.notReady) this.askNatively()
+    else this.ended(status)
   }
-  shortWait(context, event, isUrgent, (early) => {
-    if (early !== Status.notReady) {
-      reached(early)
-      return
-    }
+
+  protected askNatively(background?: BackgroundWork): void {
+    const { context, event } = this
     const options = background === undefined ? undefined : { background }
     const query = { context: context._handle, event, query: queryAddress(), notReady: Status.notReady }
-    waitForEvent(query, options).then(reached, failed)
-    if (isReleased) background?.release?.()
-  })
+    waitForEvent(query, options).then(
+      (status) => this.ended(status),
+      (error) => this.failed(error),
+    )
+  }
 }
 
 let address: bigint | undefined
@@ -42,38 +35,76 @@ function queryAddress(): bigint {
   return address
 }
 
+/** The two ends of a promise. */
+interface Settle<T> {
+  readonly resolve: (value: T) => void
+  readonly reject: (error: unknown) => void
+}
+
+class StatusWait extends Wait {
+  readonly event: CUevent
+  readonly #promise: Settle<number>
+  readonly #whenOver: () => void
+  readonly #background: BackgroundWork | undefined
+  #isReleased = false
+
+  constructor(
+    context: Context,
+    event: CUevent,
+    stream: CUstream | undefined,
+    promise: Settle<number>,
+    whenOver: () => void,
+    background: BackgroundWork | undefined,
+  ) {
+    super(context, stream)
+    this.event = event
+    this.#promise = promise
+    this.#whenOver = whenOver
+    this.#background = background
+    if (background !== undefined) background.release = () => void (this.#isReleased = true)
+  }
+
+  protected override askNatively(): void {
+    super.askNatively(this.#background)
+    if (this.#isReleased) this.#background?.release?.()
+  }
+
+  protected ended(status: number): void {
+    this.#end(() => this.#promise.resolve(status))
+  }
+
+  protected failed(error: unknown): void {
+    this.#end(() => this.#promise.reject(error))
+  }
+
+  #end(settle: () => void): void {
+    try {
+      try {
+        this.#whenOver()
+      } finally {
+        this.context._endWait()
+      }
+      settle()
+    } catch (error) {
+      this.#promise.reject(error)
+    }
+  }
+}
+
 /**
  * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
- * the wait ends.
+ * the wait ends. `stream`: that the event was recorded on just now, where that is known.
  */
 export function eventStatus(
   context: Context,
   event: CUevent,
   whenOver: () => void,
   background?: BackgroundWork,
+  stream?: CUstream,
 ): Promise<number> {
   context._addWait()
   return new Promise((resolve, reject) => {
-    const end = (settle: () => void): void => {
-      try {
-        try {
-          whenOver()
-        } finally {
-          context._endWait()
-        }
-        settle()
-      } catch (error) {
-        reject(error)
-      }
-    }
-    whenReached(
-      context,
-      event,
-      true,
-      background,
-      (status) => end(() => resolve(status)),
-      (error) => end(() => reject(error)),
-    )
+    shortWait(new StatusWait(context, event, stream, { resolve, reject }, whenOver, background), true)
   })
 }
 
@@ -89,126 +120,17 @@ export function streamStatus(context: Context, stream: CUstream, background?: Ba
     context._events.giveBack(event)
     throw error
   }
-  return eventStatus(context, event, () => context._events.giveBack(event), background)
+  return eventStatus(context, event, () => context._events.giveBack(event), background, stream)
 }
 
-/**
- * Queues a copy that reads or writes host memory and resolves with what `whenOver` gives once the copy uses that memory no
- * more; it gets the status: `CUDA_SUCCESS`, or why the context of the copy failed. The context is neither released nor reset
- * before `whenOver`, and the promise it may give, have ended. What `queue` throws after `begun` leaves work behind. Where
- * nobody can tell whether the copy has ended, the memory is never given back.
- */
-export function queueHostCopy<T>(
-  context: Context,
-  stream: CUstream,
-  queue: (begun: () => void) => void,
-  giveBack: () => void,
-  whenOver: (status: number) => T | Promise<T>,
-): Promise<T> {
-  const event = queueMarked(context, stream, queue, giveBack)
-  return new Promise((resolve, reject) => {
-    const reached = (status: number): void => {
-      const end = (): void => endHostCopy(context, event, giveBack)
-      let result: T | Promise<T>
-      try {
-        result = whenOver(status)
-      } catch (error) {
-        result = Promise.reject(error)
-      }
-      if (result instanceof Promise) {
-        result.finally(end).then(resolve, reject)
-        return
-      }
-      try {
-        end()
-        resolve(result)
-      } catch (error) {
-        reject(error)
-      }
-    }
-    whenReached(context, event, true, undefined, reached, (error) => {
-      try {
-        endHostCopy(context, event, hasEndedNow(context, stream) ? giveBack : undefined)
-        reject(error)
-      } catch (thrown) {
-        // Nobody else would catch it, and the process would end.
-        reject(thrown)
-      }
-    })
-  })
-}
-
-/** The same for a copy whose end nobody is told of. @param isUrgent whether others wait for the memory that is given back */
-export function queueUnobservedCopy(
-  context: Context,
-  stream: CUstream,
-  queue: (begun: () => void) => void,
-  giveBack: () => void,
-  isUrgent: boolean,
-): void {
-  const event = queueMarked(context, stream, queue, giveBack)
-  const warn = (work: () => void): void => {
-    try {
-      work()
-    } catch (error) {
-      process.emitWarning(error as Error)
-    }
-  }
-  whenReached(
-    context,
-    event,
-    isUrgent,
-    undefined,
-    () => warn(() => endHostCopy(context, event, giveBack)),
-    () => warn(() => endHostCopy(context, event, hasEndedNow(context, stream) ? giveBack : undefined)),
-  )
-}
-
-/** Queues work and, behind it, an event that tells when it has ended. The context stays until {@link endHostCopy}. */
-function queueMarked(
-  context: Context,
-  stream: CUstream,
-  queue: (begun: () => void) => void,
-  giveBack: () => void,
-): CUevent {
-  context._addWait()
-  let event: CUevent | undefined
-  let isQueued = false
-  try {
-    // Before the copy: without an event nobody would learn when it has ended.
-    event = context._events.take()
-    const begun = (): void => void (isQueued = true)
-    queue(begun)
-    begun()
-    record(context, event, stream)
-    return event
-  } catch (error) {
-    try {
-      if (event !== undefined) context._events.giveBack(event)
-      if (!isQueued || hasEndedNow(context, stream)) giveBack()
-    } finally {
-      context._endWait()
-    }
-    throw error
-  }
-}
-
-function endHostCopy(context: Context, event: CUevent, giveBack: (() => void) | undefined): void {
-  try {
-    context._events.giveBack(event)
-    giveBack?.()
-  } finally {
-    context._endWait()
-  }
-}
-
-function record(context: Context, event: CUevent, stream: CUstream): void {
+/** Records an event on a stream. @throws StatusError */
+export function record(context: Context, event: CUevent, stream: CUstream): void {
   callInContext(context.handle)
   check(cuEventRecord(event, stream), 'cuEventRecord')
 }
 
 /** Waits for the stream on this thread, the last resort; false when the driver cannot say that its work has ended. */
-function hasEndedNow(context: Context, stream: CUstream): boolean {
+export function hasEndedNow(context: Context, stream: CUstream): boolean {
   try {
     context._callDriver('cuStreamSynchronize', () => cuStreamSynchronize(stream))
     return true
