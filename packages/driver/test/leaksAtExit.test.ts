@@ -4,10 +4,12 @@ import { expect, test } from 'vitest'
 const program = `
   const { Device, DeviceBuffer, PinnedBuffer } = await import(${JSON.stringify(import.meta.resolve('@shoal/driver'))})
   const [way] = process.argv.slice(1)
+  const marks = []
   for (const device of Device.all()) {
     const buffer = DeviceBuffer.from(device, Float32Array.of(1, 2, 3))
     const stream = device.createStream()
     await Promise.all([buffer.toArray(), buffer.toArray({ stream }), stream.synchronize()])
+    if (way === 'marked') marks.push(stream.record())
     stream.dispose()
     if (way !== 'kept') buffer.dispose()
   }
@@ -35,4 +37,8 @@ test('what the program did not dispose of is left, with all that is in its conte
   expect(status).toBe(0)
   expect(left[0]).toBe('shoal: left at exit: 2 device allocations, 24 bytes')
   expect(left.join('\n')).toMatch(/page-locked allocations.*\n.*events$/)
+})
+
+test('a mark in a stream that nobody disposed of keeps nothing but itself: there is no work behind it', () => {
+  expect(run('marked')).toEqual({ status: 0, left: ['shoal: left at exit: 2 events'] })
 })

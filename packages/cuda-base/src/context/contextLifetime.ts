@@ -37,6 +37,8 @@ export abstract class ContextLifetime extends ContextCalls {
   readonly _events = new EventPool(this)
   #isClosing = false
   #children = 0
+  /** Those of the children that are events: none of them stands for work that may be under way. */
+  #userEvents = 0
   #pendingWaits = 0
   readonly #beforeClose = new Set<CloseHandler>()
   readonly #movedMemory = new Set<() => boolean>()
@@ -61,6 +63,18 @@ export abstract class ContextLifetime extends ContextCalls {
   _removeChild(): void {
     this.#children -= 1
     this.#closeIfUnused()
+  }
+
+  /** @internal */
+  _addEvent(): void {
+    this.#userEvents += 1
+    this._addChild()
+  }
+
+  /** @internal */
+  _removeEvent(): void {
+    this.#userEvents -= 1
+    this._removeChild()
   }
 
   /** @internal */
@@ -158,7 +172,7 @@ export abstract class ContextLifetime extends ContextCalls {
    */
   _endOfThread(isProcess: boolean): void {
     if (this.disposed) return
-    if (isProcess && (this.#children > 0 || this._events.hasWork())) return
+    if (isProcess && (this.#children > this.#userEvents || this._events.hasWork())) return
     if (this.#children > 0) {
       for (const handler of this.#beforeClose) handler('thread-end')
       this._events.destroyAll()

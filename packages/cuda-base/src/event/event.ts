@@ -91,12 +91,12 @@ export class Event extends Resource implements EventLike {
     this.timing = timing
     this.#source = source
     if (source !== undefined) return
-    context._addChild()
+    context._addEvent()
     watchForLeak(this, `An Event of device ${context.device.ordinal}`, () => {
       try {
         context._release('eventDestroy', handle)
       } finally {
-        context._removeChild()
+        context._removeEvent()
       }
       return isMark ? undefined : 'it was destroyed now'
     })
@@ -236,7 +236,7 @@ export class Event extends Resource implements EventLike {
     try {
       this.context._release('eventDestroy', this._handle)
     } finally {
-      this.context._removeChild()
+      this.context._removeEvent()
     }
   }
 }
