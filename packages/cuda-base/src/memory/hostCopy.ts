@@ -182,12 +182,9 @@ export function queueDownload<T>(
     return Promise.resolve(result)
   }
   pinned?._hold()
-  const done =
-    pinned === undefined
-      ? downloadStaged(context, stream, source, target, result)
-      : new PinnedDownload(context, stream, source, target, pinned, result).start()
-  done.catch(() => undefined)
-  return done
+  return pinned === undefined
+    ? downloadStaged(context, stream, source, target, result)
+    : new PinnedDownload(context, stream, source, target, pinned, result).start()
 }
 
 class PinnedDownload<T> extends AwaitedCopy<T> {
@@ -246,7 +243,7 @@ function downloadStaged<T>(
  * So much page-locked memory would be made for this copy alone, on this thread. What the stream writes is memory of ours: only
  * this thread can tell that the array is still there.
  */
-async function downloadInParts<T>(
+function downloadInParts<T>(
   context: Context,
   stream: CUstream,
   from: CopyPlace,
@@ -264,9 +261,10 @@ async function downloadInParts<T>(
     }
     const arrive = arrival(target, () => memory.bytes, context, result, kindOf(from))
     const { queue, giveBack } = copyInParts({ context, byteLength, block, parts, memory }, fromNext)
-    return await queueHostCopy(context, stream, queue, giveBack, arrive)
-  } finally {
+    return queueHostCopy(context, stream, queue, giveBack, arrive)
+  } catch (error) {
     memory.dispose()
+    throw error
   }
 }
 

@@ -188,11 +188,11 @@ export class ArrayCopy {
       this.#run(this.#own, this.#host(addressOf(source)))
       return
     }
-    let copy: Promise<void>
+    // Nobody is given this promise: the next wait on the stream reports what went wrong.
     if (pinned !== undefined) {
       pinned._hold()
       const queue = (): void => this.#run(this.#own, this.#host(addressOf(source)))
-      copy = queueHostCopy(context, this.#stream, queue, () => pinned._unhold(), ignoreStatus)
+      queueHostCopy(context, this.#stream, queue, () => pinned._unhold(), ignoreStatus)
     } else {
       const pool = StagingPool.of(context)
       const block = pool.take(this.byteLength)
@@ -200,10 +200,8 @@ export class ArrayCopy {
         this.#eachRow((packed, at, length) => block.bytes.set(bytesOf(source).subarray(at, at + length), packed))
         this.#run(this.#own, this.#packed(block.address))
       }
-      copy = queueHostCopy(context, this.#stream, queue, () => pool.give(block), ignoreStatus)
+      queueHostCopy(context, this.#stream, queue, () => pool.give(block), ignoreStatus)
     }
-    // Nobody was given this promise: the next wait on the stream reports what went wrong.
-    copy.catch(() => undefined)
   }
 
   /** Queues a copy to an array of the host; resolves with `result` when it is there. */
@@ -216,27 +214,23 @@ export class ArrayCopy {
       direct()
       return Promise.resolve(result)
     }
-    let done: Promise<T>
     if (pinned !== undefined) {
       pinned._hold()
       const arrive = (status: number): T => {
         requireArrived(context, status)
         return result
       }
-      done = queueHostCopy(context, this.#stream, direct, () => pinned._unhold(), arrive)
-    } else {
-      const pool = StagingPool.of(context)
-      const block = pool.take(this.byteLength)
-      const arrive = async (status: number): Promise<T> => {
-        requireArrived(context, status)
-        await this.#unpack(target, block.bytes)
-        return result
-      }
-      const queue = (): void => this.#run(this.#packed(block.address), this.#own)
-      done = queueHostCopy(context, this.#stream, queue, () => pool.give(block), arrive)
+      return queueHostCopy(context, this.#stream, direct, () => pinned._unhold(), arrive)
     }
-    done.catch(() => undefined)
-    return done
+    const pool = StagingPool.of(context)
+    const block = pool.take(this.byteLength)
+    const arrive = async (status: number): Promise<T> => {
+      requireArrived(context, status)
+      await this.#unpack(target, block.bytes)
+      return result
+    }
+    const queue = (): void => this.#run(this.#packed(block.address), this.#own)
+    return queueHostCopy(context, this.#stream, queue, () => pool.give(block), arrive)
   }
 
   /** Copies from or to an array of the host, and blocks until it is done. */

@@ -56,20 +56,25 @@ abstract class HostCopy extends Wait {
 
 /** One that somebody waits for. */
 export abstract class AwaitedCopy<T> extends HostCopy {
-  #resolve: (result: T | Promise<T>) => void = () => undefined
-  #reject: (error: unknown) => void = () => undefined
+  #promise!: Promise<T>
+  #resolve!: (result: T) => void
+  #reject!: (error: unknown) => void
 
   /** Gets `CUDA_SUCCESS`, or why the context of the copy failed; what it gives, the promise gives. The memory is still there. */
   protected abstract whenOver(status: number): T | Promise<T>
 
-  /** Queues it. The promise settles once the copy uses the memory no more. @throws as `queue` does; StatusError */
+  /**
+   * Queues it. The promise settles once the copy uses the memory no more. A rejection that nobody awaits does not end the
+   * process: the next wait on the stream reports it too. @throws as `queue` does; StatusError
+   */
   start(): Promise<T> {
     this.queueMarked()
-    return new Promise((resolve, reject) => {
+    this.#promise = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
-      shortWait(this, true)
     })
+    shortWait(this, true)
+    return this.#promise
   }
 
   protected ended(status: number): void {
@@ -80,25 +85,31 @@ export abstract class AwaitedCopy<T> extends HostCopy {
       result = Promise.reject(error)
     }
     if (result instanceof Promise) {
-      result.finally(() => this.end(true)).then(this.#resolve, this.#reject)
+      result.finally(() => this.end(true)).then(this.#resolve, (error) => this.#fail(error))
       return
     }
     try {
       this.end(true)
       this.#resolve(result)
     } catch (error) {
-      this.#reject(error)
+      this.#fail(error)
     }
   }
 
   protected failed(error: unknown): void {
     try {
       this.end(hasEndedNow(this.context, this.stream))
-      this.#reject(error)
+      this.#fail(error)
     } catch (thrown) {
       // Nobody else would catch it, and the process would end.
-      this.#reject(thrown)
+      this.#fail(thrown)
     }
+  }
+
+  #fail(error: unknown): void {
+    // Only now, as nearly all copies end well.
+    this.#promise.catch(() => undefined)
+    this.#reject(error)
   }
 }
 
