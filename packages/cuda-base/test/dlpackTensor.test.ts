@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { memoryProtocol } from '@shoal/types'
+import { memoryProtocol, toStridedRange } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { collectUntil, type RawTensor, tensorAddon } from './tensors.js'
 
@@ -59,6 +59,15 @@ describe('fromDLPack', () => {
     })
     expect(() => DeviceBuffer.view(device, tensor, 'f32')).toThrow('DeviceBuffer.view: memory must be contiguous')
     expect(inspect(tensor)).toBe("DLPackTensor { dtype: 'f32', shape: '[4,4]', deviceType: 'cuda', deviceOrdinal: 0 }")
+  })
+
+  test('offers more elements than bytes where steps are 0', () => {
+    using buffer = DeviceBuffer.zeros(device, 'f32', 4)
+    using tensor = fromDLPack(addon.make({ data: buffer.address, shape: [8, 4], strides: [0, 1] }))
+    expect(tensor).toMatchObject({ length: 32, byteLength: 16 })
+    expect(toStridedRange(tensor)).toMatchObject({ shape: [8, 4], strides: [0, 1], length: 32, byteLength: 16 })
+    using again = fromDLPack(toDLPack(tensor))
+    expect(again).toMatchObject({ shape: [8, 4], strides: [0, 1] })
   })
 
   test('needs no deleter, and takes tensors without elements or dimensions', () => {

@@ -204,6 +204,24 @@ describe('share and receive', () => {
   })
 })
 
+test.each(['process', 'thread'] as const)(
+  'a %s that waits until it may free what it shared stays alive until then',
+  async (kind) => {
+    const program = new URL('fixtures/sharingAndWaiting.mjs', import.meta.url)
+    const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
+    const channel = kind === 'thread' ? new Worker(program) : fork(program, { env, execArgv: [] })
+    const said: unknown[] = []
+    channel.on('message', (message) => said.push(message))
+    const ended = once(channel, 'exit')
+    const memory = await receive<'i32'>(channel, limit)
+    // Long enough for it to end, were it not held.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    memory.dispose()
+    expect((await ended)[0]).toBe(0)
+    expect(said).toContain('released')
+  },
+)
+
 describe('what goes wrong', () => {
   test.each(['process', 'thread'] as const)(
     'a %s that is killed before it takes the memory, and after',

@@ -40,6 +40,7 @@ describe('elements with gaps', () => {
     ['a transposed matrix', { shape: [4, 6], strides: [1, 4] }, '[1,4] for a shape of [4,6]'],
     ['every second element', { shape: [12], strides: [2] }, '[2] for a shape of [12]'],
     ['one element that is repeated', { shape: [24], strides: [0] }, '[0] for a shape of [24]'],
+    ['a row that is repeated, beyond its bytes', { shape: [9, 4], strides: [0, 1], length: 36 }, '[0,1]'],
     ['in an answer of version 0', { version: 0, shape: [3, 4], strides: [8, 1] }, '[8,1]'],
   ])('%s: refused by name, and never read as contiguous', (_, layout, words) => {
     expect(() => toMemoryRange(offered({ ...f32, ...layout }), 'fill', 'target')).toThrow(RangeError)

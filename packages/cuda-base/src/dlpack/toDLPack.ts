@@ -1,5 +1,5 @@
-import { orderBehind, Resource, warnOnReject } from '@shoal/cuda-base'
-import { createTensor, deleteTensor, holdEventLoop } from '@shoal/ffi/calls'
+import { heldOnceAsked, orderBehind, Resource } from '@shoal/cuda-base'
+import { createTensor, deleteTensor } from '@shoal/ffi/calls'
 import {
   DisposedError,
   type MemoryLike,
@@ -47,24 +47,17 @@ export class DLPackCapsule extends Resource {
   /** Whether it points to a `DLManagedTensorVersioned`, and not to a `DLManagedTensor`. */
   readonly versioned: boolean
   readonly #address: bigint
-  readonly #released: Promise<void>
-  /** The callback has it alone, and not the capsule, which may be collected before. */
-  readonly #wait: { isOver: boolean; stopHolding: (() => void) | undefined } = { isOver: false, stopHolding: undefined }
+  /** The callback has what it needs of it, and not the capsule, which may be collected before. */
+  readonly #released: () => Promise<void>
   #isTaken = false
 
   /** @internal */
   constructor(make: (onDelete: () => void) => bigint, versioned: boolean) {
     super()
     const { promise, resolve } = withResolvers()
-    this.#released = promise
-    warnOnReject('A DLPackCapsule', promise)
+    this.#released = heldOnceAsked(promise)
     this.versioned = versioned
-    const wait = this.#wait
-    this.#address = make(() => {
-      wait.isOver = true
-      wait.stopHolding?.()
-      resolve()
-    })
+    this.#address = make(resolve)
     untaken.register(this, { address: this.#address, versioned }, this)
   }
 
@@ -73,8 +66,7 @@ export class DLPackCapsule extends Resource {
    * then.
    */
   get released(): Promise<void> {
-    if (!this.#wait.isOver) this.#wait.stopHolding ??= holdEventLoop(undefined)
-    return this.#released
+    return this.#released()
   }
 
   /** Whether the tensor was handed over. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { heldOnceAsked } from '@shoal/cuda-base'
 import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
 import {
   AbortedError,
@@ -42,7 +43,10 @@ export type SharingChannel = ProcessChannel | ThreadChannel
 export interface Sharing {
   /** How it went. */
   readonly way: SharingWay
-  /** Resolves when the other side has disposed of it, or has ended. Memory that was not mapped must stay until then. */
+  /**
+   * Resolves when the other side has disposed of it, or has ended. Memory that was not mapped must stay until then. Whoever asks keeps the
+   * process alive until then.
+   */
   readonly released: Promise<void>
 }
 
@@ -184,7 +188,13 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
           const exported = await readyToSend(memory, event, { signal }, api, describe)
           await link.sendMemory(exported, signal)
           await taken(link, signal, api)
-          return { way: exported.description.way, released: link.whenClosed().finally(() => link.close()) }
+          const released = heldOnceAsked(link.whenClosed().finally(() => link.close()))
+          return {
+            way: exported.description.way,
+            get released() {
+              return released()
+            },
+          }
         } catch (error) {
           if (error instanceof DisposedError) await link.send({ type: 'disposed' }, signal)
           link.close()

@@ -208,7 +208,7 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
 
 function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRange {
   checkVersion(answer, 'cuda.memory', api, name, 1)
-  const { address, byteLength, deviceOrdinal, context, dtype, length, stream } = answer
+  const { address, byteLength, deviceOrdinal, context, dtype, length, strides, stream } = answer
   checkAddress(address, api, name, 'address')
   checkCount(byteLength, api, name, 'byteLength')
   checkOrdinal(deviceOrdinal, api, name)
@@ -216,7 +216,8 @@ function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRan
   if (dtype !== undefined && !isDType(dtype)) throw wrongType(api, `${name}.dtype`, 'the name of a dtype', dtype)
   if (length !== undefined) {
     checkCount(length, api, name, 'length')
-    if (dtype !== undefined && length * dtypeInfo(dtype).bytes > byteLength) {
+    // Steps of 0 name an element again and again: what strides reach is looked at with the shape.
+    if (dtype !== undefined && (strides ?? null) === null && length * dtypeInfo(dtype).bytes > byteLength) {
       const most = Math.floor(byteLength / dtypeInfo(dtype).bytes)
       throw outOfRange(api, `${name}.length`, `at most ${most}, as ${dtype} in ${byteLength} bytes`, length)
     }

@@ -1,7 +1,9 @@
-/** Another process: it opens memory, events and pools of its parent, reads and writes what it finds, and closes it again. */
+/** Another process or thread: it opens memory, events and pools of its parent, reads and writes what it finds, and closes it again. */
+import { parentPort } from 'node:worker_threads'
 import { DescriptorSocket, Device, IpcMemory, MemoryPool, openIpcEvent, receiveHandle } from '@shoal/driver'
+import { receive } from '@shoal/driver/sharing'
 import { bytesOf } from './memory.js'
-import type { Answer, Question } from './peerProcess.js'
+import type { Answer, Question } from './peer.js'
 
 const devices = Device.all()
 let socket: DescriptorSocket | undefined
@@ -14,6 +16,10 @@ function exchange(buffer: import('@shoal/driver').DeviceBuffer, value: number): 
 }
 
 async function answer(question: Question): Promise<string> {
+  if (question.kind === 'shared') {
+    using memory = await receive(parentPort ?? process, { timeout: question.timeout })
+    return exchange(memory.buffer as never, question.value)
+  }
   const device = devices[question.device] as Device
   switch (question.kind) {
     case 'memory': {
@@ -42,13 +48,17 @@ async function answer(question: Question): Promise<string> {
   }
 }
 
-process.on('message', (question: Question) => {
+const say = (told: Answer): void => {
+  if (parentPort === null) process.send?.(told)
+  else parentPort.postMessage(told)
+}
+
+;(parentPort ?? process).on('message', (question: Question | { readonly shoal: string }) => {
+  // What share() and receive() say to each other.
+  if ('shoal' in question) return
   answer(question).then(
-    (found) => process.send?.({ found } satisfies Answer),
-    (error: unknown) =>
-      process.send?.({
-        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
-      } satisfies Answer),
+    (found) => say({ found }),
+    (error: unknown) => say({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
   )
 })
-process.on('disconnect', () => process.exit(0))
+if (parentPort === null) process.on('disconnect', () => process.exit(0))

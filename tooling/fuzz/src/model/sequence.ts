@@ -15,7 +15,9 @@ import { nvshmemGraphs } from './operations/nvshmemGraphs.js'
 import { otherProcess } from './operations/otherProcess.js'
 import { imports, parts } from './operations/parts.js'
 import { rows } from './operations/rows.js'
+import { sharedMemory } from './operations/sharedMemory.js'
 import { sharing } from './operations/sharing.js'
+import { tensors } from './operations/tensors.js'
 import { textures } from './operations/textures.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
@@ -29,6 +31,7 @@ export const operations: readonly Operation[] = [
   ...kernels,
   ...graphs,
   ...textures,
+  ...tensors,
   ...parts,
   ...disposing,
 ]
@@ -66,7 +69,8 @@ export class SequenceFailure extends Error {
 export async function runSequence({ seed, steps, only, onStep, session, beside }: SequenceOptions): Promise<void> {
   const world = new World(seed, session, beside !== undefined)
   // A rank of NCCL that is terminated would leave the others waiting.
-  const own = beside === 'the main thread' ? [] : [...nccl, ...ncclRepeated, ...sharing, ...imports, ...otherProcess]
+  const apart = [...nccl, ...ncclRepeated, ...sharing, ...sharedMemory, ...imports, ...otherProcess]
+  const own = beside === 'the main thread' ? [] : apart
   const chosen = [...operations, ...own, ...(session === undefined ? [] : [...nvshmem, ...nvshmemGraphs])]
   const total = chosen.reduce((sum, { weight }) => sum + weight, 0)
   const log: string[] = []

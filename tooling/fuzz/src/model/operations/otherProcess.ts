@@ -12,7 +12,7 @@ import * as runtime from '@shoal/runtime'
 import { StatusError } from '@shoal/types'
 import { bytesOf, type Expected, modelTypes } from '../memory.js'
 import type { Operation } from '../operation.js'
-import { PeerProcess } from '../peerProcess.js'
+import { Peer } from '../peer.js'
 import type { World } from '../world.js'
 import { someLength } from './making.js'
 
@@ -41,7 +41,7 @@ const shareMemory: Operation = {
     const value = world.random.integer(0, 255)
     const told = `${memory.name} by another process`
     const expected = block.expected(memory.offset, memory.byteLength)
-    compareFound(world, told, await PeerProcess.get().ask({ kind: 'memory', device, handle, value }), expected)
+    compareFound(world, told, await Peer.get().ask({ kind: 'memory', device, handle, value }), expected)
     block.write(memory.offset, new Uint8Array(memory.byteLength).fill(value))
     return told
   },
@@ -72,7 +72,7 @@ const shareEvent: Operation = {
     event.record(stream.stream)
     world.clocks.issue(queue)
     const handle: IpcEventHandle = sent(ipcEventHandle(event))
-    world.equal(`an event on ${stream.name}`, await PeerProcess.get().ask({ kind: 'event', device, handle }), 'true')
+    world.equal(`an event on ${stream.name}`, await Peer.get().ask({ kind: 'event', device, handle }), 'true')
     world.equal('the event here', event.query(), true)
     world.clocks.seen(queue)
     return `on ${stream.name}`
@@ -111,12 +111,7 @@ const sharePool: Operation = {
       alias.disposeOn(stream)
       imported.dispose()
     } else {
-      compareFound(
-        world,
-        told,
-        await PeerProcess.get().askOfPool({ kind: 'pool', device, pointer, value }, handle),
-        expected,
-      )
+      compareFound(world, told, await Peer.get().askOfPool({ kind: 'pool', device, pointer, value }, handle), expected)
     }
     handle.dispose()
     const found = (await buffer.toArray({ stream })) as ArrayBufferView
