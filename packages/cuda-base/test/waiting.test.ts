@@ -4,7 +4,7 @@ import { StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { Event, Stream } = await import('@shoal/cuda-base')
+const { DeviceBuffer, Event, Stream } = await import('@shoal/cuda-base')
 const { TestDevice, delay, injectError } = await import('./support.js')
 // No caller throws where it is called back, so this is asked of the function itself.
 const { ShortWait, shortWait, streamIsGone } = await import('../src/waiting/shortWait.js')
@@ -73,7 +73,9 @@ test('waits that were given up in the same turn, before it, or whose stream is g
     code: 'SHOAL_ABORTED',
     cause: 'too late',
   })
-  delay(stream, 20)
+  using flag = DeviceBuffer.zeros(device, 'u32', 1)
+  using other = Stream.create(device, { nonBlocking: true })
+  stream.waitValue(flag, 1)
   const event = stream.record()
   const endings = Array.from({ length: 40 }, () => new AbortController())
   const aborted = endings.map(({ signal }, index) => (index % 2 === 0 ? stream : event).synchronize({ signal }))
@@ -84,6 +86,7 @@ test('waits that were given up in the same turn, before it, or whose stream is g
   stream.dispose()
   event.dispose()
   for (const { status } of await outcomes) expect(status).toBe('rejected')
+  other.writeValue(flag, 1)
   expect(await Promise.all(unlimited)).toEqual([stream, event, stream])
   await expect(stream.synchronize()).rejects.toMatchObject({ code: 'SHOAL_DISPOSED' })
 })
