@@ -313,6 +313,56 @@ describe('DeviceBuffer.fill and fillSync', () => {
   })
 })
 
+test('DeviceBuffer.fill writes the same number again as the type of the buffer and its sign say', () => {
+  using floats = DeviceBuffer.allocate(device, 'f32', 2)
+  using halves = DeviceBuffer.allocate(device, 'f16', 2)
+  using integers = DeviceBuffer.allocate(device, 'i32', 2)
+  const bitsOf = (buffer: { toArraySync(): ArrayBufferView }): string =>
+    Buffer.from(buffer.toArraySync().buffer as ArrayBuffer).toString('hex')
+  for (const _ of [1, 2]) {
+    expect(bitsOf(floats.fillSync(3))).toBe('0000404000004040')
+    expect(bitsOf(floats.fillSync(3))).toBe('0000404000004040')
+    expect(bitsOf(halves.fillSync(3))).toBe('00420042')
+    expect(bitsOf(integers.fillSync(3))).toBe('0300000003000000')
+    expect(() => integers.fillSync(3.5)).toThrow(TypeError)
+    expect(bitsOf(integers.fillSync(3))).toBe('0300000003000000')
+    expect(bitsOf(floats.fillSync(0))).toBe('0000000000000000')
+    expect(bitsOf(floats.fillSync(-0))).toBe('0000008000000080')
+    expect(bitsOf(floats.fillSync(0))).toBe('0000000000000000')
+  }
+})
+
+test('DeviceBuffer.fill refuses options with other keys, also beside a stream or in its place', () => {
+  using buffer = DeviceBuffer.allocate(device, 'f32', 2)
+  using stream = device.createStream()
+  class Options {
+    stream = stream
+  }
+  const getter = {
+    get stream(): never {
+      throw new Error('from the getter')
+    },
+  }
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  const key = "DeviceBuffer.fill: options must have only the keys stream, not 'streams'"
+  const wrong: readonly [unknown, string][] = [
+    [{ streams: stream }, key],
+    [{ stream, streams: stream }, key],
+    [{ stream: undefined, streams: stream }, key],
+    [new Options(), 'DeviceBuffer.fill: options must be a plain object'],
+    [stream, 'DeviceBuffer.fill: options must be a plain object'],
+    [null, 'DeviceBuffer.fill: options must be a plain object'],
+    [5, 'DeviceBuffer.fill: options must be a plain object'],
+    [proxy, 'DeviceBuffer.fill: options must be a plain object'],
+    [getter, 'from the getter'],
+  ]
+  for (const [options, message] of wrong) expect(() => buffer.fill(1, options as never)).toThrow(message)
+  for (const options of [{}, { stream }, { stream: undefined }, Object.assign(Object.create(null), { stream })]) {
+    expect(buffer.fill(1, options)).toBe(buffer)
+  }
+})
+
 test('DeviceBuffer.fill writes a struct whole, whatever its getters fill meanwhile', () => {
   using structs = DeviceBuffer.zeros(device, Particle, 2)
   using other = DeviceBuffer.zeros(device, 'complex128', 1)

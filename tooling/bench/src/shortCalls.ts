@@ -108,7 +108,8 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
     }
     return graph
   }
-  const exec = Graph.create(device).instantiate()
+  const graph = Graph.create(device)
+  const exec = graph.instantiate()
   const calls: Record<Test, () => unknown> = {
     query: () => stream.query(),
     record: () => stream.record(event),
@@ -133,7 +134,7 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
     new Function('call', 'return (count) => { for (let i = 0; i < count; i += 1) call() }')(call)
   const loops = Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, repeated(call)]))
   const dispose = (): void => {
-    for (const object of [exec, pool, from, to, half, event, stream, module]) object.dispose()
+    for (const object of [exec, graph, pool, from, to, half, event, stream, module]) object.dispose()
   }
   return { loops: loops as Record<Test, Loop>, dispose }
 }

@@ -1,5 +1,5 @@
 import type { CUcontext, CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
-import type { NativeMemory } from '@shoal/ffi'
+import type { NativeLibrary, NativeMemory } from '@shoal/ffi'
 import type { NativeCall } from '@shoal/ffi/calls'
 import type { MemoryRange, StatusError } from '@shoal/types'
 import type { StatusText } from '../errors.js'
@@ -18,7 +18,6 @@ export interface DeviceReference {
 export interface AdaptedCalls {
   memcpyHtoDAsync(to: CUdeviceptr, from: ArrayBufferView | bigint, byteLength: number, stream: CUstream): number
   memcpyDtoHAsync(to: ArrayBufferView | bigint, from: CUdeviceptr, byteLength: number, stream: CUstream): number
-  memcpyDtoDAsync(to: CUdeviceptr, from: CUdeviceptr, byteLength: number, stream: CUstream): number
   /** From or to whatever the addresses tell. */
   memcpyAsync(to: CUdeviceptr, from: CUdeviceptr, byteLength: number, stream: CUstream): number
   memcpyPeerAsync(to: CUdeviceptr, toDevice: DeviceReference, from: MemoryRange, stream: CUstream): number
@@ -37,10 +36,20 @@ export interface AdaptedCalls {
 export type CudaCalls = PairedCalls & Readonly<AdaptedCalls>
 export type CallName = keyof CudaCalls
 
-/** Allocation on a stream without the checks of the generated functions, bound at its first use. */
-export interface StreamOrderedCalls {
-  readonly allocate: NativeCall
-  readonly free: NativeCall
+/** A function without the checks of the generated one. */
+export interface DirectCall {
+  /** What C calls it. */
+  readonly api: string
+  /** Looks it up once. @throws SymbolNotFoundError, VersionTooOldError */
+  bind(): NativeCall
+}
+
+/** Functions of a library that are called directly. */
+export function directCalls(library: Pick<NativeLibrary, 'bind'>) {
+  return (api: string, since: number, words: number): DirectCall => {
+    let call: NativeCall | undefined
+    return { api, bind: () => (call ??= library.bind(api, since, words)) }
+  }
 }
 
 /** The library behind an object: libcuda, or libcudart. Handles are the same in both. */
@@ -57,9 +66,13 @@ export interface CudaLibrary {
   deviceArgument(device: { readonly ordinal: number; readonly handle: number }): number
   /** libcudart keeps the "not ready" of a query as its last error, though it is none. */
   forgetNotReady(): void
-  readonly streamOrdered: StreamOrderedCalls
-  /** Launches with a configuration in memory, without the checks of the generated functions, and what C calls them. */
-  readonly launches: { readonly api: string; readonly call: NativeCall }
+  readonly allocate: DirectCall
+  readonly free: DirectCall
+  readonly fillBytes: DirectCall
+  /** Within a device. libcudart's takes a kind before the stream. */
+  readonly copy: DirectCall
+  /** With a configuration in memory. */
+  readonly launch: DirectCall
   /** Loads the libraries and starts them, once. @throws LibraryNotFoundError, StatusError */
   start(): void
   /** The same where that there is no device is an answer: its status. */

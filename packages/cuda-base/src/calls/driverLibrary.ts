@@ -7,23 +7,20 @@ import {
   cuInit,
   cuMemAllocPitch,
   cuMemcpyAsync,
-  cuMemcpyDtoDAsync,
   cuMemcpyDtoHAsync,
   cuMemcpyHtoDAsync,
   cuMemcpyPeerAsync,
   driver,
 } from '@shoal/cuda-sys/driver/common'
-import type { NativeCall } from '@shoal/ffi/calls'
 import { driverError, driverStatusText, Status } from '../errors.js'
 import { watchForEnd } from '../lifetime.js'
 import { startDriver } from '../start.js'
-import type { AdaptedCalls, CudaLibrary } from './cudaLibrary.js'
+import { type AdaptedCalls, type CudaLibrary, directCalls } from './cudaLibrary.js'
 import { driverCalls } from './driverCalls.gen.js'
 
 const adapted: AdaptedCalls = {
   memcpyHtoDAsync: cuMemcpyHtoDAsync,
   memcpyDtoHAsync: cuMemcpyDtoHAsync,
-  memcpyDtoDAsync: cuMemcpyDtoDAsync,
   memcpyAsync: cuMemcpyAsync,
   memcpyPeerAsync: (to, toDevice, { address, context, byteLength }, stream) =>
     cuMemcpyPeerAsync(
@@ -51,9 +48,7 @@ function start(): void {
   isStarted = true
 }
 
-let allocate: NativeCall | undefined
-let free: NativeCall | undefined
-let launch: NativeCall | undefined
+const direct = directCalls(driver)
 
 /** libcuda. */
 export const driverLibrary: CudaLibrary = {
@@ -64,23 +59,11 @@ export const driverLibrary: CudaLibrary = {
   describeStatus: driverStatusText,
   deviceArgument: ({ handle }) => handle,
   forgetNotReady() {},
-  streamOrdered: {
-    get allocate() {
-      allocate ??= driver.bind('cuMemAllocAsync', 11020, 3)
-      return allocate
-    },
-    get free() {
-      free ??= driver.bind('cuMemFreeAsync', 11020, 2)
-      return free
-    },
-  },
-  launches: {
-    api: 'cuLaunchKernelEx',
-    get call() {
-      launch ??= driver.bind('cuLaunchKernelEx', 11060, 4)
-      return launch
-    },
-  },
+  allocate: direct('cuMemAllocAsync', 11020, 3),
+  free: direct('cuMemFreeAsync', 11020, 2),
+  fillBytes: direct('cuMemsetD8Async', 3020, 4),
+  copy: direct('cuMemcpyDtoDAsync', 3020, 4),
+  launch: direct('cuLaunchKernelEx', 11060, 4),
   start,
   startForCount() {
     // Said by cuInit itself where there is a driver and no device.

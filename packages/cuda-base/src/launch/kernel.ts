@@ -399,15 +399,18 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
       return
     }
     const status = launchCall(this.#context._halves, this.#halves, shape, stream, block.pointers)
-    if (status !== Status.success) throw driverError(status, 'cuLaunchKernel', `kernel: ${this.name}`)
+    if (status !== Status.success) this.#fail(driverError, status, 'cuLaunchKernel')
   }
 
   #launchEx(config: LaunchExConfig, shape: LaunchShape, stream: U64Halves, block: ArgumentBlock): void {
     config.set(shape, stream)
     const { _halves: context, _cuda: cuda } = this.#context
-    const { api, call } = cuda.launches
-    const status = config.launch(call, context, this.#halves, block.pointers)
-    if (status !== Status.success) throw cuda.error(status, api, `kernel: ${this.name}`)
+    const status = config.launch(cuda, context, this.#halves, block.pointers)
+    if (status !== Status.success) this.#fail(cuda.error, status, cuda.launch.api)
+  }
+
+  #fail(error: typeof driverError, status: number, api: string): never {
+    throw error(status, api, `kernel: ${this.name}`)
   }
 
   /** Raises the kernel's limit of dynamic shared memory, which starts at 48 KiB less its static part. */

@@ -40,7 +40,7 @@ export class LaunchShape {
   }
 
   /**
-   * Takes over the sizes and gives the stream. What is rarely needed stands in methods of its own: V8 then makes one piece of
+   * Takes over the sizes and gives the stream. What is rarely needed stands in functions of its own: V8 then makes one piece of
    * code of all a launch does.
    * @throws TypeError or RangeError naming the key that is wrong.
    */
@@ -49,58 +49,62 @@ export class LaunchShape {
     try {
       ;({ grid, block, sharedMemory, stream } = config)
     } catch (error) {
-      this.#refuse(config)
+      refuse(config, this.api)
       throw error
     }
     // What requireOptions asks for, which is left to it where something is wrong. After the properties were read it takes V8 a
     // tenth of the time, and half of that where keys are counted and not compared: as many as there are values are no others.
-    if (Object.getPrototypeOf(config) !== Object.prototype) this.#refuse(config)
-    let keys = 0
-    for (const _ in config) keys += 1
-    if (keys !== 2 + (sharedMemory === undefined ? 0 : 1) + (stream === undefined ? 0 : 1)) this.#checkKeys(config)
-    if (grid !== this.grid) this.#setGrid(grid, config)
-    if (block !== this.block) this.#setBlock(block, config)
-    this.sharedMemory = sharedMemory === undefined ? 0 : this.#sharedBytes(sharedMemory)
+    if (Object.getPrototypeOf(config) !== Object.prototype) refuse(config, this.api)
+    let keys = 2
+    if (sharedMemory !== undefined) keys += 1
+    if (stream !== undefined) keys += 1
+    for (const _ in config) keys -= 1
+    if (keys !== 0) checkKeys(config, this.api)
+    if (grid !== this.grid) setGrid(this, grid, config)
+    if (block !== this.block) setBlock(this, block, config)
+    this.sharedMemory = sharedMemory === undefined ? 0 : requireBytes(sharedMemory, this.api)
     return stream
   }
+}
 
-  /** Unless it is a plain object of another realm. */
-  #refuse(config: LaunchConfig): void {
-    requireOptions<LaunchConfig>(config, this.api, configKeys, 'config')
-  }
+/** Unless it is a plain object of another realm. */
+function refuse(config: LaunchConfig, api: string): void {
+  requireOptions<LaunchConfig>(config, api, configKeys, 'config')
+}
 
-  /** Quick where a key has no value, as in `{ grid, block, stream: undefined }`. */
-  #checkKeys(config: LaunchConfig): void {
-    for (const key in config) {
-      if (key !== 'grid' && key !== 'block' && key !== 'stream' && key !== 'sharedMemory') this.#refuse(config)
-    }
+/** Quick where a key has no value, as in `{ grid, block, stream: undefined }`. */
+function checkKeys(config: LaunchConfig, api: string): void {
+  for (const key in config) {
+    if (key !== 'grid' && key !== 'block' && key !== 'stream' && key !== 'sharedMemory') refuse(config, api)
   }
+}
 
-  #setGrid(grid: Dimensions, config: LaunchConfig): void {
-    // There may be another key in its place.
-    if (grid === undefined) this.#checkKeys(config)
-    this.grid = Number.NaN
-    this.gridX = dimensionAt(grid, 0, this.api, 'grid', gridLimits)
-    this.gridY = dimensionAt(grid, 1, this.api, 'grid', gridLimits)
-    this.gridZ = dimensionAt(grid, 2, this.api, 'grid', gridLimits)
-    if (typeof grid === 'number') this.grid = grid
-  }
+function setGrid(shape: LaunchShape, grid: Dimensions, config: LaunchConfig): void {
+  const { api } = shape
+  // There may be another key in its place.
+  if (grid === undefined) checkKeys(config, api)
+  shape.grid = Number.NaN
+  shape.gridX = dimensionAt(grid, 0, api, 'grid', gridLimits)
+  shape.gridY = dimensionAt(grid, 1, api, 'grid', gridLimits)
+  shape.gridZ = dimensionAt(grid, 2, api, 'grid', gridLimits)
+  if (typeof grid === 'number') shape.grid = grid
+}
 
-  #setBlock(block: Dimensions, config: LaunchConfig): void {
-    if (block === undefined) this.#checkKeys(config)
-    this.block = Number.NaN
-    this.blockX = dimensionAt(block, 0, this.api, 'block', blockLimits)
-    this.blockY = dimensionAt(block, 1, this.api, 'block', blockLimits)
-    this.blockZ = dimensionAt(block, 2, this.api, 'block', blockLimits)
-    const threads = this.blockX * this.blockY * this.blockZ
-    if (threads > this.maxThreadsPerBlock) {
-      const expected = `at most ${this.maxThreadsPerBlock} threads, which is what this kernel can have`
-      throw outOfRange(this.api, 'block', expected, threads)
-    }
-    if (typeof block === 'number') this.block = block
+function setBlock(shape: LaunchShape, block: Dimensions, config: LaunchConfig): void {
+  const { api, maxThreadsPerBlock } = shape
+  if (block === undefined) checkKeys(config, api)
+  shape.block = Number.NaN
+  shape.blockX = dimensionAt(block, 0, api, 'block', blockLimits)
+  shape.blockY = dimensionAt(block, 1, api, 'block', blockLimits)
+  shape.blockZ = dimensionAt(block, 2, api, 'block', blockLimits)
+  const threads = shape.blockX * shape.blockY * shape.blockZ
+  if (threads > maxThreadsPerBlock) {
+    const expected = `at most ${maxThreadsPerBlock} threads, which is what this kernel can have`
+    throw outOfRange(api, 'block', expected, threads)
   }
+  if (typeof block === 'number') shape.block = block
+}
 
-  #sharedBytes(byteLength: number): number {
-    return requireInteger(byteLength, this.api, 'sharedMemory', 0, 2 ** 31 - 1)
-  }
+function requireBytes(byteLength: number, api: string): number {
+  return requireInteger(byteLength, api, 'sharedMemory', 0, 2 ** 31 - 1)
 }

@@ -1,6 +1,7 @@
 import { NativeMemory } from '@shoal/ffi'
 import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
 import type { EncodedAttributes } from '../attributes/launchAttributes.js'
+import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import type { LaunchShape } from './launchConfig.js'
 
@@ -21,6 +22,7 @@ export class LaunchExConfig {
   readonly #address: U64Halves
   readonly #words: Uint32Array
   readonly #attributes: EncodedAttributes
+  #call: NativeCall | undefined
 
   constructor(attributes: EncodedAttributes) {
     this.memory = NativeMemory.allocate(configBytes)
@@ -45,9 +47,10 @@ export class LaunchExConfig {
     words[stream32 + 1] = stream.high
   }
 
-  /** Launches by `call`, one of the two. Returns the status. @throws DisposedError when something that the attributes name is gone */
-  launch(call: NativeCall, context: U64Halves, kernel: U64Halves, parameters: U64Halves): number {
+  /** Launches by that of the two which `cuda` has. Returns the status. @throws DisposedError when something that the attributes name is gone */
+  launch(cuda: CudaLibrary, context: U64Halves, kernel: U64Halves, parameters: U64Halves): number {
     this.#attributes.check()
+    const call = (this.#call ??= cuda.launch.bind())
     const slots = slots32
     slots[0] = this.#address.low
     slots[1] = this.#address.high

@@ -20,12 +20,13 @@ import { type Context, contextOf, type DeviceOrContext } from '../context/contex
 import { watchLater } from '../lifetime.js'
 import type { Producer } from '../stream/orderBehind.js'
 import { isStream, requireStream, Stream, streamFor } from '../stream/stream.js'
+import { halvesOf } from '../u64Halves.js'
 import { Allocation } from './allocation.js'
 import { Block } from './caching/block.js'
 import { DeviceTransfers } from './deviceTransfers.js'
 import { structBytes } from './elements.js'
 import { bytesFor, bytesOfElement, nameOfType, requireElementType } from './elementType.js'
-import { queueFill } from './fill.js'
+import { queueBytes } from './fill.js'
 import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { uploadNow } from './hostCopy.js'
 import { startWith } from './newMemory.js'
@@ -100,7 +101,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     const context = contextOf(owner, api)
     const buffer = new DeviceBuffer(Allocation.allocate(context, bytesFor(dtype, length, api)), dtype, length)
     startWith(buffer, (stream) => {
-      queueFill(context, stream, buffer._use(), new DataView(new ArrayBuffer(1)), buffer.byteLength)
+      queueBytes(context, halvesOf(stream), buffer._use(), 0, buffer.byteLength)
       context._call('streamSynchronize', stream)
     })
     return buffer
@@ -225,7 +226,11 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   /** @internal The allocation, which from now on is the one to give the memory back. */
   get _allocation(): Allocation {
     const owner = this.#owner
-    if (owner instanceof Allocation) return owner
+    return owner instanceof Allocation ? owner : this._allocate(owner)
+  }
+
+  /** @internal Apart, so that V8 puts the rest into what asks for it. */
+  _allocate(owner: Block | Stream): Allocation {
     const allocation =
       owner instanceof Block
         ? Allocation.ofBlock(owner, this.byteLength)
@@ -380,9 +385,12 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     const allocation = this.#owner as Allocation
     if (this._disposed || allocation.freed) throw new DisposedError(this.kind)
     allocation.context._requireAlive()
-    if (allocation.source === undefined) return
-    // The object it looks into may have given its memory back, or part of it.
-    const range = allocation.source[memoryProtocol]
+    if (allocation.source !== undefined) this._lookInto(allocation.source)
+  }
+
+  /** @internal The object it looks into may have given its memory back, or part of it. */
+  _lookInto(source: MemoryLike): void {
+    const range = source[memoryProtocol]
     if (range === this.surroundings) return
     requireWithin(range, this._address, this.byteLength)
     const { stream, context } = range

@@ -1,25 +1,61 @@
-import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
+import type { CUdeviceptr } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
+import { contextSlot, type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
 import type { MemoryRange } from '@shoal/types'
+import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
+import type { StreamQueue } from '../stream/stream.js'
+
+const fourGiB = 2 ** 32
+/** `cudaMemcpyDefault` */
+const byAddresses = 4
+
+/** The library whose `copy` this is: that of the context used last. */
+let library: CudaLibrary | undefined
+let copy: NativeCall
+let hasKind = false
+
+function bindTo(used: CudaLibrary): void {
+  copy = used.copy.bind()
+  hasKind = used.name === 'runtime'
+  library = used
+}
 
 /** Queues a copy of device memory, of this or another device, or of page-locked memory. */
-export function queueCopy(context: Context, stream: CUstream, target: bigint, source: MemoryRange): void {
+export function queueCopy(
+  context: Context,
+  { _handle, _halves: stream }: StreamQueue,
+  target: bigint,
+  source: MemoryRange,
+): void {
   const { address, byteLength, deviceOrdinal } = source
   if (byteLength === 0) return
-  const [to, from] = [target as CUdeviceptr, address as CUdeviceptr]
-  const { calls } = context._cuda
-  const { device } = context
+  const { device, _cuda: cuda } = context
+  if (deviceOrdinal === device.ordinal) {
+    if (cuda !== library) bindTo(cuda)
+    const slots = slots32
+    slots64[0] = target
+    slots64[1] = address
+    slots[4] = byteLength
+    slots[5] = byteLength / fourGiB
+    slots[6] = hasKind ? byAddresses : stream.low
+    slots[7] = stream.high
+    slots[8] = stream.low
+    slots[9] = stream.high
+    slots[2 * contextSlot] = context._halves.low
+    slots[2 * contextSlot + 1] = context._halves.high
+    const status = copy()
+    if (status !== Status.success) throw cuda.error(status, cuda.copy.api)
+    return
+  }
+  const to = target as CUdeviceptr
   callInContext(context.handle)
   if (deviceOrdinal < 0) {
-    const status = calls.memcpyAsync(to, from, byteLength, stream)
+    const status = cuda.calls.memcpyAsync(to, address as CUdeviceptr, byteLength, _handle)
     if (status !== Status.success) throw context._error(status, 'memcpyAsync')
-  } else if (deviceOrdinal === device.ordinal) {
-    const status = calls.memcpyDtoDAsync(to, from, byteLength, stream)
-    if (status !== Status.success) throw context._error(status, 'memcpyDtoDAsync')
   } else {
-    const status = calls.memcpyPeerAsync(to, { ordinal: device.ordinal, primaryContext: context }, source, stream)
+    const status = cuda.calls.memcpyPeerAsync(to, { ordinal: device.ordinal, primaryContext: context }, source, _handle)
     if (status !== Status.success) throw context._error(status, 'memcpyPeerAsync')
   }
 }

@@ -13,7 +13,7 @@ import {
 import type { Context } from '../context/context.js'
 import { Resource } from '../lifetime.js'
 import { orderBehind, type Producer } from '../stream/orderBehind.js'
-import { streamFor } from '../stream/stream.js'
+import { queueFor, type StreamQueue } from '../stream/stream.js'
 import { queueCopy } from './deviceCopy.js'
 import { type ElementValue, elementBytes, isZero, structBytes } from './elements.js'
 import { arrayFor, type HostArrayOf } from './elementType.js'
@@ -80,11 +80,11 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     const api = 'DeviceBuffer.copyFrom'
     const address = this._use()
     const { context } = this
-    const stream = queueFor(this, options, api)
+    const queue = queueOf(this, options, api)
     const from = sourceFor(this, source, api)
     this._requireStillThere()
-    if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
-    else queueCopyBehind(context, stream, address, from)
+    if (ArrayBuffer.isView(from)) queueUpload(context, queue._handle, address, from)
+    else queueCopyBehind(context, queue, address, from)
     return this
   }
 
@@ -93,15 +93,15 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     const api = 'DeviceBuffer.copyFromSync'
     const address = this._use()
     const { context } = this
-    const stream = queueFor(this, options, api)
+    const queue = queueOf(this, options, api)
     const from = sourceFor(this, source, api)
     this._requireStillThere()
     if (ArrayBuffer.isView(from)) {
-      uploadNow(context, stream, address, from)
+      uploadNow(context, queue._handle, address, from)
       return this
     }
-    queueCopyBehind(context, stream, address, from)
-    context._call('streamSynchronize', stream)
+    queueCopyBehind(context, queue, address, from)
+    context._call('streamSynchronize', queue._handle)
     return this
   }
 
@@ -155,7 +155,7 @@ function download<E extends ElementType, T extends CopyTarget<E>>(
 ): Promise<T> {
   try {
     const address = from._use()
-    const stream = queueFor(from, options, api)
+    const { _handle: stream } = queueOf(from, options, api)
     const to = checkTarget(target, from, api)
     from._requireStillThere()
     return queueDownload(from.context, stream, address, to, target)
@@ -171,7 +171,7 @@ function downloadAndWait<E extends ElementType>(
   api: string,
 ): void {
   const address = from._use()
-  const stream = queueFor(from, options, api)
+  const { _handle: stream } = queueOf(from, options, api)
   const to = checkTarget(target, from, api)
   from._requireStillThere()
   downloadNow(from.context, stream, address, to)
@@ -185,11 +185,11 @@ function queueFillOf<E extends ElementType>(
 ): CUstream {
   const address = buffer._use()
   const { context, dtype } = buffer
-  const stream = queueFor(buffer, options, api)
+  const { _handle: stream, _halves: halves } = queueOf(buffer, options, api)
   const element = isZero(dtype, value) ? undefined : elementBytes(dtype, value, api, 'value')
   buffer._requireStillThere()
-  if (element === undefined) queueBytes(context, stream, address, 0, buffer.byteLength)
-  else queueFill(context, stream, address, element, buffer.length)
+  if (element === undefined) queueBytes(context, halves, address, 0, buffer.byteLength)
+  else queueFill(context, halves, address, element, buffer.length)
   return stream
 }
 
@@ -198,14 +198,29 @@ function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): 
 }
 
 /** The stream an operation is queued on; a TypeError for a stream where options are meant. */
-function queueFor(memory: DeviceTransfers<ElementType>, options: QueueOptions | undefined, api: string): CUstream {
+function queueOf(memory: DeviceTransfers<ElementType>, options: QueueOptions | undefined, api: string): StreamQueue {
   const { context } = memory
-  const stream = streamFor(context, options === undefined ? undefined : requireQueueOptions(options, api).stream, api)
-  if (memory._pending !== undefined) orderBehind(stream, context.handle, memory._pending)
+  const queue = queueFor(context, options === undefined ? undefined : streamIn(options, api), api)
+  if (memory._pending !== undefined) orderBehind(queue._handle, context.handle, memory._pending)
+  return queue
+}
+
+/** As in `LaunchShape.set`: after the property was read, its keys are counted. */
+function streamIn(options: QueueOptions, api: string): StreamLike | undefined {
+  let stream: StreamLike | undefined
+  try {
+    stream = options.stream
+  } catch (error) {
+    requireQueueOptions(options, api)
+    throw error
+  }
+  let keys = stream === undefined ? 0 : -1
+  for (const _ in options) keys += 1
+  if (keys !== 0 || Object.getPrototypeOf(options) !== Object.prototype) requireQueueOptions(options, api)
   return stream
 }
 
-function queueCopyBehind(context: Context, stream: CUstream, target: bigint, source: MemoryRange): void {
-  orderBehind(stream, context.handle, source)
-  queueCopy(context, stream, target, source)
+function queueCopyBehind(context: Context, queue: StreamQueue, target: bigint, source: MemoryRange): void {
+  if (source.stream !== undefined) orderBehind(queue._handle, context.handle, source)
+  queueCopy(context, queue, target, source)
 }

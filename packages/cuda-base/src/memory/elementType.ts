@@ -14,10 +14,13 @@ import {
 /** The typed array that holds elements on the host: bits for the types JavaScript has not, bytes for structs. */
 export type HostArrayOf<E extends ElementType> = E extends DType ? TypedArrayOf<E> : Uint8Array
 
-/** What is known of each dtype, without a call: buffers are made and sliced all the time. */
-const infos: { readonly [dtype: string]: ElementLayout | undefined } = Object.assign(
-  Object.create(null),
+/**
+ * What is known of each dtype, without a call: buffers are made and sliced all the time. Of an object that is made without a
+ * prototype V8 looks each name up in a dictionary.
+ */
+const infos: { readonly [dtype: string]: ElementLayout | undefined } = Object.setPrototypeOf(
   Object.fromEntries(dtypes.map((dtype) => [dtype, dtypeInfo(dtype)])),
+  null,
 )
 
 /** The size of an element type, checked before. */

@@ -113,18 +113,22 @@ function naming<T>(api: string, name: string, encode: () => T): T {
 
 /** Whether all bytes of an element are zero, as of the number 0 in every type that takes it. */
 export function isZero(type: ElementType, value: unknown): boolean {
-  return value === 0 && Object.is(value, 0) && typeof type === 'string' && zeroIsZero[type]
+  if (value !== 0 || !Object.is(value, 0) || typeof type !== 'string') return false
+  return type !== 'bool' && type !== 'complex64' && type !== 'complex128'
 }
-
-const zeroIsZero = Object.fromEntries(
-  Object.keys(writers).map((dtype) => [dtype, dtype !== 'bool' && !dtype.startsWith('complex')]),
-) as { readonly [D in DType]: boolean }
 
 /** By number of bytes: where the element of a dtype is put together. Making them takes longer than many a call. */
 const dtypeElements: (DataView | undefined)[] = []
 
+/** What was asked for last: a program mostly fills with the same number again. */
+let lastType: ElementType | undefined
+let lastValue: unknown
+let lastElement: DataView
+
 /** The bytes of one element. They are good until the next call: it has to be used at once. */
 export function elementBytes(type: ElementType, value: unknown, api: string, name: string): DataView {
+  // Of two zeros that are alike one may have a sign.
+  if (type === lastType && value === lastValue && typeof value === 'number' && value !== 0) return lastElement
   const size = bytesOfElement(type)
   // The fields of a struct may have getters, which may come here again.
   const view =
@@ -132,6 +136,9 @@ export function elementBytes(type: ElementType, value: unknown, api: string, nam
       ? (dtypeElements[size] ??= new DataView(new ArrayBuffer(size)))
       : new DataView(new ArrayBuffer(size))
   writeElement(view, 0, type, value, api, name)
+  lastType = type
+  lastValue = value
+  lastElement = view
   return view
 }
 

@@ -19,7 +19,8 @@ let outCells: Int32Array | undefined
 const fourGiB = 2 ** 32
 
 function bindTo(used: CudaLibrary): void {
-  ;({ allocate, free } = used.streamOrdered)
+  const calls = [used.allocate.bind(), used.free.bind()] as const
+  ;[allocate, free] = calls
   library = used
 }
 

@@ -1,4 +1,4 @@
-import { type Context, queueFill, type RowsInMemory } from '@shoal/cuda-base'
+import { type Context, halvesOf, queueFill, type RowsInMemory } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
   type CUstream,
@@ -64,7 +64,7 @@ export class Rows implements RowsInMemory {
     const side = this.#side
     const { address, pitch, rows } = side
     const { width, height, depth } = this.#size
-    queueFill(context, stream, address, element, width / element.byteLength)
+    queueFill(context, halvesOf(stream), address, element, width / element.byteLength)
     for (let done = 1; done < height; done *= 2) {
       const next = { ...side, address: address + BigInt(done * pitch) }
       queueBoxCopy(context, stream, endOf(context, next), endOf(context, side), {

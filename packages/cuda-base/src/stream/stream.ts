@@ -468,18 +468,29 @@ export function streamFor(context: Context, stream: StreamLike | undefined, api:
   return handle as CUstream
 }
 
-let defaultHalves: U64Halves | undefined
+let defaultQueue: StreamQueue | undefined
 
-/** {@link streamFor} in two halves, and short enough that V8 makes one piece of code of all a launch does. */
+/** {@link streamFor} in two halves. */
 export function streamHalvesFor(context: Context, stream: StreamLike | undefined, api: string): U64Halves {
-  if (!isStream(stream) || stream.context !== context) return otherHalvesFor(context, stream, api)
-  stream._requireUsable()
-  return stream._halves
+  return queueFor(context, stream, api)._halves
 }
 
-function otherHalvesFor(context: Context, stream: StreamLike | undefined, api: string): U64Halves {
-  if (stream === undefined) return (defaultHalves ??= halvesOf(toStreamHandle(null).handle))
-  return halvesOf(streamFor(context, stream, api))
+/** A stream's handle, as calls with a bigint and those without take it. */
+export type StreamQueue = Pick<Stream, '_handle' | '_halves'>
+
+/** {@link streamFor} in both forms, and short enough that V8 makes one piece of code of all a launch does. */
+export function queueFor(context: Context, stream: StreamLike | undefined, api: string): StreamQueue {
+  if (!isStream(stream) || stream.context !== context) return otherQueueFor(context, stream, api)
+  stream._requireUsable()
+  return stream
+}
+
+function otherQueueFor(context: Context, stream: StreamLike | undefined, api: string): StreamQueue {
+  if (stream === undefined && defaultQueue !== undefined) return defaultQueue
+  const _handle = streamFor(context, stream, api)
+  const queue = { _handle, _halves: halvesOf(_handle) }
+  if (stream === undefined) defaultQueue = queue
+  return queue
 }
 
 function refuseForeignStream(deviceOrdinal: number, context: Context, api: string): never {

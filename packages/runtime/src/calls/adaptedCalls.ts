@@ -18,7 +18,6 @@ export const adaptedCalls: AdaptedCalls = {
     cudaMemcpyAsync(to, from, byteLength, cudaMemcpyHostToDevice, stream),
   memcpyDtoHAsync: (to, from, byteLength, stream) =>
     cudaMemcpyAsync(to, from, byteLength, cudaMemcpyDeviceToHost, stream),
-  memcpyDtoDAsync: (to, from, byteLength, stream) => cudaMemcpyAsync(to, from, byteLength, cudaMemcpyDefault, stream),
   memcpyAsync: (to, from, byteLength, stream) => cudaMemcpyAsync(to, from, byteLength, cudaMemcpyDefault, stream),
   // Devices by ordinal, where libcuda takes contexts.
   memcpyPeerAsync: (to, toDevice, { address, deviceOrdinal, byteLength }, stream) =>
@@ -36,7 +35,6 @@ export const adaptedCalls: AdaptedCalls = {
 export const adaptedNames: { readonly [K in keyof AdaptedCalls]: string } = {
   memcpyHtoDAsync: 'cudaMemcpyAsync',
   memcpyDtoHAsync: 'cudaMemcpyAsync',
-  memcpyDtoDAsync: 'cudaMemcpyAsync',
   memcpyAsync: 'cudaMemcpyAsync',
   memcpyPeerAsync: 'cudaMemcpyPeerAsync',
   memAllocPitch: 'cudaMalloc3D',

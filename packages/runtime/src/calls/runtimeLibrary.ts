@@ -1,4 +1,4 @@
-import { type CudaLibrary, Status, scratch, startDriver, watchForEnd } from '@shoal/cuda-base'
+import { type CudaLibrary, directCalls, Status, scratch, startDriver, watchForEnd } from '@shoal/cuda-base'
 import {
   type cudaError,
   cudaGetDeviceCount,
@@ -9,7 +9,6 @@ import {
   runtime,
 } from '@shoal/cuda-sys/runtime/common'
 import { readCString } from '@shoal/ffi'
-import type { NativeCall } from '@shoal/ffi/calls'
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
 import { adaptedCalls, adaptedNames } from './adaptedCalls.js'
 import { runtimeCalls, runtimeNames } from './runtimeCalls.gen.js'
@@ -69,9 +68,7 @@ function start(): void {
   isStarted = true
 }
 
-let allocate: NativeCall | undefined
-let free: NativeCall | undefined
-let launch: NativeCall | undefined
+const direct = directCalls(runtime)
 
 /** libcudart. */
 export const runtimeLibrary: CudaLibrary = {
@@ -87,23 +84,11 @@ export const runtimeLibrary: CudaLibrary = {
   forgetNotReady() {
     cudaGetLastError()
   },
-  streamOrdered: {
-    get allocate() {
-      allocate ??= runtime.bind('cudaMallocAsync', 11020, 3)
-      return allocate
-    },
-    get free() {
-      free ??= runtime.bind('cudaFreeAsync', 11020, 2)
-      return free
-    },
-  },
-  launches: {
-    api: 'cudaLaunchKernelExC',
-    get call() {
-      launch ??= runtime.bind('cudaLaunchKernelExC', 11080, 3)
-      return launch
-    },
-  },
+  allocate: direct('cudaMallocAsync', 11020, 3),
+  free: direct('cudaFreeAsync', 11020, 2),
+  fillBytes: direct('cudaMemsetAsync', 3020, 4),
+  copy: direct('cudaMemcpyAsync', 3020, 5),
+  launch: direct('cudaLaunchKernelExC', 11080, 3),
   start,
   startForCount: () => cudaGetDeviceCount(scratch()),
 }
