@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   float a = 2;
   int n = COPY_BYTES / 4;
   void* parameters[] = {&a, &from, &to, &n};
-  printf("ready%s copy record query pool current\n", has_kernels ? " launch0 launch4" : "");
+  printf("ready%s copy fill record query pool current\n", has_kernels ? " launch0 launch4" : "");
   fflush(stdout);
 
   char name[32];
@@ -51,6 +51,8 @@ int main(int argc, char** argv) {
       MEASURE(CUDA(cuLaunchKernel(empty4, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL)))
     } else if (strcmp(name, "copy") == 0) {
       MEASURE(CUDA(cuMemcpyDtoDAsync(to, from, COPY_BYTES, stream)))
+    } else if (strcmp(name, "fill") == 0) {
+      MEASURE(CUDA(cuMemsetD8Async(to, 0, COPY_BYTES, stream)))
     } else if (strcmp(name, "record") == 0) {
       MEASURE(CUDA(cuEventRecord(event, stream)))
     } else if (strcmp(name, "query") == 0) {

@@ -47,11 +47,9 @@ int main(int argc, char** argv) {
   enter_device(0);
   CUmodule module;
   CUfunction empty;
-  CUevent event;
   CUDA(cuModuleLoadData(&module, read_file(argv[1])));
   CUDA(cuModuleGetFunction(&empty, module, "empty0"));
   CUDA(cuModuleGetFunction(&add_one, module, "addOne"));
-  CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
   for (int i = 0; i < STREAMS; ++i) CUDA(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
   const CUstream stream = streams[0];
   puts("ready");
@@ -84,9 +82,6 @@ int main(int argc, char** argv) {
     CASE("up-ordinary", CUDA(cuMemcpyHtoDAsync(device[0], ordinary, bytes, stream)); CUDA(cuStreamSynchronize(stream)))
     CASE("down-pinned", CUDA(cuMemcpyDtoHAsync(pinned[0], device[0], bytes, stream)); CUDA(cuStreamSynchronize(stream)))
     CASE("down-ordinary", CUDA(cuMemcpyDtoHAsync(ordinary, device[0], bytes, stream)); CUDA(cuStreamSynchronize(stream)))
-    CASE("fill", CUDA(cuMemsetD8Async(device[0], 0, 1024, stream)))
-    CASE("record", CUDA(cuEventRecord(event, stream)))
-    CASE("query", (void)cuStreamQuery(stream))
     CASE("pool", CUDA(cuMemAllocAsync(&memory, 4096, stream)); CUDA(cuMemFreeAsync(memory, stream)))
     if (total < 0) return fprintf(stderr, "costs.c: unknown case %s\n", name), 2;
     answer(total / (double)count);

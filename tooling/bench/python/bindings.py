@@ -55,6 +55,7 @@ def bindings(ptx):
         "launch0": "cuda.cuLaunchKernel(empty0, 1, 1, 1, 32, 1, 1, 0, stream, 0, 0)",
         "launch4": "cuda.cuLaunchKernel(empty4, 1, 1, 1, 32, 1, 1, 0, stream, arguments, 0)",
         "copy": "cuda.cuMemcpyDtoDAsync(target, source, copy_bytes, stream)",
+        "fill": "cuda.cuMemsetD8Async(target, 0, copy_bytes, stream)",
         "record": "cuda.cuEventRecord(event, stream)",
         "query": "cuda.cuStreamQuery(stream)",
         "pool": "cuda.cuMemFreeAsync(cuda.cuMemAllocAsync(pool_bytes, stream)[1], stream)",
@@ -124,6 +125,7 @@ def cupy(ptx):
         "launch0": "empty0(grid, block, ())",
         "launch4": "empty4(grid, block, arguments)",
         "copy": "target.copy_from_device_async(source, copy_bytes, stream)",
+        "fill": "target.memset_async(0, copy_bytes, stream)",
         "record": "event.record(stream)",
         "query": "stream.done",
         "pool": "runtime.freeAsync(runtime.mallocAsync(pool_bytes, handle), handle)",
@@ -161,6 +163,7 @@ def torch(ptx):
     }
     cases = {
         "copy": "target.copy_(source, non_blocking=True)",
+        "fill": "target.zero_()",
         "record": "event.record(stream)",
         "query": "stream.query()",
     }

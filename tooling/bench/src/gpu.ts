@@ -17,23 +17,35 @@ import {
   cuMemAllocAsync,
   cuMemcpyDtoDAsync,
   cuMemFreeAsync,
+  cuMemsetD8Async,
   cuStreamQuery,
 } from '@shoal/cuda-sys/driver'
 import type { Device } from '@shoal/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { atMost } from './bars.js'
+import { atMost, type Bar } from './bars.js'
 import { compileWithCuda, writeTemporary } from './compile.js'
 import { aboutDevices, devicesFor } from './devices.js'
 import type { Outcome, RunOptions } from './options.js'
 import { type PythonLibraries, printMissing, startPython } from './python.js'
 import { SubjectProcess } from './subjectProcess.js'
-import { type Case, compiled, printRows, type Row, type Subject, subjectIn, subjectOf, takeTurns } from './turns.js'
+import {
+  type Case,
+  compiled,
+  differenceBetween,
+  printRows,
+  type Row,
+  type Subject,
+  subjectIn,
+  subjectOf,
+  takeTurns,
+} from './turns.js'
 
 const burstsPerLoop = 20
 const titles: Readonly<Record<string, string>> = {
   launch0: 'cuLaunchKernel, no argument',
   launch4: 'cuLaunchKernel, 4 arguments',
   copy: 'cuMemcpyDtoDAsync, 1 KiB',
+  fill: 'cuMemsetD8Async, 1 KiB',
   record: 'cuEventRecord',
   query: 'cuStreamQuery',
   pool: 'cuMemAllocAsync + cuMemFreeAsync, 4 KiB',
@@ -55,10 +67,30 @@ export async function benchGpu(options: RunOptions): Promise<Outcome> {
   console.log('Calls of the CUDA driver (median of rounds, each the best of 5 loops), and the ratio to C\n')
   printCalls({ rows, names, python })
   if (device.isSoftware) console.log('without launches: those of the software device are computed here')
-  const launch = rows.find((row) => row.case === 'launch4')?.ratioToC['driver']
-  const what = '4-argument launch through the driver package, ratio to C'
   const details = { ...aboutDevices([device], options), callsPerBurst, python }
-  return { results: { ...details, cases: rows }, bars: launch === undefined ? [] : [atMost(what, launch, 1.05)] }
+  return { results: { ...details, cases: rows }, bars: device.isSoftware ? [] : callBars(rows) }
+}
+
+/** What a call may cost beside C. */
+export function callBars(rows: readonly Row[]): Bar[] {
+  const rowOf = (test: string): Row | undefined => rows.find((row) => row.case === test)
+  const launches = [
+    ['driver', '4-argument launch through the driver package', 1.05],
+    ['prepared', 'the same, prepared', 1.02],
+  ] as const
+  // A pair of calls counts as two.
+  const short = { fill: 1, record: 1, query: 1, pool: 2 }
+  return [
+    ...launches.flatMap(([name, what, limit]) => {
+      const ratio = rowOf('launch4')?.ratioToC[name]
+      return ratio === undefined ? [] : [atMost(`${what}, ratio to C`, ratio, limit)]
+    }),
+    ...Object.entries(short).flatMap(([test, calls]) => {
+      const row = rowOf(test)
+      if (row === undefined) return []
+      return [atMost(`${row.title}, each call above C`, differenceBetween(row, 'driver', 'C') / calls, 80, ' ns')]
+    }),
+  ]
 }
 
 /** Measures some of the cases; on the software device without launches and without Python. */
@@ -117,6 +149,9 @@ function rawLoops({ stream: { handle: stream }, event: { handle: event }, from, 
   const loops: Record<string, Loop> = {
     copy: (count) => {
       for (let i = 0; i < count; i += 1) must(cuMemcpyDtoDAsync(target, source, copyBytes, stream))
+    },
+    fill: (count) => {
+      for (let i = 0; i < count; i += 1) must(cuMemsetD8Async(target, 0, copyBytes, stream))
     },
     record: (count) => {
       for (let i = 0; i < count; i += 1) must(cuEventRecord(event, stream))

@@ -13,9 +13,33 @@ export function median(values: readonly number[]): number {
  * quarter dearer.
  */
 export function medianRatio(ours: readonly number[], theirs: readonly number[]): number {
-  const ratios = ours.map((value, round) => value / (theirs[round] ?? Number.NaN))
-  const pairs = ratios.slice(1).map((ratio, round) => Math.sqrt(ratio * (ratios[round] ?? Number.NaN)))
-  return median(pairs.length > 0 ? pairs : ratios)
+  return overPairs(
+    ours,
+    theirs,
+    (a, b) => a / b,
+    (a, b) => Math.sqrt(a * b),
+  )
+}
+
+/** The same of their differences, with the mean of two. */
+export function medianDifference(ours: readonly number[], theirs: readonly number[]): number {
+  return overPairs(
+    ours,
+    theirs,
+    (a, b) => a - b,
+    (a, b) => (a + b) / 2,
+  )
+}
+
+function overPairs(
+  ours: readonly number[],
+  theirs: readonly number[],
+  compare: (a: number, b: number) => number,
+  mean: (a: number, b: number) => number,
+): number {
+  const compared = ours.map((value, round) => compare(value, theirs[round] ?? Number.NaN))
+  const pairs = compared.slice(1).map((value, round) => mean(value, compared[round] ?? Number.NaN))
+  return median(pairs.length > 0 ? pairs : compared)
 }
 
 /** The figures of one subject in one case. */

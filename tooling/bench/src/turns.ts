@@ -1,5 +1,5 @@
 import { number, table } from '@shoal/cli/bench'
-import { medianRatio, type Series, series } from './statistics.js'
+import { medianDifference, medianRatio, type Series, series } from './statistics.js'
 
 /** One side of a comparison. */
 export interface Subject {
@@ -150,6 +150,12 @@ async function bestOf({ measure }: Subject, test: string, count: number, loops: 
 export function ratioBetween(row: Row | undefined, name: string, other: string): number {
   const [ours, theirs] = [row?.subjects[name], row?.subjects[other]]
   return ours === undefined || theirs === undefined ? Number.NaN : medianRatio(ours.rounds, theirs.rounds)
+}
+
+/** By how much the times of one subject are above another's, round by round; NaN where one of them has none. */
+export function differenceBetween(row: Row | undefined, name: string, other: string): number {
+  const [ours, theirs] = [row?.subjects[name], row?.subjects[other]]
+  return ours === undefined || theirs === undefined ? Number.NaN : medianDifference(ours.rounds, theirs.rounds)
 }
 
 /** Prints medians, and in brackets the ratio to C. */

@@ -7,7 +7,8 @@ import { LibraryNotFoundError } from '@shoal/types'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 import type { Bar } from '../src/bars.js'
-import { median, medianRatio } from '../src/statistics.js'
+import { callBars } from '../src/gpu.js'
+import { median, medianDifference, medianRatio, series } from '../src/statistics.js'
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 const folder = scratchFolder()
@@ -65,6 +66,23 @@ test('statistics', () => {
   // Equals of which the second one in a round is slower.
   expect(medianRatio([3, 2, 3, 2, 3], [2, 3, 2, 3, 2])).toBe(1)
   expect(medianRatio([3], [2])).toBe(1.5)
+  expect(medianDifference([3, 2, 3, 2, 3], [2, 3, 2, 3, 2])).toBe(0)
+  expect(medianDifference([12, 105, 13], [10, 100, 10])).toBe(3.75)
+})
+
+test('a pair of calls may be as much above C as two calls', () => {
+  const row = (test: string, c: number, driver: number) => ({
+    case: test,
+    title: test,
+    unit: 'ns',
+    subjects: { C: series([c, c]), driver: series([driver, driver]) },
+    ratioToC: { C: 1, driver: driver / c },
+  })
+  expect(callBars([row('fill', 1000, 1081), row('pool', 1000, 1159), row('launch4', 100, 105)])).toMatchObject([
+    { what: '4-argument launch through the driver package, ratio to C', value: 1.05, met: true },
+    { what: 'fill, each call above C', value: 81, met: false },
+    { what: 'pool, each call above C', value: 79.5, met: true },
+  ])
 })
 
 describe('the program', () => {
@@ -192,7 +210,7 @@ describe('on the software device the code runs', () => {
     needsCompiler(context, true)
     const { results } = report('gpu', '--device', 'sim', '--rounds', '1', '--no-python')
     const cases = results['cases'] as { case: string; ratioToC: Record<string, number> }[]
-    expect(cases.map((row) => row.case)).toEqual(['copy', 'record', 'query', 'pool', 'current'])
+    expect(cases.map((row) => row.case)).toEqual(['copy', 'fill', 'record', 'query', 'pool', 'current'])
     for (const row of cases) expect(row.ratioToC['C']).toBe(1)
   })
 

@@ -74,9 +74,6 @@ export function costCases(most: number, isSoftware: boolean): Readonly<Record<st
     ordinary: trip('the same, ordinary memory', tripBytes, few * 4),
     [`ordinary ${largeTrip}`]: trip(`the same, ordinary, ${sizeName(largeTrip)}`, largeTrip, 2),
     inFlight: trip(`${streamsInFlight} such trips on ${streamsInFlight} streams, page-locked`, tripBytes, few),
-    fill: short('fill of 1 KiB'),
-    record: short('event record'),
-    query: short('stream query'),
     pool: short('allocate and free, 4 KiB'),
     ...Object.fromEntries(copies),
   }

@@ -6,7 +6,16 @@ import { aboutDevices, devicesFor } from '../devices.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { printMissing, startPython } from '../python.js'
 import { SubjectProcess } from '../subjectProcess.js'
-import { compiled, printRows, type Row, ratioBetween, type Subject, subjectIn, takeTurns } from '../turns.js'
+import {
+  compiled,
+  differenceBetween,
+  printRows,
+  type Row,
+  ratioBetween,
+  type Subject,
+  subjectIn,
+  takeTurns,
+} from '../turns.js'
 import { type CostCase, costCases, kernels, kibibyte, mebibyte, tripBytes } from './cases.js'
 import { makeCostLoops } from './loops.js'
 import { type Beside, serveBeside } from './server.js'
@@ -116,12 +125,6 @@ export function costBars(rows: readonly Row[], beside: Beside): Bar[] {
     const ofCAgain = ratioBetween(row, 'C again', 'C')
     return [atMost(`${what}, ratio to C`, { value: ratioBetween(row, name, 'C'), ofCAgain }, limit)]
   }
-  const above = (test: string, name: string, limit: number, what: string, calls = 1): Bar[] => {
-    const row = rowOf(test)
-    const [ours, theirs] = [row?.subjects[name]?.median, row?.subjects['C']?.median]
-    if (ours === undefined || theirs === undefined) return []
-    return [atMost(`${what}, each call above C`, ((ours - theirs) * 1000) / calls, limit, ' ns')]
-  }
   const large = rows.find((row) => row.case.startsWith('ordinary ') && row.case !== `ordinary ${64 * kibibyte}`)
   const libraries = ['CuPy', 'PyTorch'].flatMap((name) =>
     ['awaited', 'blocking'].flatMap((way): Bar[] => {
@@ -131,7 +134,7 @@ export function costBars(rows: readonly Row[], beside: Beside): Bar[] {
     }),
   )
   return [
-    ...above('idle', 'awaited', 1000, 'await of an idle stream'),
+    atMost('await of an idle stream, above C', differenceBetween(rowOf('idle'), 'awaited', 'C') * 1000, 1000, ' ns'),
     ...ratio('launch', 'awaited', 1.3, 'launch and await'),
     ...ratio('pinned', 'awaited', 1.25, 'round trip of 64 KiB, page-locked, awaited'),
     ...ratio('pinned', 'blocking', 1.08, 'round trip of 64 KiB, page-locked, blocking'),
@@ -139,10 +142,6 @@ export function costBars(rows: readonly Row[], beside: Beside): Bar[] {
     ...ratio('ordinary', 'blocking', 1.1, 'round trip of 64 KiB, ordinary memory, blocking'),
     ...(large === undefined ? [] : ratio(large.case, 'blocking', 1.1, 'round trip of much ordinary memory, blocking')),
     ...ratio('inFlight', 'awaited', 1.25, '16 round trips in flight'),
-    ...above('fill', 'blocking', 80, 'fill'),
-    ...above('record', 'blocking', 80, 'event record'),
-    ...above('query', 'blocking', 80, 'stream query'),
-    ...above('pool', 'blocking', 80, 'allocate and free', 2),
     ...ratio('pool', 'cached', 0.5, 'allocate and free of a caching pool'),
     atLeast('round trips a second beside a server', beside.tripsPerSecond, 0.95 * wantedTrips),
     atMost('answers of that server, 99th percentile', beside.percentile99, 2, ' ms'),
