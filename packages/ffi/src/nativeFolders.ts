@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 /** Names of what this process may load, as platform packages have them: a plain `linux` has glibc. */
@@ -21,7 +20,7 @@ export function platformName(): string {
  * package that came with it. Only those that fit the C library are installed, so which one it is need not be known.
  */
 export function nativeFolders(name: string, folder: string): string[] {
-  const { resolve } = createRequire(join(folder, 'package.json'))
+  const { resolve } = process.getBuiltinModule('node:module').createRequire(join(folder, 'package.json'))
   return platformNames().flatMap((platform) => {
     const built = join(folder, 'prebuilds', platform)
     try {

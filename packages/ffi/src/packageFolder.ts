@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -26,7 +25,7 @@ export function packageFolder(): string {
   let failure: unknown = new Error("Cannot find module '@shoal/ffi/package.json'")
   for (const place of codePlaces()) {
     try {
-      return dirname(createRequire(place).resolve('@shoal/ffi/package.json'))
+      return dirname(process.getBuiltinModule('node:module').createRequire(place).resolve('@shoal/ffi/package.json'))
     } catch (error) {
       failure = error
     }

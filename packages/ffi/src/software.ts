@@ -1,6 +1,5 @@
 /** The software device: libraries of `@shoal/sim` in place of NVIDIA's, only when it is asked for. */
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import {
   AlreadyInUseError,
@@ -9,6 +8,7 @@ import {
   optionalOptions,
   requireInteger,
 } from '@shoal/types'
+import { isMainThread } from './mainThread.js'
 import { nativeFolders, platformName } from './nativeFolders.js'
 import { codePlaces, packageFolder } from './packageFolder.js'
 
@@ -51,7 +51,7 @@ export function useSoftwareDevice(options?: SoftwareDeviceOptions): void {
   }
   if (devices !== undefined) {
     // A worker's process.env is a copy that C code does not see.
-    if (!process.getBuiltinModule('node:worker_threads').isMainThread) {
+    if (!isMainThread()) {
       throw new FeatureNotSupportedError({
         library: 'software device',
         api: 'useSoftwareDevice',
@@ -88,7 +88,7 @@ function softwarePackages(): string[] {
   }
   for (const place of codePlaces()) {
     try {
-      folders.push(dirname(createRequire(place).resolve('@shoal/sim/package.json')))
+      folders.push(dirname(process.getBuiltinModule('node:module').createRequire(place).resolve('@shoal/sim/package.json')))
     } catch {
       // not installed in sight of this place; the next one may see it
     }

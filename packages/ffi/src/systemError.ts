@@ -1,8 +1,8 @@
-import { constants } from 'node:os'
 import { SystemError } from '@shoal/types'
 
 /** The error for a call of the system that failed, with what Node's own would say as its cause. */
 export function systemError(api: string, syscall: string, code: string, path?: string): SystemError {
+  const { constants } = process.getBuiltinModule('node:os')
   const cause: NodeJS.ErrnoException = Object.assign(new Error(`${syscall}: ${code}`), {
     code,
     errno: -(Object.entries(constants.errno).find(([name]) => name === code)?.[1] ?? 0),

@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module'
 import { FeatureNotSupportedError } from '@shoal/types'
 
 export type Koffi = typeof import('koffi')
@@ -9,7 +8,7 @@ export type Koffi = typeof import('koffi')
  */
 export function loadKoffi(api: string): Koffi {
   try {
-    return createRequire(import.meta.url)('koffi') as Koffi
+    return process.getBuiltinModule('node:module').createRequire(import.meta.url)('koffi') as Koffi
   } catch (cause) {
     const reason = 'the package koffi is not there or does not load: npm install koffi@^3.3.4, or use the addon'
     throw new FeatureNotSupportedError({ library: '@shoal/ffi', api, reason, cause })

@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
-import { isMainThread } from 'node:worker_threads'
 import type { AddonLoadError, LoadAttempt } from '@shoal/types'
 import { loadRefusal } from '../loadRefusal.js'
+import { isMainThread } from '../mainThread.js'
 import { addonFiles, addonLoadError } from './addonFiles.js'
 import { block } from './block.js'
 import type { Addon, AddonHandlers, CallResult } from './contract.js'
@@ -74,7 +74,7 @@ function loadAddon(): Addon {
       const found = open(file)
       found.initialize(block, handlers)
       loaded = found
-      if (isMainThread) {
+      if (isMainThread()) {
         found.guardExit(true)
         process.once('exit', () => found.guardExit(false))
       }

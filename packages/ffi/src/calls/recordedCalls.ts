@@ -1,8 +1,8 @@
-import { isMainThread } from 'node:worker_threads'
 import { inspectKey, loadedFrom, requireFunction } from '@shoal/types'
 import { dropCallContext } from '../addon/block.js'
 import type { Addon, NativeRecording } from '../addon/contract.js'
 import { addon } from '../addon/load.js'
+import { isMainThread } from '../mainThread.js'
 import { recording, refuseAsynchronous } from './recording.js'
 
 /** C calls with their arguments, to be made again and again in one crossing. Made by {@link recordCalls}. */
@@ -54,7 +54,7 @@ export function recordCalls(record: () => void): RecordedCalls {
  * @throws as {@link recordCalls}
  */
 export function callAtThreadEnd(record: () => void): () => void {
-  if (isMainThread) return () => undefined
+  if (isMainThread()) return () => undefined
   return recorded(record, 'callAtThreadEnd', (native) => {
     const number = native.keepRecording()
     return () => native.forgetRecording(number)

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs'
-import { isMainThread } from 'node:worker_threads'
 import { requireInteger } from '@shoal/types'
+import { isMainThread } from '../mainThread.js'
 import { systemError } from '../systemError.js'
 import { requireDone, socketAddon } from './socketCalls.js'
 
@@ -11,7 +11,7 @@ import { requireDone, socketAddon } from './socketCalls.js'
 export function closeDescriptor(descriptor: number): void {
   const api = 'closeDescriptor'
   requireInteger(descriptor, api, 'descriptor', 0, 2 ** 31 - 1)
-  if (isMainThread) requireDone(socketAddon().closeDescriptor(descriptor), api, 'close')
+  if (isMainThread()) requireDone(socketAddon().closeDescriptor(descriptor), api, 'close')
   else closeInWorker(descriptor, api)
 }
 

@@ -1,6 +1,5 @@
 /** The folders in which libraries may lie, in the order in which they are tried. Never a `stubs` folder, never the working directory. */
 import { readdirSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 
 /** Names in a folder; none where it is not there. */
@@ -58,7 +57,7 @@ export function sitePackages(environment: NodeJS.ProcessEnv = process.env): stri
     ...onPath,
     '/usr',
     '/usr/local',
-    join(homedir(), '.local'),
+    join(process.getBuiltinModule('node:os').homedir(), '.local'),
   ]
   const found: string[] = []
   for (const prefix of unique(

@@ -1,4 +1,3 @@
-import { isMainThread } from 'node:worker_threads'
 import { bindCall, nestedCall, slots64 } from '@shoal/ffi/calls'
 import { nvshmem } from '@shoal/nvshmem-sys'
 
@@ -6,6 +5,7 @@ import { nvshmem } from '@shoal/nvshmem-sys'
 const inside = new Set<object>()
 let listening = false
 let prepared = false
+let isWorker = false
 let timer: NodeJS.Timeout | undefined
 
 /** How long a call of a worker may take before the end of the process is prepared, in milliseconds. */
@@ -40,17 +40,18 @@ function onExit(): void {
 export function enterNvshmem(queue: object): void {
   if (!listening) {
     listening = true
+    isWorker = !process.getBuiltinModule('node:worker_threads').isMainThread
     process.on('exit', onExit)
   }
   inside.add(queue)
   // A worker that is ended from outside, as by the end of the process, runs no handler.
-  if (!isMainThread && !prepared) timer ??= setTimeout(onExit, preparedAfter).unref()
+  if (isWorker && !prepared) timer ??= setTimeout(onExit, preparedAfter).unref()
 }
 
 /** Like {@link enterNvshmem}, for a thread that may never leave NVSHMEM again. */
 export function staysInNvshmem(queue: object): void {
   enterNvshmem(queue)
-  if (!isMainThread) prepareEnd()
+  if (isWorker) prepareEnd()
 }
 
 export function leaveNvshmem(queue: object): void {

@@ -1,4 +1,3 @@
-import { isMainThread } from 'node:worker_threads'
 import type { PrimaryContext } from '@shoal/cuda-base/basics'
 import { ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
 import { isSoftwareDevice, NativeMemory } from '@shoal/ffi'
@@ -158,7 +157,7 @@ function chooseBootstrap(bootstrap: string, pmi: string | undefined, api: string
   const wanted = { NVSHMEM_BOOTSTRAP: bootstrap, ...(pmi === undefined ? {} : { NVSHMEM_BOOTSTRAP_PMI: pmi }) }
   for (const [name, value] of Object.entries(wanted)) {
     if (process.env[name] === value) continue
-    if (!isMainThread) {
+    if (!process.getBuiltinModule('node:worker_threads').isMainThread) {
       // A worker's process.env is a copy that C code does not see.
       throw new TypeError(
         `${api}: launcher needs ${name}=${value}, which in a worker has to be set before the process starts`,
