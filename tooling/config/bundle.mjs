@@ -2,7 +2,7 @@
 // Bundles the JavaScript of the package in the current folder: one file an entry, with the parts that entries share beside
 // them. Import cost is mostly the number of modules, so a package of forty files would take ten times as long to load.
 // Dependencies stay imports, but for raw packages that are there for the build alone.
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { rolldown } from 'rolldown'
 import { minifySync, parseSync, Visitor } from 'rolldown/utils'
@@ -23,7 +23,7 @@ for (const target of Object.values(entryPoints)) {
 
 // A part of another entry's generated code is bundled alone, as parts that entries share are whole source files. The state that
 // both need stands in that part, and what the entry points around it need of the state comes from there.
-const common = Object.keys(input).filter((name) => /(?:^sys|\/common)$/.test(name))
+const common = Object.keys(input).filter((name) => /\/common$/.test(name))
 
 // A raw package that is there for the build alone: what is used of it becomes a part of this package, so that nobody installs the rest.
 const raw = Object.keys(devDependencies).filter((name) => name.endsWith('-sys'))
@@ -62,17 +62,18 @@ const builtinsWithoutFacades = {
     }),
 }
 
-// No space that nobody reads, which is a sixth of an install. All names stay, and each statement has a line of its own: a stack trace
-// leads to it, and Node.js, which prints the line of an error, prints no more than that.
+// No space that nobody reads, and short names of what is inside of functions: a third of an install. Functions, classes and what has
+// properties keep their names, and each statement has a line of its own: a stack trace names what it leads to, and Node.js, which prints
+// the line of an error, prints no more than that. Escapes for what is not ASCII, as V8 keeps other texts at twice the size.
 const aStatementALine = {
   name: 'a-statement-a-line',
   renderChunk(code, { fileName }) {
-    const options = { compress: false, mangle: false, codegen: { removeWhitespace: true } }
+    const mangle = { toplevel: false, keepNames: true }
+    const options = { compress: false, mangle, codegen: { removeWhitespace: true } }
     // It takes the notes along with the spaces that tell a user's bundler what it may leave out.
-    const short = minifySync(fileName, code, options).code.replaceAll(
-      '=defineStructCodec(',
-      '=/*@__PURE__*/defineStructCodec(',
-    )
+    const short = minifySync(fileName, code, options)
+      .code.replaceAll('=defineStructCodec(', '=/*@__PURE__*/defineStructCodec(')
+      .replaceAll(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     const starts = new Set()
     const eachOf = (nodes) => {
       for (const { start } of nodes) starts.add(start)
@@ -95,16 +96,28 @@ const passedOn = {
   resolveId(source, importer) {
     if (source.startsWith('@') && source.endsWith('/public'))
       return resolve('node_modules', dirname(source), 'dist/public.js')
-    const [, name] = /node_modules\/(@\w+\/[\w-]+)\/dist\/public\.js$/.exec(importer ?? '') ?? []
-    return name !== undefined && source === './index.js' ? { id: name, external: true } : null
+    return source === './internal.js' && importer?.endsWith('/dist/public.js') ? oneFile : null
   },
 }
 
-// What ffi and types have is in one file of ffi, too: one import for three.
-const inOneFile = dependencies['@shoal/ffi'] === undefined ? [] : ['@shoal/ffi', '@shoal/ffi/calls', '@shoal/types']
+// What ffi and types have is in one file of ffi, too, and with what cuda-base has in one of cuda-base: a package has all from one
+// import. Node resolves every import of another package anew, which takes as long as V8 takes for twenty thousand characters.
+const cudaBase = '@shoal/cuda-base'
+const usesAllOfBase = name === cudaBase || sourceTexts().some((text) => text.includes(`from '${cudaBase}'`))
+const below = name.startsWith('@shoal/ffi')
+  ? []
+  : ['@shoal/ffi', '@shoal/ffi/calls', '@shoal/types', cudaBase, `${cudaBase}/basics`]
+let oneFile = { id: '@shoal/ffi/internal', external: true }
+if (dependencies[cudaBase] !== undefined) oneFile.id = `${cudaBase}/${usesAllOfBase ? 'internal' : 'internal-basics'}`
+const inOneFile = dependencies['@shoal/ffi'] === undefined ? [] : below
 const fromOneFile = {
   name: 'from-one-file',
-  resolveId: (source) => (inOneFile.includes(source) ? { id: '@shoal/ffi/internal', external: true } : null),
+  resolveId: (source) => (inOneFile.includes(source) ? oneFile : null),
+}
+
+function sourceTexts() {
+  const files = readdirSync('src', { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+  return files.map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'utf8'))
 }
 
 function isTakenFromElsewhere(id) {
@@ -120,19 +133,53 @@ function rawTarget(specifier, condition) {
 const sourceOf = (specifier) => rawTarget(specifier, 'default').replace('/dist/', '/src/').replace(/\.js$/, '.ts')
 const fromSources = { name: 'from-sources', resolveId: (source) => (isRaw(source) ? sourceOf(source) : null) }
 
-// What all safe packages use of the driver, and its state, is one file of cuda-base.
-const driverPart = '@shoal/cuda-sys/driver/common'
+// The state of the driver's library is in cuda-base, and what driver and runtime use of the driver, too. The others have little of it,
+// and have that themselves.
 const driverFolder = join(rawFolder('@shoal/cuda-sys'), 'src/driver')
-const fromSys = {
-  name: 'from-sys',
+const driverState = ['library', 'context'].map((part) => join(driverFolder, `${part}.ts`))
+const fromBase = {
+  name: 'from-base',
   resolveId(source, importer) {
-    const file = importer !== undefined && source.startsWith('.') ? resolve(dirname(importer), source) : ''
-    const isState = file === join(driverFolder, 'library.js') || file === join(driverFolder, 'context.js')
-    if (!isRaw(driverPart) || (source !== driverPart && !isState)) return null
-    return common.includes('sys')
-      ? { id: resolve('src/sys.js'), external: 'relative' }
-      : { id: '@shoal/cuda-base/sys', external: true }
+    if (dependencies[cudaBase] === undefined) return null
+    const isCommon = source === '@shoal/cuda-sys/driver/common' && usesAllOfBase
+    return isCommon || driverState.includes(sourceFile(source, importer)) ? oneFile : null
   },
+}
+
+// The files of cuda-base from which other packages have all: each is bundled alone, and has what it can have from the one before it. Other
+// entries have everything from the last.
+const layers = name === cudaBase ? { internalBasics: 'basics', internal: 'index' } : {}
+const layerOf = new Map()
+const fromLayers = {
+  name: 'from-layers',
+  resolveId(source, importer) {
+    return layerOf.get(sourceFile(source, importer)) ?? null
+  },
+}
+
+function sourceFile(source, importer) {
+  if (isRaw(source)) return sourceOf(source)
+  return importer !== undefined && source.startsWith('.')
+    ? resolve(dirname(importer), source).replace(/\.js$/, '.ts')
+    : undefined
+}
+
+/** An entry that has a part of a layer. */
+async function writeFacade(entry, layer) {
+  const bundle = await rolldown({ input: input[entry], external: /^[^./]/, preserveEntrySignatures: 'strict' })
+  const [{ exports }] = (await bundle.generate()).output
+  await bundle.close()
+  const fileName = `${entry}.js`
+  writeFileSync(join('dist', fileName), `export{${exports.join()}}from"./${layer}.js"\n`)
+  output.push({ fileName })
+}
+
+async function writeLayer(layer) {
+  await write({ [layer]: input[layer] }, [fromLayers])
+  const file = { id: resolve('src', `${layer}.js`), external: 'relative' }
+  const written = output.at(-1).moduleIds.filter((id) => id.startsWith(resolve('src')) || driverState.includes(id))
+  for (const id of [...layerOf.keys(), ...written]) layerOf.set(id, file)
+  oneFile = file
 }
 
 const stateFromCommon = {
@@ -140,16 +187,22 @@ const stateFromCommon = {
   resolveId(source, importer) {
     if (importer === undefined || !source.startsWith('.')) return null
     const file = relative(resolve('src'), resolve(dirname(importer), source))
-    const part = common.find((name) => name !== 'sys' && dirname(name) === dirname(file))
+    const part = common.find((name) => dirname(name) === dirname(file))
     return part === undefined ? null : { id: resolve('src', `${part}.js`), external: 'relative' }
   },
 }
 
+for (const [layer, facade] of Object.entries(layers)) {
+  await writeLayer(layer)
+  await writeFacade(facade, layer)
+  for (const name of [layer, facade]) delete input[name]
+}
+if (layerOf.size > 0) layerOf.set(sourceOf('@shoal/cuda-sys/driver/common'), oneFile)
 for (const name of common) {
   await write({ [name]: input[name] })
   delete input[name]
 }
-await write(input, [stateFromCommon, fromSys])
+await write(input, [stateFromCommon, fromBase, fromLayers])
 
 // Declarations of raw packages stay as they are: a file is a chapter there.
 const declarations = new Map(

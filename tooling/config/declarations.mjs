@@ -8,7 +8,7 @@ import ts from 'typescript'
 const target = 'dist/declarations.d.ts'
 
 /** Entries that the bundles of other packages import, and no source: they need no types. */
-const isForBundles = (entry) => /^dist\/(?:internal|sys)\.d\.ts$/.test(join(entry))
+const isForBundles = (entry) => /^dist\/internal(?:Basics)?\.d\.ts$/.test(join(entry))
 
 /**
  * `entryPoints` are the declarations of the package's entry points, as tsc wrote them, by the names that programs import them by.

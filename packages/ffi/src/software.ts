@@ -88,7 +88,9 @@ function softwarePackages(): string[] {
   }
   for (const place of codePlaces()) {
     try {
-      folders.push(dirname(process.getBuiltinModule('node:module').createRequire(place).resolve('@shoal/sim/package.json')))
+      folders.push(
+        dirname(process.getBuiltinModule('node:module').createRequire(place).resolve('@shoal/sim/package.json')),
+      )
     } catch {
       // not installed in sight of this place; the next one may see it
     }

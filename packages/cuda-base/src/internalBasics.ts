@@ -1,0 +1,15 @@
+/**
+ * `basics` with all that its files have, the state of the driver's library, and all of `@shoal/ffi/internal`: the one import of the
+ * bundles of nccl and nvshmem.
+ */
+export { driver, ensureContextFunctions, withContext } from '@shoal/cuda-sys/driver/common'
+export * from '@shoal/ffi/internal'
+export * from './basics.js'
+export * from './context/primaryContexts.js'
+export * from './errors.js'
+export * from './inUse.js'
+export * from './lifetime.js'
+export * from './memory/arrayBytes.js'
+export * from './memory/copyInSlices.js'
+export * from './native.js'
+export * from './stream/orderBehind.js'
