@@ -92,7 +92,7 @@ const programs = {
 const sysPackageLimit = 2 ** 20
 
 /** What `npm install @shoal/driver` may bring: packages, bytes of their files, and no script. */
-const driverLimit = { packages: 8, bytes: 1_600_000 }
+const driverLimit = { packages: 8, bytes: 1_500_000 }
 
 const bin = (name) => join(root, 'node_modules', '.bin', name)
 

@@ -191,7 +191,9 @@ export function forgetLeak(object: object): void {
 
 /** What everything with a native handle shares: an idempotent dispose() and the refusal of use after it. */
 export abstract class Resource {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** @internal */
   declare _disposed: boolean

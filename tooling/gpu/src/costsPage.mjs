@@ -82,10 +82,10 @@ function imports(setting) {
   if (packages?.[0]?.importMilliseconds === undefined) return []
   const ratio = ({ ofBareStart }) => (ofBareStart === undefined ? '–' : figure(ofBareStart))
   const rows = packages.map((one) => [
-    `\`${one.package}\``,
+    one.package.startsWith('@') ? `\`${one.package}\`` : one.package,
     figure(one.importMilliseconds.median),
     ratio(one),
-    figure(one.bytesOverBareNode.median / 2 ** 20),
+    one.bytesOverBareNode === undefined ? '–' : figure(one.bytesOverBareNode.median / 2 ** 20),
   ])
   const start = bareNodeStart === undefined ? '' : ` Bare Node starts and ends in ${figure(bareNodeStart.median)} ms.`
   return [

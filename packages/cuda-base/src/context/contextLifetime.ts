@@ -31,7 +31,9 @@ function closeContextsOfThread(isProcess: boolean): void {
 
 /** What lives in a context and waits in it, and how the context ends. */
 export abstract class ContextLifetime extends ContextCalls {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** @internal */
   readonly _events = new EventPool(this)

@@ -79,7 +79,9 @@ let isSoftware: boolean | undefined
  * for (const device of Device.all()) console.log(device.name, device.memoryInfo().free)
  */
 export class Device implements DeviceWithContext, DeviceLike {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** Its number in this process, from 0. */
   readonly ordinal: number

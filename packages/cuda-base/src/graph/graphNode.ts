@@ -31,7 +31,9 @@ export function edgeOf({ from_port, type }: CUgraphEdgeData): EdgeData {
  * A node of a graph: a piece of work that runs when those it depends on have ended. It lives as long as its graph.
  */
 export class GraphNode {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** The graph it is in. */
   readonly graph: Graph

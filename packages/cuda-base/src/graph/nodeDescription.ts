@@ -50,7 +50,9 @@ interface Content {
  * node of a graph and an executable graph take it as what to do from now on.
  */
 export class NodeDescription {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** What the node will do. */
   readonly type: GraphNodeType

@@ -23,7 +23,9 @@ const mostReferences = 2 ** 31 - 1
  */
 export class UserObject extends Resource {
   /** @internal */
-  static override readonly [loadedFrom]: string = import.meta.url
+  static override get [loadedFrom](): string {
+    return import.meta.url
+  }
   protected readonly kind = 'UserObject'
   readonly #handle: CUuserObject
 

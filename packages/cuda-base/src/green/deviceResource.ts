@@ -45,7 +45,9 @@ const { CU_DEV_RESOURCE_TYPE_SM: multiprocessorType } = CUdevResourceType
  * const { groups, remaining } = DeviceResource.of(device).split(16)
  */
 export class DeviceResource {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** The device it is a part of. */
   readonly device: Device

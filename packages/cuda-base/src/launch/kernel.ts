@@ -87,7 +87,9 @@ export interface KernelIdentity {
  */
 export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** @internal */
-  static readonly [loadedFrom] = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
   /** The module or library it is of. */
   readonly module: KernelModule
   /** Its name in the image. */

@@ -18,7 +18,9 @@ import { isReference, type KernelArgument, type KernelArguments, type KernelSign
  */
 export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
   /** @internal */
-  static readonly [loadedFrom] = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
   /** The kernel that is launched. */
   readonly kernel: Kernel<S>
   readonly #shape: LaunchShape

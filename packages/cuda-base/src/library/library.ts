@@ -56,7 +56,9 @@ import { LibraryLoad, type LibraryOptions, type LoadedLibrary } from './loaded.j
  */
 export class Library extends Resource {
   /** @internal */
-  static override readonly [loadedFrom]: string = import.meta.url
+  static override get [loadedFrom](): string {
+    return import.meta.url
+  }
   protected readonly kind = 'Library'
   /** The context that it works in. */
   readonly context: Context

@@ -38,7 +38,9 @@ const inStreamOrder = 1
  * Many copies that are queued by one call, checked and packed once; made by {@link prepareCopies}.
  */
 export class PreparedCopies {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** How many. */
   readonly count: number

@@ -210,7 +210,9 @@ interface Checked {
  * module.kernel('multiply', ['tensorMap', 'ptr']).launch({ grid: 128, block: 128 }, map, out)
  */
 export class TensorMap {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** The type of kernel parameters that it fits. */
   readonly parameterType = 'tensorMap'

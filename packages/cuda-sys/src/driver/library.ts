@@ -49,8 +49,8 @@ function procAddress(library: NativeLibrary): EntryPoint | null {
 /** The symbol that the library exports for one ABI of a function. */
 function exportedSymbol(library: NativeLibrary, symbol: string, since: number): bigint | undefined {
   const key = `${symbol}@${since}`
-  const suffix = streamMode() === 'per-thread' ? (perThreadSuffixes[key] ?? '') : ''
-  return library.rawSymbol(`${versionedSymbols[key] ?? symbol}${suffix}`)
+  const suffix = streamMode() === 'per-thread' ? (perThreadSuffixes()[key] ?? '') : ''
+  return library.rawSymbol(`${versionedSymbols()[key] ?? symbol}${suffix}`)
 }
 
 /**
@@ -64,7 +64,7 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   if (installed !== undefined && since > installed) return undefined
   if (query === null || installed === undefined) return exportedSymbol(library, symbol, since)
   // Asked with the flag of per-thread mode for an ABI older than its function's first variant, the driver finds nothing.
-  const perThread = streamMode() === 'per-thread' && perThreadSuffixes[`${symbol}@${since}`] !== undefined
+  const perThread = streamMode() === 'per-thread' && perThreadSuffixes()[`${symbol}@${since}`] !== undefined
   const version = perThread ? Math.max(since, firstPerThreadVersion) : since
   const { call, cells } = query
   cells.fill(0n)

@@ -57,7 +57,9 @@ const targetOption = 9
  */
 export class Linker extends Resource {
   /** @internal */
-  static override readonly [loadedFrom]: string = import.meta.url
+  static override get [loadedFrom](): string {
+    return import.meta.url
+  }
   protected readonly kind = 'Linker'
   /** The context that it works in. */
   readonly context: Context

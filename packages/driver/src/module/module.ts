@@ -57,7 +57,9 @@ export interface ImageOrigin {
  */
 export class Module extends Resource {
   /** @internal */
-  static override readonly [loadedFrom]: string = import.meta.url
+  static override get [loadedFrom](): string {
+    return import.meta.url
+  }
   protected readonly kind = 'Module'
   /** The context it is loaded into. */
   readonly context: Context

@@ -7,7 +7,9 @@ import { recording, refuseAsynchronous } from './recording.js'
 
 /** C calls with their arguments, to be made again and again in one crossing. Made by {@link recordCalls}. */
 export class RecordedCalls {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
   readonly #native: Addon
   readonly #calls: NativeRecording
 

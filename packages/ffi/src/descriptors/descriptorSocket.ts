@@ -150,7 +150,9 @@ abstract class UnixSocket {
  * await ours.send({ bytes: Buffer.from('hello'), descriptors: [descriptor] })
  */
 export class DescriptorSocket extends UnixSocket {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   #receiving: Promise<unknown> = Promise.resolve()
   #sending: Promise<unknown> = Promise.resolve()
@@ -318,7 +320,9 @@ function warnOnce(): (error: PeerRefusedError) => void {
  * using socket = await server.accept({ timeout: 10_000 })
  */
 export class DescriptorServer extends UnixSocket {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** Where it listens. */
   readonly path: string

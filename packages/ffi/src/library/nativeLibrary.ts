@@ -72,7 +72,9 @@ export function definedLibraries(): readonly NativeLibrary[] {
  * if (driver.has('cuMulticastCreate', 12_010)) console.log(driver.versionText)
  */
 export class NativeLibrary {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   readonly #spec: LibrarySpec
   readonly #attempts: LoadAttempt[] = []

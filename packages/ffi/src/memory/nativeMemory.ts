@@ -26,7 +26,9 @@ function keepInPlace(buffer: ArrayBuffer): void {
  * const devicePointer = out.u64[0]
  */
 export class NativeMemory {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   readonly #buffer: ArrayBuffer
   readonly #address: bigint

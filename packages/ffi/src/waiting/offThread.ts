@@ -31,7 +31,9 @@ import { requireBackground } from './waitOptions.js'
  * await offThread({ lane }, () => cudaDeviceSynchronize()) // on the same thread
  */
 export class Lane {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   readonly #native: NativeLane = addon().createLane()
   #disposed = false

@@ -70,7 +70,9 @@ export interface ServerOptions {
  * console.log(formatAddress(server.address)) // for SHOAL_RENDEZVOUS
  */
 export class RendezvousServer {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   readonly #options: ServerOptions
   readonly #secret: Buffer

@@ -15,7 +15,9 @@ export class UniqueId {
   readonly #bytes: Uint8Array
 
   /** @internal */
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** False for an object that only has the prototype. */
   static [Symbol.hasInstance](value: unknown): value is UniqueId {

@@ -90,7 +90,9 @@ export class Window {
   #ending: Promise<void> | undefined
 
   /** @internal */
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** False for an object that only has the prototype. */
   static [Symbol.hasInstance](value: unknown): value is Window {

@@ -32,7 +32,9 @@ import type { ReductionOptions } from './options.js'
  * ```
  */
 export class PreparedCollective {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
   readonly #use: () => LiveCommunicator
   readonly #kind: Kind
   readonly #send: MemoryLike
@@ -128,7 +130,9 @@ export class PreparedCollective {
  * Prepared collectives that are started together, as in a `group`, with one crossing into C. Made by {@link prepareGroup}.
  */
 export class PreparedGroup {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
   readonly #collectives: readonly PreparedCollective[]
   #calls: RecordedCalls | undefined
   /** What the recorded calls pass. */

@@ -51,7 +51,9 @@ export class PreMulSum {
   readonly #child: Child
 
   /** @internal */
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** False for an object that only has the prototype. */
   static [Symbol.hasInstance](value: unknown): value is PreMulSum {

@@ -32,7 +32,9 @@ const offThreadKeys: OptionKeys<CompileOptions & Abortable> = { ...compileKeys, 
  * ```
  */
 export class Program {
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** CUDA C++. */
   readonly source: string

@@ -63,7 +63,9 @@ export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
  */
 export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   /** @internal */
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
   /** Type of the elements. */
   readonly dtype: D
   /** Number of elements; 0 is allowed. */

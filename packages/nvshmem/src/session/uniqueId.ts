@@ -22,7 +22,9 @@ export class UniqueId {
   readonly #bytes: Uint8Array
 
   /** @internal */
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
 
   /** @internal */
   static [Symbol.hasInstance](value: unknown): value is UniqueId {

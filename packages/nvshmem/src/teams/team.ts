@@ -74,7 +74,9 @@ export interface Split2d {
  */
 export class Team implements SessionTeam {
   /** @internal */
-  static readonly [loadedFrom]: string = import.meta.url
+  static get [loadedFrom](): string {
+    return import.meta.url
+  }
   /** What the team is, for messages: `world`, `shared`, … */
   readonly name: string
   /** This process's number in the team. */

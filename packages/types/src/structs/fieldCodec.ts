@@ -30,8 +30,7 @@ export function isStructType(value: unknown): value is StructType {
 
 /** The codec of a field type; `path` names the field in errors. */
 export function fieldCodec(type: FieldType, path: string): FieldCodec {
-  if (type === 'ptr') return pointerCodec
-  if (isDType(type)) return scalarCodecs[type]
+  if (type === 'ptr' || isDType(type)) return scalarCodecs()[type]
   if (isArray(type)) return arrayCodec(type as unknown as FieldArray, path)
   if (isStructType(type)) return (type as StructWithCodec).codec
   throw wrongType('defineStruct', path, "a dtype, 'ptr', a struct of defineStruct or [type, count]", type)
@@ -119,96 +118,99 @@ function complex(dtype: DType, part: FieldCodec): FieldCodec {
   )
 }
 
-const maxU64 = (1n << 64n) - 1n
-const pointerCodec = bigInteger(
-  0n,
-  maxU64,
-  (view, offset) => view.getBigUint64(offset, true),
-  (view, offset, value) => view.setBigUint64(offset, value, true),
-)
-const f32 = float(
-  'f32',
-  (view, offset) => view.getFloat32(offset, true),
-  (view, offset, value) => view.setFloat32(offset, value, true),
-)
-const f64 = float(
-  'f64',
-  (view, offset) => view.getFloat64(offset, true),
-  (view, offset, value) => view.setFloat64(offset, value, true),
-)
+let codecs: { readonly [T in DType | 'ptr']: FieldCodec } | undefined
 
-// Little-endian throughout: so are CUDA's devices and every host CUDA runs on.
-const scalarCodecs: { readonly [D in DType]: FieldCodec } = {
-  i8: integer(
-    'i8',
-    -0x80,
-    0x7f,
-    (v, o) => v.getInt8(o),
-    (v, o, x) => v.setInt8(o, x),
-  ),
-  u8: integer(
-    'u8',
-    0,
-    0xff,
-    (v, o) => v.getUint8(o),
-    (v, o, x) => v.setUint8(o, x),
-  ),
-  i16: integer(
-    'i16',
-    -0x8000,
-    0x7fff,
-    (v, o) => v.getInt16(o, true),
-    (v, o, x) => v.setInt16(o, x, true),
-  ),
-  u16: integer(
-    'u16',
-    0,
-    0xffff,
-    (v, o) => v.getUint16(o, true),
-    (v, o, x) => v.setUint16(o, x, true),
-  ),
-  i32: integer(
-    'i32',
-    -0x8000_0000,
-    0x7fff_ffff,
-    (v, o) => v.getInt32(o, true),
-    (v, o, x) => v.setInt32(o, x, true),
-  ),
-  u32: integer(
-    'u32',
-    0,
-    0xffff_ffff,
-    (v, o) => v.getUint32(o, true),
-    (v, o, x) => v.setUint32(o, x, true),
-  ),
-  i64: bigInteger(
-    -(1n << 63n),
-    (1n << 63n) - 1n,
-    (v, o) => v.getBigInt64(o, true),
-    (v, o, x) => v.setBigInt64(o, x, true),
-  ),
-  u64: bigInteger(
+/** Made when the first struct is: most programs have none. Little-endian: so are CUDA's devices and every host CUDA runs on. */
+function scalarCodecs(): { readonly [T in DType | 'ptr']: FieldCodec } {
+  codecs ??= makeScalarCodecs()
+  return codecs
+}
+
+function makeScalarCodecs(): { readonly [T in DType | 'ptr']: FieldCodec } {
+  const ptr = bigInteger(
     0n,
-    maxU64,
-    (v, o) => v.getBigUint64(o, true),
-    (v, o, x) => v.setBigUint64(o, x, true),
-  ),
-  f16: narrowFloat('f16'),
-  bf16: narrowFloat('bf16'),
-  f8e4m3: narrowFloat('f8e4m3'),
-  f8e5m2: narrowFloat('f8e5m2'),
-  f32,
-  f64,
-  complex64: complex('complex64', f32),
-  complex128: complex('complex128', f64),
-  bool: scalar(
-    'bool',
-    (view, offset, value, path) => {
-      if (typeof value !== 'boolean') throw wrongKind(path, 'a boolean', value)
-      view.setUint8(offset, value ? 1 : 0)
-    },
-    (view, offset) => view.getUint8(offset) !== 0,
-  ),
+    (1n << 64n) - 1n,
+    (view, offset) => view.getBigUint64(offset, true),
+    (view, offset, value) => view.setBigUint64(offset, value, true),
+  )
+  const f32 = float(
+    'f32',
+    (view, offset) => view.getFloat32(offset, true),
+    (view, offset, value) => view.setFloat32(offset, value, true),
+  )
+  const f64 = float(
+    'f64',
+    (view, offset) => view.getFloat64(offset, true),
+    (view, offset, value) => view.setFloat64(offset, value, true),
+  )
+  return {
+    ptr,
+    i8: integer(
+      'i8',
+      -0x80,
+      0x7f,
+      (v, o) => v.getInt8(o),
+      (v, o, x) => v.setInt8(o, x),
+    ),
+    u8: integer(
+      'u8',
+      0,
+      0xff,
+      (v, o) => v.getUint8(o),
+      (v, o, x) => v.setUint8(o, x),
+    ),
+    i16: integer(
+      'i16',
+      -0x8000,
+      0x7fff,
+      (v, o) => v.getInt16(o, true),
+      (v, o, x) => v.setInt16(o, x, true),
+    ),
+    u16: integer(
+      'u16',
+      0,
+      0xffff,
+      (v, o) => v.getUint16(o, true),
+      (v, o, x) => v.setUint16(o, x, true),
+    ),
+    i32: integer(
+      'i32',
+      -0x8000_0000,
+      0x7fff_ffff,
+      (v, o) => v.getInt32(o, true),
+      (v, o, x) => v.setInt32(o, x, true),
+    ),
+    u32: integer(
+      'u32',
+      0,
+      0xffff_ffff,
+      (v, o) => v.getUint32(o, true),
+      (v, o, x) => v.setUint32(o, x, true),
+    ),
+    i64: bigInteger(
+      -(1n << 63n),
+      (1n << 63n) - 1n,
+      (v, o) => v.getBigInt64(o, true),
+      (v, o, x) => v.setBigInt64(o, x, true),
+    ),
+    u64: ptr,
+    f16: narrowFloat('f16'),
+    bf16: narrowFloat('bf16'),
+    f8e4m3: narrowFloat('f8e4m3'),
+    f8e5m2: narrowFloat('f8e5m2'),
+    f32,
+    f64,
+    complex64: complex('complex64', f32),
+    complex128: complex('complex128', f64),
+    bool: scalar(
+      'bool',
+      (view, offset, value, path) => {
+        if (typeof value !== 'boolean') throw wrongKind(path, 'a boolean', value)
+        view.setUint8(offset, value ? 1 : 0)
+      },
+      (view, offset) => view.getUint8(offset) !== 0,
+    ),
+  }
 }
 
 function arrayCodec(type: FieldArray, path: string): FieldCodec {

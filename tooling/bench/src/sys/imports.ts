@@ -31,12 +31,12 @@ export interface Cost {
 export async function measureImports(
   programs: readonly Program[],
   rounds: number,
-): Promise<{ bareBytes: Series; bareStart: Series; costs: Cost[] }> {
+): Promise<{ bareBytes: Series; costs: Cost[] }> {
   // With the same functions file, which then is not counted.
   const bareNode: Program = { ...programs[0], count: '0', imports: [] }
   const runs = [bareNode, ...programs].map((program, index) => [`program ${index}`, () => run(program)] as const)
-  const samples = await takeRounds<BindSample | number>({ start: startOfNode, ...Object.fromEntries(runs) }, rounds)
-  const [starts = [], bare = [], ...samplesOfAll] = Object.values(samples) as [number[], ...BindSample[][]]
+  const samples = await takeRounds(Object.fromEntries(runs), rounds)
+  const [bare = [], ...samplesOfAll] = Object.values(samples)
   const bareBytes = median(bare.map((one) => one.residentBytes))
   const costs = samplesOfAll.map((samples) => ({
     bound: samples[0]?.bound ?? 0,
@@ -45,14 +45,7 @@ export async function measureImports(
     bytesOverBareNode: series(samples.map((one) => one.residentBytes - bareBytes)),
     libraries: [...new Set(samples.flatMap((one) => one.libraries))],
   }))
-  return { bareBytes: series(bare.map((one) => one.residentBytes)), bareStart: series(starts), costs }
-}
-
-/** Milliseconds that Node takes to start and to end. */
-function startOfNode(): number {
-  const before = performance.now()
-  execFileSync(process.execPath, ['--eval', ''])
-  return performance.now() - before
+  return { bareBytes: series(bare.map((one) => one.residentBytes)), costs }
 }
 
 function run({ count, imports, functionsFile = '', environment }: Program): BindSample {

@@ -26,15 +26,17 @@ function emitDriverLookup(file: SourceFile, spec: LibrarySpecFile): void {
     }
   }
   file.add(
-    '/** Exported symbol of each ABI that is not exported under its plain name, by name and version. */',
-    'export const versionedSymbols: Readonly<Record<string, string>> = {',
-    ...renamed,
-    '}',
+    ...lazyTable(
+      'Exported symbol of each ABI that is not exported under its plain name, by name and version.',
+      'versionedSymbols',
+      renamed,
+    ),
     '',
-    '/** Ending of the symbol of the per-thread-default-stream variant, by name and version. All came with CUDA 7.0 or later. */',
-    'export const perThreadSuffixes: Readonly<Record<string, string>> = {',
-    ...suffixes,
-    '}',
+    ...lazyTable(
+      'Ending of the symbol of the per-thread-default-stream variant, by name and version. All came with CUDA 7.0 or later.',
+      'perThreadSuffixes',
+      suffixes,
+    ),
   )
 }
 
@@ -71,6 +73,22 @@ function markers(spec: LibrarySpecFile): FunctionSpec[] {
   )
   const versions = [...new Set(plain.map(({ since }) => since))].sort((a, b) => b - a)
   return versions.map((version) => plain.find(({ since }) => since === version) as FunctionSpec)
+}
+
+/** A table that is made when the first symbol is resolved: an import reads over it. */
+function lazyTable(about: string, name: string, entries: readonly string[]): string[] {
+  const type = 'Readonly<Record<string, string>>'
+  return [
+    `let ${name}_: ${type} | undefined`,
+    '',
+    `/** ${about} */`,
+    `export function ${name}(): ${type} {`,
+    `  ${name}_ ??= {`,
+    ...entries.map((entry) => `  ${entry}`),
+    '  }',
+    `  return ${name}_`,
+    '}',
+  ]
 }
 
 function unique(lines: readonly string[]): string[] {

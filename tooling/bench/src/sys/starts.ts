@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Series, series } from '../statistics.js'
+import { takeRounds } from '../turns.js'
+
+/** What every import costs: a package with nothing in it. */
+export const emptyPackage = 'an empty package'
+
+const startsInRound = 5
+
+/** Milliseconds of whole processes: of an ES module that does nothing, and what one takes longer that imports a package. */
+export interface Starts {
+  readonly bare: Series
+  readonly imports: Readonly<Record<string, Series>>
+}
+
+/** Starts a module with nothing in it and one for each package, and for an empty one, in turn. */
+export async function measureStarts(packages: readonly string[], rounds: number): Promise<Starts> {
+  const here = fileURLToPath(new URL('.', import.meta.url))
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-starts-'))
+  try {
+    makeEmptyPackage(join(folder, 'node_modules', 'empty'))
+    const runs = {
+      bare: () => startOf('', here),
+      [emptyPackage]: () => startOf("import 'empty'", folder),
+      ...Object.fromEntries(packages.map((name) => [name, () => startOf(`import '${name}'`, here)])),
+    }
+    const { bare = [], ...others } = await takeRounds(runs, rounds)
+    const above = (times: readonly number[]): Series =>
+      series(times.map((time, round) => time - (bare[round] ?? Number.NaN)))
+    const imports = Object.entries(others).map(([name, times]) => [name, above(times)])
+    return { bare: series(bare), imports: Object.fromEntries(imports) as Record<string, Series> }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function makeEmptyPackage(folder: string): void {
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'empty', type: 'module', exports: './index.js' }))
+  writeFileSync(join(folder, 'index.js'), 'export {}\n')
+}
+
+/** Milliseconds that Node takes to start, to run an ES module and to end: the least of some, as nothing makes one quicker. */
+function startOf(program: string, folder: string): number {
+  let least = Number.POSITIVE_INFINITY
+  for (let start = 0; start < startsInRound; start += 1) {
+    const before = performance.now()
+    execFileSync(process.execPath, ['--input-type=module', '--eval', program], { cwd: folder })
+    least = Math.min(least, performance.now() - before)
+  }
+  return least
+}
