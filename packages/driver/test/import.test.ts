@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 
@@ -43,4 +44,34 @@ test('importing loads no native library at all', async ({ skip }) => {
   const files = JSON.parse(result.stdout) as string[]
   expect(files.length).toBeGreaterThan(0)
   expect(files.filter((file) => /cuda|nvidia|nccl|nvshmem|shoal|koffi/i.test(file.split('/').at(-1) ?? ''))).toEqual([])
+})
+
+test('importing loads no part of Node that takes long', async () => {
+  const result = await runFixture('importParts.mjs', {})
+  expect(result.stderr).toBe('')
+  const parts = JSON.parse(result.stdout) as string[]
+  expect(
+    parts.filter((part) => /\b(?:worker|os|module|crypto|net|stream|initialize_import_meta)\b/.test(part)),
+  ).toEqual([])
+})
+
+test('importing resolves each package once', () => {
+  const files = new Map<string, string[]>()
+  const packages = new URL('../../', import.meta.url)
+  const visit = (file: URL): void => {
+    if (files.has(file.href)) return
+    const source = readFileSync(file, 'utf8')
+    const specifiers = [...new Set([...source.matchAll(/from ?"([^"]+)"/g)].map(([, from = '']) => from))]
+    files.set(file.href, specifiers)
+    for (const specifier of specifiers) visit(specifier.startsWith('.') ? new URL(specifier, file) : entry(specifier))
+  }
+  const entry = (specifier: string): URL => {
+    const [, name = '', path = ''] = /^@shoal\/([^/]+)(.*)$/.exec(specifier) ?? []
+    const manifest = JSON.parse(readFileSync(new URL(`${name}/package.json`, packages), 'utf8'))
+    return new URL(`${name}/${manifest.exports[`.${path}`].default}`, packages)
+  }
+  visit(entry('@shoal/driver'))
+  const resolved = [...files.values()].flat().filter((specifier) => !specifier.startsWith('.'))
+  expect(resolved.sort()).toEqual(['@shoal/cuda-base/internal', '@shoal/ffi/internal', '@shoal/types'])
+  expect(files.size).toBe(5)
 })

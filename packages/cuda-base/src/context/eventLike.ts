@@ -13,15 +13,14 @@ export interface EventLike {
   readonly timing: boolean
 }
 
-/** The class itself cannot be named here: it takes events. */
-const contextClass = { name: 'Context', [loadedFrom]: ContextLifetime[loadedFrom] }
-
 /** @throws TypeError for what is no event; DisposedError. */
 export function requireEventLike(value: unknown, api: string, name = 'event'): EventLike {
   const context = typeof value === 'object' ? propertyOf(value, 'context') : undefined
   const event = value as EventLike
   if (context instanceof ContextLifetime && typeof event.timing === 'boolean' && typeof event.handle === 'bigint')
     return event
+  // The class itself cannot be named here: it takes events.
+  const contextClass = { name: 'Context', [loadedFrom]: ContextLifetime[loadedFrom] }
   throw otherCopy(context, api, name, contextClass) ?? wrongType(api, name, 'an Event', value)
 }
 
