@@ -174,7 +174,6 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   launch(config: LaunchConfig, ...args: KernelArguments<S>): void {
-    this.module._requireUsable()
     if (this.#isLaunching) this.#renew()
     this.#isLaunching = true
     const block = this.#block
@@ -185,6 +184,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')
     const queue = streamHalvesFor(this.#context, stream, 'Kernel.launch')
     if (args.length > 0) block.write(args)
+    // Last: a getter may have disposed of it.
     this.module._requireUsable()
     this._launch(shape, queue, block)
     this.#isLaunching = false

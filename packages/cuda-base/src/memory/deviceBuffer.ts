@@ -242,7 +242,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
 
   /** @internal The buffer outlives the turn it was made in: its allocation is what the collector watches. */
   _watch(): void {
-    void this._allocation
+    const owner = this.#owner
+    if (!(owner instanceof Allocation)) this._allocate(owner)
   }
 
   protected get kind(): string {

@@ -51,7 +51,7 @@ export function queueBytes(
     library = context._cuda
   }
   const status = fill(fillBytes, context, stream, target, byte, byteLength)
-  if (status !== Status.success) throw context._error(status, 'memsetD8Async')
+  if (status !== Status.success) throw library.error(status, library.fillBytes.api)
 }
 
 /** Without the checks of the generated functions, which are made already. Gives the status; CUDA has no fill of nothing. */

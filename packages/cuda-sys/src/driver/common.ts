@@ -153,7 +153,6 @@ export {
   cuMemsetD2D8Async,
   cuMemsetD2D32Async,
   cuMemsetD8,
-  cuMemsetD8Async,
   cuMemsetD16,
   cuMemsetD32,
   cuMemUnmap,

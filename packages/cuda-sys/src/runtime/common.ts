@@ -85,7 +85,6 @@ export {
   cudaMemPrefetchBatchAsync,
   cudaMemRangeGetAttribute,
   cudaMemRangeGetAttributes,
-  cudaMemsetAsync,
   cudaOccupancyAvailableDynamicSMemPerBlock,
   cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
   cudaPeekAtLastError,

@@ -163,10 +163,10 @@ napi_value Record(napi_env env, BoundCall* call) {
   return zero;
 }
 
-// The block named a context for this one call: it is current during the call, and the caller's is again afterwards.
+// The block named a context for this one call that was not current: it is during the call, and the caller's is again afterwards.
 template <int N, bool F>
-__attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call) {
-  ContextScope scope(std::exchange(call->environment->block[kContextSlot], 0));
+__attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call, uint64_t context) {
+  ContextScope scope(context);
   if (scope.status() == 0) return CallNow<N, F>(env, call);
   if (!IsStatus(call->signature.result)) {
     // The function's result has no room for a status.
@@ -185,7 +185,8 @@ napi_value Trampoline(napi_env env, napi_callback_info info) {
   napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &data);
   auto* call = static_cast<BoundCall*>(data);
   if (__builtin_expect(call->environment->recording != nullptr, 0)) return Record(env, call);
-  if (call->environment->block[kContextSlot] != 0) return CallInContext<N, F>(env, call);
+  const uint64_t context = std::exchange(call->environment->block[kContextSlot], 0);
+  if (context != 0 && !IsCurrentContext(context)) return CallInContext<N, F>(env, call, context);
   return CallNow<N, F>(env, call);
 }
 

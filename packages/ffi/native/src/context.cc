@@ -1,24 +1,24 @@
 #include "context.h"
 
-#include <atomic>
 #include <utility>
 
 #include "environment.h"
 
 namespace shoal {
+
+std::atomic<GetCurrent> get_current_context{nullptr};
+
 namespace {
 
-using GetCurrent = int (*)(uint64_t*);
 using SetCurrent = int (*)(uint64_t);
 
-std::atomic<GetCurrent> get_current{nullptr};
 std::atomic<SetCurrent> set_current{nullptr};
 
 constexpr int kNotInitialized = 3;
 
 // Returns 1 when the context changed, 0 when it was current already, minus the library's code when it failed.
 int Enter(uint64_t context, uint64_t* previous) {
-  GetCurrent get = get_current.load(std::memory_order_acquire);
+  const GetCurrent get = get_current_context.load(std::memory_order_acquire);
   SetCurrent set = set_current.load(std::memory_order_acquire);
   if (get == nullptr || set == nullptr) return -kNotInitialized;
   *previous = 0;
@@ -53,7 +53,7 @@ napi_value LeaveContext(napi_env env, napi_callback_info info) {
 
 void SetContextFunctions(const Napi::CallbackInfo& info) {
   bool lossless = false;
-  get_current.store(reinterpret_cast<GetCurrent>(info[0].As<Napi::BigInt>().Uint64Value(&lossless)), std::memory_order_release);
+  get_current_context.store(reinterpret_cast<GetCurrent>(info[0].As<Napi::BigInt>().Uint64Value(&lossless)), std::memory_order_release);
   set_current.store(reinterpret_cast<SetCurrent>(info[1].As<Napi::BigInt>().Uint64Value(&lossless)), std::memory_order_release);
 }
 

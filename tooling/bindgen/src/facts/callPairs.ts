@@ -109,7 +109,6 @@ export const sharedCalls: readonly string[] = [
   'memPrefetchBatchAsync',
   'memRangeGetAttribute',
   'memRangeGetAttributes',
-  'memsetD8Async',
   'occupancyAvailableDynamicSMemPerBlock',
   'occupancyMaxActiveBlocksPerMultiprocessorWithFlags',
   'streamAttachMemAsync',
