@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
   snprintf(architecture, sizeof architecture, "--gpu-architecture=%s", argv[3]);
   printf("ready\n");
   fflush(stdout);
-  long count, done = 0;
+  /* Beside a GPU NVRTC keeps what it compiled on disk, for all processes: nobody else compiles these. */
+  long count, done = 1000 * 1000;
   while (scanf(" first %ld", &count) == 1) {
     const double start = now();
     for (long i = 0; i < count; ++i) {

@@ -10,10 +10,16 @@ import { compile, temporaryFolder } from '../compile.js'
 import { aboutDevices, devicesFor, libraryPath } from '../devices.js'
 import type { Delay } from '../eventLoopRanks/delay.js'
 import type { Outcome, RunOptions } from '../options.js'
-import { median } from '../statistics.js'
+import { median, medianRatio } from '../statistics.js'
 import { SubjectProcess } from '../subjectProcess.js'
 import { takeRounds } from '../turns.js'
 import { source } from './source.js'
+
+interface Measured {
+  readonly what: string
+  readonly rounds: readonly number[]
+  readonly median: number
+}
 
 /** A kernel of fifty lines compiled for the first time, from the cache on disk and from that of the process; the event loop meanwhile. */
 export async function benchCompile(options: RunOptions): Promise<Outcome> {
@@ -49,24 +55,25 @@ export async function benchCompile(options: RunOptions): Promise<Outcome> {
   const delayOf = async (request: string): Promise<Delay> => JSON.parse(await shoal.request(request)) as Delay
   const [idle, delay] = [await delayOf('idle 0'), await delayOf(`together ${together}`)]
   for (const program of [c, shoal]) program.close()
-  const medians = Object.entries(figures).map(([what, rounds]) => ({ what, rounds, median: median(rounds) }))
-  const [alone, first, disk, , memory] = medians.map((each) => each.median) as [number, number, number, number, number]
+  const medians = Object.entries(figures).map(([what, rounds]): Measured => ({ what, rounds, median: median(rounds) }))
+  const [alone, first, disk, , memory] = medians as [Measured, Measured, Measured, Measured, Measured]
+  const ratio = ({ rounds }: Measured): number => medianRatio(rounds, alone.rounds)
   console.log(
     `A kernel of 50 lines for ${architecture}, medians of ${options.rounds} rounds; compile loads the module, too\n`,
   )
   console.log(
     table(
       ['', 'µs', 'to NVRTC'],
-      medians.map((each) => [each.what, number(each.median), number(each.median / alone)]),
+      medians.map((each) => [each.what, number(each.median), number(ratio(each))]),
     ),
   )
   const said = ({ percentile99, longest }: Delay): string =>
     `99th percentile ${number(percentile99)} ms, longest ${number(longest)} ms`
   console.log(`\nevent loop while ${together} programs compile: ${said(delay)}; with nothing to do: ${said(idle)}`)
   const bars: Bar[] = [
-    atMost('compile, for the first time, to NVRTC', first / alone, 1.05),
-    atMost('compiled before, from disk without the module, to NVRTC', disk / alone, 0.02),
-    atMost('compiled before, from the process without the module, to NVRTC', memory / alone, 0.0005),
+    atMost('compile, for the first time, to NVRTC', ratio(first), 1.05),
+    atMost('compiled before, from disk without the module, to NVRTC', ratio(disk), 0.02),
+    atMost('compiled before, from the process without the module, to NVRTC', ratio(memory), 0.0005),
     atMost(`event loop while ${together} programs compile, 99th percentile`, delay.percentile99, 5, ' ms'),
   ]
   return { results: { ...aboutDevices([device], options), architecture, cases: medians, idle, delay }, bars }
