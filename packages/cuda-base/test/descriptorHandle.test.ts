@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { closeSync, fstatSync, readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { inspect } from 'node:util'
@@ -28,6 +29,22 @@ test('it is closed at the end of its block', () => {
     using handle = new DescriptorHandle(descriptor, { content: 'pool', byteLength: 0 })
     expect(handle.toJSON()).toEqual({ type: 'posix-fd', content: 'pool', byteLength: 0 })
   }
+  expect(() => fstatSync(descriptor)).toThrow('EBADF')
+})
+
+test('it is closed with the worker that made it', async () => {
+  const program = `
+    const { openSync } = require('node:fs')
+    import(${JSON.stringify(import.meta.resolve('@shoal/cuda-base'))}).then(async ({ DescriptorHandle }) => {
+      const { duplicateDescriptor } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))})
+      const descriptor = duplicateDescriptor(openSync('/dev/null', 'r'))
+      globalThis.handle = new DescriptorHandle(descriptor, { content: 'pool', byteLength: 0 })
+      require('node:worker_threads').parentPort.postMessage(descriptor)
+    })`
+  const worker = new Worker(program, { eval: true })
+  const [descriptor] = await once(worker, 'message')
+  fstatSync(descriptor)
+  await worker.terminate()
   expect(() => fstatSync(descriptor)).toThrow('EBADF')
 })
 

@@ -246,6 +246,29 @@ test('sockets that are dropped are closed and told of, others are not', () => {
   expect(run.stdout.trim().split('\n')).toEqual(['begins', warning, warning, '0'])
 })
 
+test('what a worker has left open is closed when it ends, and what it closed is not closed once more', async () => {
+  const program = `
+    const { parentPort } = require('node:worker_threads')
+    import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))}).then(({ DescriptorServer, DescriptorSocket }) => {
+      const server = DescriptorServer.listen('\\0shoal-test-' + process.pid)
+      globalThis.kept = [server, DescriptorSocket.connect(server.path), ...DescriptorSocket.pair()]
+      for (const socket of kept) socket.descriptor
+      const closed = DescriptorSocket.pair()
+      const numbers = closed.map(({ descriptor }) => descriptor)
+      for (const socket of closed) socket.dispose()
+      kept[2].receive().catch(() => undefined)
+      parentPort.postMessage([kept.map(({ descriptor }) => descriptor), numbers])
+    })`
+  const worker = new Worker(program, { eval: true })
+  const [[kept, closed]] = (await once(worker, 'message')) as [[number[], number[]]]
+  for (const descriptor of kept) fstatSync(descriptor)
+  // Their numbers come again.
+  const ours = Array.from({ length: closed.length + 10 }, () => openSync('/dev/null', 'r'))
+  await worker.terminate()
+  for (const descriptor of kept) expect(() => fstatSync(descriptor)).toThrow('EBADF')
+  for (const descriptor of ours) closeSync(descriptor)
+})
+
 test('sockets are closed in a worker without a warning of Node, which did not open them', async () => {
   const program = `
     const { parentPort } = require('node:worker_threads')

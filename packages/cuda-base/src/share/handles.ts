@@ -1,4 +1,5 @@
 import { closeDescriptor } from '@shoal/ffi'
+import { closeAtThreadEnd } from '@shoal/ffi/calls'
 import {
   isInstance,
   type OptionKeys,
@@ -82,6 +83,7 @@ export class DescriptorHandle<C extends HandleContent = HandleContent> extends H
   constructor(descriptor: number, facts: HandleFacts<C>) {
     super('DescriptorHandle', 'posix-fd', facts)
     this.#descriptor = requireInteger(descriptor, 'DescriptorHandle', 'descriptor', 0, 0x7fff_ffff)
+    closeAtThreadEnd(descriptor)
     watchForLeak(this, `DescriptorHandle ${descriptor}`, () => {
       closeDescriptor(descriptor)
       return 'its descriptor is closed'

@@ -22,9 +22,9 @@ void End(Environment* environment) {
   ForgetWaits(environment->mailbox);
   ForgetCallbacks(environment->mailbox);
   environment->mailbox->Close();
-  if (!ProcessIsEnding()) {
-    for (const auto& [number, recording] : environment->at_end) Make(*recording, 0);
-  }
+  if (ProcessIsEnding()) return;
+  for (const auto& [number, recording] : environment->at_end) Make(*recording, 0);
+  CloseDescriptors(*environment);
 }
 
 // initialize(block, { wait, callback, job })

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "environment.h"
+
 namespace shoal {
 #ifndef _WIN32
 namespace {
@@ -178,6 +180,14 @@ Napi::Value CloseDescriptor(const Napi::CallbackInfo& info) {
   return Code(info.Env(), close(info[0].As<Napi::Number>().Int32Value()) == 0 ? 0 : errno);
 }
 
+// closeAtEnd(descriptor, isWanted): whether the end of this thread closes it.
+void CloseAtEnd(const Napi::CallbackInfo& info) {
+  auto& descriptors = Environment::Of(info.Env()).descriptors;
+  const int descriptor = info[0].As<Napi::Number>().Int32Value();
+  if (info[1].As<Napi::Boolean>()) descriptors.insert(descriptor);
+  else descriptors.erase(descriptor);
+}
+
 // duplicateDescriptor(descriptor): another number for the same, or minus errno.
 Napi::Value DuplicateDescriptor(const Napi::CallbackInfo& info) {
   const int descriptor = fcntl(info[0].As<Napi::Number>().Int32Value(), F_DUPFD_CLOEXEC, 0);
@@ -200,12 +210,18 @@ void DefineDescriptors(Napi::Env env, Napi::Object exports) {
   exports.Set("sendSocket", Napi::Function::New(env, SendSocket, "sendSocket"));
   exports.Set("receiveSocket", Napi::Function::New(env, ReceiveSocket, "receiveSocket"));
   exports.Set("closeDescriptor", Napi::Function::New(env, CloseDescriptor, "closeDescriptor"));
+  exports.Set("closeAtEnd", Napi::Function::New(env, CloseAtEnd, "closeAtEnd"));
   exports.Set("duplicateDescriptor", Napi::Function::New(env, DuplicateDescriptor, "duplicateDescriptor"));
   exports.Set("readyToReadAddress", AddressOf(env, ReadyToRead));
   exports.Set("readyToWriteAddress", AddressOf(env, ReadyToWrite));
 }
+
+void CloseDescriptors(Environment& environment) {
+  for (int descriptor : environment.descriptors) close(descriptor);
+}
 #else
 void DefineDescriptors(Napi::Env, Napi::Object) {}
+void CloseDescriptors(Environment&) {}
 #endif
 
 }  // namespace shoal

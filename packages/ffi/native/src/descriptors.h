@@ -5,6 +5,11 @@
 
 namespace shoal {
 
+struct Environment;
+
 void DefineDescriptors(Napi::Env env, Napi::Object exports);
+
+// What the thread has left open of what is its own.
+void CloseDescriptors(Environment& environment);
 
 }  // namespace shoal

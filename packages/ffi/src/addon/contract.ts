@@ -79,6 +79,7 @@ export interface Addon {
   sendSocket(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number
   receiveSocket(descriptor: number, bytes: Uint8Array, descriptors: number[]): number
   closeDescriptor(descriptor: number): number
+  closeAtEnd?(descriptor: number, isWanted: boolean): void
   duplicateDescriptor(descriptor: number): number
   readonly readyToReadAddress: bigint
   readonly readyToWriteAddress: bigint

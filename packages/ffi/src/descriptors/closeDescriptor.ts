@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs'
 import { requireInteger } from '@shoal/types'
+import { addon } from '../addon/load.js'
 import { isMainThread } from '../mainThread.js'
 import { systemError } from '../systemError.js'
 import { requireDone, socketAddon } from './socketCalls.js'
@@ -20,6 +21,7 @@ export function closeDescriptor(descriptor: number): void {
  * descriptor from elsewhere `node:fs` warns, and closes it all the same.
  */
 function closeInWorker(descriptor: number, api: string): void {
+  addon().closeAtEnd?.(descriptor, false)
   const { emitWarning } = process
   process.emitWarning = () => undefined
   try {
@@ -29,6 +31,11 @@ function closeInWorker(descriptor: number, api: string): void {
   } finally {
     process.emitWarning = emitWarning
   }
+}
+
+/** The end of a worker closes it, unless {@link closeDescriptor} has done so before. */
+export function closeAtThreadEnd(descriptor: number): void {
+  if (!isMainThread()) addon().closeAtEnd?.(descriptor, true)
 }
 
 /** Another descriptor of the same file (`fcntl`), not inherited by other programs. @throws SystemError with `code`. */

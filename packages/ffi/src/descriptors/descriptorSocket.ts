@@ -24,7 +24,7 @@ import {
 import { systemError } from '../systemError.js'
 import { waitForEvent } from '../waiting/waitForEvent.js'
 import { readWaitOptions, type WaitOptions } from '../waiting/waitOptions.js'
-import { closeDescriptor } from './closeDescriptor.js'
+import { closeAtThreadEnd, closeDescriptor } from './closeDescriptor.js'
 import { type PeerOptions, peerKeys, requirePeer, usersIn } from './peers.js'
 import { mustWait, requireDone, socketAddon } from './socketCalls.js'
 
@@ -79,6 +79,7 @@ abstract class UnixSocket {
 
   protected constructor(descriptor: number) {
     this.#descriptor = descriptor
+    closeAtThreadEnd(descriptor)
     leaked.register(this, descriptor, this)
   }
 

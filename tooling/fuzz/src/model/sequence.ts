@@ -16,7 +16,7 @@ import { otherProcess } from './operations/otherProcess.js'
 import { imports, parts } from './operations/parts.js'
 import { rows } from './operations/rows.js'
 import { sharedMemory } from './operations/sharedMemory.js'
-import { sharing } from './operations/sharing.js'
+import { handles, sharing } from './operations/sharing.js'
 import { tensors } from './operations/tensors.js'
 import { textures } from './operations/textures.js'
 import { transfers } from './operations/transfers.js'
@@ -32,6 +32,7 @@ export const operations: readonly Operation[] = [
   ...graphs,
   ...textures,
   ...tensors,
+  ...handles,
   ...parts,
   ...disposing,
 ]

@@ -178,4 +178,6 @@ const multicast: Operation = {
   },
 }
 
-export const sharing: readonly Operation[] = [share, drop, receiveWithoutProtocol, multicast]
+/** Also in workers, with which their handles go. */
+export const handles: readonly Operation[] = [share, drop]
+export const sharing: readonly Operation[] = [receiveWithoutProtocol, multicast]
