@@ -170,3 +170,44 @@ test('parameters of kernels are written where C has them', () => {
     kernelParams: params.kernel + kernel.kernelParams,
   })
 })
+
+test('parameters of copies and fills are written where C has them, sizes of more than 32 bits whole', () => {
+  const byteLength = 5 * 2 ** 30 + 4
+  const of = (address: bigint) => DeviceBuffer.fromAddress(device, address, 'u32', byteLength / 4)
+  const [from, to] = [of(0x7f00_0000_0000n), of(0x7e00_0000_0000n)]
+  const { primaryContext } = device
+  const written = (description: unknown) =>
+    CUgraphNodeParams.read(
+      (description as { _write(context: object, api: string): { parameters: Uint8Array } })._write(
+        primaryContext,
+        'test',
+      ).parameters,
+    )
+  for (const _ of [1, 2]) {
+    expect(written(fillNode(to, 0x01020304))).toMatchObject({
+      type: 2,
+      memset: {
+        dst: to.address,
+        pitch: 0n,
+        value: 0x01020304,
+        elementSize: 4,
+        width: BigInt(byteLength / 4),
+        height: 1n,
+        ctx: primaryContext.handle,
+      },
+    })
+    expect(written(fillNode(to, 0x01010101)).memset).toMatchObject({ elementSize: 1, width: BigInt(byteLength) })
+    const { type, memcpy } = written(copyNode(to, from))
+    expect([type, memcpy.flags, memcpy.copyCtx]).toEqual([1, 0, primaryContext.handle])
+    expect(memcpy.copyParams).toEqual({
+      ...CUgraphNodeParams.read(new Uint8Array(CUgraphNodeParams.size)).memcpy.copyParams,
+      srcMemoryType: 4,
+      srcDevice: from.address,
+      dstMemoryType: 4,
+      dstDevice: to.address,
+      WidthInBytes: BigInt(byteLength),
+      Height: 1n,
+      Depth: 1n,
+    })
+  }
+})

@@ -1,5 +1,4 @@
 import {
-  halvesOf,
   isReference,
   Kernel,
   type KernelArguments,
@@ -7,10 +6,14 @@ import {
   type LaunchConfig,
   type U64Halves,
 } from '@shoal/cuda-base'
-import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
-import { NativeMemory } from '@shoal/ffi'
 import { requireInstance } from '@shoal/types'
-import { type NodeChecks, NodeDescription, type WrittenNode } from './nodeDescription.js'
+import {
+  allocateParameters,
+  type NodeChecks,
+  NodeDescription,
+  type NodeWords,
+  type WrittenNode,
+} from './nodeDescription.js'
 
 /** The sizes of a launch in a graph, whose stream is that of the graph's launch. */
 export type NodeConfig = Omit<LaunchConfig, 'stream'>
@@ -45,24 +48,11 @@ export function kernelNode<const S extends KernelSignature>(
 }
 
 /** Memory for the one that is added: of its words only those of a kernel are ever written, and those that change. */
-interface KernelParameters {
-  readonly written: WrittenNode
-  readonly u32: Uint32Array
-  readonly u64: BigUint64Array
-  shape: LaunchShape | undefined
-}
+let shared: ReturnType<typeof allocateParameters> | undefined
+/** The sizes that it has. */
+let sharedShape: LaunchShape | undefined
 
-let shared: KernelParameters | undefined
-
-function makeParameters(): KernelParameters {
-  const native = NativeMemory.allocate(CUgraphNodeParams.size)
-  native.bytes.fill(0)
-  const written = { parameters: native, halves: halvesOf(native.address), memory: undefined }
-  return { written, u32: new Uint32Array(native.buffer), u64: new BigUint64Array(native.buffer), shape: undefined }
-}
-
-function writeShape(parameters: KernelParameters, shape: LaunchShape): void {
-  const { u32 } = parameters
+function writeShape({ u32 }: NodeWords, shape: LaunchShape): void {
   u32[gridDim32] = shape.gridX
   u32[gridDim32 + 1] = shape.gridY
   u32[gridDim32 + 2] = shape.gridZ
@@ -70,7 +60,7 @@ function writeShape(parameters: KernelParameters, shape: LaunchShape): void {
   u32[blockDim32 + 1] = shape.blockY
   u32[blockDim32 + 2] = shape.blockZ
   u32[sharedMemBytes32] = shape.sharedMemory
-  parameters.shape = shape
+  sharedShape = shape
 }
 
 type LaunchShape = ReturnType<Kernel['_checkNode']>
@@ -144,9 +134,9 @@ class KernelDescription extends NodeDescription {
     const kernel = this.#kernel
     kernel._attributes?.check()
     const pointers = this.#args.length === 0 ? noPointers : this.#pack()
-    const parameters = (shared ??= makeParameters())
-    if (parameters.shape !== this.#shape) writeShape(parameters, this.#shape)
-    const { written, u32, u64 } = parameters
+    shared ??= allocateParameters()
+    if (sharedShape !== this.#shape) writeShape(shared, this.#shape)
+    const { written, u32, u64 } = shared
     u64[func64] = kernel._function
     u32[kernelParams32] = pointers.low
     u32[kernelParams32 + 1] = pointers.high

@@ -14,11 +14,25 @@ import {
 } from '@shoal/types'
 import type { ArrayNodeOptions } from '../texture/arrayCopy.js'
 import type { CudaArray } from '../texture/cudaArray.js'
-import { NodeDescription } from './nodeDescription.js'
+import { NodeDescription, type NodeWords } from './nodeDescription.js'
 
 const unified = CUmemorytype.CU_MEMORYTYPE_UNIFIED
 /** The widest element that `cuMemsetD32` knows, in bytes. */
 const widest = 4
+
+/** Where the parameters of a fill, and of a copy, lie in a `CUgraphNodeParams`. */
+const memsetOffsets = { dst: 16, value: 32, elementSize: 36, width: 40, height: 48, ctx: 56 } as const
+const memcpyOffsets = {
+  copyCtx: 24,
+  srcMemoryType: 64,
+  srcDevice: 80,
+  dstMemoryType: 152,
+  dstDevice: 168,
+  WidthInBytes: 208,
+  Height: 216,
+  Depth: 224,
+} as const
+
 const arrayKeys: OptionKeys<ArrayNodeOptions> = { region: true, at: true, pitch: true, rows: true }
 
 /**
@@ -53,22 +67,17 @@ export function copyNode(
       [target, () => rangeOf(target, api, 'target')],
       [source, () => rangeOf(source, api, 'source')],
     ]),
-    write: (context) => ({
-      parameters: {
-        memcpy: {
-          copyCtx: contextFor(context, [to, from]),
-          copyParams: {
-            srcMemoryType: unified,
-            srcDevice: from.address,
-            dstMemoryType: unified,
-            dstDevice: to.address,
-            WidthInBytes: BigInt(to.byteLength),
-            Height: 1n,
-            Depth: 1n,
-          },
-        },
-      },
-    }),
+    writeWords: (words, context) => {
+      const { u32, u64 } = words
+      u64[memcpyOffsets.copyCtx / 8] = contextFor(context, [to, from])
+      u32[memcpyOffsets.srcMemoryType / 4] = unified
+      u64[memcpyOffsets.srcDevice / 8] = from.address
+      u32[memcpyOffsets.dstMemoryType / 4] = unified
+      u64[memcpyOffsets.dstDevice / 8] = to.address
+      putSize(words, memcpyOffsets.WidthInBytes, to.byteLength)
+      putSize(words, memcpyOffsets.Height, 1)
+      putSize(words, memcpyOffsets.Depth, 1)
+    },
   })
 }
 
@@ -123,19 +132,22 @@ export function fillNode<E extends ElementType>(buffer: DeviceBuffer<E>, value: 
   const address = buffer.address
   return new NodeDescription('memset', {
     needs: new Map([[buffer, () => void buffer._use()]]),
-    write: () => ({
-      parameters: {
-        memset: {
-          dst: address,
-          value: pattern,
-          elementSize,
-          width: BigInt(buffer.byteLength / elementSize),
-          height: 1n,
-          ctx: buffer.context.handle,
-        },
-      },
-    }),
+    writeWords: (words) => {
+      const { u32, u64 } = words
+      u64[memsetOffsets.dst / 8] = address
+      u32[memsetOffsets.value / 4] = pattern
+      u32[memsetOffsets.elementSize / 4] = elementSize
+      putSize(words, memsetOffsets.width, buffer.byteLength / elementSize)
+      putSize(words, memsetOffsets.height, 1)
+      u64[memsetOffsets.ctx / 8] = buffer.context.handle
+    },
   })
+}
+
+/** A `size_t` at an offset. */
+function putSize({ u32 }: NodeWords, offset: number, value: number): void {
+  u32[offset / 4] = value
+  u32[offset / 4 + 1] = value / 2 ** 32
 }
 
 /** The bytes that, repeated, give the element: 1, 2 or 4; undefined when they are more. */

@@ -25,21 +25,34 @@ export interface WrittenNode {
   readonly memory: unknown
 }
 
-let shared: { readonly native: NativeMemory; readonly bytes: Uint8Array; readonly halves: U64Halves } | undefined
-
-/** Memory for one `CUgraphNodeParams`, which each call writes anew. */
-function sharedParameters(): typeof shared & object {
-  if (shared === undefined) {
-    const native = NativeMemory.allocate(CUgraphNodeParams.size)
-    shared = { native, bytes: native.bytes, halves: halvesOf(native.address) }
-  }
-  return shared
+/** A `CUgraphNodeParams` as words of 4 bytes and of 8. */
+export interface NodeWords {
+  readonly u32: Uint32Array
+  readonly u64: BigUint64Array
 }
+
+interface Shared extends NodeWords {
+  readonly written: WrittenNode
+}
+
+/** Memory for one `CUgraphNodeParams`, all zero. */
+export function allocateParameters(): Shared {
+  const native = NativeMemory.allocate(CUgraphNodeParams.size)
+  const u32 = new Uint32Array(native.buffer)
+  u32.fill(0)
+  const written = { parameters: native, halves: halvesOf(native.address), memory: undefined }
+  return { written, u32, u64: new BigUint64Array(native.buffer) }
+}
+
+/** What each call writes anew. */
+let shared: Shared | undefined
 
 /** What describes a node; see {@link NodeDescription}. */
 interface Content {
-  /** Its parameters for a graph of `context`. */
-  readonly write: (context: Context, api: string) => WrittenParameters
+  /** Writes its parameters for a graph of `context` behind the type into zeroed memory; must not call what is not ours. */
+  readonly writeWords?: (words: NodeWords, context: Context) => void
+  /** Its parameters, of nodes that are not many in a graph. */
+  readonly write?: (context: Context, api: string) => WrittenParameters
   /** What must be there when the node runs. */
   readonly needs?: ReadonlyMap<object, () => void>
   readonly callback?: SharedCallback
@@ -87,13 +100,17 @@ export class NodeDescription {
 
   /** @internal The parameters of the node in a graph of `context`. @throws DisposedError when something that it needs is gone */
   _write(context: Context, api: string): WrittenNode {
-    const { needs, write } = this.#content as Content
+    const { needs, write, writeWords } = this.#content as Content
     if (needs !== undefined) for (const check of needs.values()) check()
-    const { native, bytes, halves } = sharedParameters()
-    const { parameters, memory } = write(context, api)
-    bytes.fill(0)
-    CUgraphNodeParams.write(native, { type: codeOfType(this.type), ...parameters })
-    return { parameters: native, halves, memory }
+    shared ??= allocateParameters()
+    const { written, u32 } = shared
+    const given = write?.(context, api)
+    u32.fill(0)
+    u32[0] = codeOfType(this.type)
+    writeWords?.(shared, context)
+    if (given === undefined) return written
+    CUgraphNodeParams.write(written.parameters, given.parameters)
+    return { ...written, memory: given.memory }
   }
 
   get [Symbol.toStringTag](): string {

@@ -6,7 +6,7 @@ import { sharedCallback } from './nodeResources.js'
 
 /** A node that does nothing: many nodes behind many others need fewer edges with one between (`CU_GRAPH_NODE_TYPE_EMPTY`). */
 export function emptyNode(): NodeDescription {
-  return new NodeDescription('empty', { write: () => ({ parameters: {} }) })
+  return new NodeDescription('empty', {})
 }
 
 /**
@@ -34,13 +34,16 @@ export function eventWaitNode(event: EventLike): NodeDescription {
   return eventNode(event, 'wait-event', 'eventWaitNode')
 }
 
+/** Where the event lies in a `CUgraphNodeParams`. */
+const eventOffset = 16
+
 function eventNode(event: EventLike, type: 'event-record' | 'wait-event', api: string): NodeDescription {
   const handle: CUevent = requireEventLike(event, api).handle
   return new NodeDescription(type, {
     needs: new Map([[event as object, () => void event.handle]]),
-    write: () => ({
-      parameters: type === 'wait-event' ? { eventWait: { event: handle } } : { eventRecord: { event: handle } },
-    }),
+    writeWords: ({ u64 }) => {
+      u64[eventOffset / 8] = handle
+    },
   })
 }
 
