@@ -284,6 +284,7 @@ describe('what a call costs', () => {
             results: {
               bareNodeStart: series(60),
               packages: [
+                { package: 'an empty package', importMilliseconds: series(1), ofBareStart: 0.02 },
                 {
                   package: '@shoal/x',
                   importMilliseconds: series(24),
@@ -311,6 +312,7 @@ describe('what a call costs', () => {
     // On a driver that does nothing a ratio says nothing.
     expect(page).toContain('| fill | µs | 10.0 | 600 |')
     expect(page).toContain('| `@shoal/x` | 24.0 | 0.400 | 8.00 |')
+    expect(page).toContain('| an empty package | 1.00 | 0.0200 | – |')
     expect(page).not.toContain('2 × NVIDIA')
   })
 
