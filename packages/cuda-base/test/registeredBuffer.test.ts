@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { DisposedError, memoryProtocol, StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { randomFloats } from './elements.js'
+import { collectUntil } from './tensors.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DeviceBuffer, pointerInfo, RegisteredBuffer, Stream } = await import('@shoal/cuda-base')
@@ -68,6 +69,27 @@ describe('RegisteredBuffer.register', () => {
     using first = RegisteredBuffer.register(device, buffer)
     expect(() => RegisteredBuffer.register(device, buffer)).toThrow(StatusError)
     expect(first.disposed).toBe(false)
+  })
+
+  test('stays locked as long as its array is there, and is unlocked by the collector, which says so', async () => {
+    const warnings: string[] = []
+    const note = (warning: Error): void => void warnings.push(warning.message)
+    process.on('warning', note)
+    let array: Float32Array | undefined = new Float32Array(3000)
+    // The object itself is dropped at once.
+    const address = RegisteredBuffer.register(device, array.buffer as ArrayBuffer).address
+    for (let times = 0; times < 3; times += 1) {
+      await collectUntil(() => true)
+      expect(pointerInfo(device, address).type).toBe('host')
+    }
+    expect(warnings).toEqual([])
+    array = undefined
+    await collectUntil(() => warnings.length > 0)
+    process.off('warning', note)
+    expect(warnings).toEqual([
+      'A RegisteredBuffer of 12000 bytes was dropped without dispose(); its memory is no longer page-locked',
+    ])
+    expect(pointerInfo(device, address).type).toBe('unregistered')
   })
 
   test('notices a buffer that was transferred, and what was disposed of', () => {
