@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { Linker } from '@shoal/nvjitlink'
 import { describe, expect, test } from 'vitest'
-import { moduleRunner } from '../../ffi/test/support/stub.js'
+import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 
 // Wrong on purpose: what a caller without type checking could pass.
 const wrong = (value: unknown) => value as never
@@ -85,6 +85,44 @@ test('options become the flags that nvJitLink knows, raw ones come last; it prin
       '-verbose -time -Xptxas=-v -Xnvvm=-opt=2 -no-cache',
   )
   expect(inspect(linker)).toBe("Linker { options: '-arch=sm_90a -lto -ptx -O2', inputs: 1 }")
+})
+
+test('what the library answers is taken where its call succeeded, and all memory of the link is given back', () => {
+  // What it links is one input behind the other.
+  const library = compileStub(
+    'nvJitLink',
+    `
+    static char linked[64]; static size_t length;
+    int nvJitLinkVersion(unsigned* major, unsigned* minor) { *major = 13; *minor = 0; return 0; }
+    int nvJitLinkCreate(void** handle, uint32_t count, const char** options) { *handle = linked; return 0; }
+    int nvJitLinkDestroy(void** handle) { *handle = 0; return 0; }
+    int nvJitLinkAddData(void* handle, int type, const void* data, size_t size, const char* name) {
+      memcpy(linked + length, data, size); length += size; return 0;
+    }
+    int nvJitLinkComplete(void* handle) { return 0; }
+    int nvJitLinkGetErrorLogSize(void* handle, size_t* size) { *size = 8; return 0; }
+    int nvJitLinkGetErrorLog(void* handle, char* log) { strcpy(log, "garbage"); return 1; }
+    int nvJitLinkGetInfoLogSize(void* handle, size_t* size) { *size = 5; return 0; }
+    int nvJitLinkGetInfoLog(void* handle, char* log) { strcpy(log, "info"); return 0; }
+    int nvJitLinkGetLinkedCubinSize(void* handle, size_t* size) { *size = length; return 0; }
+    int nvJitLinkGetLinkedCubin(void* handle, void* cubin) { memcpy(cubin, linked, length); return 0; }`,
+  )
+  const lines = runModule(
+    `import { NativeMemory } from '@shoal/ffi'
+     import { Linker } from '@shoal/nvjitlink'
+     const made = []
+     const { allocate } = NativeMemory
+     NativeMemory.allocate = (...given) => {
+       const memory = allocate.apply(NativeMemory, given)
+       made.push(memory)
+       return memory
+     }
+     const linker = new Linker({ architecture: 'sm_90' }).add('cubin', Uint8Array.of(1, 2)).add('cubin', Uint8Array.of(3))
+     const { cubin, log } = await linker.link()
+     console.log(JSON.stringify([[...cubin], log, made.length > 5, made.filter(({ disposed }) => !disposed).length]))`,
+    { SHOAL_NVJITLINK_LIBRARY: library },
+  )
+  expect(JSON.parse(lines[0] as string)).toEqual([[1, 2, 3], 'info', true, 0])
 })
 
 test('where there is no nvJitLink, the error says what was tried and what to install', () => {
