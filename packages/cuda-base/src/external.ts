@@ -2,6 +2,7 @@
  * Memory and semaphores of other libraries: what `@shoal/driver/external` and `@shoal/runtime/external` offer. An entry of its own, as few
  * programs need it.
  */
+export { DmaBuf, type DmaBufOptions } from './external/dmaBuf.js'
 export {
   type ExternalMapOptions,
   ExternalMemory,

@@ -1,5 +1,7 @@
 /** Memory and semaphores of other libraries, such as Vulkan. */
 export {
+  DmaBuf,
+  type DmaBufOptions,
   type ExternalMapOptions,
   type ExternalMemoryDescription,
   type ExternalSemaphoreDescription,

@@ -8,10 +8,12 @@ import {
   cuCtxGetFlags,
   cuCtxGetId,
   cuCtxRecordEvent,
+  cuCtxResetPersistingL2Cache,
   cuCtxSetCurrent,
   cuCtxSetFlags,
   cuCtxWaitEvent,
   cuDevicePrimaryCtxRetain,
+  cuFlushGPUDirectRDMAWrites,
   ensureContextFunctions,
   withContext,
 } from '@shoal/cuda-sys/driver/common'
@@ -45,6 +47,9 @@ import {
   encodeContextFlags,
 } from './flags.js'
 import { type ContextLimit, limitCode } from './limits.js'
+
+/** `CUflushGPUDirectRDMAWritesScope` */
+const flushScopes = { owner: 100, 'all-devices': 200 } as const
 
 /** A device object of a safe package: it retains its primary context on first use. */
 export interface DeviceWithContext {
@@ -176,6 +181,22 @@ export class Context extends ContextLifetime {
     const out = scratch()
     this._callDriver('cuCtxGetExecAffinity', () => cuCtxGetExecAffinity(out, 0))
     return out.u32[1] as number
+  }
+
+  /** What an access window has kept in the L2 cache is kept no longer (`cuCtxResetPersistingL2Cache`). */
+  resetPersistingL2Cache(): void {
+    this._callDriver('cuCtxResetPersistingL2Cache', () => cuCtxResetPersistingL2Cache())
+  }
+
+  /**
+   * What other devices have written to memory of this one, as network cards do, is seen from now on (`cuFlushGPUDirectRDMAWrites`): by work of
+   * this device, or with `'all-devices'` also by that of others. Needed where the device's attribute
+   * `GPU_DIRECT_RDMA_WRITES_ORDERING` says less.
+   * @throws TypeError; StatusError where the device has no such thing; VersionTooOldError before CUDA 11.3
+   */
+  flushRdmaWrites(scope: 'owner' | 'all-devices' = 'owner'): void {
+    const code = requireKeyOf(scope, 'Context.flushRdmaWrites', 'scope', flushScopes)
+    this._callDriver('cuFlushGPUDirectRDMAWrites', () => cuFlushGPUDirectRDMAWrites(0, code))
   }
 
   /**

@@ -2,6 +2,7 @@ import {
   type CUdevice,
   CUdevice_attribute,
   CUdevice_P2PAttribute,
+  cuDeviceGetExecAffinitySupport,
   cuDeviceGetLuid,
   cuDeviceGetName,
   cuDevicePrimaryCtxGetState,
@@ -240,6 +241,13 @@ export class Device implements DeviceWithContext, DeviceLike {
     const out = scratch()
     this.primaryContext._call('memGetInfo', out.address, out.address + 8n)
     return { free: Number(out.u64[0]), total: Number(out.u64[1]) }
+  }
+
+  /** Whether contexts can be limited to some of its multiprocessors, as by MPS (`cuDeviceGetExecAffinitySupport`). */
+  get execAffinitySupported(): boolean {
+    const out = scratch()
+    check(cuDeviceGetExecAffinitySupport(out, 0, this.handle), 'cuDeviceGetExecAffinitySupport')
+    return out.i32[0] !== 0
   }
 
   /** Whether anybody in the process holds the primary context, and its flags (`cuDevicePrimaryCtxGetState`). */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { ftruncateSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { fstatSync, ftruncateSync, mkdtempSync, openSync, readlinkSync, readSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DeviceBuffer, DisposedError, StatusError } from '@shoal/driver'
-import { ExternalMemory, ExternalSemaphore, signalSemaphores, waitSemaphores } from '@shoal/driver/external'
+import { DmaBuf, ExternalMemory, ExternalSemaphore, signalSemaphores, waitSemaphores } from '@shoal/driver/external'
 import { fillNode, Graph, signalSemaphoresNode, waitSemaphoresNode } from '@shoal/driver/graph'
 import { MipmappedArray } from '@shoal/driver/texture'
 import type { CaseContext, Suite } from '../../suite.js'
@@ -21,6 +21,43 @@ function memoryFile(t: CaseContext, byteLength: number) {
 export const externalSuite: Suite = {
   name: 'driver external memory and semaphores',
   cases: [
+    {
+      name: 'device memory has a dma-buf where the device says so',
+      run(t) {
+        const { device } = t
+        const page = 64 * 1024
+        const buffer = t.own(DeviceBuffer.zeros(device, 'u8', 32 * page))
+        const part = buffer.slice(page, 3 * page)
+        if (device.attribute('DMA_BUF_SUPPORTED') === 0) {
+          assert.throws(() => DmaBuf.export(device, part), { status: 801 })
+        } else {
+          const dmaBuf = t.own(DmaBuf.export(device, part))
+          assert.equal(dmaBuf.byteLength, 2 * page)
+          assert.match(readlinkSync(`/proc/self/fd/${dmaBuf.descriptor}`), /dmabuf/)
+          const { descriptor } = dmaBuf
+          dmaBuf.dispose()
+          assert.throws(() => dmaBuf.descriptor, DisposedError)
+          assert.throws(() => fstatSync(descriptor), { code: 'EBADF' })
+        }
+        assert.throws(() => DmaBuf.export(device, buffer.slice(1, 3)), { status: 1 })
+        assert.throws(() => DmaBuf.export(device, part, { mapping: 'nvlink' as never }), TypeError)
+      },
+    },
+    {
+      name: 'caches and orders of writes are the context’s: what the device has not is refused',
+      run(t) {
+        const context = t.device.primaryContext
+        assert.equal(typeof t.device.execAffinitySupported, 'boolean')
+        context.resetPersistingL2Cache()
+        // Where the host may flush, it does; elsewhere the driver says that it cannot.
+        const hostFlushes = (t.device.attribute('GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS') & 1) !== 0
+        for (const scope of ['owner', 'all-devices'] as const) {
+          if (hostFlushes) context.flushRdmaWrites(scope)
+          else assert.throws(() => context.flushRdmaWrites(scope), StatusError)
+        }
+        assert.throws(() => context.flushRdmaWrites('everyone' as never), TypeError)
+      },
+    },
     {
       name: 'memory of another library is memory of the device, until its last buffer is gone',
       // Descriptors that a GPU takes come of Vulkan alone.

@@ -117,7 +117,7 @@ export async function contextSubject(name: PackageName): Promise<Subject> {
 /** Memory and semaphores of other libraries. */
 export async function externalSubject(name: PackageName): Promise<Subject> {
   const parts = await driverAndDevice()
-  const { device, peer } = parts
+  const { driver, device, peer } = parts
   const externals = await import('@shoal/driver/external')
   const module = name === 'driver' ? externals : await import('@shoal/runtime/external')
   const memory = () => ({ type: 'opaque-fd', handle: memoryDescriptor(4096), byteLength: 4096 }) as const
@@ -134,6 +134,7 @@ export async function externalSubject(name: PackageName): Promise<Subject> {
       ...values,
       'ExternalMemory.import#description': memory,
       'ExternalSemaphore.import#description': () => ({ type: 'timeline-fd', handle: memoryDescriptor(8) }),
+      'DmaBuf.export#memory': () => driver.DeviceBuffer.allocate(device, 'u8', 4096),
       '#operations': () => [{ semaphore: semaphore(), value: 0 }],
     },
     foreignObjects: { ...foreignObjects, 'a semaphore of another device': () => semaphore(peer) },
