@@ -114,6 +114,10 @@ class KernelDescription extends NodeDescription {
     return block.pointers
   }
 
+  override get _soleNeed(): object | undefined {
+    return this.#args.length === 0 ? this.#kernel : undefined
+  }
+
   override _addNeeds(to: NodeChecks): void {
     const kernel = this.#kernel
     if (!to.has(kernel)) for (const [object, check] of kernel._ownNeeds) to.set(object, check)

@@ -87,6 +87,11 @@ export class NodeDescription {
     return typeof value === 'object' && value !== null && #content in value
   }
 
+  /** @internal The object that stands for all it needs, where there is one. */
+  get _soleNeed(): object | undefined {
+    return undefined
+  }
+
   /** @internal */
   get _callback(): SharedCallback | undefined {
     return this.#content?.callback

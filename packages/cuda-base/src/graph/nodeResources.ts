@@ -22,6 +22,8 @@ export class NodeResources {
   /** The same in a row, for the launches. */
   #list: readonly (() => void)[] | undefined
   readonly #callbacks = new Set<SharedCallback>()
+  /** What the last node needed, where that was one thing: so mostly does the next. */
+  #lastSole: object | undefined
 
   /** Adds an object that is needed from now on. */
   add(object: object, check: () => void): void {
@@ -31,6 +33,11 @@ export class NodeResources {
 
   /** Adds what a node needs. */
   addNeedsOf(description: NodeDescription): void {
+    const { _soleNeed: sole } = description
+    if (sole !== undefined) {
+      if (sole === this.#lastSole) return
+      this.#lastSole = sole
+    }
     description._addNeeds(this.#checks)
     this.#list = undefined
     const { _callback: callback } = description
@@ -58,6 +65,7 @@ export class NodeResources {
   /** Lets go of everything. */
   release(): void {
     this.#checks.clear()
+    this.#lastSole = undefined
     this.#list = undefined
     for (const callback of this.#callbacks) {
       callback.users -= 1
