@@ -81,7 +81,7 @@ function completed(own, path) {
 }
 
 /** What packages of this family import from each other: not for programs. */
-export const ownUse = /^@shoal\/(?:cuda-base|cli)\b|\/(?:internal|sys|public|basics|common|calls)$/
+export const ownUse = /^@shoal\/(?:cuda-base|cli)\b|\/(?:internal|public|basics|common|calls)$/
 
 /** An entry of programs, with what `require` gets of it (`tooling/config/commonjs.mjs`). */
 function withRequire(name, path, target) {
