@@ -146,13 +146,25 @@ test('short-calls: methods and the same calls in C, on a driver that does nothin
   const { results, bars } = report('short-calls', '--rounds', '1')
   const rows = results as unknown as { case: string; subjects: Record<string, { median: number }> }[]
   expect(rows.map((row) => row.case)).toEqual(
-    expect.arrayContaining(['query', 'record', 'fill', 'copy', 'up', 'down', 'pool', 'cached', 'launch', 'prepared']),
+    expect.arrayContaining([
+      'query',
+      'record',
+      'fill',
+      'copy',
+      'up',
+      'down',
+      'pool',
+      'cached',
+      'launch',
+      'prepared',
+      'build',
+    ]),
   )
   for (const { subjects } of rows) {
     expect(Object.keys(subjects)).toEqual(['C', 'driver'])
     for (const { median: middle } of Object.values(subjects)) expect(middle).toBeGreaterThan(0)
   }
-  expect(bars).toHaveLength(7)
+  expect(bars).toHaveLength(11)
 })
 
 test('import: no CUDA library is mapped', () => {
