@@ -23,7 +23,7 @@ const { receive, receiveMemory, SharedMemory, sendMemory, share } = await import
 
 const device = Device.get(0)
 const script = new URL('fixtures/sharing.mjs', import.meta.url)
-const limit = { timeout: 5_000 }
+const limit = { timeout: 60_000 }
 
 interface Answer {
   readonly result: { readonly values: unknown }
@@ -41,7 +41,7 @@ class Peer {
 
   async said(what: string): Promise<Answer> {
     for (;;) {
-      const [message] = await once(this.channel, 'message', { signal: AbortSignal.timeout(5_000) })
+      const [message] = await once(this.channel, 'message', { signal: AbortSignal.timeout(60_000) })
       if (message.done === what) return message
     }
   }
@@ -77,9 +77,8 @@ beforeEach(() => {
 })
 afterEach(async () => {
   await peer?.end()
-  await new Promise((resolve) => setTimeout(resolve, 20))
   // A process that was forked has taken some along, and those of the devices stay.
-  expect(descriptors()).toBeLessThanOrEqual(before + 4)
+  await expect.poll(descriptors, { timeout: 60_000 }).toBeLessThanOrEqual(before + 4)
 })
 
 describe('share and receive', () => {
