@@ -279,6 +279,14 @@ describe('memory of a graph', () => {
     expect([firstOf(result), graphMemoryUsage(device).used - before.used]).toEqual([7, 4000])
   })
 
+  test.each(['autoFreeOnLaunch', 'useNodePriority'] as const)('is made with %s alone', (flag) => {
+    using graph = Graph.create(device)
+    graph.allocate('u8', 64)
+    const flags = { autoFreeOnLaunch: false, deviceLaunch: false, useNodePriority: false, [flag]: true }
+    using exec = graph.instantiate({ [flag]: true })
+    expect(exec.flags).toEqual(flags)
+  })
+
   test('that no node frees is refused at the next launch, or freed by it', async () => {
     using graph = Graph.create(device)
     graph.allocate('u8', 64)
