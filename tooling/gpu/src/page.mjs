@@ -44,12 +44,12 @@ function datesOf(jobs) {
 /** What ran, and how much of it passed. */
 function passes(settings) {
   const names = [...new Set(settings.flatMap(({ jobs }) => jobs.map(({ name }) => name)))].sort()
-  // Jobs that follow each other and ended alike are a line.
+  // Jobs that ended alike are a line.
   const rows = []
   for (const name of names) {
     const cells = settings.map((setting) => cellOf(jobOf(setting, name)))
-    const last = rows.at(-1)
-    if (last !== undefined && cells.every((cell, index) => cell === last[index + 1])) last[0] += `, ${name}`
+    const alike = rows.find((row) => cells.every((cell, index) => cell === row[index + 1]))
+    if (alike !== undefined) alike[0] += `, ${name}`
     else rows.push([name, ...cells])
   }
   return ['## What passed', '', ...table(['job', ...titles(settings)], rows), '']
