@@ -13,6 +13,8 @@ commands
   gpu          calls of the CUDA driver: C, raw Shoal, the driver package, Python bindings
   costs        what a program waits for, awaited and blocking: C, Shoal, Python libraries; a server on the same event loop
   graphs       graphs, launches with attributes and structs, many copies at once: C and the driver package
+  captured-step
+               kernels and an all-reduce on two devices, captured in a graph and call by call: C and Shoal
   compile      a kernel's source: NVRTC alone, compile, and its caches; the event loop meanwhile
   kernels      kernels of the software device (--device sim): arithmetic, axpy, a product of matrices, the load of a module; C
   gpt          steps of the example gpt, on one device and on two: C and TypeScript with the same kernels
@@ -56,6 +58,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   costs: async () => (await import('./costs/index.js')).benchCosts,
   gpu: async () => (await import('./gpu.js')).benchGpu,
   graphs: async () => (await import('./graphs.js')).benchGraphs,
+  'captured-step': async () => (await import('./capturedStep.js')).benchCapturedStep,
   compile: async () => (await import('./compileTimes/index.js')).benchCompile,
   kernels: async () => (await import('./softwareKernels.js')).benchSoftwareKernels,
   gpt: async () => (await import('./gpt/index.js')).benchGpt,

@@ -99,18 +99,26 @@ describe('the program', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  test.each(['costs', 'gpu', 'graphs', 'memory', 'nccl', 'nvshmem', 'ranks', 'event-loop', 'event-loop-ranks'])(
-    '%s says what it needs where there is no GPU',
-    (command) => {
-      const { status, stderr } = spawnSync(process.execPath, [main, command], {
-        encoding: 'utf8',
-        env: { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' },
-      })
-      expect(status).toBe(2)
-      expect(stderr).toContain('this needs a GPU; --device sim tries the code')
-      expect(stderr).not.toContain('    at ')
-    },
-  )
+  test.each([
+    'costs',
+    'gpu',
+    'graphs',
+    'captured-step',
+    'memory',
+    'nccl',
+    'nvshmem',
+    'ranks',
+    'event-loop',
+    'event-loop-ranks',
+  ])('%s says what it needs where there is no GPU', (command) => {
+    const { status, stderr } = spawnSync(process.execPath, [main, command], {
+      encoding: 'utf8',
+      env: { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' },
+    })
+    expect(status).toBe(2)
+    expect(stderr).toContain('this needs a GPU; --device sim tries the code')
+    expect(stderr).not.toContain('    at ')
+  })
 
   test('--check is an exit status', (context) => {
     needsCompiler(context, false)
@@ -224,6 +232,20 @@ describe('on the software device the code runs', () => {
     const cases = results['cases'] as { case: string; ratioToC: Record<string, number> }[]
     expect(cases.map((row) => row.case)).toEqual(['copy', 'fill', 'record', 'query', 'pool', 'current'])
     for (const row of cases) expect(row.ratioToC['C']).toBe(1)
+  })
+
+  test('captured-step: launched, and queued call by call', (context) => {
+    needsCompiler(context, true)
+    const { results, bars } = report('captured-step', '--device', 'sim', '--devices', '2', '--rounds', '1')
+    expect(results['devices']).toHaveLength(2)
+    const cases = results['cases'] as { case: string; subjects: Record<string, { median: number }> }[]
+    expect(cases.map((row) => row.case)).toEqual(['launch', 'queue'])
+    for (const { subjects } of cases)
+      for (const name of ['C', 'shoal']) expect(subjects[name]?.median).toBeGreaterThan(0)
+    expect(bars.map(({ what }) => what)).toEqual([
+      'captured step, launch, ratio to C',
+      'captured step, launch, share of the time of queuing it call by call',
+    ])
   })
 
   test('graphs: launched and built, attributes, structs, many copies', (context) => {

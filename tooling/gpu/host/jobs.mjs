@@ -119,6 +119,7 @@ export const jobs = [
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-graphs', limit: 120, command: bench('graphs', '--rounds', '9') },
+  { name: 'bench-captured-step', limit: 90, command: bench('captured-step', '--rounds', '15') },
   { name: 'bench-compile', limit: 90, command: bench('compile', '--rounds', '9') },
   { name: 'bench-gpt', limit: 240, command: bench('gpt', '--rounds', '6') },
   { name: 'bench-costs', limit: 420, command: bench('costs', '--rounds', '9') },
