@@ -76,6 +76,7 @@ function pack() {
   rmSync(join(app, 'run.sh'))
   chmodSync(join(target, 'run.sh'), 0o755)
   packKernels()
+  packInstructions()
   if (nccl !== undefined) packNccl()
   cpSync(join(root, 'tooling', 'bindgen', 'spec'), join(app, 'spec'), { recursive: true })
   writeFileSync(join(app, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
@@ -115,6 +116,19 @@ function packNccl() {
   writeFileSync(slim, library)
   capture('xz', ['-9', '-T0', slim])
   say(`packed libnccl with ${(kept / 2 ** 20).toFixed(1)} MiB of GPU code, for sm_${architecture}`)
+}
+
+/** The tests of instructions of the software device, which are asked of GPUs too. */
+function packInstructions() {
+  const native = join(root, 'packages', 'sim', 'native')
+  const [test, include] = ['test', 'include'].map((name) => join(app, 'instructions', name))
+  mkdirSync(test, { recursive: true })
+  for (const name of readdirSync(join(native, 'test'))) {
+    // Broken PTX is nothing to give to a compiler that others share.
+    if (/^(?:ptx_|check\.h$)/.test(name) && !/hostile/.test(name))
+      copyFileSync(join(native, 'test', name), join(test, name))
+  }
+  cpSync(join(native, 'include'), include, { recursive: true })
 }
 
 /** The host compiles the kernels itself where there is no nvcc here. */

@@ -71,6 +71,8 @@ export const jobs = [
     limit: 180,
     command: ({ json }) => [file('node_modules/@shoal/kernels/dist/run.js'), '--json', json],
   },
+  // Instruction by instruction, thousands of operands each.
+  { name: 'instructions', limit: 900, command: ({ json }) => [file('instructions.mjs'), '--json', json] },
   // Takes many times as long as the suites alone.
   {
     name: 'sanitizer',

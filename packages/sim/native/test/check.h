@@ -41,6 +41,14 @@ struct Skip : std::exception {
   const char* what() const noexcept override { return reason; }
 };
 
+// Whether the driver is that of a GPU: tooling/gpu builds some of the tests against it.
+inline bool isOnHardware() { return getenv("SHOAL_TEST_HARDWARE") != nullptr; }
+
+// For what is otherwise there: the words of errors, what is refused, instructions of later GPUs.
+inline void softwareOnly(const char* why) {
+  if (isOnHardware()) throw Skip(why);
+}
+
 [[noreturn]] inline void fail(const char* file, int line, const std::string& text) {
   throw Failure(std::string(file) + ":" + std::to_string(line) + ": " + text);
 }
@@ -57,6 +65,10 @@ inline int (*child)(int count, char** arguments) = nullptr;
 
 inline int run(int count, char** arguments) {
   if (count > 1 && strcmp(arguments[1], "--child") == 0) return child(count - 2, arguments + 2);
+  if (count > 1 && strcmp(arguments[1], "--list") == 0) {
+    for (auto& test : tests()) printf("%s\n", test.name);
+    return 0;
+  }
   int passed = 0, failed = 0, skipped = 0;
   for (auto& test : tests()) {
     if (count > 1 && strcmp(arguments[1], test.name) != 0) continue;

@@ -238,6 +238,7 @@ TEST(words_of_parts_and_predicates) {
 }
 
 TEST(extremes_of_a_warp) {
+  check::softwareOnly("redux of f32 is for sm_100a");
   check::Primary primary;
   const std::string forms[] = {"min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"};
   std::string text = ".version 8.6\n.target sm_100a\n.address_size 64\n";
