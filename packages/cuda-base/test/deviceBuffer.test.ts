@@ -317,6 +317,8 @@ test('DeviceBuffer.fill writes the same number again as the type of the buffer a
   using floats = DeviceBuffer.allocate(device, 'f32', 2)
   using halves = DeviceBuffer.allocate(device, 'f16', 2)
   using integers = DeviceBuffer.allocate(device, 'i32', 2)
+  using doubles = DeviceBuffer.allocate(device, 'f64', 1)
+  using large = DeviceBuffer.allocate(device, 'i64', 1)
   const bitsOf = (buffer: { toArraySync(): ArrayBufferView }): string =>
     Buffer.from(buffer.toArraySync().buffer as ArrayBuffer).toString('hex')
   for (const _ of [1, 2]) {
@@ -326,6 +328,11 @@ test('DeviceBuffer.fill writes the same number again as the type of the buffer a
     expect(bitsOf(integers.fillSync(3))).toBe('0300000003000000')
     expect(() => integers.fillSync(3.5)).toThrow(TypeError)
     expect(bitsOf(integers.fillSync(3))).toBe('0300000003000000')
+    expect(bitsOf(large.fillSync(5))).toBe('0500000000000000')
+    expect(bitsOf(large.fillSync(7n))).toBe('0700000000000000')
+    expect(bitsOf(large.fillSync(5))).toBe('0500000000000000')
+    expect(bitsOf(doubles.fillSync(5))).toBe('0000000000001440')
+    expect(bitsOf(large.fillSync(5))).toBe('0500000000000000')
     expect(bitsOf(floats.fillSync(0))).toBe('0000000000000000')
     expect(bitsOf(floats.fillSync(-0))).toBe('0000008000000080')
     expect(bitsOf(floats.fillSync(0))).toBe('0000000000000000')

@@ -1,5 +1,5 @@
 import { defineStruct, isView } from '@shoal/types'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 
 /** More calls than an optimizing compiler waits for before it compiles their caller anew. */
 const manyCalls = 300_000
@@ -37,6 +37,20 @@ describe('isView', () => {
     ['a number', 1, false],
   ])('says whether %s is a view', (_, value, expected) => {
     expect(isView(value)).toBe(expected)
+  })
+
+  it('knows a DataView, and nothing else, where ArrayBuffer.isView says no', () => {
+    const forgetful = vi.spyOn(ArrayBuffer, 'isView').mockReturnValue(false)
+    try {
+      expect(isView(new DataView(new ArrayBuffer(1)))).toBe(true)
+      const { proxy, revoke } = Proxy.revocable(new DataView(new ArrayBuffer(1)), {})
+      revoke()
+      for (const other of [Object.create(DataView.prototype), proxy, new ArrayBuffer(1), null, 1]) {
+        expect(isView(other)).toBe(false)
+      }
+    } finally {
+      forgetful.mockRestore()
+    }
   })
 
   it('lets a struct be written to a DataView however often that was done', () => {

@@ -1,4 +1,4 @@
-import { type Device, DeviceBuffer, defineStruct, Module, prepareCopies, type Stream } from '@shoal/driver'
+import { type Device, DeviceBuffer, defineStruct, type Kernel, Module, prepareCopies, type Stream } from '@shoal/driver'
 import { Graph, type GraphNode, kernelNode } from '@shoal/driver/graph'
 import { atMost, type Bar } from './bars.js'
 import { compileWithCuda, writeTemporary } from './compile.js'
@@ -7,7 +7,7 @@ import type { Outcome, RunOptions } from './options.js'
 import { SubjectProcess } from './subjectProcess.js'
 import { type Case, compiled, printRows, subjectIn, subjectOf, takeTurns } from './turns.js'
 
-const nodeCount = 1000
+export const nodeCount = 1000
 const copyCount = 1000
 const copyBytes = 4096
 const burst = 100
@@ -106,19 +106,22 @@ export async function benchGraphs(options: RunOptions): Promise<Outcome> {
   return { results: { ...aboutDevices([device], options), nodeCount, copyCount, cases: rows }, bars }
 }
 
+/** A graph of {@link nodeCount} kernels, one behind the other. */
+export function buildGraph(device: Device, kernel: Kernel<readonly []>): Graph {
+  const graph = Graph.create(device)
+  const config = { grid: 1, block: 32 }
+  let last: GraphNode | undefined
+  for (let node = 0; node < nodeCount; node += 1) {
+    last = graph.add(kernelNode(kernel, config), last === undefined ? {} : { dependencies: [last] })
+  }
+  return graph
+}
+
 function makeLoops(device: Device): { loops: Record<string, Measured>; stream: Stream; dispose: () => void } {
   const stream = device.createStream({ nonBlocking: true })
   const module = Module.loadSync(device, kernels)
   const [empty0, empty64] = [module.kernel('empty0', []), module.kernel('empty64', [Block])]
-  const one = { grid: 1, block: 32 }
-  const build = (): Graph => {
-    const graph = Graph.create(device)
-    let last: GraphNode | undefined
-    for (let node = 0; node < nodeCount; node += 1) {
-      last = graph.add(kernelNode(empty0, one), last === undefined ? {} : { dependencies: [last] })
-    }
-    return graph
-  }
+  const build = (): Graph => buildGraph(device, empty0)
   const graph = build()
   const exec = graph.instantiate()
   exec.upload(stream)

@@ -1,9 +1,10 @@
 import { type Loop, timeOf } from '@shoal/cli/bench'
 import { driver } from '@shoal/cuda-sys/driver'
 import { Device, DeviceBuffer, Module } from '@shoal/driver'
-import { Graph, type GraphNode, kernelNode } from '@shoal/driver/graph'
+import { Graph } from '@shoal/driver/graph'
 import { atMost, type Bar } from './bars.js'
 import { compile } from './compile.js'
+import { buildGraph, nodeCount } from './graphs.js'
 import { loopInC } from './loopInC.js'
 import type { Outcome, RunOptions } from './options.js'
 import { type Case, compiled, printRows, subjectOf, takeTurns } from './turns.js'
@@ -24,7 +25,6 @@ const barred: readonly string[] = [
   'prepared',
   'graph',
 ]
-const nodeCount = 1000
 /** The same for a node of a graph that is built by hand. */
 const mostAboveNode = 230
 
@@ -99,15 +99,6 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
   const plan = kernel.prepare(config, 2, from, to, 256)
   const empty0 = module.kernel('empty0', [])
   const clustered = empty0.with({ clusterDimension: 2 })
-  const one = { grid: 1, block: 32 }
-  const build = (): Graph => {
-    const graph = Graph.create(device)
-    let last: GraphNode | undefined
-    for (let node = 0; node < nodeCount; node += 1) {
-      last = graph.add(kernelNode(empty0, one), last === undefined ? {} : { dependencies: [last] })
-    }
-    return graph
-  }
   const graph = Graph.create(device)
   const exec = graph.instantiate()
   const calls: Record<Test, () => unknown> = {
@@ -127,7 +118,7 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
     cluster: () => clustered.launch(config),
     prepared: () => plan.launch(),
     graph: () => exec.launch(stream),
-    build: () => build().dispose(),
+    build: () => buildGraph(device, empty0).dispose(),
   }
   const repeated = (call: () => unknown): Loop =>
     // A loop of its own for each, so that V8 puts the call into it.

@@ -122,13 +122,13 @@ const dtypeElements: (DataView | undefined)[] = []
 
 /** What was asked for last: a program mostly fills with the same number again. */
 let lastType: ElementType | undefined
-let lastValue: unknown
+let lastValue: number | undefined
 let lastElement: DataView
 
 /** The bytes of one element. They are good until the next call: it has to be used at once. */
 export function elementBytes(type: ElementType, value: unknown, api: string, name: string): DataView {
   // Of two zeros that are alike one may have a sign.
-  if (type === lastType && value === lastValue && typeof value === 'number' && value !== 0) return lastElement
+  if (type === lastType && value === lastValue && value !== undefined && value !== 0) return lastElement
   const size = bytesOfElement(type)
   // The fields of a struct may have getters, which may come here again.
   const view =
@@ -137,7 +137,8 @@ export function elementBytes(type: ElementType, value: unknown, api: string, nam
       : new DataView(new ArrayBuffer(size))
   writeElement(view, 0, type, value, api, name)
   lastType = type
-  lastValue = value
+  // Whatever else it is, what is known of the room for its elements is so no more.
+  lastValue = typeof value === 'number' ? value : undefined
   lastElement = view
   return view
 }

@@ -118,7 +118,7 @@ function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, sou
         toDevice(context, stream, target, block.address, bytes, start)
       }
       const { queue, giveBack } = copyInParts({ context, byteLength, block, parts, memory: source }, toNext)
-      queueUnobservedCopy(context, stream, queue, giveBack, true)
+      queueUnobservedCopy(context, stream, queue, giveBack)
       return
     }
     pool.give(block)
@@ -128,7 +128,7 @@ function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, sou
     block.bytes.set(source)
     toDevice(context, stream, target, block.address, byteLength)
   }
-  queueUnobservedCopy(context, stream, queue, () => pool.give(block), true)
+  queueUnobservedCopy(context, stream, queue, () => pool.give(block))
 }
 
 /** A copy of much memory through one block, which the stream uses for one part after the other. */
@@ -251,21 +251,24 @@ function downloadInParts<T>(
   result: T,
 ): Promise<T> {
   const byteLength = target.length
-  const memory = NativeMemory.allocate(byteLength)
+  const block = StagingPool.of(context).take(partBytes)
+  let memory: NativeMemory
+  let parts: StagedCopy
   try {
-    const block = StagingPool.of(context).take(partBytes)
-    const parts = stagedCopyTo(block.address, memory, byteLength, partBytes)
-    const fromNext = (start: number, bytes: number): void => {
-      toHost(context, stream, block.address, from, bytes, start)
-      context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
-    }
-    const arrive = arrival(target, () => memory.bytes, context, result, kindOf(from))
-    const { queue, giveBack } = copyInParts({ context, byteLength, block, parts, memory }, fromNext)
-    return queueHostCopy(context, stream, queue, giveBack, arrive)
+    memory = NativeMemory.allocate(byteLength)
+    parts = stagedCopyTo(block.address, memory, byteLength, partBytes)
   } catch (error) {
-    memory.dispose()
+    StagingPool.of(context).give(block)
     throw error
   }
+  const fromNext = (start: number, bytes: number): void => {
+    toHost(context, stream, block.address, from, bytes, start)
+    context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
+  }
+  const arrive = arrival(target, () => memory.bytes, context, result, kindOf(from))
+  // From here on it gives memory and block back where nothing writes there any more, also when it throws.
+  const { queue, giveBack } = copyInParts({ context, byteLength, block, parts, memory }, fromNext)
+  return queueHostCopy(context, stream, queue, giveBack, arrive)
 }
 
 /** What is done with bytes that the stream has brought: they go on into the array of the program's. */

@@ -10,6 +10,7 @@ import {
   pinnedOwnerOf,
   type QueueOptions,
   queueHostCopy,
+  queueUnobservedCopy,
   refuseInCapture,
   requireArrayFor,
   StagingPool,
@@ -188,11 +189,11 @@ export class ArrayCopy {
       this.#run(this.#own, this.#host(addressOf(source)))
       return
     }
-    // Nobody is given this promise: the next wait on the stream reports what went wrong.
+    // Nobody is told of its end: the next wait on the stream reports what went wrong.
     if (pinned !== undefined) {
       pinned._hold()
       const queue = (): void => this.#run(this.#own, this.#host(addressOf(source)))
-      queueHostCopy(context, this.#stream, queue, () => pinned._unhold(), ignoreStatus)
+      queueUnobservedCopy(context, this.#stream, queue, () => pinned._unhold())
     } else {
       const pool = StagingPool.of(context)
       const block = pool.take(this.byteLength)
@@ -200,7 +201,7 @@ export class ArrayCopy {
         this.#eachRow((packed, at, length) => block.bytes.set(bytesOf(source).subarray(at, at + length), packed))
         this.#run(this.#own, this.#packed(block.address))
       }
-      queueHostCopy(context, this.#stream, queue, () => pool.give(block), ignoreStatus)
+      queueUnobservedCopy(context, this.#stream, queue, () => pool.give(block))
     }
   }
 
@@ -419,5 +420,3 @@ function requireRegion(
 function requireArrived({ _cuda: cuda }: Context, status: number): void {
   if (status !== Status.success) throw cuda.error(status, 'cuEventQuery', 'while copyTo was waiting')
 }
-
-function ignoreStatus(): void {}

@@ -195,13 +195,12 @@ export function queueHostCopy<T>(
   return new CopyByFunctions(context, stream, { queue, giveBack, whenOver }).start()
 }
 
-/** The same for a copy whose end nobody is told of, as {@link UnobservedCopy}. */
+/** The same for a copy whose end nobody is told of, as {@link UnobservedCopy}; others may wait for its memory. */
 export function queueUnobservedCopy(
   context: Context,
   stream: CUstream,
   queue: (begun: () => void) => void,
   giveBack: () => void,
-  isUrgent: boolean,
 ): void {
-  new UnobservedByFunctions(context, stream, { queue, giveBack }).start(isUrgent)
+  new UnobservedByFunctions(context, stream, { queue, giveBack }).start(true)
 }

@@ -39,6 +39,10 @@ export async function benchImport({ rounds }: RunOptions): Promise<Outcome> {
   const memory = (driver?.bytesOverBareNode?.median ?? Number.NaN) / mebibyte
   const bars = [
     atMost(what, driver?.importMilliseconds?.median ?? Number.NaN, 35, ' ms'),
+    ...['driver', 'nccl'].map((name) => {
+      const share = results.find((row) => row.package === `@shoal/${name}`)?.ofBareStart ?? Number.NaN
+      return atMost(`import '@shoal/${name}', to the start of bare Node`, share, 0.3)
+    }),
     atMost(`${what}, resident memory over bare Node`, memory, 12, ' MiB'),
     atMost(`${what}, CUDA libraries mapped`, driver?.libraries?.length ?? Number.NaN, 0),
   ]
