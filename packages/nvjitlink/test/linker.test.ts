@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { Linker } from '@shoal/nvjitlink'
+import { Linker, type LinkOptions } from '@shoal/nvjitlink'
 import { describe, expect, test } from 'vitest'
 import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 
@@ -85,6 +85,21 @@ test('options become the flags that nvJitLink knows, raw ones come last; it prin
       '-verbose -time -Xptxas=-v -Xnvvm=-opt=2 -no-cache',
   )
   expect(inspect(linker)).toBe("Linker { options: '-arch=sm_90a -lto -ptx -O2', inputs: 1 }")
+})
+
+test.each<[keyof LinkOptions, flag: string, lowest: number, highest: number]>([
+  ['optimizationLevel', '-O', 0, 3],
+  ['maxRegisters', '-maxrregcount=', 1, 255],
+  ['splitCompile', '-split-compile=', 0, 1024],
+  ['splitCompileExtended', '-split-compile-extended=', 0, 1024],
+  ['jumpTableDensity', '-jump-table-density=', 0, 101],
+])('%s is taken up to its limits, and not beyond', (option, flag, lowest, highest) => {
+  const given = (value: number): Linker => new Linker({ architecture: 'sm_90', [option]: value })
+  for (const value of [lowest, highest]) expect(given(value).options).toEqual(['-arch=sm_90', `${flag}${value}`])
+  for (const value of [lowest - 1, highest + 1]) {
+    expect(() => given(value)).toThrow(new RegExp(`^Linker: ${option} must be .*${lowest}.*${highest}`))
+    expect(() => given(value)).toThrow(RangeError)
+  }
 })
 
 test('what the library answers is taken where its call succeeded, and all memory of the link is given back', () => {

@@ -5,11 +5,11 @@ import { constants, setPriority } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { type Mutant, placeOf } from './mutant.js'
+import { type Mutant, type Place, placeOf } from './mutant.js'
 import { Random } from './random.js'
-import { type Equivalent, isEquivalent, type Result, table } from './report.js'
+import { type Equivalent, isEquivalent, type Result, type Row, rowsIn, rowsOf, table } from './report.js'
 import { Scratch } from './scratch.js'
-import { allSubjects, draw, type Subject } from './subjects.js'
+import { allSubjects, draw, mutantsOf, type Subject } from './subjects.js'
 
 const usage = `npm run mutate -- [--seed N] [--count N] [--json FILE] [SUBJECT or FILE …]
   SUBJECT      a package (driver, sim), a part of one (sim/nccl), or spec; all of them when none is named
@@ -17,7 +17,8 @@ const usage = `npm run mutate -- [--seed N] [--count N] [--json FILE] [SUBJECT o
   --seed N     which faults are drawn; a new one when left out
   --count N    how many of each subject; default 10
   --json FILE  keeps the results; a run that finds the file goes on where it ended
-  --page FILE  writes the table into this page, between its marks
+  --again      with --json: tries what nothing noticed before, and draws no others
+  --page FILE  writes the parts that were tried into the table of this page, between its marks
   --list       prints the faults that would be tried`
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -30,6 +31,7 @@ function main(): number {
       seed: { type: 'string' },
       count: { type: 'string', default: '10' },
       json: { type: 'string' },
+      again: { type: 'boolean', default: false },
       page: { type: 'string' },
       list: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -40,39 +42,54 @@ function main(): number {
     return 0
   }
   const seed = Number(values.seed ?? Date.now() % 1_000_000)
+  const kept = values.json !== undefined && existsSync(values.json) ? readFileSync(values.json, 'utf8') : '[]'
+  const results = JSON.parse(kept) as Result[]
   // The copy is what is broken, also when somebody works on the sources meanwhile.
   using scratch = values.list ? undefined : new Scratch(root)
+  const home = scratch?.root ?? root
   const drawn = chosen(positionals).map((subject): [Subject, Mutant[]] => [
     subject,
-    draw(scratch?.root ?? root, subject, Number(values.count), new Random(seed)),
+    values.again ? left(home, subject, results) : draw(home, subject, Number(values.count), new Random(seed)),
   ])
   console.log(`seed ${seed}, ${drawn.reduce((sum, [, mutants]) => sum + mutants.length, 0)} faults`)
   if (scratch !== undefined) console.log(`in ${scratch.root}, which is left where this is ended from outside`)
-  const kept = values.json !== undefined && existsSync(values.json) ? readFileSync(values.json, 'utf8') : '[]'
-  const results = JSON.parse(kept) as Result[]
   if (!values.list) setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
   for (const [subject, mutants] of drawn) {
     for (const mutant of mutants) {
-      const place = placeOf(mutant, scratch?.read(mutant.file) ?? readFileSync(join(root, mutant.file), 'utf8'))
-      const same = (one: Result): boolean => isEquivalent(one, [{ ...place, reason: '' }]) && one.line === place.line
+      const place = placeOf(mutant, readFileSync(join(home, mutant.file), 'utf8'))
+      const before = results.findIndex((one) => isSame(one, place))
       if (scratch === undefined) console.log(`${place.file}:${place.line}  ${place.change}  in  ${place.before}`)
-      else if (!results.some(same)) {
-        const result = { subject: subject.name, ...place, ...judge(scratch, subject, mutant) }
+      else if (before < 0 || values.again) {
+        const judged = judge(scratch, subject, mutant)
         scratch.mend()
-        results.push(result)
+        const result = { subject: subject.name, seed, ...results[before], ...place, ...judged, isAgain: before >= 0 }
+        results.splice(before < 0 ? results.length : before, 1, result)
         print(result)
         if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, undefined, 1)}\n`)
       }
     }
-    scratch?.build(subject)
+    if (mutants.length > 0) scratch?.build(subject)
   }
-  const final = results.map((one) =>
-    isEquivalent(one, equivalents) ? { ...one, outcome: 'equivalent' as const } : one,
-  )
   if (values.list) return 0
-  console.log(`\n${table(final)}`)
-  if (values.page !== undefined) writePage(values.page, seed, Number(values.count), final)
-  return final.some(({ outcome }) => outcome === 'survived') ? 1 : 0
+  const rows = rowsOf(
+    results.map((one) => (isEquivalent(one, equivalents) ? { ...one, outcome: 'equivalent' as const } : one)),
+  )
+  console.log(`\n${table(rows)}`)
+  if (values.page !== undefined) writePage(values.page, rows)
+  return rows.some(({ faults, noticed }) => noticed < faults) ? 1 : 0
+}
+
+const isSame = (one: Place, other: Place): boolean =>
+  isEquivalent(one, [{ ...other, reason: '' }]) && one.line === other.line
+
+/** The mutants of a subject that nothing has noticed. */
+function left(home: string, { files }: Subject, results: readonly Result[]): Mutant[] {
+  const survived = results.filter(({ outcome, file }) => outcome === 'survived' && files.includes(file))
+  return [...new Set(survived.map(({ file }) => file))].flatMap((file) => {
+    const text = readFileSync(join(home, file), 'utf8')
+    const all = mutantsOf(home, file).flat()
+    return all.filter((mutant) => survived.some((one) => isSame(one, placeOf(mutant, text))))
+  })
 }
 
 /** The subjects that the arguments name, each with the files that they name. */
@@ -89,25 +106,11 @@ function chosen(names: readonly string[]): Subject[] {
 }
 
 function judge(scratch: Scratch, subject: Subject, mutant: Mutant): Pick<Result, 'outcome' | 'by'> {
-  const place = placeOf(mutant, scratch.read(mutant.file))
-  if (isEquivalent(place, equivalents)) return { outcome: 'equivalent' }
-  let isBuilt = false
+  if (isEquivalent(placeOf(mutant, scratch.read(mutant.file)), equivalents)) return { outcome: 'equivalent' }
+  if (!scratch.build(subject, mutant)) return { outcome: 'unbuilt' }
   for (const folders of subject.tests) {
-    if (!scratch.knows(folders)) {
-      scratch.build(subject)
-      scratch.learn(folders)
-      isBuilt = false
-    }
-    if (!isBuilt && !scratch.build(subject, mutant)) return { outcome: 'unbuilt' }
-    isBuilt = true
-    const { outcome, by } = scratch.test(folders, mutant)
-    if (outcome === 'timeout') {
-      // Where other work has made the machine slow, the original would not have been in time either.
-      scratch.build(subject)
-      const original = scratch.test(folders, mutant)
-      return { outcome: original.outcome === 'passed' && original.share < 0.5 ? 'late' : 'unclear' }
-    }
-    if (outcome === 'failed') return { outcome: 'noticed', ...(by === undefined ? {} : { by }) }
+    const { outcome, by } = scratch.test(subject, folders, mutant)
+    if (outcome !== undefined) return { outcome, ...(by === undefined ? {} : { by }) }
   }
   return { outcome: scratch.compiles(mutant) ? 'survived' : 'unbuilt' }
 }
@@ -117,12 +120,13 @@ function print({ outcome, file, line, change, before, by }: Result): void {
   console.log(`${outcome.padEnd(10)}${file}:${line}  ${change}  in  ${before}${who}`)
 }
 
-/** Puts the table, with what it was made from, between the marks of a page. */
-function writePage(page: string, seed: number, count: number, results: readonly Result[]): void {
+/** Puts rows into the table between the marks of a page, in the place of those of the same parts. */
+function writePage(page: string, rows: readonly Row[]): void {
   const [from, to] = ['<!-- mutation -->', '<!-- /mutation -->']
   const text = existsSync(page) ? readFileSync(page, 'utf8') : `${from}\n${to}\n`
-  const date = new Date().toISOString().slice(0, 10)
-  const told = `${date}, seed ${seed}, up to ${count} faults of each part:\n\n${table(results)}`
+  const others = rowsIn(text.slice(text.indexOf(from), text.indexOf(to)))
+  const all = new Map([...others, ...rows].map((row) => [row.what, row]))
+  const told = `The newest runs of each part, most of them beside other work:\n\n${table([...all.values()])}`
   mkdirSync(dirname(page), { recursive: true })
   writeFileSync(
     page,

@@ -2,6 +2,7 @@ import type { Place } from './mutant.js'
 
 export interface Result extends Place {
   readonly subject: string
+  readonly seed: number
   /**
    * `noticed` by a test, `late` where the tests did not end and those of the original did,
    * `unclear` where neither did, `unbuilt` what no compiler takes, `equivalent` what changes nothing.
@@ -9,6 +10,8 @@ export interface Result extends Place {
   readonly outcome: 'noticed' | 'late' | 'survived' | 'unclear' | 'unbuilt' | 'equivalent'
   /** The first test that failed. */
   readonly by?: string
+  /** It was tried before, and not noticed. */
+  readonly isAgain?: boolean
 }
 
 /** A fault that no test can notice, and why. */
@@ -25,38 +28,59 @@ export function isEquivalent(place: Place, list: readonly Equivalent[]): boolean
   )
 }
 
-interface Score {
+/** Counts of a part of the sources: `first` of its faults were noticed when they were tried first, `noticed` now. */
+export interface Row {
+  readonly what: string
+  readonly seeds: string
+  readonly faults: number
+  readonly first: number
   readonly noticed: number
-  readonly counted: number
+  readonly equivalent: number
 }
 
-function scoreOf(results: readonly Result[]): Score {
-  const counted = results.filter(({ outcome }) => !['unbuilt', 'equivalent', 'unclear'].includes(outcome))
-  return { counted: counted.length, noticed: counted.filter(({ outcome }) => outcome !== 'survived').length }
+const head = ['| what | seed | faults | at first | noticed | equivalent | score |', '|---|---|---|---|---|---|---|']
+
+/** What the rows of subjects that are made up of several are called, and those of native code. */
+const titles: Readonly<Record<string, string>> = {
+  sim: 'sim, native code',
+  spec: 'specs',
+  'ffi/native': 'ffi, native code',
 }
 
-const percent = ({ noticed, counted }: Score): string =>
-  counted === 0 ? '' : `${Math.floor((100 * noticed) / counted)} %`
+export function rowsOf(results: readonly Result[]): Row[] {
+  const nameOf = ({ subject }: Result): string => titles[subject] ?? titles[subject.split('/')[0] as string] ?? subject
+  return [...new Set(results.map(nameOf))].map((what) => {
+    const some = results.filter((one) => nameOf(one) === what)
+    const counted = some.filter(({ outcome }) => !['unbuilt', 'equivalent', 'unclear'].includes(outcome))
+    const noticed = counted.filter(({ outcome }) => outcome !== 'survived')
+    return {
+      what,
+      seeds: [...new Set(some.map(({ seed }) => seed))].sort().join(' and '),
+      faults: counted.length,
+      first: noticed.filter(({ isAgain }) => isAgain !== true).length,
+      noticed: noticed.length,
+      equivalent: some.filter(({ outcome }) => outcome === 'equivalent').length,
+    }
+  })
+}
 
-/** A table of Markdown: one row a package, and all of them. */
-export function table(results: readonly Result[]): string {
-  const packageOf = ({ subject }: Result): string => subject.split('/')[0] as string
-  const rows = [...new Set(results.map(packageOf))].map((name) =>
-    row(
-      name,
-      results.filter((one) => packageOf(one) === name),
-    ),
-  )
-  return [
-    '| what | faults | noticed | equivalent | score |',
-    '|---|---|---|---|---|',
-    ...rows,
-    row('all', results),
-  ].join('\n')
+/** The rows of a table that `table` wrote. */
+export function rowsIn(text: string): Row[] {
+  const row = /^\| (?!all )(.+) \| ([\d and]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|.*\|$/gm
+  return [...text.matchAll(row)].map(([, what = '', seeds = '', ...counts]) => {
+    const [faults = 0, first = 0, noticed = 0, equivalent = 0] = counts.map(Number)
+    return { what, seeds, faults, first, noticed, equivalent }
+  })
+}
 
-  function row(name: string, some: readonly Result[]): string {
-    const score = scoreOf(some)
-    const equivalent = some.filter(({ outcome }) => outcome === 'equivalent').length
-    return `| ${name} | ${score.counted} | ${score.noticed} | ${equivalent} | ${percent(score)} |`
-  }
+/** A table of Markdown: each part, and all of them. */
+export function table(rows: readonly Row[]): string {
+  const sum = (key: 'faults' | 'first' | 'noticed' | 'equivalent') => rows.reduce((all, row) => all + row[key], 0)
+  const all = { faults: sum('faults'), first: sum('first'), noticed: sum('noticed'), equivalent: sum('equivalent') }
+  return [...head, ...[...rows, { what: 'all', seeds: '', ...all }].map(line)].join('\n')
+}
+
+function line({ what, seeds, faults, first, noticed, equivalent }: Row): string {
+  const score = faults === 0 ? '' : `${Math.floor((100 * noticed) / faults)} %`
+  return `| ${[what, seeds, faults, first, noticed, equivalent, score].join(' | ')} |`
 }

@@ -14,12 +14,20 @@ import { basename, join } from 'node:path'
 import { type Mutant, mutated } from './mutant.js'
 import type { Step, Subject } from './subjects.js'
 
-/** How a run of tests ended. */
+/** What came of the tests of a fault; `undefined` when all of them passed. */
 export interface Verdict {
-  readonly outcome: 'passed' | 'failed' | 'timeout'
+  readonly outcome: 'noticed' | 'late' | 'unclear' | undefined
   /** The first test that failed. */
   readonly by?: string
-  /** How much of its time limit the slowest run took, from 0 to 1. */
+}
+
+/** How a run of vitest ended. */
+interface Run {
+  readonly outcome: 'passed' | 'failed' | 'timeout'
+  /** The file that failed, and its first test that did. */
+  readonly failed?: string
+  readonly by?: string
+  /** How much of its time limit it took, from 0 to 1. */
   readonly share: number
 }
 
@@ -34,13 +42,16 @@ interface Report {
   }[]
 }
 
-/** Seconds that the original needs for each file of tests that it passes; the others prove nothing. */
-type Baseline = Map<string, number>
+/** Files of tests that take longer than this, in seconds, are asked when no other has noticed. */
+const long = 5
 
 /** A copy of the workspace, with everything built, in which sources may be broken. */
 export class Scratch {
   readonly root = mkdtempSync(join(tmpdir(), 'shoal-mutate-'))
-  readonly #baselines = new Map<string, Baseline>()
+  /** Whether a file of tests proves anything: the original passes it, and it fails again when it failed. */
+  readonly #isSound = new Map<string, boolean>()
+  /** Seconds that a file of tests took when it last passed. */
+  readonly #seconds = new Map<string, number>()
   /** A file with a mutant in it, and what it was. */
   #broken: readonly [file: string, original: string] | undefined
 
@@ -71,8 +82,8 @@ export class Scratch {
       writeFileSync(join(this.root, mutant.file), mutated(mutant, original))
     }
     const isBuilt = subject.build.every((step) => this.#run(step) === 0)
-    // Tests compare generated sources with their spec: one that was mended would only show that it is another.
-    if (mutant?.file.endsWith('.json') !== true) this.mend()
+    // Tests make native code anew, and compare generated sources with their spec: what was mended would be the original.
+    if (mutant?.file.endsWith('.ts') === true) this.mend()
     return isBuilt
   }
 
@@ -97,82 +108,88 @@ export class Scratch {
     }
   }
 
-  /** Whether it is known what the original needs for the tests in these folders. */
-  knows(folders: readonly string[]): boolean {
-    return folders.every((folder) => this.#baselines.has(folder))
-  }
-
-  /** Runs the tests in these folders with everything as it is. */
-  learn(folders: readonly string[]): void {
-    for (const folder of folders.filter((one) => !this.#baselines.has(one))) {
-      const results = this.#vitest([folder], [], 3600).report?.testResults ?? []
-      const broken = results.filter(({ status }) => status !== 'passed').map(({ name }) => name)
-      for (const name of broken) console.log(`  left out, since the original fails: ${name.slice(this.root.length)}`)
-      const sound = results.filter(({ status }) => status === 'passed')
-      // Nothing could notice a fault then, and all would count as unseen.
-      if (sound.length === 0) throw new Error(`the original passes no test of ${folder}`)
-      this.#baselines.set(folder, new Map(sound.map((one) => [one.name, (one.endTime - one.startTime) / 1000])))
-    }
-  }
-
-  /** Runs the tests in folders, as far as the original passes them; those first whose names are like the mutant's. */
-  test(folders: readonly string[], mutant: Mutant): Verdict {
-    const seconds = new Map(folders.flatMap((folder) => [...(this.#baselines.get(folder) ?? [])]))
+  /**
+   * Runs the tests in folders on a subject that was built with a mutant: first those whose names are like the mutant's, last
+   * those that take long.
+   */
+  test(subject: Subject, folders: readonly string[], mutant: Mutant): Verdict {
     const wanted = basename(mutant.file).replace(/\..*$/, '').toLowerCase()
-    const isNear = (file: string): boolean => basename(file).toLowerCase().includes(wanted)
-    const files = [...seconds.keys()]
-    const turns = [files.filter(isNear), files.filter((file) => !isNear(file))].filter((turn) => turn.length > 0)
-    let share = 0
-    for (const turn of turns) {
-      let left = turn
+    const rank = (file: string): number => {
+      if (basename(file).toLowerCase().includes(wanted)) return 0
+      return (this.#seconds.get(file) ?? 0) > long ? 2 : 1
+    }
+    const files = folders
+      .flatMap((folder) => testsIn(join(this.root, folder)))
+      .filter((file) => !subject.leftOut?.includes(basename(file)) && this.#isSound.get(file) !== false)
+    // Nothing could notice a fault then, and all would count as unseen.
+    if (files.length === 0) throw new Error(`the original passes no test of ${folders.join(' and ')}`)
+    for (const turn of [0, 1, 2]) {
+      let left = files.filter((file) => rank(file) === turn)
       while (left.length > 0) {
-        const usual = left.reduce((sum, file) => sum + (seconds.get(file) ?? 0), 0)
-        const { verdict, failed } = this.#vitest(left, ['--bail=1'], 120 + 4 * usual)
-        if (verdict.outcome !== 'passed' && (failed === undefined || !this.#isFickle(failed))) return verdict
-        share = Math.max(share, verdict.share)
-        if (failed === undefined) break
-        left = left.filter((file) => file !== failed)
+        const { outcome, failed, by } = this.#vitest(left)
+        if (outcome === 'passed') break
+        if (outcome === 'timeout') {
+          // Where other work has made the machine slow, the original would not be in time either.
+          this.build(subject)
+          const original = this.#vitest(left)
+          return { outcome: original.outcome !== 'timeout' && original.share < 0.5 ? 'late' : 'unclear' }
+        }
+        const proof = failed === undefined ? left : [failed]
+        if (this.#proves(proof, subject, mutant)) return { outcome: 'noticed', ...(by === undefined ? {} : { by }) }
+        left = left.filter((file) => !proof.includes(file))
       }
     }
-    return { outcome: 'passed', share }
+    return { outcome: undefined }
   }
 
-  /** Whether tests that failed pass when they are run once more, as on a machine that is too busy for them: they prove nothing from then on. */
-  #isFickle(file: string): boolean {
-    if (this.#vitest([file], ['--bail=1'], 600).verdict.outcome !== 'passed') return false
-    console.log(`  left out, since it fails now and then: ${file.slice(this.root.length)}`)
-    for (const known of this.#baselines.values()) known.delete(file)
-    return true
+  /** Whether tests that failed fail again, and pass on the original. Those that do not prove nothing from then on. */
+  #proves(files: readonly string[], subject: Subject, mutant: Mutant): boolean {
+    const isFickle = this.#vitest(files).outcome === 'passed'
+    if (!isFickle && files.every((file) => this.#isSound.get(file) === true)) return true
+    let isSound = false
+    if (!isFickle) {
+      this.build(subject)
+      isSound = this.#vitest(files).outcome === 'passed'
+      if (!isSound) this.build(subject, mutant)
+    }
+    for (const file of files) {
+      this.#isSound.set(file, isSound)
+      const why = isFickle ? 'it fails now and then' : 'the original fails'
+      if (!isSound) console.log(`  left out, since ${why}: ${file.slice(this.root.length)}`)
+    }
+    return isSound
   }
 
-  #vitest(
-    files: readonly string[],
-    options: readonly string[],
-    limit: number,
-  ): { verdict: Verdict; report?: Report; failed?: string } {
+  #vitest(files: readonly string[]): Run {
     const output = join(this.root, 'out', 'vitest.json')
     rmSync(output, { force: true })
-    const all = ['run', ...files, ...options, '--reporter=json', `--outputFile=${output}`]
+    const limit = files.reduce((sum, file) => sum + 4 * (this.#seconds.get(file) ?? long), 120)
+    const all = ['run', ...files, '--bail=1', '--reporter=json', `--outputFile=${output}`]
     const started = performance.now()
     // `timeout` ends the whole group: workers of vitest, and what the tests started.
     const command = ['--signal=KILL', `${Math.ceil(limit)}`, join(this.root, 'node_modules/.bin/vitest'), ...all]
     const { status, signal, error } = spawnSync('timeout', command, { cwd: this.root, stdio: 'ignore' })
     if (error !== undefined) throw error
-    const report = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as Report) : undefined
-    if (signal !== null) return { verdict: { outcome: 'timeout', share: 1 } }
-    const failed = report?.testResults.find((file) => file.status !== 'passed')
-    const test = failed?.assertionResults.find((one) => one.status === 'failed')
-    const by = failed === undefined ? 'vitest itself' : `${basename(failed.name)} > ${test?.fullName ?? 'the file'}`
+    if (signal !== null) return { outcome: 'timeout', share: 1 }
     const share = (performance.now() - started) / 1000 / limit
-    const verdict: Verdict = status === 0 ? { outcome: 'passed', share } : { outcome: 'failed', by, share }
-    return {
-      verdict,
-      ...(report === undefined ? {} : { report }),
-      ...(failed === undefined || status === 0 ? {} : { failed: failed.name }),
+    const results = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as Report).testResults : []
+    if (status === 0) {
+      for (const one of results) this.#seconds.set(one.name, (one.endTime - one.startTime) / 1000)
+      return { outcome: 'passed', share }
     }
+    const testOf = (file: Report['testResults'][number]) => file.assertionResults.find((one) => one.status === 'failed')
+    const failed = results.find(testOf) ?? results.find((file) => file.status !== 'passed')
+    if (failed === undefined) return { outcome: 'failed', by: 'vitest itself', share }
+    const by = `${basename(failed.name)} > ${testOf(failed)?.fullName ?? 'the file'}`
+    return { outcome: 'failed', failed: failed.name, by, share }
   }
 
   #run([folder, command, ...args]: Step): number {
     return spawnSync(command, args, { cwd: join(this.root, folder), stdio: 'ignore', timeout: 600_000 }).status ?? 1
   }
+}
+
+function testsIn(folder: string): string[] {
+  const all = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  return all.filter((file) => file.endsWith('.test.ts')).map((file) => join(folder, file))
 }

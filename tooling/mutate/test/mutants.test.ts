@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { cxxMutants } from '../src/cxx.js'
 import { type Mutant, mutated, placeOf } from '../src/mutant.js'
 import { Random } from '../src/random.js'
-import { isEquivalent, type Result, table } from '../src/report.js'
+import { isEquivalent, type Result, rowsIn, rowsOf, table } from '../src/report.js'
 import { specMutants } from '../src/spec.js'
 import { allSubjects, draw, type Subject } from '../src/subjects.js'
 import { typescriptMutants } from '../src/typescript.js'
@@ -107,22 +107,28 @@ describe('the sample', () => {
   })
 })
 
-test('the score counts neither what no compiler takes nor what changes nothing', () => {
+test('the score counts neither what no compiler takes nor what changes nothing, and tells what was noticed later', () => {
   const place = { file: 'f.ts', line: 1, before: 'a', change: 'b' }
-  const result = (subject: string, outcome: Result['outcome']): Result => ({ subject, outcome, ...place })
-  const results = [
+  const result = (subject: string, outcome: Result['outcome'], seed = 1, isAgain = false): Result => {
+    return { subject, seed, outcome, isAgain, ...place }
+  }
+  const rows = rowsOf([
     result('sim/cuda', 'noticed'),
-    result('sim/nccl', 'late'),
-    result('sim/nccl', 'survived'),
+    result('sim/nccl', 'late', 1, true),
+    result('sim/nccl', 'survived', 2),
     result('sim/nccl', 'unbuilt'),
+    result('ffi/native', 'unclear'),
     result('types', 'equivalent'),
     result('types', 'noticed'),
-  ]
-  expect(table(results).split('\n').slice(2)).toEqual([
-    '| sim | 3 | 2 | 0 | 66 % |',
-    '| types | 1 | 1 | 1 | 100 % |',
-    '| all | 4 | 3 | 1 | 75 % |',
   ])
+  const text = table(rows)
+  expect(text.split('\n').slice(2)).toEqual([
+    '| sim, native code | 1 and 2 | 3 | 1 | 2 | 0 | 66 % |',
+    '| ffi, native code | 1 | 0 | 0 | 0 | 0 |  |',
+    '| types | 1 | 1 | 1 | 1 | 1 | 100 % |',
+    '| all |  | 4 | 2 | 3 | 1 | 75 % |',
+  ])
+  expect(rowsIn(text)).toEqual(rows)
   expect(isEquivalent(place, [{ ...place, reason: 'it is' }])).toBe(true)
   expect(isEquivalent({ ...place, change: 'c' }, [{ ...place, reason: 'it is' }])).toBe(false)
 })
