@@ -45,7 +45,7 @@ function run(program) {
     // How many forms the compiler there does not take.
     const note = /^\d+ of \d+ forms .*$/m.exec(stdout)?.[0]
     const outcome = status === 0 && word === 'ok' ? 'ok' : word === 'skipped' ? 'skip' : 'fail'
-    const error = outcome === 'fail' ? (words ?? `ended with ${signal ?? status}: ${stdout.slice(-200)}`) : undefined
+    const error = outcome === 'fail' ? (words ?? `ended with ${signal ?? status}: ${stdout.slice(-2000)}`) : undefined
     const reason = outcome === 'skip' ? words : undefined
     const milliseconds = Math.round(performance.now() - started)
     console.log(

@@ -126,7 +126,9 @@ void Decoder::extremes(Key key, bool isAbsolute, bool hasProductSign) {
   const uint64_t signs = bytes == 2 ? 0x8000 : isPacked(key.type) ? 0x80008000 : 0x80000000;
   const uint32_t sign = bitStep(Op::bitAnd, word, bitStep(Op::bitXor, word, kept[0], kept[1]), constant(signs, bytes));
   const uint32_t size = step(key, {inputs[0], inputs[1]});
-  bitStep(Op::bitOr, word, size, sign, to);
+  // A NaN has no sign: the least of a number and itself is the number, or the NaN that all become.
+  const uint32_t signedSize = bitStep(Op::bitOr, word, size, sign);
+  step(key, {signedSize, signedSize}, to);
 }
 
 // lop3.and and lop3.or: a predicate, too, of whether any bit is set.

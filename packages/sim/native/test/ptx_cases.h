@@ -20,6 +20,7 @@ struct Case {
   std::string d, a, b, c;  // types of the registers, as loads and stores name them
   Reference reference;
   Agrees agrees;  // empty: the same bits
+  bool isEmulated = false;  // no GPU of today has it, and what compilers put in its place is not what the instruction set says
 };
 
 constexpr int kCount = 3072;
@@ -120,7 +121,7 @@ inline void run(const std::vector<Case>& all) {
   const std::vector<uint64_t> inputs[3] = {operands(1), operands(2), operands(3)};
   for (int index = 0; index < 3; ++index) OK(cuMemcpyHtoD_v2(memory[index + 1], inputs[index].data(), kCount * 8));
   std::string wrong;
-  int failures = 0;
+  int failures = 0, otherwise = 0;
   for (size_t index = 0; index < all.size(); ++index) {
     if (modules[index] == nullptr) continue;
     const Case& each = all[index];
@@ -133,16 +134,20 @@ inline void run(const std::vector<Case>& all) {
     OK(cuCtxSynchronize());
     std::vector<uint64_t> out(kCount);
     OK(cuMemcpyDtoH_v2(out.data(), memory[0], kCount * 8));
+    unsigned differing = 0;
+    std::string first;
     for (unsigned at = 0; at < count; ++at) {
       const uint64_t a = masked(inputs[0][at], bytesOf(each.a)), b = masked(inputs[1][at], bytesOf(each.b)), c = masked(inputs[2][at], bytesOf(each.c));
       const uint64_t want = masked(each.reference(a, b, c), bytesOf(each.d)), got = out[at];
       if (each.agrees ? each.agrees(got, want) : got == want) continue;
+      if (++differing > 1) continue;
       char line[400];
       snprintf(line, sizeof line, "\n%s: a %llx b %llx c %llx: got %llx, want %llx", each.text.c_str(), static_cast<unsigned long long>(a),
                static_cast<unsigned long long>(b), static_cast<unsigned long long>(c), static_cast<unsigned long long>(got), static_cast<unsigned long long>(want));
-      if (++failures <= 30) wrong += line;
-      break;
+      first = line;
     }
+    if (differing != 0 && each.isEmulated && check::isOnHardware()) ++otherwise;
+    else if (differing != 0 && ++failures <= 30) wrong += first + "; " + std::to_string(differing) + " of " + std::to_string(count) + " differ";
   }
   for (auto each : memory) OK(cuMemFree_v2(each));
   CUmodule last = nullptr;
@@ -150,6 +155,7 @@ inline void run(const std::vector<Case>& all) {
     if (each != nullptr && each != last) OK(cuModuleUnload(each));
     last = each;
   }
+  if (otherwise != 0) printf("%d of %zu forms are not what the instruction set says: the compiler emulates them\n", otherwise, all.size());
   if (!wrong.empty()) throw check::Failure(wrong);
 }
 

@@ -53,7 +53,7 @@ TEST(sums_products_and_quotients) {
       return static_cast<Wide>((static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b)) >> type.size) + c;
     });
     two(all, "div", type, [](Wide a, Wide b) { return b == 0 ? -1 : a / b; });
-    two(all, "rem", type, [](Wide a, Wide b) { return b == 0 ? a : a % b; });
+    two(all, "rem", type, [](Wide a, Wide b) { return b == 0 ? -1 : a % b; });
     two(all, "min", type, [](Wide a, Wide b) { return a < b ? a : b; });
     two(all, "max", type, [](Wide a, Wide b) { return a > b ? a : b; });
     three(all, "sad", type, [](Wide a, Wide b, Wide c) { return c + (a < b ? b - a : a - b); });
@@ -112,6 +112,9 @@ TEST(sums_products_and_quotients) {
   run(all);
 }
 
+// Where a field lies, and its length: of 32 bits the lowest 8 count, of 64 all.
+unsigned placeOf(uint64_t value, unsigned bits) { return static_cast<unsigned>(bits == 32 ? value & 0xff : std::min<uint64_t>(value, 0xff)); }
+
 TEST(bits) {
   std::vector<Case> all;
   auto push = [&](const std::string& text, const char* d, const char* a, const char* b, const char* c, Reference of) { all.push_back({text, d, a, b, c, of, {}}); };
@@ -159,7 +162,7 @@ TEST(bits) {
         return static_cast<uint64_t>(at < 0 ? -1 : static_cast<int>(n) - 1 - at);
       });
       push("bfe." + word + " %d, %a, %b, %c;", t, t, "b32", "b32", [=](uint64_t a, uint64_t b, uint64_t c) {
-        const unsigned position = b & 0xff, length = c & 0xff, last = n - 1;
+        const unsigned position = placeOf(b, n), length = placeOf(c, n), last = n - 1;
         const unsigned top = std::min(position + length - 1, last);
         const bool sign = isSigned && length != 0 && (a >> top & 1);
         uint64_t out = 0;
@@ -171,7 +174,7 @@ TEST(bits) {
       });
     }
     all.push_back({"cvt.u32.u64 %x, %c; cvt.u32.u64 %y, %c; shr.u32 %y, %y, 8; bfi." + type + " %d, %a, %b, %x, %y;", t, t, t, "b64", [=](uint64_t a, uint64_t b, uint64_t c) {
-                     const unsigned position = c & 0xff, length = static_cast<unsigned>(c >> 8) & 0xff;
+                     const unsigned position = placeOf(c & 0xffffffff, n), length = placeOf((c & 0xffffffff) >> 8, n);
                      uint64_t out = b;
                      for (unsigned at = 0; at < length && position + at < n; ++at) {
                        out = (out & ~(uint64_t{1} << (position + at))) | (a >> at & 1) << (position + at);

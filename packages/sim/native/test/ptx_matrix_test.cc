@@ -58,6 +58,12 @@ uint64_t elementOf(const std::vector<uint32_t>& words, size_t start, int bits, i
 
 // Sums of floats: what is added together is aligned and cut off 25 bits below the greatest exponent.
 int exponentOf(double v, int least) { return v == 0 ? -100000 : std::max(std::ilogb(v), least); }
+double nearestHalf(long double total) {
+  if (std::isnan(total)) return NAN;
+  if (std::fabs(total) >= 65520) return std::signbit(total) ? -INFINITY : INFINITY;
+  const double unit = std::ldexp(1.0, exponentOf(static_cast<double>(total), -14) - 10);
+  return total == 0 ? static_cast<double>(total) : static_cast<double>(std::nearbyint(total / unit) * unit);
+}
 double addTogether(double sum, const std::vector<std::pair<double, double>>& factors, int least, bool isHalf) {
   bool isSpecial = !std::isfinite(sum);
   double plain = sum;
@@ -72,11 +78,7 @@ double addTogether(double sum, const std::vector<std::pair<double, double>>& fac
   long double total = std::trunc(std::ldexp(static_cast<long double>(sum), 25 - greatest));
   for (auto& [x, y] : factors) total += std::trunc(std::ldexp(static_cast<long double>(x) * y, 25 - greatest));
   total = std::ldexp(total, greatest - 25);
-  if (isHalf) {
-    if (std::fabs(total) >= 65520) return std::signbit(total) ? -INFINITY : INFINITY;
-    const double unit = std::ldexp(1.0, exponentOf(static_cast<double>(total), -14) - 10);
-    return total == 0 ? 0 : static_cast<double>(std::nearbyint(total / unit) * unit);
-  }
+  if (isHalf) return nearestHalf(total);
   if (std::fabs(total) >= std::ldexp(1.0L, 128)) return total < 0 ? -INFINITY : INFINITY;
   const long double unit = std::ldexp(1.0L, exponentOf(static_cast<double>(total), -126) - 23);
   return total == 0 ? 0 : static_cast<double>(std::trunc(total / unit) * unit);
@@ -88,10 +90,28 @@ struct Product {
   Element a, b, c, d;
   Where whereA, whereB, whereC, whereD;
   int products = 1;         // in a warp, each of some lanes
-  int together = 16;        // products that are added at once
   bool isSaturated = false;
   bool isAnd = false;
 };
+// What an element becomes. Sixteen products are added together, of tf32 eight. An H200 has no unit for 8 bits, of which it makes
+// f16 (the even pairs first, then the odd, and what was there at the end), nor for quads, which single lanes compute.
+double sumOf(const Product& each, double before, const std::vector<std::pair<double, double>>& factors) {
+  const bool isHalf = each.d.bits == 16;
+  if (each.products != 1) {
+    auto product = [&](int i) { return static_cast<float>(factors[i].first * factors[i].second); };
+    auto fused = [&](int i, float sum) { return std::fma(static_cast<float>(factors[i].first), static_cast<float>(factors[i].second), sum); };
+    const auto old = static_cast<float>(before);
+    if (!isHalf) return static_cast<double>(old + fused(3, fused(2, fused(1, product(0) + 0.0f))));
+    return nearestHalf(old + fused(1, product(0)) + fused(3, product(2)));
+  }
+  const bool isOfEights = each.a.bits == 8;
+  std::vector<std::vector<std::pair<double, double>>> turns(isOfEights ? 2 : factors.size() / std::min(factors.size(), size_t{each.a.bits == 32 ? 8u : 16u}));
+  for (size_t i = 0; i < factors.size(); ++i) turns[isOfEights ? i % 4 / 2 : i * turns.size() / factors.size()].push_back(factors[i]);
+  double sum = isOfEights ? 0 : before;
+  for (auto& turn : turns) sum = addTogether(sum, turn, isOfEights ? -14 : each.a.leastExponent(), isHalf);
+  if (!isOfEights) return sum;
+  return isHalf ? nearestHalf(sum + before) : static_cast<double>(static_cast<float>(sum) + static_cast<float>(before));
+}
 int lanesOf(int lane, const Product& each) { return each.products == 1 ? 0 : lane % 16 / 4; }
 
 std::vector<uint32_t> randomWords(std::mt19937& random, size_t count, const Element& type, int kind) {
@@ -172,12 +192,9 @@ void compare(const std::vector<Product>& all) {
                 if (each.isSaturated) sum = std::min<int64_t>(std::max<int64_t>(sum, INT32_MIN), INT32_MAX);
                 want = static_cast<uint32_t>(sum);
               } else {
-                double sum = each.c.value(C[at]);
-                for (int start = 0; start < each.k; start += each.together) {
-                  std::vector<std::pair<double, double>> factors;
-                  for (int i = start; i < std::min(each.k, start + each.together); ++i) factors.emplace_back(each.a.value(x(i)), each.b.value(y(i)));
-                  sum = addTogether(sum, factors, each.a.exponentBits == 4 ? -14 : each.a.leastExponent(), each.d.bits == 16);
-                }
+                std::vector<std::pair<double, double>> factors;
+                for (int i = 0; i < each.k; ++i) factors.emplace_back(each.a.value(x(i)), each.b.value(y(i)));
+                const double sum = sumOf(each, each.c.value(C[at]), factors);
                 want = each.d.bits == 32 ? cases::bitsF32(static_cast<float>(sum)) : halfOf(sum);
               }
               if (D[at] == want) continue;
@@ -256,7 +273,6 @@ TEST(products_of_tensor_floats_and_of_eight_bits) {
   all.push_back(product("m16n8k8", "", 16, 8, 8, kTf32, kTf32, kF32, kF32,
                         [](int lane, int i) { return At{i == 0 || i == 2 ? group(lane) : group(lane) + 8, i < 2 ? thread(lane) : thread(lane) + 4}; },
                         [](int lane, int i) { return At{i == 0 ? thread(lane) : thread(lane) + 4, group(lane)}; }));
-  for (Product& each : all) each.together = 8;
   for (const Element& a : {kE4m3, kE5m2}) {
     for (const Element& b : {kE4m3, kE5m2}) {
       for (const Element& sum : {kF32, kF16}) {

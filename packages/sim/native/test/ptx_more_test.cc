@@ -117,6 +117,7 @@ TEST(extremes) {
     return (x < y) != isMaximum ? a : b;
   };
   constexpr uint64_t size = 0x7fffffff;
+  auto signedBy = [](uint64_t bits, uint64_t sign) { return std::isnan(toF32(bits)) ? 0x7fffffff : bits | sign; };
   for (const bool isMaximum : {false, true}) {
     for (const bool isNanPassed : {false, true}) {
       const std::string op = std::string(isMaximum ? "max" : "min") + (isNanPassed ? ".NaN" : "");
@@ -124,14 +125,14 @@ TEST(extremes) {
       all.push_back({op + ".abs.f32 %d, %a, %b, %c;", "b32", "b32", "b32", "b32",
                      [=](uint64_t a, uint64_t b, uint64_t c) { return one(one(a & size, b & size, isMaximum, isNanPassed), c & size, isMaximum, isNanPassed); }, {}});
       all.push_back({op + ".xorsign.abs.f32 %d, %a, %b;", "b32", "b32", "b32", "b32",
-                     [=](uint64_t a, uint64_t b, uint64_t) { return one(a & size, b & size, isMaximum, isNanPassed) | ((a ^ b) & 0x80000000); }, {}});
+                     [=](uint64_t a, uint64_t b, uint64_t) { return signedBy(one(a & size, b & size, isMaximum, isNanPassed), (a ^ b) & 0x80000000); }, {}});
       // Of 16 bits by way of 32; which has the same order.
       for (const bool isBf16 : {false, true}) {
         auto small = [=](uint64_t a, uint64_t b) -> uint64_t {
           auto wide = [=](uint64_t bits) { return isBf16 ? (bits & 0x7fff) << 16 : bitsF32(static_cast<float>(half(bits & 0x7fff))); };
           const uint64_t chosen = one(wide(a), wide(b), isMaximum, isNanPassed);
-          const uint64_t bits = std::isnan(toF32(chosen)) ? 0x7fff : chosen == wide(a) ? a & 0x7fff : b & 0x7fff;
-          return bits | ((a ^ b) & 0x8000);
+          if (std::isnan(toF32(chosen))) return 0x7fff;
+          return (chosen == wide(a) ? a & 0x7fff : b & 0x7fff) | ((a ^ b) & 0x8000);
         };
         const std::string name = isBf16 ? "bf16" : "f16";
         all.push_back({op + ".xorsign.abs." + name + " %d, %a, %b;", "b16", "b16", "b16", "b64", [=](uint64_t a, uint64_t b, uint64_t) { return small(a, b); }, {}});

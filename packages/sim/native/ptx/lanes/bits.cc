@@ -56,6 +56,13 @@ struct Funnel {
   }
 };
 
+// Of a field's place or length 32 bits look at the lowest 8 bits only, 64 bits at all.
+template <class T>
+SHOAL_INLINE uint32_t placeOf(uint32_t value) {
+  if (sizeof(T) == 4) return value & 0xff;
+  return value < 0xff ? value : 0xff;
+}
+
 template <class T>
 void extract(Warp& warp, const Instr& instr, uint32_t mask) {
   const T* a = input<T>(warp, instr.r[1]);
@@ -63,7 +70,7 @@ void extract(Warp& warp, const Instr& instr, uint32_t mask) {
   constexpr uint32_t bits = 8 * sizeof(T);
   constexpr bool hasSign = static_cast<T>(-1) < T{0};
   each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA -> T {
-    const uint32_t position = b[lane] & 0xff, length = c[lane] & 0xff;
+    const uint32_t position = placeOf<T>(b[lane]), length = placeOf<T>(c[lane]);
     if (length == 0) return 0;
     const uint32_t top = position + length - 1 < bits - 1 ? position + length - 1 : bits - 1;
     if (position >= bits) return hasSign && a[lane] < 0 ? static_cast<T>(-1) : T{0};
@@ -79,7 +86,7 @@ void insert(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t *c = input<uint32_t>(warp, instr.r[3]), *d = input<uint32_t>(warp, instr.r[4]);
   constexpr uint32_t bits = 8 * sizeof(T);
   each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA -> T {
-    const uint32_t position = c[lane] & 0xff, length = d[lane] & 0xff;
+    const uint32_t position = placeOf<T>(c[lane]), length = placeOf<T>(d[lane]);
     if (position >= bits || length == 0) return b[lane];
     const T field = (length >= bits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << length) - 1)) << position;
     return static_cast<T>((b[lane] & ~field) | ((a[lane] << position) & field));

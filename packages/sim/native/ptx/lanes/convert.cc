@@ -66,12 +66,11 @@ SHOAL_INLINE double roundedToInteger(double value, Rounding rounding) {
   }
 }
 
-// Out of range is the nearest end; a NaN is zero, or the top bit where hardware has that.
+// Out of range is the nearest end; a NaN is zero, or the top bit where hardware has that: from doubles, and to 64 bits.
 SHOAL_INLINE int64_t toInteger(double value, Rounding rounding, Type type, bool isFromDouble) {
   const Bounds bounds = boundsOf(type);
   if (value != value) {
-    if (bounds.bits == 64) return INT64_MIN;
-    return isFromDouble && bounds.bits == 32 ? INT64_C(0x80000000) : 0;
+    return isFromDouble || bounds.bits == 64 ? static_cast<int64_t>(uint64_t{1} << (bounds.bits - 1)) : 0;
   }
   const double whole = roundedToInteger(value, rounding);
   const double beyond = bounds.isSigned ? static_cast<double>(uint64_t{1} << (bounds.bits - 1)) : static_cast<double>(uint64_t{1} << (bounds.bits - 1)) * 2;
@@ -95,17 +94,25 @@ SHOAL_INLINE double readFloat(const Warp& warp, uint32_t operand, unsigned regis
   }
 }
 
+// A NaN of a double keeps its sign and what there is room for of its payload; of others there is one NaN.
+SHOAL_INLINE uint16_t smallNan(double value, Type type) {
+  const uint64_t bits = bitsOf(value);
+  const uint64_t fraction = type == Type::f16 ? 0x7e00 | (bits >> 42 & 0x1ff) : 0x7fc0 | (bits >> 45 & 0x3f);
+  return static_cast<uint16_t>(bits >> 48 & 0x8000 | fraction);
+}
+
 SHOAL_INLINE void writeFloat(Warp& warp, const Instr& instr, const Key& key, int lane, double value) {
   switch (key.type) {
     case Type::f64: output<double>(warp, instr.r[0])[lane] = value; break;
     case Type::f32: {
       float narrow = static_cast<float>(value);
       if (key.ftz) narrow = flushed(narrow);
-      output<float>(warp, instr.r[0])[lane] = oneNan(narrow);
+      output<float>(warp, instr.r[0])[lane] = key.from == Type::f64 ? narrow : oneNan(narrow);
       break;
     }
     default: {
-      const uint16_t bits = key.type == Type::f16 ? toHalf(value, key.rounding) : toBf16(value, key.rounding);
+      const bool isDoubleNan = key.from == Type::f64 && value != value;
+      const uint16_t bits = isDoubleNan ? smallNan(value, key.type) : key.type == Type::f16 ? toHalf(value, key.rounding) : toBf16(value, key.rounding);
       if (instr.count == 4) output<uint32_t>(warp, instr.r[0])[lane] = bits;
       else output<uint16_t>(warp, instr.r[0])[lane] = bits;
     }
@@ -204,7 +211,7 @@ struct Truncate32 {
   }
 };
 struct FromHalf { SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromHalf(a)); } };
-struct FromBf16 { SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromBf16(a)); } };
+struct FromBf16 { SHOAL_INLINE static float of(uint16_t a) { return fromBf16(a); } };  // a NaN as it is
 struct ToHalf { SHOAL_INLINE static uint16_t of(float a) { return toHalf(static_cast<double>(a)); } };
 struct ToBf16 {
   SHOAL_INLINE static uint16_t of(float a) {

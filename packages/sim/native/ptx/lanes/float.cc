@@ -130,7 +130,7 @@ void testProperty(Warp& warp, const Instr& instr, uint32_t mask) {
       case Property::infinite: is = __builtin_isinf(a[lane]); break;
       case Property::number: is = a[lane] == a[lane]; break;
       case Property::notANumber: is = a[lane] != a[lane]; break;
-      case Property::normal: is = __builtin_isnormal(a[lane]); break;
+      case Property::normal: is = __builtin_isnormal(a[lane]) || a[lane] == 0; break;  // zero, too
       case Property::subnormal: is = __builtin_isfinite(a[lane]) && !__builtin_isnormal(a[lane]) && a[lane] != 0; break;
     }
     result |= static_cast<uint32_t>(is) << lane;

@@ -59,7 +59,7 @@ struct Divide {
 };
 struct Remainder {
   template <class T> static T of(T a, T b) {
-    if (b == 0) return a;
+    if (b == 0) return static_cast<T>(-1);
     if (static_cast<T>(-1) < T{0} && b == static_cast<T>(-1)) return 0;
     return a % b;
   }

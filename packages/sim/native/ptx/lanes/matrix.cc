@@ -1,6 +1,7 @@
 // Products of matrices that the lanes of a warp hold together: mma and wmma. Sums of floats are as the published models of
 // Hopper's units have them: sixteen products (of tf32 eight) and the sum so far are aligned to the greatest exponent among
-// them, what lies more than 25 bits below it is cut off, and what comes out is cut to f32, or rounded to the nearest f16.
+// them, what lies more than 25 bits below it is cut off, and what comes out is cut to f32, or rounded to the nearest f16. An
+// H200 gives the same bits. What its units do not have (8 bits, quads) is put together from others, as its compiler does it.
 #include <math.h>
 
 #include "../matrix.h"
@@ -210,6 +211,36 @@ void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, c
   }
 }
 
+// Of 8 bits: as f16, the products of the even pairs of a row's elements first and then those of the odd, from nothing; the
+// sum so far is added at the end, in its own type.
+void addProductsOfEights(int m, int n, int k, bool isHalfSum, const float* a, const float* b, float* sums) {
+  float orderedA[kMost], orderedB[kMost], products[kMost] = {};
+  for (int to = 0; to < k; ++to) {
+    const int pair = to / 2, from = 4 * (pair % (k / 4)) + 2 * (pair / (k / 4)) + to % 2;
+    for (int row = 0; row < m; ++row) orderedA[row * k + to] = a[row * k + from];
+    memcpy(orderedB + to * n, b + from * n, sizeof(float) * static_cast<size_t>(n));
+  }
+  addProducts<float>(m, n, k, k / 2, -14, isHalfSum, orderedA, orderedB, products);
+  for (int at = 0; at < m * n; ++at) {
+    const float sum = sums[at] + products[at];
+    sums[at] = isHalfSum ? fromHalf(toHalf(static_cast<double>(sum))) : sum;
+  }
+}
+
+// Of quads no unit has them any more: they are computed by single lanes, in f32.
+void addProductsOfQuad(int m, int n, bool isHalfSum, const float* a, const float* b, float* sums) {
+  for (int row = 0; row < m; ++row) {
+    const float* x = a + row * 4;
+    for (int column = 0; column < n; ++column) {
+      auto y = [&](int at) { return b[at * n + column]; };
+      float& sum = sums[row * n + column];
+      const float first = fmaf(x[1], y(1), x[0] * y(0));
+      if (isHalfSum) sum = sum + first + fmaf(x[3], y(3), x[2] * y(2));
+      else sum += fmaf(x[3], y(3), fmaf(x[2], y(2), first + 0.0f));
+    }
+  }
+}
+
 template <Type type>
 void readFactor(const Warp& warp, const Matrices& all, Role role, int quad, float* to) {
   const bool isLeft = role == Role::left;
@@ -245,7 +276,9 @@ void multiplyFloats(Warp& warp, const Instr& instr, uint32_t mask) {
     readFactor(warp, all, Role::right, quad, b);
     readSums(warp, all, quad, sums);
     const bool isHalfSum = all.d == Type::f16;
-    if (all.a == Type::bf16 || all.a == Type::tf32) addProducts<double>(m, n, k, all.a == Type::tf32 ? 8 : 16, -126, isHalfSum, a, b, sums);
+    if (isQuads) addProductsOfQuad(m, n, isHalfSum, a, b, sums);
+    else if (all.a == Type::e4m3 || all.a == Type::e5m2) addProductsOfEights(m, n, k, isHalfSum, a, b, sums);
+    else if (all.a == Type::bf16 || all.a == Type::tf32) addProducts<double>(m, n, k, all.a == Type::tf32 ? 8 : 16, -126, isHalfSum, a, b, sums);
     else addProducts<float>(m, n, k, 16, -14, isHalfSum, a, b, sums);
     writeSums(warp, all, mask, quad, sums);
   }
