@@ -7,7 +7,7 @@ import ctypes
 import os
 from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 POSIX_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 _LAZY_PEER_ACCESS = 1
@@ -145,32 +145,35 @@ class Driver:
         self.call("cuPointerGetAttribute", ctypes.addressof(value), number, address)
         return int(value.value)
 
-    def map(self, descriptor: int, length: int, ordinal: int) -> int:
+    def reserve(self, length: int) -> int:
+        """Addresses without memory."""
+        address = c_uint64()
+        self.call("cuMemAddressReserve", byref(address), length, 0, 0, 0)
+        return address.value
+
+    def map(self, descriptor: int, address: int, length: int, ordinal: int) -> None:
         """Maps all memory that a descriptor stands for, and keeps nothing but the mapping."""
-        handle, address = c_uint64(), c_uint64()
+        handle = c_uint64()
         self.call("cuMemImportFromShareableHandle", byref(handle), descriptor, POSIX_DESCRIPTOR)
         try:
-            self.call("cuMemAddressReserve", byref(address), length, 0, 0, 0)
+            self.call("cuMemMap", address, length, 0, handle, 0)
             try:
-                self.call("cuMemMap", address, length, 0, handle, 0)
-                try:
-                    access = _Access(_DEVICE, ordinal, _READ_WRITE)
-                    self.call("cuMemSetAccess", address, length, byref(access), 1)
-                except BaseException:
-                    self.call("cuMemUnmap", address, length)
-                    raise
+                access = _Access(_DEVICE, ordinal, _READ_WRITE)
+                self.call("cuMemSetAccess", address, length, byref(access), 1)
             except BaseException:
-                self.call("cuMemAddressFree", address, length)
+                self.call("cuMemUnmap", address, length)
                 raise
         finally:
             self.call("cuMemRelease", handle)
-        return address.value
 
-    def unmap(self, address: int, length: int) -> None:
-        """Waits first, as the driver does not."""
+    def unmap(self, address: int, lengths: Sequence[int], reserved: int) -> None:
+        """Unmaps pieces that lie one behind the other, and frees the addresses. Waits first, as the driver does not."""
         self.call("cuCtxSynchronize")
-        self.call("cuMemUnmap", address, length)
-        self.call("cuMemAddressFree", address, length)
+        at = address
+        for length in lengths:
+            self.call("cuMemUnmap", at, length)
+            at += length
+        self.call("cuMemAddressFree", address, reserved)
 
 
 _driver: Driver | None = None

@@ -12,6 +12,8 @@ from ._array import DTYPES, ELEMENT_BYTES, DeviceArray, contiguous
 from ._cuda import _LAZY_PEER_ACCESS, POSIX_DESCRIPTOR, Bytes64, CudaError, Driver, Event, driver, encode, handle64
 from ._socket import DescriptorSocket
 
+_DESCRIPTORS_IN_MESSAGE = 64
+
 
 def receive(socket: DescriptorSocket, stream: int | None = None) -> DeviceArray:
     """The memory that `sendMemory` of Shoal, or `send`, sent next, opened; it is the caller's to close.
@@ -21,12 +23,22 @@ def receive(socket: DescriptorSocket, stream: int | None = None) -> DeviceArray:
     ConnectionError, TimeoutError.
     """
     data, descriptors = socket.receive()
+    messages = 0
+
+    def more() -> list[int]:
+        nonlocal messages
+        messages -= 1
+        descriptors.extend(socket.receive()[1])
+        return descriptors
+
     try:
         try:
             facts = json.loads(data)
         except ValueError:
             facts = None
-        array = _open(_checked(facts), descriptors)
+        _checked(facts)
+        messages = (len(facts["pieces"]) - 1) // _DESCRIPTORS_IN_MESSAGE if facts["way"] == "posix-fd" and "pieces" in facts else 0
+        array = _open(facts, descriptors, more)
         try:
             if "event" in facts:
                 with Event.open(facts["event"], array.device) as event:
@@ -35,6 +47,14 @@ def receive(socket: DescriptorSocket, stream: int | None = None) -> DeviceArray:
             array.close()
             raise
         return array
+    except Exception:
+        # Those that still come belong to this memory, whatever was wrong with it.
+        try:
+            while messages > 0:
+                more()
+        except OSError:
+            pass
+        raise
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
@@ -56,6 +76,10 @@ def _checked(facts: Any) -> dict[str, Any]:
     bytes_needed = facts["byteOffset"] + facts["byteLength"]
     if facts["way"] == "posix-fd" and not _is_size(facts.get("allocationBytes"), bytes_needed):
         raise refuse(f"allocationBytes must be an integer from {bytes_needed}", facts.get("allocationBytes"))
+    if facts["way"] == "posix-fd" and "pieces" in facts:
+        pieces, all_bytes = facts["pieces"], facts["allocationBytes"]
+        if not isinstance(pieces, list) or not all(_is_size(size, 1) for size in pieces) or sum(pieces) != all_bytes:
+            raise refuse(f"pieces must be a list of integers from 1 that are {all_bytes} together", pieces)
     dtype = facts.setdefault("dtype", "u8")
     if dtype not in ELEMENT_BYTES:
         raise refuse("dtype must be the name of a dtype", dtype)
@@ -76,17 +100,21 @@ def _is_size(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**53
 
 
-def _open(facts: dict[str, Any], descriptors: list[int]) -> DeviceArray:
-    needed = 0 if facts["way"] == "ipc" else 1
+def _require(descriptors: list[int], needed: int) -> None:
     if len(descriptors) != needed:
         raise ValueError(f"receive: message must come with {needed} descriptors, not {len(descriptors)}")
+
+
+def _open(facts: dict[str, Any], descriptors: list[int], more: Callable[[], list[int]]) -> DeviceArray:
+    if facts["way"] != "posix-fd":
+        _require(descriptors, 0 if facts["way"] == "ipc" else 1)
     cuda = driver()
     uuids = cuda.uuids()
     if facts.get("deviceUuid") not in uuids:
         raise LookupError(f"receive: the memory lies on device {facts.get('deviceUuid')}; this process sees {', '.join(uuids)}")
     device = uuids.index(facts["deviceUuid"])
     with cuda.on(device):
-        start, close = _OPENERS[facts["way"]](cuda, facts, descriptors, device)
+        start, close = _OPENERS[facts["way"]](cuda, facts, descriptors, device, more)
     return DeviceArray(
         start + facts["byteOffset"],
         facts["byteLength"],
@@ -101,15 +129,34 @@ def _open(facts: dict[str, Any], descriptors: list[int]) -> DeviceArray:
 
 
 _Opened = tuple  # the first address, and what gives it back
+_More = Callable[[], list]  # takes the next message, and gives the descriptors that are there then
 
 
-def _open_descriptor(cuda: Driver, facts: dict[str, Any], descriptors: list[int], device: int) -> _Opened:
-    length = facts["allocationBytes"]
-    start = cuda.map(descriptors[0], length, device)
-    return start, lambda: cuda.unmap(start, length)
+def _open_descriptors(cuda: Driver, facts: dict[str, Any], descriptors: list[int], device: int, more: _More) -> _Opened:
+    """Maps what each descriptor stands for behind the one before, as they come."""
+    length: int = facts["allocationBytes"]
+    pieces: list[int] = facts.get("pieces", [length])
+    start = cuda.reserve(length)
+    at, mapped = start, 0
+    try:
+        for index, size in enumerate(pieces):
+            if index % _DESCRIPTORS_IN_MESSAGE == 0:
+                if index > 0:
+                    more()
+                _require(descriptors, min(len(pieces) - index, _DESCRIPTORS_IN_MESSAGE))
+            descriptor = descriptors.pop(0)
+            try:
+                cuda.map(descriptor, at, size, device)
+            finally:
+                os.close(descriptor)
+            at, mapped = at + size, mapped + 1
+    except BaseException:
+        cuda.unmap(start, pieces[:mapped], length)
+        raise
+    return start, lambda: cuda.unmap(start, pieces, length)
 
 
-def _open_ipc(cuda: Driver, facts: dict[str, Any], _: list[int], device: int) -> _Opened:
+def _open_ipc(cuda: Driver, facts: dict[str, Any], _: list[int], device: int, more: _More) -> _Opened:
     address = c_uint64()
     cuda.call("cuIpcOpenMemHandle_v2", byref(address), handle64(facts.get("handle"), "receive"), _LAZY_PEER_ACCESS)
 
@@ -120,7 +167,7 @@ def _open_ipc(cuda: Driver, facts: dict[str, Any], _: list[int], device: int) ->
     return address.value, close
 
 
-def _open_pool(cuda: Driver, facts: dict[str, Any], descriptors: list[int], device: int) -> _Opened:
+def _open_pool(cuda: Driver, facts: dict[str, Any], descriptors: list[int], device: int, more: _More) -> _Opened:
     pool, address = c_void_p(), c_uint64()
     pointer = handle64(facts.get("handle"), "receive")
     cuda.call("cuMemPoolImportFromShareableHandle", byref(pool), descriptors[0], POSIX_DESCRIPTOR, 0)
@@ -138,8 +185,8 @@ def _open_pool(cuda: Driver, facts: dict[str, Any], descriptors: list[int], devi
     return address.value, close
 
 
-_OPENERS: dict[str, Callable[[Driver, dict[str, Any], list[int], int], _Opened]] = {
-    "posix-fd": _open_descriptor,
+_OPENERS: dict[str, Callable[[Driver, dict[str, Any], list[int], int, _More], _Opened]] = {
+    "posix-fd": _open_descriptors,
     "ipc": _open_ipc,
     "pool": _open_pool,
 }
@@ -185,25 +232,40 @@ def send(socket: DescriptorSocket, array: Any, event: Event | None = None) -> No
             description["event"] = event.description
         elif interface.get("stream") is not None:
             cuda.call("cuStreamSynchronize", interface["stream"])
-        facts, descriptor = _export(cuda, address, byte_length)
-    try:
+        facts, sources = _export(cuda, address, byte_length)
         message = json.dumps({**description, **facts}).encode()
-        socket.send(message, [] if descriptor is None else [descriptor])
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        for start in range(0, max(len(sources), 1), _DESCRIPTORS_IN_MESSAGE):
+            descriptors: list[int] = []
+            try:
+                for export in sources[start : start + _DESCRIPTORS_IN_MESSAGE]:
+                    descriptors.append(export())
+                socket.send(message, descriptors)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            message = b'{"type":"shared-memory-pieces"}'
 
 
-def _export(cuda: Driver, address: int, byte_length: int) -> tuple[dict[str, Any], int | None]:
+def _export(cuda: Driver, address: int, byte_length: int) -> tuple[dict[str, Any], list[Callable[[], int]]]:
+    """What tells of memory, and what makes each descriptor beside it."""
+
     def offset(start: int, size: int) -> int:
         if address + byte_length > start + size:
-            raise ValueError("send: array must lie in one piece of memory; send parts of it")
+            raise ValueError("send: array must lie in one allocation; send parts of it")
         return address - start
 
     def exported(name: str, handle: Any) -> int:
         descriptor = c_int()
         cuda.call(name, ctypes.addressof(descriptor), handle, POSIX_DESCRIPTOR, 0)
         return descriptor.value
+
+    def exported_piece(start: int) -> int:
+        handle = c_uint64()
+        cuda.call("cuMemRetainAllocationHandle", byref(handle), start)
+        try:
+            return exported("cuMemExportToShareableHandle", handle)
+        finally:
+            cuda.call("cuMemRelease", handle)
 
     if cuda.attribute(address, "is_managed"):
         raise ValueError("send: managed memory cannot leave its process")
@@ -215,24 +277,26 @@ def _export(cuda: Driver, address: int, byte_length: int) -> tuple[dict[str, Any
             raise ValueError("send: the pool of the memory was not made for a descriptor")
         start = cuda.attribute(address, "range_start")
         byte_offset = offset(start, cuda.attribute(address, "range_size"))
-        descriptor = exported("cuMemPoolExportToShareableHandle", pool)
         cuda.call("cuMemPoolExportPointer", byref(data), start)
-        return {"way": "pool", "byteOffset": byte_offset, "handle": encode(data)}, descriptor
+        facts = {"way": "pool", "byteOffset": byte_offset, "handle": encode(data)}
+        return facts, [lambda: exported("cuMemPoolExportToShareableHandle", pool)]
     if cuda.attribute(address, "is_legacy_ipc_capable"):
         byte_offset = offset(cuda.attribute(address, "range_start"), cuda.attribute(address, "range_size"))
         cuda.call("cuIpcGetMemHandle", byref(data), address)
-        return {"way": "ipc", "byteOffset": byte_offset, "handle": encode(data)}, None
+        return {"way": "ipc", "byteOffset": byte_offset, "handle": encode(data)}, []
     if not is_descriptor:
         raise ValueError("send: the memory was not made for a descriptor")
-    start, size = cuda.attribute(address, "mapping_base"), cuda.attribute(address, "mapping_size")
-    byte_offset = offset(start, size)
-    handle = c_uint64()
-    cuda.call("cuMemRetainAllocationHandle", byref(handle), start)
-    try:
-        descriptor = exported("cuMemExportToShareableHandle", handle)
-    finally:
-        cuda.call("cuMemRelease", handle)
-    return {"way": "posix-fd", "byteOffset": byte_offset, "allocationBytes": size}, descriptor
+    starts = [cuda.attribute(address, "mapping_base")]
+    pieces = [cuda.attribute(address, "mapping_size")]
+    while (end := starts[-1] + pieces[-1]) < address + byte_length:
+        if cuda.attribute(end, "allowed_handle_types") & POSIX_DESCRIPTOR == 0:
+            raise ValueError("send: a part of the memory was not made for a descriptor")
+        starts.append(end)
+        pieces.append(cuda.attribute(end, "mapping_size"))
+    facts = {"way": "posix-fd", "byteOffset": address - starts[0], "allocationBytes": sum(pieces)}
+    if len(pieces) > 1:
+        facts["pieces"] = pieces
+    return facts, [lambda start=start: exported_piece(start) for start in starts]
 
 
 def _pool_of(cuda: Driver, address: int) -> int:

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { inspect } from 'node:util'
@@ -6,6 +6,7 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { DescriptorSocket } from '@shoal/ffi'
 import { DisposedError, type MemoryLike, memoryProtocol, SystemError, TimeoutError } from '@shoal/types'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Peer } from './sharingPeer.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const {
@@ -22,52 +23,11 @@ const {
 const { receive, receiveMemory, SharedMemory, sendMemory, share } = await import('@shoal/cuda-base/sharing')
 
 const device = Device.get(0)
-const script = new URL('fixtures/sharing.mjs', import.meta.url)
 const limit = { timeout: 60_000 }
-
-interface Answer {
-  readonly result: { readonly values: unknown }
-  readonly error?: { readonly name: string; readonly message: string; readonly code: string }
-}
-
-/** The other side: it does one thing after the other. */
-class Peer {
-  readonly channel: ChildProcess | Worker
-
-  constructor(kind: 'process' | 'thread') {
-    const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
-    this.channel = kind === 'thread' ? new Worker(script) : fork(script, { env, execArgv: [] })
-  }
-
-  async said(what: string): Promise<Answer> {
-    for (;;) {
-      const [message] = await once(this.channel, 'message', { signal: AbortSignal.timeout(60_000) })
-      if (message.done === what) return message
-    }
-  }
-
-  tell(action: string, argument?: unknown) {
-    const answer = this.said(action)
-    const message = { action, argument }
-    if (this.channel instanceof Worker) this.channel.postMessage(message)
-    else this.channel.send(message)
-    return answer
-  }
-
-  async end(): Promise<void> {
-    if (this.channel instanceof Worker) await this.channel.terminate()
-    else if (this.channel.exitCode === null && this.channel.signalCode === null) {
-      const gone = once(this.channel, 'exit')
-      this.channel.kill('SIGKILL')
-      await gone
-    }
-  }
-}
 
 let peer: Peer
 const start = async (kind: 'process' | 'thread'): Promise<Peer> => {
-  peer = new Peer(kind)
-  await peer.said('start')
+  peer = await Peer.start(kind)
   return peer
 }
 const descriptors = (): number => readdirSync('/proc/self/fd').length

@@ -15,6 +15,7 @@ const {
   allocationGranularity,
   Device,
   DeviceBuffer,
+  GrowableBuffer,
   ipcEventHandle,
   MemoryPool,
   openIpcEvent,
@@ -39,6 +40,16 @@ const version = spawnSync('python3', ['-c', 'import sys; print(sys.version_info 
 
 function needsPython(context: TestContext): void {
   if (version.stdout?.trim() !== 'True') context.skip('no python3 of 3.9 or newer here (socket.recv_fds came with it)')
+}
+
+const unit = allocationGranularity(device, { handleTypes: 'posix-fd' })
+
+/** A buffer of bytes that has grown so many times, by one unit each. */
+function grown(count: number) {
+  const options = { maximumLength: count * unit, stepBytes: 1, handleTypes: 'posix-fd' } as const
+  const buffer = GrowableBuffer.reserve(device, 'u8', options)
+  for (let pieces = 1; pieces <= count; pieces += 1) buffer.resize(pieces * unit)
+  return buffer
 }
 
 const sockets: DescriptorSocket[] = []
@@ -120,6 +131,33 @@ describe('from Node to Python', () => {
     await socket.receive(limit)
     expect(await end).toEqual([['posix-fd', 'u8', [64], [1], '|u1', null, 1], [...bytes]])
     expect([...view.toArraySync()]).toEqual(inverted(bytes))
+  })
+
+  test.for([3, 64, 65, 130])('memory that has grown, in %i pieces, by a descriptor of each', async (count, context) => {
+    needsPython(context)
+    using buffer = grown(count)
+    const places = [0, unit - 1, unit, buffer.length - 1]
+    for (const [order, place] of places.entries())
+      buffer.buffer
+        .slice(place)
+        .slice(0, 1)
+        .fillSync(order + 1)
+    const { socket, end } = python(`
+with receive(peer) as array:
+    say([array.way, array.shape])
+    part = DeviceArray(array.address + ${unit} - 1, 2, "u8", [2], [1], 0, way="own", close=print)
+    data = array.read()
+    say([list(part.read()), data[0], data[-1]])
+    part.write(bytes([7, 8]))
+peer.send(b"done")
+`)
+    await sendMemory(socket, buffer, limit)
+    await socket.receive(limit)
+    expect(await end).toEqual([
+      ['posix-fd', [count * unit]],
+      [[2, 3], 1, 4],
+    ])
+    expect(buffer.buffer.slice(unit - 1, unit + 1).toArraySync()).toEqual(Uint8Array.of(7, 8))
   })
 
   test('memory of a pool, by the pool', async (context) => {
@@ -211,6 +249,39 @@ with allocate(64, "f32") as memory, Event.create() as event:
     whole.dispose()
     await socket.send({ bytes: Buffer.from('done') })
     await end
+  })
+
+  test.for([2, 64, 67])('memory in %i pieces, as PyTorch has it with expandable segments', async (count, context) => {
+    needsPython(context)
+    const { socket, end } = python(`
+import ctypes
+from ctypes import byref, c_uint64
+from shoal_memory._cuda import _Access, driver
+from shoal_memory._array import DeviceArray
+# CUmemAllocationProp: pinned memory of device 0, with a descriptor.
+properties = (ctypes.c_int * 8)(1, 1, 1, 0)
+cuda, unit, handle = driver(), ${unit}, c_uint64()
+with cuda.on(0):
+    start = cuda.reserve(${count} * unit)
+    for piece in range(${count}):
+        assert cuda._library.cuMemCreate(byref(handle), c_uint64(unit), byref(properties), c_uint64(0)) == 0
+        cuda.call("cuMemMap", start + piece * unit, unit, 0, handle, 0)
+        access = _Access(1, 0, 3)
+        cuda.call("cuMemSetAccess", start + piece * unit, unit, byref(access), 1)
+        cuda.call("cuMemRelease", handle)
+length = (${count} - 1) * unit + 3
+array = DeviceArray(start + 5, length, "u8", [length], [1], 0, way="own", close=print)
+array.write(bytes([1]) * (length - 1) + bytes([2]))
+send(peer, array)
+peer.receive()
+say(array.read()[-3:].hex())
+`)
+    using memory = await receiveMemory<'u8'>(socket, limit)
+    expect([memory.way, memory.length]).toEqual(['posix-fd', (count - 1) * unit + 3])
+    expect(memory.buffer.slice(-2).toArraySync()).toEqual(Uint8Array.of(1, 2))
+    memory.buffer.slice(-2).fillSync(6)
+    await socket.send({})
+    expect(await end).toEqual(['010606'])
   })
 
   test('what it was given goes back', async (context) => {
@@ -379,6 +450,11 @@ test('what is no description is refused, and its descriptors are closed', async 
     [{ ...good, byteLength: 0 }, 'ValueError: receive: message.byteLength must be an integer from 1, not 0'],
     [{ ...good, byteOffset: true }, 'ValueError: receive: message.byteOffset must be an integer from 0, not True'],
     [{ ...good, allocationBytes: 3 }, 'ValueError: receive: message.allocationBytes must be an integer from 4, not 3'],
+    [
+      { ...good, pieces: [1, 2] },
+      `ValueError: receive: message.pieces must be a list of integers from 1 that are ${2 ** 21} together, not [1, 2]`,
+    ],
+    [{ ...good, pieces: [2 ** 20, 2 ** 20] }, 'ValueError: receive: message must come with 2 descriptors, not 1'],
     [{ ...good, dtype: 'f33' }, "ValueError: receive: message.dtype must be the name of a dtype, not 'f33'"],
     [
       { ...good, dtype: 'f32', shape: [2] },

@@ -22,6 +22,7 @@ import {
   propertyOf,
   requireAddress,
   requireInteger,
+  requireList,
   requireOneOf,
   requireText,
   toMemoryRange,
@@ -49,8 +50,10 @@ export interface SharedDescription {
   readonly byteLength: number
   /** Where they begin in what is opened. */
   readonly byteOffset: number
-  /** Bytes of what is opened by a descriptor. */
+  /** Bytes of what is opened by descriptors. */
   readonly allocationBytes?: number
+  /** Bytes of each piece, in their order, where the memory lies in several. Each has a descriptor, 64 of them go with a message. */
+  readonly pieces?: readonly number[]
   /** The 64 bytes of an IPC handle or of a pool pointer, base64. */
   readonly handle?: string
   /** The address in the process `process`, in decimal. */
@@ -69,15 +72,25 @@ export interface SharedDescription {
   readonly event?: IpcEventHandle
 }
 
-/** A description, and the descriptor that goes with it. */
+/** Descriptors that go with one message, the most that a socket takes. */
+export const descriptorsInMessage = 64
+
+/** What came in one message. The descriptors are the reader's to close. */
+export interface LinkMessage {
+  readonly data: unknown
+  readonly descriptors: readonly number[]
+}
+
+/** A description, and what the descriptors beside it are of: the caller's to dispose of. */
 export interface Exported {
   readonly description: SharedDescription
-  readonly handle?: DescriptorHandle
+  readonly sources: readonly (DescriptorHandle | PhysicalMemory)[]
 }
 
 const ways: readonly SharingWay[] = ['process', 'posix-fd', 'ipc', 'pool']
 const posixDescriptor = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 const asked = [
+  'DEVICE_ORDINAL',
   'IS_MANAGED',
   'IS_LEGACY_CUDA_IPC_CAPABLE',
   'ALLOWED_HANDLE_TYPES',
@@ -128,12 +141,13 @@ export function describeInProcess(memory: MemoryLike, api: string): Exported {
       address: String(range.address),
       process: process.pid,
     },
+    sources: [],
   }
 }
 
 /**
- * Memory for another process: by a descriptor where it was mapped, by its pool where it came from one, else by a legacy IPC handle. The
- * descriptor is the caller's to dispose of.
+ * Memory for another process: by a descriptor of each piece where it was mapped, by its pool where it came from one, else by a legacy IPC
+ * handle.
  * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError for memory that cannot leave its process; StatusError
  */
 export function exportMemory(memory: MemoryLike, api: string): Exported {
@@ -152,7 +166,7 @@ export function exportMemory(memory: MemoryLike, api: string): Exported {
       const byteOffset = offsetIn(range, known.RANGE_START_ADDR, known.RANGE_SIZE, api)
       context._call('memPoolExportPointer', out, known.RANGE_START_ADDR as never)
       const pointer = encodeHandle(new Uint8Array(out.buffer, 0, 64))
-      return { description: { ...description, way: 'pool', byteOffset, handle: pointer }, handle }
+      return { description: { ...description, way: 'pool', byteOffset, handle: pointer }, sources: [handle] }
     } catch (error) {
       handle.dispose()
       throw error
@@ -163,17 +177,41 @@ export function exportMemory(memory: MemoryLike, api: string): Exported {
     const out = scratch()
     context._call('ipcGetMemHandle', out, range.address as never)
     const handle = encodeHandle(new Uint8Array(out.buffer, 0, 64))
-    return { description: { ...description, way: 'ipc', byteOffset, handle } }
+    return { description: { ...description, way: 'ipc', byteOffset, handle }, sources: [] }
   }
-  if (!isDescriptor) throw unable(api, "the memory was not made with handleTypes: 'posix-fd'")
-  const { MAPPING_BASE_ADDR: base, MAPPING_SIZE: allocationBytes } = known
-  const byteOffset = offsetIn(range, base, allocationBytes, api)
-  const physical = PhysicalMemory.retain(device, base, allocationBytes)
+  const sources = piecesOf(device, range, known.MAPPING_BASE_ADDR, api)
+  const pieces = sources.map(({ byteLength }) => byteLength)
+  const byteOffset = Number(range.address - known.MAPPING_BASE_ADDR)
+  const allocationBytes = pieces.reduce((sum, bytes) => sum + bytes, 0)
+  const mapped = { ...description, way: 'posix-fd', byteOffset, allocationBytes } as const
+  return { description: pieces.length > 1 ? { ...mapped, pieces } : mapped, sources }
+}
+
+/** The pieces of physical memory that a range of mapped memory lies in, the first of them mapped at `start`. */
+function piecesOf(
+  device: Device,
+  { address, byteLength }: MemoryRange,
+  start: bigint,
+  api: string,
+): readonly PhysicalMemory[] {
+  const pieces: PhysicalMemory[] = []
   try {
-    const handle = physical.export('posix-fd')
-    return { description: { ...description, way: 'posix-fd', byteOffset, allocationBytes }, handle }
-  } finally {
-    physical.dispose()
+    for (let at = start; at < address + BigInt(byteLength); ) {
+      const known = pointerAttributes(device, at, asked)
+      const { MAPPING_SIZE: bytes } = known
+      if (bytes === 0 || known.MAPPING_BASE_ADDR !== at) throw unable(api, 'a part of it is not mapped')
+      if (!known.ALLOWED_HANDLE_TYPES.includes('posix-fd'))
+        throw unable(api, "it was not made with handleTypes: 'posix-fd'")
+      const { DEVICE_ORDINAL: ordinal } = known
+      if (ordinal !== device.ordinal)
+        throw unable(api, `a part of it lies on device ${ordinal}; share a slice of each device`)
+      pieces.push(PhysicalMemory.retain(device, at, bytes))
+      at += BigInt(bytes)
+    }
+    return pieces
+  } catch (error) {
+    for (const piece of pieces) piece.dispose()
+    throw error
   }
 }
 
@@ -185,7 +223,7 @@ function offsetIn(
 ): number {
   const offset = Number(range.address - start)
   if (offset + range.byteLength <= byteLength) return offset
-  throw unable(api, 'it lies in several pieces of memory, of which each has a handle of its own; share slices of it')
+  throw unable(api, 'it lies in several allocations, of which each has a handle of its own; share a slice of each')
 }
 
 /** A description that came from elsewhere. @throws TypeError, RangeError for what is none, or contradicts itself */
@@ -208,12 +246,20 @@ export function requireDescription(data: unknown, api: string): SharedDescriptio
     requireInteger(given.process, api, `${name}.process`, 0)
   } else if (way === 'posix-fd') {
     requireInteger(given.allocationBytes, api, `${name}.allocationBytes`, given.byteOffset + byteLength)
+    if (given.pieces !== undefined) requirePieces(given.pieces, given.allocationBytes, api, `${name}.pieces`)
   } else requireText(given.handle, api, `${name}.handle`)
   if (dtype === undefined) return given
   if (!isDType(dtype)) throw wrongType(api, `${name}.dtype`, 'the name of a dtype', dtype)
   const answer = { version: 1, address: 0n, byteLength, deviceOrdinal: 0, context: 0n, dtype } as const
   toStridedRange({ kind: 'cuda.memory', process: process.pid, ...answer, ...pick(given) }, api, name)
   return given
+}
+
+function requirePieces(pieces: unknown, allocationBytes: unknown, api: string, name: string): void {
+  const list = requireList(pieces as readonly unknown[], api, name, 'a list of sizes in bytes')
+  const sizes = list.map((bytes, index) => requireInteger(bytes, api, `${name}[${index}]`, 1))
+  const sum = sizes.reduce((all, bytes) => all + bytes, 0)
+  if (sum !== allocationBytes) throw outOfRange(api, name, `sizes that are ${allocationBytes} bytes together`, sum)
 }
 
 function pick({ shape, strides, byteLength, dtype }: SharedDescription) {

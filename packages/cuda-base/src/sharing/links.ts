@@ -1,14 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { BackgroundWork, DescriptorSocket } from '@shoal/ffi'
 import { SystemError } from '@shoal/types'
-import type { Exported } from './description.js'
-import { parsed, sendDescription } from './overSocket.js'
-
-/** A message of the other side. */
-export interface LinkMessage {
-  readonly data: unknown
-  readonly descriptors: readonly number[]
-}
+import type { Exported, LinkMessage } from './description.js'
+import { receiveMessage, sendDescription } from './overSocket.js'
 
 /** What two sides of one share talk over, and nobody else. When one is gone the other hears of it. */
 export interface Link {
@@ -42,9 +36,8 @@ export class SocketLink implements Link {
     return sendDescription(this.#socket, exported, { signal })
   }
 
-  async receive(signal: AbortSignal): Promise<LinkMessage> {
-    const { bytes, descriptors } = await this.#socket.receive({ signal })
-    return { data: parsed(bytes), descriptors }
+  receive(signal: AbortSignal): Promise<LinkMessage> {
+    return receiveMessage(this.#socket, signal)
   }
 
   async whenClosed(): Promise<void> {

@@ -3,18 +3,17 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { heldOnceAsked } from '@shoal/cuda-base'
 import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
 import {
-  AbortedError,
   DisposedError,
   type DType,
   FeatureNotSupportedError,
   type MemoryLike,
   propertyOf,
   requireWaitOptions,
-  TimeoutError,
   type WaitOptions,
   wrongType,
 } from '@shoal/types'
 import { describeInProcess, exportMemory, type SharingWay } from './description.js'
+import { inTurn, limited } from './limits.js'
 import { type Link, PortLink, peerEnded, SocketLink } from './links.js'
 import { readShareOptions, readyToSend, type ShareOptions } from './overSocket.js'
 import { SharedMemory } from './sharedMemory.js'
@@ -65,8 +64,6 @@ interface Offer {
 
 const asking = { shoal: 'receive' } as const
 
-const waiting = 'another thread or process'
-
 /** One after the other on each channel: nobody could tell which offer is whose. */
 const sending = new WeakMap<object, Promise<unknown>>()
 const receiving = new WeakMap<object, Promise<unknown>>()
@@ -97,44 +94,6 @@ function listen(channel: SharingChannel, kind: string, heard: (message: unknown)
   }
   channel.on('message', listener)
   return () => void channel.off('message', listener)
-}
-
-function inTurn<T>(turns: WeakMap<object, Promise<unknown>>, channel: object, run: () => Promise<T>): Promise<T> {
-  const done = (turns.get(channel) ?? Promise.resolve()).then(run)
-  turns.set(
-    channel,
-    done.catch(() => undefined),
-  )
-  return done
-}
-
-/** Runs what ends with the limits of a wait, or when `end` is called, with the error that it was ended by. */
-async function limited<T>(
-  { timeout, signal }: WaitOptions,
-  run: (signal: AbortSignal, end: (error: Error) => void) => Promise<T>,
-): Promise<T> {
-  const controller = new AbortController()
-  let reason: Error | undefined
-  const end = (error: Error): void => {
-    reason ??= error
-    controller.abort(error)
-  }
-  const aborted = (): void => end(new AbortedError({ operation: waiting, cause: signal?.reason }))
-  const timer =
-    timeout === undefined
-      ? undefined
-      : setTimeout(() => end(new TimeoutError({ operation: waiting, timeout })), timeout)
-  if (signal?.aborted === true) aborted()
-  signal?.addEventListener('abort', aborted, { once: true })
-  try {
-    controller.signal.throwIfAborted()
-    return await run(controller.signal, end)
-  } catch (error) {
-    throw reason ?? error
-  } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', aborted)
-  }
 }
 
 function requireChannel(channel: unknown, api: string): SharingChannel {
@@ -178,7 +137,7 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
   const { event, wait } = readShareOptions(options, api)
   const describe = isThread(channel) ? describeInProcess : exportMemory
   // What cannot be shared is refused before anybody is told; the descriptor for it is made when it is taken.
-  describe(memory, api).handle?.dispose()
+  for (const source of describe(memory, api).sources) source.dispose()
   return inTurn(sending, channel, () =>
     limited(wait, async (signal, end) => {
       const stop = onEnd(channel, () => end(peerEnded(api)))
@@ -345,11 +304,11 @@ function connect(offer: unknown, api: string): Link {
 async function take<D extends DType>(link: Link, signal: AbortSignal, api: string): Promise<SharedMemory<D>> {
   try {
     await link.send({ type: 'ready' }, signal)
-    const { data, descriptors } = await link.receive(signal)
-    if (propertyOf(data, 'type') === 'disposed') throw new DisposedError({ object: 'the memory', operation: api })
+    const first = await link.receive(signal)
+    if (propertyOf(first.data, 'type') === 'disposed') throw new DisposedError({ object: 'the memory', operation: api })
     let memory: SharedMemory<D>
     try {
-      memory = await SharedMemory._open<D>(data, descriptors, api, { signal })
+      memory = await SharedMemory._open<D>(first, () => link.receive(signal), api, { signal })
     } catch (error) {
       await link.send({ type: 'refused', message: error instanceof Error ? error.message : String(error) }, signal)
       throw error

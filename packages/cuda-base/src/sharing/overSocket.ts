@@ -1,4 +1,4 @@
-import { Device, Event, ipcEventHandle, Stream } from '@shoal/cuda-base'
+import { DescriptorHandle, Device, Event, ipcEventHandle, Stream } from '@shoal/cuda-base'
 import { DescriptorSocket } from '@shoal/ffi'
 import {
   type DType,
@@ -10,7 +10,8 @@ import {
   type WaitOptions,
   waitKeys,
 } from '@shoal/types'
-import { type Exported, exportMemory, rangeOf } from './description.js'
+import { descriptorsInMessage, type Exported, exportMemory, type LinkMessage, rangeOf } from './description.js'
+import { inTurn, limited } from './limits.js'
 import { SharedMemory } from './sharedMemory.js'
 
 /** When the contents of shared memory are there, and how long to wait for the other side. */
@@ -23,6 +24,10 @@ export interface ShareOptions extends WaitOptions {
 }
 
 export const shareKeys: OptionKeys<ShareOptions> = { event: true, ...waitKeys }
+
+/** One after the other on each socket: memory of many pieces takes several messages. */
+const sending = new WeakMap<object, Promise<unknown>>()
+const receiving = new WeakMap<object, Promise<unknown>>()
 
 /** The options of sharing. @throws TypeError, RangeError; AbortedError */
 export function readShareOptions(
@@ -44,9 +49,8 @@ export async function readyToSend(
 ): Promise<Exported> {
   if (event === undefined) await pendingWork(memory, wait, api)
   const own = event === undefined ? undefined : ipcEventHandle(event)
-  const { description, handle } = describe(memory, api)
-  const told = own === undefined ? description : { ...description, event: own }
-  return { description: told, ...(handle === undefined ? {} : { handle }) }
+  const exported = describe(memory, api)
+  return own === undefined ? exported : { ...exported, description: { ...exported.description, event: own } }
 }
 
 async function pendingWork(memory: MemoryLike, wait: WaitOptions, api: string): Promise<void> {
@@ -67,20 +71,32 @@ export async function sendMemory(socket: DescriptorSocket, memory: MemoryLike, o
   const api = 'sendMemory'
   requireInstance(socket, api, 'socket', DescriptorSocket)
   const { event, wait } = readShareOptions(options, api)
-  await sendDescription(socket, await readyToSend(memory, event, wait, api, exportMemory), wait)
+  await limited(wait, async (signal) => {
+    const exported = await readyToSend(memory, event, { signal }, api, exportMemory)
+    await inTurn(sending, socket, () => sendDescription(socket, exported, { signal }))
+  })
 }
 
-/** Sends a description and the descriptor beside it, which is closed then. */
+/** Sends a description and the descriptors beside it, each of them open until it is sent. */
 export async function sendDescription(
   socket: DescriptorSocket,
-  { description, handle }: Exported,
+  { description, sources }: Exported,
   wait: WaitOptions,
 ): Promise<void> {
+  const handles: DescriptorHandle[] = []
   try {
-    const descriptors = handle === undefined ? [] : [handle.descriptor]
-    await socket.send({ bytes: Buffer.from(JSON.stringify(description)), descriptors }, wait)
+    let data: object = description
+    for (let start = 0; start === 0 || start < sources.length; start += descriptorsInMessage) {
+      for (const source of sources.slice(start, start + descriptorsInMessage)) {
+        handles.push(source instanceof DescriptorHandle ? source : source.export('posix-fd'))
+      }
+      const descriptors = handles.map(({ descriptor }) => descriptor)
+      await socket.send({ bytes: Buffer.from(JSON.stringify(data)), descriptors }, wait)
+      for (const handle of handles.splice(0)) handle.dispose()
+      data = { type: 'shared-memory-pieces' }
+    }
   } finally {
-    handle?.dispose()
+    for (const one of [...handles, ...sources]) one.dispose()
   }
 }
 
@@ -99,15 +115,20 @@ export async function receiveMemory<D extends DType = DType>(
   const api = 'receiveMemory'
   requireInstance(socket, api, 'socket', DescriptorSocket)
   const wait = requireWaitOptions(options, api)
-  const { bytes, descriptors } = await socket.receive(wait)
-  return SharedMemory._open<D>(parsed(bytes), descriptors, api, wait)
+  return inTurn(receiving, socket, () =>
+    limited(wait, async (signal) => {
+      const next = (): Promise<LinkMessage> => receiveMessage(socket, signal)
+      return SharedMemory._open<D>(await next(), next, api, { signal })
+    }),
+  )
 }
 
-/** JSON, or undefined for what is none. */
-export function parsed(bytes: Uint8Array): unknown {
+/** A message and its JSON; undefined for what is none. */
+export async function receiveMessage(socket: DescriptorSocket, signal: AbortSignal): Promise<LinkMessage> {
+  const { bytes, descriptors } = await socket.receive({ signal })
   try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'))
+    return { data: JSON.parse(Buffer.from(bytes).toString('utf8')), descriptors }
   } catch {
-    return undefined
+    return { data: undefined, descriptors }
   }
 }

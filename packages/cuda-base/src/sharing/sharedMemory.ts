@@ -1,19 +1,4 @@
-import {
-  AddressRange,
-  DescriptorHandle,
-  Device,
-  DeviceBuffer,
-  type HandleContent,
-  type HandleFacts,
-  IpcMemory,
-  MemoryPool,
-  openIpcEvent,
-  PhysicalMemory,
-  Resource,
-  Stream,
-  throwFirst,
-  visibleUuids,
-} from '@shoal/cuda-base'
+import { Device, DeviceBuffer, openIpcEvent, Resource, throwFirst, visibleUuids } from '@shoal/cuda-base'
 import { closeDescriptor } from '@shoal/ffi'
 import {
   contiguousStrides,
@@ -23,16 +8,10 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
-  outOfRange,
   type WaitOptions,
 } from '@shoal/types'
-import { requireDescription, type SharedDescription, type SharingWay } from './description.js'
-
-/** What was opened, and is closed in this order. */
-interface Opened {
-  readonly memory: MemoryLike
-  readonly holders: readonly Disposable[]
-}
+import { type LinkMessage, requireDescription, type SharedDescription, type SharingWay } from './description.js'
+import { messagesBehind, type Opened, open } from './opening.js'
 
 /**
  * Memory of another thread or process, opened: whatever takes memory takes it. `dispose()` closes it and tells the other side. Made by
@@ -81,31 +60,43 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
   }
 
   /**
-   * @internal Opens what a description tells of, and closes the descriptors that came with it.
+   * @internal Opens what a description tells of, and closes the descriptors that came with it and come behind it.
+   * @param more the next message, with further descriptors.
    * @throws TypeError, RangeError for a description that cannot be; FeatureNotSupportedError for a device that this process does not see;
    * StatusError
    */
   static async _open<D extends DType>(
-    data: unknown,
-    descriptors: readonly number[],
+    first: LinkMessage,
+    more: () => Promise<LinkMessage>,
     api: string,
     wait?: WaitOptions,
   ): Promise<SharedMemory<D>> {
-    const left = [...descriptors]
+    const descriptors = [...first.descriptors]
+    let messages = 0
+    const next = async (): Promise<number[]> => {
+      messages -= 1
+      return [...(await more()).descriptors]
+    }
     try {
-      return await SharedMemory.#open<D>(data, left, api, wait)
+      const description = requireDescription(first.data, api)
+      messages = messagesBehind(description)
+      return await SharedMemory.#open<D>(description, descriptors, next, api, wait)
+    } catch (error) {
+      // Those that still come belong to this memory, whatever was wrong with it.
+      while (messages > 0) descriptors.push(...(await next().catch(() => [])))
+      throw error
     } finally {
-      for (const descriptor of left) closeDescriptor(descriptor)
+      for (const descriptor of descriptors) closeDescriptor(descriptor)
     }
   }
 
   static async #open<D extends DType>(
-    data: unknown,
+    description: SharedDescription,
     descriptors: number[],
+    more: () => Promise<number[]>,
     api: string,
     wait: WaitOptions | undefined,
   ): Promise<SharedMemory<D>> {
-    const description = requireDescription(data, api)
     const { deviceUuid, event } = description
     const ordinal = visibleUuids().indexOf(deviceUuid)
     if (ordinal < 0) {
@@ -113,7 +104,7 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
       throw new FeatureNotSupportedError({ library: 'NVIDIA CUDA driver', api, reason })
     }
     const device = Device.get(ordinal)
-    const memory = new SharedMemory<D>(device, description, open(device, description, descriptors, api))
+    const memory = new SharedMemory<D>(device, description, await open(device, description, descriptors, more, api))
     if (event === undefined) return memory
     const there = openIpcEvent(device, event)
     try {
@@ -164,71 +155,5 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
     }
     this.#whenClosed()
     throwFirst('SharedMemory', failures)
-  }
-}
-
-/** What is taken from `descriptors` is closed here. */
-function open(device: Device, description: SharedDescription, descriptors: number[], api: string): Opened {
-  const { way, byteOffset, byteLength, handle = '', deviceUuid, allocationBytes = 0 } = description
-  const needed = way === 'posix-fd' || way === 'pool' ? 1 : 0
-  if (descriptors.length !== needed) throw outOfRange(api, 'message', `with ${needed} descriptors`, descriptors.length)
-  const bytes = byteOffset + byteLength
-  if (way === 'process') return inProcess(device, description, api)
-  if (way === 'ipc') {
-    const memory = IpcMemory.open(device, {
-      type: 'ipc-memory',
-      handle,
-      byteOffset: 0,
-      dtype: 'u8',
-      length: bytes,
-      deviceUuid,
-    })
-    return { memory, holders: [memory] }
-  }
-  if (way === 'posix-fd') {
-    const facts = { content: 'memory', byteLength: allocationBytes, deviceUuid } as const
-    const physical = imported(descriptors, facts, (handle) => PhysicalMemory.import(device, handle))
-    const range = AddressRange.reserve(allocationBytes)
-    try {
-      const mapped = range.map(physical)
-      return { memory: mapped, holders: [mapped, range] }
-    } catch (error) {
-      range.dispose()
-      throw error
-    } finally {
-      physical.dispose()
-    }
-  }
-  const facts = { content: 'pool', byteLength: 0, deviceUuid } as const
-  const stream = Stream.create(device)
-  const holders: Disposable[] = [stream]
-  try {
-    const pool = imported(descriptors, facts, (handle) => MemoryPool.import(device, handle))
-    holders.unshift(pool)
-    const memory = pool.importPointer(stream, { type: 'pool-pointer', data: handle, dtype: 'u8', length: bytes })
-    return { memory, holders: [memory, ...holders] }
-  } catch (error) {
-    for (const holder of holders) holder[Symbol.dispose]()
-    throw error
-  }
-}
-
-function inProcess(device: Device, { process: id, address = '', byteLength }: SharedDescription, api: string): Opened {
-  if (id !== process.pid) throw outOfRange(api, 'message.process', `${process.pid}, this one`, id)
-  const memory = DeviceBuffer.fromAddress(device, BigInt(address), 'u8', byteLength)
-  return { memory, holders: [memory] }
-}
-
-/** What is imported by the descriptor that came, which is not needed any more then. */
-function imported<C extends HandleContent, T>(
-  descriptors: number[],
-  facts: HandleFacts<C>,
-  take: (handle: DescriptorHandle<C>) => T,
-): T {
-  const handle = new DescriptorHandle(descriptors.pop() as number, facts)
-  try {
-    return take(handle)
-  } finally {
-    handle.dispose()
   }
 }

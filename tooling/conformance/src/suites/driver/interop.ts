@@ -7,6 +7,7 @@ import {
   DescriptorSocket,
   DeviceBuffer,
   DisposedError,
+  GrowableBuffer,
   type MemoryLike,
   type MemoryRange,
   Module,
@@ -116,6 +117,40 @@ export const interopSuite: Suite = {
         const arrived = t.own(await receiveMemory<'u8'>(theirs as DescriptorSocket))
         assert.equal(arrived.way, 'posix-fd')
         assert.deepEqual(await arrived.buffer.toArray(), data)
+      },
+    },
+    {
+      name: 'memory that has grown is one range of addresses at the other end of a socket, whatever becomes of it here',
+      async run(t) {
+        const handleTypes = 'posix-fd'
+        const unit = allocationGranularity(t.device, { handleTypes })
+        const [ours, theirs] = DescriptorSocket.pair().map((socket) => t.own(socket)) as [
+          DescriptorSocket,
+          DescriptorSocket,
+        ]
+        for (const count of [2, t.random.integer(3, 12), 64, t.random.integer(65, 90)]) {
+          const options = { maximumLength: 3 * count * unit, stepBytes: 1, handleTypes } as const
+          const growing = t.own(GrowableBuffer.reserve(t.device, 'u8', options))
+          for (let piece = 0; piece < count; piece += 1) growing.resize(growing.length + t.random.integer(1, 2) * unit)
+          const from = t.random.integer(0, unit / 2)
+          const part = growing.buffer.slice(from, growing.length - t.random.integer(0, unit - 1))
+          part.fillSync(t.random.integer(0, 255))
+          // A few bytes at ends of pieces, where the mappings meet.
+          const data = t.random.bytes(6)
+          const ends = [1, count - 1, count].map((end) => end * unit - from - 3)
+          const places = [0, ...ends].filter((place) => place + 6 < part.length)
+          for (const place of places) part.slice(place, place + 6).copyFromSync(data)
+          await sendMemory(ours, part)
+          const memory = t.own(await receiveMemory<'u8'>(theirs))
+          assert.deepEqual([memory.way, memory.length], ['posix-fd', part.length])
+          for (const place of places) assert.deepEqual(await memory.buffer.slice(place, place + 6).toArray(), data)
+          memory.buffer.slice(-1).fillSync(1)
+          assert.deepEqual(await part.slice(-1).toArray(), Uint8Array.of(1))
+          growing.dispose()
+          memory.buffer.fillSync(2)
+          assert.deepEqual(await memory.buffer.slice(-1).toArray(), Uint8Array.of(2))
+          memory.dispose()
+        }
       },
     },
   ],

@@ -280,8 +280,11 @@ const makeGrowable: Operation = {
     const length = someLength(world)
     const { BYTES_PER_ELEMENT: bytes } = arrays[dtype]
     const maximumLength = (3 * 2 ** 21) / bytes
-    const growable = GrowableBuffer.reserve(world.devices[device] as never, dtype, { maximumLength, length })
-    const memory = addRoot(world, 'growable', {
+    const isShareable = world.chance(0.5)
+    const handleTypes = isShareable ? 'posix-fd' : undefined
+    const options = { maximumLength, length, handleTypes } as const
+    const growable = GrowableBuffer.reserve(world.devices[device] as never, dtype, options)
+    const memory = addRoot(world, isShareable ? 'mappedGrowable' : 'growable', {
       buffer: growable.buffer,
       dtype,
       device,
