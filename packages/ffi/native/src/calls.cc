@@ -165,8 +165,8 @@ napi_value Record(napi_env env, BoundCall* call) {
 
 // The block named a context for this one call that was not current: it is during the call, and the caller's is again afterwards.
 template <int N, bool F>
-__attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call, uint64_t context) {
-  ContextScope scope(context);
+__attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call, uint64_t context, CurrentContext current) {
+  ContextScope scope(context, current);
   if (scope.status() == 0) return CallNow<N, F>(env, call);
   if (!IsStatus(call->signature.result)) {
     // The function's result has no room for a status.
@@ -186,7 +186,10 @@ napi_value Trampoline(napi_env env, napi_callback_info info) {
   auto* call = static_cast<BoundCall*>(data);
   if (__builtin_expect(call->environment->recording != nullptr, 0)) return Record(env, call);
   const uint64_t context = std::exchange(call->environment->block[kContextSlot], 0);
-  if (context != 0 && !IsCurrentContext(context)) return CallInContext<N, F>(env, call, context);
+  if (context != 0) {
+    const CurrentContext current = AskCurrentContext();
+    if (current.status != 0 || current.context != context) return CallInContext<N, F>(env, call, context, current);
+  }
   return CallNow<N, F>(env, call);
 }
 

@@ -14,18 +14,12 @@ using SetCurrent = int (*)(uint64_t);
 
 std::atomic<SetCurrent> set_current{nullptr};
 
-constexpr int kNotInitialized = 3;
-
 // Returns 1 when the context changed, 0 when it was current already, minus the library's code when it failed.
-int Enter(uint64_t context, uint64_t* previous) {
-  const GetCurrent get = get_current_context.load(std::memory_order_acquire);
+int Enter(uint64_t context, CurrentContext current) {
+  if (current.status != 0) return -current.status;
+  if (current.context == context) return 0;
   SetCurrent set = set_current.load(std::memory_order_acquire);
-  if (get == nullptr || set == nullptr) return -kNotInitialized;
-  *previous = 0;
-  int status = get(previous);
-  if (status != 0) return -status;
-  if (*previous == context) return 0;
-  status = set(context);
+  const int status = set == nullptr ? kNotInitialized : set(context);
   return status == 0 ? 1 : -status;
 }
 
@@ -33,9 +27,9 @@ napi_value EnterContext(napi_env env, napi_callback_info info) {
   void* data = nullptr;
   napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &data);
   uint64_t* block = static_cast<Environment*>(data)->block;
-  uint64_t previous = 0;
-  const int outcome = Enter(block[kContextSlot], &previous);
-  block[kContextSlot] = previous;
+  const CurrentContext current = AskCurrentContext();
+  const int outcome = Enter(block[kContextSlot], current);
+  block[kContextSlot] = current.context;
   napi_value value = nullptr;
   napi_create_int32(env, outcome, &value);
   return value;
@@ -59,8 +53,8 @@ void SetContextFunctions(const Napi::CallbackInfo& info) {
 
 }  // namespace
 
-ContextScope::ContextScope(uint64_t context) {
-  const int outcome = Enter(context, &previous_);
+ContextScope::ContextScope(uint64_t context, CurrentContext current) : previous_(current.context) {
+  const int outcome = Enter(context, current);
   changed_ = outcome == 1;
   if (outcome < 0) status_ = -outcome;
 }

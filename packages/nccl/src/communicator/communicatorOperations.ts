@@ -19,14 +19,11 @@ import {
 } from '../oneSided/oneSided.js'
 import { registerWindow, type Window, type WindowOptions } from '../oneSided/window.js'
 import {
-  allGather,
   allGatherKind,
-  allReduce,
   allReduceKind,
-  allToAll,
   allToAllKind,
   type Kind,
-  reduceScatter,
+  queueCollective,
   reduceScatterKind,
 } from '../operations/collectives.js'
 import type { CollectiveOptions, ReductionOptions, RootOptions } from '../operations/options.js'
@@ -55,7 +52,7 @@ export abstract class CommunicatorOperations {
    * thread to connect it (see `group`). The same holds for the other operations.
    */
   allReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
-    allReduce(this._use('allReduce'), send, recv, options)
+    queueCollective(this._use('allReduce'), allReduceKind, send, recv, options)
   }
 
   /** Checks an {@link allReduce} once, to be queued again and again by `launch()`. @throws as {@link allReduce} */
@@ -110,7 +107,7 @@ export abstract class CommunicatorOperations {
    * one rank. In place when `send` is this rank's part of `recv`.
    */
   allGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
-    allGather(this._use('allGather'), send, recv, options)
+    queueCollective(this._use('allGather'), allGatherKind, send, recv, options)
   }
 
   /**
@@ -118,7 +115,7 @@ export abstract class CommunicatorOperations {
    * (`ncclReduceScatter`). `count` is that of one part. In place when `recv` is this rank's part of `send`.
    */
   reduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
-    reduceScatter(this._use('reduceScatter'), send, recv, options)
+    queueCollective(this._use('reduceScatter'), reduceScatterKind, send, recv, options)
   }
 
   /**
@@ -126,7 +123,7 @@ export abstract class CommunicatorOperations {
    * 2.28). `count` is that of one part: both buffers hold one for each rank. Not in place.
    */
   allToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
-    allToAll(this._use('allToAll'), send, recv, options)
+    queueCollective(this._use('allToAll'), allToAllKind, send, recv, options)
   }
 
   /**

@@ -49,10 +49,9 @@ export function takePendingConnects(): readonly PendingConnect[] {
   return taken
 }
 
-/** The error for the open group where it would wait for a rank of this thread that has no call in it; undefined where not. */
-export function findDeadlock(): Error | undefined {
-  if (pendingConnects.length === 0) return undefined
-  const found = pendingConnects.find((pending) => waitsForever(pending, pendingConnects))
+/** The error for a group of these where it would wait for a rank of this thread that has no call in it; undefined where not. */
+export function findDeadlock(connects: readonly PendingConnect[]): Error | undefined {
+  const found = connects.find((pending) => waitsForever(pending, connects))
   return found === undefined ? undefined : unconnected(found.live, 'group')
 }
 

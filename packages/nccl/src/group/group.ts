@@ -144,9 +144,11 @@ function closeNested(): void {
 /** Ends the outermost group, which is started unless it is only simulated, and throws what went wrong in it. */
 export function finishGroup(endGroup: () => Ended, isStarted: boolean): void {
   noteMismatch()
-  const deadlock = isStarted && !hasFailed() ? findDeadlock() : undefined
-  if (deadlock !== undefined) note(deadlock)
   const connects = takePendingConnects()
+  if (isStarted && connects.length > 0 && !hasFailed()) {
+    const deadlock = findDeadlock(connects)
+    if (deadlock !== undefined) note(deadlock)
+  }
   const expected = hasFailed() ? cancel() : undefined
   const { status, error } = endSafely(endGroup)
   groupState.depth = 0

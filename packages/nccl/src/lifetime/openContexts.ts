@@ -1,10 +1,10 @@
 const open = new Map<bigint, number>()
-let latest: bigint | undefined
+let first: bigint | undefined
 
 /** Notes that a communicator lives in this context. */
 export function addContext(context: bigint): void {
   open.set(context, (open.get(context) ?? 0) + 1)
-  latest = context
+  first ??= context
 }
 
 export function removeContext(context: bigint): void {
@@ -14,10 +14,13 @@ export function removeContext(context: bigint): void {
     return
   }
   open.delete(context)
-  if (latest === context) latest = [...open.keys()].at(-1)
+  if (first === context) [first] = open.keys()
 }
 
-/** The context of one of the open communicators; undefined when there is none. */
+/**
+ * The context of one of the open communicators, undefined when there is none: the one that is open longest, as that is the most
+ * likely one to be current anyway.
+ */
 export function anyContext(): bigint | undefined {
-  return latest
+  return first
 }

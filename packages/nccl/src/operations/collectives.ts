@@ -104,34 +104,8 @@ export const allToAllKind: Kind = {
   require: requireAllToAll,
 }
 
-export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
-  queue(live, allReduceKind, send, recv, options)
-}
-
-export function allGather(
-  live: LiveCommunicator,
-  send: MemoryLike,
-  recv: MemoryLike,
-  options: CollectiveOptions,
-): void {
-  queue(live, allGatherKind, send, recv, options)
-}
-
-export function reduceScatter(
-  live: LiveCommunicator,
-  send: MemoryLike,
-  recv: MemoryLike,
-  options: ReductionOptions,
-): void {
-  queue(live, reduceScatterKind, send, recv, options)
-}
-
-export function allToAll(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
-  queue(live, allToAllKind, send, recv, options)
-}
-
-/** What programs do most, so nothing is made that the call does not need. */
-function queue(
+/** Checks a collective and queues it: what programs do most, so nothing is made that the call does not need. */
+export function queueCollective(
   live: LiveCommunicator,
   kind: Kind,
   send: MemoryLike,
