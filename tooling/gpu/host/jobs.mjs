@@ -65,6 +65,12 @@ export const jobs = [
   },
   { name: 'conformance-nccl', limit: 900, command: conformance('--filter', 'nccl matrix') },
   { name: 'conformance-nvshmem', limit: 600, command: conformance('--filter', 'nvshmem') },
+  // One list of cases, asked by a program in C++ that is built there and through the safe packages.
+  {
+    name: 'reference-values',
+    limit: 180,
+    command: ({ json }) => [file('node_modules/@shoal/conformance/dist/reference/run.js'), '--json', json],
+  },
   // The corpus of kernels, against references that know every bit.
   {
     name: 'kernels',

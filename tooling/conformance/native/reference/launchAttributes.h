@@ -1,0 +1,30 @@
+// Attributes of launches, from the words of the list to the structures of the header.
+#pragma once
+
+#include <vector>
+
+#include "reference.h"
+
+// Memory and events by the names that a case gives them.
+struct Named {
+  std::map<std::string, std::pair<CUdeviceptr, size_t>> memory;
+  std::map<std::string, CUevent> events;
+
+  CUdeviceptr address(const Json& place) const { return memory.at(place[size_t(0)].text()).first + place[1].integer(0); }
+  // What an address is in any process: a name, and the distance from there.
+  std::string place(CUdeviceptr address) const {
+    for (const auto& [name, range] : memory)
+      if (address >= range.first && address < range.first + range.second)
+        return Items().add(name).add(address - range.first).str();
+    return address == 0 ? "null" : json("elsewhere");
+  }
+  std::string event(CUevent handle) const {
+    for (const auto& [name, one] : events)
+      if (one == handle) return json(name);
+    return "null";
+  }
+};
+
+std::vector<CUlaunchAttribute> launchAttributes(const Json& given, const Named& named);
+// All attributes that a node of a kernel has.
+std::string readAttributes(CUgraphNode node, const Named& named);

@@ -1,0 +1,150 @@
+/** What is asked of the CUDA driver twice, by a program in C++ and through the safe packages: inputs alone, as data. */
+
+/** A place in memory that a case names: its name, and bytes from its start. */
+export type Place = readonly [name: string, offset?: number]
+
+/** Attributes of a launch, with memory and events by their names. */
+export interface LaunchAttributeInputs {
+  readonly accessPolicyWindow?: {
+    readonly memory: Place
+    readonly bytes: number
+    readonly hitRatio: number
+    readonly hit: 'normal' | 'streaming' | 'persisting'
+    readonly miss: 'normal' | 'streaming'
+  }
+  readonly cooperative?: boolean
+  readonly clusterDimension?: readonly number[]
+  readonly clusterSchedulingPolicy?: 'default' | 'spread' | 'load-balancing'
+  readonly programmaticStreamSerialization?: boolean
+  readonly programmaticEvent?: { readonly event: EventName; readonly triggerAtBlockStart?: boolean }
+  readonly priority?: number
+  readonly memorySynchronizationDomainMap?: { readonly default: number; readonly remote: number }
+  readonly memorySynchronizationDomain?: 'default' | 'remote'
+  readonly preferredClusterDimension?: readonly number[]
+  readonly launchCompletionEvent?: EventName
+  readonly sharedMemoryCarveout?: number
+  readonly nvlinkUtilCentricScheduling?: boolean
+}
+
+export type EventName = 'one' | 'two'
+
+export interface WordInput {
+  readonly operation: 'write' | 'wait'
+  readonly memory: Place
+  readonly bits: 32 | 64
+  readonly value: number
+  readonly condition: 'geq' | 'eq' | 'and' | 'nor'
+}
+
+type Work =
+  | {
+      readonly do: 'kernel'
+      readonly kernel: string
+      readonly grid: readonly number[]
+      readonly block: readonly number[]
+      readonly sharedMemory?: number
+      readonly attributes?: LaunchAttributeInputs
+      /** Places are passed as addresses; numbers as integers of 32 bits. */
+      readonly args: readonly (Place | number)[]
+    }
+  | {
+      readonly do: 'fill'
+      readonly to: Place
+      readonly value: number
+      readonly bits: 8 | 16 | 32
+      readonly count: number
+    }
+  | { readonly do: 'copy'; readonly to: Place; readonly from: Place; readonly bytes: number }
+  | { readonly do: 'words'; readonly operations: readonly WordInput[] }
+  | { readonly do: 'allocate'; readonly name: string; readonly bytes: number }
+  | { readonly do: 'free'; readonly name: string }
+
+/** A node of a graph; `after` are the steps before it in the same list that it runs behind. */
+export type NodeStep = { readonly after?: readonly number[] } & (
+  | Work
+  | { readonly do: 'empty' | 'host' }
+  | { readonly do: 'record' | 'wait'; readonly event: EventName }
+  | { readonly do: 'graph'; readonly steps: readonly NodeStep[] }
+  | {
+      readonly do: 'conditional'
+      readonly type: 'if' | 'while' | 'switch'
+      readonly value?: number
+      readonly bodies: readonly (readonly NodeStep[])[]
+    }
+)
+
+/** What is queued while two streams are captured; `follow` makes a stream wait for the other. */
+export type StreamStep = { readonly stream?: 0 | 1 } & (Work | { readonly do: 'follow'; readonly behind: 0 | 1 })
+
+export interface GraphCase {
+  readonly part: 'graph'
+  readonly ptx: string
+  readonly memory: Readonly<Record<string, number>>
+  readonly build: 'by hand' | 'captured'
+  readonly steps: readonly NodeStep[] | readonly StreamStep[]
+  /** Where a launch would wait for something that nobody does. */
+  readonly notRun?: boolean
+}
+
+export interface KernelCase {
+  readonly part: 'kernel'
+  readonly ptx: string
+  readonly kernel: string
+  readonly set: Readonly<Record<string, number>>
+  readonly attributes: readonly string[]
+}
+
+export interface OccupancyCase {
+  readonly part: 'occupancy'
+  readonly ptx: string
+  readonly kernel: string
+  readonly block: number
+  readonly sharedMemory: number
+  readonly disableCachingOverride: boolean
+  readonly blockCounts: readonly number[]
+  readonly limit?: number
+  readonly clusters: readonly { readonly grid: number; readonly attributes: LaunchAttributeInputs }[]
+}
+
+export interface TextureCase {
+  readonly part: 'texture'
+  readonly ptx: string
+  readonly array: {
+    readonly format: 'u8' | 'u16' | 'u32' | 'i8' | 'i16' | 'i32' | 'f16' | 'f32' | 'unorm8' | 'snorm16'
+    readonly channels: 1 | 2 | 4
+    readonly width: number
+    readonly height?: number
+    readonly depth?: number
+    readonly layers?: number
+    readonly cubemap?: boolean
+    readonly gather?: boolean
+  }
+  /** In memory, in rows of so many bytes. */
+  readonly pitch?: number
+  /** Texels side by side, as hexadecimal digits. */
+  readonly texels: string
+  /** Those of each level of a mipmapped array. */
+  readonly levels?: readonly string[]
+  readonly options: {
+    readonly addressMode: readonly ('wrap' | 'clamp' | 'mirror' | 'border')[]
+    readonly filterMode: 'point' | 'linear'
+    readonly readMode: 'element' | 'normalizedFloat'
+    readonly normalizedCoordinates: boolean
+    readonly srgb?: boolean
+    readonly borderColor?: readonly number[]
+    readonly mipmapFilterMode?: 'point' | 'linear'
+    readonly mipmapLevelBias?: number
+    readonly mipmapLevelClamp?: readonly [number, number]
+    readonly maxAnisotropy?: number
+  }
+  /** Eight floats each (x, y, z, level, layer), as hexadecimal digits. */
+  readonly places: string
+}
+
+export interface Named {
+  readonly name: string
+  /** Why the packages refuse what the driver takes, where they do. */
+  readonly stricter?: string
+}
+
+export type ReferenceCase = Named & (GraphCase | KernelCase | OccupancyCase | TextureCase)

@@ -1,0 +1,64 @@
+/** The program in C++: built against the CUDA header and the very library that the packages loaded. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { driver } from '@shoal/cuda-sys/driver'
+import type { Value } from './answer.js'
+import type { ReferenceCase } from './cases.js'
+
+const sources = fileURLToPath(new URL('../../native/reference', import.meta.url))
+/** Kinds of constants that the list names, with what their names begin with in C. */
+const prefixes = { function: 'CU_FUNC_ATTRIBUTE_', device: 'CU_DEVICE_ATTRIBUTE_' } as const
+const secondsOfRun = 300
+
+/** The folder with cuda.h; undefined where there is none. */
+export function includeFolder(): string | undefined {
+  const { CUDA_HOME, CUDA_PATH } = process.env
+  const homes = [CUDA_HOME, CUDA_PATH, '/usr/local/cuda', '/usr']
+  return homes
+    .filter(Boolean)
+    .map((home) => join(home as string, 'include'))
+    .find((folder) => existsSync(join(folder, 'cuda.h')))
+}
+
+/** The constants of a kind that the header has, without their prefix. */
+export function headerNames(include: string, kind: keyof typeof prefixes): string[] {
+  const text = readFileSync(join(include, 'cuda.h'), 'utf8')
+  const found = text.matchAll(new RegExp(`^\\s*${prefixes[kind]}(\\w+)\\s*=`, 'gm'))
+  return [...found].map(([, name]) => name as string).filter((name) => name !== 'MAX')
+}
+
+/** Builds the program in a folder. @throws Error with what the compiler said */
+export function buildProgram(folder: string, include: string): string {
+  const kinds = Object.keys(prefixes) as (keyof typeof prefixes)[]
+  const names = kinds.flatMap((kind) =>
+    headerNames(include, kind).map((name) => `{"${kind}", "${name}", ${prefixes[kind]}${name}},\n`),
+  )
+  writeFileSync(join(folder, 'names.inc'), names.join(''))
+  const { path } = driver.load()
+  const program = join(folder, 'reference')
+  const files = readdirSync(sources)
+    .filter((name) => name.endsWith('.cc'))
+    .map((name) => join(sources, name))
+  const options = ['-std=c++17', '-O0', `-I${include}`, `-I${folder}`, `-Wl,-rpath,${dirname(path)}`, '-o', program]
+  execFileSync(process.env['CXX'] || 'g++', [...options, ...files, path], { stdio: ['ignore', 'inherit', 'inherit'] })
+  return program
+}
+
+/** What the program answers to each case. */
+export function askProgram(program: string, list: readonly ReferenceCase[], folder: string): Value[] {
+  const file = join(folder, 'list.json')
+  writeFileSync(file, JSON.stringify(list))
+  const { stdout, stderr, status, signal } = spawnSync(program, [file], {
+    encoding: 'utf8',
+    timeout: secondsOfRun * 1000,
+    maxBuffer: 2 ** 28,
+  })
+  const answers = stdout.split('\n').filter((line) => line.startsWith('{') || line.startsWith('['))
+  if (status !== 0 || answers.length !== list.length) {
+    const after = list[answers.length - 1]?.name ?? 'the beginning'
+    throw new Error(`the program in C++ ended with ${signal ?? status} after ${after}: ${stderr.slice(-2000)}`)
+  }
+  return answers.map((line) => JSON.parse(line) as Value)
+}

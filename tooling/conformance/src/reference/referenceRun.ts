@@ -1,0 +1,105 @@
+import { CUfunction_attribute } from '@shoal/cuda-sys/driver'
+import { type Device, deviceAttributeNames } from '@shoal/driver'
+import type { Random } from '../support/random.js'
+import { answer } from './answers/index.js'
+import { unloadModules } from './answers/kernelOf.js'
+import { type Comparison, compare } from './compare.js'
+import { referenceCases } from './list.js'
+import { askProgram, buildProgram, headerNames, includeFolder } from './program.js'
+
+/** What came of a run. */
+export interface ReferenceReport {
+  readonly ok: boolean
+  readonly lines: readonly string[]
+  readonly data: object
+}
+
+interface Compared extends Comparison {
+  readonly part: string
+  readonly name: string
+  readonly isOk: boolean
+  /** Why the packages refuse more than the driver does. */
+  readonly reason: string | undefined
+}
+
+/** As many are printed of a case. */
+const mostLines = 8
+
+/** Builds the program in `folder`, asks both sides, and compares. @throws Error where there is no header or no compiler */
+export function referenceRun(device: Device, random: Random, folder: string, filter = ''): ReferenceReport {
+  const include = includeFolder()
+  if (include === undefined) throw new Error('there is no cuda.h: CUDA_HOME names the folder of the toolkit')
+  const program = buildProgram(folder, include)
+  const known = new Set(Object.keys(CUfunction_attribute))
+  const devices = new Set<string>(deviceAttributeNames())
+  const names = {
+    function: headerNames(include, 'function').filter((name) => known.has(`CU_FUNC_ATTRIBUTE_${name}`)),
+    device: headerNames(include, 'device').filter((name) => devices.has(name)),
+  }
+  device.primaryContext.setCurrent()
+  const list = referenceCases(names, random).filter(({ part, name }) => `${part}: ${name}`.includes(filter))
+  const theirs = askProgram(program, list, folder)
+  const compared = list.map((given, index): Compared => {
+    const comparison = compare(answer(device, given), theirs[index] ?? null)
+    const { different, stricter } = comparison
+    const isOk = different.length === 0 && (stricter.length === 0 || given.stricter !== undefined)
+    return { part: given.part, name: given.name, isOk, reason: given.stricter, ...comparison }
+  })
+  unloadModules()
+  return reportOf(compared)
+}
+
+function reportOf(compared: readonly Compared[]): ReferenceReport {
+  const sum = (of: readonly Compared[], count: (one: Compared) => number): number =>
+    of.reduce((total, one) => total + count(one), 0)
+  const countsOf = (of: readonly Compared[]) => ({
+    cases: of.length,
+    failed: of.filter(({ isOk }) => !isOk).length,
+    equal: sum(of, ({ equal }) => equal),
+    refused: sum(of, ({ refused }) => refused),
+    refusedHere: sum(of, ({ refusedHere }) => refusedHere),
+    stricter: sum(of, ({ stricter }) => stricter.length),
+    different: sum(of, ({ different }) => different.length),
+  })
+  const parts = [...new Set(compared.map(({ part }) => part))]
+  const counts = Object.fromEntries(
+    [
+      ...parts.map((part) => [part, compared.filter((one) => one.part === part)] as const),
+      ['all', compared] as const,
+    ].map(([part, of]) => [part, countsOf(of)] as const),
+  )
+  const mismatches = compared
+    .filter(({ isOk }) => !isOk)
+    .map(({ part, name, different, stricter }) => ({
+      part,
+      name,
+      values: [...different, ...stricter.map((text) => `refused here alone: ${text}`)],
+    }))
+  const lines = mismatches.flatMap(({ part, name, values }) => [
+    `FAIL ${part}: ${name}`,
+    ...values.slice(0, mostLines).map((text) => `       ${text}`),
+  ])
+  for (const [part, { cases, failed, equal, refused, refusedHere, stricter, different }] of Object.entries(counts))
+    lines.push(
+      `${part}: ${cases} cases, ${failed} failed; ${equal} values equal, ${refused} refused alike, ` +
+        `${refusedHere} refused before the driver would, ${stricter} refused here alone, ${different} different`,
+    )
+  lines.push(`${compared.length - mismatches.length} passed, ${mismatches.length} failed`)
+  return {
+    ok: mismatches.length === 0 && compared.length > 0,
+    lines,
+    data: { counts, mismatches, stricter: reasonsOf(compared) },
+  }
+}
+
+/** What only the packages refuse, by the reason that the list gives, with the first that the driver takes. */
+function reasonsOf(compared: readonly Compared[]) {
+  const reasons = new Map<string, { cases: number; first: string | undefined }>()
+  for (const { reason, name, stricter } of compared) {
+    if (reason === undefined || stricter.length === 0) continue
+    const found = reasons.get(reason) ?? { cases: 0, first: `${name}: ${stricter[0]}` }
+    found.cases += 1
+    reasons.set(reason, found)
+  }
+  return Object.fromEntries(reasons)
+}

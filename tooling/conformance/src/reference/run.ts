@@ -1,0 +1,44 @@
+#!/usr/bin/env node
+/** Compares what the safe packages give with what a program in C++ gives, case by case of one list. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Device } from '@shoal/driver'
+import { Random } from '../support/random.js'
+import { referenceRun } from './referenceRun.js'
+
+const usage = `node run.js [--json FILE] [--filter TEXT]
+  --json FILE     write the report to FILE
+  --filter TEXT   ask only cases whose "part: name" contains TEXT
+Needs g++ and cuda.h (CUDA_HOME, or /usr/local/cuda). With SHOAL_EXPECT_GPU=1 it fails where there is no GPU.
+SHOAL_SEED=N repeats the texels and coordinates of a run.`
+
+function main(): number {
+  const { values } = parseArgs({
+    options: { json: { type: 'string' }, filter: { type: 'string' }, help: { type: 'boolean' } },
+  })
+  if (values.help === true) {
+    console.log(usage)
+    return 0
+  }
+  const device = Device.get(0)
+  if (process.env['SHOAL_EXPECT_GPU'] === '1' && device.isSoftware) {
+    console.log('FAIL: a GPU was expected (SHOAL_EXPECT_GPU=1) and none is in use')
+    return 1
+  }
+  const seed = Number(process.env['SHOAL_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-reference-'))
+  try {
+    const report = referenceRun(device, new Random(seed), folder, values.filter)
+    for (const line of report.lines) console.log(line)
+    if (values.json !== undefined)
+      writeFileSync(values.json, `${JSON.stringify({ device: device.name, seed, ...report.data }, undefined, 2)}\n`)
+    if (!report.ok) console.log(`repeat with SHOAL_SEED=${seed}`)
+    return report.ok ? 0 : 1
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+process.exitCode = main()

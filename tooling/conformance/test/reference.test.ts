@@ -1,0 +1,62 @@
+import { spawnSync } from 'node:child_process'
+import { describe, expect, it } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
+
+process.env['SHOAL_DEVICE'] ??= 'sim'
+const { Device } = await import('@shoal/driver')
+const { referenceRun } = await import('../dist/reference/referenceRun.js')
+const { compare } = await import('../dist/reference/compare.js')
+const { includeFolder } = await import('../dist/reference/program.js')
+const { Random } = await import('../dist/support/random.js')
+
+const compiler = spawnSync(process.env['CXX'] ?? 'g++', ['--version']).status === 0
+const lacking = includeFolder() === undefined ? 'there is no cuda.h' : compiler ? undefined : 'there is no g++'
+
+describe('the list of cases, on the software device', () => {
+  it('has the values of a program in C++, all of it', { timeout: 300_000 }, (context) => {
+    if (lacking !== undefined) context.skip(lacking)
+    const seed = Math.floor(Math.random() * 2 ** 32)
+    const { ok, lines, data } = referenceRun(Device.get(0), new Random(seed), scratchFolder())
+    expect(ok, `${lines.slice(-40).join('\n')}\nseed ${seed}`).toBe(true)
+    const { counts } = data as { counts: Record<string, Record<string, number>> }
+    for (const part of ['graph', 'kernel', 'occupancy', 'texture']) expect(counts[part]?.['equal']).toBeGreaterThan(100)
+    expect(counts['all']?.['refused']).toBeGreaterThan(10)
+    expect(counts['all']?.['refusedHere']).toBeGreaterThan(10)
+  })
+})
+
+describe('the comparison', () => {
+  it('counts what is alike, value by value and four bytes by four', () => {
+    const answer = { a: 1, b: [2, 'x', null], bytes: '00'.repeat(64) }
+    expect(compare(answer, structuredClone(answer))).toEqual({
+      equal: 20,
+      refused: 0,
+      refusedHere: 0,
+      stricter: [],
+      different: [],
+    })
+  })
+
+  it('names each value that differs, is missing or is one too many', () => {
+    expect(compare({ a: [1, 2], b: 3 }, { a: [1, 5, 6], c: 3 }).different).toEqual([
+      'a[1]: 2 in Shoal, 5 in C++',
+      'a[2]: nothing in Shoal, 6 in C++',
+      'b: 3 in Shoal, nothing in C++',
+      'c: nothing in Shoal, 3 in C++',
+    ])
+    const bytes = '01'.repeat(32)
+    expect(compare(bytes, bytes.replace(/01$/, '03')).different).toEqual([
+      'the case, bytes from 28: 01010101 in Shoal, 01010103 in C++',
+    ])
+  })
+
+  it('tells refusals alike, of the packages first, of them alone, and with another status', () => {
+    const refused = { refused: 'CUDA_ERROR_INVALID_VALUE' }
+    const here = { refusedHere: 'f: x must be 1, not 2' }
+    expect(compare(refused, { ...refused })).toMatchObject({ equal: 0, refused: 1, different: [] })
+    expect(compare(here, refused)).toMatchObject({ refusedHere: 1, stricter: [], different: [] })
+    expect(compare(here, 5).stricter).toHaveLength(1)
+    expect(compare(5, refused).different).toHaveLength(1)
+    expect(compare(refused, { refused: 'CUDA_ERROR_NOT_SUPPORTED' }).different).toHaveLength(1)
+  })
+})
