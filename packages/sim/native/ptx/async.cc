@@ -112,7 +112,9 @@ void completeBytes(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
 
 uint64_t barrierAddress(const Warp& warp, const Instr& instr, int lane) {
   const uint64_t address = laneOf(warp, instr.r[1], instr.isWide ? 8 : 4, lane) + static_cast<uint64_t>(instr.imm);
-  return instr.isPrecise ? kSharedWindow + (address & 0xffffffff) : address;
+  if (instr.isPrecise) return kSharedWindow + (address & 0xffffffff);
+  if ((address & kWindowMask) != kSharedWindow) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier outside of shared memory"};
+  return address;
 }
 
 }  // namespace
