@@ -25,6 +25,7 @@ import { checkCuda } from './errors.js'
 import { requireBytesFor } from './heap/hostCopies.js'
 import { SymmetricBuffer } from './heap/symmetricBuffer.js'
 import type { LiveSession } from './queue/liveSession.js'
+import type { Pending } from './queue/runBehind.js'
 
 /** The local side of a transfer: symmetric, device or page-locked memory. */
 export type LocalMemory = SymmetricBuffer | MemoryLike
@@ -158,6 +159,8 @@ export interface Transfer {
   /** The local side, where it has an address; otherwise {@link array}. */
   readonly local: bigint
   readonly array: Uint8Array | undefined
+  /** The stream that the local side's producer named. */
+  readonly pending: Pending
 }
 
 /** Which side of a transfer is where. */
@@ -190,6 +193,7 @@ export function checkTransfer(
   const remote = symmetricAt(live, remoteOperand, api, roles.remote)
   const { dtype, byteLength } = remote
   let local = 0n
+  let pending: Pending
   let localBytes: number
   let array: Uint8Array | undefined
   if (arrays && !isMemoryLike(localOperand)) {
@@ -200,6 +204,7 @@ export function checkTransfer(
     const range = localAt(live, localOperand, api, roles.local, roles.local === 'target')
     if (range.dtype !== dtype) requireSameDType(range, dtype, roles, api)
     local = range.address
+    pending = range.stream
     localBytes = range.byteLength
   }
   if (requested === undefined) {
@@ -209,12 +214,12 @@ export function checkTransfer(
           'the option count, or slice(), says how many elements are meant',
       )
     }
-    return { dtype, count: remote.length, bytes: byteLength, remote: remote._address, local, array }
+    return { dtype, count: remote.length, bytes: byteLength, remote: remote._address, local, array, pending }
   }
   const count = requireCount(requested, api, 'count')
   requireRoom(byteLength, count, dtype, roles.remote, api)
   requireRoom(localBytes, count, dtype, roles.local, api)
-  return { dtype, count, bytes: count * dtypeInfo(dtype).bytes, remote: remote._address, local, array }
+  return { dtype, count, bytes: count * dtypeInfo(dtype).bytes, remote: remote._address, local, array, pending }
 }
 
 function arrayRefused(local: ArrayBufferView, roles: TransferRoles, api: string): TypeError {

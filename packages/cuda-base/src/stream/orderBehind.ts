@@ -16,6 +16,25 @@ const withoutTiming = 2
 /** What 0 stands for where it is a stream of a call. */
 const legacyDefaultStream = 1n
 
+/**
+ * An event behind what is queued on a stream by now. Its owner destroys it.
+ * @throws StatusError, also for a stream that is being captured
+ */
+export function eventBehind(context: bigint, stream: bigint): CUevent {
+  const out = scratch()
+  callInContext(context)
+  check(cuEventCreate(out, withoutTiming), 'cuEventCreate')
+  const event = out.u64[0] as CUevent
+  try {
+    callInContext(context)
+    check(cuEventRecord(event, stream as CUstream), 'cuEventRecord')
+    return event
+  } catch (error) {
+    cuEventDestroy(event)
+    throw error
+  }
+}
+
 /** What is pending on memory: the stream that its producer named, and the context of that. */
 export type Producer = Pick<MemoryRange, 'stream' | 'context'>
 
@@ -32,13 +51,8 @@ export function orderBehind(stream: bigint, context: bigint, producer: Producer)
   const own = stream === 0n ? legacyDefaultStream : stream
   // The handles of default streams mean another stream in each context.
   if (pending === own && (owner === context || own > 2n)) return
-  const out = scratch()
-  callInContext(owner)
-  check(cuEventCreate(out, withoutTiming), 'cuEventCreate')
-  const event = out.u64[0] as CUevent
+  const event = eventBehind(owner, pending)
   try {
-    callInContext(owner)
-    check(cuEventRecord(event, pending as CUstream), 'cuEventRecord')
     callInContext(context)
     check(cuStreamWaitEvent(stream as CUstream, event, 0), 'cuStreamWaitEvent')
   } finally {

@@ -1,3 +1,4 @@
+import { orderBehind } from '@shoal/cuda-base/basics'
 import { nvshmem_ptr, nvshmemx_mc_ptr } from '@shoal/nvshmem-sys'
 import {
   type DType,
@@ -49,8 +50,8 @@ export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
  * All PEs allocate it together and give it back together: `dispose()` waits for the others. The garbage collector only
  * reports a buffer that was forgotten.
  *
- * Copies between the host and this PE's memory run on the session's thread, in turn with its other calls. They know nothing
- * of work on streams: synchronize first.
+ * Copies between the host and this PE's memory run on the session's thread, in turn with its other calls. They wait for
+ * the stream that memory names as its producer's, and know nothing of other work on streams: synchronize first.
  *
  * @example
  * ```ts
@@ -404,6 +405,8 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
       throw new TypeError(`${api}: ${parameter} has elements of ${range.dtype}, the buffer of ${this.dtype}`)
     }
     this.#requireLength(range.byteLength, api, parameter)
+    // Copies are made on the default stream.
+    orderBehind(0n, this.#allocation.live.context, range)
     return range
   }
 

@@ -33,6 +33,7 @@ import {
 } from '../operands.js'
 import { started, waitOf } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { callSyncBehind, runBehind } from '../queue/runBehind.js'
 import type { Direction, QueuedTransfer, StreamCall } from './recentTransfers.js'
 import {
   type StreamTransferOptions,
@@ -139,7 +140,7 @@ export async function transferAndWait(
   const { array, bytes } = transfer
   if (array === undefined) {
     const record = (): void => invoke(direction, call, transfer, transfer.local, pe)
-    await live.queue.run(api, record, {
+    await runBehind(live, transfer.pending, api, record, {
       wait: waitOf(options),
       keep: [target, source],
       operands: [target, source],
@@ -172,7 +173,7 @@ export function transferSync(
   const transfer = check(live, direction, target, source, true, options.count, api)
   const call = functionFor(families[direction], transfer)
   const local = transfer.array ?? transfer.local
-  live.queue.callSync(api, () => invoke(direction, call, transfer, local, pe))
+  callSyncBehind(live, transfer.pending, api, () => invoke(direction, call, transfer, local, pe))
 }
 
 /** A transfer that is only started: `quiet()` waits for it. */
@@ -190,7 +191,11 @@ export function startTransfer(
     const transfer = check(live, direction, target, source, false, options.count, api)
     const call = functionFor(nonBlocking[direction], transfer)
     live.untilQuiet.add(target).add(source)
-    return live.queue.start(api, () => invoke(direction, call, transfer, transfer.local, pe), [target, source])
+    const record = (): void => invoke(direction, call, transfer, transfer.local, pe)
+    const { pending } = transfer
+    if (pending === undefined || pending === null) return live.queue.start(api, record, [target, source])
+    // This thread must not wait for the producer.
+    return runBehind(live, pending, api, record, { operands: [target, source] }).then(() => undefined)
   } catch (error) {
     return Promise.reject(error)
   }

@@ -27,6 +27,7 @@ import {
 } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { callSyncBehind, type Pending, runBehind } from '../queue/runBehind.js'
 
 /** A transfer of elements that lie at equal distances. */
 export interface StridedOptions {
@@ -77,6 +78,7 @@ interface Checked {
   /** Address of the local side, 0n where it is an array. */
   readonly local: bigint
   readonly array: Uint8Array | undefined
+  readonly pending: Pending
 }
 
 function check<O extends StridedOptions>(
@@ -102,6 +104,7 @@ function check<O extends StridedOptions>(
   const localSide = isPut ? source : target
   requireSpan(remote.byteLength, dtype, count, isPut ? targetStride : sourceStride, roles.remote, api)
   let local = 0n
+  let pending: Pending
   let array: Uint8Array | undefined
   let localBytes: number
   if (arrays && !isMemoryLike(localSide)) {
@@ -111,10 +114,11 @@ function check<O extends StridedOptions>(
     const range = localAt(live, localSide, api, roles.local, !isPut)
     requireSameDType(range, dtype, roles, api)
     local = range.address
+    pending = range.stream
     localBytes = range.byteLength
   }
   requireSpan(localBytes, dtype, count, isPut ? sourceStride : targetStride, roles.local, api)
-  return { dtype, count, pe, targetStride, sourceStride, remote: remote.address, local, array }
+  return { dtype, count, pe, targetStride, sourceStride, remote: remote.address, local, array, pending }
 }
 
 /** Throws unless `count` elements `stride` apart lie within so many bytes. */
@@ -147,7 +151,7 @@ export async function strided(
   const { array } = checked
   if (array === undefined) {
     const record = (): void => invoke(direction, checked, checked.local)
-    await live.queue.run(api, record, { wait, keep: [target, source], operands: [target, source] })
+    await runBehind(live, checked.pending, api, record, { wait, keep: [target, source], operands: [target, source] })
     return
   }
   // Calls on another thread take no memory of the JavaScript heap.
@@ -184,7 +188,7 @@ export function stridedSync(
   const api = `Session.${direction}StridedSync`
   const checked = check(live, direction, target, source, options, stridedKeys, true, api)
   const local = checked.array ?? checked.local
-  live.queue.callSync(api, () => invoke(direction, checked, local))
+  callSyncBehind(live, checked.pending, api, () => invoke(direction, checked, local))
 }
 
 export function queueStrided(

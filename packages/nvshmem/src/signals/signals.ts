@@ -184,7 +184,7 @@ export class Signals {
       const call = waitable(waitUntilAll, dtype, api)
       const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
       const value = toNative(dtype, options.value, api, 'value')
-      const stream = streamAt(live, options.stream, api)
+      const stream = streamAt(live, options.stream, api, options.ignore)
       return () => call(address, count, ignore, comparison, value, stream)
     })
   }
@@ -201,7 +201,7 @@ export class Signals {
       const values = localAt(live, options.values, api, 'values', false)
       requireSameDType(values, dtype, { local: 'values', remote: 'variables' }, api)
       requireRoom(values.byteLength, count, dtype, 'values', api)
-      const stream = streamAt(live, options.stream, api, options.values)
+      const stream = streamAt(live, options.stream, api, options.ignore, options.values)
       return () => call(address, count, ignore, comparison, values.address, stream)
     })
   }

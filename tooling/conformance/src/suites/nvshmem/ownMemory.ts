@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { AddressRange, DeviceBuffer, PhysicalMemory } from '@shoal/driver'
 import { isSoftwareDevice } from '@shoal/ffi'
+import { type MemoryLike, memoryProtocol } from '@shoal/types'
+import { queueDelay, whyNoDelay } from '../../support/delay.js'
 import { elementsIn, type Pe } from './pe.js'
 
 const wait = { timeout: 30_000 }
@@ -24,6 +26,7 @@ function before({ session }: Pe): number {
 /** Local memory that NVSHMEM is told of, the memory of other PEs by its address, buffers of no elements and of more, a team by an id. */
 export async function memory(pe: Pe, seed: number): Promise<void> {
   await registered(pe, seed)
+  await behindProducers(pe, seed)
   await ofPeers(pe, seed)
   await withoutElements(pe)
   await resized(pe, seed)
@@ -44,6 +47,41 @@ async function registered(pe: Pe, seed: number): Promise<void> {
   await session.register(local)
   await session.unregisterAll()
   local.dispose()
+}
+
+/** Memory that its producer has not written yet, of the driver and symmetric: what is put is what will be there. */
+async function behindProducers(pe: Pe, seed: number): Promise<void> {
+  if (whyNoDelay() !== undefined) return
+  const { session, device, stream } = pe
+  const target = elementsIn(pe.target, 'i32', 256)
+  const producer = device.createStream({ nonBlocking: true })
+  const ofDriver = DeviceBuffer.zeros(device, 'i32', 256)
+  const ofHeap = elementsIn(pe.source, 'i32', 256)
+  const options = { pe: next(pe) }
+  const calls = {
+    put: (source: MemoryLike) => session.put(target, source, { ...options, ...wait }),
+    putSync: (source: MemoryLike) => session.putSync(target, source, options),
+    putNonBlocking: (source: MemoryLike) => session.putNonBlocking(target, source, options),
+    putStrided: (source: MemoryLike) => session.putStrided(target, source, { ...options, count: 256 }),
+    putOnStream: (source: MemoryLike) => session.putOnStream(target, source, { ...options, stream }),
+  }
+  let value = seed % 1000
+  for (const [name, put] of Object.entries(calls)) {
+    for (const memory of [ofDriver, ofHeap]) {
+      value += 1
+      await target.fill(-1)
+      await session.barrierAll(wait)
+      await queueDelay(producer, 20)
+      DeviceBuffer.view(device, memory, 'i32').fill(value, { stream: producer })
+      const offered = { [memoryProtocol]: { ...memory[memoryProtocol], version: 1, stream: producer.handle as bigint } }
+      await put(offered as MemoryLike)
+      await stream.synchronize()
+      await session.barrierAll(wait)
+      assert.deepEqual(await target.toArray(), new Int32Array(256).fill(value), name)
+    }
+  }
+  ofDriver.dispose()
+  producer.dispose()
 }
 
 async function ofPeers(pe: Pe, seed: number): Promise<void> {

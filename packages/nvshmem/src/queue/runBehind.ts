@@ -1,0 +1,73 @@
+import { eventBehind } from '@shoal/cuda-base/basics'
+import { cuEventDestroy, cuEventSynchronize } from '@shoal/cuda-sys/driver/common'
+import type { CallResult } from '@shoal/ffi'
+import { checkCuda } from '../errors.js'
+import type { CallOptions } from './callQueue.js'
+import type { LiveSession } from './liveSession.js'
+
+/** The stream that the producer of an operand named, where it named one. */
+export type Pending = bigint | null | undefined
+
+/**
+ * Runs a call that no stream orders, on the session's thread, behind what the producer of its operand has queued by now.
+ * @throws what `CallQueue.run` throws; StatusError where the producer's stream is none
+ */
+export function runBehind(
+  live: LiveSession,
+  pending: Pending,
+  api: string,
+  record: () => void,
+  options: CallOptions,
+): Promise<CallResult[]> {
+  return pending === undefined || pending === null
+    ? live.queue.run(api, record, options)
+    : runBehindStream(live, pending, api, record, options)
+}
+
+async function runBehindStream(
+  live: LiveSession,
+  pending: bigint,
+  api: string,
+  record: () => void,
+  options: CallOptions,
+): Promise<CallResult[]> {
+  const event = eventBehind(live.context, pending)
+  let isOurs = true
+  const destroy = (): void => {
+    if (isOurs) cuEventDestroy(event)
+    isOurs = false
+  }
+  try {
+    const [waited, , ...results] = await live.queue.run(
+      api,
+      () => {
+        // A caller who has given up does not wait for the producer any more.
+        if (isOurs) cuEventSynchronize(event)
+        destroy()
+        record()
+      },
+      options,
+    )
+    checkCuda(waited, 'cuEventSynchronize')
+    return results
+  } finally {
+    destroy()
+  }
+}
+
+/** The same for a call that is made on this thread, and blocks it. */
+export function callSyncBehind(live: LiveSession, pending: Pending, api: string, call: () => void): void {
+  if (pending === undefined || pending === null) {
+    live.queue.callSync(api, call)
+    return
+  }
+  live.queue.callSync(api, () => {
+    const event = eventBehind(live.context, pending)
+    live.queue.enter()
+    const status = cuEventSynchronize(event)
+    cuEventDestroy(event)
+    checkCuda(status, 'cuEventSynchronize')
+    live.queue.enter()
+    call()
+  })
+}
