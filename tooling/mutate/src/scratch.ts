@@ -26,7 +26,7 @@ interface Run {
   readonly outcome: 'passed' | 'failed' | 'timeout'
   /** The file that failed, and its first test that did. */
   readonly failed?: string
-  readonly by?: string
+  readonly test?: string
   /** How much of its time limit it took, from 0 to 1. */
   readonly share: number
 }
@@ -48,7 +48,7 @@ const long = 5
 /** A copy of the workspace, with everything built, in which sources may be broken. */
 export class Scratch {
   readonly root = mkdtempSync(join(tmpdir(), 'shoal-mutate-'))
-  /** Whether a file of tests proves anything: the original passes it, and it fails again when it failed. */
+  /** Whether a test, or a file of them, proves anything: the original passes it, and it fails again when it failed. */
   readonly #isSound = new Map<string, boolean>()
   /** Seconds that a file of tests took when it last passed. */
   readonly #seconds = new Map<string, number>()
@@ -126,7 +126,7 @@ export class Scratch {
     for (const turn of [0, 1, 2]) {
       let left = files.filter((file) => rank(file) === turn)
       while (left.length > 0) {
-        const { outcome, failed, by } = this.#vitest(left)
+        const { outcome, failed, test } = this.#vitest(left)
         if (outcome === 'passed') break
         if (outcome === 'timeout') {
           // Where other work has made the machine slow, the original would not be in time either.
@@ -134,37 +134,47 @@ export class Scratch {
           const original = this.#vitest(left)
           return { outcome: original.outcome !== 'timeout' && original.share < 0.5 ? 'late' : 'unclear' }
         }
-        const proof = failed === undefined ? left : [failed]
-        if (this.#proves(proof, subject, mutant)) return { outcome: 'noticed', ...(by === undefined ? {} : { by }) }
-        left = left.filter((file) => !proof.includes(file))
+        if (this.#proves(failed === undefined ? left : [failed], test, subject, mutant)) {
+          const by = failed === undefined ? 'vitest itself' : `${basename(failed)} > ${test ?? 'the file'}`
+          return { outcome: 'noticed', by }
+        }
+        left = failed === undefined ? [] : left.filter((file) => file !== failed)
       }
     }
     return { outcome: undefined }
   }
 
-  /** Whether tests that failed fail again, and pass on the original. Those that do not prove nothing from then on. */
-  #proves(files: readonly string[], subject: Subject, mutant: Mutant): boolean {
-    const isFickle = this.#vitest(files).outcome === 'passed'
-    if (!isFickle && files.every((file) => this.#isSound.get(file) === true)) return true
+  /** Whether what failed fails again, and passes on the original. Files with a test that does not prove nothing from then on. */
+  #proves(files: readonly string[], test: string | undefined, subject: Subject, mutant: Mutant): boolean {
+    // Alone it may pass, since others were not before it.
+    const alone = test !== undefined && this.#vitest(files, test).outcome !== 'passed' ? test : undefined
+    const isFickle = alone === undefined && this.#vitest(files).outcome === 'passed'
+    const key = `${files} ${alone}`
+    if (!isFickle && this.#isSound.get(key) === true) return true
     let isSound = false
     if (!isFickle) {
       this.build(subject)
-      isSound = this.#vitest(files).outcome === 'passed'
+      isSound = this.#vitest(files, alone).outcome === 'passed'
       if (!isSound) this.build(subject, mutant)
     }
+    this.#isSound.set(key, isSound)
+    if (isSound) return true
     for (const file of files) {
-      this.#isSound.set(file, isSound)
+      this.#isSound.set(file, false)
       const why = isFickle ? 'it fails now and then' : 'the original fails'
-      if (!isSound) console.log(`  left out, since ${why}: ${file.slice(this.root.length)}`)
+      console.log(`  left out, since ${why}: ${file.slice(this.root.length)}`)
     }
-    return isSound
+    return false
   }
 
-  #vitest(files: readonly string[]): Run {
+  /** Runs files of tests, or of one of them the test of a name. */
+  #vitest(files: readonly string[], test?: string): Run {
     const output = join(this.root, 'out', 'vitest.json')
     rmSync(output, { force: true })
-    const limit = files.reduce((sum, file) => sum + 4 * (this.#seconds.get(file) ?? long), 120)
-    const all = ['run', ...files, '--bail=1', '--reporter=json', `--outputFile=${output}`]
+    const usual = files.reduce((sum, file) => sum + (this.#seconds.get(file) ?? long), 0)
+    const limit = 4 * usual + (files.every((file) => this.#seconds.has(file)) ? 120 : 600)
+    const chosen = test === undefined ? [] : ['--testNamePattern', `^${test.replaceAll(/[^\w ]/g, '.')}$`]
+    const all = ['run', ...files, ...chosen, '--bail=1', '--reporter=json', `--outputFile=${output}`]
     const started = performance.now()
     // `timeout` ends the whole group: workers of vitest, and what the tests started.
     const command = ['--signal=KILL', `${Math.ceil(limit)}`, join(this.root, 'node_modules/.bin/vitest'), ...all]
@@ -174,14 +184,18 @@ export class Scratch {
     const share = (performance.now() - started) / 1000 / limit
     const results = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as Report).testResults : []
     if (status === 0) {
-      for (const one of results) this.#seconds.set(one.name, (one.endTime - one.startTime) / 1000)
+      const hasRun = results.some((file) => file.assertionResults.some((one) => one.status === 'passed'))
+      // A name that is not found leaves nothing to run.
+      if (test !== undefined && !hasRun) return this.#vitest(files)
+      if (test === undefined)
+        for (const one of results) this.#seconds.set(one.name, (one.endTime - one.startTime) / 1000)
       return { outcome: 'passed', share }
     }
     const testOf = (file: Report['testResults'][number]) => file.assertionResults.find((one) => one.status === 'failed')
     const failed = results.find(testOf) ?? results.find((file) => file.status !== 'passed')
-    if (failed === undefined) return { outcome: 'failed', by: 'vitest itself', share }
-    const by = `${basename(failed.name)} > ${testOf(failed)?.fullName ?? 'the file'}`
-    return { outcome: 'failed', failed: failed.name, by, share }
+    if (failed === undefined) return { outcome: 'failed', share }
+    const name = testOf(failed)?.fullName
+    return { outcome: 'failed', failed: failed.name, ...(name === undefined ? {} : { test: name }), share }
   }
 
   #run([folder, command, ...args]: Step): number {

@@ -40,6 +40,9 @@ TEST(memory_copies_and_directions) {
   CHECK(memcmp(out.data(), back.data(), 1024) == 0);
   EQUAL(cudaMemcpy(memory, out.data(), 1024, static_cast<cudaMemcpyKind>(9)), 21);
   EQUAL(cudaMemcpy(memory, out.data(), 1025, cudaMemcpyHostToDevice), 1);
+  EQUAL(cudaMemcpy(nullptr, out.data(), 4, cudaMemcpyDefault), 1);
+  EQUAL(cudaMemcpy(memory, nullptr, 4, cudaMemcpyDefault), 1);
+  EQUAL(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDefault), 0);
   cudaPointerAttributes attributes;
   EQUAL(cudaPointerGetAttributes(&attributes, memory), 0);
   EQUAL(attributes.type, 2);
@@ -98,8 +101,12 @@ TEST(advice_on_managed_memory_is_kept) {
 }
 
 TEST(properties_are_the_attributes) {
-  cudaDeviceProp properties;
+  cudaDeviceProp properties, zeroed{};
+  memset(&properties, 0xff, sizeof properties);
   EQUAL(cudaGetDeviceProperties(&properties, 1), 0);
+  EQUAL(cudaGetDeviceProperties(&zeroed, 1), 0);
+  // Nothing is left of what was there before, and what CUDA keeps for later is zero.
+  CHECK(memcmp(&properties, &zeroed, sizeof properties) == 0);
   int sms = 0, pitch = 0;
   EQUAL(cuDeviceGetAttribute(&sms, 16, 1), CUDA_SUCCESS);
   EQUAL(cuDeviceGetAttribute(&pitch, 51, 1), CUDA_SUCCESS);
@@ -216,8 +223,14 @@ TEST(arrays_are_made_described_and_copied) {
   EQUAL(cudaMemcpy2DFromArray(out.data(), 8, array, 4, 1, 8, 2, cudaMemcpyDeviceToHost), 0);
   for (unsigned at = 0; at < 4; ++at) EQUAL(out[at], in[at]);
   EQUAL(cudaFreeArray(array), 0);
-  const cudaChannelFormatDesc uneven = cudaCreateChannelDesc(8, 16, 0, 0, cudaChannelFormatKindUnsigned);
-  EQUAL(cudaMallocArray(&array, &uneven, 4, 3, 0), cudaErrorInvalidChannelDescriptor);
+  for (const cudaChannelFormatDesc& none : {cudaChannelFormatDesc{8, 16, 0, 0, cudaChannelFormatKindUnsigned},
+                                            {16, 0, 16, 0, cudaChannelFormatKindUnsigned},
+                                            {0, 0, 0, 0, cudaChannelFormatKindUnsigned},
+                                            {64, 0, 0, 0, cudaChannelFormatKindSigned},
+                                            {8, 0, 0, 0, cudaChannelFormatKindFloat},
+                                            {32, 0, 0, 0, cudaChannelFormatKindNone}}) {
+    EQUAL(cudaMallocArray(&array, &none, 4, 3, 0), cudaErrorInvalidChannelDescriptor);
+  }
   EQUAL(cudaMallocArray(&array, nullptr, 4, 3, 0), 1);
   cudaMipmappedArray_t levels = nullptr;
   EQUAL(cudaMallocMipmappedArray(&levels, &real, {8, 8, 0}, 3, 0), 0);
