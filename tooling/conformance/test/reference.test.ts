@@ -4,6 +4,7 @@ import { scratchFolder } from '../../config/src/scratchFolder.js'
 
 process.env['SHOAL_DEVICE'] ??= 'sim'
 const { Device } = await import('@shoal/driver')
+const { Device: RuntimeDevice } = await import('@shoal/runtime')
 const { referenceRun } = await import('../dist/reference/referenceRun.js')
 const { compare } = await import('../dist/reference/compare.js')
 const { includeFolder } = await import('../dist/reference/program.js')
@@ -15,11 +16,14 @@ const lacking = includeFolder() === undefined ? 'there is no cuda.h' : compiler 
 describe('the list of cases, on the software device', () => {
   it('has the values of a program in C++, all of it', { timeout: 300_000 }, (context) => {
     if (lacking !== undefined) context.skip(lacking)
+    const packages = { driver: Device.get(0), runtime: RuntimeDevice.get(0) }
     const seed = Math.floor(Math.random() * 2 ** 32)
-    const { ok, lines, data } = referenceRun(Device.get(0), new Random(seed), scratchFolder())
+    const { ok, lines, data } = referenceRun(packages, new Random(seed), scratchFolder())
     expect(ok, `${lines.slice(-40).join('\n')}\nseed ${seed}`).toBe(true)
     const { counts } = data as { counts: Record<string, Record<string, number>> }
-    for (const part of ['graph', 'kernel', 'occupancy', 'texture']) expect(counts[part]?.['equal']).toBeGreaterThan(100)
+    const parts = ['device', 'split', 'stream', 'pool', 'graph', 'kernel', 'occupancy', 'texture', 'tensorMap']
+    for (const part of parts.flatMap((name) => [`driver ${name}`, `runtime ${name}`]))
+      expect(counts[part]?.['equal'], part).toBeGreaterThan(100)
     expect(counts['all']?.['refused']).toBeGreaterThan(10)
     expect(counts['all']?.['refusedHere']).toBeGreaterThan(10)
   })

@@ -119,18 +119,11 @@ inline std::string json(const std::string& text) {
 }
 inline std::string json(const char* text) { return json(std::string(text)); }
 inline std::string json(bool value) { return value ? "true" : "false"; }
-inline std::string json(double value) {
-  char text[40];
-  snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
-inline std::string json(float value) { return json(static_cast<double>(value)); }
 template <class Integer, std::enable_if_t<std::is_integral_v<Integer> || std::is_enum_v<Integer>, int> = 0>
 std::string json(Integer value) {
   char text[40];
   const auto wide = static_cast<long long>(value);
-  if (wide >= 0 && wide < (1LL << 53)) snprintf(text, sizeof text, "%lld", wide);
-  else if (wide < 0 && std::is_signed_v<Integer>) snprintf(text, sizeof text, "%lld", wide);
+  if (wide < (1LL << 53) && (wide >= 0 || std::is_signed_v<Integer>)) snprintf(text, sizeof text, "%lld", wide);
   else snprintf(text, sizeof text, "\"0x%llx\"", static_cast<unsigned long long>(value));
   return text;
 }

@@ -12,21 +12,26 @@ export function plain(value: number | bigint): Value {
 
 export const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 
+/** What a function of the raw package refused. */
 class Refused extends Error {
-  readonly code: string
+  readonly status: number
 
-  constructor(code: string) {
-    super(code)
-    this.code = code
+  constructor(status: number) {
+    super(`refused with ${status}`)
+    this.status = status
   }
 }
 
 /** Throws where a function of the raw package refuses. */
 export function check(status: number): void {
-  if (status === 0) return
+  if (status !== 0) throw new Refused(status)
+}
+
+/** The driver's name of a status, which the runtime has by the same number. */
+function nameOf(status: number): string {
   const out = new BigUint64Array(1)
   const isKnown = cuGetErrorName(status as CUresult, out) === 0
-  throw new Refused((isKnown && readCString(out[0] as bigint)) || 'unknown')
+  return (isKnown && readCString(out[0] as bigint)) || 'unknown'
 }
 
 /** The bytes that a function of the raw package writes. */
@@ -41,7 +46,7 @@ export function attempt(ask: () => Value): Value {
   try {
     return ask()
   } catch (error) {
-    if (error instanceof StatusError || error instanceof Refused) return { refused: error.code }
+    if (error instanceof StatusError || error instanceof Refused) return { refused: nameOf(error.status) }
     if (error instanceof RangeError || error instanceof TypeError) return { refusedHere: error.message }
     throw error
   }

@@ -141,10 +141,111 @@ export interface TextureCase {
   readonly places: string
 }
 
+interface MapOptions {
+  readonly dtype: string
+  readonly dimensions: readonly number[]
+  readonly strides?: readonly number[]
+  readonly elementStrides?: readonly number[]
+  readonly interleave?: string
+  readonly swizzle?: string
+  readonly l2Promotion?: string
+  readonly outOfBoundsFill?: string
+}
+
+interface PixelInputs extends MapOptions {
+  readonly channelsPerPixel: number
+  readonly pixelsPerColumn: number
+}
+
+/** A tensor map; nothing lies at its addresses. */
+export type TensorMapCase = {
+  readonly part: 'tensorMap'
+  readonly address: string
+  /** What takes the place of the address afterwards. */
+  readonly replaced: string
+} & (
+  | { readonly kind: 'tiled'; readonly options: MapOptions & { readonly box: readonly number[] } }
+  | {
+      readonly kind: 'im2col'
+      readonly options: PixelInputs & {
+        readonly lowerCorner: readonly number[]
+        readonly upperCorner: readonly number[]
+      }
+    }
+  | {
+      readonly kind: 'im2colWide'
+      readonly options: PixelInputs & {
+        readonly lowerCornerWidth: number
+        readonly upperCornerWidth: number
+        readonly mode: 'w' | 'w128'
+      }
+    }
+)
+
+/** How a device is split, and its first group by the next step, and so on. */
+export interface SplitCase {
+  readonly part: 'split'
+  readonly steps: readonly SplitStep[]
+  /** Whether green contexts are made of the first group and of the first two. */
+  readonly green: boolean
+  /** Kinds of resources, by `CUdevResourceType`. */
+  readonly kinds: readonly number[]
+}
+
+export interface SplitStep {
+  readonly multiprocessors: number
+  readonly groups?: number
+  readonly ignoreCoscheduling?: boolean
+  readonly maxPotentialClusterSize?: boolean
+}
+
+export interface DeviceCase {
+  readonly part: 'device'
+  readonly attributes: readonly string[]
+  readonly limits: readonly string[]
+}
+
+export interface StreamCase {
+  readonly part: 'stream'
+  readonly nonBlocking: boolean
+  readonly priority: number
+  readonly attributes: Pick<
+    LaunchAttributeInputs,
+    'accessPolicyWindow' | 'priority' | 'memorySynchronizationDomainMap' | 'memorySynchronizationDomain'
+  >
+  readonly synchronizationPolicy?: 'auto' | 'spin' | 'yield' | 'blocking'
+}
+
+export interface PoolCase {
+  readonly part: 'pool'
+  readonly maximumBytes?: number
+  readonly exported?: boolean
+  readonly set: {
+    readonly releaseThreshold?: number
+    readonly followEventDependencies?: boolean
+    readonly opportunistic?: boolean
+    readonly internalDependencies?: boolean
+  }
+  /** Bytes. */
+  readonly allocations: readonly number[]
+  readonly trimTo: number
+}
+
 export interface Named {
   readonly name: string
   /** Why the packages refuse what the driver takes, where they do. */
   readonly stricter?: string
 }
 
-export type ReferenceCase = Named & (GraphCase | KernelCase | OccupancyCase | TextureCase)
+export type ReferenceCase = Named &
+  (
+    | GraphCase
+    | KernelCase
+    | OccupancyCase
+    | TextureCase
+    | TensorMapCase
+    | SplitCase
+    | DeviceCase
+    | StreamCase
+    | PoolCase
+  )

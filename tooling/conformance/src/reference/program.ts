@@ -9,7 +9,7 @@ import type { ReferenceCase } from './cases.js'
 
 const sources = fileURLToPath(new URL('../../native/reference', import.meta.url))
 /** Kinds of constants that the list names, with what their names begin with in C. */
-const prefixes = { function: 'CU_FUNC_ATTRIBUTE_', device: 'CU_DEVICE_ATTRIBUTE_' } as const
+const prefixes = { function: 'CU_FUNC_ATTRIBUTE_', device: 'CU_DEVICE_ATTRIBUTE_', limit: 'CU_LIMIT_' } as const
 const secondsOfRun = 300
 
 /** The folder with cuda.h; undefined where there is none. */

@@ -1,5 +1,5 @@
-import { CUfunction_attribute } from '@shoal/cuda-sys/driver'
-import { type Device, deviceAttributeNames } from '@shoal/driver'
+import { CUdevice_attribute, CUfunction_attribute, CUlimit } from '@shoal/cuda-sys/driver'
+import type { Device } from '@shoal/driver'
 import type { Random } from '../support/random.js'
 import { answer } from './answers/index.js'
 import { unloadModules } from './answers/kernelOf.js'
@@ -14,7 +14,11 @@ export interface ReferenceReport {
   readonly data: object
 }
 
+/** A device as a package has it, by the package's name. */
+export type Packages = Readonly<Record<string, Device>>
+
 interface Compared extends Comparison {
+  /** The package, and the part of the list. */
   readonly part: string
   readonly name: string
   readonly isOk: boolean
@@ -25,27 +29,32 @@ interface Compared extends Comparison {
 /** As many are printed of a case. */
 const mostLines = 8
 
-/** Builds the program in `folder`, asks both sides, and compares. @throws Error where there is no header or no compiler */
-export function referenceRun(device: Device, random: Random, folder: string, filter = ''): ReferenceReport {
+/** Builds the program in `folder`, asks it and the packages, and compares. @throws Error where there is no header or no compiler */
+export function referenceRun(packages: Packages, random: Random, folder: string, filter = ''): ReferenceReport {
   const include = includeFolder()
   if (include === undefined) throw new Error('there is no cuda.h: CUDA_HOME names the folder of the toolkit')
   const program = buildProgram(folder, include)
-  const known = new Set(Object.keys(CUfunction_attribute))
-  const devices = new Set<string>(deviceAttributeNames())
   const names = {
-    function: headerNames(include, 'function').filter((name) => known.has(`CU_FUNC_ATTRIBUTE_${name}`)),
-    device: headerNames(include, 'device').filter((name) => devices.has(name)),
+    function: headerNames(include, 'function').filter((name) => `CU_FUNC_ATTRIBUTE_${name}` in CUfunction_attribute),
+    device: headerNames(include, 'device').filter((name) => `CU_DEVICE_ATTRIBUTE_${name}` in CUdevice_attribute),
+    limit: headerNames(include, 'limit').filter((name) => `CU_LIMIT_${name}` in CUlimit),
   }
-  device.primaryContext.setCurrent()
   const list = referenceCases(names, random).filter(({ part, name }) => `${part}: ${name}`.includes(filter))
   const theirs = askProgram(program, list, folder)
-  const compared = list.map((given, index): Compared => {
-    const comparison = compare(answer(device, given), theirs[index] ?? null)
-    const { different, stricter } = comparison
-    const isOk = different.length === 0 && (stricter.length === 0 || given.stricter !== undefined)
-    return { part: given.part, name: given.name, isOk, reason: given.stricter, ...comparison }
+  const compared = Object.entries(packages).flatMap(([label, device]) => {
+    // For the raw functions, which know none.
+    device.primaryContext.setCurrent()
+    try {
+      return list.map((given, index): Compared => {
+        const comparison = compare(answer(device, given), theirs[index] ?? null)
+        const { name, stricter: reason } = given
+        const isOk = comparison.different.length === 0 && (comparison.stricter.length === 0 || reason !== undefined)
+        return { part: `${label} ${given.part}`, name, isOk, reason, ...comparison }
+      })
+    } finally {
+      unloadModules()
+    }
   })
-  unloadModules()
   return reportOf(compared)
 }
 

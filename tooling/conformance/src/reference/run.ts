@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Device } from '@shoal/driver'
+import { Device as RuntimeDevice } from '@shoal/runtime'
 import { Random } from '../support/random.js'
 import { referenceRun } from './referenceRun.js'
 
@@ -23,6 +24,7 @@ function main(): number {
     return 0
   }
   const device = Device.get(0)
+  const packages = { driver: device, runtime: RuntimeDevice.get(0) }
   if (process.env['SHOAL_EXPECT_GPU'] === '1' && device.isSoftware) {
     console.log('FAIL: a GPU was expected (SHOAL_EXPECT_GPU=1) and none is in use')
     return 1
@@ -30,7 +32,7 @@ function main(): number {
   const seed = Number(process.env['SHOAL_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
   const folder = mkdtempSync(join(tmpdir(), 'shoal-reference-'))
   try {
-    const report = referenceRun(device, new Random(seed), folder, values.filter)
+    const report = referenceRun(packages, new Random(seed), folder, values.filter)
     for (const line of report.lines) console.log(line)
     if (values.json !== undefined)
       writeFileSync(values.json, `${JSON.stringify({ device: device.name, seed, ...report.data }, undefined, 2)}\n`)
