@@ -47,7 +47,7 @@ async function write(entries, plugins = []) {
     chunkFileNames: 'shared/[name]-[hash].js',
     minify: false,
     comments: false, // they are in the types, where editors look for them
-    plugins: [builtinsWithoutFacades, aStatementALine],
+    plugins: [builtinsWithoutFacades, importsAsConstants, aStatementALine],
   })
   await bundle.close()
   output.push(...written.output)
@@ -60,6 +60,28 @@ const builtinsWithoutFacades = {
     code.replaceAll(/^import \{ (.*) \} from "(node:[\w/]+)";$/gm, (_, names, part) => {
       return `const { ${names.replaceAll(' as ', ': ')} } = process.getBuiltinModule("${part}");`
     }),
+}
+
+// What is imported V8 looks up in each use, and checks what it is; of a constant of the same file it knows that, and puts what is called
+// into its caller. Classes are left as they are, which calls seldom need. No import changes after it was loaded.
+const importsAsConstants = {
+  name: 'imports-as-constants',
+  renderChunk(code) {
+    const used = new Set(code.replaceAll(/^(?:import|export) .*$/gm, '').match(/[\w$]+/g))
+    const constants = []
+    const asConstant = (specifier) => {
+      const [imported, local = imported] = specifier.split(' as ')
+      if (!used.has(local) || /^[A-Z]/.test(local)) return specifier
+      const alias = `$${constants.length}`
+      constants.push(`${local} = ${alias}`)
+      return `${imported} as ${alias}`
+    }
+    return code
+      .replaceAll(/^import \{ (.*) \} from (?="[@.])/gm, (_, names) => {
+        return `import { ${names.split(', ').map(asConstant).join(', ')} } from `
+      })
+      .replace(/^import /m, () => (constants.length === 0 ? 'import ' : `const ${constants.join(', ')};\nimport `))
+  },
 }
 
 // No space that nobody reads, and short names of what is inside of functions: a third of an install. Functions, classes and what has

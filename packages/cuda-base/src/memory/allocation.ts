@@ -164,7 +164,12 @@ export class Allocation implements ShortLived {
 
   /** The first address. */
   get address(): bigint {
-    this.#address ??= u64Of({ low: this.#low, high: this.#high })
+    return this.#address ?? this.#readAddress()
+  }
+
+  /** Apart, so that V8 puts the rest into what asks for it. */
+  #readAddress(): bigint {
+    this.#address = u64Of({ low: this.#low, high: this.#high })
     return this.#address
   }
 

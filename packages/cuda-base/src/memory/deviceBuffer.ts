@@ -31,7 +31,7 @@ import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { uploadNow } from './hostCopy.js'
 import { startWith } from './newMemory.js'
 import type { StreamAllocator } from './streamAllocator.js'
-import { allocatedHigh, allocatedLow, allocateOn, freeOn } from './streamOrdered.js'
+import { allocateOn, freeOn } from './streamOrdered.js'
 import { reinterpretedLength, requireWithin, sliceOf, type ViewOptions, viewOf } from './typed.js'
 
 /** Memory of somebody else, as elements. */
@@ -153,8 +153,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     stream._requireUsable()
     if (stream.context._allocator !== undefined) return allocateThrough(stream, dtype, length)
     if (byteLength === 0) return new DeviceBuffer(Allocation.empty(stream.context), dtype, length)
-    allocateOn(stream, byteLength)
-    const buffer = new DeviceBuffer(stream, dtype, length, undefined, allocatedLow(), allocatedHigh())
+    const halves = allocateOn(stream, byteLength)
+    const buffer = new DeviceBuffer(stream, dtype, length, undefined, halves[0], halves[1])
     watchLater(buffer)
     return buffer
   }
@@ -372,10 +372,9 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
 
   /** @internal The address, or DisposedError. */
   _use(): bigint {
-    if (this._disposed) throw new DisposedError(this.kind)
-    const { address } = this._allocation
+    if (!(this.#owner instanceof Allocation) && !this._disposed) this._watch()
     this._requireStillThere()
-    return this.#viewAddress ?? address
+    return this.#viewAddress ?? (this.#owner as Allocation).address
   }
 
   /**

@@ -49,8 +49,6 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
   /** @internal The address, or DisposedError. */
   abstract _use(): bigint
   /** @internal */
-  abstract _requireStillThere(): void
-  /** @internal */
   abstract _rangeOfLike(source: unknown): MemoryRange | undefined
 
   /**
@@ -78,11 +76,10 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
    */
   copyFrom(source: CopySource<E>, options?: QueueOptions): this {
     const api = 'DeviceBuffer.copyFrom'
-    const address = this._use()
     const { context } = this
     const queue = queueOf(this, options, api)
     const from = sourceFor(this, source, api)
-    this._requireStillThere()
+    const address = useBehind(this, queue)
     if (ArrayBuffer.isView(from)) queueUpload(context, queue._handle, address, from)
     else queueCopyBehind(context, queue, address, from)
     return this
@@ -91,11 +88,10 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
   /** Like {@link copyFrom}, and blocks until the copy has ended. */
   copyFromSync(source: CopySource<E>, options?: QueueOptions): this {
     const api = 'DeviceBuffer.copyFromSync'
-    const address = this._use()
     const { context } = this
     const queue = queueOf(this, options, api)
     const from = sourceFor(this, source, api)
-    this._requireStillThere()
+    const address = useBehind(this, queue)
     if (ArrayBuffer.isView(from)) {
       uploadNow(context, queue._handle, address, from)
       return this
@@ -154,11 +150,9 @@ function download<E extends ElementType, T extends CopyTarget<E>>(
   api: string,
 ): Promise<T> {
   try {
-    const address = from._use()
-    const { _handle: stream } = queueOf(from, options, api)
+    const queue = queueOf(from, options, api)
     const to = checkTarget(target, from, api)
-    from._requireStillThere()
-    return queueDownload(from.context, stream, address, to, target)
+    return queueDownload(from.context, queue._handle, useBehind(from, queue), to, target)
   } catch (error) {
     return Promise.reject(error)
   }
@@ -170,11 +164,9 @@ function downloadAndWait<E extends ElementType>(
   options: QueueOptions | undefined,
   api: string,
 ): void {
-  const address = from._use()
-  const { _handle: stream } = queueOf(from, options, api)
+  const queue = queueOf(from, options, api)
   const to = checkTarget(target, from, api)
-  from._requireStillThere()
-  downloadNow(from.context, stream, address, to)
+  downloadNow(from.context, queue._handle, useBehind(from, queue), to)
 }
 
 function queueFillOf<E extends ElementType>(
@@ -183,14 +175,13 @@ function queueFillOf<E extends ElementType>(
   options: QueueOptions | undefined,
   api: string,
 ): CUstream {
-  const address = buffer._use()
   const { context, dtype } = buffer
-  const { _handle: stream, _halves: halves } = queueOf(buffer, options, api)
+  const queue = queueOf(buffer, options, api)
   const element = isZero(dtype, value) ? undefined : elementBytes(dtype, value, api, 'value')
-  buffer._requireStillThere()
-  if (element === undefined) queueBytes(context, halves, address, 0, buffer.byteLength)
-  else queueFill(context, halves, address, element, buffer.length)
-  return stream
+  const address = useBehind(buffer, queue)
+  if (element === undefined) queueBytes(context, queue._halves, address, 0, buffer.byteLength)
+  else queueFill(context, queue._halves, address, element, buffer.length)
+  return queue._handle
 }
 
 function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): ElementArrayOf<E> {
@@ -199,10 +190,17 @@ function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): 
 
 /** The stream an operation is queued on; a TypeError for a stream where options are meant. */
 function queueOf(memory: DeviceTransfers<ElementType>, options: QueueOptions | undefined, api: string): StreamQueue {
-  const { context } = memory
-  const queue = queueFor(context, options === undefined ? undefined : streamIn(options, api), api)
-  if (memory._pending !== undefined) orderBehind(queue._handle, context.handle, memory._pending)
-  return queue
+  return queueFor(memory.context, options === undefined ? undefined : streamIn(options, api), api)
+}
+
+/**
+ * The address of memory that is used next, on a queue that waits for what is pending on it. Asked when all else is known: a getter
+ * of the arguments may have disposed of the memory.
+ */
+function useBehind(memory: DeviceTransfers<ElementType>, queue: StreamQueue): bigint {
+  const address = memory._use()
+  if (memory._pending !== undefined) orderBehind(queue._handle, memory.context.handle, memory._pending)
+  return address
 }
 
 /** As in `LaunchShape.set`: after the property was read, its keys are counted. */

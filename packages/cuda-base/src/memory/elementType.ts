@@ -63,5 +63,7 @@ export function arrayFor<E extends ElementType>(type: E, length: number): OwnedA
 /** Bytes of so many elements. @throws TypeError, RangeError */
 export function bytesFor(dtype: ElementType, length: number, api: string): number {
   const { bytes } = requireElementType(dtype, api)
-  return requireInteger(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes)) * bytes
+  const byteLength = Number.isInteger(length) ? length * bytes : -1
+  if (byteLength >= 0 && byteLength <= Number.MAX_SAFE_INTEGER) return byteLength
+  return requireInteger(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
 }

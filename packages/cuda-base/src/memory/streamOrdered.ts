@@ -1,4 +1,5 @@
 import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
+import type { OwnedArrayOf } from '@shoal/types'
 import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import { isGone, Status } from '../errors.js'
 import { processIsEnding } from '../lifetime.js'
@@ -13,25 +14,25 @@ import { halvesOf, type U64Halves } from '../u64Halves.js'
 let library: CudaLibrary | undefined
 let allocate: NativeCall
 let free: NativeCall
-let outAddress: U64Halves | undefined
-let outCells: Int32Array | undefined
+/** Where an allocation leaves the address. */
+let outCells: OwnedArrayOf<'i32'>
+let outAddress: U64Halves
 
 const fourGiB = 2 ** 32
 
 function bindTo(used: CudaLibrary): void {
   const calls = [used.allocate.bind(), used.free.bind()] as const
   ;[allocate, free] = calls
+  const out = scratch()
+  outCells = out.i32
+  outAddress = halvesOf(out.address)
   library = used
 }
 
-/**
- * Allocates (`cuMemAllocAsync`, `cudaMallocAsync`): {@link allocatedLow} and {@link allocatedHigh} are the halves of the
- * address then.
- */
-export function allocateOn(stream: Stream, byteLength: number): void {
+/** Allocates (`cuMemAllocAsync`, `cudaMallocAsync`): the halves of the address, until the next call. */
+export function allocateOn(stream: Stream, byteLength: number): OwnedArrayOf<'i32'> {
   const { context, _halves: handle, _callContext: current } = stream
   if (context._cuda !== library) bindTo(context._cuda)
-  outAddress ??= halvesOf(scratch().address)
   slots32[0] = outAddress.low
   slots32[1] = outAddress.high
   slots32[2] = byteLength
@@ -43,21 +44,10 @@ export function allocateOn(stream: Stream, byteLength: number): void {
   const status = allocate()
   if (status !== Status.success) {
     if (status !== Status.outOfMemory || !context._makeRoom()) throw context._error(status, 'memAllocAsync')
-    allocateOn(stream, byteLength)
-    return
+    return allocateOn(stream, byteLength)
   }
   context._addChild()
-}
-
-/** As a signed number, which takes no memory of its own. */
-export function allocatedLow(): number {
-  outCells ??= scratch().i32
-  return outCells[0] as number
-}
-
-export function allocatedHigh(): number {
-  outCells ??= scratch().i32
-  return outCells[1] as number
+  return outCells
 }
 
 /** Frees (`cuMemFreeAsync`, `cudaFreeAsync`), unless the memory went with its context or goes with the process. */

@@ -30,14 +30,14 @@ export function requireInteger(
   least: number,
   greatest: number = Number.MAX_SAFE_INTEGER,
 ): number {
-  if (typeof value === 'number' && Number.isInteger(value)) {
-    if (value >= least && value <= greatest) return value
-    throw outOfRange(api, name, limits(least, greatest), value)
-  }
-  if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY) {
-    throw outOfRange(api, name, limits(least, greatest), value)
-  }
-  throw wrongType(api, name, limits(least, greatest), value)
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= greatest) return value
+  throw wrongInteger(value, api, name, least, greatest)
+}
+
+/** Apart, so that V8 puts the check into what asks for it. */
+function wrongInteger(value: unknown, api: string, name: string, least: number, greatest: number): Error {
+  const isTooFar = Number.isInteger(value) || value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY
+  return (isTooFar ? outOfRange : wrongType)(api, name, limits(least, greatest), value)
 }
 
 /** A number of elements or bytes, also as a bigint: an integer from `least` to `greatest`. @throws TypeError, RangeError */
