@@ -1,18 +1,17 @@
-// One PE: `shoal run -n 2 dist/kernel.js`, on GPUs. The kernel itself puts into the memory of the next PE.
+// One PE: `shoal run -n 2 dist/kernel.js`. The kernel itself puts into the memory of the next PE.
 import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { DeviceBuffer, Module } from '@shoal/driver'
-import { buildKernel } from './buildKernel.js'
+import { DeviceBuffer } from '@shoal/driver'
+import { buildKernel, loadKernel } from './buildKernel.js'
 import { startPe } from './start.js'
 
 const elements = 10_007
 const { job, device, session } = await startPe()
 const { pe } = session
-if (device.isSoftware) throw new Error('the device library of NVSHMEM is machine code: this example needs GPUs')
 
 const path = await job.share('kernel', async () => Buffer.from(await buildKernel(device)), { timeout: 120_000 })
-const cubin = Buffer.from(path).toString()
-using module = await Module.loadFile(device, cubin)
+const file = Buffer.from(path).toString()
+using module = await loadKernel(device, file)
 await session.deviceCode.initializeModule(module)
 const put = module.kernel('put_to_neighbour', ['ptr', 'ptr', 'i32'])
 const check = module.kernel('check_arrival', ['ptr', 'ptr', 'i32', 'ptr'])
@@ -34,5 +33,5 @@ await session.deviceCode.finalizeModule(module)
 await arrived.dispose()
 await target.dispose()
 await session.finalize()
-if (job.rank === 0) await rm(dirname(cubin), { recursive: true })
+if (job.rank === 0) await rm(dirname(file), { recursive: true })
 await job.dispose()

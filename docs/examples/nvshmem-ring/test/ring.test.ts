@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { type End, startRanks } from '../../testing/program.js'
 
 function run(pes: number, program: string): Promise<End> {
@@ -14,8 +14,10 @@ test.each([1, 2, 5])('%i PEs: every block comes to every PE', { timeout: 60_000 
   expect(code, output + errors).toBe(0)
 })
 
-test('the kernel says that it needs GPUs', { timeout: 60_000 }, async () => {
-  const { code, errors } = await run(2, 'kernel')
-  expect(errors).toContain('the device library of NVSHMEM is machine code: this example needs GPUs')
+test('the program says what its kernels are built with', { timeout: 60_000 }, async () => {
+  vi.stubEnv('NVSHMEM_HOME', '/nowhere')
+  const { code, errors } = await run(1, 'kernel')
+  vi.unstubAllEnvs()
+  expect(errors).toContain('no headers or device library of NVSHMEM in /nowhere: NVSHMEM_HOME names another folder')
   expect(code).not.toBe(0)
 })

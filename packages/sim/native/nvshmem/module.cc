@@ -1,4 +1,4 @@
-// Modules and libraries whose kernels call NVSHMEM: there is no device library for the software device.
+// Modules and libraries whose kernels call NVSHMEM.
 #include "report.h"
 #include "session.h"
 
@@ -6,37 +6,45 @@ using namespace shoal::nvshmem;
 
 namespace {
 
-constexpr char kState[] = "nvshmemi_device_state_d";  // where the device library keeps what the host tells it
-
-int check(const char* function, CUresult status) {
-  if (status == CUDA_SUCCESS) {
-    report("%s: kernels that call NVSHMEM do not run on the software device", function);
-    return NVSHMEMX_ERROR_NOT_SUPPORTED;
+// `find` gives the variable of the device library.
+template <class Find>
+int tell(const char* function, Find&& find) {
+  const auto session = require(function);
+  InContext scope(*session);
+  CUdeviceptr variable = 0;
+  size_t bytes = 0;
+  if (const CUresult status = find(variable, bytes)) {
+    const char* name = nullptr;
+    cuGetErrorName(status, &name);
+    report("%s: %s is not to be found: %s", function, kDeviceStateName, name == nullptr ? "unknown error of the driver" : name);
+    return NVSHMEMX_ERROR_INTERNAL;
   }
-  const char* name = nullptr;
-  cuGetErrorName(status, &name);
-  report("%s: %s is not to be found: %s", function, kState, name == nullptr ? "unknown error of the driver" : name);
+  std::string problem;
+  if (session->kernels.tell(variable, bytes, problem)) return NVSHMEMX_SUCCESS;
+  report("%s: %s", function, problem.c_str());
   return NVSHMEMX_ERROR_INTERNAL;
 }
 
-int checkModule(const char* function, CUmodule module) {
+// The state ends with the module.
+template <class Find>
+int forget(const char* function, Find&& find) {
   const auto session = require(function);
   InContext scope(*session);
-  CUdeviceptr address = 0;
+  CUdeviceptr variable = 0;
   size_t bytes = 0;
-  return check(function, cuModuleGetGlobal_v2(&address, &bytes, module, kState));
+  return find(variable, bytes) == CUDA_SUCCESS ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
 }
 
-int checkLibrary(const char* function, CUlibrary library) {
-  const auto session = require(function);
-  InContext scope(*session);
-  unsigned kernels = 0;
-  return check(function, cuLibraryGetKernelCount(&kernels, library));
+auto in(CUmodule module) {
+  return [=](CUdeviceptr& variable, size_t& bytes) { return cuModuleGetGlobal_v2(&variable, &bytes, module, kDeviceStateName); };
+}
+auto in(CUlibrary library) {
+  return [=](CUdeviceptr& variable, size_t& bytes) { return cuLibraryGetGlobal(&variable, &bytes, library, kDeviceStateName); };
 }
 
 }  // namespace
 
-int nvshmemx_cumodule_init(CUmodule module) { return checkModule("nvshmemx_cumodule_init", module); }
-int nvshmemx_cumodule_finalize(CUmodule module) { return checkModule("nvshmemx_cumodule_finalize", module); }
-int nvshmemx_culibrary_init(CUlibrary library) { return checkLibrary("nvshmemx_culibrary_init", library); }
-int nvshmemx_culibrary_finalize(CUlibrary library) { return checkLibrary("nvshmemx_culibrary_finalize", library); }
+int nvshmemx_cumodule_init(CUmodule module) { return tell("nvshmemx_cumodule_init", in(module)); }
+int nvshmemx_cumodule_finalize(CUmodule module) { return forget("nvshmemx_cumodule_finalize", in(module)); }
+int nvshmemx_culibrary_init(CUlibrary library) { return tell("nvshmemx_culibrary_init", in(library)); }
+int nvshmemx_culibrary_finalize(CUlibrary library) { return forget("nvshmemx_culibrary_finalize", in(library)); }

@@ -150,6 +150,7 @@ void Session::end() {
 Session::~Session() {
   if (stream == nullptr) return;
   InContext scope(*this);
+  kernels.close();
   cuStreamDestroy_v2(stream);
 }
 

@@ -9,6 +9,7 @@
 
 #include "heap.h"
 #include "job.h"
+#include "kernels.h"
 #include "multicast.h"
 #include "registered.h"
 #include "shoal/nvshmem.h"
@@ -18,7 +19,7 @@ namespace shoal::nvshmem {
 
 class Session {
  public:
-  Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal) : job(std::move(ofJob)), context(current), device(ordinal), heap(*job, ordinal), teams(*job), multicast(heap, ordinal) {}
+  Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal) : job(std::move(ofJob)), context(current), device(ordinal), heap(*job, ordinal), teams(*job), multicast(heap, ordinal), kernels(*job, heap, teams) {}
   ~Session();
   // Waits for the others; all of them call it.
   bool start(std::string& problem);
@@ -32,6 +33,7 @@ class Session {
   Teams teams;
   Registered registered;
   Multicast multicast;
+  KernelState kernels;
   std::vector<int> devices;       // by PE
   bool areDevicesShared = false;  // two PEs are on one device
 };

@@ -49,7 +49,15 @@ void Teams::add(nvshmem_team_t handle, int slot, std::vector<int> members, const
   team->config.num_contexts = hasContexts ? config->num_contexts : -1;
   team->config.uniqueid = hasId ? config->uniqueid : kNoUniqueId;
   std::lock_guard lock(mutex_);
+  if (watcher_) watcher_(*team, true);
   teams_[handle] = std::move(team);
+}
+
+void Teams::watch(Watcher watcher) {
+  std::lock_guard lock(mutex_);
+  watcher_ = std::move(watcher);
+  if (!watcher_) return;
+  for (auto& [handle, team] : teams_) watcher_(*team, true);
 }
 
 void Teams::open(const std::vector<int>& devices) {
@@ -118,6 +126,7 @@ void Teams::destroy(nvshmem_team_t handle) {
   std::lock_guard lock(mutex_);
   auto found = teams_.find(handle);
   if (found == teams_.end()) return report("nvshmem_team_destroy: there is no team %d", handle);
+  if (watcher_) watcher_(*found->second, false);
   leave(*found->second);
   teams_.erase(found);
 }

@@ -1,6 +1,7 @@
 // Teams: some of the PEs, in an order, with a place to synchronize.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,9 @@ class Teams {
   // All members of the new team call it, each with its place.
   int makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made);
   void destroy(nvshmem_team_t handle);
+  // Tells of each team that is there, and from then on of each that comes or goes; null: no more.
+  using Watcher = std::function<void(const Team& team, bool isThere)>;
+  void watch(Watcher watcher);
 
  private:
   void add(nvshmem_team_t handle, int slot, std::vector<int> members, const nvshmem_team_config_t* config, long mask);
@@ -44,6 +48,7 @@ class Teams {
   Job& job_;
   mutable std::mutex mutex_;
   std::map<nvshmem_team_t, std::shared_ptr<Team>> teams_;
+  Watcher watcher_;
 };
 
 }  // namespace shoal::nvshmem

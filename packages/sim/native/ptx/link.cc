@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lexer.h"
 #include "module.h"
@@ -183,6 +184,27 @@ std::unordered_map<std::string_view, std::string> ownNames(const std::vector<Pie
   return names;
 }
 
+// Those of libraries that define what is missing, and what these miss in turn.
+void takeNeeded(std::vector<Piece>& pieces, std::vector<Piece>& optional) {
+  std::unordered_set<std::string_view> defined, missing;
+  auto add = [&](const Piece& piece) {
+    for (const Declaration& each : piece.declarations) {
+      if (each.linkage != Linkage::local) (each.isDefinition ? defined : missing).insert(each.name);
+    }
+  };
+  auto isNeeded = [&](const Piece& piece) {
+    return std::any_of(piece.declarations.begin(), piece.declarations.end(), [&](const Declaration& each) {
+      return each.isDefinition && each.linkage != Linkage::local && missing.count(each.name) != 0 && defined.count(each.name) == 0;
+    });
+  };
+  for (const Piece& each : pieces) add(each);
+  for (auto found = optional.begin(); (found = std::find_if(optional.begin(), optional.end(), isNeeded)) != optional.end();) {
+    add(*found);
+    pieces.push_back(std::move(*found));
+    optional.erase(found);
+  }
+}
+
 // Of what several may define the first stays, unless one of them insists; the others declare it.
 void chooseDefinitions(std::vector<Piece>& pieces) {
   struct Chosen {
@@ -239,12 +261,13 @@ void write(const Piece& piece, const std::unordered_map<std::string_view, std::s
 void checkInput(const LinkInput& input) { Scanner(input).run(); }
 
 std::string link(const std::vector<LinkInput>& inputs) {
-  std::vector<Piece> pieces;
+  std::vector<Piece> pieces, optional;
+  for (const LinkInput& each : inputs) (each.isOptional ? optional : pieces).push_back(Scanner(each).run());
+  takeNeeded(pieces, optional);
   unsigned version = 60, target = 50;
-  for (const LinkInput& each : inputs) {
-    pieces.push_back(Scanner(each).run());
-    version = std::max(version, pieces.back().version);
-    target = std::max(target, pieces.back().target);
+  for (const Piece& each : pieces) {
+    version = std::max(version, each.version);
+    target = std::max(target, each.target);
   }
   chooseDefinitions(pieces);
   std::string whole = ".version " + std::to_string(version / 10) + "." + std::to_string(version % 10) + "\n.target sm_" + std::to_string(target) + "\n.address_size 64\n";

@@ -9,6 +9,7 @@ namespace shoal::ptx {
 
 struct LinkInput {
   std::string name, text;
+  bool isOptional = false;  // of a library: taken where it has what another one lacks
 };
 
 // Says what is wrong with one input by itself: throws a Refusal.

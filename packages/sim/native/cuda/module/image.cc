@@ -137,13 +137,19 @@ CUresult findPtx(const void* data, size_t available, std::string& ptx, std::stri
   return CUDA_SUCCESS;
 }
 
-CUresult findPtxInFile(const char* name, std::string& ptx, std::string& problem) {
+CUresult readFile(const char* name, std::string& bytes) {
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::ifstream file(name, std::ios::binary);
   std::stringstream image;
   if (!file || !(image << file.rdbuf())) return CUDA_ERROR_FILE_NOT_FOUND;
+  bytes = image.str();
+  return CUDA_SUCCESS;
+}
+
+CUresult findPtxInFile(const char* name, std::string& ptx, std::string& problem) {
+  std::string bytes;
+  if (const CUresult status = readFile(name, bytes)) return status;
   // What is too short for its header ends in zeroes here.
-  std::string bytes = image.str();
   bytes.append(64, '\0');
   return findPtx(bytes.data(), bytes.size(), ptx, problem);
 }

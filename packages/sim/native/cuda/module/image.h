@@ -21,6 +21,7 @@ CUresult refuse(const JitOptions& options, CUresult status, const std::string& p
 
 // Finds the PTX of an image, or says in `problem` why there is none. An image in memory carries no length: `available` is SIZE_MAX then.
 CUresult findPtx(const void* image, size_t available, std::string& ptx, std::string& problem);
+CUresult readFile(const char* name, std::string& bytes);
 CUresult findPtxInFile(const char* name, std::string& ptx, std::string& problem);
 
 }  // namespace shoal

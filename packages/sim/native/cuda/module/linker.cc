@@ -1,6 +1,7 @@
 // The linker: PTX of several sources becomes one module.
 #include <cstring>
 
+#include "archive.h"
 #include "core/entry.h"
 #include "image.h"
 #include "module.h"
@@ -42,15 +43,28 @@ CUresult withLink(CUlinkState handle, Body&& body) {
   });
 }
 
-CUresult add(CUlinkState handle, CUjitInputType type, const char* name, const JitOptions& options,
-             const std::function<CUresult(std::string&, std::string&)>& read) {
+// PTX, a fat binary, an object of the host or an archive of those, whose members are taken where something of them is missing.
+CUresult add(CUlinkState handle, CUjitInputType type, const char* name, const JitOptions& options, const std::function<CUresult(std::string&)>& read) {
   return withLink(handle, [&](LinkState& state, std::string& problem) -> CUresult {
     if (!areValid(options) || type < CU_JIT_INPUT_CUBIN || type >= CU_JIT_NUM_INPUT_TYPES) return CUDA_ERROR_INVALID_VALUE;
-    ptx::LinkInput input;
-    input.name = name == nullptr ? "<unnamed>" : name;
-    if (const CUresult status = read(input.text, problem)) return status;
-    ptx::checkInput(input);
-    state.inputs.push_back(std::move(input));
+    std::string bytes;
+    if (const CUresult status = read(bytes)) return status;
+    std::vector<std::string> texts;
+    const bool isLibrary = type == CU_JIT_INPUT_LIBRARY && isArchive(bytes);
+    CUresult status;
+    if (isLibrary) status = findPtxInArchive(bytes, texts, problem);
+    else if (type == CU_JIT_INPUT_OBJECT && isHostObject(bytes)) status = findPtxInObject(bytes, texts, problem);
+    else {
+      // What is too short for its header ends in zeroes here.
+      bytes.append(64, '\0');
+      status = findPtx(bytes.data(), bytes.size(), texts.emplace_back(), problem);
+    }
+    if (status != CUDA_SUCCESS) return status;
+    for (std::string& text : texts) {
+      ptx::LinkInput input{name == nullptr ? "<unnamed>" : name, std::move(text), isLibrary};
+      if (!isLibrary) ptx::checkInput(input);
+      state.inputs.push_back(std::move(input));
+    }
     state.image.clear();
     return CUDA_SUCCESS;
   });
@@ -72,16 +86,14 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
 }
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t size, const char* name, unsigned int numOptions,
                           CUjit_option* options, void** optionValues) {
-  return add(state, type, name, {numOptions, options, optionValues}, [&](std::string& text, std::string& problem) -> CUresult {
+  return add(state, type, name, {numOptions, options, optionValues}, [&](std::string& bytes) -> CUresult {
     if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    // What is too short for its header ends in zeroes here.
-    std::string bytes(static_cast<const char*>(data), size);
-    bytes.append(64, '\0');
-    return findPtx(bytes.data(), bytes.size(), text, problem);
+    bytes.assign(static_cast<const char*>(data), size);
+    return CUDA_SUCCESS;
   });
 }
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int numOptions, CUjit_option* options, void** optionValues) {
-  return add(state, type, path, {numOptions, options, optionValues}, [&](std::string& text, std::string& problem) { return findPtxInFile(path, text, problem); });
+  return add(state, type, path, {numOptions, options, optionValues}, [&](std::string& bytes) { return readFile(path, bytes); });
 }
 CUresult cuLinkComplete(CUlinkState handle, void** cubinOut, size_t* sizeOut) {
   return withLink(handle, [&](LinkState& state, std::string& problem) -> CUresult {

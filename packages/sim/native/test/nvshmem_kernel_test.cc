@@ -1,0 +1,123 @@
+// Kernels that call NVSHMEM: the state that its device library would read, in kernels that read it by themselves.
+#include <cstring>
+
+#include "pes.h"
+
+namespace {
+
+const char kText[] = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .const .align 8 .b8 nvshmemi_device_state_d[776];
+.visible .global .u32 another;
+// Writes the own number, and its place in a team of all, into memory of the next PE; then waits for the one before.
+.visible .entry around(.param .u64 target, .param .u64 told)
+{
+.reg .b64 %t, %b, %o, %n, %s, %team, %map; .reg .b32 %me, %all, %next, %v; .reg .pred %p;
+ld.const.u32 %me, [nvshmemi_device_state_d+4]; ld.const.u32 %all, [nvshmemi_device_state_d+8];
+add.u32 %next, %me, 1; rem.u32 %next, %next, %all;
+ld.param.u64 %t, [target]; ld.const.u64 %b, [nvshmemi_device_state_d+40]; sub.u64 %o, %t, %b;
+ld.const.u64 %b, [nvshmemi_device_state_d+56]; mul.wide.u32 %n, %next, 8; add.u64 %b, %b, %n; ld.global.u64 %b, [%b];
+add.u64 %b, %b, %o;
+ld.const.u64 %team, [nvshmemi_device_state_d+96]; ld.global.u64 %team, [%team]; ld.global.u64 %map, [%team+784];
+mul.wide.u32 %n, %me, 4; add.u64 %map, %map, %n; ld.global.u32 %v, [%map];
+add.u32 %v, %v, 100;
+st.relaxed.sys.global.u32 [%b], %v;
+WAIT:
+ld.relaxed.sys.global.u32 %v, [%t];
+setp.eq.u32 %p, %v, 0;
+@%p bra WAIT;
+ld.param.u64 %s, [told]; st.global.u32 [%s], %v;
+ld.global.u32 %v, [%team+16]; st.global.u32 [%s+4], %v;
+ret;
+}
+)";
+
+void around(process::Peer& parent) {
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe(), all = nvshmem_n_pes();
+  CUmodule module = nullptr;
+  OK(cuModuleLoadData(&module, kText));
+  for (int round = 0; round < 2; ++round) {
+    OK(nvshmemx_cumodule_init(module));
+    auto* target = static_cast<uint32_t*>(nvshmem_calloc(1, 4));
+    CUdeviceptr told = check::memory(8);
+    CUfunction function = nullptr;
+    OK(cuModuleGetFunction(&function, module, "around"));
+    void* parameters[] = {&target, &told};
+    OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+    OK(cuCtxSynchronize());
+    uint32_t values[2];
+    OK(cuMemcpyDtoH_v2(values, told, 8));
+    EQUAL(values[0], static_cast<uint32_t>((me + all - 1) % all + 100));
+    EQUAL(values[1], static_cast<uint32_t>(all));
+    OK(cuMemFree_v2(told));
+    nvshmem_barrier_all();
+    nvshmem_free(target);
+    OK(nvshmemx_cumodule_finalize(module));
+  }
+  OK(cuModuleUnload(module));
+}
+
+// A team by the number that its host handle has, as kernels find it: null where there is none.
+void teams(process::Peer& parent) {
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe();
+  CUmodule module = nullptr;
+  OK(cuModuleLoadData(&module, kText));
+  nvshmem_team_t early = NVSHMEM_TEAM_INVALID, late = NVSHMEM_TEAM_INVALID;
+  OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 1, 1, 2, nullptr, 0, &early));
+  OK(nvshmemx_cumodule_init(module));
+  CUdeviceptr variable = 0;
+  size_t bytes = 0;
+  OK(cuModuleGetGlobal_v2(&variable, &bytes, module, "nvshmemi_device_state_d"));
+  uint64_t state[97];
+  OK(cuMemcpyDtoH_v2(state, variable, sizeof state));
+  auto teamAt = [&](nvshmem_team_t handle, int32_t* head) {
+    uint64_t address = 0;
+    OK(cuMemcpyDtoH_v2(&address, state[12] + 8 * static_cast<uint64_t>(handle), 8));
+    if (address != 0) OK(cuMemcpyDtoH_v2(head, address, 24));
+    return address;
+  };
+  auto checkTeam = [&](nvshmem_team_t handle, int own, int start, int stride, int size) {
+    int32_t head[6];
+    CHECK(teamAt(handle, head) != 0);
+    const int32_t want[] = {own, start, stride, size, handle};
+    for (int at = 0; at < 5; ++at) EQUAL(head[at + 1], want[at]);
+  };
+  checkTeam(NVSHMEM_TEAM_WORLD, me, 0, 1, 3);
+  if (me != 0) checkTeam(early, me - 1, 1, 1, 2);
+  OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, 2, nullptr, 0, &late));
+  int32_t head[6];
+  if (me != 1) {
+    checkTeam(late, me / 2, 0, 2, 2);
+    nvshmem_team_destroy(late);
+    EQUAL(teamAt(late, head), uint64_t{0});
+  }
+  OK(cuModuleUnload(module));
+}
+
+void refused(process::Peer& parent) {
+  pes::beQuiet();
+  pes::Running running(parent);
+  CUmodule module = nullptr;
+  const std::string head = ".version 7.0\n.target sm_70\n.address_size 64\n";
+  OK(cuModuleLoadData(&module, (head + ".visible .const .align 8 .b8 nvshmemi_device_state_d[768];\n").c_str()));
+  EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);  // of another version
+  OK(cuModuleUnload(module));
+  OK(cuModuleLoadData(&module, (head + ".visible .global .u32 another;\n").c_str()));
+  EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);
+  EQUAL(nvshmemx_cumodule_finalize(module), NVSHMEMX_ERROR_INTERNAL);
+  OK(cuModuleUnload(module));
+  EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);  // unloaded
+}
+
+}  // namespace
+
+ROLES({"around", around}, {"teams", teams}, {"refused", refused});
+
+TEST(a_kernel_writes_into_memory_of_the_next_pe) {
+  for (const int size : {1, 2, 4}) pes::Job("around", size).succeed();
+}
+TEST(kernels_find_teams_by_their_handles) { pes::Job("teams", 3).succeed(); }
+TEST(modules_without_the_state_are_refused) { pes::Job("refused", 2).succeed(); }
