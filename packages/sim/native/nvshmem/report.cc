@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -14,7 +15,7 @@ void say(const char* format, va_list arguments) {
   char text[1024];
   int length = snprintf(text, sizeof text - 1, "NVSHMEM on the software device: ");
   length += vsnprintf(text + length, sizeof text - 1 - static_cast<size_t>(length), format, arguments);
-  if (length > static_cast<int>(sizeof text) - 2) length = sizeof text - 2;
+  length = std::min(length, static_cast<int>(sizeof text) - 2);
   text[length] = '\n';
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text, static_cast<size_t>(length) + 1);
 }

@@ -111,7 +111,7 @@ bool isListening(const std::string& name) {
   const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (connection < 0) return true;
   const Address address(name);
-  const bool isThere = connect(connection, address.pointer(), address.length) == 0 || (errno != ECONNREFUSED && errno != ENOENT);
+  const bool isThere = connect(connection, address.pointer(), address.length) == 0 || errno != ECONNREFUSED;
   close(connection);
   return isThere;
 }

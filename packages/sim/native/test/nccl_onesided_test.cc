@@ -107,6 +107,25 @@ void pointers(const Rank& self) {
   all();
 }
 
+// Where the memory of other processes was, something else may be when the window has gone.
+void addressesAreFree(const Rank& self) {
+  std::vector<CUdeviceptr> theirs;
+  {
+    Symmetric own(self.comm);
+    for (int peer = 0; peer < self.ranks; ++peer) {
+      void* there = nullptr;
+      NCCL(ncclGetLsaDevicePointer(own.window, 0, peer, &there));
+      if (peer != self.rank) theirs.push_back(pointer(there));
+    }
+  }
+  for (const CUdeviceptr there : theirs) {
+    CUdeviceptr again = 0;
+    OK(cuMemAddressReserve(&again, 2 << 20, 0, there, 0));
+    EQUAL(again, there);
+    OK(cuMemAddressFree(again, 2 << 20));
+  }
+}
+
 // Memory of cuMemAlloc in a window, at an offset.
 void plain(const Rank& self) {
   CUdeviceptr memory = check::memory(4 << 20);
@@ -189,7 +208,10 @@ struct Start {
 
 void asRank(process::Peer& parent) {
   const auto start = parent.receive<Start>();
-  runRank(start.id, start.ranks, start.rank, all);
+  runRank(start.id, start.ranks, start.rank, [](const Rank& self) {
+    all(self);
+    addressesAreFree(self);
+  });
 }
 
 // Dies before it signals.

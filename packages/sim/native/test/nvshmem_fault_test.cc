@@ -1,7 +1,9 @@
 // PEs that are killed, hang or are slow, and what the others are told.
+#include <sys/mman.h>
 #include <time.h>
 
 #include <iterator>
+#include <thread>
 
 #include "pes.h"
 
@@ -178,6 +180,42 @@ void dieLater(process::Peer& parent) {
   nvshmem_fence();
 }
 
+// A limit of waiting, a text so many times, and whether it is refused.
+struct Limit {
+  char text[16];
+  int repeated;
+  bool isRefused;
+};
+
+// Tells what PE 0 printed while it waited, with a limit, for a PE that never comes: how much, and its last character.
+
+void waitWithLimit(process::Peer& parent) {
+  const auto limit = parent.receive<Limit>();
+  const auto id = parent.receive<nvshmemx_uniqueid_t>();
+  std::string text;
+  for (int times = 0; times < limit.repeated; ++times) text += limit.text;
+  setenv("SHOAL_SIM_TIMEOUT_SECONDS", text.c_str(), 1);
+  const int printed = memfd_create("printed", 0);
+  dup2(printed, STDERR_FILENO);
+  check::Primary primary(0);
+  std::thread([id]() mutable {
+    check::Primary own(0);
+    nvshmemx_init_attr_t attributes = {};
+    nvshmemx_set_attr_uniqueid_args(0, 2, &id, &attributes);
+    nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes);
+  }).detach();
+  std::string said;
+  for (int times = 0; said.empty() && (limit.isRefused || times < 50); ++times) {
+    usleep(10000);
+    char part[2048];
+    const ssize_t length = pread(printed, part, sizeof part, 0);
+    said.assign(part, length < 0 ? 0 : static_cast<size_t>(length));
+  }
+  parent.send(static_cast<int>(said.size()));
+  parent.send(said.empty() ? '-' : said.back());
+  _exit(0);
+}
+
 Order orderOf(const char* faults, int stage) {
   Order order = {};
   snprintf(order.faults, sizeof order.faults, "%s", faults);
@@ -195,7 +233,7 @@ void dies(const char* faults, int stage, int size) {
 
 }  // namespace
 
-ROLES({"survive", survive}, {"pass", pass}, {"time out", timeOut}, {"make id and wait", makeIdAndWait}, {"start told", startTold}, {"refuse faults", refuseFaults}, {"die later", dieLater});
+ROLES({"survive", survive}, {"pass", pass}, {"time out", timeOut}, {"wait with limit", waitWithLimit}, {"make id and wait", makeIdAndWait}, {"start told", startTold}, {"refuse faults", refuseFaults}, {"die later", dieLater});
 
 TEST(a_killed_pe_is_noticed_at_every_stage) {
   const char* faults[kStages] = {"die rank=1 at=nvshmemx_hostlib_init_attr",
@@ -246,6 +284,21 @@ TEST(a_pe_that_never_comes_is_not_waited_for_for_ever) {
   child.send(pes::Place{id, 0, 2});
   child.send(orderOf("", kStart));
   EQUAL(child.wait(), 0);
+}
+
+TEST(a_limit_that_is_none_is_told_in_one_line) {
+  const int words = static_cast<int>(strlen("NVSHMEM on the software device: SHOAL_SIM_TIMEOUT_SECONDS= is not a number of seconds; 60 is used\n"));
+  for (const auto& [limit, length] : {std::pair{Limit{"0", 1, false}, 0}, {Limit{"1e9", 1, false}, 0}, {Limit{"1000000001", 1, true}, words + 10}, {Limit{"-1", 1, true}, words + 2},
+                                      {Limit{"5 s", 1, true}, words + 3}, {Limit{"minute ", 200, true}, 1023}}) {
+    nvshmemx_uniqueid_t id = {};
+    OK(nvshmemx_get_uniqueid(&id));
+    process::Child child("wait with limit");
+    child.send(limit);
+    child.send(id);
+    EQUAL(child.receive<int>(), length);
+    EQUAL(child.receive<char>(), length == 0 ? '-' : '\n');
+    EQUAL(child.wait(), 0);
+  }
 }
 
 TEST(who_made_the_id_may_end_when_all_have_met) {

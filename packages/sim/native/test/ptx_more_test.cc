@@ -403,3 +403,20 @@ ret;
   OK(cuMemFree_v2(memory));
   OK(cuModuleUnload(module));
 }
+
+TEST(instructions_have_as_many_operands_as_they_take) {
+  check::Primary primary;
+  const auto status = [](const std::string& instruction) {
+    return cases::tryLoad(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %a<6>; .reg .pred %p<3>;\n" + instruction + ";\nret;\n}\n").status;
+  };
+  for (const char* all : {"and.b32 %a0, %a1, %a2", "not.b32 %a0, %a1", "xor.pred %p0, %p1, %p2", "cnot.b32 %a0, %a1", "add.u32 %a0, %a1, %a2", "mul.lo.u32 %a0, %a1, %a2", "mad.lo.u32 %a0, %a1, %a2, %a3",
+                          "neg.s32 %a0, %a1", "abs.s32 %a0, %a1", "min.u32 %a0, %a1, %a2", "shl.b32 %a0, %a1, %a2", "popc.b32 %a0, %a1", "brev.b32 %a0, %a1", "bfe.u32 %a0, %a1, %a2, %a3",
+                          "bfi.b32 %a0, %a1, %a2, %a3, %a4", "prmt.b32 %a0, %a1, %a2, %a3", "lop3.b32 %a0, %a1, %a2, %a3, 7", "shf.l.wrap.b32 %a0, %a1, %a2, %a3", "selp.b32 %a0, %a1, %a2, %p0",
+                          "mov.b32 %a0, %a1", "cvt.u32.s32 %a0, %a1"}) {
+    const std::string text = all;
+    const std::string more = text + (text.find("pred") == std::string::npos ? ", %a5" : ", %p0"), less = text.substr(0, text.rfind(','));
+    if (status(text) != CUDA_SUCCESS) throw check::Failure(text + ": not loaded");
+    if (status(more) != CUDA_ERROR_INVALID_PTX) throw check::Failure(more + ": loaded");
+    if (status(less) != CUDA_ERROR_INVALID_PTX) throw check::Failure(less + ": loaded");
+  }
+}
