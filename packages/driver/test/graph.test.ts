@@ -90,6 +90,51 @@ describe('Graph.capture', () => {
     expect(captureStatus(stream)).toBe('none')
   })
 
+  test('calls a host function at each launch, as long as there is a graph that has it', async () => {
+    const calls: string[] = []
+    const settled = async (): Promise<void> => {
+      await stream.synchronize()
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    let promise: Promise<void> | undefined
+    const graph = Graph.capture(stream, () => {
+      promise = stream.hostFunction(() => void calls.push('captured'))
+      // One that is not captured is called once, and now.
+      void other.hostFunction(() => void calls.push('other'))
+    })
+    await promise
+    await other.synchronize()
+    await settled()
+    expect(calls).toEqual(['other'])
+    expect(graph.nodes.map(({ type }) => type)).toEqual(['host'])
+    using step = graph.instantiate()
+    using clone = graph.clone()
+    graph.dispose()
+    for (let turn = 0; turn < 3; turn += 1) step.launch(stream)
+    await settled()
+    expect(calls).toEqual(['other', 'captured', 'captured', 'captured'])
+    using into = Graph.create(device)
+    into.capture(stream, () => {
+      // Each of them may have the stream.
+      using within = Graph.capture(other, () => void stream.hostFunction(() => void calls.push('outer')))
+      expect(within.nodes).toHaveLength(0)
+    })
+    using last = into.instantiate()
+    last.launch(stream)
+    using again = clone.instantiate()
+    again.launch(stream)
+    await settled()
+    expect(calls.slice(4)).toEqual(['outer', 'captured'])
+    expect(() =>
+      Graph.capture(stream, () => {
+        void stream.hostFunction(() => void calls.push('never'))
+        throw new Error('of the function')
+      }),
+    ).toThrow('of the function')
+    await settled()
+    expect(calls).toHaveLength(6)
+  })
+
   test('ends also when the function throws or is asynchronous, with its error', () => {
     class Own extends Error {}
     expect(() =>

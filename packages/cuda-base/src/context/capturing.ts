@@ -1,19 +1,41 @@
+import { createHostCallback, type HostCallback } from '@shoal/ffi'
 import { releaseAfterFailure } from '../lifetime.js'
 
-let captures = 0
+/** A function that C calls, until nothing has it any more. */
+export interface SharedCallback {
+  readonly callback: HostCallback
+  users: number
+}
+
+/** A callback nobody uses yet. */
+export function sharedCallback(fn: () => void): SharedCallback {
+  return { callback: createHostCallback(fn), users: 0 }
+}
+
+/** For each capture that is open, the functions that its graph calls. */
+const captures: SharedCallback[][] = []
 /** What is given back when the capture has ended. */
 const delayed: { readonly what: string; readonly release: () => void }[] = []
 
 /** A stream of this thread is captured into a graph from now on. */
 export function startCapturing(): void {
-  captures += 1
+  captures.push([])
 }
 
-/** What {@link startCapturing} said has ended. */
-export function endCapturing(): void {
-  captures -= 1
-  if (captures > 0) return
+/** What {@link startCapturing} said last has ended. Gives the functions that the graph may call; of each the capture is a user. */
+export function endCapturing(): readonly SharedCallback[] {
+  const callbacks = captures.pop() ?? []
+  if (captures.length > 0) return callbacks
   for (const { what, release } of delayed.splice(0)) releaseAfterFailure(what, release)
+  return callbacks
+}
+
+/** A function that a captured stream calls. Of captures within each other any may have the stream: all use it until they end. */
+export function capturedCallback(fn: () => void): HostCallback {
+  const shared = sharedCallback(fn)
+  for (const callbacks of captures) callbacks.push(shared)
+  shared.users = captures.length
+  return shared.callback
 }
 
 /**
@@ -21,13 +43,13 @@ export function endCapturing(): void {
  * and the capture would come to nothing.
  */
 export function afterCapture(what: string, release: () => void): void {
-  if (captures === 0) release()
+  if (captures.length === 0) release()
   else delayed.push({ what, release })
 }
 
 /** Whether this thread captures: what it queues runs later, and any number of times. */
 export function isCapturing(): boolean {
-  return captures > 0
+  return captures.length > 0
 }
 
 /**

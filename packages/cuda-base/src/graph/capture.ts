@@ -17,6 +17,7 @@ import {
   requireOptions,
   requireSynchronous,
 } from '@shoal/types'
+import type { NodeResources } from './nodeResources.js'
 
 /** How a stream is captured. */
 export interface CaptureOptions {
@@ -37,12 +38,13 @@ interface Target {
   readonly dependencies: readonly CUgraphNode[]
 }
 
-/** Captures what `fn` queues. Gives the graph. @throws what `fn` throws; TypeError, DisposedError, StatusError */
+/** Captures what `fn` queues. Gives the graph, whose functions `resources` has. @throws what `fn` throws; TypeError, DisposedError, StatusError */
 export function capture(
   stream: Stream,
   fn: (stream: Stream) => void,
   options: CaptureOptions,
   api: string,
+  resources: NodeResources,
   into?: Target,
 ): CUgraph {
   requireInstance(stream, api, 'stream', Stream)
@@ -62,7 +64,7 @@ export function capture(
     failure = { error }
   }
   // Ended in any case: a stream that stays captured is of no use to anybody.
-  const { status, graph } = end(stream)
+  const { status, graph } = end(stream, resources)
   release()
   if (failure !== undefined) {
     if (graph !== 0n && into === undefined) cuGraphDestroy(graph)
@@ -92,7 +94,7 @@ function begin(stream: Stream, mode: 0 | 1 | 2, into: Target | undefined): void 
   startCapturing()
 }
 
-function end(stream: Stream): { readonly status: number; readonly graph: CUgraph } {
+function end(stream: Stream, resources: NodeResources): { readonly status: number; readonly graph: CUgraph } {
   const out = scratch()
   out.u64[0] = 0n
   let status: number = Status.success
@@ -102,7 +104,11 @@ function end(stream: Stream): { readonly status: number; readonly graph: CUgraph
     })
     return { status, graph: out.u64[0] as CUgraph }
   } finally {
-    endCapturing()
+    for (const callback of endCapturing()) {
+      resources.addCallback(callback)
+      // In the place of the capture.
+      callback.users -= 1
+    }
   }
 }
 

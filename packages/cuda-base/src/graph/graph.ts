@@ -154,8 +154,14 @@ export class Graph extends Resource {
    * @throws what `fn` throws; TypeError; StatusError when the capture came to nothing, with the reason
    */
   static capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions = {}): Graph {
-    const handle = capture(stream, fn, options, 'Graph.capture')
-    return new Graph(stream.context, handle)
+    const resources = new NodeResources()
+    try {
+      const graph = new Graph(stream.context, capture(stream, fn, options, 'Graph.capture', resources))
+      graph._resources.addAll(resources)
+      return graph
+    } finally {
+      resources.release()
+    }
   }
 
   /**
@@ -170,7 +176,7 @@ export class Graph extends Resource {
     const into = { handle, dependencies: this._dependencies(dependencies, api).map((node) => node.handle) }
     this.#captures += 1
     try {
-      capture(stream, fn, mode, api, into)
+      capture(stream, fn, mode, api, this._resources, into)
     } finally {
       this.#captures -= 1
       if (this._disposed) this.release()

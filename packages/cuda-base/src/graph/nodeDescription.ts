@@ -1,8 +1,7 @@
-import { type Context, halvesOf, type Kernel, type U64Halves } from '@shoal/cuda-base'
+import { type Context, halvesOf, type Kernel, type SharedCallback, type U64Halves } from '@shoal/cuda-base'
 import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 import { NativeMemory, type StructValue } from '@shoal/ffi'
 import { inspectKey, inspectLine, loadedFrom, requireInstance } from '@shoal/types'
-import type { SharedCallback } from './nodeResources.js'
 import { codeOfType, type GraphNodeType } from './nodeTypes.js'
 
 /** How a node is described to the library: its part of the `CUgraphNodeParams`, and what must stay while C reads it. */

@@ -1,16 +1,5 @@
-import { createHostCallback, type HostCallback } from '@shoal/ffi'
+import type { SharedCallback } from '@shoal/cuda-base'
 import type { NodeDescription } from './nodeDescription.js'
-
-/** A function that C calls, until nothing has it any more. */
-export interface SharedCallback {
-  readonly callback: HostCallback
-  users: number
-}
-
-/** A callback nobody uses yet. */
-export function sharedCallback(fn: () => void): SharedCallback {
-  return { callback: createHostCallback(fn), users: 0 }
-}
 
 /**
  * What the nodes of a graph need: objects that have to be there when it is launched, and functions that C calls. A graph
@@ -41,16 +30,17 @@ export class NodeResources {
     description._addNeeds(this.#checks)
     this.#list = undefined
     const { _callback: callback } = description
-    if (callback !== undefined) this.#use(callback)
+    if (callback !== undefined) this.addCallback(callback)
   }
 
   /** Adds all that `other` has. */
   addAll(other: NodeResources): void {
     for (const [object, check] of other.#checks) this.add(object, check)
-    for (const callback of other.#callbacks) this.#use(callback)
+    for (const callback of other.#callbacks) this.addCallback(callback)
   }
 
-  #use(callback: SharedCallback): void {
+  /** Adds a function that C calls. */
+  addCallback(callback: SharedCallback): void {
     if (this.#callbacks.has(callback)) return
     this.#callbacks.add(callback)
     callback.users += 1

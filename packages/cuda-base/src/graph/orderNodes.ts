@@ -1,8 +1,13 @@
-import { type EventLike, encodeOperations, type MemoryOperation, requireEventLike } from '@shoal/cuda-base'
+import {
+  type EventLike,
+  encodeOperations,
+  type MemoryOperation,
+  requireEventLike,
+  sharedCallback,
+} from '@shoal/cuda-base'
 import type { CUevent } from '@shoal/cuda-sys/driver'
 import { requireFunction } from '@shoal/types'
 import { NodeDescription } from './nodeDescription.js'
-import { sharedCallback } from './nodeResources.js'
 
 /** A node that does nothing: many nodes behind many others need fewer edges with one between (`CU_GRAPH_NODE_TYPE_EMPTY`). */
 export function emptyNode(): NodeDescription {

@@ -1,5 +1,5 @@
 import type { CUstream } from '@shoal/cuda-sys/driver'
-import { cuEventRecordWithFlags, cuStreamBatchMemOp } from '@shoal/cuda-sys/driver/common'
+import { cuEventRecordWithFlags, cuStreamBatchMemOp, cuStreamIsCapturing } from '@shoal/cuda-sys/driver/common'
 import { type BackgroundWork, callInContext, createHostCallback, type NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
@@ -19,6 +19,7 @@ import {
   type WaitOptions,
   wrongType,
 } from '@shoal/types'
+import { capturedCallback, isCapturing } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { type EventLike, requireEventLike } from '../context/eventLike.js'
 import { Status } from '../errors.js'
@@ -313,11 +314,17 @@ export class Stream extends Resource implements StreamLike {
   /**
    * Calls `fn` on this thread after all earlier work of the stream; work queued later does not wait for it. The
    * promise resolves when `fn` returned, rejects with what it threw, or with a StatusError when the context failed, in
-   * which case `fn` is not called (`cuLaunchHostFunc`, `cudaLaunchHostFunc`).
+   * which case `fn` is not called (`cuLaunchHostFunc`, `cudaLaunchHostFunc`). Of a stream that is captured, `fn` is called at each
+   * launch of the graph, what it throws is an uncaught exception, and the promise resolves at once.
    */
   async hostFunction(fn: () => void): Promise<void> {
     requireFunction(fn, 'Stream.hostFunction', 'fn')
     const { handle, context } = this
+    if (isCapturing() && isCaptured(context, handle)) {
+      const { functionAddress, userData } = capturedCallback(fn)
+      context._call('launchHostFunc', handle, functionAddress, userData)
+      return
+    }
     return new Promise<void>((resolve, reject) => {
       let isCalled = false
       const callback = createHostCallback(() => {
@@ -473,6 +480,13 @@ let defaultQueue: StreamQueue | undefined
 /** {@link streamFor} in two halves. */
 export function streamHalvesFor(context: Context, stream: StreamLike | undefined, api: string): U64Halves {
   return queueFor(context, stream, api)._halves
+}
+
+/** Whether what is queued on a stream goes into a graph. */
+function isCaptured(context: Context, stream: CUstream): boolean {
+  const out = scratch()
+  context._callDriver('cuStreamIsCapturing', () => cuStreamIsCapturing(stream, out))
+  return out.i32[0] !== 0
 }
 
 /** A stream's handle, as calls with a bigint and those without take it. */

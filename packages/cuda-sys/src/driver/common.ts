@@ -192,6 +192,7 @@ export {
   cuStreamGetFlags,
   cuStreamGetId,
   cuStreamGetPriority,
+  cuStreamIsCapturing,
   cuStreamQuery,
   cuStreamSetAttribute,
   cuStreamSynchronize,

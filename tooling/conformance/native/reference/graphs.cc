@@ -197,6 +197,8 @@ void queueStep(Build& build, const Json& step) {
     else check(cuMemsetD32Async(fill.dst, fill.value, fill.width, stream));
   } else if (kind == "copy") {
     check(cuMemcpyDtoDAsync(build.named.address(step["to"]), build.named.address(step["from"]), step["bytes"].integer(), stream));
+  } else if (kind == "host") {
+    check(cuLaunchHostFunc(stream, doNothing, nullptr));
   } else if (kind == "words") {
     auto words = wordsOf(step, build);
     check(cuStreamBatchMemOp(stream, static_cast<unsigned>(words.size()), words.data(), 0));

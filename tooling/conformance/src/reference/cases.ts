@@ -55,6 +55,7 @@ type Work =
       readonly count: number
     }
   | { readonly do: 'copy'; readonly to: Place; readonly from: Place; readonly bytes: number }
+  | { readonly do: 'host' }
   | { readonly do: 'words'; readonly operations: readonly WordInput[] }
   | { readonly do: 'allocate'; readonly name: string; readonly bytes: number }
   | { readonly do: 'free'; readonly name: string }
@@ -62,7 +63,7 @@ type Work =
 /** A node of a graph; `after` are the steps before it in the same list that it runs behind. */
 export type NodeStep = { readonly after?: readonly number[] } & (
   | Work
-  | { readonly do: 'empty' | 'host' }
+  | { readonly do: 'empty' }
   | { readonly do: 'record' | 'wait'; readonly event: EventName }
   | { readonly do: 'graph'; readonly steps: readonly NodeStep[] }
   | {

@@ -140,6 +140,7 @@ const captured: Readonly<Record<string, readonly StreamStep[]>> = {
     { do: 'fill', to: ['b', 128], value: 0x0304, bits: 16, count: 20, stream: 1 },
     { do: 'follow', stream: 0, behind: 1 },
     { do: 'copy', to: ['a', 8], from: ['b'], bytes: 100 },
+    { do: 'host' },
   ],
   'fills of all widths': [
     { do: 'fill', to: ['a', 1], value: 0x77, bits: 8, count: 3 },

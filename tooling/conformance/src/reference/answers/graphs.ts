@@ -148,6 +148,8 @@ function queueStep(build: Build, step: StreamStep): unknown {
       return fillOf(named, step).fill(step.value, { stream })
     case 'copy':
       return named.at(step.to, step.bytes).copyFrom(named.at(step.from, step.bytes), { stream })
+    case 'host':
+      return stream.hostFunction(() => {})
     case 'words':
       return stream.memoryOperations(wordsOf(named, step.operations))
     case 'allocate':
