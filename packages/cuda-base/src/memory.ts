@@ -5,3 +5,4 @@
 export { type BatchedPrefetch, discardBatch, type PrefetchOptions, prefetchBatch } from './managed/batches.js'
 export type { Extent, PitchedOptions, Region } from './pitched/extent.js'
 export { PitchedBuffer, type PitchedSource } from './pitched/pitchedBuffer.js'
+export { type BatchedCopy3D, prepareCopies3D } from './pitched/preparedCopies3D.js'

@@ -3,7 +3,7 @@ import { beforeEach, expect, expectTypeOf, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { currentDevice, Device, ManagedBuffer, setDevice, Stream } = await import('@shoal/runtime')
-const { discardBatch, PitchedBuffer, prefetchBatch } = await import('@shoal/runtime/memory')
+const { discardBatch, PitchedBuffer, prefetchBatch, prepareCopies3D } = await import('@shoal/runtime/memory')
 
 beforeEach(() => void setDevice(0))
 
@@ -65,4 +65,21 @@ test('prefetchBatch and discardBatch go through the runtime', () => {
   expect(() => prefetchBatch([], { stream })).toThrow(/^prefetchBatch: prefetches must be/)
   expect(() => discardBatch([one], {})).toThrow(/^discardBatch: stream must be a stream/)
   expect(() => prefetchBatch([{ memory: 0x10n as never, place: 0 }], { stream })).toThrow(/prefetches\[0\].memory/)
+})
+
+test('prepareCopies3D is for streams of the current device, or of the one named', async () => {
+  const values = Float32Array.from({ length: 30 }, (_, index) => index)
+  for (const [current, options] of [
+    [0, {}],
+    [1, {}],
+    [0, { device: 1 }],
+  ] as const) {
+    setDevice(current)
+    using from = PitchedBuffer.from(values, { width: 10, height: 3, ...options })
+    using to = PitchedBuffer.from(new Float32Array(30), { width: 10, height: 3, ...options })
+    using stream = Stream.create({ nonBlocking: true, ...options })
+    prepareCopies3D([{ target: to, source: from }], options).launch({ stream })
+    expect(await to.toArray({ stream })).toEqual(values)
+  }
+  expect(() => prepareCopies3D([])).toThrow('prepareCopies3D: copies must be at least one copy')
 })

@@ -6,12 +6,12 @@ import {
   type MemoryRange,
   type OptionKeys,
   outOfRange,
-  propertyOf,
   requireInstance,
   requireOptions,
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import { isCudaArray } from '../pitched/isCudaArray.js'
 import type { ArrayNodeOptions } from '../texture/arrayCopy.js'
 import type { CudaArray } from '../texture/cudaArray.js'
 import { NodeDescription, type NodeWords } from './nodeDescription.js'
@@ -52,7 +52,8 @@ export function copyNode(
   options: ArrayNodeOptions = {},
 ): NodeDescription {
   const api = 'copyNode'
-  if (isArray(target) || isArray(source)) return arrayCopyNode(target as MemoryLike, source as MemoryLike, options, api)
+  if (isCudaArray(target) || isCudaArray(source))
+    return arrayCopyNode(target as MemoryLike, source as MemoryLike, options, api)
   requireOptions<object>(options, api, {})
   const [to, from] = [rangeOf(target, api, 'target'), rangeOf(source, api, 'source')]
   if (to.dtype !== undefined && from.dtype !== undefined && to.dtype !== from.dtype) {
@@ -89,7 +90,7 @@ function arrayCopyNode(
 ): NodeDescription {
   requireOptions(options, api, arrayKeys)
   const checkOf = (end: unknown, name: string): (() => void) => {
-    const check = isArray(end) ? () => void end._use() : () => void rangeOf(end, api, name)
+    const check = isCudaArray(end) ? () => void end._use() : () => void rangeOf(end, api, name)
     check()
     return check
   }
@@ -97,15 +98,10 @@ function arrayCopyNode(
     [target, checkOf(target, 'target')],
     [source, checkOf(source, 'source')],
   ])
-  const memcpy = isArray(target)
+  const memcpy = isCudaArray(target)
     ? target._describeCopy(source, true, options, api)
     : (source as unknown as CudaArray)._describeCopy(target, false, options, api)
   return new NodeDescription('memcpy', { needs, write: () => ({ parameters: { memcpy } }) })
-}
-
-/** By what it has: this entry does not load its class. */
-function isArray(value: unknown): value is CudaArray {
-  return typeof value === 'object' && value !== null && typeof propertyOf(value, '_describeCopy') === 'function'
 }
 
 /**

@@ -4,7 +4,6 @@ import {
   inspectLine,
   loadedFrom,
   type MemoryLike,
-  type MemoryRange,
   type OptionKeys,
   optionsChecker,
   outOfRange,
@@ -30,12 +29,23 @@ export interface BatchedCopy {
 const copyKeys: OptionKeys<BatchedCopy> = { target: true, source: true }
 const requireQueueOptions = optionsChecker<QueueOptions>({ stream: true })
 
+/** @internal What throws once it is gone. */
+interface Usable {
+  _use(): unknown
+}
+
+/** @internal The function of C that queues them all, by its name. */
+export interface BatchCall {
+  readonly name: string
+  readonly queue: (stream: CUstream) => number
+}
+
 // CUmemcpyAttributes: the order of the source's reads, and no hints.
 const attributesBytes = 24
 const inStreamOrder = 1
 
 /**
- * Many copies that are queued by one call, checked and packed once; made by {@link prepareCopies}.
+ * Many copies that are queued by one call, checked and packed once; made by {@link prepareCopies} and `prepareCopies3D`.
  */
 export class PreparedCopies {
   static get [loadedFrom](): string {
@@ -45,30 +55,27 @@ export class PreparedCopies {
   /** How many. */
   readonly count: number
   readonly #context: Context
-  readonly #copies: readonly BatchedCopy[]
-  readonly #targets: BigUint64Array
-  readonly #sources: BigUint64Array
-  readonly #sizes: BigUint64Array
-  readonly #attributes = new Uint8Array(attributesBytes)
-  readonly #first = new BigUint64Array(1)
+  readonly #memories: readonly MemoryLike[]
+  readonly #arrays: readonly Usable[]
+  readonly #call: BatchCall
 
-  /** @internal */
+  /** @internal @param memories that the copies read and write, and `arrays` as well. */
   constructor(
     context: Context,
-    copies: readonly BatchedCopy[],
-    ranges: readonly (readonly [MemoryRange, MemoryRange])[],
+    count: number,
+    memories: readonly MemoryLike[],
+    arrays: readonly Usable[],
+    call: BatchCall,
   ) {
-    this.count = copies.length
+    this.count = count
     this.#context = context
-    this.#copies = copies
-    this.#targets = BigUint64Array.from(ranges, ([to]) => to.address)
-    this.#sources = BigUint64Array.from(ranges, ([, from]) => from.address)
-    this.#sizes = BigUint64Array.from(ranges, ([to]) => BigInt(to.byteLength))
-    this.#attributes[0] = inStreamOrder
+    this.#memories = memories
+    this.#arrays = arrays
+    this.#call = call
   }
 
   /**
-   * Queues all copies, in no order among each other, and returns at once (`cuMemcpyBatchAsync`).
+   * Queues all copies, in no order among each other, and returns at once (`cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync`).
    * @param options `stream` must be given: CUDA has no such call for the legacy default stream.
    * @throws DisposedError when memory of one is gone; TypeError, StatusError; VersionTooOldError before CUDA 13.0
    */
@@ -77,22 +84,10 @@ export class PreparedCopies {
     requireQueueOptions(options, api)
     if (options.stream === undefined) throw wrongType(api, 'stream', 'a stream', undefined)
     const stream = streamFor(this.#context, options.stream, api)
-    for (const { target, source } of this.#copies) {
-      this.#requireReady(target, stream, api)
-      this.#requireReady(source, stream, api)
-    }
-    this.#context._callDriver('cuMemcpyBatchAsync', () =>
-      cuMemcpyBatchAsync(
-        this.#targets,
-        this.#sources,
-        this.#sizes,
-        this.count,
-        this.#attributes,
-        this.#first,
-        1,
-        stream,
-      ),
-    )
+    for (const memory of this.#memories) this.#requireReady(memory, stream, api)
+    for (const array of this.#arrays) array._use()
+    const { name, queue } = this.#call
+    this.#context._callDriver(name, () => queue(stream))
   }
 
   #requireReady(memory: MemoryLike, stream: CUstream, api: string): void {
@@ -135,5 +130,15 @@ export function prepareCopies(owner: DeviceOrContext, copies: readonly BatchedCo
     }
     return [to, from] as const
   })
-  return new PreparedCopies(context, list, ranges)
+  const targets = BigUint64Array.from(ranges, ([to]) => to.address)
+  const sources = BigUint64Array.from(ranges, ([, from]) => from.address)
+  const sizes = BigUint64Array.from(ranges, ([to]) => BigInt(to.byteLength))
+  const attributes = new Uint8Array(attributesBytes)
+  attributes[0] = inStreamOrder
+  const first = new BigUint64Array(1)
+  const memories = list.flatMap(({ target, source }) => [target, source])
+  return new PreparedCopies(context, list.length, memories, [], {
+    name: 'cuMemcpyBatchAsync',
+    queue: (stream) => cuMemcpyBatchAsync(targets, sources, sizes, list.length, attributes, first, 1, stream),
+  })
 }

@@ -27,7 +27,8 @@ export interface BoxSize {
   readonly depth: number
 }
 
-function sides(to: BoxSide, from: BoxSide, { width, height, depth }: BoxSize) {
+/** What C is told of a copy. */
+export function sides(to: BoxSide, from: BoxSide, { width, height, depth }: BoxSize) {
   const { CU_MEMORYTYPE_HOST: host, CU_MEMORYTYPE_UNIFIED: unified } = CUmemorytype
   return {
     ...(from.isHost

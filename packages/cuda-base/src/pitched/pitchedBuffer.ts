@@ -301,7 +301,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   #copyFromMemory(stream: CUstream, source: MemoryRange | PitchedBuffer<ElementType>): void {
-    const size = this.#size
+    const size = this._size
     if (isInstance(source, PitchedBuffer)) {
       queueBoxCopy(this.context, stream, this.#end, source.#end, size)
       return
@@ -340,7 +340,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   copyInto(target: MemoryLike, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyInto'
     const stream = this.#streamFor(options, api)
-    const size = this.#size
+    const size = this._size
     const range = toMemoryRange(target, api, 'target')
     const { address, byteLength, deviceOrdinal, context: owner } = range
     this._use()
@@ -406,7 +406,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
 
   /** What others see of it: bytes, gaps and all. */
   get [memoryProtocol](): MemoryRange {
-    const { width, height, depth } = this.#size
+    const { width, height, depth } = this._size
     return {
       version: 0,
       address: this.address,
@@ -440,18 +440,20 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   get #rows(): Rows {
-    return new Rows(this.#side, this.#size)
+    return new Rows(this._side, this._size)
   }
 
-  get #side(): BoxSide {
+  /** @internal */
+  get _side(): BoxSide {
     return { address: this.address, pitch: this.pitch, rows: this.#place.rows }
   }
 
   get #end(): BoxEnd {
-    return { side: this.#side, deviceOrdinal: this.context.device.ordinal, context: this.context._handle }
+    return { side: this._side, deviceOrdinal: this.context.device.ordinal, context: this.context._handle }
   }
 
-  get #size(): BoxSize {
+  /** @internal */
+  get _size(): BoxSize {
     return { width: this.width * bytesOfElement(this.dtype), height: this.height, depth: this.depth }
   }
 

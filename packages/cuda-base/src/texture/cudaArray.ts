@@ -45,7 +45,7 @@ import {
   readDescriptor,
   writeDescriptor,
 } from './arrayDescription.js'
-import { type ArrayFormat, planesOf } from './arrayFormat.js'
+import { type ArrayFormat, planesOf, texelBytes } from './arrayFormat.js'
 
 /** Memory that an array without any needs, to be mapped. */
 export interface ArrayMemoryRequirements {
@@ -246,6 +246,11 @@ export class CudaArray extends ContextObject implements ArrayDescription {
     const copy = new ArrayCopy(this, options, 'CudaArray.copyToMemory', streamFor)
     copy.queue(copy.ofMemory(target, 'target'), false)
     return this
+  }
+
+  /** @internal Bytes of a texel. */
+  get _texelBytes(): number {
+    return texelBytes(this)
   }
 
   /** @internal What a node of a graph copies: from the other one to this array, or the other way round. */

@@ -350,6 +350,62 @@ CUresult copyBatch(const CUdeviceptr* targets, const CUdeviceptr* sources, const
   });
 }
 
+// One end of a copy of a batch, whose sizes are in elements.
+CUresult describeOperand(const CUmemcpy3DOperand& given, const CUextent3D& extent, size_t element, Side3D& side) {
+  if (given.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+    side.type = CU_MEMORYTYPE_ARRAY;
+    side.array = given.op.array.array;
+    side.y = given.op.array.offset.y;
+    side.z = given.op.array.offset.z;
+    return __builtin_mul_overflow(given.op.array.offset.x, element, &side.x) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
+  const auto& pointer = given.op.ptr;
+  if (pointer.rowLength != 0 && pointer.rowLength < extent.width) return CUDA_ERROR_INVALID_VALUE;
+  if (pointer.layerHeight != 0 && pointer.layerHeight < extent.height) return CUDA_ERROR_INVALID_VALUE;
+  side.type = CU_MEMORYTYPE_UNIFIED;
+  side.device = pointer.ptr;
+  side.height = pointer.layerHeight;
+  return __builtin_mul_overflow(pointer.rowLength, element, &side.pitch) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult describeBatched(const CUDA_MEMCPY3D_BATCH_OP& given, CUDA_MEMCPY3D& described) {
+  const auto& extent = given.extent;
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (given.srcAccessOrder < 1 || given.srcAccessOrder > 3 || given.flags > 1) return CUDA_ERROR_INVALID_VALUE;
+  size_t element = 0;
+  for (const auto* end : {&given.src, &given.dst}) {
+    if (end->type == CU_MEMCPY_OPERAND_TYPE_POINTER) continue;
+    if (end->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
+    const auto found = arrays().find(end->op.array.array);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (element != 0 && element != found->format.bytes()) return CUDA_ERROR_INVALID_VALUE;
+    element = found->format.bytes();
+  }
+  if (element == 0) element = 1;
+  Side3D from{}, to{};
+  if (const CUresult status = describeOperand(given.src, extent, element, from)) return status;
+  if (const CUresult status = describeOperand(given.dst, extent, element, to)) return status;
+  described = {from.x, from.y, from.z, 0, from.type, nullptr, from.device, from.array, nullptr, from.pitch, from.height,
+               to.x, to.y, to.z, 0, to.type, nullptr, to.device, to.array, nullptr, to.pitch, to.height, 0, extent.height, extent.depth};
+  return __builtin_mul_overflow(extent.width, element, &described.WidthInBytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+// As above. What is wrong is found before anything is copied.
+CUresult copyBatch3D(const CUDA_MEMCPY3D_BATCH_OP* list, size_t count, unsigned long long flags, CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    if (count == 0 || list == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->kind == StreamKind::legacyDefault) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<CUDA_MEMCPY3D> described(count);
+    for (size_t index = 0; index < count; ++index) {
+      if (const CUresult status = describeBatched(list[index], described[index])) return status;
+    }
+    for (const auto& one : described) {
+      if (const CUresult status = copy3D(&one, handle, perThread, true)) return status;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
 }  // namespace
 
 CUresult CopyWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
@@ -395,6 +451,11 @@ SHOAL_TWIN(cuMemcpyBatchAsync_v2, _ptsz,
 SHOAL_TWIN(cuMemcpyBatchAsync, _ptsz,
            (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, size_t* failIdx, CUstream hStream),
            ((void)failIdx, copyBatch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream, perThread)))
+SHOAL_TWIN(cuMemcpy3DBatchAsync_v2, _ptsz, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, unsigned long long flags, CUstream hStream),
+           copyBatch3D(opList, numOps, flags, hStream, perThread))
+SHOAL_TWIN(cuMemcpy3DBatchAsync, _ptsz,
+           (size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, size_t* failIdx, unsigned long long flags, CUstream hStream),
+           ((void)failIdx, copyBatch3D(opList, numOps, flags, hStream, perThread)))
 SHOAL_TWIN(cuMemcpyHtoA_v2, _ptds, (CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount),
            copyRow({dstArray, dstOffset}, {nullptr, 0, 0, srcHost}, ByteCount, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpyAtoH_v2, _ptds, (void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount),

@@ -620,6 +620,8 @@ enum CUmem_range_attribute : int {
 };
 struct CUDA_MEMCPY2D;
 typedef CUDA_MEMCPY2D CUDA_MEMCPY2D_v2;
+struct CUDA_MEMCPY3D_BATCH_OP;
+typedef CUDA_MEMCPY3D_BATCH_OP CUDA_MEMCPY3D_BATCH_OP_v1;
 struct CUDA_MEMCPY3D_PEER;
 typedef CUDA_MEMCPY3D_PEER CUDA_MEMCPY3D_PEER_v1;
 struct CUmemcpyAttributes;
@@ -989,6 +991,11 @@ enum CUmemAllocationCompType : int {
   CU_MEM_ALLOCATION_COMP_NONE = 0,
   CU_MEM_ALLOCATION_COMP_GENERIC = 1,
 };
+enum CUmemcpy3DOperandType : int {
+  CU_MEMCPY_OPERAND_TYPE_POINTER = 1,
+  CU_MEMCPY_OPERAND_TYPE_ARRAY = 2,
+  CU_MEMCPY_OPERAND_TYPE_MAX = 2147483647,
+};
 enum CUgraphChildGraphNodeOwnership : int {
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
   CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
@@ -1271,6 +1278,64 @@ struct CUDA_MEMCPY3D {
   size_t Depth;
 };
 static_assert(sizeof(CUDA_MEMCPY3D) == 200, "CUDA_MEMCPY3D");
+struct CUmemcpy3DOperand_op_ptr;
+struct CUmemcpy3DOperand_op_ptr {
+  CUdeviceptr ptr;
+  size_t rowLength;
+  size_t layerHeight;
+  CUmemLocation locHint;
+};
+static_assert(sizeof(CUmemcpy3DOperand_op_ptr) == 32, "CUmemcpy3DOperand_op_ptr");
+struct CUoffset3D;
+typedef CUoffset3D CUoffset3D_v1;
+struct CUoffset3D {
+  size_t x;
+  size_t y;
+  size_t z;
+};
+static_assert(sizeof(CUoffset3D) == 24, "CUoffset3D");
+struct CUmemcpy3DOperand_op_array;
+struct CUmemcpy3DOperand_op_array {
+  CUarray array;
+  CUoffset3D offset;
+};
+static_assert(sizeof(CUmemcpy3DOperand_op_array) == 32, "CUmemcpy3DOperand_op_array");
+union CUmemcpy3DOperand_op;
+union CUmemcpy3DOperand_op {
+  CUmemcpy3DOperand_op_ptr ptr;
+  CUmemcpy3DOperand_op_array array;
+};
+static_assert(sizeof(CUmemcpy3DOperand_op) == 32, "CUmemcpy3DOperand_op");
+struct CUmemcpy3DOperand;
+typedef CUmemcpy3DOperand CUmemcpy3DOperand_v1;
+struct CUmemcpy3DOperand {
+  CUmemcpy3DOperandType type;
+  CUmemcpy3DOperand_op op;
+};
+static_assert(sizeof(CUmemcpy3DOperand) == 40, "CUmemcpy3DOperand");
+struct CUextent3D;
+typedef CUextent3D CUextent3D_v1;
+struct CUextent3D {
+  size_t width;
+  size_t height;
+  size_t depth;
+};
+static_assert(sizeof(CUextent3D) == 24, "CUextent3D");
+enum CUmemcpySrcAccessOrder : int {
+  CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0,
+  CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+  CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
+  CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3,
+  CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 2147483647,
+};
+struct CUDA_MEMCPY3D_BATCH_OP {
+  CUmemcpy3DOperand src;
+  CUmemcpy3DOperand dst;
+  CUextent3D extent;
+  CUmemcpySrcAccessOrder srcAccessOrder;
+  unsigned int flags;
+};
+static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == 112, "CUDA_MEMCPY3D_BATCH_OP");
 struct CUDA_MEMCPY3D_PEER {
   size_t srcXInBytes;
   size_t srcY;
@@ -1723,13 +1788,6 @@ struct CUmemPoolPtrExportData {
   unsigned char reserved[64];
 };
 static_assert(sizeof(CUmemPoolPtrExportData) == 64, "CUmemPoolPtrExportData");
-enum CUmemcpySrcAccessOrder : int {
-  CU_MEMCPY_SRC_ACCESS_ORDER_INVALID = 0,
-  CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
-  CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
-  CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3,
-  CU_MEMCPY_SRC_ACCESS_ORDER_MAX = 2147483647,
-};
 struct CUmemcpyAttributes {
   CUmemcpySrcAccessOrder srcAccessOrder;
   CUmemLocation srcLocHint;
@@ -2137,6 +2195,10 @@ SHOAL_EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy);
 SHOAL_EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy);
 SHOAL_EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
+SHOAL_EXPORT CUresult cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 SHOAL_EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
 SHOAL_EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy);
 SHOAL_EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type Device, DeviceBuffer, ManagedBuffer, PinnedBuffer, StatusError } from '@shoal/driver'
-import { discardBatch, PitchedBuffer, prefetchBatch } from '@shoal/driver/memory'
+import { discardBatch, PitchedBuffer, prefetchBatch, prepareCopies3D } from '@shoal/driver/memory'
+import { CudaArray } from '@shoal/driver/texture'
 import { defineStruct } from '@shoal/types'
 import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
@@ -18,6 +19,62 @@ const Point = defineStruct('Point', { x: 'f32', y: 'f32', z: 'f32', tag: 'u8' })
 export const pitchedSuite: Suite = {
   name: 'driver pitched memory',
   cases: [
+    {
+      name: 'copies of rows and slices in one batch: pitched memory, memory without gaps, arrays and regions of them',
+      async run(t) {
+        const stream = t.own(t.device.createStream({ nonBlocking: true }))
+        for (let turn = 0; turn < 4; turn += 1) {
+          const { width, height, depth } = extentOf(t)
+          const extent = { width, height, depth }
+          const values = t.random.array('u32', width * height * depth)
+          using linear = DeviceBuffer.from(t.device, values)
+          using pitched = PitchedBuffer.zeros(t.device, 'u32', extent)
+          using second = PitchedBuffer.zeros(t.device, 'u32', extent)
+          using array = CudaArray.create(t.device, { ...extent, format: 'u32' })
+          using other = CudaArray.create(t.device, { ...extent, format: 'u32' })
+          using out = DeviceBuffer.zeros(t.device, 'u32', values.length)
+          prepareCopies3D(t.device, [
+            { target: pitched, source: linear },
+            { target: array, source: linear },
+          ]).launch({ stream })
+          const [x, y, z] = [width, height, depth].map((size) => t.random.integer(0, size - 1)) as [
+            number,
+            number,
+            number,
+          ]
+          const region = { x, y, z, width: width - x, height: height - y, depth: depth - z }
+          prepareCopies3D(t.device, [
+            { target: second.region(region), source: pitched.region(region) },
+            {
+              target: other,
+              source: array,
+              region: { width: x + 1, height: y + 1, depth: z + 1 },
+              at: { x: 0, y: 0, z: 0 },
+            },
+            { target: out, source: array },
+          ]).launch({ stream })
+          const within = values.map((value, index) => {
+            const [at, row, slice] = [
+              index % width,
+              Math.floor(index / width) % height,
+              Math.floor(index / width / height),
+            ]
+            return at >= x && row >= y && slice >= z ? value : 0
+          })
+          assertSameBits(await second.toArray({ stream }), within, 'a region of pitched memory')
+          assertSameBits(await out.toArray({ stream }), values, 'an array to memory')
+          const corner = { width: x + 1, height: y + 1, depth: z + 1 }
+          const taken = await other.toArray({ stream, region: corner })
+          const expected = await array.toArray({ stream, region: corner })
+          assertSameBits(taken, expected, 'a region of an array')
+          // Rows with gaps into an array, and back.
+          using back = PitchedBuffer.zeros(t.device, 'u32', extent)
+          prepareCopies3D(t.device, [{ target: other, source: second }]).launch({ stream })
+          prepareCopies3D(t.device, [{ target: back, source: other }]).launch({ stream })
+          assertSameBits(await back.toArray({ stream }), within, 'pitched memory to an array and back')
+        }
+      },
+    },
     {
       name: 'copies of two and three dimensions: arrays, rows, page-locked, managed and linear memory',
       async run(t) {

@@ -55,6 +55,10 @@ export async function memorySubject(name: PackageName): Promise<Subject> {
   const module = name === 'driver' ? await import('@shoal/driver/memory') : await import('@shoal/runtime/memory')
   const { PitchedBuffer } = await import('@shoal/driver/memory')
   const extent = { width: 4, height: 3 }
+  const pitchedCopy = (): unknown => {
+    const [target, source] = [0, 1].map(() => PitchedBuffer.allocate(device, 'f32', extent))
+    return { target, source }
+  }
   const managed = (): unknown => driver.ManagedBuffer.allocate(device, 'f32', 4)
   const { values, foreignObjects } = common(parts)
   return {
@@ -67,6 +71,7 @@ export async function memorySubject(name: PackageName): Promise<Subject> {
       '#height': () => 3,
       '#array': () => new Float32Array(12),
       'PitchedBuffer.from#options': () => extent,
+      '#copies': () => [0, 1].map(() => pitchedCopy()),
       '#source': () => new Float32Array(12),
       '#target': () => new Float32Array(12),
       'PitchedBuffer.copyInto#target': () => driver.DeviceBuffer.allocate(device, 'f32', 12),

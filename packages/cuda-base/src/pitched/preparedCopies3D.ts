@@ -1,0 +1,145 @@
+import { type Context, contextOf, type DeviceOrContext, nameOfType, PreparedCopies } from '@shoal/cuda-base'
+import { CUDA_MEMCPY3D, CUDA_MEMCPY3D_BATCH_OP, CUmemorytype, cuMemcpy3DBatchAsync } from '@shoal/cuda-sys/driver'
+import type { StructValue } from '@shoal/ffi'
+import {
+  type ElementType,
+  isInstance,
+  type MemoryLike,
+  type OptionKeys,
+  outOfRange,
+  requireList,
+  requireOptions,
+  toMemoryRange,
+  wrongType,
+} from '@shoal/types'
+import type { ArrayNodeOptions } from '../texture/arrayCopy.js'
+import type { CudaArray } from '../texture/cudaArray.js'
+import { sides } from './boxCopy.js'
+import { isCudaArray } from './isCudaArray.js'
+import { PitchedBuffer } from './pitchedBuffer.js'
+
+/** One copy of many, of rows and slices. One end at least is a `PitchedBuffer` or a `CudaArray`. */
+export interface BatchedCopy3D extends ArrayNodeOptions {
+  /** Where to. */
+  readonly target: PitchedBuffer<ElementType> | CudaArray | MemoryLike
+  /** Of the target's extent, or memory of as many bytes. */
+  readonly source: PitchedBuffer<ElementType> | CudaArray | MemoryLike
+}
+
+type End = BatchedCopy3D['target']
+
+const copyKeys: OptionKeys<BatchedCopy3D> = {
+  target: true,
+  source: true,
+  region: true,
+  at: true,
+  pitch: true,
+  rows: true,
+}
+/** The others are for arrays. */
+const endKeys = { target: true, source: true }
+// CUmemcpy3DOperandType, CUmemcpySrcAccessOrder
+const operandTypes = { pointer: 1, array: 2 } as const
+const inStreamOrder = 1
+
+/**
+ * Checks and packs many copies of rows and slices, to be queued together by `launch({ stream })`: between pitched memory of one
+ * extent, arrays or regions of them, and memory without gaps (`cuMemcpy3DBatchAsync`). Of a copy from or to an array,
+ * `region`, `at`, `pitch` and `rows` are those of `CudaArray.copyFrom`; a `PitchedBuffer` knows its own.
+ * @throws TypeError, RangeError for ends that do not fit; DisposedError
+ *
+ * @example
+ * const copies = prepareCopies3D(device, tiles.map((tile, index) => ({ target: image.region({ x: index * 64, width: 64 }), source: tile })))
+ * copies.launch({ stream })
+ */
+export function prepareCopies3D(owner: DeviceOrContext, copies: readonly BatchedCopy3D[]): PreparedCopies {
+  const api = 'prepareCopies3D'
+  const context = contextOf(owner, api)
+  const list = requireList(copies, api, 'copies', 'an array of copies')
+  if (list.length === 0) throw outOfRange(api, 'copies', 'at least one copy', 0)
+  const operations = new Uint8Array(list.length * CUDA_MEMCPY3D_BATCH_OP.size)
+  const ends: End[] = []
+  for (const [index, copy] of list.entries()) {
+    const name = `copies[${index}]`
+    requireOptions(copy, api, copyKeys, name)
+    // Getters of the copy are asked once.
+    const { target, source, ...options } = copy
+    operations.set(
+      operationOf(context, target, source, options, `${api}: ${name}`),
+      index * CUDA_MEMCPY3D_BATCH_OP.size,
+    )
+    ends.push(target, source)
+  }
+  const memories = ends.filter((end): end is MemoryLike => !isCudaArray(end))
+  return new PreparedCopies(context, list.length, memories, ends.filter(isCudaArray), {
+    name: 'cuMemcpy3DBatchAsync',
+    queue: (stream) => cuMemcpy3DBatchAsync(list.length, operations, 0, stream),
+  })
+}
+
+/** The `CUDA_MEMCPY3D_BATCH_OP` of a copy. */
+function operationOf(context: Context, target: End, source: End, options: ArrayNodeOptions, api: string): Uint8Array {
+  const array = isCudaArray(target) ? target : isCudaArray(source) ? source : undefined
+  if (array === undefined) return pack(pitchedCopy(target, source, options, api), 1, api)
+  if (array.context._handle !== context._handle)
+    throw wrongType(api, 'copies', `arrays of device ${context.device.ordinal}`, array)
+  const other = array === target ? source : target
+  const rows = isInstance(other, PitchedBuffer) ? { pitch: other._side.pitch, rows: other._side.rows } : {}
+  const all = { ...rows, ...options }
+  const { copyParams } = array._describeCopy(other as MemoryLike, array === target, all, api)
+  return pack(copyParams, array._texelBytes, api)
+}
+
+type Parameters = StructValue<CUDA_MEMCPY3D>
+
+function pitchedCopy(target: End, source: End, options: ArrayNodeOptions, api: string): Parameters {
+  requireOptions<object>(options, api, endKeys)
+  const pitched = [target, source].find((end): end is PitchedBuffer<ElementType> => isInstance(end, PitchedBuffer))
+  if (pitched === undefined)
+    throw wrongType(api, 'source', 'a PitchedBuffer or a CudaArray where target is none', source)
+  const sideOf = (end: End, name: string) => {
+    const { dtype, _size: size } = pitched
+    if (isInstance(end, PitchedBuffer)) {
+      const other: PitchedBuffer<ElementType> = end
+      other._use()
+      if (other.dtype !== dtype) throw wrongType(api, name, `of ${nameOfType(dtype)}`, nameOfType(other.dtype))
+      if (other.width !== pitched.width || other.height !== pitched.height || other.depth !== pitched.depth) {
+        const expected = `of ${pitched.width} × ${pitched.height} × ${pitched.depth} elements (region() takes parts)`
+        throw outOfRange(api, name, expected, `${other.width} × ${other.height} × ${other.depth}`)
+      }
+      return other._side
+    }
+    const { address, byteLength, dtype: own } = toMemoryRange(end as MemoryLike, api, name)
+    if (own !== undefined && typeof dtype === 'string' && own !== dtype)
+      throw wrongType(api, name, `of ${dtype} (reinterpret() it)`, own)
+    if (byteLength !== pitched.byteLength)
+      throw outOfRange(api, name, `of ${pitched.byteLength} bytes, as many as all rows have`, byteLength)
+    return { address, pitch: size.width, rows: size.height }
+  }
+  return sides(sideOf(target, 'target'), sideOf(source, 'source'), pitched._size)
+}
+
+/** In elements, of which a row of memory has a whole number. */
+function pack(parameters: Parameters, elementBytes: number, api: string): Uint8Array {
+  const found = CUDA_MEMCPY3D.read(CUDA_MEMCPY3D.allocate(parameters))
+  const bytes = BigInt(elementBytes)
+  const operand = (side: 'src' | 'dst') => {
+    const [x, y, z] = [found[`${side}XInBytes`], found[`${side}Y`], found[`${side}Z`]]
+    const pitch = found[`${side}Pitch`]
+    if (found[`${side}MemoryType`] === CUmemorytype.CU_MEMORYTYPE_ARRAY)
+      return {
+        type: operandTypes.array,
+        op: { array: { array: found[`${side}Array`], offset: { x: x / bytes, y, z } } },
+      }
+    if (pitch % bytes !== 0n)
+      throw outOfRange(api, 'pitch', `a multiple of the ${elementBytes} bytes of a texel`, pitch)
+    const ptr = { ptr: found[`${side}Device`], rowLength: pitch / bytes, layerHeight: found[`${side}Height`] }
+    return { type: operandTypes.pointer, op: { ptr } }
+  }
+  return CUDA_MEMCPY3D_BATCH_OP.allocate({
+    src: operand('src'),
+    dst: operand('dst'),
+    extent: { width: found.WidthInBytes / bytes, height: found.Height, depth: found.Depth },
+    srcAccessOrder: inStreamOrder,
+  } as never)
+}

@@ -1,0 +1,12 @@
+import type { PreparedCopies } from '@shoal/cuda-base'
+import { type BatchedCopy3D, prepareCopies3D as prepare } from '@shoal/cuda-base/memory'
+import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
+
+/**
+ * Checks and packs many copies of rows and slices, to be queued together by `launch({ stream })`, on streams of the current
+ * device or of the one named (`cuMemcpy3DBatchAsync`).
+ * @throws TypeError, RangeError for ends that do not fit; DisposedError
+ */
+export function prepareCopies3D(copies: readonly BatchedCopy3D[], options: DeviceOption = {}): PreparedCopies {
+  return prepare(onlyOwner(options, 'prepareCopies3D'), copies)
+}
