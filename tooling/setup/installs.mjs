@@ -26,6 +26,7 @@ const berry = (linker, url) => ({
 /** Package managers: the package that brings each, how it is called, what it installs by, what is left to do, and what runs the program. */
 const managers = {
   npm: { command: () => ['npm'], add: ['install'] },
+  'npm without scripts': { command: () => ['npm'], add: ['install', '--ignore-scripts'] },
   'pnpm 10': { from: 'pnpm@10', command: () => onNode('pnpm 10/bin/pnpm.cjs'), add: ['add'] },
   // It does not start on Node 20.
   'pnpm 11': {

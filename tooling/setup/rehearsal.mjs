@@ -11,7 +11,8 @@ import { commandEnvironment, SetupError } from './workspace.mjs'
 
 /** What is installed. */
 export const wanted = ['@shoal/driver', '@shoal/nccl', '@shoal/sim']
-const program = `import { Device, DeviceBuffer } from '@shoal/driver'
+/** What shows that they work: it prints `sum 3`. */
+export const program = `import { Device, DeviceBuffer } from '@shoal/driver'
 import { Communicator, group } from '@shoal/nccl'
 const devices = Device.all()
 const ranks = await Communicator.initAll(devices)

@@ -145,6 +145,26 @@ describe.skipIf(process.platform !== 'linux')('the addon as packages bring it (o
     expect(advice(told)).toContain('leave @shoal/* out of the bundle, and install them')
     writeFileSync(join(project, 'bundle.mjs'), code)
     expect(run(join(project, 'bundle.mjs'))).toEqual({ bytes: 8 })
+    // With the addon of the machine where it was made, of another processor.
+    const other = process.arch === 'x64' ? { name: 'arm64', code: 183 } : { name: 'x64', code: 62 }
+    const bytes = readFileSync(addon)
+    bytes.writeUInt16LE(other.code, 18)
+    writeFileSync(join(away, '..', 'shoal_ffi.node'), bytes)
+    const elsewhere = run(away)
+    const outcome = `built for ${other.name}, and this Node.js for ${process.arch}`
+    expect(elsewhere.attempts).toMatchObject([{ step: 'package' }, { step: 'bundle', outcome }])
+    expect(advice(elsewhere)).toContain(`copy shoal_ffi.node of @shoal/ffi-${platform} beside the bundle`)
+  })
+
+  test('of another version: says so', () => {
+    const bytes = readFileSync(addon)
+    const at = bytes.indexOf('guardExit')
+    expect(at).toBeGreaterThan(0)
+    bytes.write('formerly', at)
+    writeFileSync(addon, bytes)
+    const told = use()
+    expect(told.attempts?.[0]?.outcome).toMatch(/guardExit is not a function/)
+    expect(advice(told)).toContain('The addon is of another version than @shoal/ffi: install both anew.')
   })
 
   test('two copies in one process both work, with memory and threads of their own', () => {

@@ -53,6 +53,8 @@ function hints(attempts: readonly LoadAttempt[], platform: string): string[] {
         `packages were installed on another platform. ${install}`,
     ]
   }
+  if (/ is not a function$/m.test(outcomes))
+    return [`The addon is of another version than @shoal/ffi: install both anew. ${install}`]
   if (/^built for /m.test(outcomes))
     return [`The packages were installed on another platform; install them here: ${install}`]
   if (/permission denied/i.test(outcomes))

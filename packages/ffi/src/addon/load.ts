@@ -73,11 +73,11 @@ function loadAddon(): Addon {
     try {
       const found = open(file)
       found.initialize(block, handlers)
-      loaded = found
       if (isMainThread()) {
         found.guardExit(true)
         process.once('exit', () => found.guardExit(false))
       }
+      loaded = found
       return found
     } catch (error) {
       attempts.push({ step, candidate: file, outcome: firstLine(error) })
