@@ -72,7 +72,13 @@ export function createSearch(all: readonly Found[]): (query: string) => Found[] 
       boostDocument: (id) => all[id as number]!.weight,
     },
   })
-  index.addAll(all.map((one, id) => ({ ...one, id })))
+  // What a class is, its members are of.
+  const classes = new Map(all.map(({ url, text }) => [url, text.split('. ', 1)[0]!]))
+  const aboutOf = ({ kind, url }: Found): { about?: string } => {
+    const about = kind.startsWith('member') ? classes.get(url.replace(/#.*/, '')) : undefined
+    return about === undefined ? {} : { about }
+  }
+  index.addAll(all.map((one, id) => ({ ...one, ...aboutOf(one), id })))
   return (query) => {
     const words = query.toLowerCase().split(/\s+/)
     const others = words.flatMap((word) => synonyms[word] ?? [])

@@ -177,7 +177,8 @@ function besides(one: Export): string {
     .replace(/(?:\.gen|\/index)$/, '')
     .split('/')
     .filter((part) => part !== 'generated')
-  if (!isRaw(one)) return parts.length > 1 ? (folders[parts[0]!] ?? words(parts[0]!)) : 'General'
+  const [folder = '', ...within] = parts
+  if (!isRaw(one)) return folder === '' || within.length === 0 ? 'General' : (folders[folder] ?? words(folder))
   const [kind = 'general', ...rest] = parts.slice(libraryOf(one) === '' ? 0 : 1)
   return `${libraryOf(one)}${words(kind)}${rest.length === 0 ? '' : `: ${words(rest.join(' '))}`}`
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { readDocuments } from '../dist/documents.js'
@@ -89,6 +89,11 @@ function describeSite(folder: string): void {
       return ids.length === new Set(ids).size && /<title>[^<]+ · Shoal<|<title>Shoal: /.test(text(page)) ? [] : [page]
     })
     expect(twice).toEqual([])
+  })
+
+  it('has a name for each page and each link', () => {
+    const nameless = pages.filter((page) => basename(page) === '.html' || /<a [^>]*><\/a>/.test(text(page)))
+    expect(nameless).toEqual([])
   })
 
   it('has the answer to each question among the first three that are found', async () => {

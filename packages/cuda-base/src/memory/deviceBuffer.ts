@@ -86,7 +86,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * Memory for `length` elements, with whatever was there before (`cuMemAlloc`, `cudaMalloc`).
+   * Memory of a device for `length` elements, with whatever was there before (`cuMemAlloc`, `cudaMalloc`).
    * @throws TypeError, RangeError; StatusError when there is not enough memory
    */
   static allocate<E extends ElementType>(owner: DeviceOrContext, dtype: E, length: number): DeviceBuffer<E> {
