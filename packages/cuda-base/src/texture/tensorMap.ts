@@ -247,25 +247,11 @@ export class TensorMap {
     if (checked.facts.multiple === 128 && box[0] !== 128)
       throw outOfRange(api, 'box[0]', `128 for ${checked.dtype}`, box[0])
     requireInner(checked, box[0] as number, 'box[0]', api)
-    const { range, facts, rank, dimensions, strides, elementStrides, interleave, swizzle, l2Promotion, fill } = checked
+    const { tensor, elementStrides, interleave, reading } = argumentsOf(checked)
     return new TensorMap(
       memory,
       checked,
-      (map) =>
-        cuTensorMapEncodeTiled(
-          map,
-          facts.code,
-          rank,
-          range.address,
-          dimensions,
-          strides,
-          Uint32Array.from(box),
-          elementStrides,
-          interleaves[interleave],
-          swizzles[swizzle],
-          l2Promotion,
-          fill,
-        ),
+      (map) => cuTensorMapEncodeTiled(map, ...tensor, Uint32Array.from(box), elementStrides, interleave, ...reading),
       'cuTensorMapEncodeTiled',
     )
   }
@@ -282,27 +268,21 @@ export class TensorMap {
     const lower = integers(given.lowerCorner, 'lowerCorner', checked.rank - 2, -limit, limit - 1, api)
     const upper = integers(given.upperCorner, 'upperCorner', checked.rank - 2, -limit, limit - 1, api)
     const [channels, pixels] = requirePixels(checked, given, api)
-    const { range, facts, rank, dimensions, strides, elementStrides, interleave, swizzle, l2Promotion, fill } = checked
+    const { tensor, elementStrides, interleave, reading } = argumentsOf(checked)
     return new TensorMap(
       memory,
       checked,
       (map) =>
         cuTensorMapEncodeIm2col(
           map,
-          facts.code,
-          rank,
-          range.address,
-          dimensions,
-          strides,
+          ...tensor,
           Int32Array.from(lower),
           Int32Array.from(upper),
           channels,
           pixels,
           elementStrides,
-          interleaves[interleave],
-          swizzles[swizzle],
-          l2Promotion,
-          fill,
+          interleave,
+          ...reading,
         ),
       'cuTensorMapEncodeIm2col',
     )
@@ -321,28 +301,22 @@ export class TensorMap {
     const upper = requireInteger(given.upperCornerWidth, api, 'upperCornerWidth', -limit, limit - 1)
     const mode = requireKeyOf(given.mode === undefined ? 'w' : given.mode, api, 'mode', wideModes)
     const [channels, pixels] = requirePixels(checked, given, api)
-    const { range, facts, rank, dimensions, strides, elementStrides, interleave, swizzle, l2Promotion, fill } = checked
+    const { tensor, elementStrides, interleave, reading } = argumentsOf(checked)
     return new TensorMap(
       memory,
       checked,
       (map) =>
         cuTensorMapEncodeIm2colWide(
           map,
-          facts.code,
-          rank,
-          range.address,
-          dimensions,
-          strides,
+          ...tensor,
           lower,
           upper,
           channels,
           pixels,
           elementStrides,
-          interleaves[interleave],
+          interleave,
           mode,
-          swizzles[swizzle],
-          l2Promotion,
-          fill,
+          ...reading,
         ),
       'cuTensorMapEncodeIm2colWide',
     )
@@ -510,6 +484,17 @@ function integers(
   if (list.length !== count) throw outOfRange(api, name, `of ${count} numbers`, list.length)
   for (const [index, value] of list.entries()) requireInteger(value, api, `${name}[${index}]`, least, most)
   return list
+}
+
+/** What all three functions of the driver take: of the tensor, of its parts, and of how they are read. */
+function argumentsOf(checked: Checked) {
+  const { range, facts, rank, dimensions, strides, elementStrides, interleave, swizzle, l2Promotion, fill } = checked
+  return {
+    tensor: [facts.code, rank, range.address, dimensions, strides],
+    elementStrides,
+    interleave: interleaves[interleave],
+    reading: [swizzles[swizzle], l2Promotion, fill],
+  } as const
 }
 
 /** The driver asks for a current context, whichever: here that of the memory's device. */
