@@ -27,9 +27,11 @@ function measuredLayouts(
     const offsets = entry.fields.map(
       (field) => `__builtin_offsetof(${owner}, ${path === '' ? '' : `${path}.`}${field.name}) - (${origin})`,
     )
-    const sizes = entry.fields.map((field) => `sizeof(((${owner}*)0)->${path === '' ? '' : `${path}.`}${field.name})`)
+    const values = entry.fields.map((field) => `((${owner}*)0)->${path === '' ? '' : `${path}.`}${field.name}`)
+    const sizes = values.map((value) => `sizeof(${value})`)
+    const kinds = values.map((value) => `kindOf<decltype(${value})>()`)
     lines.push(
-      `  show("${entry.name}", { sizeof(${type}), alignof(${type}), ${[...offsets, ...sizes].map((text) => `(size_t)(${text})`).join(', ')} });`,
+      `  show("${entry.name}", { sizeof(${type}), alignof(${type}), ${[...offsets, ...sizes, ...kinds].map((text) => `(size_t)(${text})`).join(', ')} });`,
     )
   }
   const output = runCxx(`${includes}
@@ -38,6 +40,12 @@ function measuredLayouts(
 #include <initializer_list>
 #include <type_traits>
 #include <utility>
+template <class Field> constexpr size_t kindOf() {
+  using T = std::remove_all_extents_t<Field>;
+  if (std::is_same_v<T, bool>) return 0;
+  if (std::is_integral_v<T>) return std::is_signed_v<T> ? 1 : 2;
+  return std::is_floating_point_v<T> ? 3 : std::is_enum_v<T> ? 4 : std::is_pointer_v<T> ? 5 : 6;
+}
 static void show(const char* name, std::initializer_list<size_t> values) {
   std::printf("%s", name);
   for (size_t value : values) std::printf(" %zu", value);
@@ -54,6 +62,13 @@ ${lines.join('\n')}
       .map((line) => line.split(' '))
       .map(([key, ...values]) => [key as string, values.map(Number)]),
   )
+}
+
+/** What `kindOf` may say of a field. A handle is a pointer or a number. */
+function kindsOf({ kind }: StructSpec['fields'][number]['type']): readonly number[] {
+  if (kind === 'handle') return [2, 5]
+  const named: Readonly<Record<string, number>> = { bool: 0, deviceptr: 2, enum: 4, pointer: 5, callback: 5, struct: 6 }
+  return [named[kind] ?? { i: 1, u: 2, f: 3 }[kind[0] as 'i' | 'u' | 'f']]
 }
 
 function signatureOf({ resultCtype, parameters }: FunctionSpec): string {
@@ -81,7 +96,7 @@ function checks(includes: string, lines: readonly string[]): string {
 describe.each(libraryNames)('%s, by g++', (name) => {
   const spec = readSpec(name)
 
-  test('size, alignment and every offset of every struct', ({ skip }) => {
+  test('size, alignment and every field of every struct', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
     if (spec.structs.length === 0)
@@ -98,7 +113,11 @@ describe.each(libraryNames)('%s, by g++', (name) => {
     for (const entry of spec.structs) {
       const sizes = entry.fields.map((field) => field.size * (field.count ?? 1))
       const expected = [entry.size, entry.alignment, ...entry.fields.map((field) => field.offset), ...sizes]
-      expect(expected, entry.name).toEqual(measured.get(entry.name))
+      const found = measured.get(entry.name) ?? []
+      expect(expected, entry.name).toEqual(found.slice(0, expected.length))
+      for (const [index, field] of entry.fields.entries()) {
+        expect(kindsOf(field.type), `${entry.name}.${field.name}`).toContain(found[expected.length + index])
+      }
     }
     expect(measured.size).toBe(spec.structs.length)
   })
