@@ -58,6 +58,7 @@ static std::string describe(CUstream stream, const Named& named) {
       if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) {
         pointed = named.place(reinterpret_cast<CUdeviceptr>(value.accessPolicyWindow.base_ptr));
         value.accessPolicyWindow.base_ptr = nullptr;
+        memset(&value.accessPolicyWindow.missProp + 1, 0, 4);  // padding
       }
       return Items().raw(hex(&value, sizeof value)).raw(pointed).str();
     }));

@@ -85,6 +85,7 @@ std::string readAttributes(CUgraphNode node, const Named& named) {
       if (attribute == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) {
         pointed = named.place(reinterpret_cast<CUdeviceptr>(value.accessPolicyWindow.base_ptr));
         value.accessPolicyWindow.base_ptr = nullptr;
+        memset(&value.accessPolicyWindow.missProp + 1, 0, 4);  // padding
       } else if (attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || attribute == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
         pointed = named.event(value.programmaticEvent.event);
         value.programmaticEvent.event = nullptr;

@@ -35,6 +35,8 @@ const windowAttribute = 1
 /** `CUlaunchAttributeID` of those that streams have. */
 const streamAttributes = [windowAttribute, 3, 8, 9, 10]
 const bytesOfAttribute = 64
+/** Four bytes behind what a window has, which drivers leave as they were, or not. */
+const windowPadding = 28
 
 function describeStream(stream: Stream, named: Named): Value {
   const { nonBlocking, priority } = stream
@@ -44,7 +46,10 @@ function describeStream(stream: Stream, named: Named): Value {
       const bytes = written(bytesOfAttribute, (out) => cuStreamGetAttribute(stream.handle, id as never, out))
       const view = new DataView(bytes.buffer)
       const pointer = id === windowAttribute ? named.place(view.getBigUint64(0, true)) : null
-      if (id === windowAttribute) view.setBigUint64(0, 0n, true)
+      if (id === windowAttribute) {
+        view.setBigUint64(0, 0n, true)
+        view.setUint32(windowPadding, 0)
+      }
       return [hex(bytes), pointer]
     })
   return found

@@ -170,6 +170,8 @@ function readAttributes(node: GraphNode, named: Named): Value {
       const pointer = view.getBigUint64(0, true)
       const isPointed = id === window || namesEvent.includes(id)
       if (isPointed) view.setBigUint64(0, 0n, true)
+      // Padding, in which a driver leaves what it likes.
+      if (id === window) view.setUint32(28, 0)
       return [hex(bytes), !isPointed ? null : id === window ? named.place(pointer) : named.eventName(pointer)]
     })
   return found
