@@ -32,6 +32,33 @@ describe.each(libraryNames)('%s', (name) => {
   })
 })
 
+const cuda = [
+  [
+    2000, 2010, 2020, 2030, 3000, 3010, 3020, 4000, 4010, 4020, 5000, 5050, 6000, 6050, 7000, 7050, 8000, 9000, 9010,
+    9020,
+  ],
+  [10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080],
+  [12000, 12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090, 13000, 13010, 13020, 13030, 13040],
+].flat()
+// As the libraries count their versions. Those that specs do not name are left out for NCCL and NVSHMEM.
+const releases: Readonly<Record<string, readonly number[]>> = {
+  driver: cuda,
+  runtime: cuda,
+  nvrtc: cuda,
+  nvjitlink: cuda,
+  nccl: [
+    [2000, 2212, 2304, 2402, 2703, 21104, 21304, 21403, 21701, 21801, 21903, 22203, 22304, 22403, 22501, 22703],
+    [22803, 22807, 22809, 22902, 22907, 23003, 23005, 23007],
+  ].flat(),
+  nvshmem: [21100, 30006, 30205, 30309, 30405],
+}
+
+test.each(libraryNames)('%s: what a spec has came with a release that there was', (name) => {
+  const all = [...JSON.stringify(readSpec(name)).matchAll(/"since":(\d+)/g)].map(([, since]) => Number(since))
+  expect(all.length).toBeGreaterThan(10)
+  expect([...new Set(all)].filter((since) => releases[name]?.includes(since) !== true)).toEqual([])
+})
+
 test('NCCL functions that came with 2.28 or before are in 2.28.9, the others are not', () => {
   const older = manifest('libnccl-2.28.9')
   const wrong = readSpec('nccl').functions.filter(({ name, since }) => older.has(name) !== since <= 22809)
