@@ -181,6 +181,23 @@ test.each(['process', 'thread'] as const)(
   },
 )
 
+test.each(['process', 'thread'] as const)('a %s that has taken the memory may end at once', async (kind) => {
+  using buffer = DeviceBuffer.from(device, Int32Array.of(1))
+  const program = new URL('fixtures/takingAndEnding.mjs', import.meta.url)
+  const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
+  const channel = kind === 'thread' ? new Worker(program) : fork(program, { env, execArgv: [] })
+  const ended = once(channel, 'exit')
+  // A thread that is busy hears of the end and of what came before it at the same time.
+  const busy = setInterval(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150), 1)
+  try {
+    const { released } = await share(channel, buffer, limit)
+    await released
+  } finally {
+    clearInterval(busy)
+  }
+  await ended
+})
+
 describe('what goes wrong', () => {
   test.each(['process', 'thread'] as const)(
     'a %s that is killed before it takes the memory, and after',

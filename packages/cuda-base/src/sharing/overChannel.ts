@@ -143,6 +143,8 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
       const stop = onEnd(channel, () => end(peerEnded(api)))
       try {
         const link = await (isThread(channel) ? offerPorts(channel, signal) : offerSocket(channel, signal, api))
+        // From here on the link tells of the end, behind what was said before it: a side that has taken the memory may end at once.
+        stop()
         try {
           const exported = await readyToSend(memory, event, { signal }, api, describe)
           await link.sendMemory(exported, signal)
@@ -243,7 +245,9 @@ export async function receive<D extends DType = DType>(
     limited(wait, async (signal, end) => {
       const stop = onEnd(channel, () => end(peerEnded(api)))
       try {
-        return await take<D>(await nextOffer(channel, signal, api), signal, api)
+        const link = await nextOffer(channel, signal, api)
+        stop()
+        return await take<D>(link, signal, api)
       } catch (error) {
         throw propertyOf(error, 'code') === 'ECONNRESET' ? peerEnded(api) : error
       } finally {
