@@ -166,6 +166,17 @@ describe('what was made is kept', () => {
     })
   })
 
+  test('what is large is kept on disk alone', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const lines = runModule(
+      `import { Program } from '@shoal/nvrtc'
+       const make = (bytes) => new Program('a'.repeat(bytes)).compileSync().origin
+       for (const bytes of [2 ** 21, 9 * 2 ** 20]) console.log(make(bytes), make(bytes))`,
+      environment,
+    )
+    expect(lines).toEqual(['compiler memory', 'compiler disk'])
+  })
+
   test('what a caller does to its bytes is not seen by the next', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = runModule(
