@@ -156,7 +156,8 @@ export class Graph extends Resource {
   static capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions = {}): Graph {
     const resources = new NodeResources()
     try {
-      const graph = new Graph(stream.context, capture(stream, fn, options, 'Graph.capture', resources))
+      const handle = capture(stream, fn, options, 'Graph.capture', resources)
+      const graph = new Graph(stream.context, handle)
       graph._resources.addAll(resources)
       return graph
     } finally {
