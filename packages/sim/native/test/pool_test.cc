@@ -155,6 +155,23 @@ TEST(freed_memory_is_used_again_in_stream_order) {
   OK(cuMemPoolDestroy(pool));
 }
 
+TEST(an_allocation_on_the_default_stream_comes_between_blocking_streams) {
+  Primary primary;
+  CUstream before = check::stream(0), after = check::stream(0);
+  CUdeviceptr memory = check::memory(64), copy = check::memory(64), made = 0;
+  OK(cuMemsetD8_v2(memory, 1, 64));
+  OK(shoalSimStreamDelay(before, 50 * 1000 * 1000));
+  OK(cuMemcpyDtoDAsync_v2(copy, memory, 64, before));
+  OK(cuMemAllocAsync(&made, 64, nullptr));
+  OK(cuMemsetD8Async(memory, 2, 64, after));
+  OK(cuStreamSynchronize(after));
+  EQUAL(byteAt(copy + 63), 1);
+  EQUAL(byteAt(memory + 63), 2);
+  OK(cuMemFreeAsync(made, nullptr));
+  for (CUstream each : {before, after}) OK(cuStreamDestroy_v2(each));
+  for (CUdeviceptr each : {memory, copy}) OK(cuMemFree_v2(each));
+}
+
 TEST(kernels_use_memory_that_is_freed_behind_them) {
   Primary primary;
   const char* ptx =

@@ -18,7 +18,12 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* out, size_t bytes, const std::sha
   const uint64_t address = allocation->base;
   state().allocations.put(std::move(allocation));
   *out = address;
-  return CUDA_SUCCESS;
+  if (stream->kind != StreamKind::legacyDefault) return CUDA_SUCCESS;
+  // An action in this stream, though nothing is done: it comes behind the blocking streams, and they come behind it.
+  Operation operation;
+  operation.run = [] { return CUDA_SUCCESS; };
+  uint64_t sequence = 0;
+  return stream->runOrEnqueue(std::move(operation), sequence);
 }
 
 // Memory of the graph that the stream is captured into.
