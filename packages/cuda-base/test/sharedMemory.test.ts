@@ -1,12 +1,11 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { DescriptorSocket } from '@shoal/ffi'
 import { DisposedError, type MemoryLike, memoryProtocol, SystemError, TimeoutError } from '@shoal/types'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Peer } from './sharingPeer.js'
+import { describe, expect, test } from 'vitest'
+import { descriptors, peersOfTests } from './sharingPeer.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const {
@@ -25,21 +24,7 @@ const { receive, receiveMemory, SharedMemory, sendMemory, share } = await import
 const device = Device.get(0)
 const limit = { timeout: 60_000 }
 
-let peer: Peer
-const start = async (kind: 'process' | 'thread'): Promise<Peer> => {
-  peer = await Peer.start(kind)
-  return peer
-}
-const descriptors = (): number => readdirSync('/proc/self/fd').length
-let before = 0
-beforeEach(() => {
-  before = descriptors()
-})
-afterEach(async () => {
-  await peer?.end()
-  // A process that was forked has taken some along, and those of the devices stay.
-  await expect.poll(descriptors, { timeout: 60_000 }).toBeLessThanOrEqual(before + 4)
-})
+const start = peersOfTests()
 
 describe('share and receive', () => {
   test.each(['process', 'thread'] as const)('memory of a device, with another %s', async (kind) => {

@@ -1,11 +1,10 @@
 // Memory that lies in several pieces, each with a descriptor of its own, behind one range of addresses.
-import { readdirSync } from 'node:fs'
 import { MessageChannel } from 'node:worker_threads'
 import type { GrowableBuffer as Growing, PhysicalMemory as Physical } from '@shoal/cuda-base'
 import { DescriptorSocket } from '@shoal/ffi'
 import { FeatureNotSupportedError, type MemoryLike, memoryProtocol, SystemError } from '@shoal/types'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Peer } from './sharingPeer.js'
+import { describe, expect, test } from 'vitest'
+import { descriptors, peersOfTests } from './sharingPeer.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { AddressRange, allocationGranularity, Device, DeviceBuffer, GrowableBuffer, PhysicalMemory } = await import(
@@ -47,20 +46,7 @@ const bytesAt = (address: bigint, byteLength: number): MemoryLike => ({
   [memoryProtocol]: { version: 0, address, byteLength, deviceOrdinal: 0, context: 0n, dtype: 'u8', length: byteLength },
 })
 
-let peer: Peer | undefined
-const start = async (kind: 'process' | 'thread') => {
-  peer = await Peer.start(kind)
-  return peer
-}
-const descriptors = (): number => readdirSync('/proc/self/fd').length
-let before = 0
-beforeEach(() => {
-  before = descriptors()
-})
-afterEach(async () => {
-  await peer?.end()
-  await expect.poll(descriptors, { timeout: 60_000 }).toBeLessThanOrEqual(before + 4)
-})
+const start = peersOfTests()
 
 describe('a buffer that has grown', () => {
   test.each(['process', 'thread'] as const)('is one range of addresses in another %s, too', async (kind) => {

@@ -1,7 +1,9 @@
 // The other side of shared memory: fixtures/sharing.mjs in a process or a thread.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { afterEach, beforeEach, expect } from 'vitest'
 
 const script = new URL('fixtures/sharing.mjs', import.meta.url)
 
@@ -47,5 +49,26 @@ export class Peer {
       this.channel.kill('SIGKILL')
       await gone
     }
+  }
+}
+
+/** Descriptors that this process has open. */
+export const descriptors = (): number => readdirSync('/proc/self/fd').length
+
+/** Starts the other side for tests of a file: each test's ends with it, and leaves no descriptors. */
+export function peersOfTests(): (kind: 'process' | 'thread') => Promise<Peer> {
+  let peer: Peer | undefined
+  let before = 0
+  beforeEach(() => {
+    before = descriptors()
+  })
+  afterEach(async () => {
+    await peer?.end()
+    // A process that was forked has taken some along, and those of the devices stay.
+    await expect.poll(descriptors, { timeout: 60_000 }).toBeLessThanOrEqual(before + 4)
+  })
+  return async (kind) => {
+    peer = await Peer.start(kind)
+    return peer
   }
 }

@@ -390,7 +390,7 @@ CUresult describeBatched(const CUDA_MEMCPY3D_BATCH_OP& given, CUDA_MEMCPY3D& des
   return __builtin_mul_overflow(extent.width, element, &described.WidthInBytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// As above. What is wrong is found before anything is copied.
+// As above. What a description has wrong is found before anything is copied.
 CUresult copyBatch3D(const CUDA_MEMCPY3D_BATCH_OP* list, size_t count, unsigned long long flags, CUstream handle, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if (count == 0 || list == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,6 @@
 #include "kernels.h"
 
+#include <cstddef>
 #include <cstring>
 
 namespace shoal::nvshmem {

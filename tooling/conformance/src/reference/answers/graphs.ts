@@ -215,7 +215,7 @@ function readNode(node: GraphNode, build: Build): Value {
   }
 }
 
-/** By the names of `CUgraphNodeType`, in the order of their codes. */
+/** By the names of `CUgraphNodeType`, in the order of their codes: written once more, so that a wrong one of the package is noticed. */
 const types = [
   'kernel',
   'memcpy',
