@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { machineFacts, oneOf, parseCommandLine, UsageError, wholeNumber } from '@shoal/cli/bench'
 import { printBars } from './bars.js'
 import { NoDeviceError, type Outcome, type RunOptions } from './options.js'
+import { repeatInProcesses } from './processRepeats.js'
 import { SubjectProcess } from './subjectProcess.js'
 
 const usage = `usage: shoal-bench COMMAND [options]
@@ -32,6 +33,7 @@ commands
 options
   --json FILE      writes the figures as JSON
   --rounds N       rounds, in which the subjects take turns (default: 7)
+  --processes N    all of it in N processes, one after the other, and the rounds of all together (default: 1)
   --device WHICH   gpu (default) or sim; sim shows that the code runs, its figures mean nothing
   --devices N      nccl, nvshmem, ranks: number of devices (default: all)
   --max-bytes N    nccl, nvshmem: largest message (default: 1 GiB, 256 MiB; 1 MiB on the software device)
@@ -75,6 +77,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
 const flags = {
   json: { type: 'string' },
   rounds: { type: 'string', default: '7' },
+  processes: { type: 'string', default: '1' },
   device: { type: 'string', default: 'gpu' },
   devices: { type: 'string' },
   'max-bytes': { type: 'string', default: String(2 ** 30) },
@@ -112,15 +115,37 @@ async function main(): Promise<number> {
     only: values.only?.split(','),
     waitSeconds: wholeNumber(values['wait-seconds'], '--wait-seconds', 1),
   }
+  const processes = wholeNumber(values.processes, '--processes', 1)
   const run = await load()
-  const { results, bars } = await run(options)
+  const { results, bars } =
+    processes === 1 ? await run(options) : repeatInProcesses([name, ...wordsOf(values)], processes)
   printBars(bars)
   if (values.json !== undefined) {
     const [date, node] = [new Date().toISOString(), process.version]
-    const report = { command: name, date, node, machine: machineFacts(), options, results, bars }
+    const report = {
+      command: name,
+      date,
+      node,
+      machine: machineFacts(),
+      options: { ...options, processes },
+      results,
+      bars,
+    }
     writeFileSync(values.json, `${JSON.stringify(report, undefined, 2)}\n`)
   }
   return values.check === true && bars.some((bar) => !bar.met) ? 1 : 0
+}
+
+/** The options of a process that does a part of it. */
+function wordsOf({
+  json,
+  processes,
+  check,
+  ...values
+}: Readonly<Record<string, string | boolean | undefined>>): string[] {
+  return Object.entries(values).flatMap(([name, value]) =>
+    value === true ? [`--${name}`] : [`--${name}`, String(value)],
+  )
 }
 
 main().then(

@@ -8,7 +8,7 @@ import { describe, expect, type TestContext, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 import type { Bar } from '../src/bars.js'
 import { callBars } from '../src/gpu.js'
-import { median, medianDifference, medianRatio, series } from '../src/statistics.js'
+import { median, medianDifference, medianRatio, type Series, series } from '../src/statistics.js'
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 const folder = scratchFolder()
@@ -250,8 +250,8 @@ describe('on the software device the code runs', () => {
 
   test('graphs: launched and built, attributes, structs, many copies', (context) => {
     needsCompiler(context, true)
-    const { results, bars } = report('graphs', '--device', 'sim', '--rounds', '1')
-    const cases = results['cases'] as { case: string; subjects: Record<string, { median: number }> }[]
+    const { results, bars } = report('graphs', '--device', 'sim', '--rounds', '1', '--processes', '2')
+    const cases = results['cases'] as { case: string; subjects: Record<string, Series> }[]
     expect(cases.map((row) => row.case)).toEqual([
       'launch',
       'build',
@@ -264,7 +264,10 @@ describe('on the software device the code runs', () => {
     ])
     for (const { subjects } of cases) {
       expect(Object.keys(subjects)).toEqual(['C', 'driver'])
-      for (const { median: middle } of Object.values(subjects)) expect(middle).toBeGreaterThan(0)
+      for (const { median: middle, rounds } of Object.values(subjects)) {
+        expect(middle).toBeGreaterThan(0)
+        expect(rounds).toHaveLength(2)
+      }
     }
     expect(bars).toHaveLength(6)
   })

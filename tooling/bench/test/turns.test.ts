@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
-import { leastBandwidth, slowest } from '../src/bars.js'
-import { joinPasses, ratioBetween, type Subject, takeTurns } from '../src/turns.js'
+import { atLeast, atMost, leastBandwidth, slowest } from '../src/bars.js'
+import type { Outcome } from '../src/options.js'
+import { joinOutcomes } from '../src/processRepeats.js'
+import { series } from '../src/statistics.js'
+import { joinPasses, type Row, ratioBetween, type Subject, takeTurns } from '../src/turns.js'
 
 /** A subject whose answers are those in the list, one after another. */
 function subject(name: string, cases: readonly string[], answers: number[], asked: string[]): Subject {
@@ -78,4 +81,37 @@ test('what is to be compiled first is run so often before the rounds', async () 
   const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 1 } }
   const rows = await takeTurns(cases, [subject('C', ['a'], [9, 8, 7, 2], asked)], 1, { warmUps: 3 })
   expect(rows[0]?.subjects['C']?.rounds).toEqual([2])
+})
+
+test('of several processes the rounds count together, and the median of their ratios', () => {
+  const process = (c: readonly number[], shoal: readonly number[], ratio: number): Outcome => ({
+    results: {
+      devices: 1,
+      cases: [
+        {
+          case: 'a',
+          title: 'A',
+          unit: 'ns',
+          subjects: { C: series(c), shoal: series(shoal) },
+          ratioToC: { C: 1, shoal: ratio },
+        },
+      ],
+    },
+    bars: [atMost('time', { value: ratio, ofCAgain: ratio / 2 }, 1.1), atLeast('bandwidth', ratio, 1.1, ' GB/s')],
+  })
+  // The second one's program in C has a slow processor, the third one's Shoal.
+  const joined = joinOutcomes([
+    process([10, 10], [11, 11], 1.1),
+    process([20, 20], [11, 11], 0.55),
+    process([10], [22], 2.2),
+  ])
+  expect(joined.results).toMatchObject({ devices: 1, cases: [{ ratioToC: { C: 1, shoal: 1.1 } }] })
+  const [row] = (joined.results as { cases: Row[] }).cases
+  expect(row?.subjects['shoal']?.rounds).toEqual([11, 11, 11, 11, 22])
+  expect(joined.bars).toMatchObject([
+    { what: 'time', value: 1.1, ofCAgain: 0.55, met: true },
+    { what: 'bandwidth', value: 1.1, met: true, unit: ' GB/s' },
+  ])
+  expect(joinOutcomes([process([1], [2], 2), process([1], [2], 2), process([1], [1], 1)]).bars[0]?.met).toBe(false)
+  expect(() => joinOutcomes([{ results: { packages: [] }, bars: [] }])).toThrow('--processes')
 })
