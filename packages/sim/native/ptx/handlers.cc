@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "machine.h"
+#include "processor.h"
 
 namespace shoal::ptx {
 
@@ -36,14 +37,9 @@ Handler findHandler(const Key& key) {
     // Another build than the best one, for tests of it.
     const char* named = getenv("SHOAL_SIM_LANES");
     if (named != nullptr && strcmp(named, "base") == 0) return base::find;
-    const bool isV4Wanted = named == nullptr || strcmp(named, "v3") != 0;
-    __builtin_cpu_init();
-    const bool hasV3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                       __builtin_cpu_supports("popcnt");
-    const bool hasV4 = hasV3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-    if (hasV4 && isV4Wanted) return v4::find;
-    if (hasV3) return v3::find;
+    const int level = processorLevel();
+    if (level >= 4 && (named == nullptr || strcmp(named, "v3") != 0)) return v4::find;
+    if (level >= 3) return v3::find;
 #endif
     return base::find;
   }();

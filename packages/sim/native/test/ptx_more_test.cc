@@ -1,7 +1,9 @@
 // Forms of instructions that few programs use: pairs of f32, mixed sizes, signs of products, small floats, vectors of atomics.
 #include <algorithm>
 #include <cfenv>
+#include <fstream>
 
+#include "../ptx/processor.h"
 #include "ptx_cases.h"
 
 using namespace cases;
@@ -420,3 +422,18 @@ TEST(instructions_have_as_many_operands_as_they_take) {
     if (status(less) != CUDA_ERROR_INVALID_PTX) throw check::Failure(less + ": loaded");
   }
 }
+
+#if defined(__x86_64__)
+TEST(loops_are_chosen_by_what_the_system_tells_of_the_processor) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line) && line.rfind("flags", 0) != 0) {}
+  if (line.empty()) throw check::Skip("/proc/cpuinfo has no flags");
+  const auto hasAll = [&](std::initializer_list<const char*> names) {
+    return std::all_of(names.begin(), names.end(), [&](const char* name) { return (line + ' ').find(std::string(" ") + name + ' ') != std::string::npos; });
+  };
+  const bool has3 = hasAll({"avx2", "fma", "f16c", "bmi1", "bmi2", "popcnt"});
+  const bool has4 = has3 && hasAll({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"});
+  EQUAL(shoal::ptx::processorLevel(), has4 ? 4 : has3 ? 3 : 0);
+}
+#endif
