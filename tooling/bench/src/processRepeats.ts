@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { UsageError } from '@shoal/cli/bench'
-import type { Bar } from './bars.js'
+import { atLeast, atMost, type Bar } from './bars.js'
 import type { Outcome } from './options.js'
 import { median } from './statistics.js'
 import { joinPasses, printRows, type Row } from './turns.js'
@@ -30,7 +30,9 @@ export function repeatInProcesses(words: readonly string[], processes: number): 
       if (status !== 0)
         throw new Error(`process ${index + 1} of ${processes} ended with ${signal ?? `status ${status}`}`)
       console.log('')
-      return JSON.parse(readFileSync(file, 'utf8')) as Outcome
+      const outcome = JSON.parse(readFileSync(file, 'utf8')) as Outcome
+      casesOf(outcome)
+      return outcome
     })
     console.log(`All ${processes} processes together\n`)
     return joinOutcomes(outcomes)
@@ -39,37 +41,49 @@ export function repeatInProcesses(words: readonly string[], processes: number): 
   }
 }
 
-/** The rounds of all of them; of each bar the median. */
+/**
+ * The rounds of all of them, and of each bar the median. What is no table is that of the first.
+ * @throws Error where one of them measured less than the first
+ */
 export function joinOutcomes(outcomes: readonly Outcome[]): Outcome {
-  const [first] = outcomes as readonly [Outcome]
+  const [{ results, bars }] = outcomes as readonly [Outcome]
+  const cases = joinCases(outcomes.map(casesOf))
   return {
-    results: joinResults(outcomes.map(({ results }) => results)),
-    bars: first.bars.map((bar) => joinBar(bar, outcomes)),
+    results: Array.isArray(results) ? cases : { ...(results as object), cases },
+    bars: bars.map((bar) => joinBar(bar, outcomes)),
   }
 }
 
-function joinResults(all: readonly unknown[]): unknown {
-  const [first] = all as readonly [{ readonly cases?: readonly Row[] }]
-  if (Array.isArray(first)) return joinAndPrint(all as readonly (readonly Row[])[])
-  if (first.cases === undefined) throw new UsageError('--processes: this command has no table of cases')
-  return { ...first, cases: joinAndPrint(all.map((one) => (one as { cases: readonly Row[] }).cases)) }
+/** @throws UsageError for a command that measures something else */
+function casesOf({ results }: Outcome): readonly Row[] {
+  const cases = Array.isArray(results) ? results : (results as { readonly cases?: unknown }).cases
+  if (!Array.isArray(cases)) throw new UsageError('--processes: this command has no table of cases')
+  return cases as readonly Row[]
 }
 
 /** A ratio is the median of those of the processes: two rounds of different ones are no pair. */
-function joinAndPrint(passes: readonly (readonly Row[])[]): readonly Row[] {
-  const ratio = (index: number, name: string): number =>
-    median(passes.map((rows) => rows[index]?.ratioToC[name] ?? Number.NaN))
-  const rows = joinPasses(passes).map((row, index) => ({
-    ...row,
-    ratioToC: Object.fromEntries(Object.keys(row.ratioToC).map((name) => [name, ratio(index, name)])),
-  }))
+function joinCases(passes: readonly (readonly Row[])[]): readonly Row[] {
+  const rows = joinPasses(passes).map((row) => {
+    const ratioOf = (name: string): number => median(passes.map((pass) => ratioIn(pass, row.case, name)))
+    return { ...row, ratioToC: Object.fromEntries(Object.keys(row.ratioToC).map((name) => [name, ratioOf(name)])) }
+  })
   printRows(rows, [...new Set(rows.flatMap(({ subjects }) => Object.keys(subjects)))])
   return rows
 }
 
-function joinBar(bar: Bar, outcomes: readonly Outcome[]): Bar {
-  const same = outcomes.map(({ bars }) => bars.find(({ what }) => what === bar.what) ?? bar)
-  const value = median(same.map((one) => one.value))
-  const again = bar.ofCAgain === undefined ? {} : { ofCAgain: median(same.map((one) => one.ofCAgain ?? Number.NaN)) }
-  return { ...bar, value, ...again, met: bar.side === 'at most' ? value <= bar.limit : value >= bar.limit }
+function ratioIn(rows: readonly Row[], test: string, name: string): number {
+  const row = rows.find((one) => one.case === test)
+  if (row?.subjects[name] === undefined) throw new Error(`${test} of ${name} is missing in a process`)
+  return row.ratioToC[name] ?? Number.NaN
+}
+
+function joinBar({ what, limit, unit, side, ofCAgain }: Bar, outcomes: readonly Outcome[]): Bar {
+  const same = outcomes.map(({ bars }) => {
+    const bar = bars.find((one) => one.what === what)
+    if (bar === undefined) throw new Error(`${what} is missing in a process`)
+    return bar
+  })
+  const value = median(same.map((bar) => bar.value))
+  const again = ofCAgain === undefined ? {} : { ofCAgain: median(same.map((bar) => bar.ofCAgain ?? Number.NaN)) }
+  return (side === 'at most' ? atMost : atLeast)(what, { value, ...again }, limit, unit)
 }

@@ -97,21 +97,43 @@ test('of several processes the rounds count together, and the median of their ra
         },
       ],
     },
-    bars: [atMost('time', { value: ratio, ofCAgain: ratio / 2 }, 1.1), atLeast('bandwidth', ratio, 1.1, ' GB/s')],
+    bars: [atMost('time', { value: ratio, ofCAgain: ratio / 2 }, 1.2), atLeast('bandwidth', ratio, 1.2, ' GB/s')],
   })
-  // The second one's program in C has a slow processor, the third one's Shoal.
+  // The first one's program in C has a slow processor, the second one's Shoal.
   const joined = joinOutcomes([
-    process([10, 10], [11, 11], 1.1),
     process([20, 20], [11, 11], 0.55),
     process([10], [22], 2.2),
+    process([10, 10], [12, 12], 1.2),
   ])
-  expect(joined.results).toMatchObject({ devices: 1, cases: [{ ratioToC: { C: 1, shoal: 1.1 } }] })
+  expect(joined.results).toMatchObject({ devices: 1, cases: [{ ratioToC: { C: 1, shoal: 1.2 } }] })
   const [row] = (joined.results as { cases: Row[] }).cases
-  expect(row?.subjects['shoal']?.rounds).toEqual([11, 11, 11, 11, 22])
+  expect(row?.subjects['shoal']?.rounds).toEqual([11, 11, 22, 12, 12])
   expect(joined.bars).toMatchObject([
-    { what: 'time', value: 1.1, ofCAgain: 0.55, met: true },
-    { what: 'bandwidth', value: 1.1, met: true, unit: ' GB/s' },
+    { what: 'time', value: 1.2, ofCAgain: 0.6, met: true },
+    { what: 'bandwidth', value: 1.2, met: true, unit: ' GB/s' },
   ])
-  expect(joinOutcomes([process([1], [2], 2), process([1], [2], 2), process([1], [1], 1)]).bars[0]?.met).toBe(false)
+  expect(joinOutcomes([process([1], [1], 1), process([1], [2], 2), process([1], [2], 2)]).bars).toMatchObject([
+    { met: false },
+    { met: true },
+  ])
+})
+
+test('processes that measured other things are not joined', () => {
+  const outcome = (names: readonly string[], bars: readonly string[]): Outcome => ({
+    results: [
+      {
+        case: 'a',
+        title: 'A',
+        unit: 'ns',
+        subjects: Object.fromEntries(names.map((name) => [name, series([1])])),
+        ratioToC: Object.fromEntries(names.map((name) => [name, 1])),
+      },
+    ],
+    bars: bars.map((what) => atMost(what, 1, 2)),
+  })
+  const whole = outcome(['C', 'CuPy'], ['time'])
+  expect(joinOutcomes([whole, whole]).results).toMatchObject([{ subjects: { CuPy: { rounds: [1, 1] } } }])
+  expect(() => joinOutcomes([whole, outcome(['C'], ['time'])])).toThrow('a of CuPy is missing in a process')
+  expect(() => joinOutcomes([whole, outcome(['C', 'CuPy'], [])])).toThrow('time is missing in a process')
   expect(() => joinOutcomes([{ results: { packages: [] }, bars: [] }])).toThrow('--processes')
 })

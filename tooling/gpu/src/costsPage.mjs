@@ -9,9 +9,8 @@ export function renderCosts(settings) {
     'All subjects take turns in one run, one after the other, and nothing is bound to a processor; a figure is the median of the rounds,',
     'each the best of several loops. In brackets: the ratio to the same work in C, the median over two rounds after one another. The',
     'program in C takes part twice: the second copy shows how much the machine makes of equals. Compare inside a row, not between machines.',
-    'Since 2026-11-24 `bench-costs` and `bench-gpu` have the rounds of some processes each, one after the other, and of their ratios the median:',
-    'a process stays on the processor on which it began, and what else runs on the host can make that one half as slow again. Of a day with',
-    'three hosts the launch of a graph of 1,000 kernels was 0.68, 0.97 and 1.32 × C, that of a kernel with four arguments 1.04, 1.11 and 1.12.',
+    'Since 2026-11-24 `bench-costs` and `bench-gpu` have the rounds of several processes, one after the other, and of their ratios the median:',
+    'a process stays on the processor on which it began, and what else runs on the host can make that one half as slow again.',
     '',
   ]
   const sections = settings.flatMap((setting) => {

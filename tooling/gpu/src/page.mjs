@@ -141,7 +141,7 @@ function ratios(settings) {
   return [
     '## Ratios to C',
     '',
-    'Shoal and a program in C take turns in the same run, on the same library; a figure is the worst of the sizes that it is about, each the median over two rounds after one another (before 2026-11-22: over the rounds).',
+    'Shoal and a program in C take turns in the same run, on the same library; a figure is the worst of the sizes that it is about, each the median over two rounds after one another (before 2026-11-22: over the rounds). Graphs and the captured step are of several processes, and the median of their ratios.',
     'In brackets: the same program in C once more, against itself. Bold: the limit is missed. Figures of different machines and runs do not compare: clocks differ, and so does what else runs on the host.',
     '',
     ...table(['', ...heads, 'limit'], rows),

@@ -37,7 +37,7 @@ Handler findHandler(const Key& key) {
     // Another build than the best one, for tests of it.
     const char* named = getenv("SHOAL_SIM_LANES");
     if (named != nullptr && strcmp(named, "base") == 0) return base::find;
-    const int level = processorLevel();
+    const int level = levelOf(thisProcessor());
     if (level >= 4 && (named == nullptr || strcmp(named, "v3") != 0)) return v4::find;
     if (level >= 3) return v3::find;
 #endif

@@ -3,27 +3,37 @@
 #pragma once
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <stdint.h>
 
 namespace shoal::ptx {
 
-/** Which of the builds of LANE_FLAGS in the Makefile runs here: 4, 3, or 0 for that without any. */
-inline int processorLevel() {
-  struct Leaf {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-  } one, seven;
-  __get_cpuid(1, &one.a, &one.b, &one.c, &one.d);
-  __get_cpuid_count(7, 0, &seven.a, &seven.b, &seven.c, &seven.d);
-  constexpr unsigned fma = 1u << 12, popcnt = 1u << 23, xgetbv = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
+/** What CPUID tells of a processor, in the words that matter here, and XCR0 of the system. */
+struct Processor {
+  /** ECX of leaf 1, EBX of leaf 7. */
+  unsigned features, extended;
+  /** Which registers the system saves. */
+  unsigned saved;
+};
+
+inline Processor thisProcessor() {
+  Processor found{};
+  unsigned a, b, c, d;
+  if (__get_cpuid(1, &a, &b, &c, &d)) found.features = c;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) found.extended = b;
+  constexpr unsigned hasXgetbv = 1u << 27;
+  if (found.features & hasXgetbv) asm("xgetbv" : "=a"(found.saved), "=d"(d) : "c"(0));
+  return found;
+}
+
+/** Which of the builds of LANE_FLAGS in the Makefile runs there: 4, 3, or 0 for that without any. */
+inline int levelOf(const Processor& processor) {
+  constexpr unsigned fma = 1u << 12, popcnt = 1u << 23, avx = 1u << 28, f16c = 1u << 29;
   constexpr unsigned bmi1 = 1u << 3, avx2 = 1u << 5, bmi2 = 1u << 8;
   constexpr unsigned avx512f = 1u << 16, avx512dq = 1u << 17, avx512cd = 1u << 28, avx512bw = 1u << 30, avx512vl = 1u << 31;
+  // Of SSE and AVX; AVX-512 has three sets more.
+  constexpr unsigned registers = 0x06, more = 0xe0;
   const auto hasAll = [](unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; };
-  if (!hasAll(one.c, fma | popcnt | xgetbv | avx | f16c) || !hasAll(seven.b, bmi1 | avx2 | bmi2)) return 0;
-  // Which registers the system saves: those of SSE and AVX, and three more sets of AVX-512.
-  uint32_t saved, upper;
-  asm("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
-  if (!hasAll(saved, 0x06)) return 0;
-  return hasAll(seven.b, avx512f | avx512dq | avx512cd | avx512bw | avx512vl) && hasAll(saved, 0xe0) ? 4 : 3;
+  if (!hasAll(processor.features, fma | popcnt | avx | f16c) || !hasAll(processor.extended, bmi1 | avx2 | bmi2) || !hasAll(processor.saved, registers)) return 0;
+  return hasAll(processor.extended, avx512f | avx512dq | avx512cd | avx512bw | avx512vl) && hasAll(processor.saved, more) ? 4 : 3;
 }
 
 }  // namespace shoal::ptx

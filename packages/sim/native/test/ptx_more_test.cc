@@ -434,6 +434,33 @@ TEST(loops_are_chosen_by_what_the_system_tells_of_the_processor) {
   };
   const bool has3 = hasAll({"avx2", "fma", "f16c", "bmi1", "bmi2", "popcnt"});
   const bool has4 = has3 && hasAll({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"});
-  EQUAL(shoal::ptx::processorLevel(), has4 ? 4 : has3 ? 3 : 0);
+  EQUAL(shoal::ptx::levelOf(shoal::ptx::thisProcessor()), has4 ? 4 : has3 ? 3 : 0);
+}
+
+TEST(each_instruction_that_the_loops_use_is_asked_for) {
+  using shoal::ptx::levelOf;
+  using shoal::ptx::Processor;
+  // The bits by the manual of the instruction set: what the third level takes, and what the fourth takes besides.
+  const unsigned features[] = {12, 23, 28, 29}, extended[] = {3, 5, 8}, extended512[] = {16, 17, 28, 30, 31}, saved[] = {1, 2}, saved512[] = {5, 6, 7};
+  Processor third{};
+  for (const unsigned bit : features) third.features |= 1u << bit;
+  for (const unsigned bit : extended) third.extended |= 1u << bit;
+  for (const unsigned bit : saved) third.saved |= 1u << bit;
+  Processor fourth = third;
+  for (const unsigned bit : extended512) fourth.extended |= 1u << bit;
+  for (const unsigned bit : saved512) fourth.saved |= 1u << bit;
+  EQUAL(levelOf({}), 0);
+  EQUAL(levelOf(third), 3);
+  EQUAL(levelOf(fourth), 4);
+  const auto without = [](unsigned Processor::*word, unsigned bit) {
+    Processor all{~0u, ~0u, ~0u};
+    all.*word &= ~(1u << bit);
+    return levelOf(all);
+  };
+  for (const unsigned bit : features) EQUAL(without(&Processor::features, bit), 0);
+  for (const unsigned bit : extended) EQUAL(without(&Processor::extended, bit), 0);
+  for (const unsigned bit : saved) EQUAL(without(&Processor::saved, bit), 0);
+  for (const unsigned bit : extended512) EQUAL(without(&Processor::extended, bit), 3);
+  for (const unsigned bit : saved512) EQUAL(without(&Processor::saved, bit), 3);
 }
 #endif
