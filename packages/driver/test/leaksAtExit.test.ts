@@ -36,7 +36,7 @@ test('what the program did not dispose of is left, with all that is in its conte
   const { status, left } = run('kept')
   expect(status).toBe(0)
   expect(left[0]).toBe('shoal: left at exit: 2 device allocations, 24 bytes')
-  expect(left.join('\n')).toMatch(/page-locked allocations.*\n.*events$/)
+  expect(left.join('\n')).toMatch(/page-locked allocations.*\n.* streams\n.* events$/)
 })
 
 test('a mark in a stream that nobody disposed of keeps nothing but itself: there is no work behind it', () => {

@@ -184,7 +184,7 @@ CUresult greenOfStream(CUstream handle, CUgreenCtx* out) {
 }  // namespace
 
 HandleTable<GreenContext>& shoal::greenContexts() {
-  static auto* table = new HandleTable<GreenContext>(14);
+  static auto* table = new HandleTable<GreenContext>(14, "green contexts");
   return *table;
 }
 

@@ -1,4 +1,4 @@
-// What only the software device has: its description, faults and delays on demand, and work for a stream.
+// What only the software device has: its description, what is left, faults and delays on demand, and work for a stream.
 #include <time.h>
 
 #include <algorithm>
@@ -16,6 +16,12 @@
 using namespace shoal;
 
 extern "C" const char* shoalSimDescribe(void) { return "Shoal software device: the CUDA driver's C ABI on host memory, no GPU"; }
+
+size_t shoalSimLeft(char* text, size_t bytes) {
+  const std::string left = describeLeft();
+  if (text != nullptr && bytes > 0) text[left.copy(text, bytes - 1)] = '\0';
+  return left.size() + 1;
+}
 
 CUresult shoalSimInjectError(int device, int code) {
   return initialised([&]() -> CUresult {

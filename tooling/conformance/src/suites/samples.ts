@@ -176,9 +176,9 @@ const peerToPeer: ConformanceCase = {
     ]
     for (let turn = 0; turn < 25; turn += 1) {
       there.copyFrom(here, { stream: second })
-      first.waitEvent(second.record())
+      first.waitEvent(t.own(second.record()))
       here.copyFrom(there, { stream: first })
-      second.waitEvent(first.record())
+      second.waitEvent(t.own(first.record()))
     }
     await second.synchronize()
     const signature = ['ptr', 'ptr', 'ptr', 'u32'] as const

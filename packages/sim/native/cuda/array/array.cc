@@ -11,11 +11,11 @@
 namespace shoal {
 
 HandleTable<Array>& arrays() {
-  static auto* table = new HandleTable<Array>(17);
+  static auto* table = new HandleTable<Array>(17, "arrays");
   return *table;
 }
 HandleTable<MipmappedArray>& mipmappedArrays() {
-  static auto* table = new HandleTable<MipmappedArray>(18);
+  static auto* table = new HandleTable<MipmappedArray>(18, "mipmapped arrays");
   return *table;
 }
 

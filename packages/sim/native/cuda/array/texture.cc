@@ -8,7 +8,7 @@
 namespace shoal {
 
 HandleTable<TextureObject>& textureObjects() {
-  static auto* table = new HandleTable<TextureObject>(19);
+  static auto* table = new HandleTable<TextureObject>(19, "texture and surface objects");
   return *table;
 }
 

@@ -11,11 +11,28 @@
 
 namespace shoal {
 
+// What the check of what is left asks of a table. Tables are never destroyed.
+class CountedTable {
+ public:
+  // Without a name where the driver keeps objects for itself, or nobody can give them back.
+  explicit CountedTable(const char* name);
+  virtual size_t count() const = 0;
+  const char* const name;
+
+ protected:
+  ~CountedTable() = default;
+};
+
 template <class Object>
-class HandleTable {
+class HandleTable final : public CountedTable {
  public:
   // `kind` keeps the handles of different tables apart, so that one kind is never taken for another.
-  explicit HandleTable(uint64_t kind) : next_((kind << 44) + 0x1000) {}
+  explicit HandleTable(uint64_t kind, const char* name = nullptr) : CountedTable(name), next_((kind << 44) + 0x1000) {}
+
+  size_t count() const override {
+    std::shared_lock lock(mutex_);
+    return objects_.size();
+  }
 
   uint64_t reserve() { return next_.fetch_add(16); }
 

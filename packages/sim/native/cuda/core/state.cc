@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <mutex>
+#include <sstream>
 
 #include "context.h"
 #include "device.h"
@@ -47,19 +48,21 @@ double timeout() {
   return *end == '\0' && seconds >= 0 ? seconds : fallback;
 }
 
-// SHOAL_SIM_LEAKS=1: what nobody gave back, as a leak check of a GPU tells it, one line a kind.
+// SHOAL_SIM_LEAKS=1
 void reportLeaks() {
   if (forked) return;
-  constexpr const char* names[] = {"device", "managed", "page-locked", "registered", "pooled", "mapped", "imported"};
-  size_t counts[std::size(names)] = {}, bytes[std::size(names)] = {};
-  for (const auto& allocation : state().allocations.all()) {
-    counts[static_cast<size_t>(allocation->kind)] += 1;
-    bytes[static_cast<size_t>(allocation->kind)] += allocation->size;
-  }
-  for (size_t kind = 0; kind < std::size(names); ++kind) {
-    if (counts[kind] > 0) fprintf(stderr, "shoal: left at exit: %zu %s allocations, %zu bytes\n", counts[kind], names[kind], bytes[kind]);
-  }
-  if (const size_t events = state().events.all().size()) fprintf(stderr, "shoal: left at exit: %zu events\n", events);
+  std::istringstream lines(describeLeft());
+  for (std::string line; std::getline(lines, line);) fprintf(stderr, "shoal: left at exit: %s\n", line.c_str());
+}
+
+struct Tables {
+  std::mutex mutex;
+  std::vector<const CountedTable*> all;
+};
+
+Tables& tables() {
+  static auto* shared = new Tables;
+  return *shared;
 }
 
 }  // namespace
@@ -67,6 +70,30 @@ void reportLeaks() {
 State& state() {
   static State* shared = new State;
   return *shared;
+}
+
+CountedTable::CountedTable(const char* given) : name(given) {
+  std::lock_guard lock(tables().mutex);
+  tables().all.push_back(this);
+}
+
+std::string describeLeft() {
+  constexpr const char* names[] = {"device", "managed", "page-locked", "registered", "pooled", "mapped", "imported"};
+  size_t counts[std::size(names)] = {}, bytes[std::size(names)] = {};
+  for (const auto& allocation : state().allocations.all()) {
+    counts[static_cast<size_t>(allocation->kind)] += 1;
+    bytes[static_cast<size_t>(allocation->kind)] += allocation->size;
+  }
+  std::ostringstream text;
+  for (size_t kind = 0; kind < std::size(names); ++kind) {
+    if (counts[kind] > 0) text << counts[kind] << ' ' << names[kind] << " allocations, " << bytes[kind] << " bytes\n";
+  }
+  std::lock_guard lock(tables().mutex);
+  for (const CountedTable* table : tables().all) {
+    const size_t count = table->name == nullptr ? 0 : table->count();
+    if (count > 0) text << count << ' ' << table->name << '\n';
+  }
+  return text.str();
 }
 
 CUresult initialise() {

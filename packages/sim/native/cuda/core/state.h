@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "allocation.h"
@@ -23,8 +24,8 @@ struct State {
   bool hasFabric = false;  // handles that are plain bytes; hardware has them with an IMEX channel only
   std::vector<std::unique_ptr<Device>> devices;
   HandleTable<Context> contexts{1};
-  HandleTable<Stream> streams{2};
-  HandleTable<Event> events{3};
+  HandleTable<Stream> streams{2, "streams"};
+  HandleTable<Event> events{3, "events"};
   HandleTable<Pool> pools{5};
   AllocationTable allocations;
   LeavingAllocations leaving;
@@ -32,6 +33,8 @@ struct State {
 };
 
 State& state();
+// What nobody has given back, as a leak check of a GPU tells it: one line a kind.
+std::string describeLeft();
 CUresult initialise();
 CUresult findDevice(CUdevice ordinal, Device*& device);
 

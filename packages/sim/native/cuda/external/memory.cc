@@ -22,7 +22,7 @@ struct ExternalMemory {
 };
 
 HandleTable<ExternalMemory>& memories() {
-  static auto* table = new HandleTable<ExternalMemory>(15);
+  static auto* table = new HandleTable<ExternalMemory>(15, "external memories");
   return *table;
 }
 

@@ -53,7 +53,7 @@ class TimelineSemaphore : public ExternalSemaphore {
 };
 
 HandleTable<ExternalSemaphore>& semaphores() {
-  static auto* table = new HandleTable<ExternalSemaphore>(16);
+  static auto* table = new HandleTable<ExternalSemaphore>(16, "external semaphores");
   return *table;
 }
 

@@ -91,7 +91,7 @@ CUresult begin(CUstream handle, bool perThread, CUstreamCaptureMode mode, const 
     auto capture = std::make_shared<Capture>();
     static unsigned long long last = 0;
     capture->id = ++last;
-    capture->graph = into ? into : Graph::create(false);
+    capture->graph = into ? into : Graph::create();
     capture->ownsGraph = !into;
     capture->graph->isCaptured = true;
     capture->origin = stream;

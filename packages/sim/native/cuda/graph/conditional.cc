@@ -37,7 +37,7 @@ bool setCondition(uint64_t handle, unsigned value) {
 CUresult ConditionalWork::copy(std::shared_ptr<const Work>& copy) const {
   std::vector<std::shared_ptr<Graph>> copies;
   for (auto& body : bodies) {
-    copies.push_back(Graph::create(true));
+    copies.push_back(Graph::createOwned());
     if (const CUresult status = copyGraph(*body, *copies.back(), true)) return status;
   }
   copy = std::make_shared<ConditionalWork>(condition, kind, std::move(copies), owner);
@@ -85,7 +85,7 @@ CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> depend
   else if (const CUresult status = currentContext(owner)) return status;
   if (!owner) return CUDA_ERROR_INVALID_CONTEXT;
   std::vector<std::shared_ptr<Graph>> bodies;
-  for (unsigned index = 0; index < parameters.size; ++index) bodies.push_back(Graph::create(true));
+  for (unsigned index = 0; index < parameters.size; ++index) bodies.push_back(Graph::createOwned());
   auto work = std::make_shared<ConditionalWork>(condition, kind, std::move(bodies), std::move(owner));
   parameters.phGraph_out = work->handles.data();
   *out = graph.add(std::move(work), std::move(dependencies))->handle();

@@ -9,7 +9,7 @@
 namespace shoal {
 
 HandleTable<GraphExec>& executables() {
-  static auto* table = new HandleTable<GraphExec>(11);
+  static auto* table = new HandleTable<GraphExec>(11, "executable graphs");
   return *table;
 }
 
@@ -35,7 +35,7 @@ CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_p
     }
     if (!isUsed) return fail(CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr, CUDA_ERROR_INVALID_VALUE);
   }
-  exec->graph_ = Graph::create(true);
+  exec->graph_ = Graph::createOwned();
   if (const CUresult status = copyGraph(graph, *exec->graph_, true)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, status);
   exec->flatten(*exec->graph_, {});
   exec->assignLanes();
@@ -48,7 +48,6 @@ GraphExec::~GraphExec() {
   for (Lane& lane : lanes_) {
     if (lane.stream) lane.stream->close();
   }
-  if (graph_) graphs().take(graph_->number);
 }
 
 // Puts the graph's nodes in order behind those of `after`, child graphs in place of their nodes; gives the last ones.
@@ -209,7 +208,7 @@ CUresult GraphExec::setChild(GraphNode& node, Graph& from) {
 
 std::shared_ptr<Graph> GraphExec::copy() {
   std::lock_guard lock(graphMutex());
-  auto copied = Graph::create(true);
+  auto copied = Graph::createOwned();
   copyGraph(*graph_, *copied, true);
   return copied;
 }

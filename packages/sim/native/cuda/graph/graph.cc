@@ -14,12 +14,12 @@ std::recursive_mutex& graphMutex() {
 }
 
 HandleTable<Graph>& graphs() {
-  static auto* table = new HandleTable<Graph>(9);
+  static auto* table = new HandleTable<Graph>(9, "graphs");
   return *table;
 }
 
 HandleTable<UserObject>& userObjects() {
-  static auto* table = new HandleTable<UserObject>(12);
+  static auto* table = new HandleTable<UserObject>(12, "user objects");
   return *table;
 }
 
@@ -42,12 +42,16 @@ GraphNode* findNode(CUgraphNode handle) {
   return found == nodesByNumber().end() ? nullptr : found->second;
 }
 
-std::shared_ptr<Graph> Graph::create(bool isOwned) {
+std::shared_ptr<Graph> Graph::create() {
   auto graph = std::make_shared<Graph>();
-  graph->isOwned = isOwned;
   graph->number = graphs().reserve();
   graphs().put(graph->number, graph);
   return graph;
+}
+
+std::shared_ptr<Graph> Graph::owned() {
+  isOwned = true;
+  return {this, [](Graph* graph) { graphs().take(graph->number); }};
 }
 
 Graph::~Graph() {
@@ -162,7 +166,7 @@ CUresult copyGraph(const Graph& from, Graph& to, bool withMemoryNodes) {
     for (const Edge& edge : node->dependencies) dependencies.push_back({copies[edge.node], edge.data});
     auto work = node->work;
     if (auto* child = dynamic_cast<const ChildWork*>(work.get())) {
-      auto graph = Graph::create(true);
+      auto graph = Graph::createOwned();
       if (const CUresult status = copyGraph(*child->graph, *graph, withMemoryNodes)) return status;
       work = std::make_shared<ChildWork>(std::move(graph));
     } else if (auto* conditional = dynamic_cast<const ConditionalWork*>(work.get())) {

@@ -33,7 +33,10 @@ struct GraphNode {
 };
 
 struct Graph : std::enable_shared_from_this<Graph> {
-  static std::shared_ptr<Graph> create(bool isOwned);
+  static std::shared_ptr<Graph> create();
+  // Of a node or an executable graph: nobody else destroys it, and its handle goes with the last who has it.
+  static std::shared_ptr<Graph> createOwned() { return create()->owned(); }
+  std::shared_ptr<Graph> owned();
   ~Graph();
   CUgraph handle() const { return reinterpret_cast<CUgraph>(number); }
 
@@ -48,7 +51,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::vector<GraphNode*> leaves() const;
 
   uint64_t number = 0;
-  bool isOwned = false;      // by a node: nobody else destroys it
+  bool isOwned = false;
   bool isCaptured = false;   // a capture that has not ended adds to it
   unsigned executables = 0;  // made of it and not destroyed
   std::vector<std::shared_ptr<GraphNode>> nodes;

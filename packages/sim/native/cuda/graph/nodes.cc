@@ -93,13 +93,12 @@ CUresult makeChild(CUgraph handle, bool isMoved, WorkPointer& work) {
   const auto from = graphs().find(handle);
   if (!from || from->isCaptured || (isMoved && from->isOwned)) return CUDA_ERROR_INVALID_VALUE;
   if (!isMoved) {
-    auto copy = Graph::create(true);
+    auto copy = Graph::createOwned();
     if (const CUresult status = copyGraph(*from, *copy, false)) return status;
     work = std::make_shared<ChildWork>(std::move(copy));
     return CUDA_SUCCESS;
   }
-  from->isOwned = true;
-  work = std::make_shared<ChildWork>(from);
+  work = std::make_shared<ChildWork>(from->owned());
   return CUDA_SUCCESS;
 }
 

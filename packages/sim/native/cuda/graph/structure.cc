@@ -156,7 +156,7 @@ void draw(FILE* file, const Graph& graph, int& next) {
 CUresult cuGraphCreate(CUgraph* phGraph, unsigned int flags) {
   return withGraphs([&] {
     if (phGraph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    *phGraph = Graph::create(false)->handle();
+    *phGraph = Graph::create()->handle();
     return CUDA_SUCCESS;
   });
 }
@@ -172,7 +172,7 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
 CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
   return withGraph(originalGraph, [&](Graph& graph) -> CUresult {
     if (phGraphClone == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto copy = Graph::create(false);
+    auto copy = Graph::create();
     if (const CUresult status = copyGraph(graph, *copy, false)) {
       graphs().take(copy->number);
       return status;

@@ -14,7 +14,7 @@ using namespace shoal;
 namespace shoal {
 
 HandleTable<LoadedLibrary>& libraries() {
-  static auto* table = new HandleTable<LoadedLibrary>(7);
+  static auto* table = new HandleTable<LoadedLibrary>(7, "libraries");
   return *table;
 }
 HandleTable<LibraryKernel>& libraryKernels() {

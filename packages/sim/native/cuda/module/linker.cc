@@ -19,7 +19,7 @@ struct LinkState {
 };
 
 HandleTable<LinkState>& links() {
-  static auto* table = new HandleTable<LinkState>(31);
+  static auto* table = new HandleTable<LinkState>(31, "links");
   return *table;
 }
 

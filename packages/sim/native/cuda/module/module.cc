@@ -15,7 +15,7 @@ using namespace shoal;
 namespace shoal {
 
 HandleTable<LoadedModule>& modules() {
-  static auto* table = new HandleTable<LoadedModule>(6);
+  static auto* table = new HandleTable<LoadedModule>(6, "modules");
   return *table;
 }
 HandleTable<LoadedFunction>& functions() {

@@ -74,7 +74,7 @@ class MemoryHandles {
  private:
   uint64_t put(std::shared_ptr<MemoryHandle> handle);
   std::mutex mutex_;
-  HandleTable<MemoryHandle> table_{4};
+  HandleTable<MemoryHandle> table_{4, "physical allocations"};
 };
 
 MemoryHandles& memoryHandles();

@@ -23,6 +23,8 @@ typedef unsigned long long CUdeviceptr;
 
 // One line that names the software device; no real driver exports this symbol.
 SHOAL_EXPORT const char* shoalSimDescribe(void);
+// What nobody has given back, one line a kind. Answers how many bytes that takes, its NUL included.
+SHOAL_EXPORT size_t shoalSimLeft(char* text, size_t bytes);
 // Makes every context of the device fail with `code` from now on, as a fault on hardware would; code 0 heals it.
 SHOAL_EXPORT CUresult shoalSimInjectError(int device, int code);
 // Queues a pause on a stream.

@@ -70,10 +70,10 @@ const captured: ConformanceCase = {
     const graph = t.own(
       Graph.capture(one, () => {
         affine.launch({ ...shape(length), stream: one }, memory, length, 3, 1)
-        two.waitEvent(one.record())
+        two.waitEvent(t.own(one.record()))
         if (half > 0) affine.launch({ ...shape(half), stream: one }, first, half, 5, 7)
         affine.launch({ ...shape(length - half), stream: two }, last, length - half, 11, 13)
-        one.waitEvent(two.record())
+        one.waitEvent(t.own(two.record()))
       }),
     )
     const exec = t.own(graph.instantiate())

@@ -20,7 +20,7 @@ const captured: ConformanceCase = {
     )
     const graph = t.own(
       Graph.capture(first, () => {
-        const start = first.record()
+        const start = t.own(first.record())
         for (const { stream } of ranks) if (stream !== first) stream.waitEvent(start)
         group(() => {
           for (const { communicator, stream, rank } of ranks) {
@@ -32,7 +32,7 @@ const captured: ConformanceCase = {
             communicator.allGather(at(sums, rank), at(gathered, rank), { stream })
           }
         })
-        for (const { stream } of ranks) if (stream !== first) first.waitEvent(stream.record())
+        for (const { stream } of ranks) if (stream !== first) first.waitEvent(t.own(stream.record()))
       }),
     )
     const exec = t.own(graph.instantiate())
