@@ -52,6 +52,7 @@ export {
   type StructMemory,
   type StructValue,
   setContextFunctions,
+  textIn,
   useSoftwareDevice,
   type WaitOptions,
   waitForEvent,

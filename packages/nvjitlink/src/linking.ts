@@ -1,4 +1,4 @@
-import { NativeMemory } from '@shoal/ffi'
+import { NativeMemory, textIn } from '@shoal/ffi'
 import {
   nvJitLinkAddData,
   nvJitLinkAddFile,
@@ -136,6 +136,5 @@ function errorOf([status, api]: readonly [number, string], log: string): Compile
 
 /** A text of C without its NUL and the empty lines at its end. */
 function textOf(bytes: Uint8Array | undefined): string {
-  const end = bytes?.indexOf(0) ?? -1
-  return new TextDecoder().decode(end < 0 ? bytes : bytes?.subarray(0, end)).trimEnd()
+  return bytes === undefined ? '' : textIn(bytes).trimEnd()
 }

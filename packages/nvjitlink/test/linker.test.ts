@@ -102,42 +102,64 @@ test.each<[keyof LinkOptions, flag: string, lowest: number, highest: number]>([
   }
 })
 
-test('what the library answers is taken where its call succeeded, and all memory of the link is given back', () => {
-  // What it links is one input behind the other.
+describe('a library that tells what became of a link', () => {
+  // What it links is one input behind the other. An empty log has one byte, its NUL.
   const library = compileStub(
     'nvJitLink',
     `
+    #include <stdio.h>
     static char linked[64]; static size_t length;
     int nvJitLinkVersion(unsigned* major, unsigned* minor) { *major = 13; *minor = 0; return 0; }
     int nvJitLinkCreate(void** handle, uint32_t count, const char** options) { *handle = linked; return 0; }
-    int nvJitLinkDestroy(void** handle) { *handle = 0; return 0; }
+    int nvJitLinkDestroy(void** handle) { dprintf(1, "%s\\n", *handle == linked ? "destroyed" : "another"); *handle = 0; return 0; }
     int nvJitLinkAddData(void* handle, int type, const void* data, size_t size, const char* name) {
       memcpy(linked + length, data, size); length += size; return 0;
     }
-    int nvJitLinkComplete(void* handle) { return 0; }
-    int nvJitLinkGetErrorLogSize(void* handle, size_t* size) { *size = 8; return 0; }
-    int nvJitLinkGetErrorLog(void* handle, char* log) { strcpy(log, "garbage"); return 1; }
-    int nvJitLinkGetInfoLogSize(void* handle, size_t* size) { *size = 5; return 0; }
-    int nvJitLinkGetInfoLog(void* handle, char* log) { strcpy(log, "info"); return 0; }
+    int nvJitLinkComplete(void* handle) { return linked[0] == 9 ? 6 : 0; }
+    int nvJitLinkGetErrorLogSize(void* handle, size_t* size) { *size = linked[0] == 9 ? 4 : 8; return 0; }
+    int nvJitLinkGetErrorLog(void* handle, char* log) {
+      strcpy(log, linked[0] == 9 ? "why" : "garbage");
+      return linked[0] == 9 ? 0 : 1;
+    }
+    int nvJitLinkGetInfoLogSize(void* handle, size_t* size) { *size = linked[0] == 1 ? 5 : 1; return 0; }
+    int nvJitLinkGetInfoLog(void* handle, char* log) { strcpy(log, linked[0] == 1 ? "info" : ""); return 0; }
     int nvJitLinkGetLinkedCubinSize(void* handle, size_t* size) { *size = length; return 0; }
     int nvJitLinkGetLinkedCubin(void* handle, void* cubin) { memcpy(cubin, linked, length); return 0; }`,
   )
-  const lines = runModule(
-    `import { NativeMemory } from '@shoal/ffi'
-     import { Linker } from '@shoal/nvjitlink'
-     const made = []
-     const { allocate } = NativeMemory
-     NativeMemory.allocate = (...given) => {
-       const memory = allocate.apply(NativeMemory, given)
-       made.push(memory)
-       return memory
-     }
-     const linker = new Linker({ architecture: 'sm_90' }).add('cubin', Uint8Array.of(1, 2)).add('cubin', Uint8Array.of(3))
-     const { cubin, log } = await linker.link()
-     console.log(JSON.stringify([[...cubin], log, made.length > 5, made.filter(({ disposed }) => !disposed).length]))`,
-    { SHOAL_NVJITLINK_LIBRARY: library },
-  )
-  expect(JSON.parse(lines[0] as string)).toEqual([[1, 2, 3], 'info', true, 0])
+
+  /** Links bytes, and prints what came of it and of the memory behind it. */
+  const link = (...inputs: readonly number[][]): unknown[] =>
+    runModule(
+      `import { NativeMemory } from '@shoal/ffi'
+       import { Linker } from '@shoal/nvjitlink'
+       const made = []
+       const { allocate } = NativeMemory
+       NativeMemory.allocate = (...given) => {
+         const memory = allocate.apply(NativeMemory, given)
+         made.push(memory)
+         return memory
+       }
+       const linker = new Linker({ architecture: 'sm_90' })
+       for (const input of ${JSON.stringify(inputs)}) linker.add('cubin', Uint8Array.from(input))
+       const result = await linker.link().then(
+         ({ cubin, log }) => ({ cubin: [...cubin], log }),
+         ({ name, code, api, log }) => ({ name, code, api, log }))
+       console.log(JSON.stringify({ ...result, left: made.length > 5 && made.filter(({ disposed }) => !disposed).length }))`,
+      { SHOAL_NVJITLINK_LIBRARY: library },
+    ).map((line) => (line.startsWith('{') ? JSON.parse(line) : line))
+
+  test('what it answers is taken where its call succeeded; link and memory are given back', () => {
+    expect(link([1, 2], [3])).toEqual(['destroyed', { cubin: [1, 2, 3], log: 'info', left: 0 }])
+  })
+
+  test('an empty log is an empty text', () => {
+    expect(link([2])).toEqual(['destroyed', { cubin: [2], log: '', left: 0 }])
+  })
+
+  test('a link that fails is given back, too, once its log was read', () => {
+    const failed = { name: 'CompileError', code: 'NVJITLINK_ERROR_INTERNAL', api: 'nvJitLinkComplete', log: 'why' }
+    expect(link([9])).toEqual(['destroyed', { ...failed, left: 0 }])
+  })
 })
 
 test('where there is no nvJitLink, the error says what was tried and what to install', () => {

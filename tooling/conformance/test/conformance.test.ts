@@ -1,5 +1,5 @@
 import { describe, expect, type TestContext, test } from 'vitest'
-import { leftBehind } from './support/left.js'
+import { leftBehind } from '../../../packages/driver/test/support/left.js'
 
 process.env['SHOAL_DEVICE'] ??= 'sim'
 const { isSoftwareDevice } = await import('@shoal/driver')

@@ -10,7 +10,7 @@ import {
   cuDeviceTotalMem,
   driver,
 } from '@shoal/cuda-sys/driver/common'
-import { offThread } from '@shoal/ffi'
+import { offThread, textIn } from '@shoal/ffi'
 import {
   type DeviceLike,
   deviceProtocol,
@@ -513,9 +513,4 @@ export class Device implements DeviceWithContext, DeviceLike {
     }
     throwFirst(`Device ${this.ordinal}`, failures)
   }
-}
-
-function textIn(bytes: Uint8Array): string {
-  const end = bytes.indexOf(0)
-  return new TextDecoder().decode(bytes.subarray(0, end < 0 ? bytes.length : end))
 }

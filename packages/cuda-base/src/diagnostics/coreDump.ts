@@ -6,7 +6,7 @@ import {
   cuCoredumpSetAttribute,
   cuCoredumpSetAttributeGlobal,
 } from '@shoal/cuda-sys/driver'
-import { NativeMemory } from '@shoal/ffi'
+import { NativeMemory, textIn } from '@shoal/ffi'
 import { outOfRange, requireBoolean, requireInteger, requireKeyOf, requireText, wrongType } from '@shoal/types'
 
 /** What is written of a GPU when a kernel fails (`CUcoredumpSettings`). */
@@ -62,8 +62,7 @@ export function coreDumpSetting<S extends Setting>(scope: CoreDumpScope, setting
     context._callDriver('cuCoredumpGetAttribute', () => cuCoredumpGetAttribute(attribute, value, cells))
   }
   const bytes = cells.bytes.subarray(8)
-  const text = (): string => new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)))
-  return (kind === 'switch' ? bytes[0] !== 0 : kind === 'bits' ? cells.u32[2] : text()) as CoreDumpSettings[S]
+  return (kind === 'switch' ? bytes[0] !== 0 : kind === 'bits' ? cells.u32[2] : textIn(bytes)) as CoreDumpSettings[S]
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   cuLogsRegisterCallback,
   cuLogsUnregisterCallback,
 } from '@shoal/cuda-sys/driver'
-import { createHostCallback, NativeMemory } from '@shoal/ffi'
+import { createHostCallback, NativeMemory, textIn } from '@shoal/ffi'
 import { type OptionKeys, requireFunction, requireInteger, requireOptions, requireText } from '@shoal/types'
 
 /** Where reading begins. */
@@ -58,9 +58,7 @@ function dump(cells: NativeMemory, iterator: NativeMemory | null): string {
   cells.u64[1] = BigInt(mostBytes)
   const buffer = cells.address + 16n
   check(cuLogsDumpToMemory(iterator, buffer, cells.address + 8n, 0), 'cuLogsDumpToMemory')
-  const bytes = cells.bytes.subarray(16, 16 + Math.min(Number(cells.u64[1]), mostBytes))
-  const end = bytes.indexOf(0)
-  return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end))
+  return textIn(cells.bytes.subarray(16, 16 + Math.min(Number(cells.u64[1]), mostBytes)))
 }
 
 /**

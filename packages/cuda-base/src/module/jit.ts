@@ -1,4 +1,4 @@
-import { NativeMemory } from '@shoal/ffi'
+import { NativeMemory, textIn } from '@shoal/ffi'
 import { type OptionKeys, optionalBoolean, requireInteger, requireKeyOf, requireOptions } from '@shoal/types'
 
 /** How the driver compiles PTX; of no effect on binary code. */
@@ -128,8 +128,6 @@ export class JitBlock {
   }
 
   #text(offset: number): string {
-    const bytes = this.#memory.bytes.subarray(offset, offset + logBytes)
-    const end = bytes.indexOf(0)
-    return new TextDecoder().decode(bytes.subarray(0, end < 0 ? bytes.length : end)).trim()
+    return textIn(this.#memory.bytes.subarray(offset, offset + logBytes)).trim()
   }
 }

@@ -1,3 +1,4 @@
+import { extname } from 'node:path'
 import { isInstance } from '@shoal/types'
 
 /** The numbers of `CUjitInputType`. */
@@ -22,17 +23,17 @@ export function kindOfImage(image: unknown): InputKind {
   return magic === archiveMagic ? 'library' : 'ptx'
 }
 
-const endings: { readonly [ending: string]: InputKind } = {
-  ptx: 'ptx',
-  cubin: 'cubin',
-  fatbin: 'fatbin',
-  o: 'object',
-  obj: 'object',
-  a: 'library',
-  lib: 'library',
-}
+const endings = new Map<string, InputKind>([
+  ['.ptx', 'ptx'],
+  ['.cubin', 'cubin'],
+  ['.fatbin', 'fatbin'],
+  ['.o', 'object'],
+  ['.obj', 'object'],
+  ['.a', 'library'],
+  ['.lib', 'library'],
+])
 
 /** The kind of a file by its ending; undefined where that tells nothing. */
 export function kindOfFile(path: string): InputKind | undefined {
-  return endings[path.slice(path.lastIndexOf('.') + 1).toLowerCase()]
+  return endings.get(extname(path).toLowerCase())
 }

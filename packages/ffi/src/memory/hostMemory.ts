@@ -89,6 +89,13 @@ export function readCString(address: bigint): string | null {
   return addon().readCString(requireAddress(address, 'readCString', 'address'))
 }
 
+/** The text of C in a field of fixed size, decoded as UTF-8: up to its NUL, or all of the bytes where there is none. */
+export function textIn(bytes: Uint8Array): string {
+  if (!isInstance(bytes, Uint8Array)) throw wrongType('textIn', 'bytes', 'a Uint8Array', bytes)
+  const end = bytes.indexOf(0)
+  return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end))
+}
+
 /** A copy of `byteLength` bytes of native memory. The address must be readable host memory. */
 export function readMemory(address: bigint, byteLength: number): OwnedArrayOf<'u8'> {
   requireNonNull(address, 'readMemory')

@@ -1,4 +1,4 @@
-import { NativeMemory, readCString } from '@shoal/ffi'
+import { NativeMemory, readCString, textIn } from '@shoal/ffi'
 import {
   nvrtc,
   nvrtcAddNameExpression,
@@ -149,9 +149,6 @@ export function* compilation(request: Request): Calls<CompiledData> {
   }
 }
 
-/** A text of C without its NUL. */
 function textOf(bytes: Uint8Array | undefined): string | undefined {
-  if (bytes === undefined) return undefined
-  const end = bytes.indexOf(0)
-  return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end))
+  return bytes === undefined ? undefined : textIn(bytes)
 }

@@ -1,3 +1,4 @@
+import { textIn } from '@shoal/ffi'
 import {
   NVSHMEM_MAX_NAME_LEN,
   NVSHMEM_VENDOR_VERSION,
@@ -29,8 +30,7 @@ export function nvshmemHeaderVersion(): NvshmemVersion {
 export function nvshmemName(): string {
   const text = new Uint8Array(NVSHMEM_MAX_NAME_LEN)
   nvshmem_info_get_name(text)
-  const end = text.indexOf(0)
-  return Buffer.from(end < 0 ? text : text.subarray(0, end)).toString('utf8')
+  return textIn(text)
 }
 
 /** Version of the OpenSHMEM specification that the library follows (`nvshmem_info_get_version`). */

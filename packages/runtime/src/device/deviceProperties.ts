@@ -1,5 +1,6 @@
 import { type HandleKind, handleKindsOf } from '@shoal/cuda-base'
 import { cudaDeviceProp, cudaGetDeviceProperties } from '@shoal/cuda-sys/runtime/common'
+import { textIn } from '@shoal/ffi'
 import { check } from '../calls/runtimeLibrary.js'
 
 const flags = [
@@ -71,16 +72,11 @@ export function deviceProperties(ordinal: number): DeviceProperties {
   })
   return {
     ...(Object.fromEntries(plain) as Plain),
-    name: textOf(Uint8Array.from(name)),
+    name: textIn(Uint8Array.from(name)),
     uuid: uuidText(Uint8Array.from(uuid.bytes)),
     luid: Uint8Array.from(luid),
     memoryPoolSupportedHandleTypes: handleKindsOf(memoryPoolSupportedHandleTypes),
   }
-}
-
-function textOf(bytes: Uint8Array): string {
-  const end = bytes.indexOf(0)
-  return new TextDecoder().decode(bytes.subarray(0, end < 0 ? bytes.length : end))
 }
 
 function uuidText(bytes: Uint8Array): string {

@@ -12,6 +12,7 @@
 #include "context.h"
 #include "device.h"
 #include "event.h"
+#include "pool/pool.h"
 #include "stream.h"
 
 namespace shoal {
@@ -88,6 +89,11 @@ std::string describeLeft() {
   for (size_t kind = 0; kind < std::size(names); ++kind) {
     if (counts[kind] > 0) text << counts[kind] << ' ' << names[kind] << " allocations, " << bytes[kind] << " bytes\n";
   }
+  size_t contexts = 0, pools = 0;
+  for (const auto& context : state().contexts.all()) contexts += context->isPrimary || !context->alive ? 0 : 1;
+  if (contexts > 0) text << contexts << " contexts\n";
+  for (const auto& pool : state().pools.all()) pools += pool->isDefault ? 0 : 1;
+  if (pools > 0) text << pools << " pools\n";
   std::lock_guard lock(tables().mutex);
   for (const CountedTable* table : tables().all) {
     const size_t count = table->name == nullptr ? 0 : table->count();

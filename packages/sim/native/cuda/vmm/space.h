@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/allocation.h"
+#include "core/handles.h"
 #include "physical.h"
 
 namespace shoal {
@@ -74,8 +75,14 @@ struct Reservation {
 };
 
 // All calls that look at or change reservations and mappings hold the mutex.
-struct AddressSpace {
-  std::mutex mutex;
+struct AddressSpace final : CountedTable {
+  AddressSpace() : CountedTable("address ranges") {}
+  size_t count() const override {
+    std::lock_guard lock(mutex);
+    return reservations.size();
+  }
+
+  mutable std::mutex mutex;
   std::map<uint64_t, Reservation> reservations;
 
   // The reservation that holds the whole range, or null.

@@ -14,7 +14,7 @@ const rounds = 4
 let ask: (() => string) | undefined
 
 /** What of each kind nobody has given back to the software device: how many, by name. */
-function left(): ReadonlyMap<string, number> {
+export function left(): ReadonlyMap<string, number> {
   ask ??= asking()
   const lines = ask()
     .split('\n')
@@ -49,7 +49,7 @@ export async function leftBehind(work: () => Promise<void>): Promise<string> {
 }
 
 /** What there is more of than before, in words; waits for what is given back a little later. */
-async function leftSince(before: ReadonlyMap<string, number>, looks: number): Promise<string> {
+export async function leftSince(before: ReadonlyMap<string, number>, looks = mostLooks): Promise<string> {
   for (let look = 1; ; look += 1) {
     const more = [...left()].flatMap(([name, count]) => {
       const increase = count - (before.get(name) ?? 0)
