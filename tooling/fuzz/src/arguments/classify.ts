@@ -61,7 +61,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
   [/^setCoreDumpSetting#value$/, /^-0$/, 'an integer'],
   [/^nvshmemStatusText#status$/, /^-1$/, 'a 32-bit integer'],
   [/^ncclStatusText#status$/, /^-1$/, 'a 32-bit integer'],
-  [/^Linker\.add#data$/, /^an array of bytes$/, 'bytes'],
+  [/^(?:Linker\.add#data|textIn#bytes)$/, /^an array of bytes$/, 'bytes'],
   [/#defines$/, /^an unknown key$/, 'macros have any name'],
   [/#keep$/, /./, 'whatever is to stay alive'],
   [/^Graph\.keep#objects$/, /^a (?:graph|stream) of another device$/, 'whatever is disposed of'],

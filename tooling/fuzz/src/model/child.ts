@@ -7,6 +7,8 @@ import { runSequence, SequenceFailure } from './sequence.js'
 import type { Report, Slice } from './slice.js'
 import { RandomWorkers } from './workers.js'
 
+/** The status with which Node ends a process that awaits what nothing can settle any more. */
+const unsettled = 13
 const slice = JSON.parse(process.env['SHOAL_FUZZ_SLICE'] ?? '') as Slice
 const session = await Session.init({
   device: 0,
@@ -18,6 +20,11 @@ const workers = slice.workers
   ? new RandomWorkers(slice.firstSeed, (text) => fail({ kind: 'failure', ...current, text, log: [] }))
   : undefined
 let current = { seed: slice.firstSeed, step: 0 }
+let operation = ''
+process.on('exit', (code) => {
+  // Nothing is left that could end what is awaited: the parent gets no report of it.
+  if (code === unsettled) console.error(`seed ${current.seed}, step ${current.step}: ${operation} never settled`)
+})
 process.on('uncaughtException', (error) => {
   fail({ kind: 'failure', ...current, text: `nobody caught ${error?.stack ?? String(error)}`, log: [] })
 })
@@ -73,8 +80,9 @@ for (let index = 0; index < slice.sequences; index += 1) {
   const only = slice.only === undefined ? undefined : new Set(slice.only)
   tell({ kind: 'began', seed })
   try {
-    const onStep = (step: number): void => {
+    const onStep = (step: number, name: string): void => {
       current = { seed, step }
+      operation = name
       workers?.step()
     }
     await runSequence({ seed, steps, only, session, onStep, beside: workers === undefined ? undefined : 'workers' })

@@ -30,6 +30,7 @@ export async function ffiSubject(): Promise<Subject> {
       'NativeMemory.allocate#byteLength': () => 64,
       'readMemory#byteLength': () => 8,
       'hostView#byteLength': () => 8,
+      'textIn#bytes': () => new Uint8Array(8),
       '#symbol': () => 'getpid',
       'NativeLibrary.rawSymbol#name': () => 'getpid',
       '#since': () => 0,
