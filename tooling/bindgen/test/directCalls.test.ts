@@ -38,7 +38,7 @@ const generated = new Set(
 const byHand = files
   .filter((file) => !file.endsWith('.gen.ts'))
   .flatMap((file) => callsIn(file, /(?:\.bind|\bdirect)\('?(\w+)'?, (\w+), (\d+)\)/g))
-  .flatMap((call) => (call.name === 'api' ? apisOf(call) : call.since === 'since' ? [] : [call]))
+  .flatMap((call) => (call.name === 'api' ? apisOf(call) : [call]))
 
 /** Both functions that `fill` names by a variable. */
 function apisOf(call: Call): Call[] {

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util'
 import { type Mutant, type Place, placeOf } from './mutant.js'
 import { Random } from './random.js'
 import { type Equivalent, isEquivalent, type Result, type Row, rowsIn, rowsOf, table } from './report.js'
-import { Scratch } from './scratch.js'
+import { Scratch, type Verdict } from './scratch.js'
 import { allSubjects, draw, mutantsOf, type Subject } from './subjects.js'
 
 const usage = `npm run mutate -- [--seed N] [--count N] [--json FILE] [SUBJECT or FILE …]
@@ -108,10 +108,15 @@ function chosen(names: readonly string[]): Subject[] {
 function judge(scratch: Scratch, subject: Subject, mutant: Mutant): Pick<Result, 'outcome' | 'by'> {
   if (isEquivalent(placeOf(mutant, scratch.read(mutant.file)), equivalents)) return { outcome: 'equivalent' }
   if (!scratch.build(subject, mutant)) return { outcome: 'unbuilt' }
+  const verdicts: Verdict[] = []
   for (const folders of subject.tests) {
-    const { outcome, by } = scratch.test(subject, folders, mutant)
+    const verdict = scratch.test(subject, folders, mutant)
+    const { outcome, by } = verdict
     if (outcome !== undefined) return { outcome, ...(by === undefined ? {} : { by }) }
+    verdicts.push(verdict)
   }
+  // Nothing could notice a fault then, and all would count as unseen.
+  if (verdicts.every(({ isUnasked }) => isUnasked)) throw new Error(`the original passes no test of ${subject.name}`)
   return { outcome: scratch.compiles(mutant) ? 'survived' : 'unbuilt' }
 }
 

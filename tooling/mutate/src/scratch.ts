@@ -19,6 +19,8 @@ export interface Verdict {
   readonly outcome: 'noticed' | 'late' | 'unclear' | undefined
   /** The first test that failed. */
   readonly by?: string
+  /** There was no test that the original passes. */
+  readonly isUnasked?: true
 }
 
 /** How a run of vitest ended. */
@@ -121,7 +123,7 @@ export class Scratch {
     const files = folders
       .flatMap((folder) => testsIn(join(this.root, folder)))
       .filter((file) => !subject.leftOut?.includes(basename(file)) && this.#isSound.get(file) !== false)
-    if (files.length === 0) console.log(`  nothing to ask: the original passes no test of ${folders.join(' and ')}`)
+    if (files.length === 0) return { outcome: undefined, isUnasked: true }
     for (const turn of [0, 1, 2]) {
       let left = files.filter((file) => rank(file) === turn)
       while (left.length > 0) {
