@@ -8,8 +8,11 @@ const pause = 10
 /** Looks until what is still at work has ended: for the rounds that may leave something, and for the last. */
 const fewLooks = 10
 const mostLooks = 3000
-/** So often the work is done before something counts as left behind: what a package keeps for later is there once, a leak each time. */
-const rounds = 4
+/**
+ * So often the work is done before something counts as left behind. A leak is there each time. What a package keeps for later,
+ * such as page-locked memory of each size that copies had, is there until there is enough: sizes and overlap differ each time.
+ */
+const rounds = 20
 
 let ask: (() => string) | undefined
 
