@@ -67,6 +67,10 @@ const results: Result[] = [
   ...structureSizes.map((bytes) => ({ bytes })),
 ]
 
+/** The block's slots that are arguments come before this one. */
+const contextSlot = 46
+const mostWords = contextSlot
+
 function signatures(): Signature[] {
   const list: Signature[] = []
   const add = (words: number, floating: number, structures: readonly number[]): void => {
@@ -78,6 +82,8 @@ function signatures(): Signature[] {
     list.push({ name: `mixed${list.length}`, parameters, result: results[list.length % results.length] as Result })
   }
   for (let words = 0; words <= 12; words++) for (let floating = 0; floating <= 8; floating++) add(words, floating, [])
+  // Up to as many words as a block holds: those of a width take one path, and the next one another.
+  for (let words = 13; words <= mostWords; words++) for (const floating of [0, 1]) add(words, floating, [])
   for (let round = 0; round < 60; round++) {
     add(
       random(7),
@@ -113,15 +119,13 @@ function source({ name, parameters, result }: Signature): string {
 }
 
 const all = signatures()
-/** The block's slots that are arguments come before this one. */
-const contextSlot = 46
 
 function librarySource(): string {
   const structures = structureSizes.map((bytes) => `struct s${bytes} { unsigned char b[${bytes}]; };`)
   return `
 #include <stdint.h>
 #include <string.h>
-uint64_t received[32 * 16];
+uint64_t received[${mostWords + 1} * 16];
 uint64_t reply[16];
 static void forget(void) { memset(received, 0xa5, sizeof received); }
 uint64_t *received_at(void) { return received; }
@@ -178,7 +182,7 @@ function writeRandom({ parameters }: Signature, layout: CallLayout): Uint8Array[
 }
 
 function readReceived({ parameters }: Signature): Uint8Array[] {
-  const bytes = new Uint8Array(32 * 16 * 8)
+  const bytes = new Uint8Array((mostWords + 1) * 16 * 8)
   copy(bytes, receivedAddress, bytes.length)
   return parameters.map((parameter, index) => bytes.slice(index * 128, index * 128 + bytesOf(parameter)))
 }
@@ -230,7 +234,7 @@ function bind({ name, result }: Signature, layout: CallLayout): () => unknown {
 
 describe('every mix of integers, floating-point numbers and structures', () => {
   test(`${all.length} signatures: every bit arrives, and every bit comes back`, () => {
-    expect(all.length).toBeGreaterThan(170)
+    expect(all.length).toBeGreaterThan(230)
     for (const signature of all) {
       const layout = layoutOf(signature)
       const call = bind(signature, layout)

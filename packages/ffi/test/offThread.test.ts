@@ -114,3 +114,33 @@ describe('calls off the JavaScript thread', () => {
     expect(run).toMatchObject({ status: 0, stdout: 'ending\n' })
   })
 })
+
+test('where the system gives no thread the calls are not made, and later ones are', () => {
+  const run = runNode(`
+    const { createLane } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))})
+    const { putSize } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
+    const setSize = library.bind('set_stack_size', 0, 1)
+    const setStackSize = (bytes) => { putSize(0, bytes, 'set_stack_size', 'bytes'); return setSize() }
+    const fill = library.bind('fill', 0, 3)
+    const mark = (index) => () => {
+      putPointer(0, memory.address + BigInt(index), 'fill', 'target')
+      putI32(1, 1, 'fill', 'n')
+      putI32(2, 1 + index, 'fill', 'value')
+      fill()
+    }
+    const lane = createLane()
+    memory.bytes.fill(0)
+    // Calls that were lost would be waited for.
+    setTimeout(() => process.exit(9), 20_000).unref()
+    setStackSize(2 ** 46)
+    const calls = [offThread({}, mark(0)), offThread({ lane }, mark(1))]
+    setStackSize(0)
+    const refused = await Promise.allSettled(calls)
+    await Promise.all([offThread({}, mark(2)), offThread({ lane }, mark(3))])
+    console.log(JSON.stringify([refused.map((each) => each.reason?.message), [...memory.bytes]]))`)
+  expect(run.stderr).toBe('')
+  expect(JSON.parse(run.stdout)).toEqual([
+    [expect.stringContaining('thread'), expect.stringContaining('thread')],
+    [0, 0, 3, 4, 0, 0, 0, 0],
+  ])
+})
