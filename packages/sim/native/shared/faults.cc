@@ -27,6 +27,8 @@ struct Setting {
   bool isCall() const { return name == "call" || name == "at"; }
 };
 
+bool beginsWith(const std::string& text, const char* prefix) { return text.compare(0, strlen(prefix), prefix) == 0; }
+
 bool readSetting(const std::string& word, Setting& setting) {
   const size_t equals = word.find('=');
   if (equals == std::string::npos) return false;
@@ -44,7 +46,8 @@ bool isCallOf(const std::string& call, const char* function) {
 bool readNumber(const std::string& text, uint64_t& number) {
   char* end = nullptr;
   number = strtoull(text.c_str(), &end, 10);
-  return !text.empty() && text[0] >= '0' && text[0] <= '9' && *end == '\0';
+  // Signs and spaces, which it would take, come before digits; all else it stops at.
+  return text[0] >= '0' && *end == '\0';
 }
 
 bool Faults::isOwn(const std::vector<std::string>& words) const {
@@ -52,7 +55,7 @@ bool Faults::isOwn(const std::vector<std::string>& words) const {
   for (const std::string& word : words) {
     Setting setting;
     if (!readSetting(word, setting) || !setting.isCall()) continue;
-    if (setting.value.rfind(rules_.prefix, 0) == 0) return true;
+    if (beginsWith(setting.value, rules_.prefix)) return true;
     isAnywhere = isAnywhere && (setting.value.empty() || setting.value == "*");
   }
   return isAnywhere && rules_.takesAny;
@@ -87,7 +90,7 @@ bool Faults::parse(const std::vector<std::string>& words, Fault& fault, std::str
   }
   wrong = unknownCode;
   // Without a function the code may be meant for another library.
-  return unknownCode.empty() || fault.call.rfind(rules_.prefix, 0) != 0;
+  return unknownCode.empty() || !beginsWith(fault.call, rules_.prefix);
 }
 
 bool Faults::replace(const char* text, std::string& wrong) {
