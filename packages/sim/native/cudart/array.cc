@@ -5,7 +5,7 @@ using namespace shoal::cudart;
 
 namespace {
 
-// Of kinds whose name says all: one, two and four channels of each, in the driver's order.
+// Of kinds whose name says all: one, two and four channels of each, in the driver's order, which has no format behind them.
 constexpr int kFirstNorm = cudaChannelFormatKindUnsignedNormalized8X1, kLastNorm = cudaChannelFormatKindSignedNormalized16X4;
 
 int bitsOf(CUarray_format format) {
@@ -20,7 +20,7 @@ int bitsOf(CUarray_format format) {
     case CU_AD_FORMAT_FLOAT: return 32;
     default: {
       const int norm = format - CU_AD_FORMAT_UNORM_INT8X1;
-      return norm < 0 || norm > kLastNorm - kFirstNorm ? 0 : norm / 3 % 2 == 0 ? 8 : 16;
+      return norm < 0 ? 0 : norm / 3 % 2 == 0 ? 8 : 16;
     }
   }
 }
@@ -28,7 +28,7 @@ int bitsOf(CUarray_format format) {
 cudaChannelFormatDesc describe(CUarray_format format, unsigned channels) {
   const int bits = bitsOf(format), norm = format - CU_AD_FORMAT_UNORM_INT8X1;
   const bool isSigned = format >= CU_AD_FORMAT_SIGNED_INT8 && format <= CU_AD_FORMAT_SIGNED_INT32;
-  const int kind = norm >= 0 && norm <= kLastNorm - kFirstNorm ? kFirstNorm + norm
+  const int kind = norm >= 0 ? kFirstNorm + norm
                    : format == CU_AD_FORMAT_NV12 ? cudaChannelFormatKindNV12
                    : format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT ? cudaChannelFormatKindFloat
                    : isSigned ? cudaChannelFormatKindSigned : cudaChannelFormatKindUnsigned;
