@@ -17,7 +17,7 @@ namespace {
 constexpr unsigned kKnownFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
 constexpr size_t kAlignment = 512, kPitchAlignment = 32, kMostLinear = size_t{1} << 28, kMostPitched = 131072, kMostPitchedHeight = 65000, kMostPitch = 2097120;
 
-// The formats of views go through types, and in each through one, two and four channels.
+// The formats of views go through types, and in each through one, two and four channels. Those of blocks come behind them.
 bool findViewFormat(CUresourceViewFormat format, TexelFormat& out) {
   constexpr struct {
     Channel channel;
@@ -25,7 +25,7 @@ bool findViewFormat(CUresourceViewFormat format, TexelFormat& out) {
   } kinds[] = {{Channel::unsignedInteger, 1}, {Channel::signedInteger, 1}, {Channel::unsignedInteger, 2}, {Channel::signedInteger, 2},
                {Channel::unsignedInteger, 4}, {Channel::signedInteger, 4}, {Channel::real, 2}, {Channel::real, 4}};
   const int at = static_cast<int>(format) - CU_RES_VIEW_FORMAT_UINT_1X8;
-  if (at < 0 || format > CU_RES_VIEW_FORMAT_FLOAT_4X32) return false;
+  if (at < 0) return false;
   out = {kinds[at / 3].channel, 1u << at % 3, kinds[at / 3].bytes};
   return true;
 }
@@ -40,7 +40,7 @@ CUresult describeMemory(const CUDA_RESOURCE_DESC& d, TextureObject& made) {
   const auto& pitched = d.res.pitch2D;
   const CUdeviceptr address = isLinear ? d.res.linear.devPtr : pitched.devPtr;
   if (!findFormat(isLinear ? d.res.linear.format : pitched.format, isLinear ? d.res.linear.numChannels : pitched.numChannels, made.format)) return CUDA_ERROR_INVALID_VALUE;
-  if (address == 0 || address % kAlignment != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (address % kAlignment != 0) return CUDA_ERROR_INVALID_VALUE;
   size_t bytes = d.res.linear.sizeInBytes;
   if (isLinear) {
     if (bytes == 0 || bytes / made.format.bytes() > kMostLinear) return CUDA_ERROR_INVALID_VALUE;
