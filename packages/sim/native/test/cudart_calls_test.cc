@@ -117,6 +117,67 @@ TEST(devices_that_are_not_there_are_refused) {
   EQUAL(cudaSetDevice(0), 0);
 }
 
+TEST(a_context_that_the_program_made_current_is_used) {
+  CUcontext context = nullptr, current = nullptr;
+  OK(cuInit(0));
+  OK(cuCtxCreate_v4(&context, nullptr, 0, 1));
+  void* memory = nullptr;
+  EQUAL(cudaMalloc(&memory, 16), 0);
+  OK(cuCtxGetCurrent(&current));
+  CHECK(current == context);
+  OK(cuPointerGetAttribute(&current, CU_POINTER_ATTRIBUTE_CONTEXT, reinterpret_cast<CUdeviceptr>(memory)));
+  CHECK(current == context);
+  int device = -1;
+  EQUAL(cudaGetDevice(&device), 0);
+  EQUAL(device, 1);
+  EQUAL(cudaFree(memory), 0);
+  OK(cuCtxDestroy_v2(context));
+}
+
+TEST(the_runtime_retains_a_primary_context_once) {
+  const auto isActive = [] {
+    unsigned flags = 0;
+    int active = -1;
+    OK(cuDevicePrimaryCtxGetState(1, &flags, &active));
+    return active == 1;
+  };
+  const auto releaseAll = [&] {
+    CHECK(isActive());
+    OK(cuDevicePrimaryCtxRelease_v2(1));
+    CHECK(!isActive());
+  };
+  for (int time = 0; time < 3; ++time) EQUAL(cudaSetDevice(1), 0);
+  releaseAll();
+  // Anew after that, and after a reset.
+  for (int time = 0; time < 3; ++time) EQUAL(cudaSetDevice(1), 0);
+  CHECK(isActive());
+  OK(cuDevicePrimaryCtxReset_v2(1));
+  for (int time = 0; time < 3; ++time) EQUAL(cudaSetDevice(1), 0);
+  releaseAll();
+  EQUAL(cudaSetDevice(1), 0);
+  EQUAL(cudaDeviceReset(), 0);
+  CHECK(!isActive());
+  EQUAL(cudaSetDevice(1), 0);
+  releaseAll();
+  EQUAL(cudaSetDevice(0), 0);
+}
+
+TEST(flags_of_a_device_are_those_that_were_meant) {
+  unsigned flags = 0;
+  EQUAL(cudaSetDevice(1), 0);
+  EQUAL(cudaInitDevice(1, CU_CTX_SCHED_YIELD, 1), 0);
+  EQUAL(cudaGetDeviceFlags(&flags), 0);
+  EQUAL(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_YIELD);
+  EQUAL(cudaInitDevice(1, CU_CTX_SCHED_SPIN, 0), 0);
+  EQUAL(cudaGetDeviceFlags(&flags), 0);
+  EQUAL(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_YIELD);
+  EQUAL(cudaSetDeviceFlags(CU_CTX_SCHED_SPIN), 0);
+  EQUAL(cudaGetDeviceFlags(&flags), 0);
+  EQUAL(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_SPIN);
+  EQUAL(cudaSetDeviceFlags(CU_CTX_SCHED_AUTO), 0);
+  EQUAL(cudaSetDevice(0), 0);
+}
+
 TEST(what_has_no_address_to_be_written_to_is_refused) {
   EQUAL(cudaSetDevice(0), 0);
   cudaChannelFormatDesc bytes{8, 0, 0, 0, cudaChannelFormatKindUnsigned};

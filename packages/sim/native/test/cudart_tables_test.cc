@@ -181,6 +181,16 @@ void checkTexels(const cudaChannelFormatDesc& asked, const cudaChannelFormatDesc
   part.kind = cudaMemcpyDeviceToHost;
   EQUAL(cudaMemcpy3D(&part), 0);
   for (size_t at = 0; at < out.size(); ++at) EQUAL(out[at], at < 2 * bytes ? in[4 * bytes + at] : 0);
+  // The same texels to another place of the array.
+  cudaMemcpy3DParms back{};
+  back.srcPtr = part.dstPtr;
+  back.dstArray = array;
+  back.dstPos = {1, 0, 0};
+  back.extent = {2, 1, 1};
+  back.kind = cudaMemcpyHostToDevice;
+  EQUAL(cudaMemcpy3D(&back), 0);
+  EQUAL(cudaMemcpy2DFromArray(out.data(), 3 * bytes, array, 0, 0, 3 * bytes, 2, cudaMemcpyDeviceToHost), 0);
+  for (size_t at = 0; at < out.size(); ++at) EQUAL(out[at], in[at >= bytes && at < 3 * bytes ? at + 3 * bytes : at]);
   EQUAL(cudaFreeArray(array), 0);
 }
 
@@ -347,6 +357,10 @@ TEST(an_array_is_at_the_devices_end_of_a_copy) {
     const bool isToDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
     EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 8, 8, 4, direction), isToDevice ? 0 : CUDA_ERROR_INVALID_VALUE);
     EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, direction), isFromDevice ? 0 : CUDA_ERROR_INVALID_VALUE);
+  }
+  for (const int kind : {-1, 5}) {
+    EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 8, 8, 4, static_cast<cudaMemcpyKind>(kind)), 21);
+    EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, static_cast<cudaMemcpyKind>(kind)), 21);
   }
   // Rows of memory, and those alone, have a pitch that is no less than what is copied.
   EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 7, 8, 2, cudaMemcpyHostToDevice), 12);
