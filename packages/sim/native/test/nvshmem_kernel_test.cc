@@ -97,6 +97,75 @@ void teams(process::Peer& parent) {
   OK(cuModuleUnload(module));
 }
 
+constexpr int kMostTeams = NVSHMEM_TEAMS_MIN + 64;
+// Of each team: two synchronizations, the room of reductions, broadcasts and all-to-alls, as version 3.4.5 reckons.
+constexpr uint64_t kSyncBytesOfTeam = 8 * (16 * 27648 + (512 << 10) / 8);
+
+template <class Value>
+Value valueAt(const std::vector<char>& bytes, size_t offset) {
+  Value value;
+  memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+// What the device library finds at which place of its state.
+void state(process::Peer& parent) {
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe(), all = nvshmem_n_pes(), next = (me + 1) % all;
+  CUmodule module = nullptr;
+  OK(cuModuleLoadData(&module, kText));
+  OK(nvshmemx_cumodule_init(module));
+  CUdeviceptr variable = 0;
+  size_t bytes = 0;
+  OK(cuModuleGetGlobal_v2(&variable, &bytes, module, "nvshmemi_device_state_d"));
+  EQUAL(bytes, 776);
+  const auto found = pes::fetch<char>(reinterpret_cast<void*>(variable), bytes);
+  const struct {
+    size_t offset;
+    int value;
+  } numbers[] = {{0, (1 << 16) + 776}, {4, me}, {8, all}, {12, me}, {16, all}, {20, 0}, {24, 0}, {28, 0}, {32, 1}, {76, 0},
+                 {120, (2 << 16) + 512}, {124, 2}, {128, 2}, {132, 2}, {136, 2}, {140, 0}, {144, 0}, {176, 0}, {192, 0}, {196, 1}};
+  for (auto& each : numbers) EQUAL(valueAt<int>(found, each.offset), each.value);
+  EQUAL(valueAt<char>(found, 36) + 2 * valueAt<char>(found, 37), 3);
+  EQUAL(valueAt<char>(found, 768) + 2 * valueAt<char>(found, 769) + 4 * valueAt<char>(found, 770), 6);
+  for (const size_t zero : {64, 152, 160, 184, 200, 208}) EQUAL(valueAt<uint64_t>(found, zero), 0);
+  EQUAL(valueAt<uint64_t>(found, 168), 512 << 10);
+  for (size_t at = 216; at < 752; at += 8) EQUAL(valueAt<uint64_t>(found, at), 0);
+
+  // The heaps of all PEs, in which everything has the same place.
+  char* cells = static_cast<char*>(nvshmem_malloc(64));
+  char* heap = valueAt<char*>(found, 40);
+  const auto bases = pes::fetch<char*>(valueAt<void*>(found, 56), static_cast<size_t>(all));
+  CHECK(bases[static_cast<size_t>(me)] == heap);
+  for (int pe = 0; pe < all; ++pe) CHECK(nvshmem_ptr(cells, pe) == bases[static_cast<size_t>(pe)] + (cells - heap));
+  CHECK(valueAt<uint64_t>(found, 48) > static_cast<uint64_t>(cells - heap));
+
+  // Room for what teams tell each other, as large on all.
+  char* sync = valueAt<char*>(found, 104);
+  CHECK(nvshmem_ptr(sync, next) != nullptr && nvshmem_ptr(sync + kSyncBytesOfTeam * kMostTeams - 1, next) != nullptr);
+  auto* counters = valueAt<int64_t*>(found, 112);
+  // Behind them is the timeout of nobody.
+  const auto counted = pes::fetch<int64_t>(counters, 2 * kMostTeams + 1);
+  for (size_t at = 0; at < counted.size(); ++at) EQUAL(counted[at], at < 2 * kMostTeams ? 1 : 0);
+  // A team that goes leaves its own room as it was at the start, and that of others alone.
+  nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+  OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, all, nullptr, 0, &team));
+  CHECK(team > 0 && team + 1 < kMostTeams);
+  const auto own = static_cast<uint64_t>(team);
+  const char mark = 7;
+  const uint64_t first = own * kSyncBytesOfTeam, last = first + kSyncBytesOfTeam - 1;
+  for (const uint64_t place : {first - 1, first, last, last + 1}) pes::store(sync + place, std::vector<char>{mark});
+  pes::store(counters + 2 * own - 1, std::vector<int64_t>{7, 7, 7, 7});
+  nvshmem_team_destroy(team);
+  EQUAL(pes::fetch<char>(sync + first - 1, 1)[0], mark);
+  EQUAL(pes::fetch<char>(sync + first, 1)[0], 0);
+  EQUAL(pes::fetch<char>(sync + last, 1)[0], 0);
+  EQUAL(pes::fetch<char>(sync + last + 1, 1)[0], mark);
+  CHECK((pes::fetch<int64_t>(counters + 2 * own - 1, 4) == std::vector<int64_t>{7, 1, 1, 7}));
+  nvshmem_barrier_all();
+  OK(cuModuleUnload(module));
+}
+
 void refused(process::Peer& parent) {
   pes::beQuiet();
   pes::Running running(parent);
@@ -114,10 +183,13 @@ void refused(process::Peer& parent) {
 
 }  // namespace
 
-ROLES({"around", around}, {"teams", teams}, {"refused", refused});
+ROLES({"around", around}, {"teams", teams}, {"state", state}, {"refused", refused});
 
 TEST(a_kernel_writes_into_memory_of_the_next_pe) {
   for (const int size : {1, 2, 4}) pes::Job("around", size).succeed();
 }
 TEST(kernels_find_teams_by_their_handles) { pes::Job("teams", 3).succeed(); }
+TEST(the_state_has_everything_at_its_place) {
+  for (const int size : {1, 3}) pes::Job("state", size).succeed();
+}
 TEST(modules_without_the_state_are_refused) { pes::Job("refused", 2).succeed(); }

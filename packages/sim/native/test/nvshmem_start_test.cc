@@ -173,6 +173,71 @@ int sharedMemoryFiles() {
   return count;
 }
 
+// One variable of a launcher is its rank, another its number of ranks.
+constexpr int kInvalid = NVSHMEMX_ERROR_INVALID_VALUE;
+constexpr char ompi[] = "OMPI_COMM_WORLD_RANK", ompiSize[] = "OMPI_COMM_WORLD_SIZE", pmi[] = "PMI_RANK", pmiSize[] = "PMI_SIZE";
+constexpr char slurm[] = "SLURM_PROCID", slurmSize[] = "SLURM_NTASKS";
+constexpr struct {
+  const char *rankName, *rank, *sizeName, *size;
+  int status;
+} kLaunched[] = {
+    {ompi, "0", ompiSize, "1", 0},
+    {pmi, "0", pmiSize, "1", 0},
+    {slurm, "0", slurmSize, "1", 0},
+    {slurm, "1", slurmSize, "1", kInvalid},
+    {ompi, "1", ompiSize, nullptr, 0},
+    {ompi, nullptr, ompiSize, "7", 0},
+    {ompi, "0", ompiSize, "0", kInvalid},
+    {ompi, "64", ompiSize, "65", kInvalid},
+    {ompi, "64", ompiSize, "64", kInvalid},
+    {ompi, "-1", ompiSize, "1", kInvalid},
+    {ompi, "", ompiSize, "1", kInvalid},
+    {ompi, "0", ompiSize, "", kInvalid},
+    {ompi, "0x", ompiSize, "1", kInvalid},
+    {ompi, "0", ompiSize, "1 ", kInvalid},
+    {ompi, "0", ompiSize, "4294967297", kInvalid},
+};
+
+// A launcher's variables, by themselves, in an environment that has none of another.
+void startAlone(process::Peer& parent) {
+  pes::beQuiet();
+  const auto& wanted = kLaunched[parent.receive<size_t>()];
+  if (wanted.rank != nullptr) setenv(wanted.rankName, wanted.rank, 1);
+  if (wanted.size != nullptr) setenv(wanted.sizeName, wanted.size, 1);
+  check::Primary primary(0);
+  nvshmemx_init_attr_t attributes = {};
+  EQUAL(nvshmemx_hostlib_init_attr(0, &attributes), wanted.status);
+  if (wanted.status != 0) return;
+  EQUAL(nvshmem_my_pe(), 0);
+  EQUAL(nvshmem_n_pes(), 1);
+  nvshmemx_hostlib_finalize();
+}
+
+int openDescriptors() {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+// What is exchanged between PEs comes as descriptors, the first of which may be 0: none stays open, and none is taken for missing.
+void withoutStandardStreams(process::Peer& parent) {
+  for (int descriptor = 0; descriptor < 3; ++descriptor) close(descriptor);
+  pes::Running running(parent);
+  const int before = openDescriptors(), me = nvshmem_my_pe();
+  for (int round = 0; round < 3; ++round) {
+    // More than the heap has: it grows.
+    int* cells = static_cast<int*>(nvshmem_malloc(size_t{70} << 20));
+    CHECK(cells != nullptr);
+    nvshmem_int_p(cells, 100 + me, 1 - me);
+    nvshmem_barrier_all();
+    EQUAL(nvshmem_int_g(cells, me), 101 - me);
+  }
+  // Each time both PEs got a part, which is a file as long as it is there.
+  EQUAL(openDescriptors(), before + 3 * 2);
+}
+
 int statusOf(const Wanted& wanted) {
   process::Child child("start wrong");
   child.send(wanted);
@@ -182,7 +247,7 @@ int statusOf(const Wanted& wanted) {
 }  // namespace
 
 ROLES({"ring", ring}, {"start again", startAgain}, {"choose device late", chooseDeviceLate}, {"start wrong", startWrong},
-      {"under launcher", underLauncher}, {"exit together", exitTogether}, {"misuse", misuse});
+      {"under launcher", underLauncher}, {"exit together", exitTogether}, {"misuse", misuse}, {"start alone", startAlone}, {"without standard streams", withoutStandardStreams});
 
 TEST(processes_put_into_the_next_process) {
   const int files = sharedMemoryFiles();
@@ -208,6 +273,14 @@ TEST(a_wrong_start_is_refused) {
   nvshmemx_uniqueid_t wrong = id;
   memset(wrong.internal, 0, sizeof wrong.internal);
   EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INVALID_VALUE}), 0);
+  for (const size_t place : {0, 7, 16, 29}) {  // the mark at the beginning, and the prefix of the name
+    wrong = id;
+    wrong.internal[place] ^= 1;
+    EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INVALID_VALUE}), 0);
+  }
+  wrong = id;
+  for (char& each : wrong.internal) each = each == 0 ? 'x' : each;  // a name without an end
+  EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INVALID_VALUE}), 0);
   wrong = id;
   wrong.internal[40] ^= 1;  // of the name, which nobody has then
   EQUAL(statusOf({wrong, 0, 1, NVSHMEMX_ERROR_INTERNAL}), 0);
@@ -223,20 +296,31 @@ TEST(unique_ids_differ_and_each_is_a_job) {
 }
 
 TEST(a_launcher_says_who_is_who) {
-  for (const int launcher : {0, 1}) {
+  for (const auto& [launcher, size] : {std::pair{0, 3}, {1, 3}, {0, 2}, {1, 2}, {0, 1}}) {
     std::vector<std::unique_ptr<process::Child>> children;
     // The last comes first: PE 0 has to be waited for.
-    for (int pe = 2; pe >= 0; --pe) {
+    for (int pe = size - 1; pe >= 0; --pe) {
       children.push_back(std::make_unique<process::Child>("under launcher"));
       pes::Place place = {};
       place.id.version = launcher;
       place.pe = pe;
-      place.size = 3;
+      place.size = size;
       children.back()->send(place);
     }
     for (auto& child : children) EQUAL(child->wait(), 0);
   }
 }
+
+TEST(variables_of_launchers_are_whole_numbers) {
+  for (size_t index = 0; index < std::size(kLaunched); ++index) {
+    process::Child child("start alone");
+    child.send(index);
+    const auto& each = kLaunched[index];
+    if (child.wait() != 0) throw check::Failure(std::string(each.rankName) + "=" + (each.rank == nullptr ? "" : each.rank) + ", " + (each.size == nullptr ? "" : each.size));
+  }
+}
+
+TEST(descriptors_are_closed_and_may_be_the_first) { pes::Job("without standard streams", 2).succeed(); }
 
 TEST(a_global_exit_ends_all_processes) {
   pes::Job job("exit together", 3);
