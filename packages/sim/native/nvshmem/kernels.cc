@@ -82,7 +82,7 @@ struct Places {
     counters = teams + 8 * kMostTeams;
     own = counters + 16 * kMostTeams;  // 64 bytes of a timeout, and four words
     states = own + 96;
-    stateBytes = (sizeof(TeamState) + 8 * pes + 7) / 8 * 8;
+    stateBytes = sizeof(TeamState) + 2 * sizeof(int) * pes;
     bytes = states + stateBytes * kMostTeams;
   }
 };

@@ -1,4 +1,5 @@
 // Kernels that call NVSHMEM: the state that its device library would read, in kernels that read it by themselves.
+#include <algorithm>
 #include <cstring>
 
 #include "pes.h"
@@ -147,21 +148,89 @@ void state(process::Peer& parent) {
   // Behind them is the timeout of nobody.
   const auto counted = pes::fetch<int64_t>(counters, 2 * kMostTeams + 1);
   for (size_t at = 0; at < counted.size(); ++at) EQUAL(counted[at], at < 2 * kMostTeams ? 1 : 0);
+  const auto own = reinterpret_cast<uint64_t>(counters + 2 * kMostTeams);
+  const uint64_t words[] = {valueAt<uint64_t>(found, 80), valueAt<uint64_t>(found, 88), valueAt<uint64_t>(found, 752), valueAt<uint64_t>(found, 760)};
+  for (int at = 0; at < 4; ++at) EQUAL(words[at], own + (at == 0 ? 0 : 56 + 8 * static_cast<uint64_t>(at)));
   // A team that goes leaves its own room as it was at the start, and that of others alone.
   nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
   OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, all, nullptr, 0, &team));
   CHECK(team > 0 && team + 1 < kMostTeams);
-  const auto own = static_cast<uint64_t>(team);
+  const auto number = static_cast<uint64_t>(team);
   const char mark = 7;
-  const uint64_t first = own * kSyncBytesOfTeam, last = first + kSyncBytesOfTeam - 1;
+  const uint64_t first = number * kSyncBytesOfTeam, last = first + kSyncBytesOfTeam - 1;
   for (const uint64_t place : {first - 1, first, last, last + 1}) pes::store(sync + place, std::vector<char>{mark});
-  pes::store(counters + 2 * own - 1, std::vector<int64_t>{7, 7, 7, 7});
+  pes::store(counters + 2 * number - 1, std::vector<int64_t>{7, 7, 7, 7});
   nvshmem_team_destroy(team);
   EQUAL(pes::fetch<char>(sync + first - 1, 1)[0], mark);
   EQUAL(pes::fetch<char>(sync + first, 1)[0], 0);
   EQUAL(pes::fetch<char>(sync + last, 1)[0], 0);
   EQUAL(pes::fetch<char>(sync + last + 1, 1)[0], mark);
-  CHECK((pes::fetch<int64_t>(counters + 2 * own - 1, 4) == std::vector<int64_t>{7, 1, 1, 7}));
+  CHECK((pes::fetch<int64_t>(counters + 2 * number - 1, 4) == std::vector<int64_t>{7, 1, 1, 7}));
+  nvshmem_barrier_all();
+  OK(cuModuleUnload(module));
+}
+
+// What it finds of a team, and of each PE in the map behind the members.
+void checkTeamState(const std::vector<char>& found, nvshmem_team_t handle, const std::vector<int>& members, int stride) {
+  const int me = nvshmem_my_pe(), all = nvshmem_n_pes(), size = static_cast<int>(members.size());
+  const auto teams = pes::fetch<char*>(valueAt<void*>(found, 96), static_cast<size_t>(kMostTeams));
+  const char* address = teams[static_cast<size_t>(handle)];
+  CHECK(address != nullptr && reinterpret_cast<uint64_t>(address) % 8 == 0);
+  const auto team = pes::fetch<char>(address, 792);
+  const int own = static_cast<int>(std::find(members.begin(), members.end(), me) - members.begin());
+  const struct {
+    size_t offset;
+    int value;
+  } numbers[] = {{0, (3 << 16) + 792}, {4, own}, {8, members[0]}, {12, stride}, {16, size}, {20, handle}, {24, (2 << 16) + 64}, {28, -1}, {108, -1},
+                 {132, 1 << 20}, {176, 1}, {232, 1}, {240, NVSHMEM_TEAM_INVALID}, {248, NVSHMEM_TEAM_INVALID}};
+  for (auto& each : numbers) EQUAL(valueAt<int>(team, each.offset), each.value);
+  EQUAL(valueAt<char>(team, 236), 1);
+  EQUAL(valueAt<char>(team, 237), size == all);
+  EQUAL(valueAt<char>(team, 244), 0);
+  const auto map = pes::fetch<int>(valueAt<void*>(team, 784), static_cast<size_t>(size + all));
+  for (int index = 0; index < size; ++index) EQUAL(map[static_cast<size_t>(index)], members[static_cast<size_t>(index)]);
+  for (int pe = 0; pe < all; ++pe) {
+    const auto member = std::find(members.begin(), members.end(), pe);
+    EQUAL(map[static_cast<size_t>(size + pe)], member == members.end() ? -1 : member - members.begin());
+  }
+}
+
+void teamStates(process::Peer& parent) {
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe();
+  CUmodule module = nullptr;
+  OK(cuModuleLoadData(&module, kText));
+  OK(nvshmemx_cumodule_init(module));
+  CUdeviceptr variable = 0;
+  size_t bytes = 0;
+  OK(cuModuleGetGlobal_v2(&variable, &bytes, module, "nvshmemi_device_state_d"));
+  const auto found = pes::fetch<char>(reinterpret_cast<void*>(variable), bytes);
+  checkTeamState(found, NVSHMEM_TEAM_WORLD, {0, 1, 2, 3, 4}, 1);
+  checkTeamState(found, NVSHMEMX_TEAM_SAME_MYPE_NODE, {me}, 1);
+  // With a step, and without one.
+  nvshmem_team_t even = NVSHMEM_TEAM_INVALID;
+  OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, 3, nullptr, 0, &even));
+  if (me % 2 == 0) checkTeamState(found, even, {0, 2, 4}, 2);
+  auto* shared = static_cast<uint64_t*>(nvshmem_calloc(2, sizeof(uint64_t)));
+  if (me == 0) {
+    for (int team = 0; team < 2; ++team) {
+      uint64_t id = 0;
+      OK(nvshmemx_team_get_uniqueid(&id));
+      for (int pe = 0; pe < 5; ++pe) nvshmem_uint64_p(shared + team, id, pe);
+    }
+  }
+  nvshmem_barrier_all();
+  const std::vector<int> irregular[] = {{0, 1, 4}, {0, 3, 4}};
+  for (int team = 0; team < 2; ++team) {
+    const auto& members = irregular[team];
+    const auto place = std::find(members.begin(), members.end(), me);
+    if (place == members.end()) continue;
+    nvshmem_team_config_t config = {};
+    config.uniqueid = nvshmem_uint64_g(shared + team, me);
+    nvshmem_team_t made = NVSHMEM_TEAM_INVALID;
+    OK(nvshmemx_team_init(&made, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, 3, static_cast<int>(place - members.begin())));
+    checkTeamState(found, made, members, -1);
+  }
   nvshmem_barrier_all();
   OK(cuModuleUnload(module));
 }
@@ -181,9 +250,21 @@ void refused(process::Peer& parent) {
   EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);  // unloaded
 }
 
+// Teams need more room than this device has.
+void withoutRoom(process::Peer& parent) {
+  pes::beQuiet();
+  setenv("SHOAL_SIM_MEMORY_BYTES", "268435456", 1);
+  pes::Running running(parent);
+  CUmodule module = nullptr;
+  OK(cuModuleLoadData(&module, kText));
+  EQUAL(nvshmemx_cumodule_init(module), NVSHMEMX_ERROR_INTERNAL);
+  OK(cuModuleUnload(module));
+}
+
 }  // namespace
 
-ROLES({"around", around}, {"teams", teams}, {"state", state}, {"refused", refused});
+ROLES({"around", around}, {"teams", teams}, {"state", state}, {"team states", teamStates}, {"refused", refused},
+      {"without room", withoutRoom});
 
 TEST(a_kernel_writes_into_memory_of_the_next_pe) {
   for (const int size : {1, 2, 4}) pes::Job("around", size).succeed();
@@ -192,4 +273,6 @@ TEST(kernels_find_teams_by_their_handles) { pes::Job("teams", 3).succeed(); }
 TEST(the_state_has_everything_at_its_place) {
   for (const int size : {1, 3}) pes::Job("state", size).succeed();
 }
+TEST(teams_have_everything_at_its_place) { pes::Job("team states", 5).succeed(); }
 TEST(modules_without_the_state_are_refused) { pes::Job("refused", 2).succeed(); }
+TEST(a_device_without_room_for_teams_is_refused) { pes::Job("without room", 2).succeed(); }
