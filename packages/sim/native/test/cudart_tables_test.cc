@@ -332,10 +332,10 @@ TEST(the_direction_of_a_copy_must_fit_its_ends) {
         if (found != (isFine ? value : 0)) throw check::Failure(what + ": another value");
         if (cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, kind) != want) throw check::Failure(what + ", of rows");
       }
-      EQUAL(cudaMemcpy(ends[to][1], ends[from][0], 1, static_cast<cudaMemcpyKind>(-1)), 21);
-      EQUAL(cudaMemcpy(ends[to][1], ends[from][0], 1, static_cast<cudaMemcpyKind>(5)), 21);
-      EQUAL(cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, static_cast<cudaMemcpyKind>(-1)), 21);
-      EQUAL(cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, static_cast<cudaMemcpyKind>(5)), 21);
+      EQUAL(cudaMemcpy(ends[to][1], ends[from][0], 1, static_cast<cudaMemcpyKind>(-1)), cudaErrorInvalidMemcpyDirection);
+      EQUAL(cudaMemcpy(ends[to][1], ends[from][0], 1, static_cast<cudaMemcpyKind>(5)), cudaErrorInvalidMemcpyDirection);
+      EQUAL(cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, static_cast<cudaMemcpyKind>(-1)), cudaErrorInvalidMemcpyDirection);
+      EQUAL(cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, static_cast<cudaMemcpyKind>(5)), cudaErrorInvalidMemcpyDirection);
     }
   }
   for (int end = 0; end < 2; ++end) {
@@ -359,12 +359,12 @@ TEST(an_array_is_at_the_devices_end_of_a_copy) {
     EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, direction), isFromDevice ? 0 : CUDA_ERROR_INVALID_VALUE);
   }
   for (const int kind : {-1, 5}) {
-    EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 8, 8, 4, static_cast<cudaMemcpyKind>(kind)), 21);
-    EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, static_cast<cudaMemcpyKind>(kind)), 21);
+    EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 8, 8, 4, static_cast<cudaMemcpyKind>(kind)), cudaErrorInvalidMemcpyDirection);
+    EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, static_cast<cudaMemcpyKind>(kind)), cudaErrorInvalidMemcpyDirection);
   }
   // Rows of memory, and those alone, have a pitch that is no less than what is copied.
-  EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 7, 8, 2, cudaMemcpyHostToDevice), 12);
-  EQUAL(cudaMemcpy2DFromArray(rows, 7, array, 0, 0, 8, 2, cudaMemcpyDeviceToHost), 12);
+  EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 7, 8, 2, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
+  EQUAL(cudaMemcpy2DFromArray(rows, 7, array, 0, 0, 8, 2, cudaMemcpyDeviceToHost), cudaErrorInvalidPitchValue);
   EQUAL(cudaMemcpy2DToArray(array, 1, 0, rows, 8, 8, 1, cudaMemcpyHostToDevice), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cudaMemcpy2DToArray(array, 0, 1, rows, 8, 8, 4, cudaMemcpyHostToDevice), CUDA_ERROR_INVALID_VALUE);
   // Each end is one thing, and texels of two arrays are of one size.

@@ -109,18 +109,23 @@ Value valueAt(const std::vector<char>& bytes, size_t offset) {
   return value;
 }
 
-// What the device library finds at which place of its state.
-void state(process::Peer& parent) {
-  pes::Running running(parent);
-  const int me = nvshmem_my_pe(), all = nvshmem_n_pes(), next = (me + 1) % all;
-  CUmodule module = nullptr;
+// A module's state for kernels, once it was set up.
+std::vector<char> stateOf(CUmodule& module) {
   OK(cuModuleLoadData(&module, kText));
   OK(nvshmemx_cumodule_init(module));
   CUdeviceptr variable = 0;
   size_t bytes = 0;
   OK(cuModuleGetGlobal_v2(&variable, &bytes, module, "nvshmemi_device_state_d"));
   EQUAL(bytes, 776);
-  const auto found = pes::fetch<char>(reinterpret_cast<void*>(variable), bytes);
+  return pes::fetch<char>(reinterpret_cast<void*>(variable), bytes);
+}
+
+// What the device library finds at which place of its state.
+void state(process::Peer& parent) {
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe(), all = nvshmem_n_pes(), next = (me + 1) % all;
+  CUmodule module = nullptr;
+  const auto found = stateOf(module);
   const struct {
     size_t offset;
     int value;
@@ -199,12 +204,7 @@ void teamStates(process::Peer& parent) {
   pes::Running running(parent);
   const int me = nvshmem_my_pe();
   CUmodule module = nullptr;
-  OK(cuModuleLoadData(&module, kText));
-  OK(nvshmemx_cumodule_init(module));
-  CUdeviceptr variable = 0;
-  size_t bytes = 0;
-  OK(cuModuleGetGlobal_v2(&variable, &bytes, module, "nvshmemi_device_state_d"));
-  const auto found = pes::fetch<char>(reinterpret_cast<void*>(variable), bytes);
+  const auto found = stateOf(module);
   checkTeamState(found, NVSHMEM_TEAM_WORLD, {0, 1, 2, 3, 4}, 1);
   checkTeamState(found, NVSHMEMX_TEAM_SAME_MYPE_NODE, {me}, 1);
   // With a step, and without one.
