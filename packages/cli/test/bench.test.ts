@@ -256,6 +256,14 @@ describe('--svg', () => {
       expect(svg).toContain(name)
   })
 
+  test('calls what is sent out of place so', () => {
+    const file = join(folder, 'sent.svg')
+    bench('send-recv', '-e', '4K', '--svg', file)
+    const svg = readFileSync(file, 'utf8')
+    expect(svg).toContain('f32, out of place')
+    expect(svg).not.toContain('in place')
+  })
+
   test.each([
     {
       words: ['barrier', '-g', '2', '-n', '2'],

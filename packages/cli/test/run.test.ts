@@ -337,6 +337,11 @@ test('ranks add their numbers with NCCL on the software device', async () => {
   expect(code).toBe(0)
 })
 
+test.each(['0', '0.5', '86400'])('a grace of %s s', async (grace) => {
+  const { code, errors } = await run(['-n', '1', '--grace', grace, '--exec', 'true'])
+  expect([code, errors]).toEqual([0, ''])
+})
+
 describe('a wrong command line', () => {
   test.each<[string[], string]>([
     [[], '-n says how many ranks'],
@@ -350,6 +355,8 @@ describe('a wrong command line', () => {
     [['-n', '2', '.'], 'there is no file'],
     [['-n', '2', '--on-failure', 'maybe', 'x.js'], '--on-failure must be stop or continue'],
     [['-n', '2', '--grace', '-1', 'x.js'], '--grace must be a number of seconds'],
+    [['-n', '2', '--grace', '', 'x.js'], '--grace must be a number of seconds'],
+    [['-n', '2', '--grace', '86401', 'x.js'], '--grace must be a number of seconds from 0 to 86400'],
     [['-n', '2', '--no-prefix=yes', 'x.js'], '--no-prefix takes no value'],
     [['-n', '2', '--device-map', '0', 'x.js'], '--device-map names 1 devices for 2 ranks'],
     [['-n', '2', '--device-map', '1,1', 'x.js'], '--device-map names device 1 twice'],

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { expectEnded, linesOf, pidsIn, ranks, run, sleep, start } from './support/run.js'
+import { expectEnded, folder, linesOf, pidsIn, ranks, run, sleep, start } from './support/run.js'
 
 describe('the first failure', () => {
   test('ends all others, with the reason and the exit status', async () => {
@@ -150,6 +150,24 @@ describe('nothing is left running', () => {
     // The last one may not be the program yet that it is about to be.
     await sleep(100)
     await expect.poll(left, { timeout: 300_000 }).toEqual([])
+  })
+
+  test('a guard that somebody has killed is not missed', async () => {
+    const one = start(['-n', '2', '--exec', 'sh', '-c', 'echo pid $$ ready; read line < $GO'], { GO: `${folder}/go` })
+    execFileSync('mkfifo', [`${folder}/go`])
+    await one.until('ready', 2)
+    const file = `/proc/${one.child.pid}/task/${one.child.pid}/children`
+    const pids = pidsIn(one.output())
+    const guards = readFileSync(file, 'utf8')
+      .trim()
+      .split(' ')
+      .map(Number)
+      .filter((pid) => !pids.includes(pid))
+    expect(guards).toHaveLength(1)
+    process.kill(guards[0] as number, 'SIGKILL')
+    await sleep(100)
+    for (const _ of pids) writeFileSync(`${folder}/go`, 'on\n')
+    expect(await one.end).toMatchObject({ code: 0, signal: null, errors: '' })
   })
 
   test('programs that are not of Node, neither', async () => {

@@ -151,6 +151,21 @@ describe('survivors', () => {
     ])
   })
 
+  test('are apart from what is asked of an earlier one of them', async () => {
+    const { rendezvous, jobs } = await startJob(4)
+    rendezvous.server.gone(3, 'lost')
+    const first = await Promise.all([0, 1, 2].map((rank) => jobs[rank]!.survivors()))
+    rendezvous.server.gone(2, 'lost')
+    const waiting = [first[0]!.survivors()]
+    await sleep(100)
+    waiting.push(first[1]!.survivors())
+    // It comes to the rendezvous behind the agreement.
+    await expect(first[1]!.set('key', bytes(1))).rejects.toThrow('survivors() has ended this job')
+    const second = await Promise.all(waiting)
+    const [nothing] = await failuresOf([second[0]!.get('key', { timeout: 30 })])
+    expect(nothing).toBeInstanceOf(RendezvousTimeoutError)
+  })
+
   test('agree without one that is lost meanwhile', async () => {
     const { rendezvous, jobs } = await startJob(4)
     rendezvous.server.gone(3, 'lost')

@@ -34,6 +34,7 @@ const warnings: string[] = []
 process.on('warning', (warning) => warnings.push(`${warning.name}: ${warning.message}`))
 
 beforeEach(async () => {
+  delete process.env['SHOAL_TEST_REFUSAL']
   communicators = await connected((await Communicator.initAll([0, 1])) as typeof communicators)
   memory = [TestMemory.from(0, new Float32Array([1])), TestMemory.from(1, new Float32Array([2]))]
   streams = [new TestStream(0), new TestStream(1)]
@@ -52,7 +53,13 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
   )
 }
 
-test.each(['destroy', 'finalize'] as const)('%s waits for the work', async (how) => {
+test.each([
+  ['destroy', 'tells'],
+  ['finalize', 'tells'],
+  ['destroy', 'cannot tell'],
+  ['finalize', 'cannot tell'],
+] as const)('%s waits for the work where the driver %s', async (how, driver) => {
+  if (driver === 'cannot tell') process.env['SHOAL_TEST_REFUSAL'] = '801'
   allReduce(0)
   let isOver = false
   const over = communicators[0][how]().then(() => (isOver = true))
@@ -64,16 +71,13 @@ test.each(['destroy', 'finalize'] as const)('%s waits for the work', async (how)
   await Promise.all(communicators.map((one) => one.destroy()))
 })
 
-test.each([
-  ['destroy', 'timeout'],
-  ['destroy', 'signal'],
-  ['destroy', 'abort'],
-  ['destroy', 'async-error'],
-  ['finalize', 'timeout'],
-  ['finalize', 'signal'],
-  ['finalize', 'abort'],
-  ['finalize', 'async-error'],
-] as const)('%s is ended by %s, at once and for good', async (how, reason) => {
+const reasons = ['timeout', 'signal', 'abort', 'async-error'] as const
+const endings = (['tells', 'cannot tell'] as const).flatMap((driver) =>
+  (['destroy', 'finalize'] as const).flatMap((how) => reasons.map((reason) => [how, reason, driver] as const)),
+)
+
+test.each(endings)('%s is ended by %s, at once and for good, where the driver %s', async (how, reason, driver) => {
+  if (driver === 'cannot tell') process.env['SHOAL_TEST_REFUSAL'] = '801'
   allReduce(0)
   const abort = new AbortController()
   const start = performance.now()

@@ -100,6 +100,8 @@ test('what structs start with carries the sizes of the codecs', () => {
   expect(nvshmem.NVSHMEMX_INIT_ARGS_INITIALIZER.version).toBe(structVersion(nvshmem.nvshmemx_init_args_t.size))
   expect(nvshmem.NVSHMEMX_INIT_ATTR_INITIALIZER.version).toBe(structVersion(nvshmem.nvshmemx_init_attr_t.size))
   expect(nvshmem.NVSHMEM_TEAM_CONFIG_INITIALIZER.version).toBe(structVersion(nvshmem.nvshmem_team_config_t.size, 2))
+  const team = nvshmem.nvshmem_team_config_t.allocate(nvshmem.NVSHMEM_TEAM_CONFIG_INITIALIZER)
+  expect([...new Int32Array(team.buffer, team.byteOffset, 4)]).toEqual([0x20040, -1, -1, -1])
   const attributes = nvshmem.nvshmemx_init_attr_t.allocate(nvshmem.NVSHMEMX_INIT_ATTR_INITIALIZER)
   const words = new Int32Array(attributes.buffer, attributes.byteOffset, 12)
   expect([...words]).toEqual([0x10090, 0, 0, 0, 0x10080, 0, 0x10018, 0, 0, 0, -1, -1])

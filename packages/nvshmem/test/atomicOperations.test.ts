@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { inspect } from 'node:util'
 import type { SymmetricBuffer } from '@shoal/nvshmem'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { libraries, libraryFolder } from '../../sim/src/index.js'
 import { resultsOf } from './fixtures/job.js'
 import { anything, onePe, refuses } from './fixtures/onePe.js'
 
@@ -22,6 +24,21 @@ describe('AtomicOperations', () => {
 
   test('exist for every operation and every dtype of it', async () => {
     expect(await resultsOf('atomics.operations', 2)).toEqual([6 * 3 + 4 * 24, 6 * 3 + 4 * 24])
+  })
+
+  test("by kernels, as NVIDIA's library needs them, do the same", async () => {
+    // The files of the software device, named like any others: the package takes them for NVIDIA's.
+    const environment = {
+      SHOAL_DEVICE: '',
+      SHOAL_CUDA_LIBRARY: join(libraryFolder(), libraries.cuda),
+      SHOAL_NVSHMEM_LIBRARY: join(libraryFolder(), libraries.nvshmem),
+    }
+    const checks = 6 * 3 + 4 * 24
+    expect(await resultsOf('atomics.operations', 2, { environment })).toEqual([checks, checks])
+    for (const result of await resultsOf('atomics.counting', 3, { environment })) {
+      expect(result).toEqual({ i32: 50, u32: 50, i64: 50, u64: 50 })
+    }
+    expect(await resultsOf('atomics.made', 1, { environment })).toEqual(['kernels'])
   })
 
   test('print in one line', () => {

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { type InitOptions, nvshmemStatus, Session, type SymmetricBuffer, UniqueId } from '@shoal/nvshmem'
-import { BusyError } from '@shoal/types'
+import { BusyError, streamProtocol } from '@shoal/types'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { resultsOf, runJob } from './fixtures/job.js'
 import { anything, onePe, refuses } from './fixtures/onePe.js'
@@ -187,6 +187,14 @@ describe('put and get', () => {
       /stays in place/,
     ],
     ['no stream', () => pe.session.putOnStream(floats, floats, anything({ pe: 0 })), /stream must be named/],
+    [
+      'a stream whose handle is none',
+      () => {
+        const stream = { [streamProtocol]: { version: 0, handle: 5, deviceOrdinal: 0, context: 0n } }
+        return pe.session.putOnStream(floats, floats, { pe: 0, stream: anything(stream) })
+      },
+      'Session.putOnStream: stream.handle must be a bigint, not 5',
+    ],
     ['a stream that is none', () => pe.session.putOnStream(floats, floats, { pe: 0, stream: anything(7) }), TypeError],
     ['a timeout that is none', on({ timeout: '1' }), TypeError],
     ['a signal that is none', on({ signal: 1 }), TypeError],

@@ -7,7 +7,7 @@ let isSet = false
 function statusText(status: number): StatusText | undefined {
   const text = new BigUint64Array(1)
   const read = (of: typeof cuGetErrorName): string | null =>
-    of(status as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : null
+    of(status as CUresult, text) === 0 ? readCString(text[0] as bigint) : null
   const name = read(cuGetErrorName)
   return name === null ? undefined : { name, description: read(cuGetErrorString) ?? '' }
 }
