@@ -153,8 +153,9 @@ describe('nothing is left running', () => {
   })
 
   test('a guard that somebody has killed is not missed', async () => {
-    const one = start(['-n', '2', '--exec', 'sh', '-c', 'echo pid $$ ready; read line < $GO'], { GO: `${folder}/go` })
-    execFileSync('mkfifo', [`${folder}/go`])
+    const go = `${folder}/go`
+    const script = 'echo pid $$ ready; while [ ! -e $GO ]; do sleep 0.1; done'
+    const one = start(['-n', '2', '--exec', 'sh', '-c', script], { GO: go })
     await one.until('ready', 2)
     const file = `/proc/${one.child.pid}/task/${one.child.pid}/children`
     const pids = pidsIn(one.output())
@@ -165,8 +166,7 @@ describe('nothing is left running', () => {
       .filter((pid) => !pids.includes(pid))
     expect(guards).toHaveLength(1)
     process.kill(guards[0] as number, 'SIGKILL')
-    await sleep(100)
-    for (const _ of pids) writeFileSync(`${folder}/go`, 'on\n')
+    writeFileSync(go, '')
     expect(await one.end).toMatchObject({ code: 0, signal: null, errors: '' })
   })
 

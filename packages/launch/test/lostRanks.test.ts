@@ -157,7 +157,8 @@ describe('survivors', () => {
     const first = await Promise.all([0, 1, 2].map((rank) => jobs[rank]!.survivors()))
     rendezvous.server.gone(2, 'lost')
     const waiting = [first[0]!.survivors()]
-    await sleep(100)
+    // Once this is answered, the rendezvous knows of the wait.
+    await first[0]!.set('before', bytes(1))
     waiting.push(first[1]!.survivors())
     // It comes to the rendezvous behind the agreement.
     await expect(first[1]!.set('key', bytes(1))).rejects.toThrow('survivors() has ended this job')

@@ -31,7 +31,8 @@ export const nccl: NativeLibrary = defineLibrary({
   linux: ['libnccl.so.2'],
   win32: ['nccl.dll'],
   wheelFolders: ['nvidia/nccl/lib'],
-  systemFolders: ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64'],
+  systemFolders:
+    process.platform === 'linux' ? ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64'] : [],
   sim: 'libshoal-sim-nccl.so.2',
   hint: 'install the package libnccl2 or the Python wheel nvidia-nccl-cu13, or set SHOAL_DEVICE=sim to use the software device',
   versionOf: ncclVersion,

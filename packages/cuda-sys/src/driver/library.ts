@@ -98,7 +98,10 @@ export const driver: NativeLibrary = defineLibrary({
   environment: 'SHOAL_CUDA_LIBRARY',
   linux: ['libcuda.so.1'],
   win32: ['nvcuda.dll'],
-  systemFolders: ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib/wsl/lib'],
+  systemFolders:
+    process.platform === 'linux'
+      ? ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib/wsl/lib']
+      : [],
   sim: 'libshoal-sim-cuda.so.1',
   hint: 'install the NVIDIA driver (it is not part of the CUDA toolkit), or set SHOAL_DEVICE=sim to use the software device',
   resolve,
