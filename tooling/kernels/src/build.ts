@@ -33,10 +33,16 @@ export function compile(name: string): string {
     const options = ['-ptx', '-std=c++17', `-arch=${architecture}`, '-fmad=false', '-o', out, `${name}.cu`]
     const { status, stderr } = spawnSync('nvcc', options, { cwd: sourceFolder, encoding: 'utf8' })
     if (status !== 0) throw new Error(`nvcc: ${name}.cu\n${stderr}`)
-    return readFileSync(out, 'utf8')
+    return withoutPlace(readFileSync(out, 'utf8'))
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Names of what only its file sees hold a number that nvcc makes of the folder, too. */
+function withoutPlace(ptx: string): string {
+  const place = /_INTERNAL_([0-9a-f]{8})_/.exec(ptx)?.[1]
+  return place === undefined ? ptx : ptx.replaceAll(place, '0'.repeat(place.length))
 }
 
 /** What the sources were when the PTX was made, by their names. */

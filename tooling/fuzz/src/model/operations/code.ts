@@ -9,8 +9,8 @@ import { kernelSource } from './kernelSource.js'
 /** What has kernels and variables. */
 export type Code = Module | Library
 
-/** Libraries that were loaded for one device, and serve others as well. */
-const libraries = (): Library[] => []
+/** Libraries that were loaded for one device, and serve others as well; with those that they were used on. */
+const libraries = (): { readonly library: Library; readonly devices: Set<number> }[] => []
 
 /** Loads the kernels of the model in one of the ways there are. */
 export async function loadCode(world: World, device: number): Promise<Code> {
@@ -19,14 +19,17 @@ export async function loadCode(world: World, device: number): Promise<Code> {
   if (way === 0) return Module.load(owner, kernelSource)
   if (way === 1) return Module.load(owner, await link(world, device))
   if (way === 2) {
-    const there = world.pick(world.part(libraries).filter((one) => !one.disposed && one.device.ordinal !== device))
-    // Its code is loaded; its variables are this device's own.
-    if (there !== undefined) return there.on(owner)
+    // Its code is loaded; its variables are this device's own, the same ones each time.
+    const isNew = (one: ReturnType<typeof libraries>[number]): boolean =>
+      !one.library.disposed && !one.devices.has(device)
+    const there = world.pick(world.part(libraries).filter(isNew))
+    there?.devices.add(device)
+    if (there !== undefined) return there.library.on(owner)
   }
   if (way <= 4) {
     const library = way === 3 ? Library.loadSync(owner, kernelSource) : await Library.load(owner, kernelSource)
     world.equal('kernels of a library', library.kernelNames.includes('addEach'), true)
-    world.part(libraries).push(library)
+    world.part(libraries).push({ library, devices: new Set([device]) })
     return library
   }
   const option = { device: world.runtimeDevices[device] as never }
