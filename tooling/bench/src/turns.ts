@@ -56,6 +56,9 @@ export function inTurn<T>(list: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? list : [...list].reverse()
 }
 
+/** One round shows that all of it runs. Its figures say nothing, so nothing is warmed up for it, and nothing repeated. */
+export const isTrial = (rounds: number): boolean => rounds === 1
+
 /** Has each run once in every round, after one run that is not counted; returns what each gave. */
 export async function takeRounds<T>(
   runs: Readonly<Record<string, () => T | Promise<T>>>,
@@ -63,7 +66,7 @@ export async function takeRounds<T>(
 ): Promise<Record<string, T[]>> {
   const given = Object.fromEntries(Object.keys(runs).map((name): [string, T[]] => [name, []]))
   // The first of each finds cold caches.
-  for (const run of Object.values(runs)) await run()
+  if (!isTrial(rounds)) for (const run of Object.values(runs)) await run()
   for (let round = 0; round < rounds; round += 1) {
     for (const [name, run] of inTurn(Object.entries(runs), round)) given[name]?.push(await run())
   }
@@ -92,14 +95,14 @@ export async function takeTurns(
     return taking.length === 0 ? [] : [{ ...about, test, taking, figures }]
   })
   beforeRound()
-  for (const { test, count, taking } of measured)
+  for (const { test, count, taking } of isTrial(rounds) ? [] : measured)
     for (const subject of taking) await warmUp(subject, test, count, warmUps)
   for (let round = 0; round < rounds; round += 1) {
     beforeRound()
     for (const { test, count, loops, turns = 1, taking, figures } of measured) {
       for (let turn = 0; turn < turns; turn += 1) {
         for (const subject of inTurn(taking, round + turn))
-          figures.get(subject.name)?.push(await bestOf(subject, test, count, loops))
+          figures.get(subject.name)?.push(await bestOf(subject, test, count, isTrial(rounds) ? 1 : loops))
       }
     }
   }

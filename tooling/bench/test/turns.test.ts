@@ -3,7 +3,7 @@ import { atLeast, atMost, leastBandwidth, slowest } from '../src/bars.js'
 import type { Outcome } from '../src/options.js'
 import { joinOutcomes } from '../src/processRepeats.js'
 import { series } from '../src/statistics.js'
-import { joinPasses, type Row, ratioBetween, type Subject, takeTurns } from '../src/turns.js'
+import { joinPasses, type Row, ratioBetween, type Subject, takeRounds, takeTurns } from '../src/turns.js'
 
 /** A subject whose answers are those in the list, one after another. */
 function subject(name: string, cases: readonly string[], answers: number[], asked: string[]): Subject {
@@ -45,10 +45,21 @@ test('the best of the loops counts, and each turn gives a figure', async () => {
   const beforeRound = () => {
     rounds += 1
   }
-  const rows = await takeTurns(cases, [subject('C', ['a'], [0, 5, 4, 2, 3], asked)], 1, { beforeRound })
-  expect(rows[0]?.subjects['C']?.rounds).toEqual([4, 2])
-  // Before the warm-up, and before the round.
-  expect(rounds).toBe(2)
+  const rows = await takeTurns(cases, [subject('C', ['a'], [0, 5, 4, 2, 3, 7, 8, 9, 1], asked)], 2, { beforeRound })
+  expect(rows[0]?.subjects['C']?.rounds).toEqual([4, 2, 7, 1])
+  // Before the warm-up, and before each round.
+  expect(rounds).toBe(3)
+})
+
+test('one round is not warmed up for, and has one loop', async () => {
+  const asked: string[] = []
+  const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 3 } }
+  const rows = await takeTurns(cases, [subject('C', ['a'], [5, 4], asked)], 1, { warmUps: 3 })
+  expect(rows[0]?.subjects['C']?.rounds).toEqual([5])
+  const answers = [5, 4]
+  expect(await takeRounds({ a: () => answers.shift() }, 1)).toEqual({ a: [5] })
+  const others = [5, 4, 3]
+  expect(await takeRounds({ a: () => others.shift() }, 2)).toEqual({ a: [4, 3] })
 })
 
 test('passes are joined round by round, and bars are about the worst row', async () => {
@@ -60,9 +71,9 @@ test('passes are joined round by round, and bars are about the worst row', async
     takeTurns(
       cases,
       [
-        subject('C', ['small', 'large'], [0, 0, c, 10], []),
-        subject('shoal', ['small', 'large'], [0, 0, shoal, 20], []),
-        subject('C again', ['small', 'large'], [0, 0, again, 10], []),
+        subject('C', ['small', 'large'], [c, 10], []),
+        subject('shoal', ['small', 'large'], [shoal, 20], []),
+        subject('C again', ['small', 'large'], [again, 10], []),
       ],
       1,
     )
@@ -79,8 +90,8 @@ test('passes are joined round by round, and bars are about the worst row', async
 test('what is to be compiled first is run so often before the rounds', async () => {
   const asked: string[] = []
   const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 1 } }
-  const rows = await takeTurns(cases, [subject('C', ['a'], [9, 8, 7, 2], asked)], 1, { warmUps: 3 })
-  expect(rows[0]?.subjects['C']?.rounds).toEqual([2])
+  const rows = await takeTurns(cases, [subject('C', ['a'], [9, 8, 7, 2, 3], asked)], 2, { warmUps: 3 })
+  expect(rows[0]?.subjects['C']?.rounds).toEqual([2, 3])
 })
 
 test('of several processes the rounds count together, and the median of their ratios', () => {

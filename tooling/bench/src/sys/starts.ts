@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Series, series } from '../statistics.js'
-import { takeRounds } from '../turns.js'
+import { isTrial, takeRounds } from '../turns.js'
 
 /** What every import costs: a package with nothing in it. */
 export const emptyPackage = 'an empty package'
@@ -22,11 +22,12 @@ export async function measureStarts(packages: readonly string[], rounds: number)
   const here = fileURLToPath(new URL('.', import.meta.url))
   const folder = mkdtempSync(join(tmpdir(), 'shoal-starts-'))
   try {
+    const starts = isTrial(rounds) ? 1 : startsInRound
     makeEmptyPackage(join(folder, 'node_modules', 'empty'))
     const runs = {
-      bare: () => startOf('', here),
-      [emptyPackage]: () => startOf("import 'empty'", folder),
-      ...Object.fromEntries(packages.map((name) => [name, () => startOf(`import '${name}'`, here)])),
+      bare: () => startOf('', here, starts),
+      [emptyPackage]: () => startOf("import 'empty'", folder, starts),
+      ...Object.fromEntries(packages.map((name) => [name, () => startOf(`import '${name}'`, here, starts)])),
     }
     const { bare = [], ...others } = await takeRounds(runs, rounds)
     const above = (times: readonly number[]): Series =>
@@ -45,9 +46,9 @@ function makeEmptyPackage(folder: string): void {
 }
 
 /** Milliseconds that Node takes to start, to run an ES module and to end: the least of some, as nothing makes one quicker. */
-function startOf(program: string, folder: string): number {
+function startOf(program: string, folder: string, starts: number): number {
   let least = Number.POSITIVE_INFINITY
-  for (let start = 0; start < startsInRound; start += 1) {
+  for (let start = 0; start < starts; start += 1) {
     const before = performance.now()
     execFileSync(process.execPath, ['--input-type=module', '--eval', program], { cwd: folder })
     least = Math.min(least, performance.now() - before)

@@ -64,7 +64,7 @@ export const contextSuite: Suite = {
         first.primaryContext.run(() => {
           const buffer = t.own(DeviceBuffer.from(second, new Float32Array(3)))
           buffer.fill(1, { stream })
-          stream.record()
+          t.own(stream.record())
           stream.query()
           assert.equal(currentContext(), first.primaryContext.handle)
           assert.throws(() => buffer.fill('1' as unknown as number), TypeError)
