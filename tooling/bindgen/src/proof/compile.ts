@@ -1,5 +1,5 @@
 // Libraries and programs in C++.
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { inParallel, runProgram } from './processes.js'
@@ -35,7 +35,7 @@ export async function compileLibrary(
   return library
 }
 
-/** Compiles a program; returns its file. */
+/** Compiles a program, or finds it as it was compiled before; returns its file. */
 export async function compileProgram(
   folder: string,
   name: string,
@@ -45,7 +45,11 @@ export async function compileProgram(
 ): Promise<string> {
   mkdirSync(folder, { recursive: true })
   const program = join(folder, name)
-  writeFileSync(`${program}.cpp`, source)
-  await compile([...searching(includes), ...flags, '-o', program, `${program}.cpp`, '-ldl'])
+  const told = [...searching(includes), ...flags]
+  const text = `// ${told.join(' ')}\n${source}`
+  if (existsSync(program) && readFileSync(`${program}.cpp`, 'utf8') === text) return program
+  rmSync(program, { force: true })
+  writeFileSync(`${program}.cpp`, text)
+  await compile([...told, '-o', program, `${program}.cpp`, '-ldl'])
   return program
 }
