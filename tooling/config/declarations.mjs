@@ -3,7 +3,7 @@
 // less to install and to read.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import ts from 'typescript'
+import ts from 'typescript-api'
 
 const target = 'dist/declarations.d.ts'
 

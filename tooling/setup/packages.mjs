@@ -7,7 +7,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
-import ts from 'typescript'
+import ts from 'typescript-api'
 import { build } from './build.mjs'
 import { gettingStartedProblems } from './gettingStarted.mjs'
 import { installWorkspace } from './install.mjs'
@@ -204,20 +204,25 @@ async function installProblems(one, registry, env) {
   ])
 }
 
-/** All declarations, for the oldest TypeScript whose programs may use them and for the newest, in all ways to find modules. */
+/**
+ * All declarations, for the oldest TypeScript whose programs may use them, for the last one in JavaScript and for the newest, in
+ * the ways to find modules that they have. Each package alone has had the newest.
+ */
 async function allTypesProblems(packages, registry, env) {
   const all = [...packages.values()].filter((one) => entryPoints(one).length > 0)
   const names = all.map(({ name }) => name)
   return await inProject(registry, names, env, async (project) => {
     const problems = []
-    for (const compiler of ['typescript-oldest', 'typescript']) {
-      for (const settings of [
-        { module: 'NodeNext' },
-        { module: 'Node16' },
-        { module: 'ESNext', moduleResolution: 'Bundler' },
-      ]) {
-        problems.push(...(await consumerProblems(all, project, compiler, settings)))
-      }
+    const bundler = { module: 'ESNext', moduleResolution: 'Bundler' }
+    for (const [compiler, settings] of [
+      ['typescript-oldest', { module: 'NodeNext' }],
+      ['typescript-oldest', bundler],
+      ['typescript-api', { module: 'NodeNext' }],
+      ['typescript', { module: 'NodeNext' }],
+      ['typescript', { module: 'Node16' }],
+      ['typescript', bundler],
+    ]) {
+      problems.push(...(await consumerProblems(all, project, compiler, settings)))
     }
     return problems
   })

@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import ts from 'typescript'
+import ts from 'typescript-api'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { emitLibrary } from '../src/emit/library.js'

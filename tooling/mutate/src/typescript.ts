@@ -1,4 +1,4 @@
-import ts from 'typescript'
+import ts from 'typescript-api'
 import { type Mutant, operators } from './mutant.js'
 
 /** Methods and functions that take each other's place. */

@@ -1,4 +1,4 @@
-import ts from 'typescript'
+import ts from 'typescript-api'
 
 /** What a comment behind a statement says that it prints, or that its value is. */
 export interface Told {

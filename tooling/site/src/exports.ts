@@ -1,7 +1,7 @@
 // What the packages export, from their declarations: names, signatures, docstrings.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import ts from 'typescript'
+import ts from 'typescript-api'
 
 export interface Docs {
   /** Markdown, with `{@link …}` as it was written. */

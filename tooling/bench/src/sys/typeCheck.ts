@@ -38,7 +38,7 @@ export async function measureTypeChecks(
   if (lacking !== undefined) return lacking
   let compiler: string
   try {
-    compiler = require.resolve('typescript/bin/tsc')
+    compiler = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc')
   } catch {
     return 'TypeScript is not installed here'
   }
