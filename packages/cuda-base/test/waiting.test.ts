@@ -1,13 +1,12 @@
 import { Worker } from 'node:worker_threads'
-import type { CUevent, CUstream } from '@shoal/cuda-sys/driver'
 import { StatusError } from '@shoal/types'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DeviceBuffer, Event, Stream } = await import('@shoal/cuda-base')
 const { TestDevice, delay, injectError } = await import('./support.js')
 // No caller throws where it is called back, so this is asked of the function itself.
-const { ShortWait, shortWait, streamIsGone } = await import('../src/waiting/shortWait.js')
+const { ShortWait, shortWait } = await import('../src/waiting/shortWait.js')
 
 const device = new TestDevice(0)
 
@@ -150,7 +149,7 @@ test('what a wait throws when it is called back is an uncaught exception, and th
             if (index % 2 === 0) throw new Error(`wait ${index}`)
           }
         }
-        shortWait(new OneWait(stream.context as never, undefined), isUrgent)
+        shortWait(new OneWait(stream.context as never), isUrgent)
       })
     for (const isUrgent of [true, false]) {
       expect(await Promise.all([0, 1, 2, 3].map((index) => wait(isUrgent, index)))).toEqual([0, 0, 0, 0])
@@ -161,50 +160,6 @@ test('what a wait throws when it is called back is an uncaught exception, and th
     for (const listener of listeners) process.on('uncaughtException', listener)
   }
   expect(uncaught.map(String)).toEqual(['Error: wait 0', 'Error: wait 2', 'Error: wait 0', 'Error: wait 2'])
-})
-
-describe('what stands before work that has ended', () => {
-  /** Its event is none, so that asking for it gives an error. */
-  const isAskedFor = async (
-    context: object,
-    stream: bigint,
-    between?: () => void,
-    first = context,
-  ): Promise<boolean> => {
-    using own = Stream.create(device, { nonBlocking: true })
-    class OneWait extends ShortWait {
-      readonly event: CUevent
-      readonly #told: (status: number) => void
-      constructor(of: object, event: bigint, told: (status: number) => void) {
-        super(of as never, stream as CUstream)
-        this.event = event as CUevent
-        this.#told = told
-      }
-      reached(status: number): void {
-        this.#told(status)
-      }
-    }
-    return await new Promise((resolve) => {
-      shortWait(new OneWait(first, 0n, (status) => resolve(status !== 0)), false)
-      between?.()
-      shortWait(new OneWait(context, own.record().handle, () => undefined), true)
-    })
-  }
-
-  test('in the same stream has ended too, and is not asked for', async () => {
-    using stream = Stream.create(device, { nonBlocking: true })
-    expect(await isAskedFor(stream.context, stream.handle)).toBe(false)
-  })
-
-  test('is asked for where a stream was destroyed between, whose handle may be another’s', async () => {
-    using stream = Stream.create(device, { nonBlocking: true })
-    expect(await isAskedFor(stream.context, stream.handle, streamIsGone)).toBe(true)
-  })
-
-  test('is asked for in another context, whose default stream has the same handle', async () => {
-    expect(await isAskedFor(device.primaryContext, 1n, undefined, new TestDevice(1).primaryContext)).toBe(true)
-    expect(await isAskedFor(device.primaryContext, 1n)).toBe(false)
-  })
 })
 
 test('a thread that ends with short waits pending ends', async () => {

@@ -42,6 +42,19 @@ static void queue_trip(int i, char* host, size_t bytes) {
   CUDA(cuMemcpyDtoHAsync(host, device[i], bytes, streams[i]));
 }
 
+/* A trip on a stream of its own, and its end, with the look at its result that the other side has, too. */
+static void begin_trip(int i, size_t bytes, float* before) {
+  *before = *(float*)pinned[i] = ((float*)pinned[i])[bytes / 4 - 1];
+  queue_trip(i, pinned[i], bytes);
+}
+
+static void end_trip(int i, size_t bytes, float before) {
+  float *first = (float*)pinned[i], *last = first + bytes / 4 - 1;
+  CUDA(cuStreamSynchronize(streams[i]));
+  if (*first != before + 1 || *last != before + 1) fprintf(stderr, "a round trip lost its data\n"), exit(1);
+  *first = *last = 0;
+}
+
 int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: costs PTX-FILE\n"), 2;
   enter_device(0);
@@ -76,8 +89,9 @@ int main(int argc, char** argv) {
     CASE("ordinary", queue_trip(0, ordinary, bytes); CUDA(cuStreamSynchronize(stream)))
     CASE("driver", CUDA(cuMemcpyHtoD(device[0], ordinary, bytes)); launch(0, bytes); CUDA(cuStreamSynchronize(stream));
          CUDA(cuMemcpyDtoH(ordinary, device[0], bytes)))
-    CASE("inFlight", for (int s = 0; s < STREAMS; ++s) queue_trip(s, pinned[s], bytes);
-         for (int s = 0; s < STREAMS; ++s) CUDA(cuStreamSynchronize(streams[s])))
+    float before[STREAMS];
+    CASE("inFlight", for (int s = 0; s < STREAMS; ++s) begin_trip(s, bytes, &before[s]);
+         for (int s = 0; s < STREAMS; ++s) end_trip(s, bytes, before[s]))
     CASE("up-pinned", CUDA(cuMemcpyHtoDAsync(device[0], pinned[0], bytes, stream)); CUDA(cuStreamSynchronize(stream)))
     CASE("up-ordinary", CUDA(cuMemcpyHtoDAsync(device[0], ordinary, bytes, stream)); CUDA(cuStreamSynchronize(stream)))
     CASE("down-pinned", CUDA(cuMemcpyDtoHAsync(pinned[0], device[0], bytes, stream)); CUDA(cuStreamSynchronize(stream)))

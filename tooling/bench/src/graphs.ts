@@ -22,7 +22,7 @@ const kernels = `.version 6.4
 `
 
 /** 64 bytes, as a kernel takes them by value. */
-const Block = defineStruct('Block', {
+export const structOf64 = defineStruct('Block', {
   scale: 'f64',
   offset: ['i32', 4],
   shape: ['u64', 4],
@@ -120,7 +120,7 @@ export function buildGraph(device: Device, kernel: Kernel<readonly []>): Graph {
 function makeLoops(device: Device): { loops: Record<string, Measured>; stream: Stream; dispose: () => void } {
   const stream = device.createStream({ nonBlocking: true })
   const module = Module.loadSync(device, kernels)
-  const [empty0, empty64] = [module.kernel('empty0', []), module.kernel('empty64', [Block])]
+  const [empty0, empty64] = [module.kernel('empty0', []), module.kernel('empty64', [structOf64])]
   const build = (): Graph => buildGraph(device, empty0)
   const graph = build()
   const exec = graph.instantiate()
@@ -141,7 +141,7 @@ function makeLoops(device: Device): { loops: Record<string, Measured>; stream: S
   const clustered = empty0.with({ clusterDimension: 2 })
   const cooperative = empty0.with({ cooperative: true })
   const value = { scale: 1, offset: [1, 2, 3, 4], shape: [1n, 2n, 3n, 4n], mode: 5, flags: 6 }
-  const bytes = Block.encode(value)
+  const bytes = structOf64.encode(value)
   const loops: Record<string, Measured> = {
     launch: { calls: graphBurst, loop: () => exec.launch(stream) },
     build: { calls: 1, loop: () => build().dispose() },

@@ -4,7 +4,7 @@ import { Device, DeviceBuffer, Module } from '@shoal/driver'
 import { Graph } from '@shoal/driver/graph'
 import { atMost, type Bar } from './bars.js'
 import { compile } from './compile.js'
-import { buildGraph, nodeCount } from './graphs.js'
+import { buildGraph, nodeCount, structOf64 } from './graphs.js'
 import { loopInC } from './loopInC.js'
 import type { Outcome, RunOptions } from './options.js'
 import { type Case, compiled, printRows, subjectOf, takeTurns } from './turns.js'
@@ -43,6 +43,7 @@ const titles = {
   launch: 'kernel.launch, 4 arguments',
   launch0: 'kernel.launch without arguments',
   cluster: 'the same with a cluster attribute',
+  struct: 'kernel.launch, a struct of 64 bytes',
   prepared: 'prepared launch',
   graph: 'graph.launch()',
   build: `a graph of ${nodeCount} kernels, built and destroyed`,
@@ -54,6 +55,7 @@ const inC: Readonly<Record<Test, string>> = {
   ...(Object.fromEntries(Object.keys(titles).map((name) => [name, name])) as Record<Test, string>),
   cached: 'pool',
   prepared: 'launch',
+  struct: 'launch',
 }
 /** Calls of the driver that one turn of a loop makes. */
 const callsOf: Partial<Record<Test, number>> = { up: 2, down: 2, pool: 2, build: nodeCount }
@@ -99,6 +101,8 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
   const plan = kernel.prepare(config, 2, from, to, 256)
   const empty0 = module.kernel('empty0', [])
   const clustered = empty0.with({ clusterDimension: 2 })
+  const empty64 = module.kernel('empty64', [structOf64])
+  const bytes = new Uint8Array(structOf64.bytes)
   const graph = Graph.create(device)
   const exec = graph.instantiate()
   const calls: Record<Test, () => unknown> = {
@@ -116,6 +120,7 @@ function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dis
     launch: () => kernel.launch(config, 2, from, to, 256),
     launch0: () => empty0.launch(config),
     cluster: () => clustered.launch(config),
+    struct: () => empty64.launch(config, bytes),
     prepared: () => plan.launch(),
     graph: () => exec.launch(stream),
     build: () => buildGraph(device, empty0).dispose(),

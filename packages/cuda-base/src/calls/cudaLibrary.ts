@@ -71,6 +71,9 @@ export interface CudaLibrary {
   readonly fillBytes: DirectCall
   /** Within a device. libcudart's takes a kind before the stream. */
   readonly copy: DirectCall
+  /** From memory of the host, and to it. libcudart's is the same function, with a kind before the stream. */
+  readonly upload: DirectCall
+  readonly download: DirectCall
   /** With a configuration in memory. */
   readonly launch: DirectCall
   /** Loads the libraries and starts them, once. @throws LibraryNotFoundError, StatusError */

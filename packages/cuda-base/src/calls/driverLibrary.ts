@@ -63,6 +63,8 @@ export const driverLibrary: CudaLibrary = {
   free: direct('cuMemFreeAsync', 11020, 2),
   fillBytes: direct('cuMemsetD8Async', 3020, 4),
   copy: direct('cuMemcpyDtoDAsync', 3020, 4),
+  upload: direct('cuMemcpyHtoDAsync', 3020, 4),
+  download: direct('cuMemcpyDtoHAsync', 3020, 4),
   launch: direct('cuLaunchKernelEx', 11060, 4),
   start,
   startForCount() {

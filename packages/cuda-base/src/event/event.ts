@@ -19,7 +19,7 @@ import { type EventLike, requireEventLike, requireTimedEvent } from '../context/
 import { Status } from '../errors.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { eventStatusNow } from '../waiting/shortWait.js'
+import { eventStatusNow } from '../waiting/eventCalls.js'
 import { eventStatus, settle } from '../waiting/wait.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const

@@ -18,7 +18,7 @@ import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import { isObjectType, type KernelSignature, tensorMapLayout, writeObject } from './signature.js'
 
 // The common types have a way of their own, because every launch goes through it.
-const kindOf = { pointer: 0, f32: 1, i32: 2, u32: 3, f64: 4, i64: 5, u64: 6, other: 7 } as const
+const kindOf = { pointer: 0, f32: 1, i32: 2, u32: 3, f64: 4, i64: 5, u64: 6, struct: 7, other: 8 } as const
 const common: { readonly [dtype: string]: number } = {
   ptr: kindOf.pointer,
   f32: kindOf.f32,
@@ -43,6 +43,8 @@ export class ArgumentBlock {
   readonly #context: Context
   /** Where each value lies in the memory. */
   readonly #offsets: readonly number[]
+  /** How long each is; 0 for what is no struct. */
+  readonly #structBytes: readonly number[]
   /** What each argument is called in errors. */
   readonly #names: readonly string[]
   /** Held because the collector frees the memory with it. */
@@ -82,10 +84,10 @@ export class ArgumentBlock {
     this.#signature = signature
     this.#context = context
     this.#offsets = offsets
+    this.#structBytes = signature.map((type) => (typeof type === 'object' ? type.bytes : 0))
     this.#names = offsets.map((_, index) => `args[${index}]`)
-    this.#kinds = Uint8Array.from(
-      signature,
-      (type) => (typeof type === 'string' ? common[type] : undefined) ?? kindOf.other,
+    this.#kinds = Uint8Array.from(signature, (type) =>
+      typeof type === 'string' ? (common[type] ?? kindOf.other) : kindOf.struct,
     )
     this.#f32 = new Float32Array(buffer, valuesOffset)
     this.#f64 = new Float64Array(buffer, valuesOffset)
@@ -107,6 +109,11 @@ export class ArgumentBlock {
       const kind = this.#kinds[index]
       if (kind === kindOf.pointer) {
         this.#u64[index * 2] = this.#address(index, value)
+        continue
+      }
+      // Bytes that a program has made of it before.
+      if (kind === kindOf.struct && isUint8Array(value) && byteLengthOf(value) === this.#structBytes[index]) {
+        this.#bytes.set(value, this.#offsets[index])
         continue
       }
       if (typeof value === 'number') {
@@ -159,11 +166,7 @@ export class ArgumentBlock {
       return
     }
     if (isUint8Array(value)) {
-      if (byteLengthOf(value) !== type.bytes) {
-        throw outOfRange(this.api, name, `the ${type.bytes} bytes of a ${type.name}`, byteLengthOf(value))
-      }
-      this.#bytes.set(value, offset)
-      return
+      throw outOfRange(this.api, name, `the ${type.bytes} bytes of a ${type.name}`, byteLengthOf(value))
     }
     // Encoded and then copied, so that what is refused halfway leaves the value that was there. A getter of the value may come
     // here again, and finds other room.

@@ -14,6 +14,11 @@ export function byteLengthOf(array: ArrayBufferView): number {
   return getByteLength.call(array)
 }
 
+/** Where a typed array begins in its `ArrayBuffer`, asked in the same way. */
+export function byteOffsetOf(array: ArrayBufferView): number {
+  return getByteOffset.call(array)
+}
+
 /** The `ArrayBuffer` behind a typed array, asked in the same way. */
 export function bufferOf(array: ArrayBufferView): ArrayBufferLike {
   return getBuffer.call(array)

@@ -80,7 +80,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     const queue = queueOf(this, options, api)
     const from = sourceFor(this, source, api)
     const address = useBehind(this, queue)
-    if (ArrayBuffer.isView(from)) queueUpload(context, queue._handle, address, from)
+    if (ArrayBuffer.isView(from)) queueUpload(context, queue, address, from)
     else queueCopyBehind(context, queue, address, from)
     return this
   }
@@ -152,7 +152,7 @@ function download<E extends ElementType, T extends CopyTarget<E>>(
   try {
     const queue = queueOf(from, options, api)
     const to = checkTarget(target, from, api)
-    return queueDownload(from.context, queue._handle, useBehind(from, queue), to, target)
+    return queueDownload(from.context, queue, useBehind(from, queue), to, target)
   } catch (error) {
     return Promise.reject(error)
   }

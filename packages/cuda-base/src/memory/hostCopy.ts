@@ -4,9 +4,12 @@ import { type StagedCopy, stagedCopyFrom, stagedCopyTo } from '@shoal/ffi/calls'
 import { isCapturing, refuseInCapture } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
-import { AwaitedCopy, queueHostCopy, queueUnobservedCopy, UnobservedCopy } from '../waiting/copyWait.js'
+import type { StreamQueue } from '../stream/stream.js'
+import { AwaitedCopy, queueHostCopy, queueUnobservedCopy } from '../waiting/copyWait.js'
+import { useUntilEnd } from '../waiting/unmarkedWork.js'
 import { byteLengthOf, bytesOf } from './arrayBytes.js'
 import { copyInSlices } from './copyInSlices.js'
+import { queuePinnedCopy } from './pinnedCopy.js'
 import { type PinnedOwner, pinnedOwnerOf } from './pinnedRegistry.js'
 import { keptBytes, partBytes, type StagingBlock, StagingPool } from './staging.js'
 
@@ -67,47 +70,34 @@ function toHost(
 }
 
 /** Queues a copy to the device. The array must stay as it is until the copy has ended. */
-export function queueUpload(context: Context, stream: CUstream, target: CopyPlace, source: ArrayBufferView): void {
+export function queueUpload(context: Context, queue: StreamQueue, target: CopyPlace, source: ArrayBufferView): void {
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
   const pinned = pinnedOwnerOf(source)
   if (isCapturing()) {
     if (pinned === undefined) refuseInCapture(`${kindOf(target)}.copyFrom`, 'an ordinary array')
-    toDevice(context, stream, target, source, byteLength)
+    toDevice(context, queue._handle, target, source, byteLength)
     return
   }
   // Nobody is told of its end: the next wait on the stream reports what went wrong.
   if (pinned === undefined) {
-    uploadStaged(context, stream, target, bytesOf(source))
+    uploadStaged(context, queue, target, bytesOf(source))
     return
   }
   pinned._hold()
-  new PinnedUpload(context, stream, target, source, pinned).start(false)
+  try {
+    if (typeof target === 'bigint') queuePinnedCopy(context, queue._halves, true, target, pinned, source)
+    else toDevice(context, queue._handle, target, source, byteLength)
+  } catch (error) {
+    pinned._unhold()
+    throw error
+  }
+  useUntilEnd(context, queue, pinned, false)
 }
 
-class PinnedUpload extends UnobservedCopy {
-  readonly #to: CopyPlace
-  readonly #from: ArrayBufferView
-  readonly #pinned: PinnedOwner
-
-  constructor(context: Context, stream: CUstream, to: CopyPlace, from: ArrayBufferView, pinned: PinnedOwner) {
-    super(context, stream)
-    this.#to = to
-    this.#from = from
-    this.#pinned = pinned
-  }
-
-  protected queue(): void {
-    toDevice(this.context, this.stream, this.#to, this.#from, byteLengthOf(this.#from))
-  }
-
-  protected giveBack(): void {
-    this.#pinned._unhold()
-  }
-}
-
-function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, source: Uint8Array): void {
+function uploadStaged(context: Context, queue: StreamQueue, target: CopyPlace, source: Uint8Array): void {
   const byteLength = source.length
+  const stream = queue._handle
   const pool = StagingPool.of(context)
   if (byteLength > mostAtOnce) {
     const block = pool.take(partBytes)
@@ -117,18 +107,18 @@ function uploadStaged(context: Context, stream: CUstream, target: CopyPlace, sou
         context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
         toDevice(context, stream, target, block.address, bytes, start)
       }
-      const { queue, giveBack } = copyInParts({ context, byteLength, block, parts, memory: source }, toNext)
-      queueUnobservedCopy(context, stream, queue, giveBack)
+      const { copy, giveBack } = copyInParts({ context, byteLength, block, parts, memory: source }, toNext)
+      queueUnobservedCopy(context, queue, copy, giveBack)
       return
     }
     pool.give(block)
   }
   const block = pool.take(byteLength)
-  const queue = (): void => {
+  const copy = (): void => {
     block.bytes.set(source)
     toDevice(context, stream, target, block.address, byteLength)
   }
-  queueUnobservedCopy(context, stream, queue, () => pool.give(block))
+  queueUnobservedCopy(context, queue, copy, () => pool.give(block))
 }
 
 /** A copy of much memory through one block, which the stream uses for one part after the other. */
@@ -144,10 +134,10 @@ interface CopyInParts {
 function copyInParts(
   { context, byteLength, block, parts, memory }: CopyInParts,
   queuePart: (start: number, bytes: number) => void,
-): { readonly queue: (begun: () => void) => void; readonly giveBack: () => void } {
+): { readonly copy: (begun: () => void) => void; readonly giveBack: () => void } {
   const held: unknown[] = [memory]
   return {
-    queue: (begun) => {
+    copy: (begun) => {
       begun()
       for (let start = 0; start < byteLength; start += partBytes) {
         queuePart(start, Math.min(partBytes, byteLength - start))
@@ -169,7 +159,7 @@ function copyInParts(
  */
 export function queueDownload<T>(
   context: Context,
-  stream: CUstream,
+  queue: StreamQueue,
   source: CopyPlace,
   target: ArrayBufferView,
   result: T,
@@ -178,13 +168,13 @@ export function queueDownload<T>(
   const pinned = pinnedOwnerOf(target)
   if (isCapturing()) {
     if (pinned === undefined) refuseInCapture(`${kindOf(source)}.copyTo`, 'an ordinary array')
-    toHost(context, stream, target, source, byteLengthOf(target))
+    toHost(context, queue._handle, target, source, byteLengthOf(target))
     return Promise.resolve(result)
   }
   pinned?._hold()
   return pinned === undefined
-    ? downloadStaged(context, stream, source, target, result)
-    : new PinnedDownload(context, stream, source, target, pinned, result).start()
+    ? downloadStaged(context, queue, source, target, result)
+    : new PinnedDownload(context, queue, source, target, pinned, result).start()
 }
 
 class PinnedDownload<T> extends AwaitedCopy<T> {
@@ -195,21 +185,23 @@ class PinnedDownload<T> extends AwaitedCopy<T> {
 
   constructor(
     context: Context,
-    stream: CUstream,
+    queue: StreamQueue,
     from: CopyPlace,
     to: ArrayBufferView,
     pinned: PinnedOwner,
     result: T,
   ) {
-    super(context, stream)
+    super(context, queue)
     this.#from = from
     this.#to = to
     this.#pinned = pinned
     this.#result = result
   }
 
-  protected queue(): void {
-    toHost(this.context, this.stream, this.#to, this.#from, byteLengthOf(this.#to))
+  protected copy(queue: StreamQueue): void {
+    const [from, to] = [this.#from, this.#to]
+    if (typeof from === 'bigint') queuePinnedCopy(this.context, queue._halves, false, from, this.#pinned, to)
+    else toHost(this.context, queue._handle, to, from, byteLengthOf(to))
   }
 
   protected giveBack(): void {
@@ -224,19 +216,19 @@ class PinnedDownload<T> extends AwaitedCopy<T> {
 
 function downloadStaged<T>(
   context: Context,
-  stream: CUstream,
+  queue: StreamQueue,
   from: CopyPlace,
   target: ArrayBufferView,
   result: T,
 ): Promise<T> {
   const bytes = bytesOf(target)
   const byteLength = bytes.length
-  if (byteLength > keptBytes) return downloadInParts(context, stream, from, bytes, result)
+  if (byteLength > keptBytes) return downloadInParts(context, queue, from, bytes, result)
   const pool = StagingPool.of(context)
   const block = pool.take(byteLength)
-  const queue = (): void => toHost(context, stream, block.address, from, byteLength)
+  const copy = (): void => toHost(context, queue._handle, block.address, from, byteLength)
   const arrive = arrival(bytes, () => block.bytes.subarray(0, byteLength), context, result, kindOf(from))
-  return queueHostCopy(context, stream, queue, () => pool.give(block), arrive)
+  return queueHostCopy(context, queue, copy, () => pool.give(block), arrive)
 }
 
 /**
@@ -245,7 +237,7 @@ function downloadStaged<T>(
  */
 function downloadInParts<T>(
   context: Context,
-  stream: CUstream,
+  queue: StreamQueue,
   from: CopyPlace,
   target: Uint8Array,
   result: T,
@@ -261,14 +253,15 @@ function downloadInParts<T>(
     StagingPool.of(context).give(block)
     throw error
   }
+  const stream = queue._handle
   const fromNext = (start: number, bytes: number): void => {
     toHost(context, stream, block.address, from, bytes, start)
     context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
   }
   const arrive = arrival(target, () => memory.bytes, context, result, kindOf(from))
   // From here on it gives memory and block back where nothing writes there any more, also when it throws.
-  const { queue, giveBack } = copyInParts({ context, byteLength, block, parts, memory }, fromNext)
-  return queueHostCopy(context, stream, queue, giveBack, arrive)
+  const { copy, giveBack } = copyInParts({ context, byteLength, block, parts, memory }, fromNext)
+  return queueHostCopy(context, queue, copy, giveBack, arrive)
 }
 
 /** What is done with bytes that the stream has brought: they go on into the array of the program's. */

@@ -20,6 +20,7 @@ import { type Context, contextOf, type DeviceOrContext } from '../context/contex
 import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { bytesOf } from './arrayBytes.js'
 import { structBytes } from './elements.js'
 import { arrayFor, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
@@ -61,6 +62,8 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
   /** Bytes of all elements. */
   readonly byteLength: number
   readonly #address: bigint
+  /** @internal */
+  readonly _start: U64Halves
   readonly #memory: ContextArray<E> | undefined
   readonly #isMapped: boolean
   #holds = 0
@@ -80,6 +83,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     this.length = length
     this.byteLength = byteLength
     this.#address = address
+    this._start = halvesOf(address)
     this.#isMapped = isMapped
     if (byteLength === 0) return
     const memory = new ContextArray(context, address, byteLength, dtype, length)

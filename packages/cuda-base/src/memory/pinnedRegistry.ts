@@ -1,7 +1,10 @@
+import type { U64Halves } from '../u64Halves.js'
 import { bufferOf } from './arrayBytes.js'
 
 /** Page-locked memory that a copy uses: dispose() frees it only after the last `_unhold`. */
 export interface PinnedOwner {
+  /** @internal The address of the first byte of its ArrayBuffer. */
+  readonly _start: U64Halves
   /** @internal */
   _hold(): void
   /** @internal */

@@ -16,6 +16,7 @@ import { type Context, contextOf, type DeviceOrContext } from '../context/contex
 import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { forgetPinned, type PinnedOwner, registerPinned } from './pinnedRegistry.js'
 
 const flags = { portable: 1, mapped: 2, readOnly: 8 } as const
@@ -53,6 +54,8 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
   /** Bytes. */
   readonly byteLength: number
   readonly #address: bigint
+  /** @internal */
+  readonly _start: U64Halves
   readonly #isMapped: boolean
   readonly #isReadOnly: boolean
   readonly #unregister: () => void
@@ -64,6 +67,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
     this.buffer = buffer
     this.byteLength = buffer.byteLength
     this.#address = address
+    this._start = halvesOf(address)
     this.#isMapped = isMapped
     this.#isReadOnly = isReadOnly
     registerPinned(buffer, this)

@@ -20,12 +20,13 @@ import {
   orderBehind,
   type QueueOptions,
   queueDownload,
+  queueFor,
   queueUpload,
   Resource,
   requireArrayFor,
   requireElementType,
+  type StreamQueue,
   startWith,
-  streamFor,
   structBytes,
   uploadNow,
 } from '@shoal/cuda-base'
@@ -232,10 +233,10 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   #fill(value: ElementValue<E>, options: QueueOptions, api: string): CUstream {
-    const stream = this.#streamFor(options, api)
+    const queue = this.#queueFor(options, api)
     const element = elementBytes(this.dtype, value, api, 'value')
-    this.#rows.fill(this.context, stream, element)
-    return stream
+    this.#rows.fill(this.context, queue._handle, element)
+    return queue._handle
   }
 
   /**
@@ -246,22 +247,22 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
    */
   copyFrom(source: PitchedSource<E>, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyFrom'
-    const stream = this.#streamFor(options, api)
+    const queue = this.#queueFor(options, api)
     const from = this.#sourceOf(source, api)
-    if (ArrayBuffer.isView(from)) queueUpload(this.context, stream, this.#rows, from)
-    else this.#copyFromMemory(stream, from)
+    if (ArrayBuffer.isView(from)) queueUpload(this.context, queue, this.#rows, from)
+    else this.#copyFromMemory(queue._handle, from)
     return this
   }
 
   /** Like {@link copyFrom}, and blocks until the copy has ended. */
   copyFromSync(source: PitchedSource<E>, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyFromSync'
-    const stream = this.#streamFor(options, api)
+    const queue = this.#queueFor(options, api)
     const from = this.#sourceOf(source, api)
-    if (ArrayBuffer.isView(from)) uploadNow(this.context, stream, this.#rows, from)
+    if (ArrayBuffer.isView(from)) uploadNow(this.context, queue._handle, this.#rows, from)
     else {
-      this.#copyFromMemory(stream, from)
-      this.context._call('streamSynchronize', stream)
+      this.#copyFromMemory(queue._handle, from)
+      this.context._call('streamSynchronize', queue._handle)
     }
     return this
   }
@@ -321,8 +322,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   #download<T extends CopyTarget<E>>(target: T, options: QueueOptions, api: string): Promise<T> {
-    const stream = this.#streamFor(options, api)
-    return queueDownload(this.context, stream, this.#rows, checkTarget(target, this, api), target)
+    const queue = this.#queueFor(options, api)
+    return queueDownload(this.context, queue, this.#rows, checkTarget(target, this, api), target)
   }
 
   /** Copies all elements into host memory and blocks until the data is there. @throws as {@link copyTo} */
@@ -332,14 +333,14 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   #downloadNow(target: CopyTarget<E>, options: QueueOptions, api: string): void {
-    const stream = this.#streamFor(options, api)
-    downloadNow(this.context, stream, this.#rows, checkTarget(target, this, api))
+    const queue = this.#queueFor(options, api)
+    downloadNow(this.context, queue._handle, this.#rows, checkTarget(target, this, api))
   }
 
   /** Queues the copying of all elements into other memory without gaps, of as many bytes. @throws as {@link copyFrom} */
   copyInto(target: MemoryLike, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyInto'
-    const stream = this.#streamFor(options, api)
+    const queue = this.#queueFor(options, api)
     const size = this._size
     const range = toMemoryRange(target, api, 'target')
     const { address, byteLength, deviceOrdinal, context: owner } = range
@@ -348,9 +349,9 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
       throw outOfRange(api, 'target', `of ${this.byteLength} bytes, as many as all rows have`, byteLength)
     }
     const { context } = this
-    orderBehind(stream, context.handle, range)
+    orderBehind(queue._handle, context.handle, range)
     const to = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
-    queueBoxCopy(context, stream, { side: to, deviceOrdinal, context: owner }, this.#end, size)
+    queueBoxCopy(context, queue._handle, { side: to, deviceOrdinal, context: owner }, this.#end, size)
     return this
   }
 
@@ -457,10 +458,10 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return { width: this.width * bytesOfElement(this.dtype), height: this.height, depth: this.depth }
   }
 
-  #streamFor(options: QueueOptions, api: string): CUstream {
+  #queueFor(options: QueueOptions, api: string): StreamQueue {
     const { stream } = requireOptions(options, api, queueKeys)
     this._use()
-    return streamFor(this.context, stream, api)
+    return queueFor(this.context, stream, api)
   }
 }
 

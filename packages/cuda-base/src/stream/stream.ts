@@ -28,8 +28,10 @@ import { afterUseOfStream } from '../inUse.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
-import { isStreamDone, streamIsGone } from '../waiting/shortWait.js'
-import { settle, streamStatus } from '../waiting/wait.js'
+import { isStreamDone } from '../waiting/shortWait.js'
+import { streamStatus } from '../waiting/streamStatus.js'
+import { UnmarkedWork } from '../waiting/unmarkedWork.js'
+import { settle } from '../waiting/wait.js'
 import { readAttributes, type StreamAttributes, type StreamAttributeValues, setAttributes } from './attributes.js'
 import { encodeOperations, type MemoryOperation, type WordCondition } from './memoryOperations.js'
 
@@ -73,6 +75,8 @@ export class Stream extends Resource implements StreamLike {
    * knows the context and asks for no current one. libcudart would make one current on the thread, and leave it there.
    */
   readonly _callContext: U64Halves
+  /** @internal Of a stream that only this object destroys. */
+  readonly _unmarked: UnmarkedWork | undefined
   readonly #isOwned: boolean
   /** The object that has the stream, when this one borrows it. */
   readonly #source: StreamLike | undefined
@@ -84,6 +88,7 @@ export class Stream extends Resource implements StreamLike {
     this._handle = handle
     this._halves = halvesOf(handle)
     this._callContext = context._cuda.name === 'driver' && handle > lastDefaultStream ? noContext : context._halves
+    this._unmarked = isOwned ? new UnmarkedWork(context, this) : undefined
     this.#isOwned = isOwned
     this.#source = source
     if (!isOwned) return
@@ -224,7 +229,7 @@ export class Stream extends Resource implements StreamLike {
     const { handle, context } = this
     if (isStreamDone(context, handle)) return this
     const background: BackgroundWork = {}
-    return settle(context, streamStatus(context, handle, background), this, wait, api, background)
+    return settle(context, streamStatus(context, this, background), this, wait, api, background)
   }
 
   /** Blocks the thread until all work of the stream has ended (`cuStreamSynchronize`, `cudaStreamSynchronize`). */
@@ -344,7 +349,7 @@ export class Stream extends Resource implements StreamLike {
         throw error
       }
       // Host functions are forgotten once the context has an error; the event behind this one tells.
-      streamStatus(context, handle).then((status) => {
+      streamStatus(context, this).then((status) => {
         // The call is on its way to this thread, which may have nothing else that keeps it.
         const untilCalled = (): void => void (isCalled || setImmediate(untilCalled))
         if (status === Status.success) return untilCalled()
@@ -396,7 +401,11 @@ export class Stream extends Resource implements StreamLike {
   protected release(): void {
     if (!this.#isOwned) return
     forgetLeak(this)
-    afterUseOfStream(this._handle, () => destroy(this.context, this._handle))
+    afterUseOfStream(this._handle, () => {
+      // Nothing can be asked of it afterwards.
+      this._unmarked?.mark()
+      destroy(this.context, this._handle)
+    })
   }
 
   #ask(call: 'streamGetId' | 'streamGetFlags' | 'streamGetPriority'): NativeMemory {
@@ -414,7 +423,6 @@ function createHandle(context: Context, bits: number, priority: number): CUstrea
 
 /** Queued work still ends: the driver frees the stream after it. */
 function destroy(context: Context, handle: CUstream): void {
-  streamIsGone()
   try {
     if (!context.disposed && !processIsEnding()) context._events.leaveBehind(handle)
   } finally {
@@ -489,8 +497,8 @@ function isCaptured(context: Context, stream: CUstream): boolean {
   return out.i32[0] !== 0
 }
 
-/** A stream's handle, as calls with a bigint and those without take it. */
-export type StreamQueue = Pick<Stream, '_handle' | '_halves'>
+/** What is needed of a stream to queue something: its handle, as calls with a bigint and those without take it, and what is behind it. */
+export type StreamQueue = Pick<Stream, '_handle' | '_halves' | '_unmarked'>
 
 /** {@link streamFor} in both forms, and short enough that V8 makes one piece of code of all a launch does. */
 export function queueFor(context: Context, stream: StreamLike | undefined, api: string): StreamQueue {
@@ -502,7 +510,7 @@ export function queueFor(context: Context, stream: StreamLike | undefined, api: 
 function otherQueueFor(context: Context, stream: StreamLike | undefined, api: string): StreamQueue {
   if (stream === undefined && defaultQueue !== undefined) return defaultQueue
   const _handle = streamFor(context, stream, api)
-  const queue = { _handle, _halves: halvesOf(_handle) }
+  const queue = { _handle, _halves: halvesOf(_handle), _unmarked: undefined }
   if (stream === undefined) defaultQueue = queue
   return queue
 }

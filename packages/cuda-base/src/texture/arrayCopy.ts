@@ -15,8 +15,9 @@ import {
   requireArrayFor,
   StagingPool,
   Status,
+  type StreamQueue,
 } from '@shoal/cuda-base'
-import { CUDA_MEMCPY3D, CUmemorytype, type CUstream, cuMemcpy3DAsync } from '@shoal/cuda-sys/driver'
+import { CUDA_MEMCPY3D, CUmemorytype, cuMemcpy3DAsync } from '@shoal/cuda-sys/driver'
 import { addressOf, type StructValue } from '@shoal/ffi'
 import {
   type DType,
@@ -119,7 +120,7 @@ interface Layout {
 export class ArrayCopy {
   readonly #array: CopyArray
   readonly #api: string
-  readonly #stream: CUstream
+  readonly #queue: StreamQueue
   readonly #own: End
   readonly #width: number
   readonly #height: number
@@ -134,7 +135,7 @@ export class ArrayCopy {
     array: CopyArray,
     options: (ArrayCopyOptions & ArrayToArrayOptions) | undefined,
     api: string,
-    streamOf: (context: Context, stream: QueueOptions['stream'], api: string) => CUstream,
+    queueOf: (context: Context, stream: QueueOptions['stream'], api: string) => StreamQueue,
   ) {
     const { stream, region = {}, pitch, rows, at } = optionalOptions(options, api, copyKeys)
     const { x, y, z, width, height, depth } = requireRegion(array, region, api)
@@ -153,7 +154,7 @@ export class ArrayCopy {
     this.#depth = depth
     this.#layout = layoutOf(this.#width, height, depth, pitch, rows, api)
     this.#at = at === undefined ? undefined : { ...optionalOptions(at, api, originKeys, 'at') }
-    this.#stream = streamOf(array.context, stream, api)
+    this.#queue = queueOf(array.context, stream, api)
     this.#own = { type: CUmemorytype.CU_MEMORYTYPE_ARRAY, address: array._use(), x: x * bytes, y, z, pitch: 0, rows: 0 }
   }
 
@@ -192,16 +193,16 @@ export class ArrayCopy {
     // Nobody is told of its end: the next wait on the stream reports what went wrong.
     if (pinned !== undefined) {
       pinned._hold()
-      const queue = (): void => this.#run(this.#own, this.#host(addressOf(source)))
-      queueUnobservedCopy(context, this.#stream, queue, () => pinned._unhold())
+      const copy = (): void => this.#run(this.#own, this.#host(addressOf(source)))
+      queueUnobservedCopy(context, this.#queue, copy, () => pinned._unhold())
     } else {
       const pool = StagingPool.of(context)
       const block = pool.take(this.byteLength)
-      const queue = (): void => {
+      const copy = (): void => {
         this.#eachRow((packed, at, length) => block.bytes.set(bytesOf(source).subarray(at, at + length), packed))
         this.#run(this.#own, this.#packed(block.address))
       }
-      queueUnobservedCopy(context, this.#stream, queue, () => pool.give(block))
+      queueUnobservedCopy(context, this.#queue, copy, () => pool.give(block))
     }
   }
 
@@ -221,7 +222,7 @@ export class ArrayCopy {
         requireArrived(context, status)
         return result
       }
-      return queueHostCopy(context, this.#stream, direct, () => pinned._unhold(), arrive)
+      return queueHostCopy(context, this.#queue, direct, () => pinned._unhold(), arrive)
     }
     const pool = StagingPool.of(context)
     const block = pool.take(this.byteLength)
@@ -230,8 +231,8 @@ export class ArrayCopy {
       await this.#unpack(target, block.bytes)
       return result
     }
-    const queue = (): void => this.#run(this.#packed(block.address), this.#own)
-    return queueHostCopy(context, this.#stream, queue, () => pool.give(block), arrive)
+    const copy = (): void => this.#run(this.#packed(block.address), this.#own)
+    return queueHostCopy(context, this.#queue, copy, () => pool.give(block), arrive)
   }
 
   /** Copies from or to an array of the host, and blocks until it is done. */
@@ -283,7 +284,7 @@ export class ArrayCopy {
 
   /** Queues a copy from the other end, or to it. */
   queue(other: End, isUpload: boolean): void {
-    if (this.#producer !== undefined) orderBehind(this.#stream, this.#array.context.handle, this.#producer)
+    if (this.#producer !== undefined) orderBehind(this.#queue._handle, this.#array.context.handle, this.#producer)
     if (isUpload) this.#run(this.#own, other)
     else this.#run(other, this.#own)
   }
@@ -295,7 +296,7 @@ export class ArrayCopy {
 
   /** Blocks until what was queued on the stream has ended. */
   wait(): void {
-    this.#array.context._call('streamSynchronize', this.#stream)
+    this.#array.context._call('streamSynchronize', this.#queue._handle)
   }
 
   #host(address: bigint): End {
@@ -339,7 +340,7 @@ export class ArrayCopy {
 
   #run(to: End, from: End): void {
     const memory = CUDA_MEMCPY3D.allocate(this.#parameters(to, from))
-    this.#array.context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(memory, this.#stream))
+    this.#array.context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(memory, this.#queue._handle))
   }
 
   #parameters(to: End, from: End): StructValue<CUDA_MEMCPY3D> {

@@ -4,8 +4,9 @@ import {
   contextOf,
   type DeviceOrContext,
   PinnedBuffer,
+  queueFor,
+  type StreamQueue,
   scratch,
-  streamFor,
 } from '@shoal/cuda-base'
 import {
   type CUarray,
@@ -46,6 +47,9 @@ import {
   writeDescriptor,
 } from './arrayDescription.js'
 import { type ArrayFormat, planesOf, texelBytes } from './arrayFormat.js'
+
+/** For what queues nothing. */
+const noQueue: StreamQueue = { _handle: 0n as CUstream, _halves: { low: 0, high: 0 }, _unmarked: undefined }
 
 /** Memory that an array without any needs, to be mapped. */
 export interface ArrayMemoryRequirements {
@@ -203,14 +207,14 @@ export class CudaArray extends ContextObject implements ArrayDescription {
    */
   copyFrom(source: ArraySource, options?: ArrayCopyOptions & ArrayToArrayOptions): this {
     const api = 'CudaArray.copyFrom'
-    this.#copyFrom(source, new ArrayCopy(this, options, api, streamFor), api)
+    this.#copyFrom(source, new ArrayCopy(this, options, api, queueFor), api)
     return this
   }
 
   /** Like {@link copyFrom}, and blocks until the copy has ended. */
   copyFromSync(source: ArraySource, options?: ArrayCopyOptions & ArrayToArrayOptions): this {
     const api = 'CudaArray.copyFromSync'
-    const copy = new ArrayCopy(this, options, api, streamFor)
+    const copy = new ArrayCopy(this, options, api, queueFor)
     if (isHost(source)) copy.hostNow(copy.hostArray(source, 'source'), true)
     else this.#copyFrom(source, copy, api)
     copy.wait()
@@ -230,20 +234,20 @@ export class CudaArray extends ContextObject implements ArrayDescription {
    * @throws as {@link copyFrom}
    */
   copyTo<A extends TexelArray | PinnedBuffer<DType>>(target: A, options?: ArrayCopyOptions): Promise<A> {
-    const copy = new ArrayCopy(this, options, 'CudaArray.copyTo', streamFor)
+    const copy = new ArrayCopy(this, options, 'CudaArray.copyTo', queueFor)
     return copy.download(copy.hostArray(target, 'target'), target)
   }
 
   /** Copies texels to an array of the host, and blocks until they are there. @throws as {@link copyFrom} */
   copyToSync<A extends TexelArray | PinnedBuffer<DType>>(target: A, options?: ArrayCopyOptions): A {
-    const copy = new ArrayCopy(this, options, 'CudaArray.copyToSync', streamFor)
+    const copy = new ArrayCopy(this, options, 'CudaArray.copyToSync', queueFor)
     copy.hostNow(copy.hostArray(target, 'target'), false)
     return target
   }
 
   /** Queues a copy of texels to memory of the device (`cuMemcpy3DAsync`). @throws as {@link copyFrom} */
   copyToMemory(target: MemoryLike, options?: ArrayCopyOptions): this {
-    const copy = new ArrayCopy(this, options, 'CudaArray.copyToMemory', streamFor)
+    const copy = new ArrayCopy(this, options, 'CudaArray.copyToMemory', queueFor)
     copy.queue(copy.ofMemory(target, 'target'), false)
     return this
   }
@@ -255,7 +259,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
 
   /** @internal What a node of a graph copies: from the other one to this array, or the other way round. */
   _describeCopy(other: MemoryLike | CudaArray, isUpload: boolean, options: ArrayNodeOptions, api: string) {
-    const copy = new ArrayCopy(this, options, api, () => 0n as CUstream)
+    const copy = new ArrayCopy(this, options, api, () => noQueue)
     const isArray = isInstance(other, CudaArray)
     const end = isArray ? copy.ofArray(other) : copy.ofMemory(other as MemoryLike, isUpload ? 'source' : 'target')
     return { copyCtx: this.context.handle, copyParams: copy.describe(end, isUpload) }
@@ -263,7 +267,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
 
   /** The texels, or those of a region, in a new array. @throws as {@link copyFrom} */
   toArray(options?: Pick<ArrayCopyOptions, 'stream' | 'region'>): Promise<TexelArray> {
-    const copy = new ArrayCopy(this, options, 'CudaArray.toArray', streamFor)
+    const copy = new ArrayCopy(this, options, 'CudaArray.toArray', queueFor)
     const target = emptyFor(copy)
     return copy.download(target, target)
   }

@@ -1,7 +1,8 @@
-import { type CUevent, type CUstream, cuEventQuery, cuStreamQuery } from '@shoal/cuda-sys/driver/common'
+import { type CUevent, type CUstream, cuStreamQuery } from '@shoal/cuda-sys/driver/common'
 import { callInContext } from '@shoal/ffi'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
+import { eventStatusNow } from './eventCalls.js'
 
 // Short work is over before a native thread could have told of it: two changes of thread take 15 µs and more. So the event
 // loop asks itself at first, once a turn, and lets everything else through between.
@@ -15,21 +16,23 @@ const mostMisses = 2
 /** Of those whose end nobody is told of. */
 const mostUnobserved = 256
 
+/** The waits of one turn of the event loop, whose time begins with the next one, as a program may queue much in one. */
+interface Begun {
+  /** When they are left to the native thread; unknown until the next turn. */
+  until: number
+}
+
+let begun: Begun = { until: Number.NaN }
+
 /** Work of the GPU that somebody waits for the end of, which an event behind it tells. */
 export abstract class ShortWait {
-  /** Counted from the first turn, as a program may queue much in one; NaN until then. */
-  _until = Number.NaN
-  _order = 0
-  _era = 0
-
+  /** @internal */
+  _begun: Begun = begun
   readonly context: Context
   abstract readonly event: CUevent
-  /** The stream that the event was recorded on just now, where that is known. */
-  readonly stream: CUstream | undefined
 
-  constructor(context: Context, stream: CUstream | undefined) {
+  constructor(context: Context) {
     this.context = context
-    this.stream = stream
   }
 
   /** Gets the status of the event: that it is not ready where that takes longer. What it throws is an uncaught exception. */
@@ -40,23 +43,9 @@ export abstract class ShortWait {
 let waits: ShortWait[] = []
 /** Waits that only give memory back: the first is asked for in a turn, and the next ones once it has ended. */
 let unobserved: ShortWait[] = []
+/** Work that gets an event behind it in the next turn, where none was recorded before. */
+const unmarked: { mark(): void }[] = []
 let isRunning = false
-let waitsBegun = 0
-/** In one era the handle of a stream means the same stream. */
-let era = 0
-/** The last wait of each stream that has ended in this turn. */
-const lastEnded = new Map<CUstream, ShortWait>()
-
-/** A stream is being destroyed: another one may get its handle while its last work is still under way. */
-export function streamIsGone(): void {
-  era += 1
-}
-
-/** The status of an event now. */
-export function eventStatusNow(context: Context, event: CUevent): number {
-  callInContext(context._handle)
-  return cuEventQuery(event)
-}
 
 /** Whether all work of a stream has ended without an error. */
 export function isStreamDone(context: Context, stream: CUstream): boolean {
@@ -75,9 +64,18 @@ export function shortWait(wait: ShortWait, isUrgent: boolean): void {
     wait.reached(Status.notReady)
     return
   }
-  wait._order = waitsBegun++
-  wait._era = era
+  wait._begun = begun
   list.push(wait)
+  keepTurning()
+}
+
+/** Has work marked in the next turn, by what does not throw. */
+export function markInTurn(work: { mark(): void }): void {
+  unmarked.push(work)
+  keepTurning()
+}
+
+function keepTurning(): void {
   if (isRunning) return
   isRunning = true
   setImmediate(turn)
@@ -85,7 +83,10 @@ export function shortWait(wait: ShortWait, isUrgent: boolean): void {
 
 function turn(): void {
   const now = performance.now()
-  era += 1
+  for (const work of unmarked) work.mark()
+  unmarked.length = 0
+  begun.until = now + longest
+  begun = { until: Number.NaN }
   const asked = waits
   waits = []
   let missed = 0
@@ -97,47 +98,25 @@ function turn(): void {
   }
   for (let turned = Math.min(missed, mostMisses); turned > 0; turned -= 1) waits.push(waits.shift() as ShortWait)
   if (unobserved.length > 0) askUnobserved(now)
-  isRunning = waits.length > 0 || unobserved.length > 0
+  isRunning = waits.length > 0 || unobserved.length > 0 || unmarked.length > 0
   if (isRunning) setImmediate(turn)
 }
 
-/**
- * What stands before work that has ended, in the same stream, has ended too. To ask for it as well would take more than a
- * microsecond, so where something urgent is yet to end, it may be that.
- */
+/** To be told of an end takes more than a microsecond: what is urgent comes first. */
 function askUnobserved(now: number): void {
   const asked = unobserved
   unobserved = []
   let missed = false
   for (const wait of asked) {
-    if (Number.isNaN(wait._until)) wait._until = now + longest
-    if (isBeforeEnded(wait)) {
-      end(wait, Status.success)
-      continue
-    }
-    missed ||= (waits.length > 0 && now < wait._until) || !hasEnded(wait, now)
+    missed ||= (waits.length > 0 && now < wait._begun.until) || !hasEnded(wait, now)
     if (missed) unobserved.push(wait)
   }
-  lastEnded.clear()
-}
-
-function isBeforeEnded({ stream, context, _order, _era }: ShortWait): boolean {
-  const last = stream === undefined ? undefined : lastEnded.get(stream)
-  return (
-    last !== undefined &&
-    last._order > _order &&
-    last._era === _era &&
-    // The default streams of all contexts have the same handles.
-    last.context._handle === context._handle
-  )
 }
 
 /** Whether it was called back. */
 function hasEnded(wait: ShortWait, now: number): boolean {
-  if (Number.isNaN(wait._until)) wait._until = now + longest
   const status = eventStatusNow(wait.context, wait.event)
-  if (status === Status.notReady && now < wait._until) return false
-  if (status === Status.success && wait.stream !== undefined && unobserved.length > 0) lastEnded.set(wait.stream, wait)
+  if (status === Status.notReady && now < wait._begun.until) return false
   end(wait, status)
   return true
 }

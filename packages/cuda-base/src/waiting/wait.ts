@@ -1,8 +1,9 @@
-import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver/common'
-import { type BackgroundWork, callInContext, waitForEvent } from '@shoal/ffi'
+import { type CUevent, type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver/common'
+import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'
-import { check, Status } from '../errors.js'
+import { Status } from '../errors.js'
+import { eventQueryAddress } from './eventCalls.js'
 import { ShortWait, shortWait } from './shortWait.js'
 
 /** A wait that a native thread takes over where it takes longer. The context stays retained until it has ended. */
@@ -20,19 +21,12 @@ export abstract class Wait extends ShortWait {
   protected askNatively(background?: BackgroundWork): void {
     const { context, event } = this
     const options = background === undefined ? undefined : { background }
-    const query = { context: context._handle, event, query: queryAddress(), notReady: Status.notReady }
+    const query = { context: context._handle, event, query: eventQueryAddress(), notReady: Status.notReady }
     waitForEvent(query, options).then(
       (status) => this.ended(status),
       (error) => this.failed(error),
     )
   }
-}
-
-let address: bigint | undefined
-
-function queryAddress(): bigint {
-  address ??= driver.address('cuEventQuery', 2000)
-  return address
 }
 
 /** The two ends of a promise. */
@@ -44,19 +38,18 @@ interface Settle<T> {
 class StatusWait extends Wait {
   readonly event: CUevent
   readonly #promise: Settle<number>
-  readonly #whenOver: () => void
+  readonly #whenOver: (isKnown: boolean) => void
   readonly #background: BackgroundWork | undefined
   #isReleased = false
 
   constructor(
     context: Context,
     event: CUevent,
-    stream: CUstream | undefined,
     promise: Settle<number>,
-    whenOver: () => void,
+    whenOver: (isKnown: boolean) => void,
     background: BackgroundWork | undefined,
   ) {
-    super(context, stream)
+    super(context)
     this.event = event
     this.#promise = promise
     this.#whenOver = whenOver
@@ -70,17 +63,17 @@ class StatusWait extends Wait {
   }
 
   protected ended(status: number): void {
-    this.#end(() => this.#promise.resolve(status))
+    this.#end(true, () => this.#promise.resolve(status))
   }
 
   protected failed(error: unknown): void {
-    this.#end(() => this.#promise.reject(error))
+    this.#end(false, () => this.#promise.reject(error))
   }
 
-  #end(settle: () => void): void {
+  #end(isKnown: boolean, settle: () => void): void {
     try {
       try {
-        this.#whenOver()
+        this.#whenOver(isKnown)
       } finally {
         this.context._endWait()
       }
@@ -93,40 +86,18 @@ class StatusWait extends Wait {
 
 /**
  * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
- * the wait ends. `stream`: that the event was recorded on just now, where that is known.
+ * the wait ends; it is told whether the event has.
  */
 export function eventStatus(
   context: Context,
   event: CUevent,
-  whenOver: () => void,
+  whenOver: (isKnown: boolean) => void,
   background?: BackgroundWork,
-  stream?: CUstream,
 ): Promise<number> {
   context._addWait()
   return new Promise((resolve, reject) => {
-    shortWait(new StatusWait(context, event, stream, { resolve, reject }, whenOver, background), true)
+    shortWait(new StatusWait(context, event, { resolve, reject }, whenOver, background), true)
   })
-}
-
-/**
- * Records an event on the stream now and resolves with its final status: what was queued so far has ended, or the
- * context has failed. Never rejects because of the GPU, so it may be left unobserved.
- */
-export function streamStatus(context: Context, stream: CUstream, background?: BackgroundWork): Promise<number> {
-  const event = context._events.take()
-  try {
-    record(context, event, stream)
-  } catch (error) {
-    context._events.giveBack(event)
-    throw error
-  }
-  return eventStatus(context, event, () => context._events.giveBack(event), background, stream)
-}
-
-/** Records an event on a stream. @throws StatusError */
-export function record(context: Context, event: CUevent, stream: CUstream): void {
-  callInContext(context.handle)
-  check(cuEventRecord(event, stream), 'cuEventRecord')
 }
 
 /** Waits for the stream on this thread, the last resort; false when the driver cannot say that its work has ended. */

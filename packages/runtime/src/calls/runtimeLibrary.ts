@@ -88,6 +88,8 @@ export const runtimeLibrary: CudaLibrary = {
   free: direct('cudaFreeAsync', 11020, 2),
   fillBytes: direct('cudaMemsetAsync', 3020, 4),
   copy: direct('cudaMemcpyAsync', 3020, 5),
+  upload: direct('cudaMemcpyAsync', 3020, 5),
+  download: direct('cudaMemcpyAsync', 3020, 5),
   launch: direct('cudaLaunchKernelExC', 11080, 3),
   start,
   startForCount: () => cudaGetDeviceCount(scratch()),

@@ -2,11 +2,18 @@ import { type Loop, makeDriverCalls, repeat, repeatAwaited } from '@shoal/cli/be
 import { type Device, DeviceBuffer, Module, PinnedBuffer, type Stream } from '@shoal/driver'
 import { kernels, streamsInFlight, threadsOfBlock, tripBytes } from './cases.js'
 
+const tripLength = tripBytes / 4
+
 /** What one stream works with. */
 interface Lane {
   readonly stream: Stream
   readonly buffer: DeviceBuffer<'f32'>
   readonly pinned: PinnedBuffer<'f32'>
+  /** What each of its trips needs, made once as in C. */
+  readonly part: DeviceBuffer<'f32'>
+  readonly array: Float32Array
+  readonly options: { readonly stream: Stream }
+  readonly config: { readonly grid: number; readonly block: number; readonly stream: Stream }
 }
 
 /** The loops of each way to wait, by case and bytes; those that are awaited are promises. */
@@ -32,10 +39,16 @@ export function makeCostLoops(device: Device, most: number): CostLoops {
   const lanes = Array.from({ length: streamsInFlight }, (_, index): Lane => {
     const length = index === 0 ? large : tripBytes / 4
     const stream = device.createStream({ nonBlocking: true })
+    const buffer = DeviceBuffer.zeros(device, 'f32', length)
+    const pinned = PinnedBuffer.allocate(device, 'f32', length)
     return {
       stream,
-      buffer: DeviceBuffer.zeros(device, 'f32', length),
-      pinned: PinnedBuffer.allocate(device, 'f32', length),
+      buffer,
+      pinned,
+      part: buffer.slice(0, tripLength),
+      array: pinned.array.subarray(0, tripLength),
+      options: { stream },
+      config: { grid: tripLength / threadsOfBlock, block: threadsOfBlock, stream },
     }
   })
   const [{ stream, buffer, pinned }] = lanes as [Lane]
@@ -51,16 +64,14 @@ export function makeCostLoops(device: Device, most: number): CostLoops {
   }
 
   /** Counts: the kernel adds 1 to each element on each trip, which is exact below 2^24. */
-  const tripOn = async ({ stream, buffer, pinned }: Lane): Promise<void> => {
-    const length = tripBytes / 4
-    const [part, array] = [buffer.slice(0, length), pinned.array.subarray(0, length)]
-    const before = array[length - 1] as number
-    part.copyFrom(array, { stream })
-    addOne.launch({ grid: length / threadsOfBlock, block: threadsOfBlock, stream }, part, length)
-    await part.copyTo(array, { stream })
-    if (array[0] !== before + 1 || array[length - 1] !== before + 1) throw new Error('a round trip lost its data')
+  const tripOn = async ({ part, array, options, config }: Lane): Promise<void> => {
+    const before = array[tripLength - 1] as number
+    part.copyFrom(array, options)
+    addOne.launch(config, part, tripLength)
+    await part.copyTo(array, options)
+    if (array[0] !== before + 1 || array[tripLength - 1] !== before + 1) throw new Error('a round trip lost its data')
     array[0] = 0
-    array[length - 1] = 0
+    array[tripLength - 1] = 0
   }
 
   const awaited = (test: string, bytes: number): Loop<Promise<void>> | undefined => {
