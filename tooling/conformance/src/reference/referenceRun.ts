@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto'
 import { CUdevice_attribute, CUfunction_attribute, CUlimit } from '@shoal/cuda-sys/driver'
 import type { Device } from '@shoal/driver'
 import type { Random } from '../support/random.js'
+import type { Value } from './answer.js'
 import { answer } from './answers/index.js'
 import { unloadModules } from './answers/kernelOf.js'
+import type { ReferenceCase } from './cases.js'
 import { type Comparison, compare } from './compare.js'
 import { referenceCases } from './list.js'
 import { askProgram, buildProgram, headerNames, includeFolder } from './program.js'
@@ -29,8 +32,22 @@ interface Compared extends Comparison {
 /** As many are printed of a case. */
 const mostLines = 8
 
-/** Builds the program in `folder`, asks it and the packages, and compares. @throws Error where there is no header or no compiler */
-export function referenceRun(packages: Packages, random: Random, folder: string, filter = ''): ReferenceReport {
+/** What the program in C++ answers to the whole list, by part and name. @throws Error where there is no header or no compiler */
+export function referenceAnswers(random: Random, folder: string): Record<string, Value> {
+  const { list, theirs } = askTheProgram(random, folder)
+  return Object.fromEntries(list.map((given, index) => [titleOf(given), theirs[index] ?? null]))
+}
+
+/** A short digest of each answer: enough to tell that one has changed. */
+export function digestsOf(answers: Readonly<Record<string, Value>>): Record<string, string> {
+  const digest = (value: Value): string => createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 10)
+  return Object.fromEntries(Object.entries(answers).map(([title, value]) => [title, digest(value)]))
+}
+
+const titleOf = ({ part, name }: ReferenceCase): string => `${part}: ${name}`
+
+/** Builds the program in `folder`, and asks it what the filter leaves. */
+function askTheProgram(random: Random, folder: string, filter = '') {
   const include = includeFolder()
   if (include === undefined) throw new Error('there is no cuda.h: CUDA_HOME names the folder of the toolkit')
   const program = buildProgram(folder, include)
@@ -39,8 +56,13 @@ export function referenceRun(packages: Packages, random: Random, folder: string,
     device: headerNames(include, 'device').filter((name) => `CU_DEVICE_ATTRIBUTE_${name}` in CUdevice_attribute),
     limit: headerNames(include, 'limit').filter((name) => `CU_LIMIT_${name}` in CUlimit),
   }
-  const list = referenceCases(names, random).filter(({ part, name }) => `${part}: ${name}`.includes(filter))
-  const theirs = askProgram(program, list, folder)
+  const list = referenceCases(names, random).filter((given) => titleOf(given).includes(filter))
+  return { list, theirs: askProgram(program, list, folder) }
+}
+
+/** Asks the program and the packages, and compares. @throws as {@link referenceAnswers} */
+export function referenceRun(packages: Packages, random: Random, folder: string, filter = ''): ReferenceReport {
+  const { list, theirs } = askTheProgram(random, folder, filter)
   const compared = Object.entries(packages).flatMap(([label, device]) => {
     // For the raw functions, which know none.
     device.primaryContext.setCurrent()

@@ -7,17 +7,25 @@ import { parseArgs } from 'node:util'
 import { Device } from '@shoal/driver'
 import { Device as RuntimeDevice } from '@shoal/runtime'
 import { Random } from '../support/random.js'
-import { referenceRun } from './referenceRun.js'
+import { digestsOf, referenceAnswers, referenceRun } from './referenceRun.js'
 
 const usage = `node run.js [--json FILE] [--filter TEXT]
   --json FILE     write the report to FILE
   --filter TEXT   ask only cases whose "part: name" contains TEXT
+  --answers FILE  write what the program in C++ answers to each case to FILE, and compare nothing
+  --digests FILE  the same as digests, as test/recorded keeps them
 Needs g++ and cuda.h (CUDA_HOME, or /usr/local/cuda). With SHOAL_EXPECT_GPU=1 it fails where there is no GPU.
 SHOAL_SEED=N repeats the texels and coordinates of a run.`
 
 function main(): number {
   const { values } = parseArgs({
-    options: { json: { type: 'string' }, filter: { type: 'string' }, help: { type: 'boolean' } },
+    options: {
+      json: { type: 'string' },
+      filter: { type: 'string' },
+      answers: { type: 'string' },
+      digests: { type: 'string' },
+      help: { type: 'boolean' },
+    },
   })
   if (values.help === true) {
     console.log(usage)
@@ -32,6 +40,16 @@ function main(): number {
   const seed = Number(process.env['SHOAL_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
   const folder = mkdtempSync(join(tmpdir(), 'shoal-reference-'))
   try {
+    if (values.answers !== undefined || values.digests !== undefined) {
+      const answers = referenceAnswers(new Random(seed), folder)
+      const write = (file: string | undefined, found: object): void => {
+        const told = { device: device.name, seed, answers: found }
+        if (file !== undefined) writeFileSync(file, `${JSON.stringify(told, undefined, 1)}\n`)
+      }
+      write(values.answers, answers)
+      write(values.digests, digestsOf(answers))
+      return 0
+    }
     const report = referenceRun(packages, new Random(seed), folder, values.filter)
     for (const line of report.lines) console.log(line)
     if (values.json !== undefined)
