@@ -11,6 +11,9 @@ export function renderCosts(settings) {
     'program in C takes part twice: the second copy shows how much the machine makes of equals. Compare inside a row, not between machines.',
     'Since 2026-11-24 `bench-costs` and `bench-gpu` have the rounds of several processes, one after the other, and of their ratios the median:',
     'a process stays on the processor on which it began, and what else runs on the host can make that one half as slow again.',
+    'Since 2026-11-28 Shoal is measured in a process of its own there and in `bench-graphs` and `bench-captured-step`, as the program in C is. Before, it was the',
+    'process that starts the others and reads what they answer: on an H200, where both were measured in turn, single launches took 1.14 to 1.23 times as long there,',
+    'launches of a graph 1.05 to 2.1, building one 1.6 to 1.8.',
     '',
   ]
   const sections = settings.flatMap((setting) => {

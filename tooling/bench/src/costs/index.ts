@@ -1,8 +1,9 @@
-import { number, timeOf, timeOfAwaited } from '@shoal/cli/bench'
+import { number } from '@shoal/cli/bench'
 import type { Device } from '@shoal/driver'
 import { atLeast, atMost, type Bar } from '../bars.js'
 import { compileWithCuda, writeTemporary } from '../compile.js'
 import { aboutDevices, devicesFor } from '../devices.js'
+import { startNodeSubjects } from '../nodeSubjects.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { printMissing, startPython } from '../python.js'
 import { SubjectProcess } from '../subjectProcess.js'
@@ -30,7 +31,6 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
     : Math.min(options.maximumBytes, 256 * mebibyte)
   const cases = costCases(most, device.isSoftware)
   const ptxFile = writeTemporary('costs.ptx', kernels)
-  const loops = makeCostLoops(device, most)
   const python = !device.isSoftware && options.python ? await startPython(ptxFile) : undefined
   const [c] = await SubjectProcess.start('costs.c', compileWithCuda('costs.c'), [ptxFile])
   const [again] = await SubjectProcess.start('costs.c', compileWithCuda('costs.c'), [ptxFile])
@@ -43,30 +43,7 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
   ): Subject => subjectIn(program, name, tests, (test, count) => `${word(test)} ${count} ${bytesOf(test)}`, 1000)
   const names = Object.keys(cases)
   const kindOf = (test: string): string => test.split(' ')[0] ?? test
-  const only = (find: (test: string, bytes: number) => unknown): string[] =>
-    names.filter((test) => find(test, bytesOf(test)) !== undefined)
-  const ours: Subject[] = [
-    {
-      name: 'awaited',
-      cases: only(loops.awaited),
-      measure: (test, count) => timeOfAwaited(count, 1, loops.awaited(test, bytesOf(test)) ?? unknown(test)),
-    },
-    {
-      name: 'blocking',
-      cases: only(loops.blocking),
-      measure: (test, count) => timeOf(count, 1, loops.blocking(test, bytesOf(test)) ?? unknown(test)),
-    },
-    {
-      name: 'prepared',
-      cases: only(loops.prepared),
-      measure: (test, count) => timeOfAwaited(count, 1, loops.prepared(test, 0) ?? unknown(test)),
-    },
-    {
-      name: 'cached',
-      cases: only(loops.cached),
-      measure: (test, count) => timeOf(count, 1, loops.cached(test) ?? unknown(test)),
-    },
-  ]
+  const ours = await startNodeSubjects(new URL('subjects.js', import.meta.url), [most])
   const subjects: Subject[] = [
     inC(c, 'C', kindOf, names),
     inC(again, 'C again', kindOf, names),
@@ -76,7 +53,7 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
       () => 'driver',
       names.filter((test) => kindOf(test) === 'ordinary'),
     ),
-    ...ours,
+    ...ours.subjects,
     ...(python?.subjects ?? []).map(
       ({ name, cases, measure }): Subject => ({
         name,
@@ -87,14 +64,12 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
     ),
   ]
   let rows: Row[]
-  let beside: Beside
   try {
     rows = await takeTurns(cases, subjects, options.rounds, compiled)
-    beside = await serveBeside(loops.trip, device.isSoftware ? 50 : wantedTrips, device.isSoftware ? 300 : 5000)
   } finally {
-    for (const program of [c, again, python]) program?.close()
-    await loops.dispose()
+    for (const program of [c, again, python, ours]) program?.close()
   }
+  const beside = await measureBeside(device, most)
   console.log(
     `What a program waits for on ${device.name} (median of rounds, each the best of 5 loops), and the ratio to C\n`,
   )
@@ -112,8 +87,14 @@ export async function benchCosts(options: RunOptions): Promise<Outcome> {
   return { results: { ...details, cases: rows, beside }, bars: costBars(rows, beside) }
 }
 
-function unknown(test: string): never {
-  throw new Error(`no loop for ${test}`)
+/** A server beside round trips, here, as it is about an event loop that has more to do. */
+async function measureBeside(device: Device, most: number): Promise<Beside> {
+  const loops = makeCostLoops(device, most)
+  try {
+    return await serveBeside(loops.trip, device.isSoftware ? 50 : wantedTrips, device.isSoftware ? 300 : 5000)
+  } finally {
+    await loops.dispose()
+  }
 }
 
 /** What a program may pay for Shoal. */

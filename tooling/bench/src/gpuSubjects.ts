@@ -1,0 +1,85 @@
+import { copyBytes, type DriverCalls, type Loop, makeDriverCalls, poolBytes, timeOfCall } from '@shoal/cli/bench'
+import {
+  type CUdeviceptr,
+  type CUresult,
+  cuCtxGetCurrent,
+  cuEventRecord,
+  cuLaunchKernel,
+  cuMemAllocAsync,
+  cuMemcpyDtoDAsync,
+  cuMemFreeAsync,
+  cuMemsetD8Async,
+  cuStreamQuery,
+} from '@shoal/cuda-sys/driver'
+import { Device } from '@shoal/driver'
+import { NativeMemory } from '@shoal/ffi'
+import { type Subject, subjectOf } from './turns.js'
+
+/** What `startNodeSubjects` asks for. */
+export function makeSubjects(): readonly Subject[] {
+  const device = Device.get(0)
+  const calls = makeDriverCalls(device)
+  // The context is current on the thread, as it is in the C program.
+  const inside = (loop: Loop, bursts: number): number =>
+    device.primaryContext.run(() => timeOfCall(calls.stream, loop, bursts))
+  return [
+    subjectOf('raw', rawLoops(calls), inside),
+    subjectOf('driver', calls.loops, inside),
+    subjectOf('prepared', calls.prepared, inside),
+    // No context is current on the thread: each call makes that of its objects current and restores it.
+    subjectOf('switching', calls.loops, (loop, bursts) => timeOfCall(calls.stream, loop, bursts)),
+  ]
+}
+
+function must(status: CUresult): void {
+  if (status !== 0) throw new Error(`a call of the CUDA driver failed with ${status}`)
+}
+
+/** The loops of `makeDriverCalls` through the raw package, on the same objects. */
+function rawLoops({ stream: { handle: stream }, event: { handle: event }, from, to, kernels }: DriverCalls) {
+  const [source, target] = [from.address as CUdeviceptr, to.address as CUdeviceptr]
+  const allocated = NativeMemory.allocate(8)
+  const current = NativeMemory.allocate(8)
+  const loops: Record<string, Loop> = {
+    copy: (count) => {
+      for (let i = 0; i < count; i += 1) must(cuMemcpyDtoDAsync(target, source, copyBytes, stream))
+    },
+    fill: (count) => {
+      for (let i = 0; i < count; i += 1) must(cuMemsetD8Async(target, 0, copyBytes, stream))
+    },
+    record: (count) => {
+      for (let i = 0; i < count; i += 1) must(cuEventRecord(event, stream))
+    },
+    query: (count) => {
+      for (let i = 0; i < count; i += 1) must(cuStreamQuery(stream))
+    },
+    pool: (count) => {
+      for (let i = 0; i < count; i += 1) {
+        must(cuMemAllocAsync(allocated, poolBytes, stream))
+        must(cuMemFreeAsync(allocated.u64[0] as CUdeviceptr, stream))
+      }
+    },
+    current: (count) => {
+      for (let i = 0; i < count; i += 1) must(cuCtxGetCurrent(current))
+    },
+  }
+  if (kernels === undefined) return loops
+  const [f0, f4] = [kernels.empty0.handle, kernels.empty4.handle]
+  // Four values of 8 bytes each, and the four addresses of them that C calls kernelParams.
+  const block = NativeMemory.allocate(64)
+  block.f32[0] = 2
+  block.u64[1] = source
+  block.u64[2] = target
+  block.i32[6] = copyBytes / 4
+  for (let i = 0; i < 4; i += 1) block.u64[4 + i] = block.address + BigInt(8 * i)
+  const parameters = block.address + 32n
+  loops['launch0'] = (count) => {
+    for (let i = 0; i < count; i += 1) must(cuLaunchKernel(f0, 1, 1, 1, 32, 1, 1, 0, stream, null, null))
+  }
+  loops['launch4'] = (count) => {
+    for (let i = 0; i < count; i += 1) must(cuLaunchKernel(f4, 1, 1, 1, 32, 1, 1, 0, stream, parameters, null))
+    // Keeps the values alive until the last launch has read them.
+    if (block.address === 0n) throw new Error('unreachable')
+  }
+  return loops
+}

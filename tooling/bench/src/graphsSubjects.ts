@@ -1,0 +1,87 @@
+import { Device, DeviceBuffer, defineStruct, type Kernel, Module, prepareCopies } from '@shoal/driver'
+import { Graph, type GraphNode, kernelNode } from '@shoal/driver/graph'
+import { copyCount, kernels, nodeCount } from './graphs.js'
+import { type Subject, subjectOf } from './turns.js'
+
+const copyBytes = 4096
+const burst = 100
+/** A graph of so many kernels keeps the device busy for long. */
+const graphBurst = 10
+
+/** 64 bytes, as a kernel takes them by value. */
+export const structOf64 = defineStruct('Block', {
+  scale: 'f64',
+  offset: ['i32', 4],
+  shape: ['u64', 4],
+  mode: 'u32',
+  flags: 'u32',
+})
+
+type Loop = () => void
+interface Measured {
+  readonly loop: Loop
+  /** Calls in one loop. */
+  readonly calls: number
+}
+
+/** A graph of {@link nodeCount} kernels, one behind the other. */
+export function buildGraph(device: Device, kernel: Kernel<readonly []>): Graph {
+  const graph = Graph.create(device)
+  const config = { grid: 1, block: 32 }
+  let last: GraphNode | undefined
+  for (let node = 0; node < nodeCount; node += 1) {
+    last = graph.add(kernelNode(kernel, config), last === undefined ? {} : { dependencies: [last] })
+  }
+  return graph
+}
+
+/** What `startNodeSubjects` asks for. */
+export function makeSubjects(): readonly Subject[] {
+  const device = Device.get(0)
+  const stream = device.createStream({ nonBlocking: true })
+  const module = Module.loadSync(device, kernels)
+  const [empty0, empty64] = [module.kernel('empty0', []), module.kernel('empty64', [structOf64])]
+  const build = (): Graph => buildGraph(device, empty0)
+  const graph = build()
+  const exec = graph.instantiate()
+  exec.upload(stream)
+  stream.synchronizeSync()
+  const [from, to] = [0, 1].map(() => DeviceBuffer.zeros(device, 'u8', copyCount * copyBytes)) as [
+    DeviceBuffer<'u8'>,
+    DeviceBuffer<'u8'>,
+  ]
+  const copies = prepareCopies(
+    device,
+    Array.from({ length: copyCount }, (_, index) => {
+      const part = [index * copyBytes, (index + 1) * copyBytes] as const
+      return { target: to.slice(...part), source: from.slice(...part) }
+    }),
+  )
+  const config = { grid: 8, block: 32, stream }
+  const clustered = empty0.with({ clusterDimension: 2 })
+  const cooperative = empty0.with({ cooperative: true })
+  const value = { scale: 1, offset: [1, 2, 3, 4], shape: [1n, 2n, 3n, 4n], mode: 5, flags: 6 }
+  const bytes = structOf64.encode(value)
+  const loops: Record<string, Measured> = {
+    launch: { calls: graphBurst, loop: () => exec.launch(stream) },
+    build: { calls: 1, loop: () => build().dispose() },
+    instantiate: { calls: 1, loop: () => graph.instantiate().dispose() },
+    cluster: { calls: burst, loop: () => clustered.launch(config) },
+    cooperative: { calls: burst, loop: () => cooperative.launch(config) },
+    struct: { calls: burst, loop: () => empty64.launch(config, bytes) },
+    object: { calls: burst, loop: () => empty64.launch(config, value) },
+    copies: { calls: 1, loop: () => copies.launch({ stream }) },
+  }
+  const time = ({ loop, calls }: Measured, count: number): number =>
+    device.primaryContext.run(() => {
+      let nanoseconds = 0n
+      for (let turn = 0; turn < count; turn += 1) {
+        const start = process.hrtime.bigint()
+        for (let call = 0; call < calls; call += 1) loop()
+        nanoseconds += process.hrtime.bigint() - start
+        stream.synchronizeSync()
+      }
+      return Number(nanoseconds) / (count * calls)
+    })
+  return [subjectOf('driver', loops, time)]
+}
