@@ -1,27 +1,63 @@
-import { afterAll, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { runFixture } from './support/fixture.js'
 import { left, leftSince } from './support/left.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { Device } = await import('@shoal/driver')
 const { kinds } = (await import('./fixtures/everyObject.mjs' as string)) as {
-  readonly kinds: { readonly [name: string]: () => readonly Disposable[] }
+  readonly kinds: { readonly [name: string]: (device: unknown) => readonly Disposable[] }
 }
 
-afterAll(() => Device.get(0).dispose())
+/** What is of no context, or of one of its own. */
+const ofNoContext = ['AddressRange', 'PhysicalMemory', 'MappedRange', 'MulticastObject', 'CreatedContext', 'UserObject']
+/** What a program may drop, and a context that was made, which its thread keeps. */
+const untold = ['Event of a stream', 'CreatedContext']
 
-test.each(Object.entries(kinds))(
-  '%s has something of the driver, and gives it back with dispose()',
-  async (_name, make) => {
+afterEach(() => Device.get(0).dispose())
+
+describe.each(Object.entries(kinds))('%s', (name, make) => {
+  test('has something of the driver, and gives it back with dispose()', async () => {
+    const device = Device.get(0)
     // What a package keeps for itself is there from the first time on.
-    for (const one of make()) one[Symbol.dispose]()
+    for (const one of make(device)) one[Symbol.dispose]()
     const before = left()
-    const made = make()
+    const made = make(device)
     expect(await leftSince(before, 1)).not.toBe('')
     for (const one of made) one[Symbol.dispose]()
     expect(await leftSince(before)).toBe('')
-  },
-)
+  })
+
+  test('keeps its context until the last of it is disposed of', async () => {
+    const device = Device.get(0)
+    const made = make(device)
+    device.dispose()
+    for (const one of made) {
+      if (!ofNoContext.includes(name)) expect(device.primaryContextState.active).toBe(true)
+      one[Symbol.dispose]()
+    }
+    await vi.waitFor(() => expect(device.primaryContextState.active).toBe(false), { timeout: 60_000 })
+  })
+})
+
+test('what is dropped without dispose() the collector tells of, and of nothing else', async () => {
+  const environment = { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
+  const [dropped, ended] = await Promise.all(
+    ['drop', 'end'].map(async (way) => {
+      const options = { arguments: [way], nodeArguments: ['--expose-gc', '--no-warnings'] }
+      const { code, stdout, stderr } = await runFixture('everyObject.mjs', environment, options)
+      expect([code, stderr.replaceAll(/^shoal: software.*\n/gm, '')]).toEqual([0, ''])
+      return JSON.parse(stdout) as Record<string, string[]>
+    }),
+  )
+  const none = Object.fromEntries(Object.keys(kinds).map((name) => [name, []]))
+  expect(ended).toEqual(none)
+  expect(Object.keys(dropped ?? {})).toEqual(Object.keys(kinds))
+  for (const [name, warnings] of Object.entries(dropped ?? {})) {
+    for (const warning of warnings) expect(warning, name).toMatch(/^ShoalLeakWarning: .* was dropped without \w+\(\); /)
+    if (untold.includes(name)) expect(warnings, name).toEqual([])
+    else expect(warnings.length, name).toBeGreaterThan(0)
+  }
+})
 
 test('while the process ends nothing is given back any more: that could wait for work', async () => {
   // A reference to a user object is given up all the same, which waits for nothing.
