@@ -1,4 +1,4 @@
-import { check, driverLibrary, Resource, scratch } from '@shoal/cuda-base'
+import { check, driverLibrary, forgetLeak, Resource, scratch, watchForLeak } from '@shoal/cuda-base'
 import {
   type CUuserObject,
   cuGraphReleaseUserObject,
@@ -32,6 +32,10 @@ export class UserObject extends Resource {
   private constructor(handle: CUuserObject) {
     super()
     this.#handle = handle
+    watchForLeak(this, 'A UserObject', () => {
+      letGo(handle)
+      return 'graphs that retain it still have it'
+    })
   }
 
   /**
@@ -87,6 +91,11 @@ export class UserObject extends Resource {
 
   /** Lets go of it (`cuUserObjectRelease`): graphs that retain it still have it. */
   protected release(): void {
-    check(cuUserObjectRelease(this.#handle, 1), 'cuUserObjectRelease')
+    forgetLeak(this)
+    letGo(this.#handle)
   }
+}
+
+function letGo(handle: CUuserObject): void {
+  check(cuUserObjectRelease(handle, 1), 'cuUserObjectRelease')
 }
