@@ -59,9 +59,14 @@ export class LibraryLoad {
   /** @throws StatusError with the compiler's log */
   finish(status: number, image: NativeMemory): LoadedLibrary {
     const { context } = this
-    if (status !== Status.success) throw context._error(status, 'libraryLoadData', this.#jit.errorLog)
-    const isPreserved = this.#options !== undefined
+    const isLoaded = status === Status.success
+    const isPreserved = isLoaded && this.#options !== undefined
     if (!isPreserved) image.dispose()
+    if (!isLoaded) {
+      const { errorLog } = this.#jit
+      this.#jit.dispose()
+      throw context._error(status, 'libraryLoadData', errorLog)
+    }
     return new LoadedLibrary(context, this.#jit, isPreserved ? image : undefined)
   }
 }
