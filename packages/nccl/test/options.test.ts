@@ -1,4 +1,13 @@
-import { Communicator, group, groupOffThread, ncclStatusText, UniqueId } from '@shoal/nccl'
+import {
+  Communicator,
+  deviceResourceNeeds,
+  group,
+  groupOffThread,
+  llA2ASlots,
+  NcclMemory,
+  ncclStatusText,
+  UniqueId,
+} from '@shoal/nccl'
 import { nccl, ncclResult_t } from '@shoal/nccl-sys'
 import { memoryProtocol, streamProtocol } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -107,6 +116,175 @@ describe('timeout and signal', () => {
       })
     },
   )
+})
+
+const largest = 2 ** 31 - 1
+const team = { size: 3, rank: 0, stride: 1 }
+/** Every number that a call takes: a call with one that is too small or too large, and the limits it is to name. */
+const numbers: readonly (readonly [words: string, call: () => unknown])[] = [
+  [
+    `Communicator.split: color must be an integer from 0 to ${largest}, not -1`,
+    () => communicator.split({ color: -1 }),
+  ],
+  [
+    `Communicator.split: key must be an integer from ${-largest - 1} to ${largest}, not ${largest + 1}`,
+    () => communicator.split({ color: 0, key: largest + 1 }),
+  ],
+  [
+    'Communicator.shrink: exclude must be an integer from 0 to 2, not 3',
+    () => communicator.shrink({ exclude: [deviceCount] }),
+  ],
+  [
+    `Communicator.grow: worldSize must be an integer from 4 to ${largest}, not 3`,
+    () => communicator.grow({ worldSize: deviceCount }),
+  ],
+  ...(['initRank', 'joinGrown'] as const).flatMap((name): [string, () => unknown][] => [
+    [
+      `Communicator.${name}: worldSize must be an integer from 1 to ${largest}, not 0`,
+      () => Communicator[name]({ device: 0, rank: 0, worldSize: 0, id }),
+    ],
+    [
+      `Communicator.${name}: rank must be an integer from 0 to 1, not 2`,
+      () => Communicator[name]({ device: 0, rank: 2, worldSize: 2, id }),
+    ],
+  ]),
+  [
+    'Communicator.initRank: id must be a list of 1 to 1 ids, not of 2',
+    () => Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id: [id, id] }),
+  ],
+  [
+    'Communicator.initRank: id must be a list of 1 to 1 ids, not of 0',
+    () => Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id: [] }),
+  ],
+  ...(['broadcast', 'reduce', 'gather', 'scatter'] as const).map((name): [string, () => unknown] => [
+    `Communicator.${name}: root must be an integer from 0 to 2, not 3`,
+    () => communicator[name](memory, memory, { stream, root: 3 }),
+  ]),
+  ...(['send', 'recv'] as const).map((name): [string, () => unknown] => [
+    `Communicator.${name}: peer must be an integer from 0 to 2, not 3`,
+    () => communicator[name](memory, { stream, peer: 3 }),
+  ]),
+  [
+    `Communicator.allReduce: op must be an integer from 0 to ${largest}, not -1`,
+    () => communicator.allReduce(memory, memory, { stream, op: -1 as never }),
+  ],
+  ...['putSignal', 'signal'].map((name): [string, () => unknown] => [
+    `Communicator.${name}: peer must be an integer from 0 to 2, not 3`,
+    () =>
+      name === 'signal'
+        ? communicator.signal({ stream, peer: 3 })
+        : communicator.putSignal(memory, { stream, peer: 3 } as never),
+  ]),
+  ...['signal', 'context'].flatMap((name): [string, () => unknown][] => [
+    [
+      `Communicator.signal: ${name} must be an integer from 0 to ${largest}, not -1`,
+      () => communicator.signal({ stream, peer: 1, [name]: -1 }),
+    ],
+    [
+      `Communicator.waitSignal: ${name} must be an integer from 0 to ${largest}, not -1`,
+      () => communicator.waitSignal({ peer: 1, [name]: -1 }, { stream }),
+    ],
+  ]),
+  [
+    'Communicator.waitSignal: signals[1].peer must be an integer from 0 to 2, not 3',
+    () => communicator.waitSignal([{ peer: 1 }, { peer: 3 }], { stream }),
+  ],
+  [
+    `Communicator.waitSignal: signals[0].count must be an integer from 1 to ${largest}, not 0`,
+    () => communicator.waitSignal({ peer: 1, count: 0 }, { stream }),
+  ],
+  ...[
+    'barrierCount',
+    'lsaBarrierCount',
+    'railGinBarrierCount',
+    'worldGinBarrierCount',
+    'lsaLLA2ABlockCount',
+    'lsaLLA2ASlotCount',
+    'ginContextCount',
+    'ginSignalCount',
+    'ginCounterCount',
+    'ginQueueDepth',
+    'ginTrafficClass',
+  ].map((name): [string, () => unknown] => [
+    `Communicator.createDeviceCommunicator: ${name} must be an integer from 0 to ${largest}, not -1`,
+    () => communicator.createDeviceCommunicator({ [name]: -1 }),
+  ]),
+  ...(
+    [
+      ['barriers', { kind: 'lsaBarrier', team, barriers: -1 }],
+      ['barriers', { kind: 'ginBarrier', team, barriers: -1 }],
+      ['blocks', { kind: 'llA2A', blocks: -1, slots: 1 }],
+      ['slots', { kind: 'llA2A', blocks: 1, slots: -1 }],
+      ['blocks', { kind: 'ginOutbox', blocks: -1, sizeLog2: 1 }],
+      ['sizeLog2', { kind: 'ginOutbox', blocks: 1, sizeLog2: -1 }, 30],
+      ['blocks', { kind: 'ginInboxA2A', peers: team, blocks: -1, sizeLog2: 1 }],
+      ['sizeLog2', { kind: 'ginInboxA2A', peers: team, blocks: 1, sizeLog2: -1 }, 30],
+      ['byteLength', { kind: 'buffer', byteLength: -1 }],
+      ['alignment', { kind: 'buffer', byteLength: 1, alignment: -1 }],
+      ['ginSignals', { kind: 'buffer', byteLength: 1, ginSignals: -1 }],
+      ['ginCounters', { kind: 'buffer', byteLength: 1, ginCounters: -1 }],
+    ] as const
+  ).map(([name, resource, most = largest]): [string, () => unknown] => [
+    `deviceResourceNeeds: resource.${name} must be an integer from 0 to ${most}, not -1`,
+    () => deviceResourceNeeds(resource),
+  ]),
+  ...(
+    [
+      ['size', `1 to ${largest}, not 0`, { ...team, size: 0 }],
+      ['rank', '0 to 2, not 3', { ...team, rank: 3 }],
+      ['stride', `0 to ${largest}, not -1`, { ...team, stride: -1 }],
+    ] as const
+  ).map(([name, limits, wrong]): [string, () => unknown] => [
+    `deviceResourceNeeds: resource.team.${name} must be an integer from ${limits}`,
+    () => deviceResourceNeeds({ kind: 'lsaBarrier', team: wrong, barriers: 1 }),
+  ]),
+  [`llA2ASlots: maxElements must be an integer from 0 to ${largest}, not -1`, () => llA2ASlots(-1, 1)],
+  [`llA2ASlots: maxElementBytes must be an integer from 1 to ${largest}, not 0`, () => llA2ASlots(1, 0)],
+  ...(
+    [
+      ['toWorld: rank', '0 to 2, not 3', (world) => world.toWorld(3)],
+      ['toLsa: rank', '0 to 2, not 3', (world) => world.toLsa(3)],
+      ['inner: size', '1 to 3, not 4', (world) => world.inner(4)],
+      ['outer: size', '1 to 3, not 0', (world) => world.outer(0)],
+    ] as readonly [string, string, (world: ReturnType<Communicator['team']>) => unknown][]
+  ).map(([name, limits, call]): [string, () => unknown] => [
+    `Team.${name} must be an integer from ${limits}`,
+    () => call(communicator.team('world')),
+  ]),
+  ['NcclMemory.allocate: size must be an integer from 1 to 2^53 - 1, not 0', () => NcclMemory.allocate(0, 0)],
+  [
+    `NcclMemory.allocate: size.length must be an integer from 1 to ${Math.floor(Number.MAX_SAFE_INTEGER / 4)}, not 0`,
+    () => NcclMemory.allocate(0, { dtype: 'f32', length: 0 }),
+  ],
+  ...(
+    [
+      ['cgaClusterSize', 0, 8],
+      ['minCTAs', 1],
+      ['maxCTAs', 1],
+      ['trafficClass', 0],
+      ['nvlsCTAs', 1],
+      ['nChannelsPerNetPeer', 1],
+      ['graphUsageMode', 0, 2],
+      ['numRmaCtx', 1],
+      ['maxP2pPeers', 1],
+    ] as const
+  ).map(([name, least, most = largest]): [string, () => unknown] => [
+    `Communicator.initAll: config.${name} must be an integer from ${least} to ${most}, not ${least - 1}`,
+    () => Communicator.initAll([0], { config: { [name]: least - 1 } }),
+  ]),
+]
+
+test.each(numbers)('%s', async (words, call) => {
+  expect(await refusal(call)).toMatchObject({ name: 'RangeError', message: words })
+})
+
+test('flags of a device communicator are booleans', async () => {
+  for (const name of ['lsaMultimem', 'ginForceEnable', 'ginVaSignalsRequired', 'ginExclusiveContexts'] as const) {
+    expect(await refusal(() => communicator.createDeviceCommunicator({ [name]: 1 }))).toMatchObject({
+      name: 'TypeError',
+      message: `Communicator.createDeviceCommunicator: ${name} must be a boolean, not 1`,
+    })
+  }
 })
 
 test('a collective that is recognised as the same again still refuses what its options must not be', () => {
