@@ -4,7 +4,9 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { bytes, Particle, randomArray, randomFloats, randomInteger, randomParticles } from './elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { DeviceBuffer, ManagedBuffer, pointerInfo, Stream } = await import('@shoal/cuda-base')
+const { DeviceBuffer, ManagedBuffer, pointerInfo, rangeAttribute, rangeAttributes, StatusError, Stream } = await import(
+  '@shoal/cuda-base'
+)
 const { TestDevice } = await import('./support.js')
 
 const device = new TestDevice(0)
@@ -171,6 +173,52 @@ describe('advice and prefetches', () => {
       expect(use).toThrow(`ManagedBuffer.${message}`)
     }
     expect(buffer.attributes).toMatchObject({ readMostly: false, accessedBy: [], lastPrefetchLocation: undefined })
+  })
+})
+
+describe('rangeAttribute and rangeAttributes', () => {
+  test('tell what was advised, each alone and all with one call', async () => {
+    using buffer = ManagedBuffer.allocate(device, 'f32', 4096)
+    const none = {
+      READ_MOSTLY: false,
+      PREFERRED_LOCATION: -2,
+      ACCESSED_BY: [],
+      LAST_PREFETCH_LOCATION: -2,
+      PREFERRED_LOCATION_TYPE: 'none',
+      LAST_PREFETCH_LOCATION_TYPE: 'none',
+    }
+    const names = Object.keys(none) as (keyof typeof none)[]
+    const each = () => Object.fromEntries(names.map((name) => [name, rangeAttribute(device, buffer, name)]))
+    expect([each(), rangeAttributes(device, buffer, names)]).toEqual([none, none])
+    buffer.advise('readMostly').advise('preferredLocation', 'host').advise('accessedBy', device)
+    buffer.advise('accessedBy', second).advise('accessedBy', 'host').prefetch(second, { stream })
+    await stream.synchronize()
+    const advised = {
+      READ_MOSTLY: true,
+      PREFERRED_LOCATION: -1,
+      ACCESSED_BY: expect.arrayContaining([-1, 0, 1]),
+      LAST_PREFETCH_LOCATION: 1,
+      PREFERRED_LOCATION_TYPE: 'host',
+      LAST_PREFETCH_LOCATION_TYPE: 'device',
+    }
+    expect([each(), rangeAttributes(device, buffer, names)]).toEqual([advised, advised])
+    for (const name of names) expect(rangeAttributes(second, buffer, [name])).toEqual({ [name]: advised[name] })
+    expect(rangeAttribute(device, buffer, 'ACCESSED_BY').length).toBe(3)
+    expect(rangeAttribute(device, buffer, 'LAST_PREFETCH_LOCATION_ID')).toBe(1)
+    expect(rangeAttributes(device, buffer, [])).toEqual({})
+  })
+
+  test('refuse what is no managed memory, no attribute and no owner', () => {
+    using plain = DeviceBuffer.allocate(device, 'u8', 16)
+    expect(() => rangeAttribute(device, plain, 'READ_MOSTLY')).toThrow(StatusError)
+    expect(() => rangeAttributes(device, plain, ['READ_MOSTLY'])).toThrow(StatusError)
+    using buffer = ManagedBuffer.allocate(device, 'f32', 1)
+    const bad = 'readMostly' as 'READ_MOSTLY'
+    expect(() => rangeAttribute(device, buffer, bad)).toThrow(/^rangeAttribute: attribute must be /)
+    expect(() => rangeAttributes(device, buffer, [bad])).toThrow(/^rangeAttributes: attributes must be /)
+    expect(() => rangeAttributes(device, buffer, bad as never)).toThrow(/^rangeAttributes: attributes must be a list/)
+    expect(() => rangeAttribute(5 as never, buffer, 'READ_MOSTLY')).toThrow(/^rangeAttribute: owner must be /)
+    expect(() => rangeAttributes(5 as never, buffer, [])).toThrow(/^rangeAttributes: owner must be /)
   })
 })
 

@@ -3,9 +3,22 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { Particle, randomInteger } from './elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { DeviceBuffer, GrowableBuffer, ManagedBuffer, MemoryPool, PinnedBuffer, pointerInfo, Stream } = await import(
-  '@shoal/cuda-base'
-)
+const {
+  AddressRange,
+  allocationGranularity,
+  DeviceBuffer,
+  GrowableBuffer,
+  ManagedBuffer,
+  MemoryPool,
+  PhysicalMemory,
+  PinnedBuffer,
+  pointerAttribute,
+  pointerAttributes,
+  pointerInfo,
+  setPointerAttribute,
+  StatusError,
+  Stream,
+} = await import('@shoal/cuda-base')
 const { readers } = await import('../src/pointer/pointerAttributes.js')
 const { TestDevice } = await import('./support.js')
 
@@ -129,4 +142,93 @@ describe('pointerInfo', () => {
     }
     expect(() => pointerInfo(device, memory)).toThrow(thrown)
   })
+})
+
+describe('pointerAttribute and pointerAttributes', () => {
+  type Name = Parameters<typeof pointerAttribute>[2]
+  const all = Object.keys(readers) as Name[]
+
+  test('tell all of an address, one at a time what applies to it and together all of them', () => {
+    using buffer = DeviceBuffer.allocate(second, 'u8', 1001)
+    const { address } = buffer
+    for (const at of [address, address + 5n]) {
+      const facts = pointerAttributes(second, at, all)
+      expect(facts).toMatchObject({
+        CONTEXT: second.primaryContext.handle,
+        MEMORY_TYPE: 'device',
+        DEVICE_POINTER: at,
+        HOST_POINTER: 0n,
+        SYNC_MEMOPS: true,
+        IS_MANAGED: false,
+        DEVICE_ORDINAL: 1,
+        IS_LEGACY_CUDA_IPC_CAPABLE: true,
+        RANGE_START_ADDR: address,
+        RANGE_SIZE: 1001,
+        MAPPED: true,
+        ALLOWED_HANDLE_TYPES: [],
+        ACCESS_FLAGS: 'readWrite',
+        MEMPOOL_HANDLE: 0n,
+      })
+      const alone = all.filter((name) => pointerAttribute(second, at, name) !== undefined)
+      expect(alone).not.toContain('HOST_POINTER')
+      for (const name of alone) expect([name, pointerAttribute(second, at, name)]).toEqual([name, facts[name]])
+      expect(alone.length).toBeGreaterThan(10)
+    }
+  })
+
+  test('tell of mapped memory what the device may do with it', () => {
+    const unit = allocationGranularity(device)
+    using physical = PhysicalMemory.create(device, unit)
+    using range = AddressRange.reserve(unit)
+    using mapped = range.map(physical)
+    expect(pointerAttribute(device, mapped.address, 'ACCESS_FLAGS')).toBe('readWrite')
+    mapped.setAccess(device, 'read')
+    expect(pointerAttribute(device, mapped.address, 'ACCESS_FLAGS')).toBe('read')
+    expect(pointerAttributes(device, mapped.address, ['ACCESS_FLAGS', 'CONTEXT'])).toEqual({
+      ACCESS_FLAGS: 'read',
+      CONTEXT: 0n,
+    })
+  })
+
+  test('know nothing of other addresses', () => {
+    for (const address of [0n, 4096n, 2n ** 64n - 1n]) {
+      for (const name of all) expect([name, pointerAttribute(device, address, name)]).toEqual([name, undefined])
+      const found = pointerAttributes(device, address, ['MEMORY_TYPE', 'DEVICE_ORDINAL', 'RANGE_SIZE', 'MAPPED'])
+      expect(found).toEqual({ MEMORY_TYPE: 'unknown', DEVICE_ORDINAL: -2, RANGE_SIZE: 0, MAPPED: false })
+    }
+    expect(pointerAttributes(device, 0n, [])).toEqual({})
+  })
+
+  test('SYNC_MEMOPS can be set', () => {
+    using buffer = DeviceBuffer.allocate(device, 'u8', 8)
+    for (const value of [true, false, true]) {
+      setPointerAttribute(device, buffer.address, 'SYNC_MEMOPS', value)
+      expect(pointerAttribute(device, buffer.address, 'SYNC_MEMOPS')).toBe(value)
+    }
+    expect(() => setPointerAttribute(device, 0n, 'SYNC_MEMOPS', true)).toThrow(StatusError)
+  })
+
+  test.each([
+    ['pointerAttribute: owner must be a Device or a Context, not 5', () => pointerAttribute(5 as never, 0n, 'MAPPED')],
+    ['pointerAttribute: address must be a bigint, not 5', () => pointerAttribute(device, 5 as never, 'MAPPED')],
+    ['pointerAttribute: address must be a bigint of 64 bits', () => pointerAttribute(device, -5n, 'MAPPED')],
+    ['pointerAttribute: attribute must be ', () => pointerAttribute(device, 0n, 'SIZE' as 'MAPPED')],
+    ['pointerAttributes: owner must be a Device or a Context, not 5', () => pointerAttributes(5 as never, 0n, [])],
+    ['pointerAttributes: address must be a bigint, not 5', () => pointerAttributes(device, 5 as never, [])],
+    ['pointerAttributes: attributes must be a list of names', () => pointerAttributes(device, 0n, 'MAPPED' as never)],
+    ['pointerAttributes: attributes must be ', () => pointerAttributes(device, 0n, ['SIZE' as 'MAPPED'])],
+    ['setPointerAttribute: owner must be a Device or', () => setPointerAttribute(5 as never, 0n, 'SYNC_MEMOPS', true)],
+    [
+      'setPointerAttribute: address must be a bigint',
+      () => setPointerAttribute(device, 5 as never, 'SYNC_MEMOPS', true),
+    ],
+    [
+      "setPointerAttribute: attribute must be 'SYNC_MEMOPS', not 'MAPPED'",
+      () => setPointerAttribute(device, 0n, 'MAPPED' as 'SYNC_MEMOPS', true),
+    ],
+    [
+      'setPointerAttribute: value must be a boolean, not 1',
+      () => setPointerAttribute(device, 0n, 'SYNC_MEMOPS', 1 as never),
+    ],
+  ])('refuse with %s', (message, use) => expect(use).toThrow(message))
 })
