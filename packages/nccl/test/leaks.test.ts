@@ -1,6 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { Communicator, deviceResourceNeeds, group, groupOffThread, NcclMemory, UniqueId } from '@shoal/nccl'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { nativeMemoryKept } from '../../ffi/test/support/nativeMemoryKept.js'
+import { startSoftwareDevice, TestStream } from './fixtures/device.js'
+
+beforeAll(startSoftwareDevice)
 
 const script = `
   import { Communicator } from '@shoal/nccl'
@@ -47,4 +52,73 @@ test('one that was destroyed is not reported', () => {
 
 test('SHOAL_TRACE_LEAKS=1 says where it was made', () => {
   expect(run('one', { SHOAL_TRACE_LEAKS: '1' })).toMatch(/made at/)
+})
+
+describe('native memory is given back by', () => {
+  const ranks = [0, 1]
+  const config = { minCTAs: 1, commName: 'leaks' }
+  const destroy = (all: readonly (Communicator | undefined)[]) => Promise.all(all.map((one) => one?.destroy()))
+
+  async function pair(options: object = {}): Promise<[Communicator, Communicator]> {
+    return (await Communicator.initAll(ranks, options)) as [Communicator, Communicator]
+  }
+
+  test('all ways to a communicator, also where they fail', async () => {
+    const kept = await nativeMemoryKept(async () => {
+      await destroy(await pair())
+      const all = await pair({ config })
+      await destroy(await Promise.all(all.map((one) => one.split({ color: 0, config }))))
+      await destroy(await Promise.all(all.map((one) => one.split({ color: null }))))
+      await destroy([await all[0].shrink({ exclude: [1], config })])
+      const id = all[0].createUniqueId()
+      const joining = { device: 2, rank: 2, worldSize: 3, id, config }
+      const growing = [{ id }, {}].map((more, rank) => all[rank as 0 | 1].grow({ worldSize: 3, config, ...more }))
+      await destroy(await Promise.all([...growing, Communicator.joinGrown(joining)]))
+      all[0].properties()
+      await destroy(all)
+      const id2 = UniqueId.create()
+      await destroy([await Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id: id2, config })])
+      for (const failing of [[0, 7], [7]]) await expect(Communicator.initAll(failing, { config })).rejects.toThrow()
+      const wrong = { config: { commName: 'leaks', minCTAs: 0 } }
+      await expect(Communicator.initAll([0], wrong)).rejects.toThrow(RangeError)
+    })
+    expect(kept).toEqual([])
+  })
+
+  test('device communicators with resources and teams, made or refused', async () => {
+    const all = await pair()
+    const kept = await nativeMemoryKept(async () => {
+      const team = all[0].team('lsa')
+      const options = {
+        resources: { first: { kind: 'llA2A', blocks: 1, slots: 1 }, last: { kind: 'buffer', byteLength: 8 } },
+        teams: { all: { team }, again: { team } },
+      } as const
+      const made = await Promise.all(all.map((one) => one.createDeviceCommunicator(options)))
+      await Promise.all(made.map((one) => one.dispose()))
+      for (const wrong of [{ resources: { ...options.resources, wrong: { kind: 'llA2A' } } }, { teams: { all: {} } }]) {
+        await expect(all[0].createDeviceCommunicator({ ...options, ...wrong } as never)).rejects.toThrow(TypeError)
+      }
+      deviceResourceNeeds(options.resources.first)
+      expect(() => deviceResourceNeeds({ kind: 'buffer' } as never)).toThrow(TypeError)
+    })
+    expect(kept).toEqual([])
+    await destroy(all)
+  })
+
+  test('memory, windows and signals', async () => {
+    const all = await pair()
+    const streams = ranks.map((rank) => new TestStream(rank))
+    const kept = await nativeMemoryKept(async () => {
+      const memory = await Promise.all(ranks.map((rank) => NcclMemory.allocate(rank, 4096)))
+      await expect(NcclMemory.allocate(0, 2 ** 50)).rejects.toThrow('ncclMemAlloc')
+      const windows = await Promise.all(all.map((one, rank) => one.registerWindow(memory[rank] as NcclMemory)))
+      await Promise.all(windows.map((window) => window.dispose()))
+      await Promise.all(memory.map((one) => one.free()))
+      await groupOffThread(() => undefined)
+      group(() => undefined)
+    })
+    expect(kept).toEqual([])
+    for (const stream of streams) stream.dispose()
+    await destroy(all)
+  })
 })

@@ -145,10 +145,16 @@ export async function joinNative(joining: Joining, api: string): Promise<NativeC
   loadLibraries()
   // Before anything is retained: a wrong field is an error of its own.
   const config = nativeConfig(joining.config, api)
-  const contexts = await retainPrimaryContexts([deviceOrdinal], api)
+  let contexts: readonly PrimaryContext[]
+  try {
+    contexts = await retainPrimaryContexts([deviceOrdinal], api)
+    if (signal?.aborted === true) await releasePrimaryContexts(contexts)
+    throwIfAborted(signal, what)
+  } catch (error) {
+    config?.dispose()
+    throw error
+  }
   const context = contexts[0] as PrimaryContext
-  if (signal?.aborted === true) await releasePrimaryContexts(contexts)
-  throwIfAborted(signal, what)
   const background: BackgroundWork = {}
   let isOver = false
   const joined = join(joining, config, context, background, () => isOver)
