@@ -3,7 +3,7 @@ import { runFixture } from './support/fixture.js'
 import { left, leftSince } from './support/left.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { Device } = await import('@shoal/driver')
+const { Device, DisposedError } = await import('@shoal/driver')
 const { kinds } = (await import('./fixtures/everyObject.mjs' as string)) as {
   readonly kinds: { readonly [name: string]: (device: unknown) => readonly Disposable[] }
 }
@@ -47,6 +47,20 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
       one[Symbol.dispose]()
     }
     await vi.waitFor(() => expect(device.primaryContextState.active).toBe(false), { timeout: 60_000 })
+  })
+
+  test('is gone with a reset of its device, and its dispose() does nothing then', async () => {
+    const device = Device.get(0)
+    const made = make(device)
+    await device.reset()
+    for (const one of made) {
+      for (const property of ['handle', 'address', 'array'].filter((each) => each in one)) {
+        if (!ofNoContext.includes(name)) expect(() => Reflect.get(one, property), property).toThrow(DisposedError)
+      }
+      one[Symbol.dispose]()
+      expect((one as { disposed?: boolean }).disposed).toBe(true)
+    }
+    expect(device.primaryContextState.active).toBe(false)
   })
 })
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
 import { DisposedError, StatusError } from '@shoal/types'
 import { afterAll, describe, expect, test } from 'vitest'
 import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
@@ -131,6 +132,8 @@ test('files, by their ending', async () => {
   expect(() => linker.addFile(join(folder, 'none.ptx'))).toThrow(
     expect.objectContaining({ code: 'CUDA_ERROR_FILE_NOT_FOUND', api: 'cuLinkAddFile' }),
   )
+  expect(inspect(linker)).toBe('Linker { device: 0, inputs: 2 }')
+  expect(() => linker.add('.version 8.0\n.target sm_80\n.address_size 64\nnonsense')).toThrow(/input 3/)
   expect(result(await linker.complete())).toBe(1302)
 })
 

@@ -57,6 +57,27 @@ describe('loading', () => {
     expect(slow.context).toBe(blocked.context)
   })
 
+  test('a load that is under way keeps its context: a reset waits for it, and so does the end of the device', async () => {
+    const own = Device.get(1)
+    const order: string[] = []
+    const loading = Module.load(own, 'slow').then((module) => {
+      order.push('loaded')
+      return module
+    })
+    const reset = own.reset().then(() => order.push('reset'))
+    const module = await loading
+    await reset
+    expect(order).toEqual(['loaded', 'reset'])
+    expect(() => module.handle).toThrow(DisposedError)
+    module.dispose()
+    const again = Module.load(own, 'slow')
+    own.dispose()
+    expect(own.primaryContextState.active).toBe(true)
+    await expect(again).resolves.toBeInstanceOf(Module)
+    ;(await again).dispose()
+    expect(own.primaryContextState.active).toBe(false)
+  })
+
   test('takes a device or a context', async () => {
     using ofContext = await Module.load(device.primaryContext, ptx)
     using ofDevice = Module.loadSync(device, ptx)

@@ -147,9 +147,10 @@ export class Event extends Resource implements EventLike {
     return new Event(context, handle, timing, false, event)
   }
 
-  /** The `CUevent`, which also is the `cudaEvent_t`. @throws DisposedError after dispose(). */
+  /** The `CUevent`, which also is the `cudaEvent_t`. @throws DisposedError after dispose(), and once its context is gone. */
   get handle(): CUevent {
     this._requireAlive()
+    this.context._requireAlive()
     // Throws when the object that has the event was disposed of.
     if (this.#source !== undefined) return this.#source.handle
     return this._handle

@@ -71,14 +71,20 @@ export class GreenContext extends Resource {
   /** The primary context of its device. */
   readonly context: Context
   readonly #handle: CUgreenCtx
+  readonly #forget: () => void
 
   private constructor(context: Context, handle: CUgreenCtx) {
     super()
     this.context = context
     this.#handle = handle
     context._addChild()
+    // It retains the primary context, also past a reset: nobody could end that one afterwards.
+    const forget = context._beforeClose((reason) => {
+      if (reason === 'reset') checkRelease(cuGreenCtxDestroy(handle), 'cuGreenCtxDestroy')
+    })
+    this.#forget = forget
     watchForLeak(this, `A GreenContext of device ${context.device.ordinal}`, () => {
-      destroy(context, handle)
+      destroy(context, handle, forget)
       return 'it was destroyed now'
     })
   }
@@ -209,11 +215,12 @@ export class GreenContext extends Resource {
   /** Destroys it: its part of the device is free again (`cuGreenCtxDestroy`). */
   protected release(): void {
     forgetLeak(this)
-    destroy(this.context, this.#handle)
+    destroy(this.context, this.#handle, this.#forget)
   }
 }
 
-function destroy(context: Context, handle: CUgreenCtx): void {
+function destroy(context: Context, handle: CUgreenCtx, forget: () => void): void {
+  forget()
   try {
     if (!context.disposed && !processIsEnding()) checkRelease(cuGreenCtxDestroy(handle), 'cuGreenCtxDestroy')
   } finally {
