@@ -7,10 +7,11 @@ import {
   cuStreamDestroy,
 } from '@shoal/cuda-sys/driver'
 import { Device, Stream } from '@shoal/driver'
-import type { SymmetricBuffer } from '@shoal/nvshmem'
+import { nvshmemStatusText, Session, type SymmetricBuffer, UniqueId } from '@shoal/nvshmem'
 import { TimeoutError } from '@shoal/types'
-import { beforeAll, expect, test } from 'vitest'
-import { onePe } from './fixtures/onePe.js'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { nativeMemoryKept } from '../../ffi/test/support/nativeMemoryKept.js'
+import { anything, onePe, refuses } from './fixtures/onePe.js'
 
 const nonBlocking = 1
 const pe = onePe()
@@ -65,4 +66,226 @@ test('the time limit of a call that waits for its turn ends that wait alone: not
   // What was given up before its turn is still made in its turn: other PEs may count on it.
   expect([...(await target.toArray())]).toEqual([1, 2, 3, 4])
   withContext(handle, () => cuStreamDestroy(stream))
+})
+
+const int = 2 ** 31 - 1
+const exact = '2^53 - 1'
+const floats = Float32Array.of(1, 2, 3, 4)
+const transfers = ['put', 'get', 'putSync', 'getSync', 'putStrided', 'getStrided', 'putElement', 'getElement'] as const
+const onStreams = ['putOnStream', 'getOnStream', 'putNonBlockingOnStream', 'putStridedOnStream'] as const
+const element = { pe: 0, signal: anything(undefined), value: 1n, stream: null }
+
+describe('each number has its limits and its name in the error', () => {
+  refuses(pe, [
+    ...[...transfers, ...onStreams].map((name): [string, () => unknown, string] => [
+      `Session.${name} with another PE`,
+      () => (pe.session[name] as (...words: unknown[]) => unknown)(...sidesOf(name), optionsOf(name, { pe: 1 })),
+      `Session.${name}: pe must be an integer from 0 to 0, not 1`,
+    ]),
+    ...[...transfers.slice(0, 6), ...onStreams].map((name): [string, () => unknown, string] => [
+      `Session.${name} with less than no elements`,
+      () => (pe.session[name] as (...words: unknown[]) => unknown)(...sidesOf(name), optionsOf(name, { count: -1 })),
+      `Session.${name}: count must be an integer from 0 to ${exact}, not -1`,
+    ]),
+    ...(['targetStride', 'sourceStride'] as const).map((stride): [string, () => unknown, string] => [
+      `no ${stride}`,
+      () => pe.session.putStrided(target, floats, { pe: 0, count: 1, [stride]: 0 }),
+      `Session.putStrided: ${stride} must be an integer from 1 to ${exact}, not 0`,
+    ]),
+    [
+      'a signal to another PE',
+      () => pe.session.putSignalOnStream(target, target, { ...element, signal: word, pe: -1 }),
+      'Session.putSignalOnStream: pe must be an integer from 0 to 0, not -1',
+    ],
+    [
+      'an element that is not there',
+      () => pe.session.putElement(target, 1, { pe: 0, index: 4 }),
+      'Session.putElement: index must be an integer from 0 to 3, not 4',
+    ],
+    [
+      'a signal alone to another PE',
+      () => pe.session.signals.signalOnStream(word, { pe: 1, value: 1n, stream: null }),
+      'Signals.signalOnStream: pe must be an integer from 0 to 0, not 1',
+    ],
+    [
+      'fewer than no signals',
+      () =>
+        pe.session.signals.waitUntilAllOnStream(word, {
+          ...{ comparison: '==', value: 1n, count: -1, stream: null },
+        }),
+      `Signals.waitUntilAllOnStream: count must be an integer from 0 to ${exact}, not -1`,
+    ],
+    [
+      'an atomic of another PE',
+      () => pe.session.atomics.fetch(word, { pe: 1 }),
+      'Session.atomics.fetch: pe must be an integer from 0 to 0, not 1',
+    ],
+    [
+      'a length below none',
+      () => pe.session.allocate('f32', -1),
+      `Session.allocate: length must be an integer from 0 to ${Math.floor(Number.MAX_SAFE_INTEGER / 4)}, not -1`,
+    ],
+    [
+      'to resize to less than nothing',
+      () => target.resize(-1),
+      `SymmetricBuffer.resize: length must be an integer from 0 to ${Math.floor(Number.MAX_SAFE_INTEGER / 4)}, not -1`,
+    ],
+    [
+      'no alignment',
+      () => pe.session.allocate('f32', 1, { alignment: 0 }),
+      `Session.allocate: alignment must be an integer from 1 to ${2 ** 30}, not 0`,
+    ],
+    ['another PE', () => target.peer(1), 'SymmetricBuffer.peer: pe must be an integer from 0 to 0, not 1'],
+    [
+      'a slice from before the start',
+      () => target.slice(-5),
+      'SymmetricBuffer.slice: start must be an integer from -4 to 4, not -5',
+    ],
+    [
+      'a slice to before the start',
+      () => target.subarray(0, -5),
+      'SymmetricBuffer.subarray: end must be an integer from -4 to 4, not -5',
+    ],
+    ...['splitStrided', 'split2d'].map((name): [string, () => unknown, string] => [
+      `Team.${name} with less than no contexts`,
+      () => pe.session.world[name as 'split2d'](anything({ ...splits[name], contexts: -1 })),
+      `Team.${name}: contexts must be an integer from 0 to ${int}, not -1`,
+    ]),
+    ...(
+      [
+        ['splitStrided', 'start', 1, '0 to 0'],
+        ['splitStrided', 'size', 0, '1 to 1'],
+        ['splitStrided', 'stride', -int - 1, `${-int} to ${int}`],
+        ['split2d', 'xRange', 0, `1 to ${int}`],
+      ] as const
+    ).map(([name, option, value, limits]): [string, () => unknown, string] => [
+      `Team.${name} with ${option} ${value}`,
+      () => pe.session.world[name](anything({ ...splits[name], [option]: value })),
+      `Team.${name}: ${option} must be an integer from ${limits}, not ${value}`,
+    ]),
+    [
+      'a team of no PEs',
+      () => pe.session.createTeam({ id: 1n, peCount: 0, pe: 0 }),
+      'Session.createTeam: peCount must be an integer from 1 to 1, not 0',
+    ],
+    [
+      'a number beyond its team',
+      () => pe.session.createTeam({ id: 1n, peCount: 1, pe: 1 }),
+      'Session.createTeam: pe must be an integer from 0 to 0, not 1',
+    ],
+    [
+      'a number that the team has not',
+      () => pe.session.world.translate(1, pe.session.world),
+      'Team.translate: pe must be an integer from 0 to 0, not 1',
+    ],
+    [
+      'a count below none of a collective',
+      () => pe.session.world.fcollect(target, target, { count: -1 }),
+      `Team.fcollect: count must be an integer from 0 to ${exact}, not -1`,
+    ],
+    ...(
+      [
+        [{ grid: 0 }, 'grid[0]', `1 to ${int}, not 0`],
+        [{ grid: [1, 0] }, 'grid[1]', `1 to ${int}, not 0`],
+        [{ block: [1, 1, 0] }, 'block[2]', '1 to 1024, not 0'],
+        [{ sharedMemory: -1 }, 'sharedMemory', `0 to ${int}, not -1`],
+      ] as const
+    ).map(([options, name, limits]): [string, () => unknown, string] => [
+      `a launch with ${JSON.stringify(options)}`,
+      () => pe.session.deviceCode.launchCollectively(1n, { grid: 1, block: 1, stream: null, ...options }),
+      `DeviceCode.launchCollectively: ${name} must be an integer from ${limits}`,
+    ]),
+    [
+      'no threads',
+      () => pe.session.deviceCode.blocksPerMultiprocessor(1n, 0),
+      'DeviceCode.blocksPerMultiprocessor: threads must be an integer from 1 to 1024, not 0',
+    ],
+    [
+      'less than no shared memory',
+      () => pe.session.deviceCode.blocksPerMultiprocessor(1n, 1, -1),
+      `DeviceCode.blocksPerMultiprocessor: sharedMemory must be an integer from 0 to ${int}, not -1`,
+    ],
+    [
+      'no PEs',
+      () => Session.init({ device: 0, rank: 0, worldSize: 0, id: UniqueId.create() }),
+      `Session.init: worldSize must be an integer from 1 to ${int}, not 0`,
+    ],
+    [
+      'a rank beyond the PEs',
+      () => Session.init({ device: 0, rank: 2, worldSize: 2, id: UniqueId.create() }),
+      'Session.init: rank must be an integer from 0 to 1, not 2',
+    ],
+    [
+      'a status beyond an int',
+      () => nvshmemStatusText(2 ** 31),
+      `nvshmemStatusText: status must be an integer from ${-int - 1} to ${int}, not ${int + 1}`,
+    ],
+    [
+      'the status of a process beyond a byte',
+      () => pe.session.globalExit(256),
+      'Session.globalExit: status must be an integer from 0 to 255, not 256',
+    ],
+  ])
+})
+
+const splits: { readonly [name: string]: object } = { splitStrided: { start: 0, size: 1 }, split2d: { xRange: 1 } }
+
+/** Target and source, or an element and its value. */
+function sidesOf(name: string): unknown[] {
+  if (name.includes('Element')) return name.startsWith('put') ? [target, 1] : [target]
+  const local = name.endsWith('Stream') ? target : floats
+  return name.startsWith('put') ? [target, local] : [local, target]
+}
+
+function optionsOf(name: string, more: object): object {
+  const count = name.includes('Strided') ? { count: 1 } : {}
+  return { pe: 0, ...count, ...(name.endsWith('Stream') ? { stream: null } : {}), ...more }
+}
+
+test('native memory of calls is given back, also where they are refused', async () => {
+  const { session } = pe
+  const kept = await nativeMemoryKept(async () => {
+    const strided = await session.world.splitStrided({ start: 0, size: 1, contexts: 1 })
+    const { x, y } = await session.world.split2d({ xRange: 1 })
+    const made = await session.createTeam({ id: await session.teamUniqueId(), peCount: 1, pe: 0 })
+    await strided?.config()
+    for (const team of [strided, x, y, made]) await team?.dispose()
+    await session.put(target, floats, { pe: 0 })
+    await session.get(floats, target, { pe: 0 })
+    await session.putStrided(target, floats, { pe: 0, count: 2, targetStride: 2 })
+    await session.getStrided(floats, target, { pe: 0, count: 2 })
+    session.getStridedSync(floats, target, { pe: 0, count: 2 })
+    await session.putElement(target, 1, { pe: 0 })
+    await session.getElement(target, { pe: 0 })
+    await session.getElementOnStream(target, { pe: 0, stream: null })
+    await session.signals.fetch(word)
+    await session.atomics.fetchAdd(word, 1n, { pe: 0 })
+    for (const copies of [await target.copyFrom(floats), target.copyFromSync(floats)]) {
+      await copies.copyTo(floats)
+      copies.copyToSync(floats)
+      await copies.fill(1)
+      copies.fillSync(2)
+    }
+    const barrier = session.barrierAll()
+    const waits = [session.put(target, floats, { pe: 0, timeout: 60_000 }), target.copyTo(floats), barrier]
+    await Promise.all(waits)
+    const signal = AbortSignal.abort()
+    await expect(session.world.splitStrided({ start: 0, size: 1, signal })).rejects.toThrow('aborted')
+    const wrong = { grid: 1, block: 1, stream: null }
+    expect(() => session.deviceCode.launchCollectively(4096n, wrong, anything({ dtype: 'f33', value: 1 }))).toThrow()
+    expect(() => session.deviceCode.launchCollectively(4096n, anything({ ...wrong, stream: 5 }))).toThrow(TypeError)
+  })
+  expect(kept).toEqual([])
+})
+
+test('what is left out is 0 or all of it, and a view counts from the end', async () => {
+  const { session } = pe
+  await target.copyFrom(floats.fill(0).map((_, index) => index + 1) as Float32Array<ArrayBuffer>)
+  expect([...target.slice(-3, -1).toArraySync()]).toEqual([2, 3])
+  expect([...target.subarray(-2).toArraySync()]).toEqual([3, 4])
+  expect([...target.subarray().toArraySync()]).toEqual([1, 2, 3, 4])
+  expect(await session.getElement(target, { pe: 0 })).toBe(1)
+  await session.putElement(target, 9, { pe: 0 })
+  expect([...target.toArraySync()]).toEqual([9, 2, 3, 4])
+  expect(await target.multicastAddress(session.world)).toBeUndefined()
 })

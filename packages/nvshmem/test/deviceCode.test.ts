@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import { Device, Module } from '@shoal/driver'
 import { describe, expect, test } from 'vitest'
 import { anything, onePe, refuses } from './fixtures/onePe.js'
 
@@ -10,6 +11,64 @@ const launch = (options: object, kernel: unknown = 1n): (() => unknown) => {
       anything({ grid: 1, block: 1, stream: null, ...options }),
     )
 }
+
+/** Tells its grid, its block, and the parameters behind the memory that it writes to. */
+const tell = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry tell(.param .u64 memory, .param .u32 number, .param .f64 float, .param .u8 byte)
+{
+  .reg .b64 %to, %bits;
+  .reg .b32 %r;
+  .reg .b16 %h;
+  ld.param.u64 %to, [memory];
+  ${['nctaid', 'ntid']
+    .flatMap((name) => ['x', 'y', 'z'].map((axis) => `%${name}.${axis}`))
+    .map((name, index) => `mov.u32 %r, ${name};\n  st.global.u32 [%to + ${4 * index}], %r;`)
+    .join('\n  ')}
+  ld.param.u32 %r, [number];
+  st.global.u32 [%to + 24], %r;
+  ld.param.u8 %h, [byte];
+  st.global.u8 [%to + 28], %h;
+  ld.param.b64 %bits, [float];
+  st.global.b64 [%to + 32], %bits;
+  ret;
+}`
+
+describe('a collective launch', () => {
+  test('has the sizes and parameters that it was given, and 1 where sizes are left out', async () => {
+    const { session } = pe
+    const { deviceCode } = session
+    const device = Device.get(0)
+    using module = Module.loadSync(device, tell)
+    const kernel = module.kernel('tell', ['ptr', 'u32', 'f64', 'u8'])
+    const memory = await session.allocate('u32', 10, { zeroed: true })
+    const number = { dtype: 'u32', value: 4_000_000_000 } as const
+    const rest = [number, { dtype: 'f64', value: -1.5 }, { dtype: 'bool', value: true }] as const
+    const told = async (): Promise<number[]> => {
+      await device.synchronize()
+      return [...(await memory.toArray())]
+    }
+    const bits = [...new Uint32Array(Float64Array.of(-1.5).buffer)]
+    deviceCode.launchCollectively(kernel, { grid: [2, 3, 1], block: [4, 1, 2], stream: null }, memory, ...rest)
+    expect(await told()).toEqual([2, 3, 1, 4, 1, 2, 4_000_000_000, 1, ...bits])
+    deviceCode.launchCollectively(kernel.handle, { grid: 2, block: [8], stream: null }, memory, ...rest)
+    expect((await told()).slice(0, 6)).toEqual([2, 1, 1, 8, 1, 1])
+    expect(() =>
+      deviceCode.launchCollectively(
+        kernel,
+        { grid: 1, block: 1, sharedMemory: 2 ** 30, stream: null },
+        memory,
+        ...rest,
+      ),
+    ).toThrow('cuLaunchCooperativeKernel')
+    const most = deviceCode.blocksPerMultiprocessor(kernel, 32)
+    expect(most).toBeGreaterThan(1)
+    expect(deviceCode.blocksPerMultiprocessor(kernel, 1024)).toBeLessThan(most)
+    expect(deviceCode.blocksPerMultiprocessor(kernel, 32, 40_000)).toBeLessThan(most)
+    await memory.dispose()
+  })
+})
 
 describe('DeviceCode', () => {
   test('prints in one line', () => {
@@ -39,6 +98,32 @@ describe('DeviceCode', () => {
       () => pe.session.deviceCode.launchCollectively(1n, { grid: 1, block: 1, stream: null }, anything(5)),
       'parameters[0] must be memory or { dtype, value }, not 5',
     ],
+    [
+      'null for a parameter',
+      () => pe.session.deviceCode.launchCollectively(1n, { grid: 1, block: 1, stream: null }, anything(null)),
+      'parameters[0] must be memory or { dtype, value }, not null',
+    ],
+    [
+      'a parameter of two numbers',
+      () =>
+        pe.session.deviceCode.launchCollectively(
+          1n,
+          { grid: 1, block: 1, stream: null },
+          { dtype: 'complex64', value: 1 },
+        ),
+      'DeviceCode.launchCollectively: parameters[0] cannot be of complex64',
+    ],
+    [
+      'memory of another device for a parameter',
+      () =>
+        pe.session.deviceCode.launchCollectively(
+          1n,
+          { grid: 1, block: 1, stream: null },
+          pe.memory({ deviceOrdinal: 1 }),
+        ),
+      'parameters[0] belongs to device 1',
+    ],
+    ['no dimension', launch({ grid: [] }), /grid must be a number or one to three numbers/],
     ['threads that are too many', () => pe.session.deviceCode.blocksPerMultiprocessor(1n, 1025), RangeError],
   ])
 })
