@@ -124,4 +124,8 @@ export class PatternKernels {
   dispose(): void {
     for (const object of [this.#wrong, this.#pattern, this.#module]) object.dispose()
   }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
 }

@@ -1,5 +1,6 @@
-import { DeviceBuffer, type Stream } from '@shoal/driver'
-import { Communicator, UniqueId } from '@shoal/nccl'
+import { type Device, DeviceBuffer, type Stream } from '@shoal/driver'
+import { Communicator, NcclMemory, ncclSupports, UniqueId } from '@shoal/nccl'
+import { Feature } from '@shoal/types'
 import type { BenchOptions } from '../options.js'
 import { PatternKernels } from '../patternKernels.js'
 import type { RankGroup } from '../rankGroup.js'
@@ -15,6 +16,8 @@ export interface Rank {
   readonly recv: DeviceBuffer<'u8'>
   /** Make and check data; undefined where nothing is checked. */
   readonly kernels: PatternKernels | undefined
+  /** What is given back at the end, in this order. */
+  readonly owned: readonly Disposable[]
 }
 
 // Short waits poll, so that the time of a small operation does not include waking a thread.
@@ -23,20 +26,30 @@ const spinMilliseconds = 20
 /** Makes the communicators, with all other processes of the job, and memory for the largest message. */
 export async function connect(rankGroup: RankGroup, options: BenchOptions): Promise<Rank[]> {
   // First, so that a device without room ends this process before other ranks wait for it.
-  const prepared = rankGroup.ranks.map(({ rank, device }) => {
+  const prepared = []
+  for (const { rank, device } of rankGroup.ranks) {
     const stream = device.createStream({ nonBlocking: true })
-    return {
-      rank,
-      stream,
-      send: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
-      recv: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
-      kernels: options.check ? new PatternKernels(device, stream, patternBytes) : undefined,
-    }
-  })
+    const kernels = options.check ? new PatternKernels(device, stream, patternBytes) : undefined
+    const [send, recv] = [
+      await messageMemory(device, options.sweep.most),
+      await messageMemory(device, options.sweep.most),
+    ]
+    const owned = [...send, ...recv, ...(kernels === undefined ? [] : [kernels]), stream]
+    prepared.push({ rank, stream, send: send[0], recv: recv[0], kernels, owned })
+  }
   const communicators = rankGroup.isRank
     ? [await joinOthers(rankGroup, options)]
     : await Communicator.initAll(rankGroup.ranks.map(({ device }) => device))
   return prepared.map((one, index) => ({ ...one, communicator: communicators[index] as Communicator }))
+}
+
+/** As nccl-tests has it: of NCCL's allocator where there is one. Memory of another kind has another bandwidth. */
+async function messageMemory(device: Device, bytes: number): Promise<readonly [DeviceBuffer<'u8'>, ...Disposable[]]> {
+  if (!ncclSupports(Feature.ncclMemory)) return [DeviceBuffer.zeros(device, 'u8', bytes)]
+  const memory = await NcclMemory.allocate(device, bytes)
+  const buffer = DeviceBuffer.view(device, memory, 'u8')
+  buffer.fillSync(0)
+  return [buffer, memory]
 }
 
 async function joinOthers(rankGroup: RankGroup, options: BenchOptions): Promise<Communicator> {
@@ -60,5 +73,5 @@ export async function waitForRanks(ranks: readonly Rank[], { timeout }: BenchOpt
 /** Gives everything back; with `abort` without waiting for other ranks, which may be waiting for this one. */
 export async function disconnect(ranks: readonly Rank[], how: 'destroy' | 'abort'): Promise<void> {
   await Promise.all(ranks.map(({ communicator }) => communicator[how]()))
-  for (const { send, recv, stream, kernels } of ranks) for (const one of [kernels, send, recv, stream]) one?.dispose()
+  for (const { owned } of ranks) for (const one of owned) one[Symbol.dispose]()
 }
