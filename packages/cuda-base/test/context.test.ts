@@ -139,6 +139,33 @@ describe('limits', () => {
   })
 })
 
+describe('caches and writes of others', () => {
+  const isCurrentAgain = (): void => expect(current()).toBe(other.handle)
+
+  test('what an access window has kept is let go, and writes of others are seen, where the device can', () => {
+    other.setCurrent()
+    expect(context.resetPersistingL2Cache()).toBe(undefined)
+    const canFlush = (device.attribute('GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS') & 1) === 1
+    for (const scope of [undefined, 'owner', 'all-devices'] as const) {
+      if (canFlush) context.flushRdmaWrites(scope)
+      else expect(() => context.flushRdmaWrites(scope)).toThrow(/^cuFlushGPUDirectRDMAWrites failed/)
+    }
+    isCurrentAgain()
+    expect(() => context.flushRdmaWrites('everyone' as never)).toThrow(
+      /^Context\.flushRdmaWrites: scope must be .*, not 'everyone'/,
+    )
+  })
+
+  test('are refused once the context is gone', () => {
+    const own = new TestDevice(1)
+    const gone = own.primaryContext
+    own.dispose()
+    for (const use of [() => gone.resetPersistingL2Cache(), () => gone.flushRdmaWrites()]) {
+      expect(use).toThrow(DisposedError)
+    }
+  })
+})
+
 describe('peer access', () => {
   test.each([
     ['a device', second],
@@ -189,6 +216,19 @@ test('what is no owner is told by what it is, also where it is of a second copy'
   const foreign = copy.Device.get(0)
   expect(() => contextOf(foreign.primaryContext as never, 'f')).toThrow(twoCopies)
   foreign.dispose()
+})
+
+test('an object whose properties throw is refused with what they throw, and a proxy that was revoked with its name', () => {
+  const thrown = new Error('thrown by a getter of the program')
+  const owner = {
+    get primaryContext(): never {
+      throw thrown
+    },
+  }
+  expect(() => contextOf(owner as never, 'f')).toThrow(thrown)
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  expect(() => contextOf(proxy as never, 'f')).toThrow(/^f: owner must be a Device or a Context, not /)
 })
 
 describe('after the device was disposed of', () => {

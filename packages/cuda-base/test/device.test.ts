@@ -77,6 +77,11 @@ describe('what a device tells', () => {
     expect(untouched.primaryContextState.active).toBe(false)
   })
 
+  test('has an id that Windows knows it by there alone, and tells whether contexts can have a part of it', () => {
+    expect(() => device.luid).toThrow(/^cuDeviceGetLuid failed/)
+    expect(device.execAffinitySupported).toBe(false)
+  })
+
   test('has attributes by name', () => {
     const names = deviceAttributeNames()
     expect(names).toContain('MULTIPROCESSOR_COUNT')

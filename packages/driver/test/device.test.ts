@@ -1,7 +1,25 @@
 import { expect, test } from 'vitest'
 
 process.env['SHOAL_DEVICE'] = 'sim'
-const { Device } = await import('@shoal/driver')
+const { Device, initialize, statusText } = await import('@shoal/driver')
+const { cuDeviceGetCount } = await import('@shoal/cuda-sys/driver')
+
+test('initialize() starts the driver', () => {
+  const count = new Int32Array(1)
+  expect(cuDeviceGetCount(count)).toBe(3)
+  initialize()
+  expect([cuDeviceGetCount(count), count[0]]).toEqual([0, Device.count])
+})
+
+test('statusText() says what a status is', () => {
+  expect(statusText(0)).toEqual({ name: 'CUDA_SUCCESS', description: expect.any(String) })
+  expect(statusText(2).name).toBe('CUDA_ERROR_OUT_OF_MEMORY')
+  expect(() => statusText(2 ** 31 - 1)).not.toThrow()
+  for (const bad of [-1, 2 ** 31]) {
+    expect(() => statusText(bad)).toThrow(RangeError)
+    expect(() => statusText(bad)).toThrow(/^statusText: status must be /)
+  }
+})
 
 test('isSoftware tells what is loaded, whatever the environment says later', () => {
   const device = Device.get(0)

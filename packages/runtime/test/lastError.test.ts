@@ -1,9 +1,9 @@
-import { cudaGetLastError, cudaPeekAtLastError } from '@shoal/cuda-sys/runtime'
+import { cudaGetLastError, cudaPeekAtLastError, cudaSetDevice } from '@shoal/cuda-sys/runtime'
 import { expect, test } from 'vitest'
 import { delay } from './support/sim.js'
 
 process.env['SHOAL_DEVICE'] = 'sim'
-const { Stream } = await import('@shoal/runtime')
+const { lastError, peekLastError, StatusError, statusText, Stream } = await import('@shoal/runtime')
 
 // Whoever calls libcudart beside the packages asks for the last error of the thread, and takes what he finds for his own.
 test.each(['stream', 'event'])('to ask whether the work of a %s is over leaves no last error', (what) => {
@@ -15,5 +15,35 @@ test.each(['stream', 'event'])('to ask whether the work of a %s is over leaves n
   for (let isOver = false; !isOver; ) {
     isOver = asked.query()
     expect(cudaPeekAtLastError()).toBe(0)
+  }
+})
+
+test('the last error of the thread is there until it was asked for', () => {
+  cudaGetLastError()
+  expect([peekLastError(), lastError()]).toEqual([undefined, undefined])
+  expect(cudaSetDevice(99)).toBe(101)
+  for (let time = 0; time < 2; time += 1) {
+    expect(peekLastError()).toBeInstanceOf(StatusError)
+    expect(peekLastError()).toMatchObject({
+      status: 101,
+      message: expect.stringContaining('cudaErrorInvalidDevice'),
+      api: 'cudaPeekAtLastError',
+    })
+  }
+  expect(lastError()).toMatchObject({
+    status: 101,
+    message: expect.stringContaining('cudaErrorInvalidDevice'),
+    api: 'cudaGetLastError',
+  })
+  expect([peekLastError(), lastError()]).toEqual([undefined, undefined])
+})
+
+test('statusText() says what a status is', () => {
+  expect(statusText(0)).toEqual({ name: 'cudaSuccess', description: expect.any(String) })
+  expect(statusText(101).name).toBe('cudaErrorInvalidDevice')
+  expect(() => statusText(2 ** 31 - 1)).not.toThrow()
+  for (const bad of [-1, 2 ** 31]) {
+    expect(() => statusText(bad)).toThrow(RangeError)
+    expect(() => statusText(bad)).toThrow(/^statusText: status must be /)
   }
 })
