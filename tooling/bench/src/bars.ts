@@ -37,11 +37,11 @@ function figureOf(figure: number | Figure): Figure {
   return typeof figure === 'number' ? { value: figure } : figure
 }
 
-/** The greatest ratio to C of `rows`, in time; no bar where there are no rows. */
-export function slowest(what: string, rows: readonly Row[], limit: number): Bar[] {
+/** The greatest ratio to C of `rows`, in time, of Shoal or of another subject; no bar where there are no rows. */
+export function slowest(what: string, rows: readonly Row[], limit: number, subject = 'shoal'): Bar[] {
   const greatest = (name: string): number => Math.max(...rows.map((row) => ratioBetween(row, name, 'C')))
   if (rows.length === 0) return []
-  return [atMost(what, { value: greatest('shoal'), ofCAgain: greatest('C again') }, limit)]
+  return [atMost(what, { value: greatest(subject), ofCAgain: greatest('C again') }, limit)]
 }
 
 /** The least ratio to C of `rows`, in bandwidth; no bar where there are no rows. */

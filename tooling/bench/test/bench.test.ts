@@ -346,13 +346,13 @@ describe('on the software device the code runs', () => {
         expect(sizes(operation)).toEqual([12, 64, 1024])
     }
     for (const row of rows) {
-      expect(Object.keys(row.subjects)).toEqual(['C', 'shoal', 'C again'])
+      expect(Object.keys(row.subjects)).toEqual(['C', 'shoal', 'prepared', 'C again'])
       // One round in each pass.
-      for (const { rounds } of Object.values(row.subjects)) expect(rounds).toHaveLength(3)
+      for (const { rounds } of Object.values(row.subjects)) expect(rounds).toHaveLength(4)
       expect(row.ratioToC['shoal']).toBeGreaterThan(0)
       expect((row.ratioToC['C again'] ?? 0) * (row.busBandwidthRatio['C again'] ?? 0)).toBeCloseTo(1)
     }
-    expect(bars).toHaveLength(8)
+    expect(bars).toHaveLength(16)
     for (const bar of bars) expect(bar.ofCAgain).toBeGreaterThan(0)
     // In each pass of each layout, of which there are as many as subjects, at least one for every process, or none.
     const processors = results['processors'] as Record<string, number[][]>
@@ -361,7 +361,7 @@ describe('on the software device the code runs', () => {
       ['process', 1],
       ['processes', 3],
     ] as const) {
-      expect(processors[layout]).toHaveLength(3)
+      expect(processors[layout]).toHaveLength(4)
       for (const { length } of processors[layout] ?? []) expect(length === 0 || length >= processes).toBe(true)
     }
   })

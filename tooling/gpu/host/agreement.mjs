@@ -12,7 +12,7 @@ import { nccl } from '@shoal/nccl-sys'
 import { nvshmem } from '@shoal/nvshmem-sys'
 import { atMost, greatestRatio, medians, rowsOfNcclTests, rowsOfPerftest } from './perfTables.mjs'
 
-const rounds = 3
+const rounds = 9
 const mebibyte = 2 ** 20
 const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 const cuda = process.env.CUDA_HOME || '/usr/local/cuda'

@@ -4,7 +4,7 @@
  * @packageDocumentation
  */
 export { UsageError } from '../command.js'
-export { type Operation, operations, prepareCall } from './collectives/operations.js'
+export { type Operation, operations, prepareCall, prepareStart } from './collectives/operations.js'
 export { oneOf, parseCommandLine, wholeNumber } from './commandLine.js'
 export {
   callsPerBurst,

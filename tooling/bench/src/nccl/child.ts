@@ -1,11 +1,12 @@
-// Some or all ranks in one process of Node, as native/collectives.c in C: FIRST-RANK LOCAL-RANKS RANKS BYTES
-import { type Operation, operations, prepareCall, repeat, timeOf } from '@shoal/cli/bench'
+// Some or all ranks in one process of Node, as native/collectives.c in C: FIRST-RANK LOCAL-RANKS RANKS BYTES [prepared]
+import { type Operation, operations, prepareCall, prepareStart, repeat, timeOf } from '@shoal/cli/bench'
 import { Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import { Communicator, group, ncclVersion, UniqueId } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { type Answer, serve } from '../processes/serve.js'
 
-const [first = 0, local = 0, worldSize = 0, most = 0] = process.argv.slice(2).map(Number)
+const [first = 0, local = 0, worldSize = 0, most = 0] = process.argv.slice(2, 6).map(Number)
+const isPrepared = process.argv[6] === 'prepared'
 const hasAllToAll = nccl.has('ncclAlltoAll')
 
 await serve({
@@ -51,8 +52,7 @@ function answerFor(ranks: readonly Rank[]): Answer {
   return ([name, bytes, iterations, warmUps]) => {
     const operation = operations.find((one) => one.name === name)
     if (operation === undefined) throw new Error(`no operation ${name}`)
-    const queue = queueFor(ranks, operation, Number(bytes))
-    const once = ranks.length > 1 ? () => group(queue) : queue
+    const once = startFor(ranks, operation, Number(bytes))
     // Blocks as the C program does: the operation is timed, not the event loop.
     const wait = (): void => {
       for (const { stream } of ranks) stream.synchronizeSync()
@@ -61,21 +61,19 @@ function answerFor(ranks: readonly Rank[]): Answer {
   }
 }
 
-/** Queues the operation once on every rank of this process. */
-function queueFor(ranks: readonly Rank[], operation: Operation, bytes: number): () => void {
+/** Starts the operation once on every rank of this process. */
+function startFor(ranks: readonly Rank[], operation: Operation, bytes: number): () => void {
   const [sendParts, recvParts] = [operation.sendParts(worldSize), operation.recvParts(worldSize)]
   const count = Math.floor(bytes / 4 / Math.max(sendParts, recvParts))
-  const calls = ranks.map(({ communicator, stream, send, receive }) =>
-    prepareCall(operation, {
-      communicator,
-      stream,
-      send: send.slice(0, sendParts * count),
-      recv: receive.slice(0, recvParts * count),
-      op: 'sum',
-      root: 0,
-    }),
-  )
-  return () => {
+  const operands = ranks.map(({ communicator, stream, send, receive }) => ({
+    ...{ communicator, stream, op: 'sum' as const, root: 0 },
+    send: send.slice(0, sendParts * count),
+    recv: receive.slice(0, recvParts * count),
+  }))
+  if (isPrepared) return prepareStart(operation, operands)
+  const calls = operands.map((one) => prepareCall(operation, one))
+  const queue = (): void => {
     for (const call of calls) call()
   }
+  return ranks.length > 1 ? () => group(queue) : queue
 }

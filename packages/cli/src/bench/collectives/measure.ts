@@ -1,5 +1,4 @@
 import type { DeviceBuffer } from '@shoal/driver'
-import { group } from '@shoal/nccl'
 import { dtypeInfo } from '@shoal/types'
 import { UsageError } from '../../command.js'
 import type { CollectiveRow, Figures } from '../figures.js'
@@ -8,7 +7,7 @@ import type { PatternKernels } from '../patternKernels.js'
 import type { RankGroup } from '../rankGroup.js'
 import { sizesOf } from '../size.js'
 import { BenchData } from './data.js'
-import { countFor, type Operation, prepareCall, type Setting } from './operations.js'
+import { countFor, type Operation, prepareStart, type Setting } from './operations.js'
 import { connect, disconnect, type Rank, waitForRanks } from './ranks.js'
 
 /** One combination of what an operation is asked for. */
@@ -129,7 +128,7 @@ class CollectiveBench {
   async #measure(task: Task): Promise<Figures> {
     const { iterations, warmUps, check } = this.#options
     const operands = this.#ranks.map((rank) => this.#operandsOf(task, rank))
-    const once = this.#callOf(task, operands)
+    const once = this.#startOf(task, operands)
     const bytes = task.setting.count * this.#parts * dtypeInfo(task.type).bytes
     const before = warmUps + (this.#hasRun.has(task.isInPlace) ? 0 : firstRunsOf(bytes))
     this.#hasRun.add(task.isInPlace)
@@ -166,16 +165,18 @@ class CollectiveBench {
     await this.#wait()
   }
 
-  /** Queues the operation once on every rank of this process. */
-  #callOf({ setting }: Task, operands: readonly Operands[]): () => void {
-    const calls = operands.map(({ rank, send, recv }) => {
-      const { communicator, stream } = rank
-      return prepareCall(this.#operation, { ...setting, communicator, send, recv, stream })
-    })
-    const queue = (): void => {
-      for (const call of calls) call()
-    }
-    return operands.length > 1 || this.#operation.needsGroup ? () => group(queue) : queue
+  /** Starts the operation once on every rank of this process. */
+  #startOf({ setting }: Task, operands: readonly Operands[]): () => void {
+    return prepareStart(
+      this.#operation,
+      operands.map(({ rank: { communicator, stream }, send, recv }) => ({
+        ...setting,
+        communicator,
+        send,
+        recv,
+        stream,
+      })),
+    )
   }
 
   #operandsOf({ type, setting, isInPlace }: Task, rank: Rank): Operands {

@@ -1,5 +1,5 @@
 import type { DeviceBuffer, Stream } from '@shoal/driver'
-import type { Communicator, ReduceOp } from '@shoal/nccl'
+import { type Communicator, group, type PreparedCollective, prepareGroup, type ReduceOp } from '@shoal/nccl'
 
 /** What is the same on all ranks in one measurement. */
 export interface Setting {
@@ -30,13 +30,17 @@ export interface Operation {
   /** What rank `rank` has in `recv` afterwards, part by part; empty where nothing arrives. */
   readonly result: (rank: number, setting: Setting) => readonly Source[]
   /** Makes the call: `options` have the stream, and `op` and `root` where the operation takes them. */
-  readonly bind: (
-    communicator: Communicator,
-    send: DeviceBuffer,
-    recv: DeviceBuffer,
-    options: CallOptions,
-  ) => () => void
+  readonly bind: Binding<() => void>
+  /** The same, prepared, where NCCL's operation can be. */
+  readonly prepare?: Binding<PreparedCollective>
 }
+
+type Binding<Result> = (
+  communicator: Communicator,
+  send: DeviceBuffer,
+  recv: DeviceBuffer,
+  options: CallOptions,
+) => Result
 
 interface CallOptions {
   readonly stream: Stream
@@ -52,9 +56,36 @@ export interface Call extends CallOptions {
 }
 
 /** Returns the call that queues the operation once. */
-export function prepareCall(operation: Operation, { communicator, send, recv, stream, op, root }: Call): () => void {
+export function prepareCall(operation: Operation, call: Call): () => void {
+  return bindTo(operation, call, operation.bind)
+}
+
+/**
+ * Returns what starts the operation once on all ranks of this process, as one group: prepared where it can be, as a program
+ * does that repeats it.
+ */
+export function prepareStart(operation: Operation, calls: readonly Call[]): () => void {
+  const { prepare, needsGroup = false } = operation
+  const isGroup = calls.length > 1 || needsGroup
+  if (prepare === undefined) {
+    const made = calls.map((call) => prepareCall(operation, call))
+    const queue = (): void => {
+      for (const one of made) one()
+    }
+    return isGroup ? () => group(queue) : queue
+  }
+  const prepared = calls.map((call) => bindTo(operation, call, prepare))
+  const start = isGroup ? prepareGroup(prepared) : (prepared[0] as PreparedCollective)
+  return () => start.launch()
+}
+
+function bindTo<Result>(
+  operation: Operation,
+  { communicator, send, recv, stream, op, root }: Call,
+  binding: Binding<Result>,
+): Result {
   const options = { stream, ...(operation.reduces ? { op } : {}), ...(operation.rooted ? { root } : {}) }
-  return operation.bind(communicator, send, recv, options as CallOptions)
+  return binding(communicator, send, recv, options as CallOptions)
 }
 
 const one = (): number => 1
@@ -73,6 +104,7 @@ export const operations: readonly Operation[] = [
     inPlace: 'same',
     result: () => [{ part: 0 }],
     bind: (communicator, send, recv, options) => () => communicator.allReduce(send, recv, options),
+    prepare: (communicator, send, recv, options) => communicator.prepareAllReduce(send, recv, options),
   },
   {
     ...plain,
@@ -81,6 +113,7 @@ export const operations: readonly Operation[] = [
     inPlace: 'part of recv',
     result: (_, { worldSize }) => everyRank(worldSize).map((rank) => ({ rank, part: 0 })),
     bind: (communicator, send, recv, options) => () => communicator.allGather(send, recv, options),
+    prepare: (communicator, send, recv, options) => communicator.prepareAllGather(send, recv, options),
   },
   {
     ...plain,
@@ -90,6 +123,7 @@ export const operations: readonly Operation[] = [
     inPlace: 'part of send',
     result: (rank) => [{ part: rank }],
     bind: (communicator, send, recv, options) => () => communicator.reduceScatter(send, recv, options),
+    prepare: (communicator, send, recv, options) => communicator.prepareReduceScatter(send, recv, options),
   },
   {
     ...plain,
@@ -99,6 +133,7 @@ export const operations: readonly Operation[] = [
     inPlace: undefined,
     result: (part, { worldSize }) => everyRank(worldSize).map((rank) => ({ rank, part })),
     bind: (communicator, send, recv, options) => () => communicator.allToAll(send, recv, options),
+    prepare: (communicator, send, recv, options) => communicator.prepareAllToAll(send, recv, options),
   },
   {
     ...plain,
