@@ -9,6 +9,7 @@ import {
   encodeArray,
   memoryProtocol,
   StatusError,
+  type StreamHandle,
   streamProtocol,
 } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -403,6 +404,84 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(reduce(a, b, { stream })).toThrow('read-only')
     expect(reduce(b, a, { stream, count: 0 })).not.toThrow()
     b.override = {}
+  })
+
+  test('streams that lie about themselves are refused, and what was revoked', () => {
+    const handle = streams[0]?.[streamProtocol] as StreamHandle
+    const described = (lie: object) => ({ [streamProtocol]: { ...handle, ...lie } })
+    for (const [lie, words] of [
+      [{ version: 1 }, "stream[Symbol.for('cuda.stream')].version must be 0"],
+      [{ handle: 5 }, 'stream.handle must be a bigint'],
+      [{ handle: -1n }, 'stream must have a handle of 64 bits, not -1'],
+      [{ handle: 2n ** 64n }, 'stream must have a handle of 64 bits, not 18446744073709551616'],
+      [{ deviceOrdinal: 1 }, 'stream belongs to device 1, the communicator to device 0'],
+      [{ context: 12345n }, 'stream belongs to another context of device 0'],
+    ] as const) {
+      expect(reduce(a, b, { stream: described(lie) }), words).toThrow(words)
+    }
+    for (const answer of [undefined, null]) {
+      expect(reduce(a, b, { stream: { [streamProtocol]: answer } })).toThrow(TypeError)
+    }
+    // What is of no device or context can be of this one.
+    const anywhere = { deviceOrdinal: -1, context: 0n }
+    const mine = new Error('mine')
+    const dropped = () =>
+      group(() => {
+        reduce(a, b, { stream: described(anywhere) })()
+        throw mine
+      })
+    expect(dropped).toThrow(mine)
+    b.override = { address: 2n ** 64n }
+    expect(reduce(a, b, { stream: streams[0], count: 2 })).toThrow(
+      'recv must have an address of 64 bits, not 18446744073709551616',
+    )
+    b.override = {}
+    const revoked = Proxy.revocable({}, {})
+    revoked.revoke()
+    expect(reduce(a, b, { stream: revoked.proxy })).toThrow('stream must be')
+    const throwing = {
+      get [streamProtocol](): never {
+        throw mine
+      },
+    }
+    expect(reduce(a, b, { stream: throwing })).toThrow(mine)
+  })
+
+  describe('of rank 1: where its buffers may lie', () => {
+    const inPlace: { readonly [name: string]: readonly [send: number, recv: number, allowed: number | undefined] } = {
+      allReduce: [1, 1, 0],
+      allGather: [1, 3, -1],
+      reduceScatter: [3, 1, 1],
+      allToAll: [3, 3, undefined],
+      broadcast: [1, 1, 0],
+      reduce: [1, 1, 0],
+      gather: [1, 3, -1],
+      scatter: [3, 1, 1],
+    }
+
+    test.each(Object.keys(inPlace))('%s', (name) => {
+      const [sendParts, recvParts, allowed] = inPlace[name] as (typeof inPlace)[string]
+      const [length, from] = [2, 8]
+      const room = TestMemory.zeros(1, 'f32', 24)
+      const communicator = communicators[1] as Communicator
+      const rooted = /cast|reduce$|gather$|^scatter/.test(name) ? { root: 1 } : {}
+      const at = (parts: number, element: number) => room.part(4 * element, 4 * length * parts)
+      const done = new Error('dropped')
+      // Nothing is started: the group is dropped with the error.
+      const placed = (recv: number) => () =>
+        group(() => {
+          const call = communicator[name as 'allReduce'].bind(communicator)
+          call(at(sendParts, from), at(recvParts, recv), { stream: streams[1], count: length, ...rooted } as never)
+          throw done
+        })
+      const [before, behind] = [from - recvParts * length, from + sendParts * length]
+      for (const free of [before, behind]) expect(placed(free)).toThrow(done)
+      for (let recv = before + 1; recv < behind; recv += 1) {
+        const isAllowed = allowed !== undefined && recv - from === allowed * length
+        expect(placed(recv), `${recv}`).toThrow(isAllowed ? done : 'overlap without being in place')
+      }
+      room.dispose()
+    })
   })
 
   test('dtypes that differ, and dtypes NCCL cannot reduce, are refused', () => {
