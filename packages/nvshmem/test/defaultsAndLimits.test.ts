@@ -8,7 +8,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { Device, Stream } from '@shoal/driver'
 import { nvshmemStatusText, Session, type SymmetricBuffer, UniqueId } from '@shoal/nvshmem'
-import { TimeoutError } from '@shoal/types'
+import { memoryProtocol, streamProtocol, TimeoutError } from '@shoal/types'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { nativeMemoryKept } from '../../ffi/test/support/nativeMemoryKept.js'
 import { anything, onePe, refuses } from './fixtures/onePe.js'
@@ -227,6 +227,74 @@ describe('each number has its limits and its name in the error', () => {
     ],
   ])
 })
+
+const revoked = (): never => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return anything(proxy)
+}
+const stream = (lie: object): (() => unknown) => {
+  const described = { version: 0, handle: 1n, deviceOrdinal: -1, context: 0n, ...lie }
+  return () => pe.session.barrierAllOnStream({ stream: anything({ [streamProtocol]: described }) })
+}
+const put = (lie: object): (() => unknown) => {
+  return () => pe.session.put(target, pe.memory({ byteLength: 16, ...lie } as never), { pe: 0 })
+}
+
+describe('memory and streams that lie about themselves, which', () => {
+  const mine = new Error('mine')
+  const throwing = (protocol: symbol): never =>
+    anything(Object.defineProperty({}, protocol, { get: () => fail(mine), enumerable: true }))
+  refuses(pe, [
+    ['a version of memory that is not known', put({ version: 2 }), 'version must be 0 or 1, not 2'],
+    ['an address that is no bigint', put({ address: 5 }), 'source.address must be a bigint, not 5'],
+    ['no answer', () => pe.session.put(target, anything({ [memoryProtocol]: undefined }), { pe: 0 }), 'an object'],
+    ['null for an answer', () => pe.session.put(target, anything({ [memoryProtocol]: null }), { pe: 0 }), 'an object'],
+    ['gaps', put({ dtype: 'f32', shape: [2], strides: [2] }), 'source must be contiguous'],
+    ['strides alone', put({ dtype: 'f32', strides: [1] }), 'source.shape must be an array'],
+    ['a stream that is none', put({ stream: 0n }), 'source.stream must be a CUstream'],
+    ['another device', put({ deviceOrdinal: 1 }), 'source belongs to device 1, the session to device 0'],
+    ['another context', put({ context: 5n }), 'source belongs to another context of device 0'],
+    ['another dtype', put({ dtype: 'i32' }), 'source has elements of i32, target of f32; both must be the same'],
+    ['another length', put({ byteLength: 12 }), 'target has 16 bytes, source 12'],
+    [
+      'elements that are not aligned',
+      () => put({ address: pe.memory()[memoryProtocol].address + 2n })(),
+      'Session.put: source is not aligned for f32',
+    ],
+    [
+      'memory to be written to that is read-only',
+      () => pe.session.get(pe.memory({ byteLength: 16, readOnly: true }), target, { pe: 0 }),
+      'Session.get: target is read-only memory',
+    ],
+    ['memory that was revoked', () => pe.session.put(target, revoked(), { pe: 0 }), TypeError],
+    ['memory whose getter throws', () => pe.session.put(target, throwing(memoryProtocol), { pe: 0 }), mine],
+    ['a version of a stream that is not known', stream({ version: 1 }), 'version must be 0, the only one known here'],
+    ['a handle that is no bigint', stream({ handle: 5 }), 'stream.handle must be a bigint, not 5'],
+    ['a stream of another device', stream({ deviceOrdinal: 1 }), 'the stream belongs to device 1, the session to'],
+    ['a stream of another context', stream({ context: 5n }), 'the stream belongs to another context of device 0'],
+    ['a stream that was revoked', () => pe.session.barrierAllOnStream({ stream: revoked() }), 'stream must be'],
+    ['a stream whose getter throws', () => pe.session.barrierAllOnStream({ stream: throwing(streamProtocol) }), mine],
+    ['no stream', () => pe.session.barrierAllOnStream(anything({})), 'stream must be named (null is the default'],
+    [
+      'an array that a stream would read later',
+      () => pe.session.putOnStream(target, anything(floats), { pe: 0, stream: null }),
+      'an ordinary Float32Array serves where the transfer is waited for',
+    ],
+  ])
+
+  test('takes what says that it is anywhere', async () => {
+    for (const place of [{}, { deviceOrdinal: -1, context: 0n }, { dtype: 'f32', readOnly: true, strides: null }]) {
+      await put(place)()
+    }
+    await stream({})()
+    await stream({ deviceOrdinal: 0 })()
+  })
+})
+
+function fail(error: Error): never {
+  throw error
+}
 
 const splits: { readonly [name: string]: object } = { splitStrided: { start: 0, size: 1 }, split2d: { xRange: 1 } }
 
