@@ -101,11 +101,11 @@ function uploadStaged(context: Context, queue: StreamQueue, target: CopyPlace, s
   const pool = StagingPool.of(context)
   if (byteLength > mostAtOnce) {
     const block = pool.take(partBytes)
-    const parts = stagedCopyFrom(block.address, source, byteLength, partBytes)
+    const parts = stagedCopyFrom(block.address, source, byteLength, halfBlock)
     if (parts !== undefined) {
       const toNext = (start: number, bytes: number): void => {
         context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
-        toDevice(context, stream, target, block.address, bytes, start)
+        toDevice(context, stream, target, halfFor(block, start), bytes, start)
       }
       const { copy, giveBack } = copyInParts({ context, byteLength, block, parts, memory: source }, toNext)
       queueUnobservedCopy(context, queue, copy, giveBack)
@@ -121,7 +121,14 @@ function uploadStaged(context: Context, queue: StreamQueue, target: CopyPlace, s
   queueUnobservedCopy(context, queue, copy, () => pool.give(block))
 }
 
-/** A copy of much memory through one block, which the stream uses for one part after the other. */
+/** Bytes of a part: while the device is at one half of the block, threads are at the other. */
+const halfBlock = partBytes / 2
+
+function halfFor(block: StagingBlock, start: number): bigint {
+  return block.address + BigInt(start % partBytes)
+}
+
+/** A copy of much memory through one block, whose halves the stream uses in turns. */
 interface CopyInParts {
   readonly context: Context
   readonly byteLength: number
@@ -139,8 +146,8 @@ function copyInParts(
   return {
     copy: (begun) => {
       begun()
-      for (let start = 0; start < byteLength; start += partBytes) {
-        queuePart(start, Math.min(partBytes, byteLength - start))
+      for (let start = 0; start < byteLength; start += halfBlock) {
+        queuePart(start, Math.min(halfBlock, byteLength - start))
       }
     },
     giveBack: () => {
@@ -248,14 +255,14 @@ function downloadInParts<T>(
   let parts: StagedCopy
   try {
     memory = NativeMemory.allocate(byteLength)
-    parts = stagedCopyTo(block.address, memory, byteLength, partBytes)
+    parts = stagedCopyTo(block.address, memory, byteLength, halfBlock)
   } catch (error) {
     StagingPool.of(context).give(block)
     throw error
   }
   const stream = queue._handle
   const fromNext = (start: number, bytes: number): void => {
-    toHost(context, stream, block.address, from, bytes, start)
+    toHost(context, stream, halfFor(block, start), from, bytes, start)
     context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
   }
   const arrive = arrival(target, () => memory.bytes, context, result, kindOf(from))

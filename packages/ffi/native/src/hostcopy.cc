@@ -6,9 +6,11 @@
 #endif
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 #include "memory.h"
 #include "threads.h"
@@ -18,14 +20,20 @@ namespace {
 
 // Lives as long as the stream may still call for a part, and as long as JavaScript holds it.
 struct HostCopy {
-  uint8_t* block;
+  uint8_t* block;  // room for two parts, which take turns
   uint8_t* memory;
-  size_t left;
+  size_t bytes;
   size_t part;
+  size_t threads;
   bool is_upload;
+  size_t called = 0;  // bytes of the parts that the stream has called for
   // Memory of ours that is copied to: it outlives the JavaScript thread.
   MemoryHandle kept;
   std::shared_ptr<HostCopy> held_by_stream;
+
+  std::mutex mutex;
+  std::condition_variable done;
+  size_t at_work = 0;  // threads that copy the part that was begun
 };
 
 // Reads memory of a JavaScript array, which another thread may let go of meanwhile: the kernel copies what is there, where a
@@ -41,18 +49,58 @@ bool CopyFromArray(void* target, const void* source, size_t bytes) {
 #endif
 }
 
-// CUhostFn: copies the next part.
-void CopyPart(void* data) {
-  auto* copy = static_cast<HostCopy*>(data);
-  const size_t bytes = std::min(copy->part, copy->left);
-  if (copy->is_upload) {
-    CopyFromArray(copy->block, copy->memory, bytes);
+// Less is copied before another thread has woken up.
+constexpr size_t kLeastShare = 512 * 1024;
+constexpr size_t kPage = 4096;
+
+void CopyShare(const HostCopy& copy, size_t start, size_t bytes) {
+  uint8_t* block = copy.block + start % (2 * copy.part);
+  if (copy.is_upload) {
+    CopyFromArray(block, copy.memory + start, bytes);
   } else {
-    std::memcpy(copy->memory, copy->block, bytes);
+    std::memcpy(copy.memory + start, block, bytes);
   }
-  copy->memory += bytes;
-  copy->left -= bytes;
-  if (copy->left == 0) auto last = std::move(copy->held_by_stream);
+}
+
+// Begins to copy the part at `start` on other threads: one alone copies a fraction of what the link of a GPU takes.
+void BeginPart(HostCopy& copy, size_t start) {
+  const size_t end = std::min(start + copy.part, copy.bytes);
+  const size_t shares = std::max<size_t>(1, std::min(copy.threads, (end - start) / kLeastShare));
+  const size_t share = ((end - start) / shares + kPage) / kPage * kPage;
+  for (; start < end; start += std::min(share, end - start)) {
+    const size_t length = std::min(share, end - start);
+    {
+      std::lock_guard<std::mutex> lock(copy.mutex);
+      ++copy.at_work;
+    }
+    const auto work = [&copy, start, length] {
+      CopyShare(copy, start, length);
+      std::lock_guard<std::mutex> lock(copy.mutex);
+      if (--copy.at_work == 0) copy.done.notify_all();
+    };
+    if (!RunOnThread(work)) work();
+  }
+}
+
+void WaitForPart(HostCopy& copy) {
+  std::unique_lock<std::mutex> lock(copy.mutex);
+  copy.done.wait(lock, [&] { return copy.at_work == 0; });
+}
+
+// CUhostFn. To the device: the next part is in the block when it returns, and the one after that on its way while the device
+// reads this one. From it: the part that has arrived is on its way when it returns, and all of them after the last.
+void CopyPart(void* data) {
+  auto& copy = *static_cast<HostCopy*>(data);
+  const size_t start = copy.called;
+  copy.called = std::min(start + copy.part, copy.bytes);
+  const bool is_last = copy.called == copy.bytes;
+  if (copy.is_upload && start == 0) BeginPart(copy, 0);
+  WaitForPart(copy);
+  if (!copy.is_upload) BeginPart(copy, start);
+  if (copy.is_upload && !is_last) BeginPart(copy, copy.called);
+  if (!is_last) return;
+  WaitForPart(copy);
+  auto last = std::move(copy.held_by_stream);
 }
 
 using Held = Napi::External<std::shared_ptr<HostCopy>>;
@@ -62,15 +110,16 @@ uint64_t Address(const Napi::Value& value) {
   return value.As<Napi::BigInt>().Uint64Value(&lossless);
 }
 
-// startHostCopy(block, memory, bytes, part, isUpload) → what stands for the copy, for the two below
+// startHostCopy(block, memory, bytes, part, isUpload, threads) → what stands for the copy, for the two below
 Napi::Value Start(const Napi::CallbackInfo& info) {
   const uint64_t memory = Address(info[1]);
   auto copy = std::make_shared<HostCopy>();
   copy->block = reinterpret_cast<uint8_t*>(Address(info[0]));
   copy->memory = reinterpret_cast<uint8_t*>(memory);
-  copy->left = static_cast<size_t>(info[2].As<Napi::Number>().DoubleValue());
+  copy->bytes = static_cast<size_t>(info[2].As<Napi::Number>().DoubleValue());
   copy->part = static_cast<size_t>(info[3].As<Napi::Number>().DoubleValue());
   copy->is_upload = info[4].As<Napi::Boolean>();
+  copy->threads = static_cast<size_t>(info[5].As<Napi::Number>().DoubleValue());
   if (!copy->is_upload) copy->kept = FindMemory(memory);
   copy->held_by_stream = copy;
   return Held::New(info.Env(), new std::shared_ptr<HostCopy>(std::move(copy)),
@@ -86,6 +135,7 @@ Napi::Value Data(const Napi::CallbackInfo& info) {
 // system a while, which another thread may spend.
 void End(const Napi::CallbackInfo& info) {
   HostCopy& copy = **info[0].As<Held>().Data();
+  WaitForPart(copy);
   if (copy.kept != nullptr) RunOnThread([kept = std::move(copy.kept)] {});
   copy.held_by_stream.reset();
 }

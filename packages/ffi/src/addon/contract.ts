@@ -87,7 +87,14 @@ export interface Addon {
   /** Whether memory of an array can be read although another thread may let go of it. */
   readonly canReadArrays: boolean
   readonly copyPartAddress: bigint
-  startHostCopy(block: bigint, memory: bigint, byteLength: number, part: number, isUpload: boolean): NativeHostCopy
+  startHostCopy(
+    block: bigint,
+    memory: bigint,
+    byteLength: number,
+    part: number,
+    isUpload: boolean,
+    threads: number,
+  ): NativeHostCopy
   hostCopyData(copy: NativeHostCopy): bigint
   /** The stream calls the host function no more. */
   endHostCopy(copy: NativeHostCopy): void

@@ -1,15 +1,22 @@
+import { availableParallelism } from 'node:os'
 import { addon } from '../addon/load.js'
 import type { NativeMemory } from '../memory/nativeMemory.js'
 
-/** A copy of host memory through a page-locked block, a part at a time, made by a host function that a stream calls. */
+/**
+ * A copy of host memory through a page-locked block, a part at a time, made by a host function that a stream calls. The block has room for
+ * two parts, which take turns: while the device is at one, threads are at the other.
+ */
 export interface StagedCopy {
-  /** Address of the host function, a `CUhostFn`: each call copies the next part between the block and the memory. */
+  /** Address of the host function, a `CUhostFn`: each call copies the next part between its half of the block and the memory. */
   readonly functionAddress: bigint
   /** What the host function must be given. */
   readonly userData: bigint
   /** Call it when the host function is called no more. */
   end(): void
 }
+
+/** Threads that copy a part together. Few processors have work enough of their own. */
+const copyingThreads = (): number => Math.min(4, Math.max(1, Math.floor(availableParallelism() / 4)))
 
 /**
  * Copies out of an array whose owner may change, detach or drop it meanwhile: what arrives then is undefined, and nothing
@@ -20,19 +27,33 @@ export function stagedCopyFrom(
   array: ArrayBufferView,
   byteLength: number,
   part: number,
+  threads = copyingThreads(),
 ): StagedCopy | undefined {
   const native = addon()
-  return native.canReadArrays ? start(block, native.addressOf(array), byteLength, part, true) : undefined
+  return native.canReadArrays ? start(block, native.addressOf(array), byteLength, part, threads, true) : undefined
 }
 
 /** Copies into memory of ours, which lives as long as the copy does. */
-export function stagedCopyTo(block: bigint, memory: NativeMemory, byteLength: number, part: number): StagedCopy {
-  return start(block, memory.address, byteLength, part, false)
+export function stagedCopyTo(
+  block: bigint,
+  memory: NativeMemory,
+  byteLength: number,
+  part: number,
+  threads = copyingThreads(),
+): StagedCopy {
+  return start(block, memory.address, byteLength, part, threads, false)
 }
 
-function start(block: bigint, memory: bigint, byteLength: number, part: number, isUpload: boolean): StagedCopy {
+function start(
+  block: bigint,
+  memory: bigint,
+  byteLength: number,
+  part: number,
+  threads: number,
+  isUpload: boolean,
+): StagedCopy {
   const native = addon()
-  const copy = native.startHostCopy(block, memory, byteLength, part, isUpload)
+  const copy = native.startHostCopy(block, memory, byteLength, part, isUpload, threads)
   return {
     functionAddress: native.copyPartAddress,
     userData: native.hostCopyData(copy),
