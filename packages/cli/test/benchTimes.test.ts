@@ -11,6 +11,7 @@ import type { NvshmemTest, Pe } from '../src/bench/nvshmem/pes.js'
 import { transferTest } from '../src/bench/nvshmem/transfers.js'
 import { firstRuns, firstRunsOf, readOptions } from '../src/bench/options.js'
 import { figure, headLines, row, wrongLine } from '../src/bench/report/columns.js'
+import { plot } from '../src/bench/report/plot.js'
 import { repeat, repeatAwaited, timeOf, timeOfAwaited } from '../src/bench/timing.js'
 
 useSoftwareDevice({ devices: 2 })
@@ -125,8 +126,12 @@ async function runPe(test: NvshmemTest, session: object, words: readonly string[
     print: (...lines: string[]) => void printed.push(...lines),
     write: async (...all: unknown[]) => void written.push(...all),
   }
-  const status = await test.run(pe as unknown as Pe, readOptions(words, optionsOf), output as never)
-  stream.dispose()
+  let status: number
+  try {
+    status = await test.run(pe as unknown as Pe, readOptions(words, optionsOf), output as never)
+  } finally {
+    stream.dispose()
+  }
   const [rows, plotted, summary] = written as [object[], { title: string; diagrams: object[] }, object]
   return { status, printed, rows, plotted, summary }
 }
@@ -247,6 +252,7 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
     let calls = 0
     const failing = { ...own, [`${kind}OnStream`]: async () => (calls++ === 3 ? Promise.reject(refused) : undefined) }
     await expect(runPe(transferTest(kind), failing, [...words, '-c', '0'])).rejects.toBe(refused)
+    for (const buffer of own.buffers) buffer.dispose()
   })
 })
 
@@ -361,6 +367,69 @@ test('figures have at most six characters, and columns their width', () => {
   ]
   expect(row(columns, ['x'])).toBe('     x     ')
   expect(headLines(columns, '  title')).toEqual(['# title', '#  one  two', '#  (a)     '])
+})
+
+describe('a plot', () => {
+  /** Each text with its place. */
+  const textsOf = (svg: string): string[] =>
+    [...svg.matchAll(/<text[^>]*translate\(([\d.]+) ([\d.]+)\)[^>]*>([^<]*)</g)].map(
+      ([, x, y, words]) => `${words} at ${Math.round(Number(x))} ${Math.round(Number(y))}`,
+    )
+  const line = (points: [number, number][], logarithmic = true) => ({
+    ...{ title: 'time', unit: 'µs', logarithmic },
+    lines: [{ name: 'float', points }],
+  })
+  const bars = (values: (number | null)[], more: (number | null)[]) => ({
+    ...{ title: 'rate', unit: '1/s', names: ['one', 'two', 'three'] },
+    bars: [
+      { name: 'u32', values },
+      { name: 'u64', values: more },
+    ],
+  })
+
+  test('has its diagrams below each other, with titles, names and sizes in their places', async () => {
+    const points: [number, number][] = [
+      [1024, 0],
+      [2 ** 20, 5],
+      [2 ** 21, 10],
+    ]
+    const svg = await plot('title', 'subtitle', [line(points), bars([1, null, 3], [0, 2, 100])])
+    expect(svg).toMatch(/^<svg width="1000" height="596" /)
+    // What has no logarithm is left out: one point, and the bars of null and 0.
+    expect(svg.match(/ecmeta_series_index="0" ecmeta_data_index="\d" ecmeta_ssr_type="chart"/g)).toHaveLength(2)
+    expect(svg.match(/ecmeta_series_index="[12]" ecmeta_data_index="\d" ecmeta_ssr_type="chart"/g)).toHaveLength(4)
+    const texts = textsOf(svg)
+    expect(texts.slice(-4)).toEqual([
+      ...['title at 500 10', 'subtitle at 500 10', 'time (µs) at 45 65', 'rate (1/s) at 45 405'],
+    ])
+    expect(texts).toEqual(
+      expect.arrayContaining([
+        ...['bytes at 420 368', '1K at 70 348', '1M at 706 348', '2M at 770 348', '1 at 62 340', '10 at 62 100'],
+        ...['one at 312 456', 'two at 312 488', 'three at 312 520'],
+        // One is so long that the others would not be seen.
+        ...['1 at 320 544', '10 at 545 544', '100 at 770 544'],
+        ...['float at 796 105', 'u32 at 796 126', 'u64 at 796 148'],
+      ]),
+    )
+  })
+
+  test('has axes that begin at 0 where nothing is much larger than the rest', async () => {
+    const two: [number, number][] = [
+      [8, 0],
+      [2 ** 30, 4],
+    ]
+    const texts = textsOf(await plot('', '', [line(two, false), bars([1, 2, 20], [null, null, null])]))
+    const of = (y: number): string[] =>
+      texts.filter((text) => text.endsWith(` ${y}`)).map((text) => text.split(' ')[0]!)
+    expect(of(348)).toEqual(expect.arrayContaining(['8', '1G']))
+    expect(texts).toEqual(expect.arrayContaining(['0 at 62 340', '4 at 62 100']))
+    expect(of(544)).toEqual(['0', '5', '10', '15', '20'])
+  })
+
+  test('of one size has room for it', async () => {
+    const texts = textsOf(await plot('', '', [line([[1536, 1]])]))
+    expect(texts).toEqual(expect.arrayContaining(['1.5K at 70 348', '3K at 770 348']))
+  })
 })
 
 test('a loop makes each call once, and waits once for all', async () => {
