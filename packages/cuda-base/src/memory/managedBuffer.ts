@@ -289,9 +289,12 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     const free = this.#end ?? ((): void => freeManaged(context, address))
     const { byteLength } = this
     afterCapture('A ManagedBuffer', () => {
-      // Work in flight may still use what the array lets go of.
-      context._release('ctxSynchronize')
-      this.#memory.detach().whenUnreachable(() => afterUseOfMemory('A ManagedBuffer', address, byteLength, free))
+      try {
+        // Work in flight may still use what the array lets go of.
+        context._release('ctxSynchronize')
+      } finally {
+        this.#memory.detach().whenUnreachable(() => afterUseOfMemory('A ManagedBuffer', address, byteLength, free))
+      }
     })
   }
 

@@ -25,7 +25,7 @@ import { type EventLike, requireEventLike } from '../context/eventLike.js'
 import { Status } from '../errors.js'
 import { Event, type EventUseOptions, isEvent, isExternal, isOver } from '../event/event.js'
 import { afterUseOfStream } from '../inUse.js'
-import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, processIsEnding, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { isStreamDone } from '../waiting/shortWait.js'
@@ -267,7 +267,10 @@ export class Stream extends Resource implements StreamLike {
     }
     callInContext(context._handle)
     const status: number = context._cuda.calls.eventRecord(handle, this._handle)
-    if (status !== Status.success) throw context._error(status, 'eventRecord')
+    if (status !== Status.success) {
+      if (given === undefined) releaseAfterFailure('An Event', () => (event as Event).dispose())
+      throw context._error(status, 'eventRecord')
+    }
     return event
   }
 
