@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { NativeMemory } from '@shoal/ffi'
+import { NativeMemory, readMemory } from '@shoal/ffi'
 import {
   hostConvention,
   lowerCall,
@@ -17,6 +17,7 @@ import {
   putU8,
   putU16,
   putU32,
+  slots64,
 } from '@shoal/ffi/calls'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { stub } from './fixtures/stub.js'
@@ -274,6 +275,90 @@ describe('structures by value', () => {
     expect(() => putStruct(0, new Uint8Array(7), 8, 1, 'cuF', 'location')).toThrow(/cuF: location .*8 bytes.*7 bytes/)
     expect(() => putStruct(0, null as never, 8, 1, 'cuF', 'location')).toThrow(TypeError)
   })
+})
+
+describe('a number of each kind', () => {
+  const kinds = {
+    u8: [putU8, 0n, 2n ** 8n - 1n],
+    i8: [putI8, -(2n ** 7n), 2n ** 7n - 1n],
+    u16: [putU16, 0n, 2n ** 16n - 1n],
+    i16: [putI16, -(2n ** 15n), 2n ** 15n - 1n],
+    u32: [putU32, 0n, 2n ** 32n - 1n],
+    i32: [putI32, -(2n ** 31n), 2n ** 31n - 1n],
+    u64: [putSize, 0n, 2n ** 64n - 1n],
+    i64: [putI64, -(2n ** 63n), 2n ** 63n - 1n],
+  } as const
+
+  test.each(Object.entries(kinds))(
+    '%s: its ends and what is between are taken, what is beyond is not',
+    (kind, limits) => {
+      const [put, least, most] = limits
+      const isWide = kind.endsWith('64')
+      const bits = isWide ? 64 : 32
+      const given = (value: bigint): never => (Number.isSafeInteger(Number(value)) ? Number(value) : value) as never
+      for (const value of [least, least + 1n, least / 2n, 1n, most / 3n, most / 2n, most / 2n + 1n, most - 1n, most]) {
+        slots64[3] = 0n
+        put(3, given(value), 'cuF', 'h')
+        expect(BigInt.asUintN(bits, slots64[3] ?? 0n), `${value}`).toBe(BigInt.asUintN(bits, value))
+      }
+      const floats = [0.5, -0.5, 2 ** 53, -(2 ** 53), 2 ** 64, Number.NaN, Number.POSITIVE_INFINITY]
+      for (const value of [given(least - 1n), given(most + 1n), ...floats]) {
+        expect(() => put(3, value as never, 'cuF', 'h'), `${value}`).toThrow(RangeError)
+      }
+      for (const value of ['1', null, undefined, true, {}, ...(isWide ? [] : [1n])]) {
+        expect(() => put(3, value as never, 'cuF', 'h'), `${value}`).toThrow(TypeError)
+      }
+    },
+  )
+
+  test('that is safe may also be far from 0 in 64 bits, without becoming a bigint', () => {
+    for (const value of [2 ** 31, 2 ** 32, 2 ** 32 + 5, 2 ** 53 - 1]) {
+      putSize(3, value, 'cuF', 'h')
+      expect(slots64[3]).toBe(BigInt(value))
+      putI64(3, -value, 'cuF', 'h')
+      expect(BigInt.asIntN(64, slots64[3] ?? 0n)).toBe(BigInt(-value))
+    }
+  })
+})
+
+test('a structure of an argument that goes by address is copied; what is none is refused', () => {
+  const bytes = Uint8Array.from({ length: 26 }, (_, index) => index)
+  const memory = NativeMemory.allocate(26)
+  memory.bytes.set(bytes)
+  for (const [convention, size] of [
+    ['aapcs64', 24],
+    ['win64', 3],
+  ] as const) {
+    const layout = lowerCall(['word', { bytes: size }, 'float'], convention)
+    for (const value of [bytes.subarray(2), new DataView(bytes.buffer, 2, size), memory]) {
+      layout.putStruct(1, value, 'cuF', 'location')
+      const address = slots64[1] as bigint
+      const first = value === memory ? 0 : 2
+      expect([...readMemory(address, size)]).toEqual([...bytes.subarray(first, first + size)])
+    }
+    for (const wrong of [bytes.subarray(0, size - 1), 5, null, new ArrayBuffer(size)]) {
+      const put = () => layout.putStruct(1, wrong as never, 'cuF', 'location')
+      expect(put).toThrow(RangeError)
+      expect(put).toThrow(`cuF: location must be a structure of ${size} bytes`)
+    }
+    layout.putStruct(1, bytes.subarray(0, size), 'cuF', 'location')
+    expect(() => layout.putStruct(0, bytes, 'cuF', 'word')).toThrow('cuF: word is not a structure')
+    expect(() => layout.putStruct(2, bytes, 'cuF', 'float')).toThrow(TypeError)
+    expect(() => layout.slot(3)).toThrow('the call has no parameter 3')
+  }
+  memory.dispose()
+})
+
+test('after a structure that no register is left for, smaller arguments go on in registers or on the stack', () => {
+  const words = (count: number) => Array<'word'>(count).fill('word')
+  const slotsOf = (count: number, convention: 'sysv' | 'aapcs64'): number[] => {
+    const { slot } = lowerCall([...words(count), { bytes: 16 }, 'word'], convention)
+    return [slot(count), slot(count + 1)]
+  }
+  expect(slotsOf(5, 'sysv')).toEqual([6, 5])
+  expect(slotsOf(4, 'sysv')).toEqual([4, 6])
+  expect(slotsOf(7, 'aapcs64')).toEqual([8, 10])
+  expect(slotsOf(6, 'aapcs64')).toEqual([6, 8])
 })
 
 describe('refusals name function and parameter before anything runs', () => {

@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
+import { closeDescriptor, DescriptorServer, DescriptorSocket, isHungUp } from '@shoal/ffi'
 import { putI32, putPointer, putSize } from '@shoal/ffi/calls'
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -151,6 +151,22 @@ describe('errors', () => {
     expect(() => left.send({ bytes: new Uint8Array(2 ** 20 + 1) })).toThrow(RangeError)
     expect(() => left.send({ descriptors: Array(65).fill(0) })).toThrow(RangeError)
     expect(() => left.send({ descriptors: [1.5] })).toThrow(TypeError)
+    for (const [message, words] of [
+      [{ bytes: 'text' }, 'bytes must be a Uint8Array'],
+      [{ bytes: new Uint16Array(1) }, 'bytes must be a Uint8Array'],
+      [
+        { bytes: new Uint8Array(2 ** 20 + 1) },
+        `bytes.length must be an integer from 0 to ${2 ** 20}, not ${2 ** 20 + 1}`,
+      ],
+      [{ descriptors: 'text' }, 'descriptors must be an array'],
+      [{ descriptors: Array(65).fill(0) }, 'descriptors.length must be an integer from 0 to 64, not 65'],
+      [{ descriptors: [0, -1] }, `descriptors[1] must be an integer from 0 to ${2 ** 31 - 1}, not -1`],
+    ] as const) {
+      expect(() => left.send(message as never)).toThrow(`DescriptorSocket.send: ${words}`)
+    }
+    for (const call of [DescriptorSocket.adopt, closeDescriptor, isHungUp]) {
+      expect(() => call(-1)).toThrow(`descriptor must be an integer from 0 to ${2 ** 31 - 1}, not -1`)
+    }
     expect(() => left.send('text' as never)).toThrow(TypeError)
     expect(() => left.send({ byte: new Uint8Array(1) } as never)).toThrow(
       "DescriptorSocket.send: message must have only the keys bytes, descriptors, not 'byte'",
@@ -212,7 +228,7 @@ test('sockets that are dropped are closed and told of, others are not', () => {
   const program = `
     import { readdirSync } from 'node:fs'
     import { setTimeout as sleep } from 'node:timers/promises'
-    import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
+    import { closeDescriptor, DescriptorServer, DescriptorSocket, isHungUp } from '@shoal/ffi'
     const open = () => readdirSync('/proc/self/fd').length
     process.on('warning', ({ name, message }) => console.log(name, message.replace(/\\d+/, 'N')))
     const [kept, other] = DescriptorSocket.pair()

@@ -15,6 +15,9 @@ import {
 import type { NativeCall } from '@shoal/ffi/calls'
 import { AlreadyInUseError, LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { afterEach, describe, expect, test } from 'vitest'
+// The package's own: these parts are not exported, and what is used of the library is counted in the module.
+import { installedToolkits, sitePackages } from '../src/library/folders.js'
+import { markLibraryUsed, useSoftwareDevice as useSoftware } from '../src/software.js'
 import { build, folder, stubFile } from './fixtures/stub.js'
 
 const spec = (more: Partial<LibrarySpec> = {}): LibrarySpec => ({
@@ -393,6 +396,45 @@ describe('the software device', () => {
     process.env['SHOAL_SIM_FOLDER'] = folder
     const absent = caught(() => new NativeLibrary(spec({ sim: 'libshoal-nothing.so' })).load()) as LibraryNotFoundError
     expect(absent.message).toContain('@shoal/sim')
+  })
+
+  test('is chosen before a library is used; asking for it again changes nothing', () => {
+    markLibraryUsed()
+    process.env['SHOAL_DEVICE'] = 'sim'
+    useSoftware()
+    useSoftware({})
+    const late = { code: 'SHOAL_ALREADY_IN_USE' }
+    expect(caught(() => useSoftware({ devices: 2 }))).toMatchObject(late)
+    process.env['SHOAL_DEVICE'] = 'gpu'
+    expect(caught(() => useSoftware())).toMatchObject(late)
+    process.env['SHOAL_DEVICE'] = ''
+    expect(caught(() => useSoftware())).toMatchObject(late)
+  })
+})
+
+describe('toolkits and Python environments on Windows', () => {
+  const platform = Object.getOwnPropertyDescriptor(process, 'platform') as PropertyDescriptor
+  afterEach(() => Object.defineProperty(process, 'platform', platform))
+
+  test('are found where they are installed there, the newest first', () => {
+    Object.defineProperty(process, 'platform', { ...platform, value: 'win32' })
+    const root = join(folder, 'programs', 'NVIDIA GPU Computing Toolkit', 'CUDA')
+    const names = ['v9.2', 'v12.4', 'v12.10', 'v11.9', 'v12', 'extras', 'v12.4.1']
+    for (const name of names) mkdirSync(join(root, name), { recursive: true })
+    const before = process.env['ProgramFiles']
+    process.env['ProgramFiles'] = join(folder, 'programs')
+    try {
+      expect(installedToolkits()).toEqual(['v12.10', 'v12.4', 'v11.9', 'v9.2'].map((name) => join(root, name)))
+      delete process.env['ProgramFiles']
+      expect(installedToolkits()).toEqual([])
+    } finally {
+      if (before === undefined) delete process.env['ProgramFiles']
+      else process.env['ProgramFiles'] = before
+    }
+    const environment = { VIRTUAL_ENV: '/venv', CONDA_PREFIX: 'relative' }
+    expect(sitePackages(environment)).toEqual([join('/venv', 'Lib', 'site-packages')])
+    expect(sitePackages({ CONDA_PREFIX: '/conda' })).toEqual([join('/conda', 'Lib', 'site-packages')])
+    expect(sitePackages({})).toEqual([])
   })
 })
 
