@@ -1,10 +1,10 @@
 import { inspect } from 'node:util'
-import { DisposedError, type DType, dtypeInfo, memoryProtocol } from '@shoal/types'
+import { DisposedError, type DType, dtypeInfo, memoryProtocol, StatusError } from '@shoal/types'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { bytes, Particle, randomArray, randomFloats, randomInteger, randomParticles } from './elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { DeviceBuffer, ManagedBuffer, pointerInfo, rangeAttribute, rangeAttributes, StatusError, Stream } = await import(
+const { DeviceBuffer, ManagedBuffer, pointerInfo, rangeAttribute, rangeAttributes, Stream } = await import(
   '@shoal/cuda-base'
 )
 const { TestDevice } = await import('./support.js')

@@ -1,4 +1,4 @@
-import { DisposedError, memoryProtocol } from '@shoal/types'
+import { DisposedError, memoryProtocol, StatusError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Particle, randomInteger } from './elements.js'
 
@@ -16,7 +16,6 @@ const {
   pointerAttributes,
   pointerInfo,
   setPointerAttribute,
-  StatusError,
   Stream,
 } = await import('@shoal/cuda-base')
 const { readers } = await import('../src/pointer/pointerAttributes.js')

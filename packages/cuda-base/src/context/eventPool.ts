@@ -54,8 +54,9 @@ export class EventPool {
       if (this.#context._status('streamQuery', stream) !== Status.notReady) return
     }
     const event = this.take()
-    this.#context._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
+    // Where it cannot be recorded it counts as reached, and is not lost.
     this.#leftBehind.push(event)
+    this.#context._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
   }
 
   /** Whether work may be under way: in the default stream and all that it waits for, or in streams that were disposed of. */

@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { driver } from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
+import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
+import { StatusError } from '@shoal/types'
+import { expect, test } from 'vitest'
+import { left, leftSince } from './support/left.js'
+import { device, second, works } from './support/works.js'
+
+/** An error that nothing makes of its own accord, and that nothing takes for an answer. */
+const operatingSystem = 304
+
+function call(name: string, text: string, ...rest: (number | bigint)[]): number {
+  putCString(0, text, name, 'name')
+  for (const [index, value] of rest.entries()) slots64[index + 1] = BigInt(value)
+  return bindCall(driver.rawSymbol(name) as bigint, 1 + rest.length, 'i32', name)()
+}
+
+const name = NativeMemory.allocate(64)
+const count = NativeMemory.allocate(8)
+
+/** Which functions work calls, and how often. */
+async function callsOf(work: () => unknown): Promise<ReadonlyMap<string, number>> {
+  call('shimWatch', '', 0, 0, 0)
+  await work()
+  call('shimUnwatch', '')
+  const calls = new Map<string, number>()
+  const shimCalled = bindCall(driver.rawSymbol('shimCalled') as bigint, 3, 'i32', 'shimCalled')
+  for (let index = 0n; ; index += 1n) {
+    slots64[0] = index
+    slots64[1] = name.address
+    slots64[2] = count.address
+    if (shimCalled() === 0) return calls
+    const [function_] = new TextDecoder().decode(name.bytes).split('\0') as [string]
+    const times = Number(count.u64[0])
+    if (times > 0) calls.set(function_, times)
+  }
+}
+
+const isRelease = (api: string): boolean => /Destroy|Free|Release|Unload|Unmap|Unbind|Unregister|Close/.test(api)
+
+/** What the addon asks and sets around each call: an error of it is told of as one of the call. */
+const aroundCalls = ['cuCtxGetCurrent', 'cuCtxSetCurrent', 'cuCtxPopCurrent']
+/** What may fail unheard, as it is done another way then: a question is as good as the answer that work is not over yet. */
+const questions = ['cuStreamQuery', 'cuEventQuery', 'cuStreamGetId', 'cuInit']
+/** An upload whose end cannot be marked is waited for. */
+const marks = ['cuEventCreate', 'cuEventRecord']
+const unheard: { readonly [what: string]: readonly string[] } = {
+  'copies from and to arrays': marks,
+  'page-locked memory': marks,
+  rows: marks,
+  arrays: marks,
+}
+
+async function ended(): Promise<void> {
+  for (const each of [device, second]) each.dispose()
+  const isActive = (): boolean => [device, second].some((each) => each.primaryContextState.active)
+  for (let turn = 0; isActive() && turn < 1000; turn += 1) await sleep(1)
+  expect(isActive()).toBe(false)
+}
+
+/** What work throws, the first where something else failed on the way out. */
+async function thrownBy(work: () => unknown): Promise<string> {
+  try {
+    await work()
+    return 'nothing'
+  } catch (error) {
+    const first = (error as { suppressed?: unknown }).suppressed ?? error
+    return first instanceof StatusError ? `${first.api} ${first.status}` : String(first)
+  }
+}
+
+test.each(Object.entries(works))(
+  '%s: each call that fails is told of, and leaves nothing behind',
+  async (what, work) => {
+    await work()
+    await ended()
+    const calls = await callsOf(work)
+    await ended()
+    const found: string[] = []
+    for (const [api, times] of calls) {
+      if (aroundCalls.includes(api)) continue
+      for (let time = 1; time <= Math.min(times, 3); time += 1) {
+        const before = left()
+        call('shimWatch', api, time, operatingSystem, isRelease(api) ? 1 : 0)
+        const thrown = await thrownBy(work)
+        const hasFailed = call('shimUnwatch', '') === 1
+        const mayBeUnheard = questions.includes(api) || unheard[what]?.includes(api)
+        if (hasFailed && !mayBeUnheard && thrown !== `${api} ${operatingSystem}`)
+          found.push(`${api}, call ${time}: ${thrown}`)
+        await ended()
+        const more = await leftSince(before)
+        if (more !== '') found.push(`${api}, call ${time}: leaves ${more}`)
+      }
+    }
+    expect(found).toEqual([])
+  },
+)
