@@ -144,7 +144,9 @@ function commit() {
   const git = (...gitArguments) => spawnSync('git', gitArguments, { cwd: root, encoding: 'utf8' })
   const head = git('rev-parse', 'HEAD')
   if (head.error || head.status !== 0) return { commit: null, modified: null }
-  return { commit: head.stdout.trim(), modified: git('status', '--porcelain').stdout.trim() !== '' }
+  // Tests of packages are not packed.
+  const changes = git('status', '--porcelain', '--', ':/', ':(top,exclude)packages/*/test').stdout.trim()
+  return { commit: head.stdout.trim(), modified: changes !== '' }
 }
 
 function sizeOf(folder) {
