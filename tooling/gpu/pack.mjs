@@ -145,7 +145,7 @@ function commit() {
   const head = git('rev-parse', 'HEAD')
   if (head.error || head.status !== 0) return { commit: null, modified: null }
   // Tests of packages are not packed.
-  const changes = git('status', '--porcelain', '--', ':/', ':(top,exclude)packages/*/test').stdout.trim()
+  const changes = git('status', '--porcelain', '--', ':/', ':(top,exclude)packages/*/test/*').stdout.trim()
   return { commit: head.stdout.trim(), modified: changes !== '' }
 }
 
