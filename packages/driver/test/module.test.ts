@@ -172,6 +172,62 @@ describe('images that are none', () => {
   })
 })
 
+describe('an image is as long as it says', () => {
+  /** An ELF file with a table of three entries of 64 bytes right behind its header; `at` is where the header tells its offset. */
+  function elf(at: number, size: number, byteLength: number, first = 64n): Uint8Array {
+    const image = new Uint8Array(byteLength)
+    image.set([0x7f, 0x45, 0x4c, 0x46])
+    const view = new DataView(image.buffer)
+    view.setBigUint64(at, first, true)
+    view.setUint16(size, 64, true)
+    view.setUint16(size + 2, 3, true)
+    return image
+  }
+  const [sections, programs] = [
+    [0x28, 0x3a],
+    [0x20, 0x36],
+  ] as const
+  const fatBinary = (byteLength: number): Uint8Array => {
+    const image = new Uint8Array(byteLength)
+    image.set([0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 84])
+    return image
+  }
+
+  test.each([
+    ['a section table', (byteLength: number) => elf(...sections, byteLength), 256, 'its section table'],
+    ['program headers', (byteLength: number) => elf(...programs, byteLength), 256, 'its program headers'],
+    ['contents', fatBinary, 100, 'its contents'],
+  ])('with %s up to its last byte, and not a byte less', (_, image, end, part) => {
+    // What the driver says then is its own affair.
+    const refusal = (byteLength: number): string => {
+      try {
+        Module.loadSync(device, image(byteLength)).dispose()
+        return ''
+      } catch (error) {
+        return error instanceof RangeError ? error.message : ''
+      }
+    }
+    expect([refusal(end), refusal(end + 1)]).toEqual(['', ''])
+    expect(refusal(end - 1)).toBe(
+      `Module.loadSync: image must be complete, not cut off: ${part} would end at byte ${end}, and there are ${end - 1}`,
+    )
+  })
+
+  test('a table without entries is nowhere, wherever it is said to be', () => {
+    const image = elf(...sections, 64, 10_000n)
+    new DataView(image.buffer).setUint16(0x3c, 0, true)
+    expect(() => Module.loadSync(device, image).dispose()).not.toThrow(RangeError)
+  })
+
+  test('fewer than four bytes are PTX, which has no NUL but at its end', () => {
+    expect(() => Module.loadSync(device, Uint8Array.of(0x7f, 0x45, 0x4c))).not.toThrow(TypeError)
+    expect(() => Module.loadSync(device, Uint8Array.of(0x7f, 0, 0x4c))).toThrow(TypeError)
+    const bytes = new TextEncoder().encode(`${ptx}\0`)
+    Module.loadSync(device, bytes).dispose()
+    expect(() => Module.loadSync(device, Uint8Array.of(...bytes, 0))).toThrow(/image must be PTX, a cubin or a fat/)
+  })
+})
+
 describe('options', () => {
   test.each([
     [{ maxRegisters: 0 }, RangeError, 'maxRegisters must be an integer from 1 to 255, not 0'],
