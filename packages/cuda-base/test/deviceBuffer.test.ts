@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { type DType, dtypeInfo, memoryProtocol, StatusError } from '@shoal/types'
+import { type DType, defineStruct, dtypeInfo, memoryProtocol, StatusError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { bytes, falseLengths, Particle, randomArray, randomFloats, randomInteger, randomParticles } from './elements.js'
 
@@ -311,6 +311,17 @@ describe('DeviceBuffer.fill and fillSync', () => {
     }
     expect(bytes(buffer.reinterpret('u8').toArraySync())).toEqual(new Uint8Array(buffer.byteLength))
   })
+})
+
+test('DeviceBuffer.fill writes structs of any size, of words or of bytes', () => {
+  for (const size of [3, 5, 6, 12, 16, 20]) {
+    const Bytes = defineStruct(`Bytes${size}`, { bytes: ['u8', size] })
+    const bytes = Array.from({ length: size }, (_, index) => index + 1)
+    using buffer = DeviceBuffer.zeros(device, 'u8', 5 * size)
+    buffer.reinterpret(Bytes).slice(1, -1).fillSync({ bytes })
+    const none = new Array<number>(size).fill(0)
+    expect([...buffer.toArraySync()]).toEqual([none, bytes, bytes, bytes, none].flat())
+  }
 })
 
 test('DeviceBuffer.fill writes the same number again as the type of the buffer and its sign say', () => {

@@ -426,3 +426,38 @@ test('a graph is drawn for Graphviz', () => {
     rmSync(folder, { recursive: true })
   }
 })
+
+test('an edge says what of a node another one waits for, and is removed as it was added', () => {
+  using sum = zeros()
+  using graph = Graph.create(device)
+  const [first, last] = [1, 2].map((value) => graph.add(kernelNode(add, one, sum, value))) as [
+    import('@shoal/driver/graph').GraphNode,
+    import('@shoal/driver/graph').GraphNode,
+  ]
+  for (const [data, edge] of [
+    [{}, { fromPort: 0, type: 'default' }],
+    [
+      { fromPort: 1, type: 'programmatic' },
+      { fromPort: 1, type: 'programmatic' },
+    ],
+    [{ fromPort: 255 }, { fromPort: 255, type: 'default' }],
+    [
+      { fromPort: 0, type: 'programmatic' },
+      { fromPort: 0, type: 'programmatic' },
+    ],
+    [{ type: 'default' }, { fromPort: 0, type: 'default' }],
+  ] as const) {
+    graph.addDependency(first, last, data)
+    expect(graph.edges).toEqual([{ from: first, to: last, ...edge }])
+    graph.removeDependency(first, last, data)
+    expect(graph.edges).toEqual([])
+  }
+  for (const [data, message] of [
+    [{ fromPort: 256 }, 'fromPort must be an integer from 0 to 255, not 256'],
+    [{ fromPort: -1 }, 'fromPort must be an integer from 0 to 255, not -1'],
+    [{ type: 'other' as 'default' }, "type must be 'default' or 'programmatic', not 'other'"],
+  ] as const) {
+    expect(() => graph.addDependency(first, last, data)).toThrow(`Graph.addDependency: ${message}`)
+    expect(() => graph.removeDependency(first, last, data)).toThrow(`Graph.removeDependency: ${message}`)
+  }
+})
