@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import {
   Communicator,
   deviceResourceNeeds,
@@ -10,14 +11,16 @@ import {
   simulateGroup,
   UniqueId,
 } from '@shoal/nccl'
-import { ncclGroupEnd, ncclResult_t } from '@shoal/nccl-sys'
+import { nccl, ncclGroupEnd, ncclResult_t } from '@shoal/nccl-sys'
 import { StatusError } from '@shoal/types'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { compileFailingLibrary, failNextOf } from '../../ffi/test/support/failingLibrary.js'
 import { nativeMemoryKept } from '../../ffi/test/support/nativeMemoryKept.js'
+import { libraries, libraryFolder } from '../../sim/src/index.js'
 import { startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
-import { failNext, useFailingNccl } from './fixtures/failingNccl.js'
 
-useFailingNccl()
+process.env['SHOAL_NCCL_LIBRARY'] = compileFailingLibrary('nccl', join(libraryFolder(), libraries.nccl))
+const failNext = (name: string, answer: number) => failNextOf(nccl, name, answer)
 const status = ncclResult_t.ncclInvalidArgument
 const team = { size: 1, rank: 0, stride: 1 }
 let stream: TestStream
@@ -187,7 +190,7 @@ const cases: readonly Case[] = [
 ] as readonly Case[]
 
 const named = cases.map(([name, call, prepare]) => ({ name, call, prepare }))
-test.for(named)('what $name answers is thrown under its name: $call', async ({ name, call, prepare }) => {
+test.for(named)('what $name answers is thrown under its name', async ({ name, call, prepare }) => {
   const kept = await nativeMemoryKept(async () => {
     own = (await Communicator.initAll([0]))[0] as Communicator
     const prepared = (await prepare?.()) as never
