@@ -20,8 +20,9 @@ let other: SymmetricBuffer<'f32'>
 beforeAll(async () => {
   target = await pe.session.allocate('f32', 4)
   other = await pe.session.allocate('f32', 4)
-  // The memory for texts of calls stays for all of them.
-  failNextOf(nvshmem, 'nvshmem_malloc', 0)()
+  // What is kept for all calls is there from the first failure on.
+  failNextOf(nvshmem, 'nvshmemx_get_uniqueid', status)
+  expect(() => UniqueId.create()).toThrow(StatusError)
 })
 
 /** A C function, and a call that makes it: after `prepare`, which makes what the call works with. */
