@@ -15,7 +15,7 @@ afterAll(() => kept.dispose())
 
 const MiB = 2 ** 20
 
-test('page-locked memory of copies is kept for later ones, 64 MiB of it, and goes with the context', () => {
+test('page-locked memory of copies is kept for later ones, a block of 64 MiB and 16 MiB beside it, and goes with the context', () => {
   const device = new TestDevice(0)
   const context = device.primaryContext
   const made = vi.spyOn(context, '_call')
@@ -30,21 +30,28 @@ test('page-locked memory of copies is kept for later ones, 64 MiB of it, and goe
   expect(addresses()).toEqual([])
   pool.give(middle)
   pool.give(small)
-  expect(addresses()).toEqual([middle.address, small.address])
-  expect([middle, small].map(({ bytes }) => bytes.length)).toEqual([0, 0])
+  expect(addresses()).toEqual([middle.address])
+  expect([middle, small].map(({ bytes }) => bytes.length)).toEqual([0, 64 * 1024])
   expect(made).toHaveBeenCalledTimes(3)
   expect(pool.take(33 * MiB)).toBe(large)
+  expect(pool.take(1)).toBe(small)
   expect(made).toHaveBeenCalledTimes(3)
+  const [most, more] = [pool.take(16 * MiB), pool.take(16 * MiB)]
+  for (const block of [large, most, more]) pool.give(block)
+  expect(addresses().slice(1)).toEqual([more.address])
+  expect([pool.take(64 * MiB), pool.take(16 * MiB)]).toEqual([large, most])
+  freed.mockClear()
   // None is idle now: half of what may be is kept, and so is the other half.
   const halves = [pool.take(32 * MiB), pool.take(32 * MiB)]
   for (const half of halves) pool.give(half)
-  expect(freed).toHaveBeenCalledTimes(2)
+  expect(freed).not.toHaveBeenCalled()
   pool.give(large)
   expect(addresses().at(-1)).toBe(large.address)
   const beyond = pool.take(65 * MiB)
   expect(beyond.bytes.length).toBe(65 * MiB)
   pool.give(beyond)
   expect(addresses().at(-1)).toBe(beyond.address)
+  pool.give(most)
   // Beside these, one block for copies in parts.
   const parts = [pool.take(4 * MiB), pool.take(4 * MiB)] as const
   freed.mockClear()
@@ -54,7 +61,7 @@ test('page-locked memory of copies is kept for later ones, 64 MiB of it, and goe
   pool.give(parts[0])
   freed.mockClear()
   device.dispose()
-  expect(addresses()).toEqual([...halves, parts[0]].map(({ address }) => address))
+  expect(addresses()).toEqual([...halves, most, parts[0]].map(({ address }) => address))
 })
 
 test('events of waits are used again, and go with the context', () => {

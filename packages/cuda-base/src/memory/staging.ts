@@ -5,8 +5,10 @@ import { scratch } from '../native.js'
 
 const portable = 1
 const smallest = 64 * 1024
-/** Idle staging memory kept for later copies, in bytes a context. */
+/** The largest block that is kept for later copies. */
 export const keptBytes = 64 * 1024 * 1024
+/** Idle staging memory of a context: the largest block and small ones beside it, which would drive it out else. */
+const mostIdle = keptBytes + 16 * 1024 * 1024
 /** Much memory is copied through a block of so many bytes. One such is kept beside the others. */
 export const partBytes = 4 * 1024 * 1024
 
@@ -88,7 +90,7 @@ export class StagingPool {
       this.#idleForParts = block
       return
     }
-    if (this.#idleBytes + size > keptBytes) {
+    if (size > keptBytes || this.#idleBytes + size > mostIdle) {
       this.#free(block)
       return
     }
