@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { Communicator, type DeviceCommunicator } from '@shoal/nccl'
+import { Communicator, type DeviceCommunicator, deviceResourceNeeds } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -95,6 +95,55 @@ test('wrong requirements are refused on the rank that has them', async ({ skip }
   await expect(create({ teams: { one: { team: { ...team, size: 0 } } } })).rejects.toThrow(RangeError)
   await expect(create({ teams: { one: { team, multimem: 1 } } })).rejects.toThrow(TypeError)
   await expect(create({ teams: { one: null } })).rejects.toThrow(TypeError)
+})
+
+test('the address of stores to all of a team is that of the team that asked for it', async ({ skip }) => {
+  const reason = without('ncclDevCommCreate')
+  if (reason !== undefined) return skip(reason)
+  const teams = (communicator: Communicator) => {
+    const team = communicator.team('lsa')
+    return { none: { team }, first: { team, multimem: true }, last: { team, multimem: true } }
+  }
+  const made = await Promise.all(
+    communicators.map((communicator) => communicator.createDeviceCommunicator({ teams: teams(communicator) })),
+  )
+  for (const { multimem } of made) {
+    expect(Object.keys(multimem)).toEqual(['none', 'first', 'last'])
+    expect(multimem.none).toBeUndefined()
+    expect(multimem.last === undefined).toBe(multimem.first === undefined)
+  }
+  await Promise.all(made.map((one) => one.dispose()))
+})
+
+test('gives out as many bytes as a kernel was compiled for', async ({ skip }) => {
+  const reason = without('ncclDevCommCreate')
+  if (reason !== undefined) return skip(reason)
+  const made = await Promise.all(communicators.map((communicator) => communicator.createDeviceCommunicator()))
+  const [one] = made as [DeviceCommunicator]
+  expect(one.bytes(1)).toHaveLength(1)
+  expect(one.bytes(4096)).toHaveLength(4096)
+  for (const length of [0, 4097]) {
+    const words = `DeviceCommunicator.bytes: byteLength must be an integer from 1 to 4096, not ${length}`
+    expect(() => one.bytes(length)).toThrow(words)
+  }
+  // A copy: what is done to it changes nothing.
+  one.bytes().fill(0)
+  expect(one.read().nRanks).toBe(deviceCount)
+  await Promise.all(made.map((each) => each.dispose()))
+})
+
+test('a buffer needs what it asks for, and what it leaves out has its default', ({ skip }) => {
+  const reason = without('ncclDevCommCreate')
+  if (reason !== undefined) return skip(reason)
+  const needs = (more: object) => deviceResourceNeeds({ kind: 'buffer', byteLength: 5, ...more })
+  expect(needs({})).toEqual({ byteLength: 5, alignment: 16, ginSignals: 0, ginCounters: 0 })
+  const all = { byteLength: 7, alignment: 64, ginSignals: 2, ginCounters: 3 }
+  expect(needs(all)).toEqual(all)
+  for (const alignment of [48, 0]) {
+    expect(() => needs({ alignment })).toThrow(
+      `deviceResourceNeeds: resource.alignment must be a power of two, not ${alignment}`,
+    )
+  }
 })
 
 test('prints one line, also after it was given back', async ({ skip }) => {

@@ -2,6 +2,7 @@ import { inspect } from 'node:util'
 import { Communicator } from '@shoal/nccl'
 import { DisposedError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { addRegistration, registrationWithin, removeRegistration } from '../src/memory/registeredRanges.js'
 import { startSoftwareDevice, TestMemory } from './fixtures/device.js'
 
 let communicators: Communicator[]
@@ -39,6 +40,31 @@ test('ends with its communicator, by destroy and by abort', async () => {
     registration.dispose()
     await memory.free()
   }
+})
+
+test('counts for memory that has a byte in common with what is registered, on the same device', () => {
+  const range = { deviceOrdinal: 0, address: 1000n, byteLength: 100, description: 'a registration' }
+  const found = (address: bigint, byteLength: number, deviceOrdinal = 0) =>
+    registrationWithin({ version: 0, context: 0n, address, byteLength, deviceOrdinal })
+  addRegistration(range)
+  for (const [address, byteLength] of [
+    [1000n, 100],
+    [900n, 101],
+    [1099n, 1],
+    [1040n, 10],
+    [0n, 5000],
+  ] as const) {
+    expect(found(address, byteLength)).toBe(range)
+    expect(found(address, byteLength, 1)).toBeUndefined()
+  }
+  for (const [address, byteLength] of [
+    [900n, 100],
+    [1100n, 100],
+  ] as const) {
+    expect(found(address, byteLength)).toBeUndefined()
+  }
+  removeRegistration(range)
+  expect(found(1000n, 100)).toBeUndefined()
 })
 
 test('refuses memory of another device, and a communicator that has ended', async () => {

@@ -178,6 +178,20 @@ describe('windows', () => {
     const [first] = await open()
     const { window } = first as Opened
     for (const offset of [-1, byteLength]) expect(() => window.peerPointer(0, offset)).toThrow(RangeError)
+    for (const [name, call] of [
+      ['peerPointer', (offset: number) => window.peerPointer(0, offset)],
+      ['lsaPointer', (offset: number) => window.lsaPointer(0, offset)],
+      ['multimemPointer', (offset: number) => window.multimemPointer(offset)],
+    ] as const) {
+      const limits = `Window.${name}: offset must be an integer from 0 to ${byteLength - 1}, not ${byteLength}`
+      expect(() => call(byteLength)).toThrow(limits)
+      expect(() => call(byteLength - 1)).not.toThrow()
+      expect(call(0)).toBe(name === 'multimemPointer' ? window.multimemPointer() : window[name](0))
+    }
+    for (const name of ['peerPointer', 'lsaPointer'] as const) {
+      const parameter = name === 'lsaPointer' ? 'lsaRank' : 'peer'
+      expect(() => window[name](3)).toThrow(`Window.${name}: ${parameter} must be an integer from 0 to 2, not 3`)
+    }
     for (const offset of [0.5, '1' as never]) expect(() => window.peerPointer(0, offset)).toThrow(TypeError)
     expect(() => window.peerPointer(deviceCount)).toThrow(RangeError)
     expect(() => window.lsaPointer(deviceCount)).toThrow(RangeError)
@@ -323,6 +337,78 @@ describe('one-sided operations', () => {
       expect(read(rank, { [memoryProtocol]: range }, 2)).toEqual([from + 1, from + 10])
       expect(read(rank, memory, 2)).toEqual([rank + 1, rank + 10])
     }
+  })
+
+  test('without an offset or a channel they mean the start of the window and channel 0; the whole window fits', async ({
+    skip,
+  }) => {
+    const reason = without('ncclPutSignal')
+    if (reason !== undefined) return skip(reason)
+    const opened = await open()
+    const [mine, theirs] = opened as [Opened, Opened]
+    write(0, mine.memory, [1, 2, 3])
+    write(1, theirs.memory, [7, 8, 9])
+    const [from, to] = [streamOf(0), streamOf(1)]
+    const channel = { signal: 0, context: 0 }
+    const put = (options: object) =>
+      communicatorOf(0).putSignal(mine.memory, { peer: 1, window: mine.window, stream: from, ...options })
+    put({ count: 2 })
+    communicatorOf(1).waitSignal({ peer: 0, ...channel, count: 1 }, { stream: to })
+    wait()
+    expect(read(1, theirs.memory, 3)).toEqual([1, 2, 9])
+    put({ ...channel, count: 1, offset: byteLength - 4 })
+    communicatorOf(1).waitSignal({ peer: 0 }, { stream: to })
+    wait()
+    put({})
+    communicatorOf(0).signal({ peer: 1, stream: from })
+    communicatorOf(1).waitSignal({ peer: 0, ...channel, count: 2 }, { stream: to })
+    wait()
+    expect(read(1, theirs.memory, length)).toEqual([1, 2, 3, ...Array(length - 3).fill(0)])
+  })
+
+  test('take sources that lie in a symmetric window as a whole', async ({ skip }) => {
+    const reason = without('ncclPutSignal')
+    if (reason !== undefined) return skip(reason)
+    const own = await Communicator.initAll([0, 1])
+    const memory = await Promise.all(own.map((one) => one.allocate(3 * 4096)))
+    const part = (rank: number, from: number, bytes: number) => {
+      const range = (memory[rank] as NcclMemory)[memoryProtocol]
+      return { [memoryProtocol]: { ...range, address: range.address + BigInt(from), byteLength: bytes } }
+    }
+    const register = (symmetric: boolean) =>
+      Promise.all(own.map((one, rank) => one.registerWindow(part(rank, 4096, 4096), { symmetric })))
+    const mine = new Error('mine')
+    const put = (window: Window, from: number, bytes: number) => () =>
+      group(() => {
+        const options = { peer: 1, window, dtype: 'u8', stream: streamOf(0) } as const
+        own[0]?.putSignal(part(0, from, bytes) as never, options)
+        throw mine
+      })
+    const windows = await register(true)
+    for (const [from, bytes] of [
+      [4096, 4096],
+      [4096, 1],
+      [8191, 1],
+    ] as const) {
+      expect(put(windows[0] as Window, from, bytes)).toThrow(mine)
+    }
+    for (const [from, bytes] of [
+      [4095, 1],
+      [4095, 2],
+      [8191, 2],
+      [8192, 1],
+    ] as const) {
+      expect(put(windows[0] as Window, from, bytes)).toThrow('source must lie in a symmetric window')
+    }
+    const target = windows[0] as Window
+    await Promise.all(windows.map((window) => window.dispose()))
+    expect(put(target, 4096, 1)).toThrow(DisposedError)
+    const loose = await register(false)
+    expect(put(loose[0] as Window, 4096, 1)).toThrow('source must lie in a symmetric window')
+    expect(loose.map(({ symmetric }) => symmetric)).toEqual([false, false])
+    await Promise.all(loose.map((window) => window.dispose()))
+    await Promise.all(own.map((one) => one.destroy()))
+    await Promise.all(memory.map((one) => one.free()))
   })
 
   test('signals alone, several of several peers, in a group and without blocking', async ({ skip }) => {
