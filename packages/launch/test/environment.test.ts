@@ -151,6 +151,7 @@ test.each<[Record<string, string>, string]>([
   [{ ...openMpi, OMPI_COMM_WORLD_SIZE: '8' }, 'Set MASTER_ADDR'],
   [{ ...openMpi, OMPI_COMM_WORLD_SIZE: '8', MASTER_ADDR: 'node0' }, 'set SHOAL_PORT'],
   [{ ...openMpi, OMPI_COMM_WORLD_SIZE: '8', MASTER_ADDR: 'node0', SHOAL_PORT: '65536' }, '65536 is none'],
+  [{ ...openMpi, OMPI_COMM_WORLD_SIZE: '8', MASTER_ADDR: 'node0', SHOAL_PORT: '0' }, '0 is none'],
 ])('%j is refused with a reason', async (environment, words) => {
   const error = await bootstrap({ environment, timeout: 1_000 }).catch((caught: unknown) => caught)
   expect(error).toBeInstanceOf(LaunchEnvironmentError)
@@ -178,6 +179,8 @@ test('where the rendezvous of a job over several machines is', () => {
   // The port of MASTER_PORT itself belongs to torchrun.
   expect(at({ ...torchrun, ...secret })).toBe('tcp://node0:29501')
   expect(at({ ...torchrun, ...secret, SHOAL_PORT: '4000' })).toBe('tcp://node0:4000')
+  for (const port of ['1', '65535'])
+    expect(at({ ...torchrun, ...secret, SHOAL_PORT: port })).toBe(`tcp://node0:${port}`)
   expect(at({ ...slurm, ...secret })).toBe('tcp://gpu03:23456')
   expect(at({ ...slurm, ...secret, MASTER_ADDR: 'fd00::1', MASTER_PORT: '4000' })).toBe('tcp://[fd00::1]:4001')
 })
