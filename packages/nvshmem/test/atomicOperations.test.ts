@@ -58,6 +58,21 @@ describe('AtomicOperations', () => {
     ],
     ['a PE that is not there', () => pe.session.atomics.increment(longs, { pe: 3 }), RangeError],
     ['a value of another type', () => pe.session.atomics.set(longs, anything('1'), { pe: 0 }), TypeError],
+    [
+      'a value that is no number, by its name',
+      () => pe.session.atomics.fetchAdd(longs, anything('1'), { pe: 0 }),
+      /^Session.atomics.fetchAdd: value must be/,
+    ],
+    [
+      'what is compared that is no number',
+      () => pe.session.atomics.compareSwap(longs, anything('1'), 1n, { pe: 0 }),
+      /^Session.atomics.compareSwap: expected must be/,
+    ],
+    [
+      'what is written that is no number',
+      () => pe.session.atomics.compareSwap(longs, 1n, anything('1'), { pe: 0 }),
+      /^Session.atomics.compareSwap: desired must be/,
+    ],
     ['memory that is not symmetric', () => pe.session.atomics.fetch(anything(pe.memory()), { pe: 0 }), TypeError],
     [
       'an unknown option',

@@ -346,6 +346,37 @@ test('native memory of calls is given back, also where they are refused', async 
   expect(kept).toEqual([])
 })
 
+test('a transfer that is recognised as the same again still refuses what its options must not be', async () => {
+  const { session } = pe
+  using stream = Stream.create(Device.get(0))
+  const source = await session.allocate('f32', 4)
+  class Options {
+    readonly pe = 0
+    readonly stream = stream
+  }
+  for (const name of ['putOnStream', 'getOnStream', 'putNonBlockingOnStream', 'getNonBlockingOnStream'] as const) {
+    const twice = async (options: object): Promise<void> => {
+      await session[name](target, source, { pe: 0, stream })
+      await session[name](target, source, { pe: 0, stream, count: undefined })
+      await session[name](target, source, options as never)
+    }
+    for (const [wrong, words] of [
+      [{ pe: 0, stream, cuont: 2 }, "options must have only the keys pe, count, stream, not 'cuont'"],
+      [{ pe: 0, stream, cuont: undefined }, "not 'cuont'"],
+      [new Options(), 'not an object of class Options'],
+      [Object.create({ pe: 0, stream }), 'options must be a plain object'],
+    ] as const) {
+      await expect(twice(wrong), name).rejects.toThrow(`Session.${name}: `)
+      await expect(twice(wrong), name).rejects.toThrow(words)
+    }
+    await twice({ stream, pe: 0 })
+    await expect(twice({ pe: 1, stream })).rejects.toThrow('pe must be')
+    await expect(twice({ pe: 0, stream, count: 5 })).rejects.toThrow('5 elements of f32 are 20 bytes')
+  }
+  await stream.synchronize()
+  await source.dispose()
+})
+
 test('what is left out is 0 or all of it, and a view counts from the end', async () => {
   const { session } = pe
   await target.copyFrom(floats.fill(0).map((_, index) => index + 1) as Float32Array<ArrayBuffer>)

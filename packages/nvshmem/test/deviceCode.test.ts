@@ -90,6 +90,13 @@ describe('DeviceCode', () => {
     ],
     ['a library that is none', () => pe.session.deviceCode.finalizeLibrary(anything(null)), /a CUlibrary.*, not null/],
     ['a kernel that is none', launch({}, 'k'), /kernel must be an object with a handle \(a CUfunction\)/],
+    ...[0n, -1n, 2n ** 64n, { handle: 0n }, { handle: 2n ** 64n }, null].map(
+      (kernel): [string, () => unknown, RegExp] => [
+        `a kernel at ${kernel === null || typeof kernel === 'bigint' ? kernel : `{ handle: ${kernel.handle} }`}`,
+        launch({}, kernel),
+        /kernel must be an object with a handle \(a CUfunction\)/,
+      ],
+    ),
     ['a block too large', launch({ block: 1025 }), 'block[0] must be an integer from 1 to 1024, not 1025'],
     ['a grid of four dimensions', launch({ grid: [1, 1, 1, 1] }), /grid must be a number or one to three numbers/],
     ['an unknown option', launch({ threads: 5 }), /only the keys grid, block, stream, sharedMemory, not 'threads'/],
