@@ -5,7 +5,8 @@ export function renderCosts(settings) {
   const lines = [
     '# What a call costs',
     '',
-    'Made by `pnpm docs:hardware` from the newest kept results of `bench-costs`, `bench-gpu`, `bench-short-calls` and `bench-import`.',
+    'Made by `pnpm docs:hardware` from the newest kept results of `bench-costs`, `bench-gpu`, `bench-graphs`, `bench-captured-step`, `bench-nccl`,',
+    '`bench-nvshmem`, `bench-short-calls` and `bench-import`.',
     'All subjects take turns in one run, one after the other, and nothing is bound to a processor; a figure is the median of the rounds,',
     'each the best of several loops. In brackets: the ratio to the same work in C, the median over two rounds after one another. The',
     'program in C takes part twice: the second copy shows how much the machine makes of equals. Compare inside a row, not between machines.',
@@ -17,13 +18,16 @@ export function renderCosts(settings) {
     '',
   ]
   const sections = settings.flatMap((setting) => {
-    const parts = [waits(setting), calls(setting), methods(setting), imports(setting)].flat()
+    const parts = [waits, calls, graphs, collectives, puts, methods, imports].flatMap((part) => part(setting))
     if (parts.length === 0) return []
     return [`## ${setting.gpuCount} × ${setting.gpu}, NCCL ${ncclOf(setting)}, driver ${setting.driver}`, '', ...parts]
   })
   const nothing = ['No run has been kept so far.', '']
   return `${[...lines, ...(sections.length > 0 ? sections : nothing), ...reasons].join('\n').trimEnd()}\n`
 }
+
+const smallBytes = 4096
+const isBound = 'Here the main threads are bound to the most idle processors.'
 
 const reasons = [
   '## Where the difference comes from',
@@ -40,6 +44,11 @@ const reasons = [
   '  1.06 × C. What is left are the objects between them: besides their own time, the memory that they take pushes the data of the driver',
   '  out of the caches, and its calls take a fifth longer. How much that is depends on the processor on which a process happens to run: 0.95 to',
   '  1.61 × C in five processes one after the other. `prepare` for launches, and slices and options that are made once, save some of it.',
+  '- **Collectives**: NCCL works for some 6 µs on this thread for each rank of a group, in C as well. `prepare…` and `prepareGroup` make the',
+  '  checks once: on two H200s 1.05 × C, where a plain group took 1.06 to 1.09 and the program in C against itself up to 1.03.',
+  '- **NVSHMEM, awaited**: its host calls block, so a thread of the session makes them. To hand a call over and to hear of its end takes 11 to',
+  '  15 µs, whatever the call itself takes. What a stream orders needs no such thread: 2 to 3 µs.',
+  '- **Building a graph**: a node is an object with its checks, 0.3 to 0.5 µs beside 0.25 to 0.3 µs of the driver.',
   '- **Allocation on a stream** costs an object more than C. A [`CachingPool`](../guides/memory-pools.md#a-pool-that-keeps) makes no call at all.',
   '- **Import** of `driver`: half is V8 compiling 380 kB, and that is not the reading: with the bodies of all 1,400 functions taken out it takes',
   '  half as long still, as V8 makes an object of each function and class (1.3 to 1.6 µs). A quarter is Node resolving four packages and reading',
@@ -74,6 +83,30 @@ function calls(setting) {
   return job?.data?.results?.cases === undefined
     ? []
     : ['### Calls that only queue work', '', dateOf(job), '', ...rowsOf(job.data.results.cases), ...missedOf(job)]
+}
+
+function graphs(setting) {
+  const jobs = ['bench-graphs', 'bench-captured-step'].map((name) => jobOf(setting, name))
+  const known = jobs.filter((job) => job?.data?.results?.cases !== undefined)
+  if (known.length === 0) return []
+  const parts = known.flatMap((job) => [dateOf(job), '', ...rowsOf(job.data.results.cases), ...missedOf(job)])
+  return ['### Graphs and launches with attributes', '', ...parts]
+}
+
+/** Those that cost the time of a call, not that of the bytes. */
+function collectives(setting) {
+  const job = jobOf(setting, 'bench-nccl')
+  const small = job?.data?.results?.cases?.filter(({ layout, bytes }) => layout === 'process' && bytes <= smallBytes)
+  if (!small?.length) return []
+  return ['### Small collectives, all devices in one process', '', `${dateOf(job)} ${isBound}`, '', ...rowsOf(small)]
+}
+
+/** What is awaited, beside the call that blocks. */
+function puts(setting) {
+  const job = jobOf(setting, 'bench-nvshmem')
+  const awaited = job?.data?.results?.cases?.filter(({ subjects = {} }) => 'awaited' in subjects)
+  if (!awaited?.length) return []
+  return ['### NVSHMEM from the host', '', `${dateOf(job)} ${isBound}`, '', ...rowsOf(awaited)]
 }
 
 function methods(setting) {
