@@ -1,0 +1,168 @@
+import { type CUdevice, cuCtxGetCurrent, cuDevicePrimaryCtxRetain, cuInit } from '@shoal/cuda-sys/driver'
+import { ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
+import { NativeMemory, useSoftwareDevice } from '@shoal/ffi'
+import { AbortedError, DisposedError, memoryProtocol, TimeoutError } from '@shoal/types'
+import { afterEach, beforeAll, expect, test } from 'vitest'
+// Not exported: what it does between two calls cannot be seen from outside.
+import { CallQueue } from '../src/queue/callQueue.js'
+
+let context: bigint
+const queues: CallQueue[] = []
+const current = NativeMemory.allocate(8)
+/** Any call that comes back at once. */
+const look = (): unknown => cuCtxGetCurrent(current)
+
+beforeAll(() => {
+  useSoftwareDevice({ devices: 1 })
+  cuInit(0)
+  ensureContextFunctions()
+  const out = new BigUint64Array(1)
+  cuDevicePrimaryCtxRetain(out, 0 as CUdevice)
+  context = out[0] as bigint
+})
+
+afterEach(() => {
+  for (const queue of queues.splice(0)) queue.close('Session')
+})
+
+function made(defaults: ConstructorParameters<typeof CallQueue>[1] = {}): CallQueue {
+  const queue = new CallQueue(context, defaults)
+  queues.push(queue)
+  return queue
+}
+
+/** Something that a call waits for. */
+function gate() {
+  let open = (): void => undefined
+  let fail = (_: unknown): void => undefined
+  const after = new Promise<void>((resolve, reject) => {
+    open = resolve
+    fail = reject
+  })
+  return { after, open, fail }
+}
+
+test('memory of a call that waits for its turn is freed when the thread has taken it over, and not before', async () => {
+  const queue = made()
+  const { after, open } = gate()
+  const [own, free] = [NativeMemory.allocate(8), NativeMemory.allocate(8)]
+  const first = queue.run('first', look, { after })
+  const second = queue.run('second', look, { keep: [own], operands: [{}] })
+  queue.free(own)
+  queue.free(free)
+  expect([own.disposed, free.disposed]).toEqual([false, true])
+  open()
+  await Promise.all([first, second])
+  expect(own.disposed).toBe(true)
+})
+
+test('memory of a call that is not made is freed: what was to be over before has failed, or nobody waits any more', async () => {
+  const queue = made()
+  const { after, fail } = gate()
+  const own = NativeMemory.allocate(8)
+  let isMade = false
+  const record = (): unknown => {
+    isMade = true
+    return look()
+  }
+  const call = queue.run('call', record, { after, keep: [own] })
+  const behind = queue.run('behind', look)
+  queue.free(own)
+  fail(new Error('before'))
+  await expect(call).rejects.toThrow('before')
+  await behind
+  expect([own.disposed, isMade]).toEqual([true, false])
+  const left = NativeMemory.allocate(8)
+  queue.run('left', record, { after: gate().after, keep: [left] })
+  queue.free(left)
+  queue.abandon('Session')
+  expect([left.disposed, queue.underWay]).toEqual([true, undefined])
+  await expect(queue.run('late', record)).rejects.toThrow(DisposedError)
+  expect(isMade).toBe(false)
+})
+
+test('a call that only starts something has a time limit while it waits, and is made in its turn all the same', async () => {
+  const queue = made({ timeout: 20 })
+  const { after, open } = gate()
+  const calls: string[] = []
+  const first = queue.run('first', look, { after, wait: { timeout: 600_000 } })
+  const started = queue.start('start', () => calls.push('start'))
+  await expect(started).rejects.toBeInstanceOf(TimeoutError)
+  await expect(started).rejects.toMatchObject({ operation: 'start', timeout: 20 })
+  expect([calls, queue.stuckIn]).toEqual([[], undefined])
+  open()
+  await first
+  await queue.ask('ask', () => calls.push('ask'))
+  expect(calls).toEqual(['start', 'ask'])
+  // At once where nothing is under way, and then it needs no limit.
+  await queue.start('now', () => calls.push('now'))
+  expect(calls).toEqual(['start', 'ask', 'now'])
+})
+
+test('a look-up is made in its turn, at once where nothing is under way, and not after the end', async () => {
+  const queue = made()
+  const { after, open } = gate()
+  const order: string[] = []
+  const first = queue.run('first', look, { after }).then(() => order.push('first'))
+  const second = queue.ask('second', look).then(() => order.push('second'))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(order).toEqual([])
+  open()
+  await Promise.all([first, second])
+  expect(order).toEqual(['first', 'second'])
+  queue.close('Session')
+  await expect(queue.ask('late', look)).rejects.toThrow(DisposedError)
+  expect([queue.idle, queue.takesCalls]).toEqual([false, false])
+})
+
+test('a signal that has fired before, or fires, refuses calls; look-ups are still made', async () => {
+  const before = made({ signal: AbortSignal.abort('before') })
+  await expect(before.run('call', look)).rejects.toMatchObject({ code: 'SHOAL_ABORTED', cause: 'before' })
+  expect(() => before.callSync('call', look)).toThrow(AbortedError)
+  expect(before.callSync('brief', () => 5, true)).toBe(5)
+  expect(await before.ask('ask', () => 6 as never)).toBe(6)
+  const controller = new AbortController()
+  const queue = made({ signal: controller.signal })
+  expect([queue.idle, queue.takesCalls]).toEqual([true, true])
+  const waiting = queue.run('waiting', look, { after: gate().after })
+  controller.abort('later')
+  await expect(waiting).rejects.toMatchObject({ operation: 'waiting', cause: 'later' })
+  expect([queue.idle, queue.takesCalls, queue.stuckIn]).toEqual([false, false, undefined])
+  // After its end it listens no more.
+  const ended = new AbortController()
+  const over = made({ signal: ended.signal })
+  over.close('Session')
+  ended.abort('too late')
+  expect(over.refusal('call')).toBeInstanceOf(DisposedError)
+})
+
+test('a call whose operands are gone in its turn is not made, and says what is gone', async () => {
+  const queue = made()
+  const { after, open } = gate()
+  const first = queue.run('first', look, { after })
+  const gone = {
+    get [memoryProtocol](): never {
+      throw new DisposedError({ object: 'Something' })
+    },
+  }
+  const mine = new Error('mine')
+  const throwing = {
+    get [memoryProtocol](): never {
+      throw mine
+    },
+  }
+  const calls = Promise.allSettled([
+    queue.run('run', look, { operands: [gone] }),
+    queue.start('start', look, [gone]),
+    queue.run('own', look, { operands: [throwing] }),
+  ])
+  open()
+  await first
+  const reasons = (await calls).map((call) => (call.status === 'rejected' ? call.reason : 'nothing'))
+  for (const [index, operation] of ['run', 'start'].entries()) {
+    expect(reasons[index]).toBeInstanceOf(DisposedError)
+    expect(reasons[index]).toMatchObject({ object: 'Something', operation })
+  }
+  expect(reasons[2]).toBe(mine)
+  expect(queue.underWay).toBeUndefined()
+})
