@@ -3,7 +3,8 @@ import { Communicator, type DeviceCommunicator, deviceResourceNeeds } from '@sho
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { deviceCount, errorOf, startSoftwareDevice } from './fixtures/device.js'
+import { connected } from './fixtures/connected.js'
+import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 let communicators: Communicator[]
 const ranks = Array.from({ length: deviceCount }, (_, rank) => rank)
@@ -75,6 +76,31 @@ test('device communicators end with their communicator, by destroy and by abort'
       await one.dispose()
     }
   }
+})
+
+test('device communicators wait for the work of their device before they are given back', async ({ skip }) => {
+  const reason = without('ncclDevCommCreate')
+  if (reason !== undefined) return skip(reason)
+  const own = await connected((await Communicator.initAll([0, 1])) as [Communicator, Communicator])
+  const made = await Promise.all(own.map((one) => one.createDeviceCommunicator()))
+  const streams = own.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
+  const memory = own.map(({ deviceOrdinal }) => TestMemory.zeros(deviceOrdinal, 'f32', 4))
+  const reduce = (rank: 0 | 1) => {
+    const place = memory[rank] as TestMemory
+    own[rank].allReduce(place, place, { stream: streams[rank] as TestStream })
+  }
+  reduce(0)
+  let isGone = false
+  const ending = made[0]?.dispose().then(() => {
+    isGone = true
+  })
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(isGone).toBe(false)
+  reduce(1)
+  await ending
+  await made[1]?.dispose()
+  await Promise.all(own.map((one) => one.destroy()))
+  for (const one of [...streams, ...memory]) one.dispose()
 })
 
 test('wrong requirements are refused on the rank that has them', async ({ skip }) => {

@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs'
 import { type CUdevice, cuCtxGetCurrent, cuDevicePrimaryCtxRetain, cuInit } from '@shoal/cuda-sys/driver'
 import { ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
 import { NativeMemory, useSoftwareDevice } from '@shoal/ffi'
@@ -79,6 +80,21 @@ test('memory of a call that is not made is freed: what was to be over before has
   expect([left.disposed, queue.underWay]).toEqual([true, undefined])
   await expect(queue.run('late', record)).rejects.toThrow(DisposedError)
   expect(isMade).toBe(false)
+})
+
+test.runIf(existsSync('/proc/self/task'))('its thread ends with it, also where calls were left', async () => {
+  const threads = (): number => readdirSync('/proc/self/task').length
+  // Those that Node starts for itself are there.
+  await made().run('first', look)
+  for (const end of ['close', 'abandon'] as const) {
+    const before = threads()
+    const queue = made()
+    await queue.run('call', look)
+    expect(threads()).toBeGreaterThan(before)
+    if (end === 'abandon') queue.run('left', look, { after: gate().after }).catch(() => undefined)
+    queue[end]('Session')
+    await expect.poll(threads, { timeout: 300_000 }).toBeLessThanOrEqual(before)
+  }
 })
 
 test('a call that only starts something has a time limit while it waits, and is made in its turn all the same', async () => {

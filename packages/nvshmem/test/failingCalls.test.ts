@@ -97,6 +97,8 @@ test('memory that NVSHMEM does not give is an error, whatever it was asked for',
     expect(wasCalled()).toBe(true)
     await (await allocate()).dispose()
   }
+  failNextOf(nvshmem, 'nvshmemx_buffer_register_symmetric', 0)
+  await expect(session.registerSymmetric(pe.memory(), 'f32')).rejects.toBeInstanceOf(StatusError)
   // An address that elements of eight bytes cannot lie at.
   failNextOf(nvshmem, 'nvshmem_malloc', 4100)
   await expect(session.allocate('f64', 4)).rejects.toMatchObject({

@@ -38,6 +38,20 @@ describe('strided transfers', () => {
     await wide.dispose()
   })
 
+  test('of no elements take memory that has none, and of one element any step', async () => {
+    const { session } = pe
+    const empty = await session.allocate('f32', 0)
+    await session.putStrided(empty, new Float32Array(0), { pe: 0, count: 0, targetStride: 9 })
+    session.getStridedSync(new Float32Array(0), empty, { pe: 0, count: 0, sourceStride: 9 })
+    const target = new Float32Array(1)
+    await session.getStrided(target, four, { pe: 0, count: 1, targetStride: 9, sourceStride: 9 })
+    expect([...target]).toEqual([1])
+    await expect(session.getStrided(target, four, { pe: 0, count: 2 })).rejects.toThrow(
+      'Session.getStrided: 2 elements of f32 in steps of 1 reach over 2 elements, target has 1',
+    )
+    await empty.dispose()
+  })
+
   const array = Float32Array.of(1, 2, 3, 4)
   const wrong = [-1, 0, 0.5]
   refuses(
