@@ -1,10 +1,12 @@
-// Stands in front of every function of the software device: tells which were called, and makes the n-th call of one fail.
+// Stands in front of every function of the software device: tells which were called and with what, and makes the n-th call of one
+// fail.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 // As many arguments as the longest has: those that a function does not have are handed on unread.
@@ -26,10 +28,38 @@ static int known;
 static int failing = -1;
 static uint64_t failsAt, status;
 static int callsFirst, hasFailed;
+
+enum { WORDS = 16, BYTES = 256 };
+// What a function was called with last: its arguments, and what lies where they point to.
+static struct {
+  char name[64];
+  uint64_t words[WORDS];
+  uint8_t bytes[WORDS][BYTES];
+} recorded;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/** Reads what may be no address: the system looks first. */
+static void peek(uint64_t address, uint8_t* bytes) {
+  int ends[2];
+  memset(bytes, 0, BYTES);
+  if (pipe(ends) != 0) return;
+  int length = BYTES;
+  while (length > 0 && write(ends[1], (const void*)(uintptr_t)address, (size_t)length) != length) length /= 2;
+  if (length > 0 && read(ends[0], bytes, (size_t)length) != length) memset(bytes, 0, BYTES);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+static void record(PARAMETERS) {
+  const uint64_t words[WORDS] = {ARGUMENTS};
+  int index;
+  memcpy(recorded.words, words, sizeof words);
+  for (index = 0; index < WORDS; ++index) peek(words[index], recorded.bytes[index]);
+}
 
 static uint64_t pass(int index, PARAMETERS) {
   pthread_mutex_lock(&lock);
+  if (recorded.name[0] != 0 && strcmp(recorded.name, functions[index].name) == 0) record(ARGUMENTS);
   functions[index].calls += 1;
   const int fails = index == failing && functions[index].calls == failsAt;
   if (fails) hasFailed = 1;
@@ -101,6 +131,29 @@ EXPORT int shimCalled(uint64_t index, char* name, uint64_t* calls) {
   *calls = functions[index].calls;
   pthread_mutex_unlock(&lock);
   return 1;
+}
+
+/** From now on calls of this function are recorded; none is so far. */
+EXPORT int shimRecord(const char* name) {
+  pthread_mutex_lock(&lock);
+  memset(&recorded, 0, sizeof recorded);
+  strncpy(recorded.name, name, sizeof recorded.name - 1);
+  pthread_mutex_unlock(&lock);
+  return 0;
+}
+
+EXPORT int shimRecorded(uint64_t* words, uint8_t* bytes) {
+  pthread_mutex_lock(&lock);
+  memcpy(words, recorded.words, sizeof recorded.words);
+  memcpy(bytes, recorded.bytes, sizeof recorded.bytes);
+  recorded.name[0] = 0;
+  pthread_mutex_unlock(&lock);
+  return 0;
+}
+
+EXPORT int shimPeek(uint64_t address, uint8_t* bytes) {
+  peek(address, bytes);
+  return 0;
 }
 
 EXPORT int shoalSimLeft(char* text, uint64_t room) {

@@ -1,0 +1,516 @@
+import { ftruncateSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { driver } from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
+import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
+import { afterAll, describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
+import { compile, shimEnvironment } from './support/shim.js'
+
+Object.assign(process.env, shimEnvironment(compile('everyCallShim')), { SHOAL_SIM_DEVICES: '2' })
+const {
+  Device,
+  DeviceBuffer,
+  Event,
+  ManagedBuffer,
+  MemoryPool,
+  Module,
+  PhysicalMemory,
+  PinnedBuffer,
+  RegisteredBuffer,
+  Stream,
+} = await import('@shoal/driver')
+const { Graph } = await import('@shoal/driver/graph')
+const { CreatedContext, DeviceResource } = await import('@shoal/driver/context')
+const { ExternalMemory } = await import('@shoal/driver/external')
+const { Library } = await import('@shoal/driver/library')
+const { setCoreDumpSetting } = await import('@shoal/driver/diagnostics')
+const { CudaArray, TextureObject } = await import('@shoal/driver/texture')
+
+const ptx = '.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n'
+const device = Device.get(0)
+const stream = device.createStream()
+const module = Module.loadSync(device, ptx)
+const kernel = module.kernel('nothing', [])
+const buffer = DeviceBuffer.zeros(device, 'u32', 16)
+const event = Event.create(device)
+const managed = ManagedBuffer.allocate(device, 'u8', 100)
+const graph = Graph.create(device)
+const pool = MemoryPool.create(device)
+const array = CudaArray.create(device, { width: 4, height: 4, format: 'f32' })
+const unit = device.allocationGranularity()
+
+afterAll(() => {
+  for (const each of [stream, module, buffer, event, managed, graph, pool, array]) each.dispose()
+  device.dispose()
+})
+
+const words = NativeMemory.allocate(16 * 8)
+const bytes = NativeMemory.allocate(16 * 256)
+const shim = (name: string, parameters: number): (() => number) =>
+  bindCall(driver.rawSymbol(name) as bigint, parameters, 'i32', name)
+const shimRecord = shim('shimRecord', 1)
+const shimRecorded = shim('shimRecorded', 2)
+
+/** What a function was called with last. */
+class Told {
+  readonly #words = words.u64.slice()
+  readonly #bytes = bytes.bytes.slice()
+
+  /** An argument of 32 bits. */
+  int(index: number): number {
+    return Number(BigInt.asIntN(32, this.#words[index] as bigint))
+  }
+
+  /** One of 64 bits. */
+  size(index: number): number {
+    return Number(this.#words[index])
+  }
+
+  /** What it points to. */
+  at(index: number): DataView {
+    return new DataView(this.#bytes.buffer, index * 256, 256)
+  }
+
+  ints(index: number, count: number, from = 0): number[] {
+    return Array.from({ length: count }, (_, each) => this.at(index).getInt32(from + 4 * each, true))
+  }
+
+  sizes(index: number, count: number, from = 0): number[] {
+    return Array.from({ length: count }, (_, each) => Number(this.at(index).getBigUint64(from + 8 * each, true)))
+  }
+}
+
+function told(api: string, act: () => unknown): Told {
+  putCString(0, api, 'shimRecord', 'name')
+  shimRecord()
+  // What the driver says to it is its own affair.
+  try {
+    const made = act() as { dispose?: () => void } | undefined
+    made?.dispose?.()
+  } catch {}
+  slots64[0] = words.address
+  slots64[1] = bytes.address
+  shimRecorded()
+  return new Told()
+}
+
+type Flags = readonly [options: object, told: number]
+
+/** A function, what has it called with options, and where and what C is told then. */
+const flags: readonly (readonly [string, (options: never) => unknown, number, readonly Flags[]])[] = [
+  [
+    'cuEventCreate',
+    (options) => Event.create(device, options),
+    1,
+    [
+      [{}, 2],
+      [{ timing: false, blocking: false, interprocess: false }, 2],
+      [{ timing: true }, 0],
+      [{ blocking: true }, 3],
+      [{ interprocess: true }, 6],
+      [{ timing: true, blocking: true }, 1],
+    ],
+  ],
+  [
+    'cuStreamCreateWithPriority',
+    (options) => Stream.create(device, options),
+    1,
+    [
+      [{}, 0],
+      [{ nonBlocking: false }, 0],
+      [{ nonBlocking: true }, 1],
+    ],
+  ],
+  [
+    'cuStreamCreateWithPriority',
+    (options) => Stream.create(device, options),
+    2,
+    [
+      [{}, 0],
+      [{ priority: 0 }, 0],
+      [{ priority: device.streamPriorityRange.greatest }, device.streamPriorityRange.greatest],
+    ],
+  ],
+  [
+    'cuMemHostAlloc',
+    (options) => PinnedBuffer.allocate(device, 'u8', 100, options),
+    2,
+    [
+      [{}, 1],
+      [{ portable: true, mapped: false, writeCombined: false }, 1],
+      [{ portable: false }, 0],
+      [{ mapped: true }, 3],
+      [{ writeCombined: true }, 5],
+    ],
+  ],
+  [
+    'cuMemHostRegister',
+    (options) => RegisteredBuffer.register(device, new ArrayBuffer(8192), options),
+    2,
+    [
+      [{}, 1],
+      [{ portable: true, mapped: false, readOnly: false }, 1],
+      [{ portable: false }, 0],
+      [{ mapped: true }, 3],
+      [{ readOnly: true }, 9],
+    ],
+  ],
+  [
+    'cuMemAllocManaged',
+    (options) => ManagedBuffer.allocate(device, 'u8', 100, options),
+    2,
+    [
+      [{}, 1],
+      [{ attach: 'global' }, 1],
+      [{ attach: 'host' }, 2],
+    ],
+  ],
+  [
+    'cuStreamAttachMemAsync',
+    ({ to }: { to?: 'single' }) => void managed.attachTo(stream, to),
+    3,
+    [
+      [{}, 4],
+      [{ to: 'single' }, 4],
+      [{ to: 'global' }, 1],
+      [{ to: 'host' }, 2],
+    ],
+  ],
+  [
+    'cuGraphDebugDotPrint',
+    (options) => graph.writeDot(join(scratchFolder(), 'told.dot'), options),
+    2,
+    [
+      [{}, 0],
+      [{ verbose: false }, 0],
+      [{ verbose: true }, 1],
+    ],
+  ],
+  [
+    'cuDevicePrimaryCtxSetFlags',
+    (options) => device.setPrimaryContextFlags(options),
+    1,
+    [
+      [{}, 0],
+      [{ scheduling: 'auto' }, 0],
+      [{ scheduling: 'spin' }, 1],
+      [{ scheduling: 'yield' }, 2],
+      [{ scheduling: 'blocking', keepLocalMemory: true }, 0x14],
+      [{ mapHost: true }, 0x08],
+      [{ coredump: true }, 0x20],
+      [{ userCoredump: true }, 0x40],
+      [{ synchronousMemory: true }, 0x80],
+      [{ mapHost: false, keepLocalMemory: false, coredump: false, userCoredump: false, synchronousMemory: false }, 0],
+    ],
+  ],
+  [
+    'cuCtxCreate',
+    (options) => CreatedContext.create(device, options),
+    2,
+    [
+      [{}, 0],
+      [{ scheduling: 'spin', mapHost: true }, 9],
+    ],
+  ],
+  [
+    'cuFuncSetCacheConfig',
+    ({ as }: { as: 'none' }) => kernel.setCacheConfig(as),
+    1,
+    [
+      [{ as: 'none' }, 0],
+      [{ as: 'shared' }, 1],
+      [{ as: 'cache' }, 2],
+      [{ as: 'equal' }, 3],
+    ],
+  ],
+  [
+    'cuCtxSetCacheConfig',
+    ({ as }: { as: 'none' }) => Object.assign(device, { cacheConfig: as }) && undefined,
+    0,
+    [
+      [{ as: 'none' }, 0],
+      [{ as: 'shared' }, 1],
+      [{ as: 'l1' }, 2],
+      [{ as: 'equal' }, 3],
+    ],
+  ],
+  [
+    'cuDevSmResourceSplitByCount',
+    (options) => void DeviceResource.of(device).split(2, options),
+    4,
+    [
+      [{}, 0],
+      [{ groups: 1 }, 0],
+      [{ groups: 1, ignoreCoscheduling: true }, 1],
+      [{ groups: 1, maxPotentialClusterSize: true }, 2],
+    ],
+  ],
+  [
+    'cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags',
+    (options) => void kernel.maxActiveBlocks(32, options),
+    4,
+    [
+      [{}, 0],
+      [{ disableCachingOverride: false }, 0],
+      [{ disableCachingOverride: true }, 1],
+    ],
+  ],
+  ['cuEventRecordWithFlags', (options) => void stream.record(event, options), 2, [[{ external: true }, 1]]],
+  [
+    'cuStreamWaitEvent',
+    (options) => void stream.waitEvent(event, options),
+    2,
+    [
+      [{}, 0],
+      [{ external: false }, 0],
+      [{ external: true }, 1],
+    ],
+  ],
+]
+
+describe.each(flags)('%s', (api, act, index, rows) => {
+  test.each(rows)('%o', (options, code) => {
+    expect(told(api, () => act(options as never)).int(index)).toBe(code)
+  })
+})
+
+test('options of the compiler have their numbers and values in C, also where they are off', () => {
+  const numbers = {
+    maxRegisters: [0, 33],
+    optimizationLevel: [7, 2],
+    minBlocksPerMultiprocessor: [31, 3],
+    maxThreadsPerBlock: [32, 128],
+    debugInfo: [11, true],
+    verbose: [12, true],
+    lineInfo: [13, true],
+    positionIndependentCode: [30, true],
+    overrideDirectives: [33, true],
+  } as const
+  const optionsOf = (given: Told): Map<number, number> => {
+    const count = given.int(2)
+    return new Map(given.ints(3, count).map((code, at) => [code, given.sizes(4, count)[at] as number]))
+  }
+  const load = (options: object) => optionsOf(told('cuModuleLoadDataEx', () => Module.loadSync(device, ptx, options)))
+  const plain = load({})
+  for (const [name, [code, value]] of Object.entries(numbers)) {
+    const given = load({ [name]: value })
+    expect([name, given.get(code), given.size]).toEqual([name, Number(value), plain.size + 1])
+    if (value === true) expect([name, load({ [name]: false }).get(code) ?? 0]).toEqual([name, 0])
+  }
+  for (const [mode, value] of Object.entries({ none: 0, cg: 1, ca: 2 })) {
+    const given = load({ cacheMode: mode })
+    expect([mode, given.get(14)]).toEqual([mode, value])
+  }
+})
+
+test('a library is told whether to keep its image', () => {
+  for (const [options, count] of [
+    [{}, 0],
+    [{ preserveImage: false }, 0],
+    [{ preserveImage: true }, 1],
+  ] as const) {
+    const given = told('cuLibraryLoadData', () => Library.loadSync(device, ptx, options))
+    expect(given.int(7)).toBe(count)
+    if (count === 1) expect([given.ints(5, 1), given.sizes(6, 1)]).toEqual([[1], [1]])
+  }
+})
+
+test('a graph is made executable with the flags that were asked for', () => {
+  for (const [options, bits] of [
+    [{}, 0],
+    [{ autoFreeOnLaunch: true }, 1],
+    [{ deviceLaunch: true }, 4],
+    [{ useNodePriority: true }, 8],
+  ] as const) {
+    expect(told('cuGraphInstantiateWithParams', () => graph.instantiate(options)).sizes(2, 1)).toEqual([bits])
+  }
+})
+
+test('memory without an address has the properties that were asked for, and no others', () => {
+  for (const [options, handleTypes, allocFlags] of [
+    [{}, 0, [0, 0, 0, 0]],
+    [{ compressible: false, gpuDirectRdma: false, tilePool: false }, 0, [0, 0, 0, 0]],
+    [{ handleTypes: 'posix-fd' }, 1, [0, 0, 0, 0]],
+    [{ compressible: true }, 0, [1, 0, 0, 0]],
+    [{ gpuDirectRdma: true }, 0, [0, 1, 0, 0]],
+    [{ tilePool: true }, 0, [0, 0, 1, 0]],
+  ] as const) {
+    const given = told('cuMemCreate', () => PhysicalMemory.create(device, unit, options))
+    // Pinned memory, of a device, and its ordinal.
+    expect(given.ints(2, 4)).toEqual([1, handleTypes, 1, 0])
+    expect([...new Uint8Array(given.at(2).buffer, given.at(2).byteOffset + 24, 4)]).toEqual(allocFlags)
+    expect([given.size(1), given.size(3)]).toEqual([unit, 0])
+  }
+})
+
+test('a pool has its handle types, its place and its largest size', () => {
+  for (const [options, handleTypes, largest] of [
+    [{}, 0, 0],
+    [{ handleTypes: 'posix-fd' }, 1, 0],
+    [{ maximumBytes: 2 * unit }, 0, 2 * unit],
+  ] as const) {
+    const given = told('cuMemPoolCreate', () => MemoryPool.create(device, options))
+    expect([given.ints(1, 4), given.sizes(1, 1, 24)]).toEqual([[1, handleTypes, 1, 0], [largest]])
+  }
+  const settings = [
+    ['releaseThreshold', 4, () => Object.assign(pool, { releaseThreshold: 12345 }), 12345],
+    ['followEventDependencies', 1, () => pool.setReuse({ followEventDependencies: false }), 0],
+    ['opportunistic', 2, () => pool.setReuse({ opportunistic: true }), 1],
+    ['internalDependencies', 3, () => pool.setReuse({ internalDependencies: true }), 1],
+  ] as const
+  for (const [name, code, set, value] of settings) {
+    const given = told('cuMemPoolSetAttribute', () => void set())
+    expect([name, given.int(1), given.at(2).getUint32(0, true)]).toEqual([name, code, value])
+  }
+})
+
+test('words that streams write and wait for have their codes', () => {
+  const [four, eight] = [buffer.slice(0, 1), buffer.slice(2, 4)]
+  for (const [operation, code, word, value, flag] of [
+    [{ operation: 'write', memory: four, value: 7 }, 2, four, 7, 0],
+    [{ operation: 'write', memory: eight, value: 8n }, 5, eight, 8, 0],
+    [{ operation: 'wait', memory: four, value: 0 }, 1, four, 0, 0],
+    [{ operation: 'wait', memory: four, value: 7, condition: 'eq' }, 1, four, 7, 1],
+    [{ operation: 'wait', memory: four, value: 1, condition: 'and' }, 1, four, 1, 2],
+    [{ operation: 'wait', memory: eight, value: 1, condition: 'nor' }, 4, eight, 1, 3],
+  ] as const) {
+    const given = told('cuStreamBatchMemOp', () => void stream.memoryOperations([operation]))
+    expect([given.int(1), given.ints(2, 1), given.sizes(2, 2, 8), given.ints(2, 1, 24)]).toEqual([
+      1,
+      [code],
+      [Number(word.address), value],
+      [flag],
+    ])
+  }
+})
+
+test('arrays have the flags of what they are for', () => {
+  for (const [options, bits] of [
+    [{}, 0],
+    [{ layers: 2 }, 1],
+    [{ surface: true }, 2],
+    [{ cubemap: true }, 4],
+    [{ gather: true }, 8],
+    [{ colorAttachment: true }, 0x20],
+    [{ sparse: true }, 0x40],
+    [{ deferredMapping: true }, 0x80],
+    [{ surface: false, cubemap: false, gather: false, sparse: false, deferredMapping: false }, 0],
+  ] as const) {
+    const given = told('cuArray3DCreate', () =>
+      CudaArray.create(device, { width: 6, height: 6, format: 'f32', ...options }),
+    )
+    const depth = 'layers' in options ? 2 : 'cubemap' in options && options.cubemap ? 6 : 0
+    // 0x20 is the format of floats.
+    expect([given.sizes(1, 3), given.ints(1, 3, 24)]).toEqual([
+      [6, 6, depth],
+      [0x20, 1, bits],
+    ])
+  }
+})
+
+test('textures are described as they are to be read', () => {
+  const clamped = [1, 1, 1]
+  for (const [options, modes, filter, bits] of [
+    [{}, clamped, 0, 0],
+    [{ addressMode: 'border' }, [3, 3], 0, 0],
+    [{ addressMode: ['wrap', 'mirror'], normalizedCoordinates: true }, [0, 2], 0, 2],
+    [{ filterMode: 'linear' }, clamped, 1, 0],
+    [{ normalizedCoordinates: true }, clamped, 0, 2],
+    [{ srgb: true }, clamped, 0, 0x10],
+    [{ seamlessCubemap: true }, clamped, 0, 0x40],
+    [{ trilinearOptimization: false }, clamped, 0, 0x20],
+    [{ srgb: false, seamlessCubemap: false, trilinearOptimization: true }, clamped, 0, 0],
+  ] as const) {
+    const given = told('cuTexObjectCreate', () => TextureObject.create(array, options))
+    expect([options, given.ints(2, modes.length), given.ints(2, 2, 12)]).toEqual([options, modes, [filter, bits]])
+  }
+  const given = told('cuTexObjectCreate', () =>
+    TextureObject.create(array, {
+      maxAnisotropy: 5,
+      mipmapFilterMode: 'linear',
+      mipmapLevelBias: 0.5,
+      mipmapLevelClamp: [1, 2],
+      borderColor: [1, 2, 3, 4],
+      addressMode: 'border',
+    }),
+  )
+  const floats = (from: number, count: number) =>
+    Array.from({ length: count }, (_, at) => given.at(2).getFloat32(from + 4 * at, true))
+  expect([given.ints(2, 2, 20), floats(28, 3), floats(40, 4)]).toEqual([
+    [5, 1],
+    [0.5, 1, 2],
+    [1, 2, 3, 4],
+  ])
+})
+
+test('memory of others is told as a resource of its own where it is one', () => {
+  const memory = (dedicated?: boolean) => {
+    const handle = openSync(join(scratchFolder(), 'external'), 'w+')
+    ftruncateSync(handle, 4096)
+    return ExternalMemory.import(device, { type: 'opaque-fd', handle, byteLength: 4096, dedicated })
+  }
+  for (const [dedicated, flag] of [
+    [undefined, 0],
+    [false, 0],
+    [true, 1],
+  ] as const) {
+    const given = told('cuImportExternalMemory', () => memory(dedicated))
+    expect([given.ints(1, 1), given.sizes(1, 1, 24), given.ints(1, 1, 32)]).toEqual([[1], [4096], [flag]])
+  }
+  using imported = memory()
+  const given = told('cuExternalMemoryGetMappedBuffer', () => imported.map('u32', { byteOffset: 64, length: 5 }))
+  expect([given.sizes(2, 2), given.ints(2, 1, 16)]).toEqual([[64, 20], [0]])
+})
+
+test('settings of core dumps have their numbers, values and sizes', () => {
+  for (const [name, value, code, bytes, size] of [
+    ['enableOnException', true, 1, 1, 1],
+    ['triggerHost', true, 2, 1, 1],
+    ['lightweight', false, 3, 0, 1],
+    ['enableUserTrigger', false, 4, 0, 1],
+    ['generationFlags', 5, 7, 5, 4],
+  ] as const) {
+    const given = told(
+      'cuCoredumpSetAttributeGlobal',
+      () => void setCoreDumpSetting('process', name as 'lightweight', value as never),
+    )
+    expect([name, given.int(0), given.at(1).getUint8(0), given.sizes(2, 1)]).toEqual([name, code, bytes, [size]])
+  }
+})
+
+test('a launch has its attributes, each with its number and value', () => {
+  const launched = (attributes: object) =>
+    told('cuLaunchKernelEx', () => void kernel.with(attributes).launch({ grid: 2, block: 32, stream }))
+  for (const [attributes, code, values] of [
+    [{ cooperative: true }, 2, [1]],
+    [{ clusterDimension: 2 }, 4, [2, 1, 1]],
+    [{ clusterSchedulingPolicy: 'default' }, 5, [0]],
+    [{ clusterSchedulingPolicy: 'spread' }, 5, [1]],
+    [{ clusterSchedulingPolicy: 'load-balancing' }, 5, [2]],
+    [{ programmaticStreamSerialization: true }, 6, [1]],
+    [{ priority: -1 }, 8, [-1]],
+    [{ memorySynchronizationDomainMap: { default: 1, remote: 2 } }, 9, [0x0201]],
+    [{ memorySynchronizationDomain: 'default' }, 10, [0]],
+    [{ memorySynchronizationDomain: 'remote' }, 10, [1]],
+    [{ preferredClusterDimension: 2 }, 11, [2, 1, 1]],
+    [{ sharedMemoryCarveout: 50 }, 14, [50]],
+    [{ nvlinkUtilCentricScheduling: true }, 16, [1]],
+  ] as const) {
+    const given = launched(attributes)
+    // Grid and block, shared memory, the stream, the attributes and how many there are.
+    expect([attributes, given.ints(0, 7)]).toEqual([attributes, [2, 1, 1, 32, 1, 1, 0]])
+    expect([attributes, given.ints(0, 1, 48)]).toEqual([attributes, [1]])
+    const list = recordedAt(given.at(0).getBigUint64(40, true))
+    expect([attributes, list(0), values.map((_, at) => list(8 + 4 * at))]).toEqual([attributes, code, [...values]])
+  }
+})
+
+/** What lies at an address of the package's own, which stays there. */
+function recordedAt(address: bigint): (offset: number) => number {
+  slots64[0] = address
+  slots64[1] = bytes.address
+  shim('shimPeek', 2)()
+  const view = new DataView(bytes.bytes.slice().buffer)
+  return (offset) => view.getInt32(offset, true)
+}
