@@ -285,6 +285,28 @@ describe('DeviceBuffer.fill and fillSync', () => {
     expect(read).toEqual([typeof held === 'bigint' ? 0n : 0, ...new Array(length - 1).fill(held)])
   })
 
+  test.each([
+    ['i8', -(2n ** 7n), 2n ** 7n - 1n],
+    ['u8', 0n, 2n ** 8n - 1n],
+    ['i16', -(2n ** 15n), 2n ** 15n - 1n],
+    ['u16', 0n, 2n ** 16n - 1n],
+    ['i32', -(2n ** 31n), 2n ** 31n - 1n],
+    ['u32', 0n, 2n ** 32n - 1n],
+    ['i64', -(2n ** 63n), 2n ** 63n - 1n],
+    ['u64', 0n, 2n ** 64n - 1n],
+  ] as const)('%s takes the integers from %d to %d', (dtype, least, most) => {
+    using buffer = DeviceBuffer.zeros<DType>(device, dtype, 1)
+    const value = (n: bigint): never => (dtype.endsWith('64') ? n : Number(n)) as never
+    for (const good of [least, most]) {
+      expect(buffer.fillSync(value(good)).toArraySync()[0]).toBe(value(good))
+    }
+    for (const bad of [least - 1n, most + 1n]) {
+      expect(() => buffer.fillSync(value(bad))).toThrow(RangeError)
+      expect(() => buffer.fillSync(value(bad))).toThrow(`(${dtype}), not ${bad}`.slice(dtype.endsWith('64') ? 6 : 0))
+    }
+    expect(buffer.toArraySync()[0]).toBe(value(most))
+  })
+
   test('complex numbers and structs are elements too', () => {
     using complex = DeviceBuffer.allocate(device, 'complex64', 3)
     expect(complex.fillSync([1, -2]).toArraySync()).toEqual(Float32Array.of(1, -2, 1, -2, 1, -2))

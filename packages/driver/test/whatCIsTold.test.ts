@@ -506,6 +506,28 @@ test('a launch has its attributes, each with its number and value', () => {
   }
 })
 
+test('a launch has its window of memory and its events, each with its number and values', () => {
+  const window = { memory: buffer, hitRatio: 0.5 }
+  const { handle } = event
+  const halves = [Number(BigInt.asIntN(32, handle)), Number(handle >> 32n)]
+  const address = [Number(BigInt.asIntN(32, buffer.address)), Number(buffer.address >> 32n)]
+  // 0.5 as bits.
+  const head = [...address, 64, 0, 0x3f00_0000]
+  for (const [attributes, code, values] of [
+    [{ accessPolicyWindow: { ...window, hit: 'normal', miss: 'normal' } }, 1, [...head, 0, 0]],
+    [{ accessPolicyWindow: { ...window, hit: 'streaming', miss: 'streaming' } }, 1, [...head, 1, 1]],
+    [{ accessPolicyWindow: { ...window, hit: 'persisting', miss: 'normal' } }, 1, [...head, 2, 0]],
+    [{ programmaticEvent: { event } }, 7, [...halves, 0, 0]],
+    [{ programmaticEvent: { event, triggerAtBlockStart: true } }, 7, [...halves, 0, 1]],
+    [{ launchCompletionEvent: event }, 12, halves],
+  ] as const) {
+    const given = told('cuLaunchKernelEx', () => void kernel.with(attributes).launch({ grid: 1, block: 1, stream }))
+    const list = recordedAt(given.at(0).getBigUint64(40, true))
+    expect([code, given.ints(0, 1, 48)]).toEqual([code, [1]])
+    expect([list(0), values.map((_, at) => list(8 + 4 * at))]).toEqual([code, [...values]])
+  }
+})
+
 /** What lies at an address of the package's own, which stays there. */
 function recordedAt(address: bigint): (offset: number) => number {
   slots64[0] = address
