@@ -11,10 +11,13 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { moduleRunner } from '../../ffi/test/support/stub.js'
+import { defaultFolder } from '../src/cache/folder.js'
+import { prune } from '../src/cache/prune.js'
 import { fakeCompiler, noCCompiler } from './support/fakeCompiler.js'
 
 const packageFolder = new URL('../', import.meta.url)
@@ -421,4 +424,61 @@ test('sixteen processes that are killed at random leave whole entries and right 
   const lines = runModule(`${module}\nconsole.log('right')`, environment)
   expect(lines).toEqual(['right'])
   expect(compilations()).toBe(0)
+})
+
+describe('the folder', () => {
+  test('is the one that is named, or that of the system, or one in the home folder', () => {
+    const home = join(homedir(), '.cache', 'shoal')
+    for (const [environment, expected] of [
+      [{ SHOAL_CACHE_FOLDER: '/named', XDG_CACHE_HOME: '/xdg' }, '/named'],
+      [{ SHOAL_CACHE_FOLDER: '', XDG_CACHE_HOME: '/xdg' }, '/xdg/shoal'],
+      [{ XDG_CACHE_HOME: '/xdg', LOCALAPPDATA: '/local' }, '/xdg/shoal'],
+      [{ XDG_CACHE_HOME: '', LOCALAPPDATA: '/local' }, '/local/shoal'],
+      [{ LOCALAPPDATA: '/local' }, '/local/shoal'],
+      [{ XDG_CACHE_HOME: 'relative' }, home],
+      [{}, home],
+    ] as const) {
+      expect([environment, defaultFolder(environment)]).toEqual([environment, expected])
+    }
+  })
+
+  const hour = 3_600_000
+  /** A folder of files with these names, sizes and ages in milliseconds; what of them a cache of so many bytes keeps. */
+  function kept(files: readonly (readonly [name: string, bytes: number, age: number])[], most?: number): string[] {
+    mkdirSync(folder, { recursive: true })
+    mkdirSync(join(folder, 'folder.bin'), { recursive: true })
+    for (const [name, bytes, age] of files) {
+      writeFileSync(join(folder, name), new Uint8Array(bytes))
+      const time = new Date(Date.now() - age)
+      utimesSync(join(folder, name), time, time)
+    }
+    prune(folder, most)
+    return readdirSync(folder).filter((name) => name !== 'folder.bin')
+  }
+
+  test('loses its oldest entries while there is too much', () => {
+    const files = [
+      ['a.bin', 40, 1 * hour],
+      ['b.bin', 60, 3 * hour],
+      ['c.bin', 50, 2 * hour],
+      ['d.bin', 10, 4 * hour],
+      ['other', 1000, 9 * hour],
+    ] as const
+    expect(kept(files, 160)).toEqual(['a.bin', 'b.bin', 'c.bin', 'd.bin', 'other'])
+    expect(kept(files, 159)).toEqual(['a.bin', 'b.bin', 'c.bin', 'other'])
+    expect(kept(files, 149)).toEqual(['a.bin', 'c.bin', 'other'])
+    expect(kept(files, 90)).toEqual(['a.bin', 'c.bin', 'other'])
+    expect(kept(files, 89)).toEqual(['a.bin', 'other'])
+    expect(kept(files, 0)).toEqual(['other'])
+    expect(kept(files)).toEqual(['a.bin', 'b.bin', 'c.bin', 'd.bin', 'other'])
+  })
+
+  test('loses what a process left that wrote for more than an hour', () => {
+    const files = [
+      ['a.tmp', 1, hour + 60_000],
+      ['b.tmp', 1, hour - 60_000],
+      ['c.bin', 1, 9 * hour],
+    ] as const
+    expect(kept(files)).toEqual(['b.tmp', 'c.bin'])
+  })
 })
