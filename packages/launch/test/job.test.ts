@@ -378,6 +378,64 @@ test('a job of one needs nobody', async () => {
   expect((await pending)[0]).toBeInstanceOf(DisposedError)
 })
 
+describe.each([1, 2])('a job of %d', (worldSize) => {
+  const calls: { readonly [operation: string]: (job: Job, options?: { signal: AbortSignal }) => Promise<unknown> } = {
+    "share 'id'": (job, options) => job.share('id', () => bytes(1), options),
+    "gather 'id'": (job, options) => job.gather('id', bytes(1), options),
+    "barrier 'end'": (job, options) => job.barrier('end', options),
+    "get 'key'": (job, options) => job.get('key', options),
+    "set 'key'": (job) => job.set('key', bytes(1)),
+    survivors: (job, options) => job.survivors(options),
+  }
+  const start = async (): Promise<Job> => {
+    const { bootstrap } = await import('@shoal/launch')
+    return worldSize === 1 ? bootstrap({ environment: {} }) : ((await startJob(2)).jobs[0] as Job)
+  }
+
+  test('refuses each call once it was left, and one whose signal has fired', async () => {
+    const job = await start()
+    const signal = AbortSignal.abort('enough')
+    for (const [operation, call] of Object.entries(calls).filter(([name]) => name !== "set 'key'")) {
+      const error = await call(job, { signal }).catch((reason: unknown) => reason)
+      expect(error, operation).toBeInstanceOf(AbortedError)
+      expect(error).toMatchObject({ operation, cause: 'enough' })
+    }
+    await job.dispose()
+    await job.dispose()
+    for (const [operation, call] of Object.entries(calls)) {
+      await expect(call(job), operation).rejects.toThrow(DisposedError)
+    }
+  })
+
+  test('keeps copies of what it was given and gives out copies', async () => {
+    const job = await start()
+    const value = bytes(5, 6)
+    await job.set('key', value)
+    value.fill(0)
+    const first = await job.get('key')
+    expect(first).toEqual(bytes(5, 6))
+    first.fill(1)
+    expect(await job.get('key')).toEqual(bytes(5, 6))
+    await job.dispose()
+  })
+})
+
+test('a job of one: several may wait for a value, with a limit for each', async () => {
+  const { bootstrap } = await import('@shoal/launch')
+  const job = await bootstrap({ environment: {} })
+  const controller = new AbortController()
+  const waits = [job.get('key'), job.get('key', { signal: controller.signal }), job.get('other')]
+  const given = failuresOf(waits)
+  controller.abort('no more')
+  await job.set('key', bytes(7))
+  expect(await waits[0]).toEqual(bytes(7))
+  await job.dispose()
+  const [first, second, third] = await given
+  expect(first).toBe('it succeeded')
+  expect(second).toMatchObject({ operation: "get 'key'", cause: 'no more' })
+  expect(third).toBeInstanceOf(DisposedError)
+})
+
 describe('options that are wrong', () => {
   const anything = (value: unknown): never => value as never
   const controller = anything(new AbortController())
