@@ -1,9 +1,11 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { bootstrap, LaunchEnvironmentError } from '@shoal/launch'
 import { expect, test } from 'vitest'
 // Internal: which launcher a set of variables means can be told without the launcher.
 import { detect } from '../src/environment/detect.js'
 import { deviceOrdinalIn } from '../src/environment/deviceOrdinal.js'
 import { endpointFor } from '../src/environment/endpoint.js'
+import { launcherProcess } from '../src/environment/launcherProcess.js'
 import { firstHostOf, tasksOfNode } from '../src/environment/slurmLists.js'
 
 const torchrun = {
@@ -225,4 +227,30 @@ test.each([
   ['nothing is said of devices', { CUDA_VISIBLE_DEVICES: '' }, 3],
 ])('the device of a rank: %s', (_, variables, expected) => {
   expect(deviceOrdinalIn(variables) ?? 3).toBe(expected)
+})
+
+test.runIf(existsSync('/proc/self/stat'))('what has started the ranks is the nearest ancestor that is none', () => {
+  const parentOf = (pid: number): number =>
+    Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+  // The 22nd field, behind a name in parentheses.
+  const startOf = (pid: number): string =>
+    readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ')[19] as string
+  const has = (pid: number, name: string): boolean => {
+    try {
+      const entries = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
+      return entries.some((entry) => entry.startsWith(`${name}=`))
+    } catch {
+      return false
+    }
+  }
+  expect(launcherProcess('SHOAL_NOBODY_HAS_THIS')).toBe(`${process.ppid} ${startOf(process.ppid)}`)
+  // What only the parent has, or it and some above it.
+  const names = readFileSync(`/proc/${process.ppid}/environ`, 'latin1').split('\0')
+  for (const name of names.map((entry) => entry.split('=')[0] as string).filter((one) => one !== '')) {
+    let pid = process.ppid
+    while (pid > 1 && has(pid, name)) pid = parentOf(pid)
+    expect(launcherProcess(name), name).toBe(`${pid} ${pid === 0 ? '' : startOf(pid)}`)
+  }
 })
