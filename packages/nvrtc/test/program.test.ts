@@ -260,3 +260,53 @@ test('an import loads nothing', () => {
   )
   expect(lines).toEqual(['false'])
 })
+
+test('an option that is a word or another one says which', ({ skip }) => {
+  if (reason !== undefined) return skip(reason)
+  const lines = run(
+    `import { Program } from '@shoal/nvrtc'
+     for (const displayErrorNumber of [true, false]) console.log(new Program('a').compileSync({ displayErrorNumber }).log)`,
+  )
+  expect(lines).toEqual(['--display-error-number', '--no-display-error-number'])
+})
+
+test('the heap of precompiled headers has the size that is set, and a compilation says what it lacked', ({ skip }) => {
+  if (reason !== undefined) return skip(reason)
+  const [line] = run(
+    `import { nvrtcVersion, pchHeapSize, Program, setPchHeapSize } from '@shoal/nvrtc'
+     const failure = (fn) => { try { return fn() } catch (error) { return [error.api, error.status] } }
+     const first = pchHeapSize()
+     const required = []
+     for (const size of [1000, 150, 50]) {
+       setPchHeapSize(size)
+       if (pchHeapSize() !== size) throw new Error('another size')
+       for (const nameExpressions of [[], ['f', 'g']]) {
+         const options = { cache: false, pch: true }
+         const made = new Program('a' + size, { nameExpressions }).compileSync(options)
+         required.push([made.pchHeapRequired ?? 'none', nameExpressions.map((name) => made.lowered(name)).join()])
+       }
+     }
+     const without = new Program('b').compileSync({ cache: false }).pchHeapRequired ?? 'none'
+     setPchHeapSize(5)
+     const failures = [failure(() => pchHeapSize()), failure(() => setPchHeapSize(7))]
+     console.log(JSON.stringify({ version: nvrtcVersion(), first, required, without, failures }))`,
+  )
+  const names = 'lowered_f,lowered_g'
+  expect(JSON.parse(line as string)).toEqual({
+    version: '13.0',
+    first: 1024,
+    required: [
+      ['none', ''],
+      ['none', names],
+      [4096, ''],
+      [4096, names],
+      ['none', ''],
+      ['none', names],
+    ],
+    without: 'none',
+    failures: [
+      ['nvrtcGetPCHHeapSize', 1],
+      ['nvrtcSetPCHHeapSize', 1],
+    ],
+  })
+})

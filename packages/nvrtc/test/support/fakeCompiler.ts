@@ -63,6 +63,11 @@ int nvrtcGetLoweredName(Program* p, const char* name, const char** lowered) {
   for (int i = 0; i < p->count; i++) if (!strcmp(p->expressions[i], name)) { *lowered = p->lowered[i]; return 0; }
   return 10;
 }
+static size_t heap = 1024;
+int nvrtcGetPCHHeapSize(size_t* size) { if (heap == 5) return 1; *size = heap; return 0; }
+int nvrtcSetPCHHeapSize(size_t size) { if (size == 7) return 1; heap = size; return 0; }
+int nvrtcGetPCHCreateStatus(Program* p) { return heap < 100 ? 15 : heap < 200 ? 14 : 0; }
+int nvrtcGetPCHHeapSizeRequired(Program* p, size_t* size) { *size = 4096; return 0; }
 int nvrtcDestroyProgram(Program** p) { *p = 0; return 0; }
 `,
   )
