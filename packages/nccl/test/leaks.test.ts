@@ -122,3 +122,36 @@ describe('native memory is given back by', () => {
     await destroy(all)
   })
 })
+
+test('no timer stays behind a wait that is over', async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((one) => one === 'Timeout').length
+  const before = timers()
+  const limit = { timeout: 600_000, signal: new AbortController().signal }
+  const stream = new TestStream(0)
+  const all = await Communicator.initAll([0, 1], limit)
+  const [first, second] = all as [Communicator, Communicator]
+  await first.ready(limit)
+  await first.synchronize(stream, limit)
+  const parts = await Promise.all(all.map((one) => one.split({ color: 0, ...limit })))
+  await Promise.all(all.map((one) => one.suspend(limit)))
+  await Promise.all(all.map((one) => one.resume(limit)))
+  await groupOffThread(() => undefined, limit)
+  const memory = await Promise.all([0, 1].map((device) => NcclMemory.allocate(device, 4096)))
+  const windows = await Promise.all(all.map((one, rank) => one.registerWindow(memory[rank] as NcclMemory, limit)))
+  expect(timers()).toBe(before)
+  await Promise.all(windows.map((window) => window.dispose()))
+  await Promise.all(memory.map((one) => one.free()))
+  await parts[0]?.revoke(limit)
+  await Promise.all(parts.map((one) => one?.abort()))
+  expect(timers()).toBe(before)
+  // One that ends while a call of it is under way on another thread.
+  const waiting = first.split({ color: 0, ...limit }).catch(() => undefined)
+  await Promise.all([first.abort(), second.abort(), waiting])
+  expect(timers()).toBe(before)
+  const id = UniqueId.create()
+  const one = await Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id, ...limit })
+  await one.finalize(limit)
+  await one.destroy(limit)
+  expect(timers()).toBe(before)
+  stream.dispose()
+})

@@ -182,3 +182,25 @@ test('a call whose operands are gone in its turn is not made, and says what is g
   expect(reasons[2]).toBe(mine)
   expect(queue.underWay).toBeUndefined()
 })
+
+test('no timer stays behind a call that is over', async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((one) => one === 'Timeout').length
+  const before = timers()
+  const queue = made({ timeout: 600_000 })
+  const { after, open } = gate()
+  const controller = new AbortController()
+  const calls = Promise.allSettled([
+    queue.run('first', look, { after }),
+    queue.start('started', look),
+    queue.run('given up', look, { wait: { signal: controller.signal, timeout: 300_000 } }),
+    queue.start('given up as well', look),
+  ])
+  expect(timers()).toBe(before + 4)
+  controller.abort()
+  queue.giveUpAll((operation) => new Error(operation))
+  expect(timers()).toBe(before)
+  open()
+  await calls
+  await queue.run('next', look)
+  expect(timers()).toBe(before)
+})
