@@ -148,6 +148,11 @@ test('no timer stays behind a wait that is over', async () => {
   const waiting = first.split({ color: 0, ...limit }).catch(() => undefined)
   await Promise.all([first.abort(), second.abort(), waiting])
   expect(timers()).toBe(before)
+  const [alone] = (await Communicator.initAll([0])) as [Communicator]
+  const brief = alone.split({ color: 0 }).catch(() => undefined)
+  await new Promise((resolve) => setImmediate(resolve))
+  await Promise.all([alone.abort(), brief])
+  expect(timers()).toBe(before)
   const id = UniqueId.create()
   const one = await Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id, ...limit })
   await one.finalize(limit)

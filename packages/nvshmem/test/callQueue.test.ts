@@ -201,6 +201,9 @@ test('no timer stays behind a call that is over', async () => {
   expect(timers()).toBe(before)
   open()
   await calls
-  await queue.run('next', look)
+  const next = gate()
+  const inTurn = [queue.run('next', look, { after: next.after }), queue.start('in its turn', look)]
+  next.open()
+  await Promise.all(inTurn)
   expect(timers()).toBe(before)
 })
