@@ -378,6 +378,29 @@ test('a job of one needs nobody', async () => {
   expect((await pending)[0]).toBeInstanceOf(DisposedError)
 })
 
+test.each([1, 2])('no timer stays behind a job of %d', async (worldSize) => {
+  const { bootstrap } = await import('@shoal/launch')
+  const timers = (): number => process.getActiveResourcesInfo().filter((one) => one === 'Timeout').length
+  const before = timers()
+  const limit = { timeout: 300_000, signal: new AbortController().signal }
+  const job = worldSize === 1 ? await bootstrap({ environment: {}, ...limit }) : undefined
+  const { rendezvous, jobs } = job === undefined ? await startJob(2) : { rendezvous: undefined, jobs: [job] }
+  await Promise.all(jobs.map((one) => one.gather('id', bytes(1), limit)))
+  await Promise.all(jobs.map((one) => one.share('id', () => bytes(1), limit)))
+  const [first] = jobs as [Job]
+  const value = first.get('key', limit)
+  await first.set('key', bytes(1))
+  await value
+  const never = failuresOf([first.get('never', limit)])
+  await Promise.all(jobs.map((one) => one.dispose()))
+  await never
+  rendezvous?.server.dispose()
+  // Until the other ends of the connections know.
+  for (let turn = 0; turn < 10_000 && timers() !== before; turn += 1)
+    await new Promise((resolve) => setImmediate(resolve))
+  expect(timers()).toBe(before)
+})
+
 describe.each([1, 2])('a job of %d', (worldSize) => {
   const calls: { readonly [operation: string]: (job: Job, options?: { signal: AbortSignal }) => Promise<unknown> } = {
     "share 'id'": (job, options) => job.share('id', () => bytes(1), options),
