@@ -8,14 +8,19 @@ import { startSoftwareDevice, TestStream } from './fixtures/device.js'
 beforeAll(startSoftwareDevice)
 
 const script = `
-  import { Communicator } from '@shoal/nccl'
+  import { Communicator, NcclMemory } from '@shoal/nccl'
   // A signal that lives longer does not keep them.
   const lost = new AbortController()
   process.on('warning', (warning) => console.log(warning.name, warning.message))
   await (async () => {
     const [dropped, ended] = await Communicator.initAll([0, 1], { signal: lost.signal })
     await ended.ready()
-    if (process.argv[1] === 'both') await dropped.destroy()
+    const memory = [await NcclMemory.allocate(0, 16), await NcclMemory.allocate(1, 32)]
+    if (process.argv[1] === 'both') {
+      await dropped.destroy()
+      await memory[0].free()
+      memory[1].dispose()
+    }
     await ended.destroy()
   })()
   for (let i = 0; i < 20; i += 1) {
@@ -44,6 +49,11 @@ test('a communicator that is dropped is reported, not destroyed', () => {
   const output = run('one')
   expect(output).toContain('ShoalLeakWarning Communicator of rank 0 of 2 on device 0 was dropped')
   expect(output).not.toContain('rank 1')
+  for (const memory of ['16 bytes on device 0', '32 bytes on device 1']) {
+    expect(output).toContain(
+      `ShoalLeakWarning NcclMemory of ${memory} was dropped without dispose(); it stays allocated`,
+    )
+  }
 })
 
 test('one that was destroyed is not reported', () => {
