@@ -131,6 +131,28 @@ test('page-locked memory is kept for an upload until it has ended, whatever beco
   }
 })
 
+test('page-locked memory that two uploads use is kept until both have ended', async () => {
+  using target = DeviceBuffer.zeros(device, 'u8', 1000)
+  using other = DeviceBuffer.zeros(device, 'u8', 1000)
+  using first = device.createStream({ nonBlocking: true })
+  using last = device.createStream({ nonBlocking: true })
+  const pinned = PinnedBuffer.from(device, new Uint8Array(1000).fill(3))
+  const freed = calls('cuMemFreeHost')
+  delay(last, 300)
+  target.copyFrom(pinned, { stream: first })
+  other.copyFrom(pinned, { stream: last })
+  pinned.dispose()
+  await first.synchronize()
+  await turn()
+  // Where the machine is slow it is over, too.
+  if (!last.query()) expect(calls('cuMemFreeHost')).toBe(freed)
+  await last.synchronize()
+  await vi.waitFor(() => expect(calls('cuMemFreeHost')).toBe(freed + 1), { timeout: 60_000 })
+  expect(other.toArraySync()).toEqual(new Uint8Array(1000).fill(3))
+  await turn()
+  expect(calls('cuMemFreeHost')).toBe(freed + 1)
+})
+
 test('a download whose end cannot be marked is waited for', async () => {
   using stream = device.createStream({ nonBlocking: true })
   using source = DeviceBuffer.zeros(device, 'u8', 1000)
