@@ -10,7 +10,8 @@ import { barrierTest } from '../src/bench/nvshmem/barriers.js'
 import type { NvshmemTest, Pe } from '../src/bench/nvshmem/pes.js'
 import { transferTest } from '../src/bench/nvshmem/transfers.js'
 import { firstRuns, firstRunsOf, readOptions } from '../src/bench/options.js'
-import { figure, headLines, row, wrongLine } from '../src/bench/report/columns.js'
+import { PatternKernels } from '../src/bench/patternKernels.js'
+import { figure, headLines, number, row, table, wrongLine } from '../src/bench/report/columns.js'
 import { plot } from '../src/bench/report/plot.js'
 import { repeat, repeatAwaited, timeOf, timeOfAwaited } from '../src/bench/timing.js'
 
@@ -228,7 +229,9 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
     expect(new Set(all.map(String)).size).toBe(4)
     const receiver = kind === 'put' ? 1 : 0
     const sent = contents[1 - receiver]?.[kind === 'put' ? 0 : 1] as Uint8Array
+    const dispose = vi.spyOn(PatternKernels.prototype, 'dispose')
     for (const isRight of [true, false]) {
+      dispose.mockClear()
       const receiving = session(receiver, (here, there, barrier) => {
         if (barrier !== 2 || !isRight) return
         ;(kind === 'put' ? there : here).slice(0, 8).copyFromSync(sent as Uint8Array<ArrayBuffer>)
@@ -243,6 +246,7 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
         expect(status).toBe(isRight ? 0 : 1)
       }
       expect(receiving.buffers.every(({ disposed }) => disposed)).toBe(true)
+      expect(dispose).toHaveBeenCalledTimes(1)
     }
   })
 
@@ -354,6 +358,21 @@ describe('atomics', () => {
   })
 })
 
+test('a table is as wide as it needs, and its figures have three digits', () => {
+  expect([0.01234, 9.999, 99.94, 100, 999.94, 1000, 123_456.7, Number.NaN].map(number)).toEqual([
+    ...['0.0123', '10.0', '99.9', '100.0', '999.9', '1000', '123457', '–'],
+  ])
+  const rows = [
+    ['a name', '1', '2.5'],
+    ['b', '1000'],
+  ]
+  expect(table(['', 'one', 'two'], rows).split('\n')).toEqual([
+    '         one  two',
+    'a name     1  2.5',
+    'b       1000',
+  ])
+})
+
 test('figures have at most six characters, and columns their width', () => {
   expect([0.123, 999.994, 1000, 9999.94, 10_000, 123_456.7].map(figure)).toEqual([
     ...['0.12', '999.99', '1000.0', '9999.9', '10000', '123457'],
@@ -418,7 +437,9 @@ describe('a plot', () => {
       [8, 0],
       [2 ** 30, 4],
     ]
-    const texts = textsOf(await plot('', '', [line(two, false), bars([1, 2, 20], [null, null, null])]))
+    const svg = await plot('', '', [line(two, false), bars([1, 2, 20], [null, null, null])])
+    expect(svg.match(/ecmeta_series_index="0" ecmeta_data_index="\d" ecmeta_ssr_type="chart"/g)).toHaveLength(2)
+    const texts = textsOf(svg)
     const of = (y: number): string[] =>
       texts.filter((text) => text.endsWith(` ${y}`)).map((text) => text.split(' ')[0]!)
     expect(of(348)).toEqual(expect.arrayContaining(['8', '1G']))
