@@ -106,11 +106,11 @@ describe('arguments', () => {
       kernel('', '.param .align 64 .b8 map[128], .param .u64 object, .param .u64 out'),
     )
     const mapped = module.kernel('run', ['tensorMap', 'u64', 'ptr'])
-    const map = TensorMap.tiled(out, { dimensions: [4], box: [4] })
+    const map = TensorMap.tiled(out, { dimensions: [4, 1], box: [4, 1] })
     mapped.launch(config, map, 1, out)
     expect(() => mapped.launch(config, texture as never, 1, out)).toThrow(/args\[0\] must be a TensorMap/)
     using elsewhere = DeviceBuffer.zeros(Device.get(1), 'f32', 4)
-    const foreign = TensorMap.tiled(elsewhere, { dimensions: [4], box: [4] })
+    const foreign = TensorMap.tiled(elsewhere, { dimensions: [4, 1], box: [4, 1] })
     expect(() => mapped.launch(config, foreign, 1, out)).toThrow(/args\[0\] must be a TensorMap of memory of device 0/)
     device.enablePeerAccess(Device.get(1))
     mapped.launch(config, foreign, 1, out)

@@ -28,5 +28,5 @@ test('streams and buffers of this package go with them', async () => {
   using texture = TextureObject.create(memory)
   using surface = SurfaceObject.create(array)
   expect([texture.describeResource().type, surface.describeResource().type]).toEqual(['linear', 'array'])
-  expect(TensorMap.tiled(memory, { dimensions: [4], box: [4] }).bytes).toHaveLength(128)
+  expect(TensorMap.tiled(memory, { dimensions: [4, 1], box: [4, 1] }).bytes).toHaveLength(128)
 })
