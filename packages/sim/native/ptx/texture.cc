@@ -8,6 +8,7 @@
 #include "array/texture.h"
 #include "core/context.h"
 #include "core/device.h"
+#include "filter.h"
 #include "launch.h"
 
 #define SHOAL_LANES plain
@@ -18,7 +19,8 @@ namespace shoal::ptx {
 namespace {
 
 constexpr uint32_t kNone = ~0u;
-constexpr double kFractions = 256;  // of a texel, and of a level
+constexpr double kFractions = kWhole;  // of a texel, and of a level
+constexpr double kPlaces = 1 << 21;  // of a coordinate from 0 to 1
 
 [[noreturn]] void failUnbound(const char* what) { throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, std::string("a ") + what + " that is not there"}; }
 
@@ -79,15 +81,19 @@ const BoundTexture& Launch::bind(uint64_t handle, bool isSurface) {
   bound->isReal = !isInteger || (bound->format.channelBytes < 4 && (t.flags & CU_TRSF_READ_AS_INTEGER) == 0);
   bound->isNormalized = (t.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
   bound->isSrgb = (t.flags & CU_TRSF_SRGB) != 0 && bound->format.channelBytes == 1 && bound->format.channel != Channel::signedInteger;
-  bound->isFiltered = t.filterMode == CU_TR_FILTER_MODE_LINEAR && bound->isReal && !bound->isLinear;
+  bound->isFiltered = t.filterMode == CU_TR_FILTER_MODE_LINEAR && !bound->isLinear;
   bound->isBlended = t.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR && bound->isReal;
+  bound->isSteep = t.maxAnisotropy > 1;
   for (int axis = 0; axis < 3; ++axis) {
     const auto mode = static_cast<uint32_t>(t.addressMode[axis]);
     const bool isPeriodic = mode == CU_TR_ADDRESS_MODE_WRAP || mode == CU_TR_ADDRESS_MODE_MIRROR;
     // Only coordinates from 0 to 1 can be repeated. Beyond linear memory there are zeroes.
     bound->modes[axis] = bound->isLinear ? uint32_t{CU_TR_ADDRESS_MODE_BORDER} : isPeriodic && !bound->isNormalized ? uint32_t{CU_TR_ADDRESS_MODE_CLAMP} : mode;
   }
-  if (!bound->isLinear) memcpy(bound->border, t.borderColor, sizeof bound->border);
+  for (unsigned part = 0; part < bound->format.channels && !bound->isLinear; ++part) {
+    if (bound->isReal) bound->border[part] = asTexel(bound->format, t.borderColor[part]);
+    else memcpy(&bound->border[part], &t.borderColor[part], sizeof *bound->border);
+  }
   bound->bias = t.mipmapLevelBias;
   bound->least = t.minMipmapLevelClamp;
   bound->most = t.maxMipmapLevelClamp;
@@ -126,19 +132,28 @@ const BoundTexture& boundTo(Warp& warp, uint64_t handle, bool isSurface) {
   return *worker.bound;
 }
 
-float fromSrgb(float value) { return value <= 0.04045f ? value / 12.92f : std::pow((value + 0.055f) / 1.055f, 2.4f); }
+// In 8 bits and an exponent.
+float fromSrgb(float value) {
+  int exponent = 0;
+  const float linear = std::frexp(value <= 0.04045f ? value / 12.92f : std::pow((value + 0.055f) / 1.055f, 2.4f), &exponent);
+  return std::ldexp(std::round(linear * 256), exponent - 8);
+}
 
-// A part of a texel as a register gets it.
-uint32_t channelAt(const BoundTexture& t, const char* at, unsigned part) {
+// A part of a texel: floats as such, integers as they are.
+uint32_t partAt(const BoundTexture& t, const char* at, unsigned part) {
   uint32_t bits = 0;
   memcpy(&bits, at + part * t.format.channelBytes, t.format.channelBytes);
   const unsigned unused = 32 - 8 * t.format.channelBytes;
   const int32_t extended = static_cast<int32_t>(bits << unused) >> unused;
   const bool isSigned = t.format.channel == Channel::signedInteger || t.format.channel == Channel::signedNorm;
   if (t.format.channel == Channel::real) return t.format.channelBytes == 2 ? plain::bitsOf(plain::fromHalf(static_cast<uint16_t>(bits))) : bits;
-  if (!t.isReal) return isSigned ? static_cast<uint32_t>(extended) : bits;
-  const auto largest = static_cast<float>((uint64_t{1} << (8 * t.format.channelBytes - (isSigned ? 1 : 0))) - 1);
-  const float value = isSigned ? std::fmax(static_cast<float>(extended) / largest, -1.0f) : static_cast<float>(bits) / largest;
+  return isSigned ? static_cast<uint32_t>(extended) : bits;
+}
+
+// The same as a register gets it.
+uint32_t readAs(const BoundTexture& t, uint32_t bits, unsigned part) {
+  if (!t.isReal || t.format.channel == Channel::real) return bits;
+  const float value = normalized(t.format, bits);
   return plain::bitsOf(t.isSrgb && part < 3 ? fromSrgb(value) : value);
 }
 
@@ -167,7 +182,7 @@ struct Place {
   int64_t index[3] = {};
   int64_t offset[3] = {};
   bool isIndex = false;  // integers, which are not filtered
-  bool isFace = false;   // of a cube: beyond its edge is its edge
+  bool isFace = false;   // of a cube: coordinates from 0 to 1
   int64_t layer = 0;
 };
 
@@ -177,72 +192,75 @@ Texel texelAt(const BoundTexture& t, const TextureLevel& level, const Place& pla
   Texel out;
   memcpy(out.part, t.border, sizeof out.part);
   for (unsigned axis = 0; axis < place.axes; ++axis) {
-    found[axis] = addressed(index[axis] + place.offset[axis], sizes[axis], place.isFace ? uint32_t{CU_TR_ADDRESS_MODE_CLAMP} : t.modes[axis]);
+    found[axis] = addressed(index[axis] + place.offset[axis], sizes[axis], t.modes[axis]);
     if (found[axis] < 0) return out;
   }
   const int64_t slice = place.axes == 3 ? found[2] : t.firstLayer + place.layer;
   static constexpr char nothing[16] = {};
   const char* at = level.at(static_cast<size_t>(found[0]) * t.format.bytes(), static_cast<size_t>(found[1]), static_cast<size_t>(slice));
   if (at == nullptr) at = nothing;
-  for (unsigned part = 0; part < 4; ++part) {
-    const uint32_t one = t.isReal ? plain::bitsOf(1.0f) : 1;
-    out.part[part] = part < t.format.channels ? channelAt(t, at, part) : part == 3 ? one : 0;
-  }
+  for (unsigned part = 0; part < 4; ++part) out.part[part] = part < t.format.channels ? partAt(t, at, part) : 0;
   return out;
 }
 
-// A coordinate in texels, brought close to the level where it repeats.
+// A coordinate in texels, brought close to the level where it repeats. Of one from 0 to 1, 21 bits behind the point count.
 double texelsOf(double at, int64_t size, bool isNormalized, uint32_t mode) {
   if (!(std::fabs(at) < 1e30)) at = at > 0 ? 1e30 : at < 0 ? -1e30 : 0;
   if (isNormalized) {
     if (mode == CU_TR_ADDRESS_MODE_WRAP) at -= std::floor(at);
     else if (mode == CU_TR_ADDRESS_MODE_MIRROR) at -= 2 * std::floor(at / 2);
-    at *= static_cast<double>(size);
+    at = std::floor(at * kPlaces) / kPlaces * static_cast<double>(size);
   }
   constexpr double kFarAway = 1 << 24;
   return at < -kFarAway ? -kFarAway : at > kFarAway ? kFarAway : at;
 }
 
 // The first of the texels that lie around the place, and how far it is from there to the next, for each dimension.
-void neighbours(const BoundTexture& t, const TextureLevel& level, const Place& place, int64_t* first, double* fraction) {
+void neighbours(const BoundTexture& t, const TextureLevel& level, const Place& place, int64_t* first, int* fraction) {
   const int64_t sizes[3] = {level.width, level.height, level.depth};
   for (unsigned axis = 0; axis < place.axes; ++axis) {
     const double at = texelsOf(place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis]) - 0.5;
     const auto fixed = static_cast<int64_t>(std::floor(at * kFractions + 0.5));
     first[axis] = fixed >> 8;
-    fraction[axis] = static_cast<double>(fixed & 255) / kFractions;
+    fraction[axis] = static_cast<int>(fixed & 255);
+    // Beyond an edge there is no next one.
+    if (t.modes[axis] == CU_TR_ADDRESS_MODE_CLAMP && (first[axis] < 0 || first[axis] >= sizes[axis] - 1)) fraction[axis] = 0;
   }
 }
 
-Texel sampleLevel(const BoundTexture& t, const TextureLevel& level, const Place& place) {
-  if (place.isIndex) return texelAt(t, level, place, place.index);
+// Texels that make a sample together.
+struct Mixture {
+  uint32_t parts[4][kMostCorners] = {};
+  int weights[kMostCorners] = {};
+  unsigned corners = 0;
+};
+
+// Where a place lies that is not filtered.
+void findIndex(const BoundTexture& t, const TextureLevel& level, const Place& place, int64_t* index) {
+  const int64_t sizes[3] = {level.width, level.height, level.depth};
+  for (unsigned axis = 0; axis < place.axes; ++axis) {
+    index[axis] = place.isIndex ? place.index[axis] : static_cast<int64_t>(std::floor(texelsOf(place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis])));
+  }
+}
+
+void addLevel(Mixture& to, const BoundTexture& t, const TextureLevel& level, const Place& place, int whole) {
   int64_t first[3] = {};
-  if (!t.isFiltered) {
-    const int64_t sizes[3] = {level.width, level.height, level.depth};
-    for (unsigned axis = 0; axis < place.axes; ++axis) {
-      first[axis] = static_cast<int64_t>(std::floor(texelsOf(place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis])));
-      // The end of a face belongs to it.
-      if (place.isFace && first[axis] >= sizes[axis]) first[axis] = sizes[axis] - 1;
-    }
-    return texelAt(t, level, place, first);
-  }
-  double fraction[3] = {}, sum[4] = {};
-  neighbours(t, level, place, first, fraction);
-  for (unsigned corner = 0; corner < 1u << place.axes; ++corner) {
-    double weight = 1;
+  int fraction[3] = {};
+  const bool isFiltered = t.isFiltered && !place.isIndex;
+  if (isFiltered) neighbours(t, level, place, first, fraction);
+  else findIndex(t, level, place, first);
+  const unsigned corners = isFiltered ? 1u << place.axes : 1;
+  int* weights = to.weights + to.corners;
+  if (isFiltered) findWeights(whole, place.axes, fraction, weights);
+  else weights[0] = whole;
+  for (unsigned corner = 0; corner < corners; ++corner) {
+    if (weights[corner] == 0) continue;
     int64_t index[3] = {};
-    for (unsigned axis = 0; axis < place.axes; ++axis) {
-      const bool isNext = (corner >> axis & 1) != 0;
-      weight *= isNext ? fraction[axis] : 1 - fraction[axis];
-      index[axis] = first[axis] + (isNext ? 1 : 0);
-    }
-    if (weight == 0) continue;
+    for (unsigned axis = 0; axis < place.axes; ++axis) index[axis] = first[axis] + (corner >> axis & 1);
     const Texel texel = texelAt(t, level, place, index);
-    for (int part = 0; part < 4; ++part) sum[part] += weight * plain::asFloat(texel.part[part]);
+    for (unsigned part = 0; part < t.format.channels; ++part) to.parts[part][to.corners + corner] = texel.part[part];
   }
-  Texel out;
-  for (int part = 0; part < 4; ++part) out.part[part] = plain::bitsOf(static_cast<float>(sum[part]));
-  return out;
+  to.corners += corners;
 }
 
 Texel sample(const BoundTexture& t, const Place& place, float wanted) {
@@ -254,30 +272,38 @@ Texel sample(const BoundTexture& t, const Place& place, float wanted) {
     level = level < t.most ? level : t.most;
     level = level > 0 ? level < last ? level : last : 0;
   }
-  if (!t.isBlended) return sampleLevel(t, t.levels[static_cast<size_t>(std::ceil(level - 0.5) < 0 ? 0 : std::ceil(level - 0.5))], place);
-  const auto fixed = static_cast<size_t>(std::floor(level * kFractions + 0.5));
-  const Texel one = sampleLevel(t, t.levels[fixed >> 8], place);
-  const double part = static_cast<double>(fixed & 255) / kFractions;
-  if (part == 0) return one;
-  const Texel other = sampleLevel(t, t.levels[(fixed >> 8) + 1], place);
-  Texel out;
-  for (int at = 0; at < 4; ++at) {
-    out.part[at] = plain::bitsOf(static_cast<float>((1 - part) * plain::asFloat(one.part[at]) + part * plain::asFloat(other.part[at])));
+  Mixture mixture;
+  // With anisotropy levels are blended in the middle half between them alone: so it is at each quarter, where it was looked at.
+  if (t.isBlended && t.isSteep) {
+    const double whole = std::floor(level), between = 2 * (level - whole) - 0.5;
+    level = whole + (between < 0 ? 0 : between > 1 ? 1 : between);
+  }
+  const auto fixed = t.isBlended ? static_cast<size_t>(std::floor(level * kFractions + 0.5)) : static_cast<size_t>(level + 0.5) << 8;
+  const int part = static_cast<int>(fixed & 255);
+  addLevel(mixture, t, t.levels[fixed >> 8], place, kWhole - part);
+  if (part != 0) addLevel(mixture, t, t.levels[(fixed >> 8) + 1], place, part);
+  Texel out = {};
+  for (unsigned at = 0; at < t.format.channels; ++at) {
+    const bool isLinear = t.isSrgb && at < 3;
+    for (unsigned corner = 0; isLinear && corner < mixture.corners; ++corner) mixture.parts[at][corner] = readAs(t, mixture.parts[at][corner], at);
+    out.part[at] = isLinear ? mixHalf(mixture.parts[at], mixture.weights, mixture.corners)
+                   : mixture.corners == 1 ? readAs(t, mixture.parts[at][0], at) : mix(t.format, t.isReal, mixture.parts[at], mixture.weights, mixture.corners);
   }
   return out;
 }
 
-// The face that a direction meets, and where.
-void onFace(Place& place, const double* direction) {
-  const double x = direction[0], y = direction[1], z = direction[2], ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
-  double m = az, s = z < 0 ? -x : x, t = -y;
+// The face that a direction meets, and where: by a reciprocal, so that the very edge may be just inside.
+void onFace(Place& place, const float* direction) {
+  const float x = direction[0], y = direction[1], z = direction[2], ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
+  float m = az, s = z < 0 ? -x : x, t = -y;
   int64_t face = z < 0 ? 5 : 4;
-  if (ax >= ay && ax >= az) m = ax, s = x < 0 ? z : -z, t = -y, face = x < 0 ? 1 : 0;
-  else if (ay >= az) m = ay, s = x, t = y < 0 ? -z : z, face = y < 0 ? 3 : 2;
+  if (ax > ay && ax > az) m = ax, s = x < 0 ? z : -z, t = -y, face = x < 0 ? 1 : 0;
+  else if (ay > az) m = ay, s = x, t = y < 0 ? -z : z, face = y < 0 ? 3 : 2;
+  const float over = 1 / m;
   place.axes = 2;
   place.isFace = true;
-  place.at[0] = m == 0 ? 0 : (s / m + 1) / 2;
-  place.at[1] = m == 0 ? 0 : (t / m + 1) / 2;
+  place.at[0] = m == 0 ? 0 : (double{s * over} + 1) / 2;
+  place.at[1] = m == 0 ? 0 : (double{t * over} + 1) / 2;
   place.layer = 6 * place.layer + face;
 }
 
@@ -288,7 +314,8 @@ Place placeOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, in
   const auto geometry = static_cast<Geometry>(words[textureGeometry]);
   const uint32_t* at = words + textureCoordinates;
   const bool isLayered = geometry == Geometry::lines || geometry == Geometry::planes || geometry == Geometry::cubes, isCube = geometry >= Geometry::cube;
-  if (isLayered) place.layer = static_cast<int32_t>(wordOf(warp, *at++, lane));
+  // Without a sign: -1 is the last.
+  if (isLayered) place.layer = wordOf(warp, *at++, lane);
   place.axes = geometry == Geometry::line || geometry == Geometry::lines ? 1 : geometry == Geometry::plane || geometry == Geometry::planes ? 2 : 3;
   place.isIndex = words[textureHasIntegers] != 0;
   for (unsigned axis = 0; axis < place.axes; ++axis) {
@@ -299,7 +326,7 @@ Place placeOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, in
   }
   if (isCube) {
     place.layer = geometry == Geometry::cubes ? limited(place.layer, t.layers / 6) : 0;
-    const double direction[3] = {place.at[0], place.at[1], place.at[2]};
+    const float direction[3] = {static_cast<float>(place.at[0]), static_cast<float>(place.at[1]), static_cast<float>(place.at[2])};
     onFace(place, direction);
   }
   place.layer = limited(place.layer, t.layers);
@@ -330,13 +357,13 @@ float levelOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, co
 // One component of the four texels around a place, against the clock from the lower left.
 Texel gather(const BoundTexture& t, const Place& place, uint32_t component) {
   int64_t first[3] = {};
-  double fraction[3] = {};
+  int fraction[3] = {};
   neighbours(t, t.levels[0], place, first, fraction);
   constexpr int64_t corners[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
   Texel out;
   for (int part = 0; part < 4; ++part) {
     const int64_t index[3] = {first[0] + corners[part][0], first[1] + corners[part][1], 0};
-    out.part[part] = texelAt(t, t.levels[0], place, index).part[component];
+    out.part[part] = readAs(t, texelAt(t, t.levels[0], place, index).part[component], component);
   }
   return out;
 }

@@ -35,8 +35,8 @@ struct TextureLevel {
 // An object as kernels of one launch see it: what it looks into stays until they have ended.
 struct BoundTexture {
   TexelFormat format;
-  bool isSurface = false, isReal = false, isNormalized = false, isFiltered = false, isBlended = false, isSrgb = false, isLinear = false;
-  uint32_t modes[3] = {}, border[4] = {};
+  bool isSurface = false, isReal = false, isNormalized = false, isFiltered = false, isBlended = false, isSteep = false, isSrgb = false, isLinear = false;
+  uint32_t modes[3] = {}, border[4] = {};  // the border as a texel is
   float bias = 0, least = 0, most = 0;
   int64_t firstLayer = 0, layers = 1;
   unsigned dimensions = 1;

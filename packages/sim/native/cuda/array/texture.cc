@@ -1,5 +1,7 @@
 #include "texture.h"
 
+#include <cstring>
+
 #include "core/allocation.h"
 #include "core/context.h"
 #include "core/device.h"
@@ -28,11 +30,6 @@ bool findViewFormat(CUresourceViewFormat format, TexelFormat& out) {
   if (at < 0) return false;
   out = {kinds[at / 3].channel, 1u << at % 3, kinds[at / 3].bytes};
   return true;
-}
-
-bool isReadAsReal(const TexelFormat& format, unsigned flags) {
-  const bool isInteger = format.channel == Channel::unsignedInteger || format.channel == Channel::signedInteger;
-  return !isInteger || (format.channelBytes < 4 && (flags & CU_TRSF_READ_AS_INTEGER) == 0);
 }
 
 CUresult describeMemory(const CUDA_RESOURCE_DESC& d, TextureObject& made) {
@@ -105,7 +102,6 @@ CUresult create(uint64_t* out, const CUDA_RESOURCE_DESC* resource, const CUDA_TE
         if (mode < CU_TR_ADDRESS_MODE_WRAP || mode > CU_TR_ADDRESS_MODE_BORDER) return CUDA_ERROR_INVALID_VALUE;
       }
       if ((t.flags & ~kKnownFlags) != 0 || t.filterMode > CU_TR_FILTER_MODE_LINEAR || t.mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
-      if (t.filterMode == CU_TR_FILTER_MODE_LINEAR && resource->resType != CU_RESOURCE_TYPE_LINEAR && !isReadAsReal(made->format, t.flags)) return CUDA_ERROR_INVALID_VALUE;
       if ((isMipmap || resource->resType == CU_RESOURCE_TYPE_ARRAY) && made->levels[0].lock()->isCubemap() && (t.flags & CU_TRSF_SEAMLESS_CUBEMAP) != 0) return CUDA_ERROR_NOT_SUPPORTED;
       if (isMipmap && (t.flags & CU_TRSF_NORMALIZED_COORDINATES) == 0) return CUDA_ERROR_INVALID_VALUE;
     }
@@ -160,6 +156,8 @@ CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* pResDesc, CUtexObject te
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* pTexDesc, CUtexObject texObject) {
   return ask(texObject, false, pTexDesc, [&](const TextureObject& found) {
     *pTexDesc = found.texture;
+    // Drivers do not give it back.
+    memset(pTexDesc->borderColor, 0, sizeof pTexDesc->borderColor);
     return CUDA_SUCCESS;
   });
 }
