@@ -27,10 +27,7 @@ describe('DeviceResource', () => {
     expect(counts(all.split(1))).toEqual([[2, 2], undefined])
     expect(counts(all.split(2, { groups: 1 }))).toEqual([[2], 2])
     expect(counts(all.split(3))).toEqual([[4], undefined])
-    expect(counts(all.split(1, { groups: 4, ignoreCoscheduling: true }))).toEqual([[1, 1, 1, 1], undefined])
-    expect(counts(all.split(3, { ignoreCoscheduling: true, maxPotentialClusterSize: true }))).toEqual([[3], 1])
-    const [half] = all.split(2).groups
-    expect(counts(half?.split(1, { ignoreCoscheduling: true }) as never)).toEqual([[1, 1], undefined])
+    expect(counts(all.split(1, { groups: 4, ignoreCoscheduling: true }))).toEqual([[2, 2], undefined])
   })
 
   test('refuses what is wrong by name', () => {
@@ -46,8 +43,10 @@ describe('DeviceResource', () => {
     ] as const) {
       expect(act).toThrow(message)
     }
-    const [one] = all.split(1, { groups: 1, ignoreCoscheduling: true }).groups
-    // One cannot be rounded up to two.
-    expect(() => one?.split(1)).toThrow('CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION')
+    const both = { ignoreCoscheduling: true, maxPotentialClusterSize: true }
+    expect(() => all.split(3, both)).toThrow('CUDA_ERROR_INVALID_VALUE')
+    // What was split is not split again, but as what a green context has.
+    const [part] = all.split(2).groups
+    expect(() => part?.split(1)).toThrow('CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION')
   })
 })

@@ -8,6 +8,7 @@
 
 #include "core/context.h"
 #include "core/entry.h"
+#include "core/multiprocessors.h"
 
 using namespace shoal;
 
@@ -39,7 +40,7 @@ constexpr Attribute kAttributes[] = {
     {13, 1000000},     // clock, kHz
     {14, 512},         // texture alignment
     {15, 1},           // copies overlap other work
-    {16, 4},           // multiprocessors
+    {16, -1},          // multiprocessors, by SHOAL_SIM_MULTIPROCESSORS
     {17, 0},           // run-time limit on kernels
     {18, 0},           // integrated
     {19, 1},           // maps host memory
@@ -113,7 +114,7 @@ constexpr Attribute kAttributes[] = {
     {123, 1},          // waiting with NOR
     {124, 0},          // dma-buf
     {125, 1},          // IPC events
-    {126, 1},          // memory synchronization domains
+    {126, 4},          // memory synchronization domains
     {127, 0},          // tensor maps
     {128, -1},         // fabric handles, where they were asked for
     {129, 1},          // unified function pointers
@@ -214,6 +215,7 @@ CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) 
                                   [](const Attribute& attribute, int code) { return attribute.code < code; });
     if (found == std::end(kAttributes) || found->code != attrib) return CUDA_ERROR_INVALID_VALUE;
     *pi = found->value;
+    if (attrib == 16) *pi = static_cast<int>(multiprocessorCount());
     if (attrib == 33) *pi = busOf(*device);
     if (attrib == 85) *pi = device->ordinal;
     if (attrib == 128) *pi = state().hasFabric ? 1 : 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "core/context.h"
 #include "core/device.h"
@@ -15,27 +16,43 @@ using namespace shoal;
 
 namespace {
 
-constexpr uint64_t kAll = ptx::LaunchShape::kAllMultiprocessors;
-// Multiprocessors that blocks of a cluster run on together: parts are multiples of it.
-constexpr unsigned kTogether = 2;
+// Multiprocessors come in pairs, which are never parted.
+constexpr unsigned kPair = 2;
 
-unsigned countOf(uint64_t mask) { return static_cast<unsigned>(__builtin_popcountll(mask)); }
+// Multiprocessors that blocks of a cluster run on together: parts are multiples of it. Of a small device 8 were all of it.
+unsigned together() { return multiprocessorCount() < 16 ? 2 : 8; }
+
+unsigned countOf(const Multiprocessors& set) { return static_cast<unsigned>(set.count()); }
+
+// The first of a set.
+Multiprocessors lowest(const Multiprocessors& of, unsigned count) {
+  Multiprocessors taken;
+  for (unsigned at = 0; at < of.size() && count > 0; ++at) {
+    if (!of[at]) continue;
+    taken.set(at);
+    --count;
+  }
+  return taken;
+}
+
+Multiprocessors all() { return lowest(Multiprocessors().set(), multiprocessorCount()); }
 
 // What a resource is of lies where NVIDIA's driver has it, too: in its bytes that have no names.
 struct Hidden {
   uint64_t mark;
-  uint64_t multiprocessors;
+  Multiprocessors multiprocessors;
   int device;
+  bool isPart;  // of a split, which is not split again
 };
 constexpr uint64_t kMark = 0x73686f616c534d73;
-static_assert(sizeof(Hidden) <= sizeof CUdevResource()._internal_padding);
+static_assert(std::is_trivially_copyable_v<Hidden> && sizeof(Hidden) <= sizeof CUdevResource()._internal_padding);
 
-CUdevResource describe(uint64_t multiprocessors, int device) {
+CUdevResource describe(const Multiprocessors& multiprocessors, int device, bool isPart) {
   CUdevResource resource{};
-  if (multiprocessors == 0) return resource;
-  const Hidden hidden{kMark, multiprocessors, device};
+  if (multiprocessors.none()) return resource;
+  const Hidden hidden{kMark, multiprocessors, device, isPart};
   resource.type = CU_DEV_RESOURCE_TYPE_SM;
-  resource.sm = {countOf(multiprocessors), kTogether, kTogether};
+  resource.sm = {countOf(multiprocessors), together(), together()};
   memcpy(resource._internal_padding, &hidden, sizeof hidden);
   return resource;
 }
@@ -45,31 +62,30 @@ bool read(const CUdevResource& resource, Hidden& hidden) {
   return resource.type == CU_DEV_RESOURCE_TYPE_SM && hidden.mark == kMark && resource.sm.smCount == countOf(hidden.multiprocessors);
 }
 
-CUresult handOut(uint64_t multiprocessors, int device, CUdevResource* out, CUdevResourceType type) {
+CUresult handOut(const Multiprocessors& multiprocessors, int device, CUdevResource* out, CUdevResourceType type) {
   if (out == nullptr || type != CU_DEV_RESOURCE_TYPE_SM) return out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_RESOURCE_TYPE;
-  *out = describe(multiprocessors, device);
+  *out = describe(multiprocessors, device, false);
   return CUDA_SUCCESS;
 }
 
-uint64_t takeLowest(uint64_t& mask, unsigned count) {
-  uint64_t taken = 0;
-  for (; count > 0; --count) {
-    taken |= mask & -mask;
-    mask &= mask - 1;
-  }
+Multiprocessors takeLowest(Multiprocessors& from, unsigned count) {
+  const Multiprocessors taken = lowest(from, count);
+  from &= ~taken;
   return taken;
 }
 
 CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* input, CUdevResource* remaining, unsigned flags, unsigned least) {
   constexpr unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
   Hidden hidden;
-  if (groups == nullptr || input == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+  // Each flag alone.
+  if (groups == nullptr || input == nullptr || (flags & ~known) != 0 || flags == known) return CUDA_ERROR_INVALID_VALUE;
   if (!read(*input, hidden)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-  const unsigned step = (flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0 ? 1 : kTogether;
+  if (hidden.isPart) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  const unsigned step = (flags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0 ? kPair : together();
   const unsigned available = input->sm.smCount;
-  if (least > available) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-  const unsigned each = std::max(least + step - 1, step) / step * step;
-  if (each > available) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  if (least > available || step > available) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  // Rounded up, but to no more than there is.
+  const unsigned each = std::min(std::max(least + step - 1, step) / step * step, available);
   const unsigned possible = available / each;
   // Without a place for the groups: how many there can be.
   if (result == nullptr) {
@@ -78,15 +94,15 @@ CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* inp
   }
   if (*groups == 0) return CUDA_ERROR_INVALID_VALUE;
   *groups = std::min(*groups, possible);
-  uint64_t left = hidden.multiprocessors;
-  for (unsigned index = 0; index < *groups; ++index) result[index] = describe(takeLowest(left, each), hidden.device);
-  if (remaining != nullptr) *remaining = describe(left, hidden.device);
+  Multiprocessors left = hidden.multiprocessors;
+  for (unsigned index = 0; index < *groups; ++index) result[index] = describe(takeLowest(left, each), hidden.device, true);
+  if (remaining != nullptr) *remaining = describe(left, hidden.device, true);
   return CUDA_SUCCESS;
 }
 
 struct Description {
-  uint64_t multiprocessors;
-  int device;
+  Multiprocessors multiprocessors;
+  int device = 0;
 };
 
 HandleTable<Description>& descriptions() {
@@ -96,12 +112,12 @@ HandleTable<Description>& descriptions() {
 
 CUresult generate(CUdevResourceDesc* out, const CUdevResource* resources, unsigned count) {
   if (out == nullptr || resources == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  Description all{0, 0};
+  Description all;
   for (unsigned index = 0; index < count; ++index) {
     Hidden hidden;
     if (!read(resources[index], hidden)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     const bool isElsewhere = index > 0 && hidden.device != all.device;
-    if (isElsewhere || (hidden.multiprocessors & all.multiprocessors) != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    if (isElsewhere || (hidden.multiprocessors & all.multiprocessors).any()) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     all.device = hidden.device;
     all.multiprocessors |= hidden.multiprocessors;
   }
@@ -199,13 +215,13 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevR
   return initialised([&]() -> CUresult {
     Device* found = nullptr;
     if (const CUresult status = findDevice(device, found)) return status;
-    return handOut(kAll, device, resource, type);
+    return handOut(all(), device, resource, type);
   });
 }
 
 CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
   return withContext(hCtx, [&](auto& context, const GreenContext* green) {
-    return handOut(green == nullptr ? kAll : green->multiprocessors, context->device.ordinal, resource, type);
+    return handOut(green == nullptr ? all() : green->multiprocessors, context->device.ordinal, resource, type);
   });
 }
 

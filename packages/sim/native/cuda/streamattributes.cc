@@ -1,5 +1,6 @@
 // What is set of streams for all their kernels, and kept: nothing here runs otherwise for it.
 #include "core/entry.h"
+#include "core/launchattributes.h"
 
 using namespace shoal;
 
@@ -16,18 +17,6 @@ bool isStreamAttribute(CUlaunchAttributeID attribute) {
   }
 }
 
-bool isValid(CUlaunchAttributeID attribute, const CUlaunchAttributeValue& value) {
-  constexpr unsigned char kDomains = 4;
-  switch (attribute) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-      return value.accessPolicyWindow.hitRatio >= 0 && value.accessPolicyWindow.hitRatio <= 1 && value.accessPolicyWindow.missProp != CU_ACCESS_PROPERTY_PERSISTING;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: return value.syncPolicy >= CU_SYNC_POLICY_AUTO && value.syncPolicy <= CU_SYNC_POLICY_BLOCKING_SYNC;
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return value.memSyncDomainMap.default_ < kDomains && value.memSyncDomainMap.remote < kDomains;
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return value.memSyncDomain == CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT || value.memSyncDomain == CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
-    default: return true;
-  }
-}
-
 CUlaunchAttributeValue read(Stream& stream, CUlaunchAttributeID attribute) {
   CUlaunchAttributeValue value{};
   if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
@@ -36,8 +25,9 @@ CUlaunchAttributeValue read(Stream& stream, CUlaunchAttributeID attribute) {
   }
   std::lock_guard lock(stream.attributesMutex);
   if (const auto set = stream.attributes.find(attribute); set != stream.attributes.end()) return set->second;
-  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = CU_SYNC_POLICY_AUTO;
-  if (attribute == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) value.memSyncDomainMap.remote = 1;
+  // No policy yet, as hardware says it.
+  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = static_cast<CUsynchronizationPolicy>(-1);
+  else value = usualAttribute(attribute);
   return value;
 }
 
@@ -51,7 +41,7 @@ CUresult get(CUstream handle, CUlaunchAttributeID attribute, CUlaunchAttributeVa
 
 CUresult set(CUstream handle, CUlaunchAttributeID attribute, const CUlaunchAttributeValue* value, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) {
-    if (value == nullptr || !isStreamAttribute(attribute) || !isValid(attribute, *value)) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr || !isStreamAttribute(attribute) || !isValidAttribute(attribute, *value)) return CUDA_ERROR_INVALID_VALUE;
     if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
       stream->priority = Stream::nearestPriority(value->priority);
       return CUDA_SUCCESS;

@@ -125,7 +125,7 @@ CUresult Launch::run() {
   // Waking another thread takes as long as some thousand threads of a kernel.
   constexpr uint64_t kThreadsWorthHelp = 4096;
   const uint64_t threads = shape.grid.count() * shape.block.count();
-  const uint64_t most = std::min<uint64_t>(clusters, static_cast<unsigned>(__builtin_popcountll(shape.multiprocessors)));
+  const uint64_t most = std::min<uint64_t>(clusters, shape.countOfMultiprocessors());
   const auto helpers = static_cast<unsigned>(std::min<uint64_t>(pool().helpers(), shape.isWhole() ? clusters - 1 : most - 1));
   if (helpers == 0 || threads < kThreadsWorthHelp) work();
   else pool().run(*this, helpers);

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "core/allocation.h"
+#include "core/multiprocessors.h"
 #include "module.h"
 #include "problem.h"
 
@@ -30,14 +31,16 @@ struct LaunchShape {
   Dimensions grid, block, cluster;
   unsigned dynamicSharedBytes = 0;
   bool isCooperative = false;
-  static constexpr uint64_t kAllMultiprocessors = 0xf;
-  uint64_t multiprocessors = kAllMultiprocessors;  // a bit for each that blocks may run on
-  bool isWhole() const { return multiprocessors == kAllMultiprocessors; }
+  Multiprocessors multiprocessors;  // that blocks may run on; none: on all
+  unsigned countOfMultiprocessors() const { return multiprocessors.none() ? multiprocessorCount() : static_cast<unsigned>(multiprocessors.count()); }
+  bool isWhole() const { return countOfMultiprocessors() == multiprocessorCount(); }
   // Where a block runs: one after the other, round and round.
   unsigned multiprocessorOf(uint64_t block) const {
-    uint64_t left = multiprocessors;
-    for (uint64_t skip = block % static_cast<unsigned>(__builtin_popcountll(left)); skip > 0; --skip) left &= left - 1;
-    return static_cast<unsigned>(__builtin_ctzll(left));
+    auto skip = static_cast<unsigned>(block % countOfMultiprocessors());
+    if (multiprocessors.none()) return skip;
+    unsigned found = 0;
+    while (!multiprocessors[found] || skip-- > 0) ++found;
+    return found;
   }
 };
 

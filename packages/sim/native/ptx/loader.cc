@@ -99,6 +99,7 @@ class Loader {
       if (at > kMostLocalBytes) refuseSyntax(each->line, "the function has more than 512 KiB of local memory");
     }
     code.localBytes = static_cast<uint32_t>(aligned(at, 16));
+    code.unusedLocalBytes = code.localBytes - static_cast<uint32_t>(aligned(at, 8));
   }
 
   size_t indexOf(const Function* function) const {
@@ -242,17 +243,19 @@ class Loader {
         }
         made.sharedBytes = sharedBytes_[index];
         made.dynamicBase = static_cast<uint32_t>(aligned(made.sharedBytes, externAlignment));
-        made.ownLocalBytes = code.localBytes;
         std::vector<int64_t> known(syntax_.functions.size(), -1);
         std::vector<bool> isOpen(syntax_.functions.size());
         made.localBytes = static_cast<uint32_t>(std::min<uint64_t>(localBytesOf(index, known, isOpen, made.isRecursive, 0), kMostLocalBytes));
+        made.toldLocalBytes = made.localBytes - code.unusedLocalBytes;
         auto threads = [](const unsigned (&numbers)[3]) { return uint64_t{numbers[0]} * numbers[1] * numbers[2]; };
-        if (threads(each.requiredThreads) != 0) made.maxThreads = static_cast<unsigned>(std::min<uint64_t>(threads(each.requiredThreads), 1024));
-        else if (threads(each.maxThreads) != 0) made.maxThreads = static_cast<unsigned>(std::min<uint64_t>(threads(each.maxThreads), 1024));
+        const auto bound = [&](const unsigned (&numbers)[3]) { return threads(numbers) == 0 ? 1024u : static_cast<unsigned>(std::min<uint64_t>(threads(numbers), 1024)); };
+        made.maxThreads = bound(each.maxThreads);
         std::copy(std::begin(each.requiredThreads), std::end(each.requiredThreads), made.requiredThreads);
         std::copy(std::begin(each.cluster), std::end(each.cluster), made.cluster);
+        made.mustSetCluster = each.mustSetCluster;
         made.registers = std::min(255u, std::max(16u, code.registerBytes / (4 * kLanes)));
-        if (uint64_t{made.registers} * made.maxThreads > 65536) made.registers = 65536 / made.maxThreads;
+        const unsigned most = std::min(made.maxThreads, bound(each.requiredThreads));
+        if (uint64_t{made.registers} * most > 65536) made.registers = 65536 / most;
         module_->kernels.push_back(std::move(made));
       }
       ++index;

@@ -68,7 +68,7 @@ struct CodeOf {
   bool isDefined = false, isKernel = false;
   uint32_t entry = 0;
   uint32_t registerBytes = 0;
-  uint32_t localBytes = 0;
+  uint32_t localBytes = 0, unusedLocalBytes = 0;
   std::vector<Passed> results, parameters;
 };
 

@@ -21,12 +21,13 @@ struct Kernel {
   uint32_t parameterBytes = 0;
   uint32_t sharedBytes = 0;  // without the dynamic part
   uint32_t dynamicBase = 0;  // where that begins
-  uint32_t ownLocalBytes = 0;
   uint32_t localBytes = 0;   // of a thread, with the functions it calls
+  uint32_t toldLocalBytes = 0;  // in units of 8, as compilers have them
   bool isRecursive = false;
   unsigned maxThreads = 1024;
   unsigned requiredThreads[3] = {0, 0, 0};
   unsigned cluster[3] = {0, 0, 0};
+  bool mustSetCluster = false;  // .explicitcluster
   unsigned registers = 32;
 };
 

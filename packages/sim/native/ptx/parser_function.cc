@@ -154,7 +154,8 @@ void Parser::tuning(Function& made) {
     else if (token.is(".minnctapersm") || token.is(".maxnctapersm")) made.minBlocks = static_cast<unsigned>(integer());
     else if (token.is(".maxnreg")) made.maxRegisters = static_cast<unsigned>(integer());
     else if (token.is(".maxclusterrank")) integer();
-    else if (token.is(".explicitcluster") || token.is(".noreturn") || token.is(".blocksareclusters")) continue;
+    else if (token.is(".explicitcluster")) made.mustSetCluster = true;
+    else if (token.is(".noreturn") || token.is(".blocksareclusters")) continue;
     else if (token.is(".abi_preserve") || token.is(".abi_preserve_control")) integer();
     else if (token.is(".pragma")) skipStatement();
     else unexpected(token);

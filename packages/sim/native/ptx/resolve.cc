@@ -94,7 +94,7 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::warpid: return all(warp.index);
     case Special::nwarpid: return all(64);
     case Special::smid: return all(shape.multiprocessorOf(block.number));
-    case Special::nsmid: return all(4);
+    case Special::nsmid: return all(multiprocessorCount());
     case Special::gridid: return all(block.launch->id);
     case Special::clock: case Special::clock64: return all(nanoseconds());
     case Special::clockHigh: return all(nanoseconds() >> 32);

@@ -85,6 +85,7 @@ struct Function {
   unsigned maxThreads[3] = {0, 0, 0};
   unsigned requiredThreads[3] = {0, 0, 0};
   unsigned cluster[3] = {0, 0, 0};
+  bool mustSetCluster = false;
   unsigned minBlocks = 0, maxRegisters = 0;
 };
 

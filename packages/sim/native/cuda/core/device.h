@@ -13,7 +13,6 @@ namespace shoal {
 class Context;
 
 constexpr int kDriverVersion = 13000;
-constexpr unsigned kMultiprocessors = 4;
 
 class Device {
  public:

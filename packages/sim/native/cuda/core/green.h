@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "handles.h"
+#include "multiprocessors.h"
 #include "shoal/cuda.h"
 
 namespace shoal {
@@ -13,14 +14,14 @@ class Context;
 
 class GreenContext {
  public:
-  GreenContext(std::shared_ptr<Context> primary, uint64_t multiprocessors, unsigned long long id)
+  GreenContext(std::shared_ptr<Context> primary, const Multiprocessors& multiprocessors, unsigned long long id)
       : primary(std::move(primary)), multiprocessors(multiprocessors), id(id) {}
 
   CUgreenCtx handle() const { return reinterpret_cast<CUgreenCtx>(number); }
   CUcontext context() const { return reinterpret_cast<CUcontext>(contextNumber); }
 
   const std::shared_ptr<Context> primary;
-  const uint64_t multiprocessors;  // a bit for each
+  const Multiprocessors multiprocessors;
   const unsigned long long id;
   uint64_t number = 0;         // of the handle
   uint64_t contextNumber = 0;  // of the handle as a context

@@ -12,6 +12,7 @@
 #include "context.h"
 #include "device.h"
 #include "event.h"
+#include "multiprocessors.h"
 #include "pool/pool.h"
 #include "stream.h"
 
@@ -73,6 +74,8 @@ State& state() {
   return *shared;
 }
 
+unsigned multiprocessorCount() { return state().multiprocessors; }
+
 CountedTable::CountedTable(const char* given) : name(given) {
   std::lock_guard lock(tables().mutex);
   tables().all.push_back(this);
@@ -110,6 +113,7 @@ CUresult initialise() {
   if (shared.initialised) return CUDA_SUCCESS;
   const auto count = setting("SHOAL_SIM_DEVICES", kDefaultDevices, 0, kMaxDevices);
   const auto memory = setting("SHOAL_SIM_MEMORY_BYTES", kDefaultMemory, 1 << 20, 1ull << 40);
+  shared.multiprocessors = static_cast<unsigned>(setting("SHOAL_SIM_MULTIPROCESSORS", shared.multiprocessors, 1, kMostMultiprocessors));
   if (count == 0) return CUDA_ERROR_NO_DEVICE;
   shared.timeoutSeconds = timeout();
   shared.hasFabric = setting("SHOAL_SIM_FABRIC", 0, 0, 1) == 1;

@@ -66,6 +66,23 @@ CUresult ConditionalWork::prepare(const std::shared_ptr<Stream>& stream, Operati
   return CUDA_SUCCESS;
 }
 
+bool hasValidBodies(const Graph& graph, bool isBody) {
+  for (auto& node : graph.nodes) {
+    const Work& work = *node->work;
+    const auto type = work.type();
+    const auto* child = dynamic_cast<const ChildWork*>(&work);
+    const auto* conditional = dynamic_cast<const ConditionalWork*>(&work);
+    const bool isPlain = type <= CU_GRAPH_NODE_TYPE_MEMSET || type == CU_GRAPH_NODE_TYPE_EMPTY;
+    if (isBody && !isPlain && child == nullptr && conditional == nullptr) return false;
+    if (child != nullptr && !hasValidBodies(*child->graph, isBody)) return false;
+    if (conditional == nullptr) continue;
+    for (auto& body : conditional->bodies) {
+      if (!hasValidBodies(*body, true)) return false;
+    }
+  }
+  return true;
+}
+
 CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies, CUDA_CONDITIONAL_NODE_PARAMS& parameters) {
   std::shared_ptr<Condition> condition;
   for (auto& own : graph.conditions) {

@@ -38,6 +38,9 @@ class ConditionalWork : public Work {
   std::vector<CUgraph> handles;  // what the user is shown; stays in its place
 };
 
+// Bodies hold kernels, copies, fills, nodes that do nothing, and graphs and conditional nodes with these.
+bool hasValidBodies(const Graph& graph, bool isBody = false);
+
 CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies, CUDA_CONDITIONAL_NODE_PARAMS& parameters);
 
 }  // namespace shoal

@@ -27,6 +27,7 @@ CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_p
     Operation unused;
     if (const CUresult status = node->work->prepare(nullptr, unused)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, node, status);
   }
+  if (!hasValidBodies(graph)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, CUDA_ERROR_INVALID_VALUE);
   for (auto& condition : graph.conditions) {
     bool isUsed = false;
     for (const GraphNode* node : order) {

@@ -106,12 +106,13 @@ std::vector<GraphNode*> Graph::inOrder() const {
   return order;
 }
 
-bool Graph::hasMemoryNodes() const {
+bool Graph::isCloneable() const {
   for (auto& node : nodes) {
-    if (node->work->type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->work->type() == CU_GRAPH_NODE_TYPE_MEM_FREE) return true;
-    if (auto* child = dynamic_cast<const ChildWork*>(node->work.get()); child != nullptr && child->graph->hasMemoryNodes()) return true;
+    const auto type = node->work->type();
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE || type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return false;
+    if (auto* child = dynamic_cast<const ChildWork*>(node->work.get()); child != nullptr && !child->graph->isCloneable()) return false;
   }
-  return false;
+  return true;
 }
 
 std::vector<Edge> Graph::dependentsOf(const GraphNode* node) const {
@@ -157,8 +158,8 @@ CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphE
   return CUDA_SUCCESS;
 }
 
-CUresult copyGraph(const Graph& from, Graph& to, bool withMemoryNodes) {
-  if (!withMemoryNodes && from.hasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;
+CUresult copyGraph(const Graph& from, Graph& to, bool isWhole) {
+  if (!isWhole && !from.isCloneable()) return CUDA_ERROR_NOT_SUPPORTED;
   std::unordered_map<const GraphNode*, GraphNode*> copies;
   to.conditions = from.conditions;
   for (GraphNode* node : from.inOrder()) {
@@ -167,7 +168,7 @@ CUresult copyGraph(const Graph& from, Graph& to, bool withMemoryNodes) {
     auto work = node->work;
     if (auto* child = dynamic_cast<const ChildWork*>(work.get())) {
       auto graph = Graph::createOwned();
-      if (const CUresult status = copyGraph(*child->graph, *graph, withMemoryNodes)) return status;
+      if (const CUresult status = copyGraph(*child->graph, *graph, isWhole)) return status;
       work = std::make_shared<ChildWork>(std::move(graph));
     } else if (auto* conditional = dynamic_cast<const ConditionalWork*>(work.get())) {
       std::shared_ptr<const Work> copy;

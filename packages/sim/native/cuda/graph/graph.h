@@ -46,7 +46,8 @@ struct Graph : std::enable_shared_from_this<Graph> {
   CUresult addChecked(CUgraphNode* out, std::shared_ptr<const Work> work, std::vector<Edge> dependencies);
   void remove(GraphNode* node);
   bool holds(const GraphNode* node) const { return node->graph == this; }
-  bool hasMemoryNodes() const;
+  // Nodes of memory and conditional ones are in one graph only.
+  bool isCloneable() const;
   std::vector<Edge> dependentsOf(const GraphNode* node) const;
   std::vector<GraphNode*> leaves() const;
 
@@ -84,8 +85,8 @@ CUresult withNode(CUgraphNode handle, Body&& body);
 // What nodes are handed as: those of one graph, none twice.
 CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count, std::vector<Edge>& to);
 
-// Copies all nodes, and keeps what they need alive.
-CUresult copyGraph(const Graph& from, Graph& to, bool withMemoryNodes);
+// Copies all nodes, and keeps what they need alive. `isWhole`: for an executable graph, which has nodes that cannot be cloned, too.
+CUresult copyGraph(const Graph& from, Graph& to, bool isWhole);
 
 void releaseUserObject(std::shared_ptr<UserObject> object, uint64_t count);
 

@@ -4,6 +4,7 @@
 #include "conditional.h"
 #include "copywork.h"
 #include "core/context.h"
+#include "core/launchattributes.h"
 #include "eventwork.h"
 #include "exec.h"
 #include "external/semaphore.h"
@@ -261,18 +262,21 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode h
   return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](GraphNode& node, WorkPointer& work) { return makeKernelOf(node, nodeParams, work); });
 }
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue* value_out) {
-  return read<KernelWork>(hNode, value_out, [&](auto& kernel) {
+  return read<KernelWork>(hNode, value_out, [&](auto& kernel) -> CUresult {
+    if (!isNodeAttribute(attr)) return CUDA_ERROR_INVALID_VALUE;
     const auto found = kernel.attributes.find(attr);
-    *value_out = found == kernel.attributes.end() ? CUkernelNodeAttrValue{} : found->second;
+    *value_out = found == kernel.attributes.end() ? usualAttribute(attr) : found->second;
     return CUDA_SUCCESS;
   });
 }
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue* value) {
-  return change(hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](GraphNode& node, WorkPointer& work) {
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return change(hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](GraphNode& node, WorkPointer& work) -> CUresult {
+    // Hardware takes this one, and does not give it back.
+    const bool isForgotten = attr == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
+    if (value == nullptr || !(isNodeAttribute(attr) || isForgotten) || !isValidAttribute(attr, *value)) return CUDA_ERROR_INVALID_VALUE;
     const auto& kernel = static_cast<const KernelWork&>(*node.work);
     auto attributes = kernel.attributes;
-    attributes[attr] = *value;
+    if (!isForgotten) attributes[attr] = *value;
     work = kernel.with(std::move(attributes));
     return CUDA_SUCCESS;
   });

@@ -18,6 +18,8 @@ class KernelWork : public Work {
                          std::shared_ptr<KernelWork>& work);
   // The same launch with other attributes.
   std::shared_ptr<KernelWork> with(LaunchAttributes attributes) const;
+  // Keeps the attributes that a node has, of a launch that the stream captures.
+  void becomeNode(const Stream& stream);
 
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
   std::shared_ptr<Context> context() const override { return module->context; }

@@ -7,7 +7,9 @@
 #include "core/device.h"
 #include "core/green.h"
 #include "core/entry.h"
+#include "core/launchattributes.h"
 #include "core/stream.h"
+#include "function.h"
 #include "graph/capture.h"
 #include "kernelwork.h"
 #include "module.h"
@@ -53,20 +55,13 @@ CUresult checkShape(LoadedFunction& function, ptx::LaunchShape& shape, bool hasC
     std::lock_guard lock(function.settings->mutex);
     if (shape.dynamicSharedBytes > static_cast<unsigned>(function.settings->maxDynamicShared)) return CUDA_ERROR_INVALID_VALUE;
   }
-  if (kernel.cluster[0] != 0) {
-    if (hasCluster && (shape.cluster.x != kernel.cluster[0] || shape.cluster.y != kernel.cluster[1] || shape.cluster.z != kernel.cluster[2])) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    shape.cluster = {kernel.cluster[0], kernel.cluster[1], kernel.cluster[2]};
-  }
-  const ptx::Dimensions& cluster = shape.cluster;
-  const uint64_t most = function.settings->isNonPortableClusterAllowed != 0 ? 16 : 8;
-  if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0 || cluster.count() > most) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  const ptx::Dimensions given = shape.cluster;
+  if (const CUresult status = findCluster(function, grid, hasCluster ? &given : nullptr, shape.cluster)) return status;
   if (!shape.isCooperative) return CUDA_SUCCESS;
   int blocks = 0;
   const CUresult status = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<CUfunction>(function.handle), static_cast<int>(block.count()), shape.dynamicSharedBytes);
   if (status != CUDA_SUCCESS) return status;
-  const unsigned multiprocessors = static_cast<unsigned>(__builtin_popcountll(shape.multiprocessors));
-  return grid.count() > static_cast<uint64_t>(blocks) * multiprocessors ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+  return grid.count() > static_cast<uint64_t>(blocks) * shape.countOfMultiprocessors() ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
 CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers,
@@ -77,8 +72,15 @@ CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const 
     if (const CUresult status = KernelWork::create(handle, context, shape, std::move(attributes), pointers, extra, work)) return status;
     if (work->module->context != context) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->green) work->shape.multiprocessors = stream->green->multiprocessors;
+    if (stream->isCaptured) work->becomeNode(*stream);
     return submit(stream, std::move(work));
   });
+}
+
+LaunchAttributes cooperative() {
+  LaunchAttributes attributes;
+  attributes[CU_LAUNCH_ATTRIBUTE_COOPERATIVE].cooperative = 1;
+  return attributes;
 }
 
 CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void** pointers, void** extra, bool perThread) {
@@ -91,7 +93,7 @@ CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void*
   for (unsigned index = 0; index < config->numAttrs; ++index) {
     const CUlaunchAttribute& attribute = config->attrs[index];
     // CUDA knows it of streams alone; on an H200 a launch with it is refused so.
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY || !isValidAttribute(attribute.id, attribute.value)) return CUDA_ERROR_INVALID_VALUE;
     attributes[attribute.id] = attribute.value;
   }
   return launch(handle, config->hStream, perThread, shape, std::move(attributes), pointers, extra);
@@ -119,7 +121,19 @@ std::shared_ptr<KernelWork> KernelWork::with(LaunchAttributes other) const {
   return copy;
 }
 
+void KernelWork::becomeNode(const Stream& stream) {
+  for (auto each = attributes.begin(); each != attributes.end();) each = isNodeAttribute(each->first) ? std::next(each) : attributes.erase(each);
+  // A stream's priority is that of its kernels.
+  if (const auto [found, isNew] = attributes.try_emplace(CU_LAUNCH_ATTRIBUTE_PRIORITY); isNew) found->second.priority = stream.priority;
+  auto& policy = attributes[CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE].clusterSchedulingPolicyPreference;
+  std::lock_guard lock(function->settings->mutex);
+  if (policy == CU_CLUSTER_SCHEDULING_POLICY_DEFAULT) policy = static_cast<CUclusterSchedulingPolicy>(function->settings->clusterPolicy);
+  // The device's own policy is told by its name.
+  if (policy == CU_CLUSTER_SCHEDULING_POLICY_DEFAULT) policy = CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
+}
+
 void KernelWork::applyAttributes() {
+  if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_PRIORITY); found != attributes.end()) found->second.priority = Stream::nearestPriority(found->second.priority);
   if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_COOPERATIVE); found != attributes.end()) shape.isCooperative = found->second.cooperative != 0;
   if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION); found != attributes.end()) {
     const auto& [x, y, z] = found->second.clusterDim;
@@ -158,6 +172,6 @@ SHOAL_TWIN(cuLaunchKernel, _ptsz,
 SHOAL_TWIN(cuLaunchCooperativeKernel, _ptsz,
            (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams),
-           launch(f, hStream, perThread, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, true}, {}, kernelParams, nullptr))
+           launch(f, hStream, perThread, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, false}, cooperative(), kernelParams, nullptr))
 SHOAL_TWIN(cuLaunchKernelEx, _ptsz, (const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra),
            launchConfigured(config, f, kernelParams, extra, perThread))

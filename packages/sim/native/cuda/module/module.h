@@ -35,6 +35,7 @@ struct FunctionSettings {
   int carveout = -1;
   int isNonPortableClusterAllowed = 0;
   int clusterPolicy = 0;
+  unsigned cluster[3] = {0, 0, 0};  // that launches have to have, where the code says nothing
 };
 
 struct LoadedModule : std::enable_shared_from_this<LoadedModule> {

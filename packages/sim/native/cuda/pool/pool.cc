@@ -256,30 +256,32 @@ CUresult Pool::import(size_t offset, size_t bytes, const std::shared_ptr<Context
   return CUDA_SUCCESS;
 }
 
-void Pool::trimTo(size_t bytesToKeep) {
-  std::lock_guard lock(mutex_);
+// Segments that are not used go in the steps in which they came, the last one first.
+void Pool::releaseWhile(const std::function<bool(size_t)>& mayRelease) {
   for (auto each = segments_.begin(); each != segments_.end();) {
-    const size_t size = each->second.size;
-    const bool isUnused = each->second.free.size() == 1 && each->second.free.begin()->second == size;
-    if (!isUnused || reserved_ - size < bytesToKeep) {
-      ++each;
-      continue;
+    Segment& segment = each->second;
+    const bool isUnused = segment.free.size() == 1 && segment.free.begin()->second == segment.size;
+    const size_t step = segment.size % kSegment == 0 ? kSegment : kSmallSegment;
+    while (isUnused && segment.size != 0 && mayRelease(step)) {
+      segment.size -= step;
+      segment.free = {{each->first, segment.size}};
+      file_->discard(each->first + segment.size, step);
+      reserved_ -= step;
+      if (device != nullptr) device->arena.discount(step);
     }
-    file_->discard(each->first, size);
-    reserved_ -= size;
-    if (device != nullptr) device->arena.discount(size);
-    each = segments_.erase(each);
+    each = segment.size == 0 ? segments_.erase(each) : std::next(each);
   }
 }
 
+void Pool::trimTo(size_t bytesToKeep) {
+  std::lock_guard lock(mutex_);
+  releaseWhile([&](size_t step) { return reserved_ - step >= bytesToKeep; });
+}
+
+// Goes below the threshold rather than stay above it.
 void Pool::trimToThreshold() {
-  size_t keep = 0;
-  {
-    std::lock_guard lock(mutex_);
-    if (isImported || reserved_ <= threshold_) return;
-    keep = threshold_;
-  }
-  trimTo(keep);
+  std::lock_guard lock(mutex_);
+  if (!isImported) releaseWhile([&](size_t) { return reserved_ > threshold_; });
 }
 
 CUresult Pool::getAttribute(CUmemPool_attribute attribute, void* value) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -102,6 +103,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   bool reserveSegment(size_t need, size_t step);
   std::shared_ptr<PoolBlock> reuse(size_t need, size_t bytes, const std::shared_ptr<Stream>& stream, Dependency* after);
   void countUse(size_t bytes);
+  void releaseWhile(const std::function<bool(size_t)>& mayRelease);
 
   void release(PoolBlock& block);
   void finishFree(const PoolBlock* block);
