@@ -1,11 +1,15 @@
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import { exceptions } from './recorded/exceptions.js'
 
 process.env['SHOAL_DEVICE'] ??= 'sim'
+// As an H200 has, whose answers are recorded.
+process.env['SHOAL_SIM_MULTIPROCESSORS'] = '132'
 const { Device } = await import('@shoal/driver')
 const { Device: RuntimeDevice } = await import('@shoal/runtime')
-const { referenceRun } = await import('../dist/reference/referenceRun.js')
+const { digest, digestsOf, referenceAnswers, referenceRun } = await import('../dist/reference/referenceRun.js')
 const { compare } = await import('../dist/reference/compare.js')
 const { includeFolder } = await import('../dist/reference/program.js')
 const { Random } = await import('../dist/support/random.js')
@@ -13,12 +17,14 @@ const { Random } = await import('../dist/support/random.js')
 const compiler = spawnSync(process.env['CXX'] ?? 'g++', ['--version']).status === 0
 const lacking = includeFolder() === undefined ? 'there is no cuda.h' : compiler ? undefined : 'there is no g++'
 
+const programFolder = scratchFolder()
+
 describe('the list of cases, on the software device', () => {
   it('has the values of a program in C++, all of it', { timeout: 300_000 }, (context) => {
     if (lacking !== undefined) context.skip(lacking)
     const packages = { driver: Device.get(0), runtime: RuntimeDevice.get(0) }
     const seed = Math.floor(Math.random() * 2 ** 32)
-    const { ok, lines, data } = referenceRun(packages, new Random(seed), scratchFolder())
+    const { ok, lines, data } = referenceRun(packages, new Random(seed), programFolder)
     expect(ok, `${lines.slice(-40).join('\n')}\nseed ${seed}`).toBe(true)
     const { counts } = data as { counts: Record<string, Record<string, number>> }
     const parts = ['device', 'split', 'stream', 'pool', 'graph', 'kernel', 'occupancy', 'texture', 'tensorMap']
@@ -26,6 +32,32 @@ describe('the list of cases, on the software device', () => {
       expect(counts[part]?.['equal'], part).toBeGreaterThan(100)
     expect(counts['all']?.['refused']).toBeGreaterThan(10)
     expect(counts['all']?.['refusedHere']).toBeGreaterThan(10)
+  })
+})
+
+describe('what an H200 answered', () => {
+  it('is what the software device answers, but for counted exceptions', { timeout: 300_000 }, (context) => {
+    if (lacking !== undefined) context.skip(lacking)
+    const file = new URL('recorded/h200.json', import.meta.url)
+    const { seed, answers: recorded } = JSON.parse(readFileSync(file, 'utf8'))
+    const answers = referenceAnswers(new Random(seed), programFolder) as Record<string, Record<string, never>>
+    expect(digestsOf(answers), 'other cases, or answers: record them anew').toSatisfy(
+      (ours: object) => Object.keys(ours).sort().join() === Object.keys(recorded).sort().join(),
+    )
+    const differing = (given: typeof answers): string[] => {
+      const digests = digestsOf(given)
+      return Object.keys(given).filter((title) => digests[digest(title)] !== recorded[digest(title)])
+    }
+    const left = new Set(differing(answers))
+    for (const { reason, cases, isOf, exempt } of exceptions) {
+      const found = [...left].filter(isOf)
+      expect(found, reason).toHaveLength(cases)
+      for (const title of found) left.delete(title)
+      if (exempt === undefined) continue
+      const exempted = found.map((title) => [title, exempt(answers[title] as never)])
+      expect(differing(Object.fromEntries(exempted)), reason).toEqual([])
+    }
+    expect([...left], 'the software device answers otherwise').toEqual([])
   })
 })
 

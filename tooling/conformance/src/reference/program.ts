@@ -29,15 +29,16 @@ export function headerNames(include: string, kind: keyof typeof prefixes): strin
   return [...found].map(([, name]) => name as string).filter((name) => name !== 'MAX')
 }
 
-/** Builds the program in a folder. @throws Error with what the compiler said */
+/** Builds the program in a folder that has none yet. @throws Error with what the compiler said */
 export function buildProgram(folder: string, include: string): string {
+  const program = join(folder, 'reference')
+  if (existsSync(program)) return program
   const kinds = Object.keys(prefixes) as (keyof typeof prefixes)[]
   const names = kinds.flatMap((kind) =>
     headerNames(include, kind).map((name) => `{"${kind}", "${name}", ${prefixes[kind]}${name}},\n`),
   )
   writeFileSync(join(folder, 'names.inc'), names.join(''))
   const { path } = driver.load()
-  const program = join(folder, 'reference')
   const files = readdirSync(sources)
     .filter((name) => name.endsWith('.cc'))
     .map((name) => join(sources, name))

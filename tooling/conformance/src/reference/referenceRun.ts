@@ -38,15 +38,18 @@ export function referenceAnswers(random: Random, folder: string): Record<string,
   return Object.fromEntries(list.map((given, index) => [titleOf(given), theirs[index] ?? null]))
 }
 
-/** A short digest of each answer: enough to tell that one has changed. */
+/** A short digest of each answer, by that of its case's part and name: enough to tell that one has changed. */
 export function digestsOf(answers: Readonly<Record<string, Value>>): Record<string, string> {
-  const digest = (value: Value): string => createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 10)
-  return Object.fromEntries(Object.entries(answers).map(([title, value]) => [title, digest(value)]))
+  return Object.fromEntries(
+    Object.entries(answers).map(([title, value]) => [digest(title), digest(JSON.stringify(value))]),
+  )
 }
+
+export const digest = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 10)
 
 const titleOf = ({ part, name }: ReferenceCase): string => `${part}: ${name}`
 
-/** Builds the program in `folder`, and asks it what the filter leaves. */
+/** Builds the program in `folder`, where it is not there yet, and asks it what the filter leaves. */
 function askTheProgram(random: Random, folder: string, filter = '') {
   const include = includeFolder()
   if (include === undefined) throw new Error('there is no cuda.h: CUDA_HOME names the folder of the toolkit')
