@@ -1,6 +1,7 @@
 import { type Job, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '@shoal/launch'
 import { AbortedError, DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
+import { openTimers } from '../../ffi/test/support/openTimers.js'
 import { failuresOf, serve, sleep, startJob } from './support/jobs.js'
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values)
@@ -380,7 +381,7 @@ test('a job of one needs nobody', async () => {
 
 test.each([1, 2])('no timer stays behind a job of %d', async (worldSize) => {
   const { bootstrap } = await import('@shoal/launch')
-  const timers = (): number => process.getActiveResourcesInfo().filter((one) => one === 'Timeout').length
+  const timers = openTimers()
   const before = timers()
   const limit = { timeout: 300_000, signal: new AbortController().signal }
   const job = worldSize === 1 ? await bootstrap({ environment: {}, ...limit }) : undefined

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Communicator, deviceResourceNeeds, group, groupOffThread, NcclMemory, UniqueId } from '@shoal/nccl'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { nativeMemoryKept } from '../../ffi/test/support/nativeMemoryKept.js'
+import { openTimers } from '../../ffi/test/support/openTimers.js'
 import { startSoftwareDevice, TestStream } from './fixtures/device.js'
 
 beforeAll(startSoftwareDevice)
@@ -134,7 +135,7 @@ describe('native memory is given back by', () => {
 })
 
 test('no timer stays behind a wait that is over', async () => {
-  const timers = (): number => process.getActiveResourcesInfo().filter((one) => one === 'Timeout').length
+  const timers = openTimers()
   const before = timers()
   const limit = { timeout: 600_000, signal: new AbortController().signal }
   const stream = new TestStream(0)

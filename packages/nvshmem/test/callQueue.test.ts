@@ -4,6 +4,7 @@ import { ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
 import { NativeMemory, useSoftwareDevice } from '@shoal/ffi'
 import { AbortedError, DisposedError, memoryProtocol, TimeoutError } from '@shoal/types'
 import { afterEach, beforeAll, expect, test } from 'vitest'
+import { openTimers } from '../../ffi/test/support/openTimers.js'
 // Not exported: what it does between two calls cannot be seen from outside.
 import { CallQueue } from '../src/queue/callQueue.js'
 
@@ -184,7 +185,7 @@ test('a call whose operands are gone in its turn is not made, and says what is g
 })
 
 test('no timer stays behind a call that is over', async () => {
-  const timers = (): number => process.getActiveResourcesInfo().filter((one) => one === 'Timeout').length
+  const timers = openTimers()
   const before = timers()
   const queue = made({ timeout: 600_000 })
   const { after, open } = gate()
