@@ -40,6 +40,11 @@ describe('TensorMap.tiled', () => {
     ])
   })
 
+  test('of one dimension has no strides, for which the driver wants memory all the same', () => {
+    const row = TensorMap.tiled(matrix, { dimensions: [64 * 64], box: [32] })
+    expect(row.bytes).not.toEqual(TensorMap.tiled(matrix, { dimensions: [64 * 64], box: [16] }).bytes)
+  })
+
   test('moves to other memory', () => {
     using other = DeviceBuffer.zeros(device, 'f32', 64 * 64)
     const map = TensorMap.tiled(matrix, whole)

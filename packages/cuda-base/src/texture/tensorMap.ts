@@ -487,10 +487,13 @@ function integers(
 }
 
 /** What all three functions of the driver take: of the tensor, of its parts, and of how they are read. */
+/** The driver asks for a pointer, also where it has nothing to read there: without one an H200 refuses tensors of one dimension. */
+const noStrides = new BigUint64Array(1)
+
 function argumentsOf(checked: Checked) {
   const { range, facts, rank, dimensions, strides, elementStrides, interleave, swizzle, l2Promotion, fill } = checked
   return {
-    tensor: [facts.code, rank, range.address, dimensions, strides],
+    tensor: [facts.code, rank, range.address, dimensions, rank === 1 ? noStrides : strides],
     elementStrides,
     interleave: interleaves[interleave],
     reading: [swizzles[swizzle], l2Promotion, fill],

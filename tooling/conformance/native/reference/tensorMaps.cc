@@ -65,6 +65,8 @@ std::string tensorMapCase(const Json& given) {
     cuuint64_t bytes = dimensions[0] * type.bits / 8;
     for (size_t axis = 1; axis < dimensions.size(); bytes *= dimensions[axis++]) strides.push_back(bytes);
   }
+  // The driver asks for a pointer, also where it has nothing to read there.
+  if (strides.empty()) strides.push_back(0);
   auto steps = integers<cuuint32_t>(options["elementStrides"]);
   if (steps.empty()) steps.assign(dimensions.size(), 1);
   const auto rank = static_cast<cuuint32_t>(dimensions.size());

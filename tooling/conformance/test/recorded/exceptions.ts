@@ -44,6 +44,11 @@ export const exceptions: readonly Exception[] = [
     },
   },
   {
+    reason: 'tensors of one dimension were asked for without a pointer to strides there, which the driver refuses; the list has one now',
+    cases: 24,
+    isOf: (title) => title.startsWith('tensorMap: ') && title.includes(', 1 dimensions'),
+  },
+  {
     reason: 'sRGB is made linear by a table of its own',
     cases: 2,
     isOf: (title) => /^texture: .*, srgb true/.test(title),

@@ -98,7 +98,7 @@ SHOAL_INLINE double readFloat(const Warp& warp, uint32_t operand, unsigned regis
 SHOAL_INLINE uint16_t smallNan(double value, Type type) {
   const uint64_t bits = bitsOf(value);
   const uint64_t fraction = type == Type::f16 ? 0x7e00 | (bits >> 42 & 0x1ff) : 0x7fc0 | (bits >> 45 & 0x3f);
-  return static_cast<uint16_t>(bits >> 48 & 0x8000 | fraction);
+  return static_cast<uint16_t>((bits >> 48 & 0x8000) | fraction);
 }
 
 SHOAL_INLINE void writeFloat(Warp& warp, const Instr& instr, const Key& key, int lane, double value) {
