@@ -44,7 +44,8 @@ export const exceptions: readonly Exception[] = [
     },
   },
   {
-    reason: 'tensors of one dimension were asked for without a pointer to strides there, which the driver refuses; the list has one now',
+    reason:
+      'tensors of one dimension were asked for without a pointer to strides there, which the driver refuses; the list has one now',
     cases: 24,
     isOf: (title) => title.startsWith('tensorMap: ') && title.includes(', 1 dimensions'),
   },
