@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import { addon } from '../addon/load.js'
 import type { NativeMemory } from '../memory/nativeMemory.js'
 
@@ -15,8 +14,15 @@ export interface StagedCopy {
   end(): void
 }
 
+let threadsOfPart: number | undefined
+
 /** Threads that copy a part together. Few processors have work enough of their own. */
-const copyingThreads = (): number => Math.min(4, Math.max(1, Math.floor(availableParallelism() / 4)))
+function copyingThreads(): number {
+  // Not loaded before there is something to copy.
+  const { availableParallelism } = process.getBuiltinModule('node:os')
+  threadsOfPart ??= Math.min(4, Math.max(1, Math.floor(availableParallelism() / 4)))
+  return threadsOfPart
+}
 
 /**
  * Copies out of an array whose owner may change, detach or drop it meanwhile: what arrives then is undefined, and nothing

@@ -904,6 +904,11 @@ enum CUsynchronizationPolicy : int {
   CU_SYNC_POLICY_YIELD = 3,
   CU_SYNC_POLICY_BLOCKING_SYNC = 4,
 };
+enum CUclusterSchedulingPolicy : int {
+  CU_CLUSTER_SCHEDULING_POLICY_DEFAULT = 0,
+  CU_CLUSTER_SCHEDULING_POLICY_SPREAD = 1,
+  CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING = 2,
+};
 enum CUlaunchMemSyncDomain : int {
   CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT = 0,
   CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE = 1,
@@ -1713,11 +1718,6 @@ struct CUlaunchAttributeValue_deviceUpdatableKernelNode {
   CUgraphDeviceNode devNode;
 };
 static_assert(sizeof(CUlaunchAttributeValue_deviceUpdatableKernelNode) == 16, "CUlaunchAttributeValue_deviceUpdatableKernelNode");
-enum CUclusterSchedulingPolicy : int {
-  CU_CLUSTER_SCHEDULING_POLICY_DEFAULT = 0,
-  CU_CLUSTER_SCHEDULING_POLICY_SPREAD = 1,
-  CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING = 2,
-};
 union CUlaunchAttributeValue {
   char pad[64];
   CUaccessPolicyWindow accessPolicyWindow;
