@@ -194,7 +194,7 @@ export class Graph extends Resource {
     return GraphExec._create(this, options, 'Graph.instantiate')
   }
 
-  /** A copy with nodes of its own, see {@link findInClone} (`cuGraphClone`). @throws StatusError for one with nodes of memory */
+  /** A copy with nodes of its own, see {@link findInClone} (`cuGraphClone`). @throws StatusError for one with nodes of memory or conditions */
   clone(): Graph {
     const { handle } = this
     const out = scratch()

@@ -72,6 +72,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
     /^(?:undefined|an object without prototype|a frozen object)$/,
     'the type of the array',
   ],
+  [/^TensorMap\.im2colWide#(?:lower|upper)CornerWidth$/, /^-1$/, 'windows begin before the picture'],
   [/#mipmapLevelBias$/, /^(?:-1|0\.5)$/, 'levels may be a fraction, and below the first'],
   [/#timeout$/, /^0\.5$/, 'milliseconds may be a fraction'],
   [/(?:\.fill(?:Sync)?|^fillNode)#value$/, /^(?:NaN|-0|-1|0\.5|2\*\*53|Infinity)$/, 'numbers of f32'],

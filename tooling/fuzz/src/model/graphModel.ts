@@ -39,6 +39,8 @@ export interface GraphModel {
   readonly hasMemory: boolean
   /** Whether it was captured from calls of other libraries, such as NCCL. */
   readonly isOpaque: boolean
+  /** Whether it has conditional nodes: such a graph cannot be cloned, or be part of another. */
+  readonly hasConditional: boolean
 }
 
 export interface ExecModel {
@@ -69,11 +71,11 @@ export function addGraph(
   graph: Graph,
   device: number,
   steps: readonly Step[],
-  kind: Partial<Pick<GraphModel, 'hasMemory' | 'isOpaque'>> = {},
+  kind: Partial<Pick<GraphModel, 'hasMemory' | 'isOpaque' | 'hasConditional'>> = {},
 ): GraphModel {
   const needs = new Set(steps.flatMap((step) => [...step.needs]))
-  const { hasMemory = false, isOpaque = false } = kind
-  const model = { name: world.name('graph'), graph, device, steps: [...steps], needs, hasMemory, isOpaque }
+  const kinds = { hasMemory: false, isOpaque: false, hasConditional: false, ...kind }
+  const model = { name: world.name('graph'), graph, device, steps: [...steps], needs, ...kinds }
   world.part(graphsOf).graphs.push(model)
   world.cleanups.push(() => graph.dispose())
   return model

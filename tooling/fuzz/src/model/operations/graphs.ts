@@ -189,13 +189,14 @@ const build: Operation = {
     }
     const told = steps.map((step) => step.told)
     const hasMemory = world.chance(0.15) && addMemory(world, graph, device, steps, nodes)
-    if (world.chance(0.15)) told.push(addBranch(world, graph, device, steps, nodes))
-    const model = addGraph(world, graph, device, steps, { hasMemory })
+    const hasConditional = world.chance(0.15)
+    if (hasConditional) told.push(addBranch(world, graph, device, steps, nodes))
+    const model = addGraph(world, graph, device, steps, { hasMemory, hasConditional })
     const inner = world.pick(
       world
         .part(graphsOf)
         .liveGraphs()
-        .filter((other) => other !== model && other.device === device && !other.hasMemory && !other.isOpaque),
+        .filter((other) => other !== model && other.device === device && canBeCopied(other)),
     )
     if (!hasMemory && inner !== undefined && !isAnyGone(inner.needs) && world.chance(0.2)) {
       graph.addGraph(inner.graph, { dependencies: [...new Set(nodes)] })
@@ -233,6 +234,10 @@ function addMemory(world: World, graph: Graph, device: number, steps: Step[], no
 
 function filledArray(dtype: ModelType, length: number, value: number): ArrayBufferView {
   return new arrays[dtype](length).fill(value as never)
+}
+
+function canBeCopied({ hasMemory, isOpaque, hasConditional }: GraphModel): boolean {
+  return !hasMemory && !isOpaque && !hasConditional
 }
 
 /** A node that runs one of two graphs, or none. */
@@ -401,7 +406,7 @@ const clone: Operation = {
   weight: 2,
   run(world) {
     const graphs = world.part(graphsOf)
-    const model = world.pick(graphs.liveGraphs().filter(({ hasMemory, isOpaque }) => !hasMemory && !isOpaque))
+    const model = world.pick(graphs.liveGraphs().filter(canBeCopied))
     if (model === undefined || graphs.liveGraphs().length > mostGraphs) return undefined
     const graph = model.graph.clone()
     const steps = model.steps.map((step) =>
