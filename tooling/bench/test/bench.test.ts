@@ -272,19 +272,19 @@ describe('on the software device the code runs', () => {
     expect(bars).toHaveLength(6)
   })
 
+  // One round would be a trial of one loop, which neither times anything nor learns.
   test('compile: for the first time, from both caches, and twenty at once', (context) => {
     needsCompiler(context, false)
     needsNvrtc(context)
-    const { results, bars } = report('compile', '--device', 'sim', '--rounds', '1')
+    const { results, bars } = report('compile', '--device', 'sim', '--rounds', '2')
     const { cases, delay } = results as unknown as {
       cases: { what: string; median: number }[]
       delay: { waited: number }
     }
     const [alone = 0, first = 0, disk = 0, , memory = 0] = cases.map(({ median: each }) => each)
-    // One loop says nothing of a new process on a busy machine. What the process has itself takes a thousandth.
-    for (const each of [alone, disk]) expect(each).toBeGreaterThan(0)
-    expect(memory).toBeLessThan(first)
-    expect(delay.waited).toBeGreaterThan(0)
+    expect(alone).toBeGreaterThan(0)
+    for (const cached of [disk, memory]) expect(cached).toBeLessThan(first)
+    expect(delay.waited).toBeGreaterThan(first / 1000)
     expect(bars).toHaveLength(4)
   })
 
@@ -300,7 +300,7 @@ describe('on the software device the code runs', () => {
   test('gpt: a training step, captured, from C and from TypeScript', (context) => {
     needsCompiler(context, true)
     needsNvrtc(context)
-    const { results, bars } = report('gpt', '--device', 'sim', '--rounds', '1')
+    const { results, bars } = report('gpt', '--device', 'sim', '--rounds', '20')
     const { cases, losses } = results as unknown as {
       cases: { case: string; subjects: Record<string, { median: number }> }[]
       losses: Record<string, Record<string, number>>
@@ -309,8 +309,7 @@ describe('on the software device the code runs', () => {
     for (const { subjects } of cases) expect(Object.keys(subjects)).toEqual(['C', 'shoal', 'C again'])
     // The same kernels on the same numbers: the same bits.
     for (const of of Object.values(losses)) expect(new Set(Object.values(of))).toEqual(new Set([of['C']]))
-    // After few steps, about what guessing one of some 30 letters gives.
-    expect(losses['1']?.['C']).toBeCloseTo(Math.log(30), 0)
+    expect(losses['1']?.['C']).toBeLessThan(Math.log(30))
     expect(bars.map(({ what }) => what)).toEqual([
       'gpt, steps a second of 1 ranks against C',
       'gpt, steps a second of 2 ranks against C',

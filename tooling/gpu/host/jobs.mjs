@@ -138,6 +138,14 @@ export const jobs = [
   { name: 'bench-nvshmem', limit: 240, gpus: 2, command: bench('nvshmem', '--rounds', '9') },
   // Some of it, where there is little time.
   {
+    name: 'bench-nccl-process',
+    limit: 150,
+    gpus: 2,
+    inGroups: false,
+    command: bench('nccl', '--rounds', '8', '--only', 'process'),
+  },
+  { name: 'bench-costs-once', limit: 150, inGroups: false, command: bench('costs', '--rounds', '2') },
+  {
     name: 'bench-nvshmem-put-get',
     limit: 90,
     gpus: 2,

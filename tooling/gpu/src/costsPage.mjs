@@ -12,7 +12,7 @@ export function renderCosts(settings) {
     'program in C takes part twice: the second copy shows how much the machine makes of equals. Compare inside a row, not between machines.',
     'Since 2026-11-24 `bench-costs` and `bench-gpu` have the rounds of several processes, one after the other, and of their ratios the median:',
     'a process stays on the processor on which it began, and what else runs on the host can make that one half as slow again.',
-    'Since 2026-11-28 Shoal is measured in a process of its own there and in `bench-graphs` and `bench-captured-step`, as the program in C is. Before, it was the',
+    'Since commit 5bce3a7 (those of ddd34a4 are from before it) Shoal is measured in a process of its own there and in `bench-graphs` and `bench-captured-step`, as the program in C is. Before, it was the',
     'process that starts the others and reads what they answer: on an H200, where both were measured in turn, single launches took 1.14 to 1.23 times as long there,',
     'launches of a graph 1.05 to 2.1, building one 1.6 to 1.8.',
     '',
@@ -39,13 +39,14 @@ const reasons = [
   '  15 µs later or more ([waiting](../design/waiting.md)). A program that waits with `…Sync` pays neither, and does nothing else meanwhile.',
   '- **Ordinary memory**: CUDA copies it through memory of its own and holds the thread that long, in C as well. Awaited copies go through',
   '  page-locked memory of ours, so that the thread stays free; that is one copy more. Only the JavaScript thread may write into an array,',
-  '  a MiB a turn: one copy more on the way down. Page-locked memory (`PinnedBuffer`) needs neither.',
+  '  a MiB a turn: one copy more on the way down. With several threads at it (`bench-costs-once`), 256 MiB take 38 ms up and 101 ms down, where',
+  '  the program in C took 37 and 21. Page-locked memory (`PinnedBuffer`) needs neither.',
   '- **Many round trips at once**: the calls alone, through the raw packages, with an event behind each copy and asked for once a turn, take',
   '  1.06 × C. What is left are the objects between them: besides their own time, the memory that they take pushes the data of the driver',
   '  out of the caches, and its calls take a fifth longer. How much that is depends on the processor on which a process happens to run: 0.95 to',
   '  1.61 × C in five processes one after the other. `prepare` for launches, and slices and options that are made once, save some of it.',
   '- **Collectives**: NCCL works for some 6 µs on this thread for each rank of a group, in C as well. `prepare…` and `prepareGroup` make the',
-  '  checks once: on two H200s 1.05 × C, where a plain group took 1.06 to 1.09 and the program in C against itself up to 1.03.',
+  '  checks once: on two H200s 1.05 × C, where a plain group took 1.06 to 1.09 and the program in C against itself up to 1.03 (`bench-nccl-process`).',
   '- **NVSHMEM, awaited**: its host calls block, so a thread of the session makes them. To hand a call over and to hear of its end takes 11 to',
   '  15 µs, whatever the call itself takes. What a stream orders needs no such thread: 2 to 3 µs.',
   '- **Building a graph**: a node is an object with its checks, 0.3 to 0.5 µs beside 0.25 to 0.3 µs of the driver.',
@@ -95,7 +96,7 @@ function graphs(setting) {
 
 /** Those that cost the time of a call, not that of the bytes. */
 function collectives(setting) {
-  const job = jobOf(setting, 'bench-nccl')
+  const job = jobOf(setting, 'bench-nccl-process') ?? jobOf(setting, 'bench-nccl')
   const small = job?.data?.results?.cases?.filter(({ layout, bytes }) => layout === 'process' && bytes <= smallBytes)
   if (!small?.length) return []
   return ['### Small collectives, all devices in one process', '', `${dateOf(job)} ${isBound}`, '', ...rowsOf(small)]

@@ -486,10 +486,10 @@ function integers(
   return list
 }
 
-/** What all three functions of the driver take: of the tensor, of its parts, and of how they are read. */
 /** The driver asks for a pointer, also where it has nothing to read there: without one an H200 refuses tensors of one dimension. */
 const noStrides = new BigUint64Array(1)
 
+/** What all three functions of the driver take: of the tensor, of its parts, and of how they are read. */
 function argumentsOf(checked: Checked) {
   const { range, facts, rank, dimensions, strides, elementStrides, interleave, swizzle, l2Promotion, fill } = checked
   return {

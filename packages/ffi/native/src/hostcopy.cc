@@ -135,6 +135,7 @@ Napi::Value Data(const Napi::CallbackInfo& info) {
 // system a while, which another thread may spend.
 void End(const Napi::CallbackInfo& info) {
   HostCopy& copy = **info[0].As<Held>().Data();
+  // A part that nobody asks for any more: the block and the memory go to others now.
   WaitForPart(copy);
   if (copy.kept != nullptr) RunOnThread([kept = std::move(copy.kept)] {});
   copy.held_by_stream.reset();

@@ -18,9 +18,8 @@ let threadsOfPart: number | undefined
 
 /** Threads that copy a part together. Few processors have work enough of their own. */
 function copyingThreads(): number {
-  // Not loaded before there is something to copy.
-  const { availableParallelism } = process.getBuiltinModule('node:os')
-  threadsOfPart ??= Math.min(4, Math.max(1, Math.floor(availableParallelism() / 4)))
+  // node:os is not loaded before there is something to copy.
+  threadsOfPart ??= Math.min(4, Math.max(1, Math.floor(process.getBuiltinModule('node:os').availableParallelism() / 4)))
   return threadsOfPart
 }
 
