@@ -61,10 +61,15 @@ const reasons = [
 ]
 
 function waits(setting) {
-  const job = jobOf(setting, 'bench-costs')
+  return ['bench-costs', 'bench-costs-once'].flatMap((name) => waitsOf(jobOf(setting, name)))
+}
+
+function waitsOf(job) {
   if (job?.data?.results?.cases === undefined) return []
   const { cases, beside, python } = job.data.results
-  const lines = ['### What a program waits for', '', dateOf(job), '', ...rowsOf(cases)]
+  const title =
+    job.name === 'bench-costs' ? 'What a program waits for' : 'The same in one process, where little time was'
+  const lines = [`### ${title}`, '', dateOf(job), '', ...rowsOf(cases)]
   if (beside !== undefined) {
     const { tripsPerSecond, requests, median, percentile99, longest, delay } = beside
     lines.push(
@@ -99,7 +104,14 @@ function collectives(setting) {
   const job = jobOf(setting, 'bench-nccl-process') ?? jobOf(setting, 'bench-nccl')
   const small = job?.data?.results?.cases?.filter(({ layout, bytes }) => layout === 'process' && bytes <= smallBytes)
   if (!small?.length) return []
-  return ['### Small collectives, all devices in one process', '', `${dateOf(job)} ${isBound}`, '', ...rowsOf(small)]
+  return [
+    '### Small collectives, all devices in one process',
+    '',
+    `${dateOf(job)} ${isBound}`,
+    '',
+    ...rowsOf(small),
+    ...missedOf(job),
+  ]
 }
 
 /** What is awaited, beside the call that blocks. */

@@ -128,9 +128,7 @@ function ratios(settings) {
     for (const bar of barsOf(job)) {
       if (!toC.test(bar.what) || bar.unit !== '') continue
       const name = bar.what.replace(toC, '').replace(/ of \d+ ranks/, '')
-      const row = found.get(name) ?? { limit: bar.limit, side: bar.side, cells: new Map() }
-      // A result has the limits of its day; the strictest is today's.
-      row.limit = bar.side === 'at most' ? Math.min(row.limit, bar.limit) : Math.max(row.limit, bar.limit)
+      const row = found.get(name) ?? { limit: `${bar.side} ${ratio(bar.limit)}`, cells: new Map() }
       const again = bar.ofCAgain === undefined ? '' : ` (${ratio(bar.ofCAgain)})`
       row.cells.set(title, `${bar.met ? ratio(bar.value) : `**${ratio(bar.value)}**`}${again}`)
       found.set(name, row)
@@ -139,9 +137,7 @@ function ratios(settings) {
   })
   if (found.size === 0) return []
   const heads = titles(settings).filter((title) => [...found.values()].some(({ cells }) => cells.has(title)))
-  const rows = [...found].map(([name, { side, limit, cells }]) => {
-    return [name, ...heads.map((one) => cells.get(one) ?? '–'), `${side} ${ratio(limit)}`]
-  })
+  const rows = [...found].map(([name, { limit, cells }]) => [name, ...heads.map((one) => cells.get(one) ?? '–'), limit])
   return [
     '## Ratios to C',
     '',
@@ -171,7 +167,8 @@ function missedLimits(settings) {
 
 /** The limits of a job, but of those that costs.md tells of. */
 function barsOf({ name, data }) {
-  return ['bench-costs', 'bench-gpu', 'bench-short-calls'].includes(name) ? [] : (data?.bars ?? [])
+  const told = ['bench-costs', 'bench-costs-once', 'bench-gpu', 'bench-nccl-process', 'bench-short-calls']
+  return told.includes(name) ? [] : (data?.bars ?? [])
 }
 
 /** What a program in C sees NCCL do wrong: the newest result of each version. */
