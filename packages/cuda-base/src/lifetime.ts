@@ -1,3 +1,4 @@
+import { inNextTurn } from '@shoal/ffi'
 import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
 
 let isEnding = false
@@ -166,7 +167,7 @@ export function watchLater(object: ShortLived): void {
   pendingCount += 1
   if (willFlush) return
   willFlush = true
-  setImmediate(endOfTurn).unref()
+  inNextTurn(endOfTurn).unref()
 }
 
 function endOfTurn(): void {

@@ -49,6 +49,28 @@ test('short and long waits let the event loop go on, and end together or one by 
   for (const stream of streams) stream.dispose()
 })
 
+test('timers that a test has put in place of those of Node change nothing', async () => {
+  using stream = Stream.create(device, { nonBlocking: true })
+  using buffer = DeviceBuffer.zeros(device, 'u8', 3 * 1024 * 1024)
+  const { setImmediate, setTimeout } = globalThis
+  const never = (() => ({ unref: () => undefined })) as never
+  Object.assign(globalThis, { setImmediate: never, setTimeout: never })
+  try {
+    delay(stream, 20)
+    await stream.synchronize()
+    await buffer.copyFrom(new Uint8Array(buffer.length), { stream })
+    expect((await buffer.toArray({ stream })).length).toBe(buffer.length)
+    let isCalled = false
+    delay(stream, 1)
+    await stream.hostFunction(() => {
+      isCalled = true
+    })
+    expect(isCalled).toBe(true)
+  } finally {
+    Object.assign(globalThis, { setImmediate, setTimeout })
+  }
+})
+
 test('a short wait ends early with its signal or timeout, or when what is waited for is disposed of', async () => {
   using stream = Stream.create(device, { nonBlocking: true })
   delay(stream, 300)

@@ -96,3 +96,17 @@ test.each(Object.entries(works))(
     expect(found).toEqual([])
   },
 )
+
+test('a context that cannot be left again is destroyed', async () => {
+  const { CreatedContext } = await import('@shoal/driver/context')
+  const make = (): void => CreatedContext.create(device).dispose()
+  make()
+  await ended()
+  const before = left()
+  call('shimWatch', 'cuCtxPopCurrent', 1, operatingSystem, 0)
+  const thrown = await thrownBy(make)
+  expect(call('shimUnwatch', '')).toBe(1)
+  expect(thrown).toBe(`cuCtxPopCurrent ${operatingSystem}`)
+  await ended()
+  expect(await leftSince(before)).toBe('')
+})

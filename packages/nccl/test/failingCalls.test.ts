@@ -93,6 +93,17 @@ const cases: readonly Case[] = [
   ['ncclCommSplit', () => own.split({ color: 0, config: { commName: 'x' } })],
   ['ncclCommUserRank', () => own.split({ color: 0 })],
   ['ncclCommCount', () => own.split({ color: 0 })],
+  ...['ncclCommUserRank', 'ncclCommCount'].map(
+    (name): Case => [
+      name,
+      (parent: Communicator) => parent.split({ color: 0 }),
+      async () => {
+        const parent = await Communicator.initRank({ ...joining(), config: { blocking: false } })
+        cleanUp.push(() => parent.destroy())
+        return parent
+      },
+    ],
+  ),
   ['ncclCommShrink', () => pair[0].shrink({ exclude: [1] })],
   ['ncclCommGrow', () => own.grow({ worldSize: 2 })],
   ['ncclCommGetUniqueId', () => own.createUniqueId()],

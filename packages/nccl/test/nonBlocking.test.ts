@@ -82,6 +82,18 @@ describe('init', () => {
     expect(living()).toBe(0)
   })
 
+  test('settles also where a test has put timers in place of those of Node', async () => {
+    const { setImmediate, setTimeout } = globalThis
+    const never = (() => ({ unref: () => undefined })) as never
+    Object.assign(globalThis, { setImmediate: never, setTimeout: never })
+    try {
+      await (await Communicator.initRank(one())).destroy()
+    } finally {
+      Object.assign(globalThis, { setImmediate, setTimeout })
+    }
+    expect(asked()).toBe('init finalize destroy')
+  })
+
   test('that fails is freed', async () => {
     setNext(20, remoteError)
     const error = await rejection(Communicator.initRank(one()))

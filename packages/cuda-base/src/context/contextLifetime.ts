@@ -1,4 +1,5 @@
 import { type CUcontext, cuDevicePrimaryCtxRelease, ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
+import { nextTurn } from '@shoal/ffi'
 import { loadedFrom } from '@shoal/types'
 import { checkRelease, Status } from '../errors.js'
 import { processIsEnding, throwFirst, tidyUpAtEnd, warnAtEnd } from '../lifetime.js'
@@ -140,7 +141,7 @@ export abstract class ContextLifetime extends ContextCalls {
     if (this.#pendingWaits === 0) return false
     await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
     // Whoever waited gets to know before everything is gone.
-    await new Promise<void>((resolve) => setImmediate(resolve))
+    await nextTurn()
     return true
   }
 

@@ -65,10 +65,15 @@ export class CreatedContext extends Context {
     const out = scratch()
     check(cuCtxCreate(out, parameters, encoded, device.handle), 'cuCtxCreate')
     void affinity
-    const handle = out.u64[0] as CUcontext
-    // It was made the current one.
-    check(cuCtxPopCurrent(out), 'cuCtxPopCurrent')
-    return new CreatedContext(device, handle, false)
+    const context = new CreatedContext(device, out.u64[0] as CUcontext, false)
+    try {
+      // It was made the current one.
+      check(cuCtxPopCurrent(out), 'cuCtxPopCurrent')
+    } catch (error) {
+      context.dispose()
+      throw error
+    }
+    return context
   }
 
   /** @internal A context of somebody else, who destroys it. */

@@ -1,3 +1,5 @@
+import { nextTurn } from '@shoal/ffi'
+
 // Some tenths of a millisecond of copying, also where each page is touched for the first time: longer would be felt as a
 // stall of the event loop.
 const sliceBytes = 1024 * 1024
@@ -16,7 +18,7 @@ export function copyInSlices(target: Uint8Array, source: Uint8Array, what: strin
 
 async function copyRest(target: Uint8Array, source: Uint8Array, length: number, what: string): Promise<void> {
   for (let start = sliceBytes; start < length; start += sliceBytes) {
-    await new Promise<void>((resolve) => setImmediate(resolve))
+    await nextTurn()
     copySlice(target, source, start, length, what)
   }
 }

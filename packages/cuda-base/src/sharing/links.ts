@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { BackgroundWork, DescriptorSocket } from '@shoal/ffi'
+import { type BackgroundWork, type DescriptorSocket, inNextTurn } from '@shoal/ffi'
 import { SystemError } from '@shoal/types'
 import type { Exported, LinkMessage } from './description.js'
 import { receiveMessage, sendDescription } from './overSocket.js'
@@ -43,7 +43,7 @@ export class SocketLink implements Link {
   async whenClosed(): Promise<void> {
     const background: BackgroundWork = {}
     const ended = this.#socket.receive({ background } as { signal?: AbortSignal })
-    setImmediate(() => background.release?.())
+    inNextTurn(() => background.release?.())
     await ended.then(
       () => undefined,
       () => undefined,

@@ -1,6 +1,6 @@
 import type { CUstream } from '@shoal/cuda-sys/driver'
 import { cuEventRecordWithFlags, cuStreamBatchMemOp, cuStreamIsCapturing } from '@shoal/cuda-sys/driver/common'
-import { type BackgroundWork, callInContext, createHostCallback, type NativeMemory } from '@shoal/ffi'
+import { type BackgroundWork, callInContext, createHostCallback, inNextTurn, type NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
   type MemoryLike,
@@ -354,7 +354,7 @@ export class Stream extends Resource implements StreamLike {
       // Host functions are forgotten once the context has an error; the event behind this one tells.
       streamStatus(context, this).then((status) => {
         // The call is on its way to this thread, which may have nothing else that keeps it.
-        const untilCalled = (): void => void (isCalled || setImmediate(untilCalled))
+        const untilCalled = (): void => void (isCalled || inNextTurn(untilCalled))
         if (status === Status.success) return untilCalled()
         callback.dispose()
         reject(context._error(status, 'launchHostFunc'))

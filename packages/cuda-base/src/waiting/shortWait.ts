@@ -1,5 +1,5 @@
 import { type CUevent, type CUstream, cuStreamQuery } from '@shoal/cuda-sys/driver/common'
-import { callInContext } from '@shoal/ffi'
+import { callInContext, inNextTurn } from '@shoal/ffi'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 import { eventStatusNow } from './eventCalls.js'
@@ -78,7 +78,7 @@ export function markInTurn(work: { mark(): void }): void {
 function keepTurning(): void {
   if (isRunning) return
   isRunning = true
-  setImmediate(turn)
+  inNextTurn(turn)
 }
 
 function turn(): void {
@@ -99,7 +99,7 @@ function turn(): void {
   for (let turned = Math.min(missed, mostMisses); turned > 0; turned -= 1) waits.push(waits.shift() as ShortWait)
   if (unobserved.length > 0) askUnobserved(now)
   isRunning = waits.length > 0 || unobserved.length > 0 || unmarked.length > 0
-  if (isRunning) setImmediate(turn)
+  if (isRunning) inNextTurn(turn)
 }
 
 /** To be told of an end takes more than a microsecond: what is urgent comes first. */

@@ -20,6 +20,7 @@ void Mailbox::Close() {
   closed_ = true;
   function_ = nullptr;
   messages_.clear();
+  has_messages_.store(false, std::memory_order_relaxed);
 }
 
 void Mailbox::Hold() {
@@ -34,17 +35,33 @@ bool Mailbox::Post(Message message) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return false;
   messages_.push_back(std::move(message));
-  if (!signalled_) {
-    signalled_ = napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok;
-  }
+  has_messages_.store(true, std::memory_order_release);
+  if (!asked_) Signal();
   return true;
 }
 
-void Mailbox::DeliverNow(Napi::Env env) {
+void Mailbox::SetAsked(bool asked) {
+  asked_ = asked;
+  if (asked) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!messages_.empty()) Signal();
+}
+
+void Mailbox::Signal() {
+  if (!signalled_) signalled_ = napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok;
+}
+
+void Mailbox::DeliverNow(Napi::Env env, std::chrono::nanoseconds patience) {
+  if (patience.count() > 0) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!has_messages_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) {
+    }
+  }
   std::vector<Message> messages;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     messages.swap(messages_);
+    has_messages_.store(false, std::memory_order_relaxed);
   }
   for (Message& message : messages) {
     Napi::HandleScope scope(env);

@@ -3,6 +3,8 @@
 
 #include <napi.h>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -22,16 +24,21 @@ class Mailbox {
   // From any thread. False when the JavaScript thread has ended.
   bool Post(Message message);
 
-  // On the JavaScript thread: what was posted, without waiting for the event loop to be woken.
-  void DeliverNow(Napi::Env env);
+  // On the JavaScript thread: what was posted, without waiting for the event loop to be woken; looks out for it so long.
+  void DeliverNow(Napi::Env env, std::chrono::nanoseconds patience = {});
+  // Who asks need not be woken, which costs both threads a call of the system.
+  void SetAsked(bool asked);
 
  private:
+  void Signal();
   static void Deliver(napi_env env, napi_value callback, void* context, void* data);
 
   std::mutex mutex_;
   napi_threadsafe_function function_ = nullptr;
   napi_env env_ = nullptr;
   std::vector<Message> messages_;
+  std::atomic<bool> has_messages_{false};
+  std::atomic<bool> asked_{false};
   bool signalled_ = false;
   bool closed_ = true;
   int holds_ = 0;

@@ -142,8 +142,14 @@ Napi::Value CreateLane(const Napi::CallbackInfo& info) {
   });
 }
 
-// deliver(): tells JavaScript of what has ended by now.
-void DeliverEnded(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->DeliverNow(info.Env()); }
+// deliver(nanoseconds): tells JavaScript of what has ended by now, or ends within that time.
+void DeliverEnded(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Environment::Of(env).mailbox->DeliverNow(env, std::chrono::nanoseconds(info[0].As<Napi::Number>().Int64Value()));
+}
+
+// setAsking(isAsking): while JavaScript asks by itself, with deliver(), nothing wakes the event loop.
+void SetAsking(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->SetAsked(info[0].As<Napi::Boolean>()); }
 
 void CloseLane(const Napi::CallbackInfo& info) { (*info[0].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Close(); }
 
@@ -161,6 +167,7 @@ void DefineOffThread(Napi::Env env, Napi::Object exports) {
   exports.Set("run", Napi::Function::New(env, Run, "run"));
   exports.Set("hasSpareProcessors", Napi::Boolean::New(env, HasSpareProcessors()));
   exports.Set("deliver", Napi::Function::New(env, DeliverEnded, "deliver"));
+  exports.Set("setAsking", Napi::Function::New(env, SetAsking, "setAsking"));
   exports.Set("createLane", Napi::Function::New(env, CreateLane, "createLane"));
   exports.Set("closeLane", Napi::Function::New(env, CloseLane, "closeLane"));
 }

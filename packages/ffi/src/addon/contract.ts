@@ -43,8 +43,10 @@ export interface Addon {
   run(id: number, context: bigint, stopOnError: boolean, wantsValues: boolean, lane: NativeLane | null): boolean
   /** Whether this thread may look for the end of a call while another makes it: on few processors it would take its place. */
   readonly hasSpareProcessors: boolean
-  /** Tells the handlers of what has ended by now, before the event loop is woken for it. */
-  deliver(): void
+  /** Tells the handlers of what has ended by now, or ends within so many nanoseconds. */
+  deliver(nanoseconds: number): void
+  /** Whether the event loop asks by itself, with {@link deliver}: nothing wakes it meanwhile. */
+  setAsking(isAsking: boolean): void
   createLane(): NativeLane
   closeLane(lane: NativeLane): void
 

@@ -22,6 +22,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { systemError } from '../systemError.js'
+import { nextTurn } from '../waiting/nextTurn.js'
 import { waitForEvent } from '../waiting/waitForEvent.js'
 import { readWaitOptions, type WaitOptions } from '../waiting/waitOptions.js'
 import { closeAtThreadEnd, closeDescriptor } from './closeDescriptor.js'
@@ -371,7 +372,7 @@ export class DescriptorServer extends UnixSocket {
         if (error instanceof PeerRefusedError) this.#onRefused(error)
       }
       // One that connects again and again must hold up neither the event loop nor what ends the wait.
-      await new Promise<void>((resolve) => setImmediate(resolve))
+      await nextTurn()
       if (wait.signal?.aborted === true) throw new AbortedError({ operation: incoming, cause: wait.signal.reason })
       if (end !== undefined && performance.now() >= end) throw new TimeoutError({ operation: incoming, timeout })
     }

@@ -20,6 +20,7 @@ import { recording, refuseAsynchronous } from '../calls/recording.js'
 import { contextError } from '../context.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { type BackgroundWork, holdEventLoop, noMoreThreads } from './hold.js'
+import { inNextTurn } from './nextTurn.js'
 import { requireBackground } from './waitOptions.js'
 
 /**
@@ -155,7 +156,7 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
     try {
       release = holdEventLoop(background)
       if (native.run(id, context, stopOnError, results === 'value', lane === undefined ? null : Lane.nativeOf(lane))) {
-        deliverSoon(native)
+        if (native.hasSpareProcessors) deliverSoon(native)
         return
       }
       throw noMoreThreads(api)
@@ -169,25 +170,28 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
 }
 
 // A short call is over before the event loop could be woken for it, so it asks itself at first, once a turn, and lets all else
-// through between.
+// through between. Meanwhile nobody wakes it.
 const longestShortCall = 0.1
+/** How long it looks in a turn, in nanoseconds: about as long as the rest of the turn takes. */
+const look = 3000
 let askUntil = 0
 let isAsking = false
 
 function deliverSoon(native: Addon): void {
-  if (!native.hasSpareProcessors) return
   askUntil = performance.now() + longestShortCall
   if (isAsking) return
-  isAsking = true
   const turn = (): void => {
     try {
-      native.deliver()
+      native.deliver(look)
     } finally {
       isAsking = pending.jobs.size > 0 && performance.now() < askUntil
-      if (isAsking) setImmediate(turn)
+      if (isAsking) inNextTurn(turn)
+      else native.setAsking(false)
     }
   }
-  setImmediate(turn)
+  isAsking = true
+  native.setAsking(true)
+  inNextTurn(turn)
 }
 
 interface CheckedOptions extends Required<Omit<OffThreadOptions, 'lane'>> {

@@ -12,6 +12,7 @@ const one = (name: string, put: (value: never) => void) => {
   }
 }
 export const sleepMs = one('sleep_ms', (value) => putI32(0, value, 'sleep_ms', 'ms'))
+export const sleepUs = one('sleep_us', (value) => putI32(0, value, 'sleep_us', 'us'))
 export const failWith = one('fail_with', (value) => putI32(0, value, 'fail_with', 'code'))
 export const waitUntilSet = (flag: NativeMemory): number => {
   const call = library.bind('wait_until_set', 0, 2)

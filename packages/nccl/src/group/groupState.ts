@@ -1,3 +1,4 @@
+import { nextTurn } from '@shoal/ffi'
 import { BusyError, nameErrorClass, ShoalError } from '@shoal/types'
 import type { LiveCommunicator } from '../lifetime/live.js'
 
@@ -45,7 +46,7 @@ export function requireNoGroup(api: string): void {
 /** Settles once no group is open on this thread: soon, since none should be open for longer than a turn of the event loop. */
 export async function whenNoGroup(): Promise<void> {
   await undefined
-  while (isGroupOpen()) await new Promise((resolve) => setImmediate(resolve))
+  while (isGroupOpen()) await nextTurn()
 }
 
 /** `groupStart()` and `groupEnd()` do not match, or an operation between them was refused. */

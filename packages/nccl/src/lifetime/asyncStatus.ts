@@ -1,3 +1,4 @@
+import { nextTurn } from '@shoal/ffi'
 import { type ncclComm_t, ncclCommGetAsyncError, ncclResult_t } from '@shoal/nccl-sys'
 import { AbortedError } from '@shoal/types'
 import { checkNccl, ncclError } from '../errors.js'
@@ -40,8 +41,5 @@ export async function untilSettled(handleOf: () => ncclComm_t, api: string, isOv
 }
 
 function pause(turn: number): Promise<void> {
-  return new Promise((resolve) => {
-    if (turn < eagerTurns) setImmediate(resolve)
-    else setTimeout(resolve, Math.min(longestPause, 1 + (turn - eagerTurns) / 8))
-  })
+  return nextTurn(turn < eagerTurns ? undefined : Math.min(longestPause, 1 + (turn - eagerTurns) / 8))
 }

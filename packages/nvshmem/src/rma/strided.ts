@@ -1,5 +1,5 @@
 import { copyInSlices } from '@shoal/cuda-base/basics'
-import { NativeMemory } from '@shoal/ffi'
+import { NativeMemory, nextTurn } from '@shoal/ffi'
 import type { nvshmem_float_iput, nvshmemx_float_iput_on_stream } from '@shoal/nvshmem-sys'
 import {
   type DType,
@@ -172,7 +172,7 @@ async function scatter(bytes: Uint8Array, target: Uint8Array, { dtype, count, ta
   const size = dtypeInfo(dtype).bytes
   for (let index = 0; index < count; index += 1) {
     // Some tenths of a millisecond hold up the event loop less than anybody feels.
-    if (index % 4096 === 4095) await new Promise<void>((resolve) => setImmediate(resolve))
+    if (index % 4096 === 4095) await nextTurn()
     const at = index * targetStride * size
     target.set(bytes.subarray(at, at + size), at)
   }

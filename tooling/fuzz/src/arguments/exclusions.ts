@@ -17,6 +17,7 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
     /^(?:callInContext|defineStructCodec|defineLibrary|new NativeLibrary|Lane\.nativeOf|NativeLibrary\.bind)/,
     'what generated code calls, with constants',
   ],
+  [/ffi/, /^(?:inNextTurn|nextTurn)$/, 'timers of Node for the other packages'],
   [/nvshmem/, /^Session\.globalExit$/, 'ends the process; a test of its own asks it'],
   [/nccl/, /^NcclParameter\./, 'the software device has no parameters'],
   [/driver|runtime|ffi/, /^new DescriptorSocket$/, 'made by its factories'],

@@ -1,0 +1,67 @@
+import { createLane, NativeMemory, offThread, waitForEvent } from '@shoal/ffi'
+import { addon } from '@shoal/ffi/internal'
+import { afterAll, expect, test } from 'vitest'
+import { failWith, library, sleepUs } from './support/stubCalls.js'
+
+// Where there are processors to spare, the event loop looks by itself for the end of a short call.
+const native = addon() as { hasSpareProcessors: boolean }
+const { hasSpareProcessors } = native
+native.hasSpareProcessors = true
+const lane = createLane()
+afterAll(() => {
+  native.hasSpareProcessors = hasSpareProcessors
+  lane.dispose()
+})
+
+test('calls of any length are told of, in their order, also those that end when the event loop has just stopped to look', async () => {
+  const lengths = Array.from({ length: 300 }, (_, index) => (index * 37) % 250)
+  const told: number[] = []
+  for (const [index, length] of lengths.entries()) {
+    const call = offThread(index % 2 === 0 ? { lane } : {}, () => sleepUs(length)).then(() => told.push(index))
+    if (index % 3 === 0) await call
+  }
+  const [status] = await offThread({ lane }, () => failWith(9))
+  expect(status).toBe(9)
+  await offThread({}, () => failWith(0))
+  while (told.length < lengths.length) await new Promise((resolve) => setImmediate(resolve))
+  const even = told.filter((index) => index % 2 === 0)
+  expect(even).toEqual([...even].sort((a, b) => a - b))
+  expect(new Set(told).size).toBe(lengths.length)
+})
+
+test('timers and what else waits for the event loop have their turn between short calls', async () => {
+  let turns = 0
+  let isOver = false
+  const turn = (): void => {
+    turns += 1
+    if (!isOver) setImmediate(turn)
+  }
+  setImmediate(turn)
+  const timer = new Promise((resolve) => setTimeout(resolve, 1))
+  for (let call = 0; call < 100; call += 1) await offThread({ lane }, () => failWith(0))
+  isOver = true
+  // Each call is told of in a turn of its own.
+  expect(turns).toBeGreaterThanOrEqual(100)
+  await timer
+})
+
+test('waits are told of while the event loop looks for calls', async () => {
+  const countdown = NativeMemory.allocate(8)
+  countdown.i32.set([50, 7])
+  const call = offThread({ lane }, () => sleepUs(50))
+  const query = library.address('query')
+  expect(await waitForEvent({ context: 0n, event: countdown.address, query, notReady: 600 })).toBe(7)
+  expect(await call).toEqual([0])
+})
+
+test('timers that a test has put in place of those of Node change nothing', async () => {
+  const { setImmediate, setTimeout } = globalThis
+  const never = (() => ({ unref: () => undefined })) as never
+  Object.assign(globalThis, { setImmediate: never, setTimeout: never })
+  try {
+    expect(await offThread({ lane }, () => failWith(3))).toEqual([3])
+    expect(await offThread({ lane }, () => sleepUs(1000))).toEqual([0])
+  } finally {
+    Object.assign(globalThis, { setImmediate, setTimeout })
+  }
+})
