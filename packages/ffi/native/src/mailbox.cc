@@ -32,11 +32,14 @@ void Mailbox::Release() {
 }
 
 bool Mailbox::Post(Message message) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (closed_) return false;
-  messages_.push_back(std::move(message));
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_) return false;
+    messages_.push_back(std::move(message));
+    if (!asked_) Signal();
+  }
+  // Only now: whoever looks for it takes the lock at once.
   has_messages_.store(true, std::memory_order_release);
-  if (!asked_) Signal();
   return true;
 }
 

@@ -74,13 +74,16 @@ bool RunOnThread(Task task) {
 }
 
 bool Lane::Run(Task task) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (closed_) return false;
-  if (!started_) {
-    if (!StartThread([self = shared_from_this()] { self->Serve(); })) return false;
-    started_ = true;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_) return false;
+    if (!started_) {
+      if (!StartThread([self = shared_from_this()] { self->Serve(); })) return false;
+      started_ = true;
+    }
+    tasks_.push_back(std::move(task));
   }
-  tasks_.push_back(std::move(task));
+  // Only now: whoever looks for it takes the lock at once.
   has_news_.store(true, std::memory_order_release);
   wake_.notify_one();
   return true;

@@ -30,7 +30,7 @@ using Query = int (*)(uint64_t);
 // work costs next to nothing. The thread asks without a pause only at the very start.
 constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr auto kShortestPause = std::chrono::microseconds(5);
-constexpr auto kLongestPause = std::chrono::microseconds(500);
+constexpr auto kLongestPause = std::chrono::microseconds(200);
 // A query reads the memory it was given, which may go with the environment. One that hangs must not keep it for ever.
 constexpr auto kLongestEnd = std::chrono::seconds(1);
 

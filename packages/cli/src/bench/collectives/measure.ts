@@ -138,8 +138,7 @@ class CollectiveBench {
     await this.#rankGroup.barrier()
     const start = process.hrtime.bigint()
     for (let i = 0; i < iterations; i += 1) once()
-    await this.#wait()
-    const own = Number(process.hrtime.bigint() - start) / 1000 / iterations
+    const own = Number((await this.#wait()) - start) / 1000 / iterations
     const microseconds = (await this.#rankGroup.sum(own)) / this.#rankGroup.processes
     const algorithmBandwidth = bytes / microseconds / 1000
     return {
@@ -213,7 +212,7 @@ class CollectiveBench {
     return await this.#rankGroup.sum(wrong)
   }
 
-  #wait(): Promise<void> {
+  #wait(): Promise<bigint> {
     return waitForRanks(this.#ranks, this.#options)
   }
 }
