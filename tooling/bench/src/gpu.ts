@@ -79,7 +79,7 @@ export async function measureCalls(
 ): Promise<CallFigures> {
   const ptxFile = device.isSoftware ? undefined : writeTemporary('empty.ptx', emptyKernels)
   const [c, readyLine] = await SubjectProcess.start('calls.c', compileWithCuda('calls.c'), [ptxFile ?? '-'])
-  const ours = await startNodeSubjects(new URL('gpuSubjects.js', import.meta.url))
+  const ours = await startNodeSubjects(new URL('gpuSubjects.js', import.meta.url), [ptxFile ?? '-'])
   const python = ptxFile !== undefined && options.python ? await startPython(ptxFile) : undefined
   const subjects: Subject[] = [
     subjectIn(c, 'C', readyLine.split(' ').slice(1), (test, bursts) => `${test} ${bursts} ${callsPerBurst}`),

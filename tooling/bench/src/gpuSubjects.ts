@@ -1,4 +1,12 @@
-import { copyBytes, type DriverCalls, type Loop, makeDriverCalls, poolBytes, timeOfCall } from '@shoal/cli/bench'
+import {
+  callsPerBurst,
+  copyBytes,
+  type DriverCalls,
+  type Loop,
+  makeDriverCalls,
+  poolBytes,
+  timeOfCall,
+} from '@shoal/cli/bench'
 import {
   type CUdeviceptr,
   type CUresult,
@@ -12,23 +20,66 @@ import {
   cuStreamQuery,
 } from '@shoal/cuda-sys/driver'
 import { Device } from '@shoal/driver'
-import { NativeMemory } from '@shoal/ffi'
+import { defineLibrary, type NativeLibrary, NativeMemory } from '@shoal/ffi'
+import { putCString, putSize } from '@shoal/ffi/calls'
+import { compileWithCuda } from './compile.js'
 import { type Subject, subjectOf } from './turns.js'
 
 /** What `startNodeSubjects` asks for. */
-export function makeSubjects(): readonly Subject[] {
+export function makeSubjects([ptxFile = '-']: readonly string[]): readonly Subject[] {
   const device = Device.get(0)
   const calls = makeDriverCalls(device)
   // The context is current on the thread, as it is in the C program.
   const inside = (loop: Loop, bursts: number): number =>
     device.primaryContext.run(() => timeOfCall(calls.stream, loop, bursts))
   return [
+    loopsInC(ptxFile),
     subjectOf('raw', rawLoops(calls), inside),
     subjectOf('driver', calls.loops, inside),
     subjectOf('prepared', calls.prepared, inside),
     // No context is current on the thread: each call makes that of its objects current and restores it.
     subjectOf('switching', calls.loops, (loop, bursts) => timeOfCall(calls.stream, loop, bursts)),
   ]
+}
+
+/** The loops of the program in C, in this process: they tell what of the time is the process's, and what the way into C. */
+function loopsInC(ptxFile: string): Subject {
+  const library = driverWithLoops()
+  const start = library.bind('calls_start', 0, 1)
+  putCString(0, ptxFile, 'calls_start', 'ptxFile')
+  start()
+  const measure = library.bind('calls_measure', 0, 3, 'f64')
+  const tests = [
+    'copy',
+    'fill',
+    'record',
+    'query',
+    'pool',
+    'current',
+    ...(ptxFile === '-' ? [] : ['launch0', 'launch4']),
+  ]
+  return {
+    name: 'C in Node',
+    cases: tests,
+    measure: (test, bursts) => {
+      putCString(0, test, 'calls_measure', 'name')
+      putSize(1, bursts, 'calls_measure', 'bursts')
+      putSize(2, callsPerBurst, 'calls_measure', 'calls')
+      return measure()
+    },
+  }
+}
+
+function driverWithLoops(): NativeLibrary {
+  const library = defineLibrary({
+    id: 'calls',
+    title: 'the loops of the benchmark',
+    environment: 'SHOAL_BENCH_CALLS_LIBRARY',
+    linux: ['calls'],
+    hint: 'it is built when the benchmark starts',
+  })
+  library.setPath(compileWithCuda('calls.c', ['-shared', '-fPIC']))
+  return library
 }
 
 function must(status: CUresult): void {
