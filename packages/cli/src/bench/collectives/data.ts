@@ -38,7 +38,7 @@ export class BenchData {
     this.#type = type
     this.#op = op
     this.#worldSize = worldSize
-    this.#period = Math.max(1, Math.min(longest, longestPeriod))
+    this.#period = Math.min(longest, longestPeriod)
   }
 
   /** Queues the contents of part `part` of rank `rank` into `target`. */
@@ -51,10 +51,7 @@ export class BenchData {
     const pattern = this.#pattern(source)
     if ((await kernels.countDifferent(result, pattern)) === 0) return 0
     const bytes = dtypeInfo(this.#type).bytes
-    const periods = Math.max(
-      1,
-      Math.min(Math.floor(pieceBytes / bytes / this.#period), Math.ceil(result.length / this.#period)),
-    )
+    const periods = Math.min(Math.floor(pieceBytes / bytes / this.#period), Math.ceil(result.length / this.#period))
     const expected = repeat(pattern, periods)
     let wrong = 0
     for (let start = 0; start < result.length; start += expected.length) {
@@ -99,12 +96,15 @@ export class BenchData {
 
   #value(rank: number, part: number, i: number): number {
     const noise = Math.imul(i + 1, 0x9e37_79b1) ^ Math.imul(rank + 1, 0x85eb_ca77) ^ Math.imul(part + 1, 0xc2b2_ae3d)
-    const random = (noise ^ (noise >>> 15)) >>> 0
+    // Mixed, as the last bits of two ranks would else be the same everywhere, or nowhere.
+    const mixed = Math.imul(noise ^ (noise >>> 15), 0x2c1b_3c6d)
+    const random = (mixed ^ (mixed >>> 15)) >>> 0
     // Products of powers of 2 are exact, and small.
     if (this.#op === 'prod') return rank < 6 ? 1 + (random & 1) : 1
     const most = exactSums[this.#type] ?? 2 ** 24
+    // Of more ranks than that only the first ones add something.
     if (rank >= most) return 0
-    return random % (Math.min(16, Math.floor(most / this.#worldSize)) + 1)
+    return random % (Math.max(1, Math.min(16, Math.floor(most / this.#worldSize))) + 1)
   }
 
   #combined(part: number, i: number): number {
@@ -139,7 +139,6 @@ function decoded(type: BenchType, array: StorageArray): ArrayLike<number | bigin
 }
 
 function repeat(pattern: StorageArray, times: number): StorageArray {
-  if (times === 1) return pattern
   const long = Reflect.construct(pattern.constructor, [pattern.length * times]) as StorageArray
   for (let i = 0; i < times; i += 1) long.set(pattern as never, i * pattern.length)
   return long
