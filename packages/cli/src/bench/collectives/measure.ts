@@ -84,6 +84,21 @@ const warmUpMilliseconds = 50
 const warmUpSample = 5
 const mostWarmUps = 5000
 
+/** From so many bytes on it tells whether what an operation reads and writes is in the cache of the GPU. */
+const leastMoved = 65_536
+const mostPlaces = 64
+const placeAlignment = 512
+
+/**
+ * Where in the memory of a rank the calls of a loop work, one after the other, as far as there is room: a program does not reduce the same
+ * bytes again and again either. nccl-tests does so, too.
+ */
+export function placesFor(bytes: number, most: number): number[] {
+  const step = Math.ceil(bytes / placeAlignment) * placeAlignment
+  const count = bytes < leastMoved ? 1 : Math.max(1, Math.min(mostPlaces, Math.floor(most / step)))
+  return Array.from({ length: count }, (_, index) => index * step)
+}
+
 class CollectiveBench {
   readonly #operation: Operation
   readonly #ranks: readonly Rank[]
@@ -127,9 +142,17 @@ class CollectiveBench {
 
   async #measure(task: Task): Promise<Figures> {
     const { iterations, warmUps, check } = this.#options
-    const operands = this.#ranks.map((rank) => this.#operandsOf(task, rank))
-    const once = this.#startOf(task, operands)
     const bytes = task.setting.count * this.#parts * dtypeInfo(task.type).bytes
+    const places = placesFor(bytes, this.#options.sweep.most)
+    const operands = places.map((place) => this.#ranks.map((rank) => this.#operandsOf(task, rank, place)))
+    const starts = operands.map((each) => this.#startOf(task, each))
+    const [first] = starts as [() => void]
+    let turn = 0
+    const next = (): void => {
+      ;(starts[turn] as () => void)()
+      turn = (turn + 1) % starts.length
+    }
+    const once = starts.length === 1 ? first : next
     const before = warmUps + (this.#hasRun.has(task.isInPlace) ? 0 : firstRunsOf(bytes))
     this.#hasRun.add(task.isInPlace)
     for (let i = 0; i < before; i += 1) once()
@@ -145,7 +168,7 @@ class CollectiveBench {
       microseconds,
       algorithmBandwidth,
       busBandwidth: algorithmBandwidth * this.#operation.busFactor(this.#rankGroup.worldSize),
-      wrong: check ? await this.#countWrong(task, operands, once) : null,
+      wrong: check ? await this.#countWrong(task, operands[0] as Operands[], first) : null,
     }
   }
 
@@ -178,12 +201,12 @@ class CollectiveBench {
     )
   }
 
-  #operandsOf({ type, setting, isInPlace }: Task, rank: Rank): Operands {
+  #operandsOf({ type, setting, isInPlace }: Task, rank: Rank, place: number): Operands {
     const { worldSize, count } = setting
     const { sendParts, recvParts, inPlace } = this.#operation
     const { bytes } = dtypeInfo(type)
     const part = (buffer: DeviceBuffer<'u8'>, first: number, parts: number): DeviceBuffer =>
-      buffer.slice(first * count * bytes, (first + parts) * count * bytes).reinterpret(type)
+      buffer.slice(place + first * count * bytes, place + (first + parts) * count * bytes).reinterpret(type)
     const recv = part(rank.recv, 0, recvParts(worldSize))
     if (!isInPlace) return { rank, send: part(rank.send, 0, sendParts(worldSize)), recv }
     if (inPlace === 'part of recv') return { rank, send: part(rank.recv, rank.rank, 1), recv }
