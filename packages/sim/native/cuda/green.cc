@@ -127,6 +127,11 @@ CUresult generate(CUdevResourceDesc* out, const CUdevResource* resources, unsign
   return CUDA_SUCCESS;
 }
 
+void countGreens(Device& device, int more) {
+  std::lock_guard lock(device.primaryMutex);
+  device.greenContexts += more;
+}
+
 CUresult create(CUgreenCtx* out, CUdevResourceDesc handle, CUdevice ordinal, unsigned flags) {
   const auto described = descriptions().find(handle);
   if (out == nullptr || !described || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
@@ -135,6 +140,7 @@ CUresult create(CUgreenCtx* out, CUdevResourceDesc handle, CUdevice ordinal, uns
   if (described->device != ordinal) return CUDA_ERROR_INVALID_DEVICE;
   CUcontext primary = nullptr;
   if (const CUresult status = cuDevicePrimaryCtxRetain(&primary, ordinal)) return status;
+  countGreens(*device, 1);
   auto green = std::make_shared<GreenContext>(device->primary, described->multiprocessors, newContextId());
   green->number = greenContexts().reserve();
   greenContexts().put(green->number, green);
@@ -251,6 +257,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
     greenContexts().take(green->contextNumber);
     state().contexts.take(green->contextNumber);
     green->isDestroyed = true;
+    countGreens(green->primary->device, -1);
     const CUresult released = cuDevicePrimaryCtxRelease_v2(green->primary->device.ordinal);
     // After a reset nobody holds it any more.
     return released == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : released;

@@ -49,6 +49,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRele
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return onDevice(dev, [&](Device& device) {
+    if (device.greenContexts > 0) return CUDA_ERROR_NOT_PERMITTED;
     // Whoever retained it still has to release it.
     if (device.primary->alive) device.primary->destroy();
     device.primaryFlags = 0;

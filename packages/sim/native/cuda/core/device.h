@@ -28,6 +28,8 @@ class Device {
   std::mutex primaryMutex;
   std::shared_ptr<Context> primary;
   int primaryRetained = 0;
+  // Green contexts in it: while there are some it cannot be reset.
+  int greenContexts = 0;
   unsigned primaryFlags = 0;
 };
 

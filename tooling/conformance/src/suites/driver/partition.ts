@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { CUresult, cuDevicePrimaryCtxReset } from '@shoal/cuda-sys/driver'
 import { type Context, DeviceBuffer, DisposedError, Event, Module, Stream } from '@shoal/driver'
 import {
   CreatedContext,
@@ -59,6 +60,17 @@ export const partitionSuite: Suite = {
         for (const size of sizes) assert(size >= Math.max(1, Math.floor(all.multiprocessors / 4)))
         assert.throws(() => all.split(all.multiprocessors + 1), RangeError)
         assert.throws(() => all.split(0), RangeError)
+      },
+    },
+    {
+      name: 'the primary context of a device with a green context is not reset',
+      run(t) {
+        const { groups } = parts(t)
+        const green = t.own(GreenContext.create(groups[0] as DeviceResource))
+        // Of the driver, as for whoever knows nothing of the green context: `Device.reset` ends that before.
+        assert.equal(cuDevicePrimaryCtxReset(t.device.handle), CUresult.CUDA_ERROR_NOT_PERMITTED)
+        assert.equal(green.disposed, false)
+        DeviceBuffer.zeros(t.device, 'u8', 16).dispose()
       },
     },
     {
