@@ -172,8 +172,8 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
 // A short call is over before the event loop could be woken for it, so it asks itself at first, once a turn, and lets all else
 // through between. Meanwhile nobody wakes it.
 const longestShortCall = 0.1
-/** How long it looks in a turn, in nanoseconds: about as long as the rest of the turn takes. */
-const look = 3000
+/** How long it looks in a turn, in nanoseconds: most short calls end within the first. */
+const look = 15_000
 let askUntil = 0
 let isAsking = false
 
