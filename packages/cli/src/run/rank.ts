@@ -26,6 +26,9 @@ export function describeEnd({ code, signal, error }: RankEnd): string {
   return signal === null ? `ended with exit status ${code}` : `was killed by ${signal}`
 }
 
+/** Milliseconds for the output of a rank that has ended. */
+const outputLimit = 2_000
+
 /** One process of the job, the first of a group of its own. */
 export class RankProcess {
   readonly rank: number
@@ -101,6 +104,30 @@ export class RankProcess {
     this.child.stdout?.destroy()
     this.child.stderr?.destroy()
   }
+}
+
+/** The process has ended and its output is through; a reader that is slow is waited for. */
+export async function settled(
+  one: Pick<RankProcess, 'ended' | 'closed' | 'closeOutput'>,
+  isBlocked: () => boolean,
+): Promise<void> {
+  await one.ended
+  let isClosed = false
+  const closed = one.closed.then(() => {
+    isClosed = true
+  })
+  while (!isClosed) {
+    const wasBlocked = isBlocked()
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, outputLimit)
+    })
+    await Promise.race([closed, late])
+    clearTimeout(timer)
+    // Something that the rank has started, and that is in no group of ours, holds its output open.
+    if (!isClosed && !wasBlocked && !isBlocked()) break
+  }
+  one.closeOutput()
 }
 
 function send(target: number | undefined, signal: NodeJS.Signals): void {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { constants } from 'node:os'
 import { formatAddress, RendezvousServer } from '@shoal/launch/server'
 import { jobMarker, type RendezvousInfo, rankEnvironment } from './environment.js'
@@ -7,16 +7,14 @@ import { Guard } from './guard.js'
 import { watchHangUp } from './hangUp.js'
 import type { RunOptions } from './options.js'
 import { LineSink } from './output.js'
+import { prefixOf } from './prefix.js'
 import type { Program } from './program.js'
-import { describeEnd, isFailure, type RankEnd, RankProcess, statusOf } from './rank.js'
+import { describeEnd, isFailure, type RankEnd, RankProcess, settled, statusOf } from './rank.js'
 
 /** Signals that ask to end; the same signal goes on to the ranks. */
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 /** Signals that mean what the program wants them to mean. */
 const passedSignals = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const
-
-/** Milliseconds for the output of a rank that has ended. */
-const outputLimit = 2_000
 
 /** Starts the ranks, serves their rendezvous, and waits until the last has ended. */
 export class Supervisor {
@@ -200,27 +198,6 @@ export class Supervisor {
   }
 }
 
-/** The process has ended and its output is through; a reader that is slow is waited for. */
-async function settled(one: RankProcess, isBlocked: () => boolean): Promise<void> {
-  await one.ended
-  let isClosed = false
-  const closed = one.closed.then(() => {
-    isClosed = true
-  })
-  while (!isClosed) {
-    const wasBlocked = isBlocked()
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, outputLimit)
-    })
-    await Promise.race([closed, late])
-    clearTimeout(timer)
-    // Something that the rank has started, and that is in no group of ours, holds its output open.
-    if (!isClosed && !wasBlocked && !isBlocked()) break
-  }
-  one.closeOutput()
-}
-
 function nameRanks(ranks: readonly number[]): string {
   return `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')}`
 }
@@ -229,22 +206,14 @@ function tell(words: string): void {
   process.stderr.write(`shoal run: ${words}\n`)
 }
 
-const colours = [36, 33, 32, 35, 34, 31]
-
-function prefixOf(rank: number, ranks: number, stream: NodeJS.WriteStream): string {
-  const prefix = `[${String(rank).padStart(String(ranks - 1).length)}]`
-  const isColoured = stream.isTTY && !process.env['NO_COLOR']
-  return isColoured ? `\u001b[${colours[rank % colours.length]}m${prefix}\u001b[0m ` : `${prefix} `
-}
-
 /** A port that nobody listens on at the moment. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)
     server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
     })
   })
 }

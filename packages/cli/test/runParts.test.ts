@@ -1,0 +1,508 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { fstatSync } from 'node:fs'
+import { PassThrough } from 'node:stream'
+import { isHungUp } from '@shoal/ffi'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { Guard } from '../src/run/guard.js'
+import { watchHangUp } from '../src/run/hangUp.js'
+import { type RunOptions, readRunOptions } from '../src/run/options.js'
+import { LineSink } from '../src/run/output.js'
+import { prefixOf } from '../src/run/prefix.js'
+import { programOf } from '../src/run/program.js'
+import { RankProcess, settled } from '../src/run/rank.js'
+import { Supervisor } from '../src/run/supervisor.js'
+
+vi.mock('node:child_process', async (original) => {
+  const all = await original<typeof import('node:child_process')>()
+  return { ...all, spawn: vi.fn(all.spawn) }
+})
+vi.mock('node:fs', async (original) => ({ ...(await original<object>()), fstatSync: vi.fn() }))
+vi.mock('@shoal/ffi', async (original) => ({ ...(await original<object>()), isHungUp: vi.fn() }))
+
+const spawned = vi.mocked(spawn)
+const plainSpawn = spawned.getMockImplementation()!
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.unstubAllEnvs()
+  vi.useRealTimers()
+  spawned.mockReset()
+  spawned.mockImplementation(plainSpawn)
+})
+
+describe('lines of many sources', () => {
+  /** A stream that takes so many writes, then says that it is full. */
+  function made(room = Number.POSITIVE_INFINITY) {
+    const written: string[] = []
+    const stream = Object.assign(new EventEmitter(), {
+      destroyed: false,
+      write: vi.fn((bytes: Buffer) => {
+        written.push(bytes.toString())
+        return written.length < room
+      }),
+    })
+    const onBroken = vi.fn()
+    const sink = new LineSink(stream as never, onBroken)
+    const take = (prefix = '') => {
+      const source = Object.assign(new EventEmitter(), { pause: vi.fn(), resume: vi.fn() })
+      sink.take(source as never, prefix)
+      const give = (text: string | Buffer): void => void source.emit('data', Buffer.from(text))
+      return { source, give, end: () => void source.emit('close') }
+    }
+    return { written, stream, onBroken, sink, take }
+  }
+
+  test('are whole, with their prefix, however they come', () => {
+    const { written, take } = made()
+    const [one, other] = [take('[0] '), take('[1] ')]
+    one.give('a')
+    other.give('x\ny')
+    one.give('b')
+    one.give('\nc\n\nd')
+    other.give('\n')
+    one.end()
+    other.end()
+    expect(written).toEqual(['[1] x\n', '[0] ab\n[0] c\n[0] \n', '[1] y\n', '[0] d\n'])
+  })
+
+  test('that do not end are cut at 1 MiB, whatever stood before them', () => {
+    const { written, take } = made()
+    const { give, end } = take('> ')
+    const most = 2 ** 20
+    give(`short\n${'x'.repeat(most - 1)}`)
+    expect(written).toEqual(['> short\n'])
+    give('y')
+    expect(written[1]).toBe(`> ${'x'.repeat(most - 1)}y\n`)
+    // The count begins anew, also behind a line that has ended.
+    give('z'.repeat(most - 1))
+    give('\n')
+    give('z'.repeat(most - 1))
+    expect(written.slice(2)).toEqual([`> ${'z'.repeat(most - 1)}\n`])
+    give('zz')
+    expect(written[3]).toBe(`> ${'z'.repeat(most + 1)}\n`)
+    end()
+    expect(written).toHaveLength(4)
+  })
+
+  test('are copies of what the source may use again', () => {
+    const { written, take } = made()
+    const { source, end } = take()
+    const chunk = Buffer.from('abc')
+    source.emit('data', chunk)
+    chunk.fill('x')
+    end()
+    expect(written).toEqual(['abc\n'])
+  })
+
+  test('wait for a slow reader, those of new sources, too', () => {
+    const { sink, stream, take } = made(2)
+    const [one, other, ended] = [take(), take(), take()]
+    ended.end()
+    one.give('a\n')
+    expect([sink.isBlocked, one.source.pause.mock.calls.length]).toEqual([false, 0])
+    one.give('b\n')
+    expect(sink.isBlocked).toBe(true)
+    const late = take()
+    const pauses = () => [one, other, ended, late].map(({ source }) => source.pause.mock.calls.length)
+    const resumes = () => [one, other, ended, late].map(({ source }) => source.resume.mock.calls.length)
+    expect([pauses(), resumes()]).toEqual([
+      [1, 1, 0, 1],
+      [0, 0, 0, 0],
+    ])
+    stream.emit('drain')
+    expect([sink.isBlocked, resumes()]).toEqual([false, [1, 1, 0, 1]])
+    take()
+    expect(sink.isBlocked).toBe(false)
+  })
+
+  test('go nowhere once nothing can be written, and nobody waits', () => {
+    const { sink, stream, written, onBroken, take } = made(1)
+    const { source, give, end } = take()
+    give('a\n')
+    expect(sink.isBlocked).toBe(true)
+    const [first, second] = [new Error('first'), new Error('second')]
+    stream.emit('error', first)
+    stream.emit('error', second)
+    expect(onBroken.mock.calls).toEqual([[first]])
+    expect([sink.isBlocked, source.resume.mock.calls.length]).toEqual([false, 1])
+    give('b\nc')
+    end()
+    expect(written).toEqual(['a\n'])
+    expect(sink.isBlocked).toBe(false)
+  })
+
+  test('go nowhere after the stream has ended', () => {
+    const { sink, stream, written, take } = made()
+    stream.destroyed = true
+    take().give('a\n')
+    expect([written, sink.isBlocked]).toEqual([[], false])
+  })
+
+  test('do not wait for a stream that broke when they were written', () => {
+    const { sink, stream, take } = made()
+    const { source, give } = take()
+    stream.write.mockImplementation(() => {
+      stream.emit('error', new Error('broken'))
+      return false
+    })
+    give('a\n')
+    expect([sink.isBlocked, source.pause.mock.calls.length]).toEqual([false, 0])
+  })
+
+  test('end with a source that fails', () => {
+    const { written, take } = made()
+    const { source, give, end } = take()
+    give('a')
+    source.emit('error', new Error('it fails'))
+    end()
+    expect(written).toEqual(['a\n'])
+  })
+})
+
+test.each([
+  [0, 1, '[0] ', 36],
+  [9, 10, '[9] ', 35],
+  [9, 11, '[ 9] ', 35],
+  [10, 11, '[10] ', 34],
+  [6, 1000, '[  6] ', 36],
+  [7, 1001, '[   7] ', 33],
+])('the prefix of rank %d of %d is %j, on a terminal in colour', (rank, ranks, plain, colour) => {
+  vi.stubEnv('NO_COLOR', undefined)
+  expect(prefixOf(rank, ranks, { isTTY: false })).toBe(plain)
+  expect(prefixOf(rank, ranks, { isTTY: true })).toBe(`\u001b[${colour}m${plain.trimEnd()}\u001b[0m `)
+  vi.stubEnv('NO_COLOR', '1')
+  expect(prefixOf(rank, ranks, { isTTY: true })).toBe(plain)
+})
+
+describe('whether somebody reads', () => {
+  const status = (kind: string) =>
+    vi.mocked(fstatSync).mockReturnValue({ isFIFO: () => kind === 'pipe', isSocket: () => kind === 'socket' } as never)
+  const abort = () => new AbortController()
+  beforeEach(() => {
+    vi.useFakeTimers()
+    vi.mocked(isHungUp).mockReset()
+    vi.mocked(isHungUp).mockReturnValue(false)
+  })
+
+  test('is no question of a file', async () => {
+    status('file')
+    await watchHangUp(7, abort().signal, () => undefined)
+    expect([vi.mocked(isHungUp).mock.calls, vi.getTimerCount()]).toEqual([[], 0])
+  })
+
+  test.each(['pipe', 'socket'])('is asked of a %s every 100 ms', async (kind) => {
+    status(kind)
+    const onHangUp = vi.fn()
+    const timers = vi.spyOn(globalThis, 'setInterval')
+    await watchHangUp(7, abort().signal, onHangUp)
+    // It keeps no process alive.
+    const { value: timer } = timers.mock.results[0]!
+    expect(timer.hasRef()).toBe(false)
+    vi.advanceTimersByTime(250)
+    expect(vi.mocked(isHungUp).mock.calls).toEqual([[7], [7], [7]])
+    expect(onHangUp).not.toHaveBeenCalled()
+    vi.mocked(isHungUp).mockReturnValue(true)
+    vi.advanceTimersByTime(500)
+    expect([onHangUp.mock.calls.length, vi.getTimerCount()]).toEqual([1, 0])
+  })
+
+  test('is asked no more once nobody wants to know', async () => {
+    status('pipe')
+    const [onHangUp, controller] = [vi.fn(), abort()]
+    await watchHangUp(7, controller.signal, onHangUp)
+    controller.abort()
+    vi.mocked(isHungUp).mockReturnValue(true)
+    vi.advanceTimersByTime(500)
+    expect([onHangUp.mock.calls.length, vi.getTimerCount()]).toEqual([0, 0])
+  })
+
+  test('cannot be asked without the addon', async () => {
+    status('pipe')
+    const error = new Error('no addon')
+    vi.mocked(isHungUp).mockImplementation(() => {
+      throw error
+    })
+    await expect(watchHangUp(7, abort().signal, () => undefined)).rejects.toBe(error)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+/** A process that does what a test says. */
+function child(pid: number | undefined) {
+  const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() }
+  const made = Object.assign(new EventEmitter(), { pid, unref: vi.fn(), ...streams })
+  spawned.mockReturnValueOnce(made as never)
+  return made
+}
+
+describe('the process of a rank', () => {
+  const make = (stdin = false) => new RankProcess(3, 'program', ['a', 'b'], { A: '1' }, stdin)
+  const kill = () => vi.spyOn(process, 'kill').mockReturnValue(true)
+
+  test.each([
+    [false, 'ignore'],
+    [true, 'pipe'],
+  ])('has a group of its own, and an input: %s', (stdin, first) => {
+    const made = child(50)
+    const one = make(stdin)
+    const options = { env: { A: '1' }, stdio: [first, 'pipe', 'pipe'], detached: true }
+    expect(spawned).toHaveBeenLastCalledWith('program', ['a', 'b'], options)
+    expect(one).toMatchObject({ rank: 3, pid: 50, isRunning: true })
+    expect([one.input, one.output, one.errors]).toEqual([made.stdin, made.stdout, made.stderr])
+    one.closeOutput()
+    expect([made.stdin, made.stdout, made.stderr].map(({ destroyed }) => destroyed)).toEqual([false, true, true])
+  })
+
+  test('ends with all that it has started', async () => {
+    const killed = kill()
+    const made = child(50)
+    const one = make()
+    one.signal('SIGUSR2')
+    one.signalGroup('SIGTERM')
+    expect(killed.mock.calls).toEqual([
+      [50, 'SIGUSR2'],
+      [-50, 'SIGTERM'],
+    ])
+    let isClosed = false
+    void one.closed.then(() => {
+      isClosed = true
+    })
+    // As where a signal could not be sent.
+    made.emit('error', new Error('no end'))
+    await nextTurn()
+    expect([one.isRunning, isClosed]).toEqual([true, false])
+    made.emit('exit', 7, null)
+    made.emit('exit', 8, null)
+    expect(await one.ended).toEqual({ rank: 3, code: 7, signal: null })
+    expect([one.isRunning, isClosed]).toEqual([false, false])
+    expect(killed.mock.calls.slice(2)).toEqual([[-50, 'SIGKILL']])
+    one.signal('SIGUSR2')
+    expect(killed).toHaveBeenCalledTimes(3)
+    made.emit('close')
+    await one.closed
+  })
+
+  test('that does not start has an end, and nothing to be sent to', async () => {
+    const killed = kill()
+    const made = child(undefined)
+    // There is nothing where there were no descriptors for it.
+    Object.assign(made, { stdin: undefined, stdout: undefined, stderr: undefined })
+    const one = make()
+    const error = new Error('EMFILE')
+    made.emit('error', error)
+    expect(await one.ended).toEqual({ rank: 3, code: null, signal: null, error })
+    await one.closed
+    one.closeOutput()
+    one.signalGroup('SIGTERM')
+    expect([one.input, one.output, one.errors, killed.mock.calls]).toEqual([undefined, undefined, undefined, []])
+  })
+
+  test('that has ended meanwhile is no fault, but one that may not be sent to is', () => {
+    child(50)
+    const one = make()
+    const refuse = (code: string) =>
+      vi.spyOn(process, 'kill').mockImplementation(() => {
+        throw Object.assign(new Error(code), { code })
+      })
+    refuse('ESRCH')
+    one.signal('SIGTERM')
+    one.signalGroup('SIGTERM')
+    refuse('EPERM')
+    expect(() => one.signal('SIGTERM')).toThrow('EPERM')
+  })
+})
+
+describe('the output of a rank that has ended', () => {
+  /** What a rank does, in milliseconds from its end, and when its output is left. */
+  async function leave(closesAt: number, blockedAt: readonly number[]): Promise<number> {
+    vi.useFakeTimers({ now: 0, toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+    let left: number | undefined
+    const one = {
+      ended: Promise.resolve() as never,
+      closed: new Promise<void>((resolve) => setTimeout(resolve, closesAt)),
+      closeOutput: () => {
+        left = Date.now()
+      },
+    }
+    void settled(one, () => blockedAt.includes(Date.now()))
+    await vi.advanceTimersByTimeAsync(20_000)
+    // The one of the test, where it closes later.
+    expect(vi.getTimerCount()).toBe(closesAt > 20_000 ? 1 : 0)
+    return left!
+  }
+
+  test.each([
+    ['that closes is not waited for any more', 500, [], 500],
+    ['that closes late is left', 1e6, [], 2000],
+    ['that nobody has read at first gets more time', 1e6, [0], 4000],
+    ['that nobody has read at last gets more time', 1e6, [2000], 6000],
+    ['that nobody has read for long gets more time', 1e6, [0, 4000], 8000],
+    ['that closes in the time that it got', 5000, [0, 2000, 4000], 5000],
+  ])('%s', async (_, closesAt, blockedAt, left) => {
+    expect(await leave(closesAt, blockedAt)).toBe(left)
+  })
+})
+
+describe('the guard', () => {
+  test('is a session of its own, hears of ranks, and ends with its input', async () => {
+    const onFailure = vi.fn()
+    const guard = new Guard('SHOAL_NOBODY=has this', onFailure)
+    const options = { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/' }
+    expect(spawned).toHaveBeenLastCalledWith(
+      '/bin/sh',
+      ['-c', expect.any(String), 'sh', 'SHOAL_NOBODY=has this'],
+      options,
+    )
+    const process = spawned.mock.results[0]?.value as ChildProcess
+    const write = vi.spyOn(process.stdin!, 'write')
+    const exit = once(process, 'exit')
+    // A number that no process can have.
+    guard.add(2 ** 30)
+    guard.remove(2 ** 30)
+    guard.allStarted()
+    expect(write.mock.calls.map(([text]) => text)).toEqual(['+ 1073741824\n', '- 1073741824\n', '.\n'])
+    guard.close()
+    process.ref()
+    expect(await exit).toEqual([0, null])
+    expect(onFailure).not.toHaveBeenCalled()
+  })
+
+  test('that cannot be had is told, until it is over', () => {
+    const onFailure = vi.fn()
+    const made = child(undefined)
+    const guard = new Guard('A=b', onFailure)
+    expect(made.unref).toHaveBeenCalledTimes(1)
+    made.stdin.emit('error', new Error('nobody reads'))
+    made.emit('error', new Error('no shell'))
+    expect(onFailure.mock.calls).toEqual([['no shell']])
+    guard.close()
+    made.emit('error', new Error('too late'))
+    expect(onFailure).toHaveBeenCalledTimes(1)
+    expect(made.stdin.writableEnded).toBe(true)
+  })
+
+  test('without descriptors has nobody to tell', () => {
+    const made = child(undefined)
+    Object.assign(made, { stdin: undefined })
+    const guard = new Guard('A=b', () => undefined)
+    guard.add(1)
+    guard.remove(1)
+    guard.allStarted()
+    guard.close()
+  })
+})
+
+describe('a job', () => {
+  /** Runs a shell in each of two ranks. */
+  function job(script: string, changed: Partial<RunOptions> = {}) {
+    vi.mocked(fstatSync).mockReturnValue({ isFIFO: () => false, isSocket: () => false } as never)
+    const written = { output: '', errors: '' }
+    vi.spyOn(process.stdout, 'write').mockImplementation((text) => Boolean((written.output += String(text))))
+    vi.spyOn(process.stderr, 'write').mockImplementation((text) => Boolean((written.errors += String(text))))
+    const options = { ...readRunOptions(['-n', '2', '--exec', '/bin/sh', '-c', script]), ...changed }
+    const end = new Supervisor(options, programOf(options)).run()
+    const until = (words: string) => vi.waitFor(() => expect(written.output.split(words)).toHaveLength(3), 60_000)
+    return { written, end, until }
+  }
+  const ascending = (one: number, other: number): number => one - other
+  const pidsIn = (text: string) => [...text.matchAll(/pid (\d+)/g)].map(([, pid]) => Number(pid)).sort(ascending)
+
+  test('tells the guard of its ranks, and leaves nothing in this process', async () => {
+    const guard = (['add', 'remove', 'allStarted', 'close'] as const).map((name) => vi.spyOn(Guard.prototype, name))
+    const abort = vi.spyOn(AbortController.prototype, 'abort')
+    const timers = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')] as const
+    const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGTSTP', 'SIGCONT']
+    const listeners = () => [...signals, 'exit'].map((name) => process.listenerCount(name))
+    const before = listeners()
+    const { written, end, until } = job('echo pid $$; exec sleep 600', { grace: 5_432_100 })
+    await until('pid')
+    expect(listeners()).toEqual(before.map((count) => count + 1))
+    process.emit('SIGTERM')
+    expect(await end).toBe(143)
+    const pids = pidsIn(written.output)
+    const [added, removed, started, closed] = guard.map((spy) => spy.mock.calls.flat().sort(ascending as never))
+    expect([added, removed]).toEqual([pids, pids])
+    expect([started, closed, abort.mock.calls.length]).toEqual([[], [], 1])
+    expect(guard.map((spy) => spy.mock.calls.length)).toEqual([2, 2, 1, 1])
+    expect(listeners()).toEqual(before)
+    const grace = timers[0].mock.calls.findIndex(([, milliseconds]) => milliseconds === 5_432_100)
+    expect(timers[1].mock.calls.flat()).toContain(timers[0].mock.results[grace]?.value)
+  })
+
+  test('stops and goes on with its terminal, and passes on what means something to its program alone', async () => {
+    const kill = process.kill.bind(process)
+    const killed: unknown[][] = []
+    vi.spyOn(process, 'kill').mockImplementation((pid, signal) => {
+      killed.push([pid, signal])
+      return pid === process.pid || signal === 'SIGUSR1' ? true : kill(pid, signal)
+    })
+    const { written, end, until } = job('echo pid $$; exec sleep 600')
+    await until('pid')
+    const pids = pidsIn(written.output)
+    const groups = (signal: string) => pids.map((pid) => [-pid, signal])
+    const sent = (signal: NodeJS.Signals) => {
+      killed.splice(0)
+      process.emit(signal)
+      return killed.toSorted(([one], [other]) => Number(other) - Number(one))
+    }
+    expect(sent('SIGTSTP')).toEqual([[process.pid, 'SIGSTOP'], ...groups('SIGSTOP')])
+    expect(sent('SIGCONT')).toEqual(groups('SIGCONT'))
+    expect(sent('SIGUSR1')).toEqual(pids.map((pid) => [pid, 'SIGUSR1']).reverse())
+    sent('SIGTERM')
+    expect(await end).toBe(143)
+    expect(written.errors).toBe('shoal run: got SIGTERM; the ranks are being ended\n')
+  })
+
+  test('gives the first rank what it is given itself, and lets go of it in the end', async () => {
+    const input = new PassThrough()
+    vi.spyOn(process, 'stdin', 'get').mockReturnValue(input as never)
+    input.write('words\n')
+    const { written, end } = job('read line; echo "$RANK reads $line"', { prefix: false, stdin: true })
+    expect(await end).toBe(0)
+    expect(written.output.split('\n').sort()).toEqual(['', '0 reads words', '1 reads '])
+    // It is still open: a program that reads on would not end.
+    expect([input.isPaused(), input.listenerCount('data')]).toEqual([true, 0])
+  })
+
+  test('leaves alone what it is given itself where no rank is to have it', async () => {
+    const get = vi.spyOn(process, 'stdin', 'get')
+    const { written, end } = job('read line; echo "$RANK reads $line"')
+    expect(await end).toBe(0)
+    expect(written.output.split('\n').sort()).toEqual(['', '[0] 0 reads ', '[1] 1 reads '])
+    expect(get).not.toHaveBeenCalled()
+  })
+
+  test('ends with this process, whatever ends that', async () => {
+    const before = process.listeners('exit')
+    const { end, until } = job('echo pid $$; exec sleep 600')
+    await until('pid')
+    const [onExit] = process.listeners('exit').filter((one) => !before.includes(one))
+    onExit?.(0)
+    expect(await end).toBe(137)
+  })
+
+  test('that a signal ends before its first rank starts none', async () => {
+    const on = process.on.bind(process)
+    vi.spyOn(process, 'on').mockImplementation(((name: string, listener: () => void) => {
+      if (name === 'SIGTERM') queueMicrotask(listener)
+      return on(name, listener)
+    }) as never)
+    const { written, end } = job('echo pid $$')
+    expect(await end).toBe(143)
+    expect(written).toEqual({ output: '', errors: 'shoal run: got SIGTERM\n' })
+    // The guard alone.
+    expect(spawned).toHaveBeenCalledTimes(1)
+  })
+
+  test('goes on without a guard', async () => {
+    spawned.mockImplementationOnce((() => {
+      const guard = Object.assign(new EventEmitter(), { unref: () => undefined })
+      queueMicrotask(() => void guard.emit('error', new Error('no shell')))
+      return guard
+    }) as never)
+    const { written, end } = job('exit 0')
+    expect(await end).toBe(0)
+    expect(written.errors).toBe('shoal run: no guard against a killed shoal run: no shell\n')
+  })
+})
