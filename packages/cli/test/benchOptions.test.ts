@@ -103,6 +103,8 @@ test.each<[string[], string]>([
   [['all-reduce', '--timeout', '0'], '--timeout must be a whole number from 1, got 0'],
   [['all-reduce', '--timeout', '2147484'], '--timeout must be at most 2147483 seconds, not 2147484'],
   [['reduce', '-r', '1.5'], '--root must be a whole number from 0, got 1.5'],
+  [['all-reduce', '--json='], '--json must be the name of a file, or -'],
+  [['all-reduce', '--svg', ''], '--svg must be the name of a file, or -'],
   [['all-reduce', '-c', '2'], '--check must be 0 or 1, got 2'],
   [['all-reduce', '-d', 'f32,'], '--datatype: no ; there are i8, u8, i32, u32, i64, u64, f16, f32, f64, bf16'],
   [['all-reduce', '-o', 'max,sum,all'], '--op: no all; there are sum, prod, max, min, avg, all'],

@@ -1,5 +1,5 @@
 import type { DeviceBuffer, Stream } from '@shoal/driver'
-import { decodeArray, dtypeInfo, encodeArray, isNarrowFloat, type StorageArray } from '@shoal/types'
+import { decodeArray, dtypeInfo, encodeArray, type StorageArray } from '@shoal/types'
 import type { BenchType, Reduction } from '../options.js'
 import type { PatternKernels } from '../patternKernels.js'
 import type { Source } from './operations.js'
@@ -24,6 +24,8 @@ const exactSums: { readonly [T in BenchType]?: number } = {
 }
 /** Bits of the significand, the leading one included. */
 const precisions: { readonly [T in BenchType]?: number } = { f8e5m2: 3, f8e4m3: 4, bf16: 8, f16: 11, f32: 24, f64: 53 }
+
+type Values = ArrayLike<number | bigint>
 
 /** The data that ranks send, and so the results that they should have: every rank can compute both. */
 export class BenchData {
@@ -65,7 +67,7 @@ export class BenchData {
   }
 
   #countWrong(found: StorageArray, wanted: StorageArray, isCopy: boolean): number {
-    const [values, references] = [decoded(this.#type, found), decoded(this.#type, wanted)]
+    const [values, references] = [found, wanted].map((one) => decodeArray(this.#type, one as never)) as [Values, Values]
     const tolerance = isCopy ? 0 : this.#tolerance
     let wrong = 0
     for (let i = 0; i < values.length; i += 1) {
@@ -132,10 +134,6 @@ export class BenchData {
 function encode(type: BenchType, values: Float64Array): StorageArray {
   const isWide = type === 'i64' || type === 'u64'
   return isWide ? encodeArray(type, Array.from(values, BigInt)) : encodeArray(type, values)
-}
-
-function decoded(type: BenchType, array: StorageArray): ArrayLike<number | bigint> {
-  return isNarrowFloat(type) ? decodeArray(type, array as never) : (array as ArrayLike<number | bigint>)
 }
 
 function repeat(pattern: StorageArray, times: number): StorageArray {
