@@ -25,8 +25,6 @@ const exactSums: { readonly [T in BenchType]?: number } = {
 /** Bits of the significand, the leading one included. */
 const precisions: { readonly [T in BenchType]?: number } = { f8e5m2: 3, f8e4m3: 4, bf16: 8, f16: 11, f32: 24, f64: 53 }
 
-type Values = ArrayLike<number | bigint>
-
 /** The data that ranks send, and so the results that they should have: every rank can compute both. */
 export class BenchData {
   readonly #type: BenchType
@@ -67,7 +65,8 @@ export class BenchData {
   }
 
   #countWrong(found: StorageArray, wanted: StorageArray, isCopy: boolean): number {
-    const [values, references] = [found, wanted].map((one) => decodeArray(this.#type, one as never)) as [Values, Values]
+    const decoded = (array: StorageArray): ArrayLike<number | bigint> => decodeArray(this.#type, array as never)
+    const [values, references] = [decoded(found), decoded(wanted)]
     const tolerance = isCopy ? 0 : this.#tolerance
     let wrong = 0
     for (let i = 0; i < values.length; i += 1) {
