@@ -35,6 +35,12 @@ test('a loop gives the time of one call, without the warm-ups', async () => {
   expect(await timeOfAwaited(5, 2, async (count) => counts.push(count))).toBe(1200)
   expect(timeOf(2, 0, (count) => void counts.push(count))).toBe(3000)
   expect(counts).toEqual([3, 4, 2, 5, 2])
+  // Not even an empty loop, which would wait.
+  counts.splice(0)
+  timeOf(2, 1, (count) => void counts.push(count))
+  await timeOfAwaited(2, 1, async (count) => counts.push(count))
+  await timeOfAwaited(2, 0, async (count) => counts.push(count))
+  expect(counts).toEqual([1, 2, 1, 2, 2])
 })
 
 /** Three processes, of which the others take twice as long as this one. */
@@ -103,15 +109,36 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   }
   sixMilliseconds()
   let rows: unknown[] = []
+  let plotted: unknown
   const printed: string[] = []
   const options = readOptions(['barrier', '-n', '3', '-w', '1'], optionsOf)
   const output = {
     print: (line: string) => void printed.push(line),
-    write: async (all: unknown[]) => void (rows = all),
+    write: async (all: unknown[], drawn: unknown) => {
+      rows = all
+      plotted = drawn
+    },
   }
+  // The third kind takes longer than the others.
+  const looks = vi.mocked(process.hrtime.bigint)
+  const sixMore = looks.getMockImplementation()!
+  let all = 0n
+  looks.mockImplementation(() => {
+    if (looks.mock.calls.length === 6) all += 3_000_000n
+    return sixMore() + all
+  })
   expect(await barrierTest.run(pe as unknown as Pe, options, output as never)).toBe(0)
-  expect(own).toEqual([2000, 2000, 2000, 2000])
-  expect(rows.map((row) => (row as { latency: number }).latency)).toEqual(Array(4).fill((2000 * 5) / 3))
+  expect(own).toEqual([2000, 2000, 3000, 2000])
+  const [short, long] = [(2000 * 5) / 3, (3000 * 5) / 3]
+  expect(rows.map((row) => (row as { latency: number }).latency)).toEqual([short, short, long, short])
+  const bars = [
+    { name: 'from the host', values: [short, short] },
+    { name: 'from the stream', values: [long, short] },
+  ]
+  expect(plotted).toEqual({
+    title: 'barriers of 2 PEs',
+    diagrams: [{ title: 'latency', unit: 'µs', names: ['barrier', 'sync'], bars }],
+  })
   // As wide as the head of the table, and as figures of up to 9 digits are.
   expect(printed[0]).toBe('     barrier     host     3333.3')
   expect(headLines(barrierTest.columns)[0]).toBe('#  operation     from    latency')
@@ -437,14 +464,16 @@ describe('a plot', () => {
       [8, 0],
       [2 ** 30, 4],
     ]
-    const svg = await plot('', '', [line(two, false), bars([1, 2, 20], [null, null, null])])
+    const svg = await plot('', '', [line(two, false), bars([1, 2, 40], [null, null, null])])
     expect(svg.match(/ecmeta_series_index="0" ecmeta_data_index="\d" ecmeta_ssr_type="chart"/g)).toHaveLength(2)
     const texts = textsOf(svg)
     const of = (y: number): string[] =>
       texts.filter((text) => text.endsWith(` ${y}`)).map((text) => text.split(' ')[0]!)
     expect(of(348)).toEqual(expect.arrayContaining(['8', '1G']))
     expect(texts).toEqual(expect.arrayContaining(['0 at 62 340', '4 at 62 100']))
-    expect(of(544)).toEqual(['0', '5', '10', '15', '20'])
+    expect(of(544)).toEqual(['0', '10', '20', '30', '40'])
+    const longer = textsOf(await plot('', '', [bars([41, 2, 2], [null, null, null])]))
+    expect(longer.filter((text) => text.endsWith(' 204')).map((text) => text.split(' ')[0])).toEqual(['1', '10', '100'])
   })
 
   test('of one size has room for it', async () => {
