@@ -1,0 +1,489 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+// Internal: what the rendezvous answers, without connections and without waiting.
+import { maximumValueBytes } from '../src/rendezvous/frames.js'
+import { mostRanks, RendezvousState } from '../src/rendezvous/state.js'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => {
+  // Nothing is left that would wait.
+  vi.clearAllTimers()
+  vi.useRealTimers()
+})
+
+/** A state, and what each rank has heard since somebody asked. */
+function made(worldSize: number) {
+  const state = new RendezvousState(worldSize)
+  const heard: unknown[][] = Array.from({ length: worldSize }, () => [])
+  const ids = Array.from({ length: worldSize }, () => 0)
+  const connect = (rank: number): void =>
+    state.connected(rank, (header, body) => {
+      heard[rank]?.push(body === undefined ? header : { ...header, body: String(Buffer.from(body)) })
+    })
+  for (let rank = 0; rank < worldSize; rank += 1) connect(rank)
+  /** Makes a request and returns its number: 10 times the rank, and which one of it. */
+  const ask = (rank: number, op: string, fields: object = {}, body = ''): number => {
+    const id = rank * 10 + (ids[rank] = (ids[rank] as number) + 1)
+    state.received(rank, { op, id, space: 0, ...fields }, Buffer.from(body))
+    return id
+  }
+  const answers = (): unknown[][] => heard.map((one) => one.splice(0))
+  return { state, ask, answers }
+}
+
+const lost = (...ranks: number[]) => ({ kind: 'lost', ranks })
+const left = (...ranks: number[]) => ({ kind: 'left', ranks })
+const late = (...ranks: number[]) => ({ kind: 'timeout', ranks })
+const refused = (message: string) => ({ kind: 'refused', message })
+const twice = refused('this rank is already waiting there')
+
+test('a rank is absent, then there, then gone for good', () => {
+  const state = new RendezvousState(3)
+  expect([state.worldSize, state.presenceOf(0)]).toEqual([3, 'absent'])
+  state.connected(0, () => undefined)
+  expect(state.presenceOf(0)).toBe('joined')
+  for (const [rank, how] of [
+    [0, 'left'],
+    [1, 'lost'],
+    [2, 'ended'],
+  ] as const) {
+    state.gone(rank, how)
+    for (const other of ['left', 'lost', 'ended'] as const) state.gone(rank, other)
+    expect(state.presenceOf(rank)).toBe(how)
+  }
+  expect(() => state.presenceOf(3)).toThrow('no rank 3')
+  expect(mostRanks).toBe(1_048_576)
+})
+
+describe('joining', () => {
+  test('ends for all when the last has come, and tells where each is', () => {
+    const { ask, answers } = made(3)
+    const join = (rank: number) => ask(rank, 'join', { host: `host${rank}`, timeout: 50 })
+    const [first, third] = [join(0), join(2)]
+    expect(answers()).toEqual([[], [], []])
+    const second = join(1)
+    const hosts = ['host0', 'host1', 'host2']
+    expect(answers()).toEqual([first, second, third].map((id) => [{ id, hosts }]))
+    vi.advanceTimersByTime(100)
+    expect([answers(), vi.getTimerCount()]).toEqual([[[], [], []], 0])
+  })
+
+  test.each([
+    ['lost', lost(2)],
+    ['left', left(2)],
+    ['ended', left(2)],
+  ] as const)('cannot end once a rank is gone: %s', (how, failure) => {
+    const { state, ask, answers } = made(3)
+    const first = ask(0, 'join', { host: '' })
+    ask(2, 'join', { host: '' })
+    state.gone(2, how)
+    const told = (id: number) => ({ id, failure })
+    // An end counts as a loss where somebody needs the rank.
+    const event = how === 'lost' ? [{ event: 'lost', space: 0, ranks: [2] }] : []
+    expect(answers()).toEqual([[told(first), ...event], event, []])
+    const second = ask(1, 'join', { host: '' })
+    const announced = how === 'ended' ? [{ event: 'lost', space: 0, ranks: [2] }] : []
+    expect(answers()).toEqual([announced, [...announced, told(second)], []])
+    expect(state.presenceOf(2)).toBe(how === 'ended' ? 'lost' : how)
+  })
+
+  test('tells all who wait for the same ranks when the first of them has no more time', () => {
+    const state = new RendezvousState(4)
+    const heard: unknown[] = []
+    for (const rank of [0, 2]) {
+      state.connected(rank, (header) => heard.push(header))
+      state.received(rank, { op: 'join', id: rank, host: '', timeout: 100 * (rank + 1) }, Buffer.alloc(0))
+    }
+    vi.advanceTimersByTime(99)
+    expect(heard).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(heard).toEqual([0, 2].map((id) => ({ id, failure: late(1, 3) })))
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test.each([-5, 0])('a limit of %d ms is over at once', (timeout) => {
+    const { ask, answers } = made(2)
+    ask(0, 'join', { host: '', timeout })
+    vi.advanceTimersByTime(1)
+    expect(answers()[0]).toHaveLength(1)
+  })
+
+  test('a limit is no longer than a timer can have', () => {
+    const { ask, answers } = made(2)
+    ask(0, 'join', { host: '', timeout: 2 ** 40 })
+    vi.advanceTimersByTime(2 ** 31 - 2)
+    expect(answers()[0]).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(answers()[0]).toHaveLength(1)
+  })
+
+  test('has no limit where none was given', () => {
+    made(2).ask(0, 'join', { host: '' })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe('values', () => {
+  test('are there for who asks, at once or once they are set, and can be set again', () => {
+    const { ask, answers } = made(3)
+    const early = [ask(1, 'get', { name: 'k' }), ask(1, 'get', { name: 'other' }), ask(2, 'get', { name: 'k' })]
+    const set = ask(0, 'set', { name: 'k' }, 'one')
+    expect(answers()).toEqual([[{ id: set }], [{ id: early[0], body: 'one' }], [{ id: early[2], body: 'one' }]])
+    const again = ask(2, 'set', { name: 'k' }, 'two')
+    const get = ask(0, 'get', { name: 'k' })
+    expect(answers()).toEqual([[{ id: get, body: 'two' }], [], [{ id: again }]])
+    const whole = ask(0, 'set', { name: 'k' }, 'x'.repeat(maximumValueBytes))
+    expect(answers()[0]).toEqual([{ id: whole }])
+  })
+
+  test('nobody sets in time, or that are not wanted any more', () => {
+    const { ask, answers } = made(2)
+    const id = ask(0, 'get', { name: 'k', timeout: 10 })
+    const cancelled = ask(0, 'get', { name: 'k', timeout: 5 })
+    ask(0, 'cancel', { id: cancelled })
+    // What is not there cannot be cancelled, and that is no fault.
+    ask(0, 'cancel', { id: 999 })
+    ask(1, 'cancel', { id })
+    vi.advanceTimersByTime(10)
+    expect(answers()).toEqual([[{ id, failure: late() }], []])
+    ask(1, 'set', { name: 'k' })
+    expect(answers()[0]).toEqual([])
+  })
+
+  test('are not waited for when a rank is lost, or nobody else is left', () => {
+    const { state, ask, answers } = made(3)
+    const first = ask(0, 'get', { name: 'k' })
+    state.gone(1, 'left')
+    expect(answers()[0]).toEqual([])
+    state.gone(2, 'left')
+    expect(answers()[0]).toEqual([{ id: first, failure: left(2) }])
+    const other = made(3)
+    const [one, two] = [other.ask(0, 'get', { name: 'k' }), other.ask(1, 'get', { name: 'k' })]
+    other.state.gone(2, 'lost')
+    const event = { event: 'lost', space: 0, ranks: [2] }
+    expect(other.answers()).toEqual([
+      [event, { id: one, failure: lost(2) }],
+      [event, { id: two, failure: lost(2) }],
+      [],
+    ])
+    const late = other.ask(1, 'get', { name: 'new' })
+    expect(other.answers()[1]).toEqual([{ id: late, failure: lost(2) }])
+    // What is there is there.
+    const set = other.ask(0, 'set', { name: 'k' }, 'v')
+    const get = other.ask(1, 'get', { name: 'k' })
+    expect(other.answers()).toEqual([[{ id: set }], [{ id: get, body: 'v' }], []])
+  })
+})
+
+describe.each(['barrier', 'gather'] as const)('%s', (op) => {
+  const result = (id: number, values: string[]) => ({
+    ...{ id, lengths: op === 'gather' ? values.map((value) => value.length) : [] },
+    body: op === 'gather' ? values.join('') : '',
+  })
+
+  test('ends when all have come, by name, and begins anew', () => {
+    const { ask, answers } = made(3)
+    for (const round of ['a', 'bb']) {
+      const ids = [2, 0].map((rank) => ask(rank, op, { name: 'x' }, `${round}${rank}`))
+      ask(1, op, { name: 'y' }, 'other')
+      expect(answers()).toEqual([[], [], []])
+      const id = ask(1, op, { name: 'x' }, '')
+      const values = [`${round}0`, '', `${round}2`]
+      expect(answers()).toEqual([ids[1]!, id, ids[0]!].map((one) => [result(one, values)]))
+      ask(1, 'cancel', { id: id - 1 })
+    }
+  })
+
+  test('of one rank ends at once', () => {
+    const { ask, answers } = made(1)
+    const id = ask(0, op, { name: 'x' }, 'v')
+    expect(answers()).toEqual([[result(id, ['v'])]])
+  })
+
+  test('has each rank once, and no other kind of the same name', () => {
+    const { ask, answers } = made(2)
+    const first = ask(0, op, { name: 'x' }, 'v')
+    const second = ask(0, op, { name: 'x' }, 'w')
+    expect(answers()[0]).toEqual([{ id: second, failure: twice }])
+    ask(1, op === 'gather' ? 'barrier' : 'gather', { name: 'x' })
+    expect(answers()).toEqual([[], []])
+    const id = ask(1, op, { name: 'x' }, 'z')
+    expect(answers()).toEqual([[result(first, ['v', 'z'])], [result(id, ['v', 'z'])]])
+  })
+
+  test('tells who has not come, or, where all had, who gave up', () => {
+    const { ask, answers } = made(4)
+    const wait = (rank: number, timeout: number) => ask(rank, op, { name: 'x', timeout })
+    const first = wait(0, 10)
+    const second = wait(1, 20)
+    vi.advanceTimersByTime(10)
+    expect(answers()[0]).toEqual([{ id: first, failure: late(2, 3) }])
+    vi.advanceTimersByTime(10)
+    // Rank 0 had come: the others are to blame.
+    expect(answers()[1]).toEqual([{ id: second, failure: late(2, 3) }])
+    // Nobody waits: all begins anew.
+    const ids = [wait(0, 5), wait(1, 50), wait(2, 50)]
+    vi.advanceTimersByTime(5)
+    expect(answers()[0]).toEqual([{ id: ids[0], failure: late(3) }])
+    wait(3, 50)
+    vi.advanceTimersByTime(45)
+    expect(answers()[1]).toEqual([{ id: ids[1], failure: late(0) }])
+    // Who comes again has not given up.
+    const fourth = wait(0, 100)
+    vi.advanceTimersByTime(5)
+    answers()
+    const rest = [1, 2, 3].map((rank) => wait(rank, 100))
+    expect(answers().flat()).toEqual(
+      [fourth, ...rest].map((id) => expect.objectContaining({ id, lengths: expect.any(Array) })),
+    )
+  })
+
+  test.each([
+    ['lost', lost(2)],
+    ['left', left(2)],
+    ['ended', left(2)],
+  ] as const)('cannot end without a rank that is gone: %s', (how, failure) => {
+    const { state, ask, answers } = made(3)
+    const event = { event: 'lost', space: 0, ranks: [2] }
+    ask(2, op, { name: 'x' })
+    const id = ask(0, op, { name: 'x' })
+    state.gone(2, how)
+    const events = how === 'left' ? [] : [event]
+    expect(answers()).toEqual([[...events, { id, failure }], events, []])
+    const after = ask(1, op, { name: 'x' })
+    expect(answers()).toEqual([[], [{ id: after, failure: how === 'left' ? left(2) : lost(2) }], []])
+  })
+
+  test('needs a rank whose program has ended, which is lost from then on', () => {
+    const { state, ask, answers } = made(3)
+    state.gone(2, 'ended')
+    expect(answers()).toEqual([[], [], []])
+    const id = ask(0, op, { name: 'x' })
+    const event = { event: 'lost', space: 0, ranks: [2] }
+    expect(answers()).toEqual([[event, { id, failure: left(2) }], [event], []])
+    expect(state.presenceOf(2)).toBe('lost')
+    // Of those who are lost before of those who have left.
+    state.gone(1, 'left')
+    const second = ask(0, op, { name: 'x' })
+    expect(answers()[0]).toEqual([{ id: second, failure: lost(2) }])
+  })
+})
+
+describe('sharing', () => {
+  const share = (root: number, more: object = {}) => ({ name: 'x', root, ...more })
+
+  test('gives each turn of the root to all, whoever is first', () => {
+    const { ask, answers } = made(3)
+    const early = ask(1, 'share', share(0))
+    const given = ask(0, 'share', share(0), 'one')
+    expect(answers()).toEqual([[{ id: given }], [{ id: early, body: 'one' }], []])
+    // The root does not wait, and may be turns ahead.
+    for (const value of ['two', 'three']) ask(0, 'share', share(0), value)
+    const second = [1, 2, 3].map(() => ask(2, 'share', share(0)))
+    const third = [2, 3].map(() => ask(1, 'share', share(0)))
+    const told = (ids: number[], values: string[]) => ids.map((id, index) => ({ id, body: values[index] }))
+    expect(answers().slice(1)).toEqual([told(third, ['two', 'three']), told(second, ['one', 'two', 'three'])])
+    const next = ask(1, 'share', share(0))
+    expect(answers()[1]).toEqual([])
+    ask(0, 'share', share(0), 'four')
+    expect(answers()[1]).toEqual([{ id: next, body: 'four' }])
+  })
+
+  test('has a turn for each name, and each turn a root', () => {
+    const { ask, answers } = made(3)
+    ask(0, 'share', share(0), 'zero')
+    const [one, two] = [ask(1, 'share', share(0)), ask(2, 'share', share(0))]
+    const other = ask(1, 'share', { name: 'y', root: 1 }, 'y1')
+    const given = ask(2, 'share', share(2), 'two')
+    const wrong = ask(1, 'share', share(1), 'none')
+    const right = ask(0, 'share', share(2))
+    expect(answers()).toEqual([
+      [{ id: 1 }, { id: right, body: 'two' }],
+      [
+        { id: one, body: 'zero' },
+        { id: other },
+        { id: wrong, failure: refused('this rank says that the root is rank 1, others say rank 2') },
+      ],
+      [{ id: two, body: 'zero' }, { id: given }],
+    ])
+  })
+
+  test('tells what the root could not make', () => {
+    const { ask, answers } = made(3)
+    const early = ask(1, 'share', share(0))
+    const given = ask(0, 'share', share(0, { failed: 'no way' }))
+    const after = ask(2, 'share', share(0))
+    const failure = refused('no way')
+    expect(answers()).toEqual([[{ id: given }], [{ id: early, failure }], [{ id: after, failure }]])
+    // What is not a text is no failure.
+    ask(0, 'share', share(0, { failed: 7 }), 'fine')
+    const next = ask(1, 'share', share(0))
+    expect(answers()[1]).toEqual([{ id: next, body: 'fine' }])
+  })
+
+  test('waits once, and for the root', () => {
+    const { ask, answers } = made(3)
+    const first = ask(1, 'share', share(2, { timeout: 10 }))
+    const second = ask(1, 'share', share(2))
+    expect(answers()[1]).toEqual([{ id: second, failure: twice }])
+    vi.advanceTimersByTime(10)
+    expect(answers()[1]).toEqual([{ id: first, failure: late(2) }])
+    // Nobody waits for it any more: it may be another root's turn.
+    const other = ask(0, 'share', share(0), 'v')
+    const third = ask(1, 'share', share(0))
+    expect(answers()).toEqual([[{ id: other }], [{ id: third, body: 'v' }], []])
+  })
+
+  test.each([
+    ['lost', lost(0)],
+    ['left', left(0)],
+    ['ended', left(0)],
+  ] as const)('needs its root, and no other rank: %s', (how, failure) => {
+    const { state, ask, answers } = made(4)
+    state.gone(3, 'left')
+    const id = ask(1, 'share', share(0))
+    const other = ask(1, 'share', { name: 'y', root: 2 })
+    answers()
+    state.gone(0, how)
+    const events = how === 'left' ? [] : [{ event: 'lost', space: 0, ranks: [0] }]
+    expect(answers()).toEqual([[], [...events, { id, failure }], events, []])
+    const after = ask(2, 'share', share(0))
+    expect(answers()[2]).toEqual([{ id: after, failure: how === 'left' ? left(0) : lost(0) }])
+    const given = ask(2, 'share', { name: 'y', root: 2 }, 'v')
+    expect(answers()).toEqual([[], [{ id: other, body: 'v' }], [{ id: given }], []])
+  })
+
+  test('of a root that has gone is still there for who comes later', () => {
+    const { state, ask, answers } = made(3)
+    ask(0, 'share', share(0), 'v')
+    state.gone(0, 'lost')
+    answers()
+    const ids = [1, 2].map((rank) => ask(rank, 'share', share(0)))
+    expect(answers()).toEqual([[], [{ id: ids[0], body: 'v' }], [{ id: ids[1], body: 'v' }]])
+  })
+})
+
+describe('survivors', () => {
+  const closed = refused('survivors() has ended this job')
+
+  test('are those who are left, with numbers and names of their own', () => {
+    const { state, ask, answers } = made(4)
+    ask(0, 'set', { name: 'k' }, 'old')
+    const waiting = [ask(0, 'get', { name: 'none' }), ask(0, 'share', { name: 's', root: 2 })]
+    state.gone(1, 'left')
+    answers()
+    const ids = [0, 3].map((rank) => ask(rank, 'survivors'))
+    expect(answers()).toEqual([[], [], [], []])
+    const last = ask(2, 'survivors')
+    const told = (id: number) => ({ id, space: 1, members: [0, 2, 3] })
+    const ended = waiting.map((id) => ({ id, failure: closed }))
+    expect(answers()).toEqual([[told(ids[0]!), ...ended], [], [told(last)], [told(ids[1]!)]])
+    const late = ask(2, 'get', { name: 'k' })
+    expect(answers()[2]).toEqual([{ id: late, failure: closed }])
+
+    const fresh = ask(0, 'get', { name: 'k', space: 1 })
+    expect(answers()[0]).toEqual([])
+    ask(3, 'set', { name: 'k', space: 1 }, 'new')
+    expect(answers()[0]).toEqual([{ id: fresh, body: 'new' }])
+    // Roots and losses by the new numbers.
+    const shared = ask(0, 'share', { name: 's', root: 2, space: 1 })
+    const barrier = ask(2, 'barrier', { name: 'b', space: 1 })
+    state.gone(3, 'lost')
+    const event = { event: 'lost', space: 1, ranks: [2] }
+    expect(answers()).toEqual([
+      [event, { id: shared, failure: lost(2) }],
+      [],
+      [event, { id: barrier, failure: lost(2) }],
+      expect.any(Array),
+    ])
+    const two = [ask(0, 'survivors', { space: 1 }), ask(2, 'survivors', { space: 1 })]
+    const next = (id: number) => ({ id, space: 2, members: [0, 1] })
+    expect(answers()).toEqual([[next(two[0]!)], [], [next(two[1]!)], []])
+  })
+
+  test('wait for who is there, and tell who has not come', () => {
+    const { state, ask, answers } = made(4)
+    state.gone(3, 'lost')
+    answers()
+    const first = ask(0, 'survivors', { timeout: 10 })
+    const second = ask(0, 'survivors')
+    expect(answers()[0]).toEqual([{ id: second, failure: twice }])
+    const third = ask(1, 'survivors', { timeout: 20 })
+    vi.advanceTimersByTime(10)
+    expect(answers()[0]).toEqual([{ id: first, failure: late(2) }])
+    vi.advanceTimersByTime(10)
+    expect(answers()[1]).toEqual([{ id: third, failure: late(2) }])
+    const again = [ask(0, 'survivors', { timeout: 10 }), ask(1, 'survivors', { timeout: 100 })]
+    vi.advanceTimersByTime(10)
+    answers()
+    ask(2, 'survivors', { timeout: 100 })
+    vi.advanceTimersByTime(90)
+    expect(answers()[1]).toEqual([{ id: again[1], failure: late(0) }])
+  })
+
+  test('are complete when the one that is waited for goes', () => {
+    const { state, ask, answers } = made(3)
+    const [one, two] = [ask(0, 'survivors'), ask(1, 'survivors')]
+    state.gone(2, 'left')
+    const told = (id: number) => ({ id, space: 1, members: [0, 1] })
+    expect(answers()).toEqual([[told(one)], [told(two)], []])
+  })
+
+  test('of a job that has ended do not hear of its ranks any more', () => {
+    const { state, ask, answers } = made(3)
+    state.gone(2, 'lost')
+    for (const rank of [0, 1]) ask(rank, 'survivors')
+    answers()
+    state.gone(1, 'lost')
+    expect(answers()).toEqual([[{ event: 'lost', space: 1, ranks: [1] }], [], []])
+  })
+})
+
+test('a rank that goes takes its requests with it', () => {
+  const { state, ask, answers } = made(2)
+  ask(0, 'get', { name: 'k', timeout: 10 })
+  ask(0, 'survivors', { timeout: 10 })
+  state.gone(0, 'left')
+  expect(vi.getTimerCount()).toBe(0)
+  const id = ask(1, 'survivors')
+  expect(answers()).toEqual([[], [{ id, space: 1, members: [1] }]])
+})
+
+describe('what no rank sends', () => {
+  const most = 'x'.repeat(256)
+
+  test.each<[string, object, string, string]>([
+    ['format', {}, '', 'no such operation'],
+    ['get', { name: 'k', space: 1 }, '', 'no such space'],
+    ['get', { name: 'k', space: '0' }, '', 'space is no integer'],
+    ['get', { name: 'k', id: 0.5, space: 0 }, '', 'id is no integer'],
+    ['get', { name: 'k', id: 2 ** 53 }, '', 'id is no integer'],
+    ['get', { name: '' }, '', 'a name of wrong length'],
+    ['get', { name: `${most}x` }, '', 'a name of wrong length'],
+    ['barrier', { name: 'é'.repeat(129) }, '', 'a name of wrong length'],
+    ['set', { name: 7 }, '', 'name is no text'],
+    ['set', { name: 'k' }, 'x'.repeat(maximumValueBytes + 1), 'a value that is too long'],
+    ['gather', { name: 'k' }, 'x'.repeat(maximumValueBytes + 1), 'a value that is too long'],
+    ['share', { name: 'k', root: 0 }, 'x'.repeat(maximumValueBytes + 1), 'a value that is too long'],
+    ['share', { name: 'k', root: 2 }, '', 'no such root'],
+    ['share', { name: 'k', root: -1 }, '', 'no such root'],
+    ['share', { name: 'k' }, '', 'root is no integer'],
+    ['join', { host: 7 }, '', 'host is no text'],
+    ['cancel', { id: '1' }, '', 'id is no integer'],
+  ])('%s of %j is thrown', (op, fields, body, message) => {
+    expect(() => made(2).ask(0, op, fields, body)).toThrow(message)
+  })
+
+  test('is a request number that is in use, or of a space of others', () => {
+    const { state, ask } = made(3)
+    ask(0, 'get', { name: 'k', id: 5 })
+    expect(() => ask(0, 'get', { name: 'k', id: 5 })).toThrow('a request number that is in use')
+    expect(() => ask(1, 'get', { name: 'k', id: 5 })).not.toThrow()
+    state.gone(2, 'lost')
+    for (const rank of [0, 1]) ask(rank, 'survivors')
+    expect(() => state.received(2, { op: 'set', id: 1, space: 1, name: 'k' }, Buffer.alloc(0))).toThrow('no such space')
+  })
+
+  test('are names as long as they may be', () => {
+    for (const name of [most, 'é'.repeat(128)]) expect(() => made(2).ask(0, 'get', { name })).not.toThrow()
+  })
+})
