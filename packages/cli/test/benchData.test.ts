@@ -209,6 +209,27 @@ describe('results that are not the same bit for bit', () => {
     expect(await wrongIn(data, values, source).wrong).toBe(1)
   })
 
+  test.each([
+    ['f8e5m2', 2],
+    ['f8e4m3', 3],
+    ['bf16', 7],
+    ['f16', 10],
+    ['f32', 23],
+    ['f64', 52],
+  ] as const)('%s: averages of two ranks are off by two units of 2 to the power of -%d', async (type, bits) => {
+    const data = new BenchData(type, 'avg', 2, 64)
+    const numbers = patternOf(data, type, { part: 0 })
+    const place = numbers.indexOf(2)
+    for (const [units, wrong] of [
+      [2, 0],
+      [3, 1],
+    ] as const) {
+      numbers[place] = 2 + 2 * units * 2 ** -bits
+      const values = encodeArray(type, numbers as never) as StorageArray
+      expect(await wrongIn(data, values, { part: 0 }).wrong).toBe(wrong)
+    }
+  })
+
   test.each(['bf16', 'i32', 'u64'] as const)('%s: averages are compared as numbers', async (type) => {
     const data = new BenchData(type, 'avg', 2, 64)
     const numbers = patternOf(data, type, { part: 0 })

@@ -382,6 +382,14 @@ describe('the guard', () => {
     expect(made.stdin.writableEnded).toBe(true)
   })
 
+  test('that cannot be had is no matter when it is over', () => {
+    const onFailure = vi.fn()
+    const made = child(undefined)
+    new Guard('A=b', onFailure).close()
+    made.emit('error', new Error('no shell'))
+    expect(onFailure).not.toHaveBeenCalled()
+  })
+
   test('without descriptors has nobody to tell', () => {
     const made = child(undefined)
     Object.assign(made, { stdin: undefined })
