@@ -293,6 +293,8 @@ describe('atomics', () => {
   /** A word and what atomics make of it, but for `broken`, which leaves it as it is. */
   function session(pe: number, broken?: string) {
     let word = 0n
+    // What is put is there once all is quiet.
+    let put: bigint | undefined
     const seen = new Set<string>()
     const peers = new Set<number>()
     const change =
@@ -313,8 +315,11 @@ describe('atomics', () => {
       pe,
       allocate: async () => ({ dispose: async () => undefined }),
       barrierAll: async () => undefined,
-      quietSync: () => undefined,
-      putElementSync: (_: unknown, value: number) => void (word = BigInt(value)),
+      quietSync: () => {
+        word = put ?? word
+        put = undefined
+      },
+      putElementSync: (_: unknown, value: number) => void (put = BigInt(value)),
       getElementSync: () => Number(word),
       atomics: {
         fetchSync: change('fetch', () => word),
