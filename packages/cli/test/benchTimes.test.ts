@@ -1,4 +1,4 @@
-import { Device, DeviceBuffer, Kernel, Stream } from '@shoal/driver'
+import { Device, DeviceBuffer, Kernel, Module, Stream } from '@shoal/driver'
 import { useSoftwareDevice } from '@shoal/ffi'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { measureCollective } from '../src/bench/collectives/measure.js'
@@ -481,6 +481,24 @@ describe('a plot', () => {
     expect(longer.filter((text) => text.endsWith(' 204')).map((text) => text.split(' ')[0])).toEqual(['1', '10', '100'])
   })
 
+  test('stands still, on white, in letters and marks of these sizes', async () => {
+    const svg = await plot('title', 'subtitle', [line([[8, 1]]), bars([1, 2, 3], [4, 5, 6])])
+    expect(svg).toContain('fill="#ffffff"')
+    expect(svg).not.toMatch(/@keyframes|animation/)
+    const sizeOf = (words: string): string | undefined =>
+      new RegExp(`font-size:(\\d+)px[^>]*font-family:sans-serif[^>]*>${words}<`).exec(svg)?.[1]
+    expect(['title', 'subtitle', 'time .µs.', 'two', 'float', 'bytes'].map(sizeOf)).toEqual([
+      ...['18', '12', '13', '10', '11', '12'],
+    ])
+    // A point is 5 wide: a circle of radius 1, 2.5 times as large.
+    expect(svg).toMatch(/matrix\(2\.5,0,0,2\.5,[^>]*ecmeta_series_index="0"/)
+  })
+
+  test('cuts names for which there is no room', async () => {
+    const long = { ...bars([1, 2, 3], [4, 5, 6]), names: ['x'.repeat(200), 'y', 'z'] }
+    expect(await plot('', '', [long])).toMatch(/>x{20,60}\.\.\.</)
+  })
+
   test('of one size has room for it', async () => {
     const texts = textsOf(await plot('', '', [line([[1536, 1]])]))
     expect(texts).toEqual(expect.arrayContaining(['1.5K at 70 348', '3K at 770 348']))
@@ -506,7 +524,9 @@ test('a loop over calls of the driver package makes as many as it is timed for',
   const device = Device.get(0)
   // With its launches, which are left out where their time says nothing.
   vi.spyOn(device, 'isSoftware', 'get').mockReturnValue(false)
-  const { loops, prepared, stream, kernels, dispose } = makeDriverCalls(device)
+  const created = vi.spyOn(device, 'createStream')
+  const { loops, prepared, stream, event, from, to, kernels, dispose } = makeDriverCalls(device)
+  expect(created).toHaveBeenCalledWith({ nonBlocking: true })
   const plan = kernels?.empty0.prepare({ grid: 1, block: 1 })
   const launch = vi.spyOn(Object.getPrototypeOf(plan), 'launch')
   const spies = {
@@ -524,6 +544,21 @@ test('a loop over calls of the driver package makes as many as it is timed for',
     loops[name]?.(5)
     expect(spy, name).toHaveBeenCalledTimes(5)
   }
+  const config = { grid: 1, block: 32, stream }
+  const wanted = {
+    query: [],
+    record: [event],
+    copy: [from, { stream }],
+    fill: [0, { stream }],
+    pool: [stream, 'u8', 4096],
+    launch0: [config],
+    launch4: [config, 2, from, to, 256],
+  }
+  for (const [name, words] of Object.entries(wanted)) {
+    loops[name]?.(1)
+    expect(spies[name as keyof typeof spies].mock.lastCall, name).toEqual(words)
+  }
+  expect([from, to].map(({ length }) => length)).toEqual([256, 256])
   expect(Object.keys(prepared)).toEqual(['launch0', 'launch4'])
   for (const loop of Object.values(prepared)) {
     launch.mockClear()
@@ -534,7 +569,10 @@ test('a loop over calls of the driver package makes as many as it is timed for',
   const counts: number[] = []
   expect(timeOfCall(stream, (count) => void counts.push(count), 3)).toBe(6_000_000 / callsPerBurst)
   expect(counts).toEqual(Array(3).fill(callsPerBurst))
+  const module = vi.spyOn(Module.prototype, 'dispose')
   dispose()
+  expect([from, to, event, stream].map(({ disposed }) => disposed)).toEqual(Array(4).fill(true))
+  expect(module).toHaveBeenCalledTimes(1)
 })
 
 test('a limit beyond what a timer can have is refused by name', () => {
