@@ -287,7 +287,9 @@ describe('kernels of patterns', () => {
   ] as const)('%s', async (type, Numbers) => {
     // More than one block, and a period that a block does not begin with; more than all blocks have threads.
     for (const length of [1, 255, 257, 5000, 2048 * 256 + 3]) {
-      const pattern = new Numbers(771).map((_, i) => (i * 7) % 251)
+      // With something in the first and in the last byte of each element.
+      const most = 2 ** (8 * (Numbers.BYTES_PER_ELEMENT - 1))
+      const pattern = new Numbers(771).map((_, i) => ((i * 7) % 251) * most + (most === 1 ? 0 : i % 3))
       const buffer = DeviceBuffer.allocate(device, type, length)
       kernels.fill(buffer, pattern)
       const values = (await buffer.toArray({ stream })) as Float64Array

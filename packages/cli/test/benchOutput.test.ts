@@ -323,6 +323,7 @@ describe('calls', () => {
     expect(looks).toBe(names.length * (50 + 1 + 2) * 2)
     expect(diagrams).toEqual([{ title: 'time', unit: 'ns', names, bars: [{ name: 'best of several loops', values }] }])
     const lines = print.mock.calls.flat()
+    expect(lines[1]).toMatch(/^# shoal bench calls: 1 rank in one process, CUDA driver \d+\.\d+, Node/)
     expect(lines.slice(5, 8)).toEqual([
       '#                                               call       time',
       '#                                                          (ns)',

@@ -57,7 +57,7 @@ function groupOfThree(own: number[]) {
     lost: undefined,
     share: async (_: string, make: () => Uint8Array) => make(),
     sum,
-    barrier: async () => undefined,
+    barrier: vi.fn(async () => undefined),
     leave: async () => undefined,
   }
 }
@@ -85,14 +85,17 @@ test('the time of a collective is the mean over iterations and processes', async
   const options = readOptions(words, optionsOf)
   const operation = operations.find(({ name }) => name === 'all-reduce')!
   sixMilliseconds()
+  const group = { ...groupOfThree(own), ranks }
   const rows = await measureCollective(
     operation,
     [{ type: 'f32', op: 'sum', root: 0 }],
-    { ...groupOfThree(own), ranks },
+    group,
     options,
     () => undefined,
   )
   expect(own).toEqual([1500])
+  // All begin together.
+  expect(group.barrier).toHaveBeenCalledTimes(1)
   expect(rows.map(({ outOfPlace }) => outOfPlace)).toEqual([
     { microseconds: 2500, algorithmBandwidth: 1024 / 2500 / 1000, busBandwidth: 1024 / 2500 / 1000, wrong: null },
   ])
@@ -102,8 +105,9 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   const own: number[] = []
   const nothing = async (): Promise<void> => undefined
   const session = { barrierAll: nothing, barrierAllOnStream: nothing, syncAllOnStream: nothing }
+  const group = { ...groupOfThree(own), ranks: [] }
   const pe = {
-    rankGroup: { ...groupOfThree(own), ranks: [] },
+    rankGroup: group,
     session: { ...session, barrierAllSync: () => undefined, syncAllSync: () => undefined },
     stream: { synchronize: nothing, synchronizeSync: () => undefined },
   }
@@ -129,6 +133,7 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   })
   expect(await barrierTest.run(pe as unknown as Pe, options, output as never)).toBe(0)
   expect(own).toEqual([2000, 2000, 3000, 2000])
+  expect(group.barrier).toHaveBeenCalledTimes(4)
   const [short, long] = [(2000 * 5) / 3, (3000 * 5) / 3]
   expect(rows.map((row) => (row as { latency: number }).latency)).toEqual([short, short, long, short])
   const bars = [
@@ -192,6 +197,7 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
         return buffer
       },
       async barrierAll(): Promise<void> {
+        calls.push('barrierAll')
         const length = sides?.[0].length ?? 8
         const [here, there] = buffers as [Bytes, Bytes]
         arrive(here.slice(0, length), there.slice(0, length), (barriers += 1))
@@ -206,6 +212,7 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
 
   test('tells times, bandwidth and rate of one of many', async () => {
     const own = session(0, () => undefined)
+    const waits = vi.spyOn(Stream.prototype, 'synchronizeSync')
     sixMilliseconds()
     const { status, printed, rows, plotted, summary } = await runPe(transferTest(kind), own, [...words, '-c', '0'])
     // 6 ms for 4 of them.
@@ -239,7 +246,14 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
       const blocking = own.calls.filter((call) => call === `${kind}Sync ${bytes} to 1`)
       expect(blocking).toHaveLength((queued(bytes) - 1) / 2)
     }
-    expect(own.calls.filter((call) => call === 'quietSync')).toHaveLength((queued(8) - 1 + queued(16) - 1) / 2)
+    const loops = (queued(8) - 1 + queued(16) - 1) / 2
+    expect(own.calls.filter((call) => call === 'quietSync')).toHaveLength(loops)
+    // Each of one loop is waited for, and of the other all warm-ups and all that are timed.
+    expect(waits).toHaveBeenCalledTimes(loops + 2 * 2)
+    // Data is there before the first, the first has arrived before it is looked at, and the sizes follow each other.
+    expect(own.calls.slice(0, 3)).toEqual(['barrierAll', `${kind}OnStream 8 to 1`, 'barrierAll'])
+    expect(own.calls.filter((call) => call === 'barrierAll')).toHaveLength(6)
+    expect(own.calls.at(-1)).toBe('barrierAll')
     expect(own.buffers.every(({ disposed }) => disposed)).toBe(true)
   })
 

@@ -199,7 +199,7 @@ describe('whether somebody reads', () => {
     // It keeps no process alive.
     const { value: timer } = timers.mock.results[0]!
     expect(timer.hasRef()).toBe(false)
-    vi.advanceTimersByTime(250)
+    vi.advanceTimersByTime(200)
     expect(vi.mocked(isHungUp).mock.calls).toEqual([[7], [7], [7]])
     expect(onHangUp).not.toHaveBeenCalled()
     vi.mocked(isHungUp).mockReturnValue(true)
