@@ -40,6 +40,7 @@ void Decoder::asyncCopy() {
   const bool isCommit = take(".commit_group"), isWait = take(".wait_group");
   if (isCommit || isWait || take(".wait_all")) {
     requireOperands(isWait ? 1 : 0, isWait ? 1 : 0);
+    finishModifiers();
     return nothing();
   }
   if (take(".mbarrier")) return copyArrives();
@@ -136,9 +137,11 @@ void Decoder::asyncBarrier() {
 
 // cp.async.bulk and cp.reduce.async.bulk, but for those of tensors.
 void Decoder::bulkCopy(bool isReduction) {
-  if (take(".commit_group") || take(".wait_group")) {
-    take(".read");
-    requireOperands(0, 1);
+  const bool isWait = take(".wait_group");
+  if (isWait || take(".commit_group")) {
+    if (isWait) take(".read");
+    requireOperands(isWait ? 1 : 0, isWait ? 1 : 0);
+    finishModifiers();
     return nothing();
   }
   for (auto each : statement_->modifiers) {

@@ -22,7 +22,7 @@ void Decoder::load() {
   key.type = takeType();
   takeScope();  // ".L2::128B" may follow the type
   requireType(key.type, kLoaded);
-  requireOperands(2, 3);  // the third is a cache policy
+  requireOperands(2, hasPolicy() ? 3 : 2);
   finishModifiers();
   if (key.count * bytesOf(key.type) > 32) wrong("'" + nameOf() + "' loads too much");
   Address from = address(operand(1), space);
@@ -80,7 +80,7 @@ void Decoder::store() {
   key.type = takeType();
   takeScope();
   requireType(key.type, kLoaded);
-  requireOperands(2, 3);
+  requireOperands(2, hasPolicy() ? 3 : 2);
   finishModifiers();
   if (key.count * bytesOf(key.type) > 32) wrong("'" + nameOf() + "' stores too much");
   if (space == Space::constant) wrong("constants cannot be written");
@@ -146,14 +146,12 @@ void Decoder::atomic() {
   takeRounding();
   const unsigned parts = take(".v2") ? 2 : take(".v4") ? 4 : take(".v8") ? 8 : 1;
   key.type = takeType();
-  bool hasPolicy = false;
-  for (auto each : statement_->modifiers) hasPolicy = hasPolicy || each == ".L2::cache_hint";
   takeScope();
   requireType(key.type, bits(Type::b16, Type::b32, Type::b64, Type::u32, Type::u64, Type::s32, Type::s64, Type::f32, Type::f64, Type::f16, Type::f16x2,
                              Type::bf16, Type::bf16x2) | (op >= AtomicOp::exchange ? bit(Type::b128) : 0));
   const size_t first = isReduction ? 0 : 1, count = first + (op == AtomicOp::compareAndSwap ? 3 : 2);
   if (isReduction && (op == AtomicOp::compareAndSwap || op == AtomicOp::exchange)) wrong("'" + nameOf() + "' is no reduction");
-  requireOperands(count, count + (hasPolicy ? 1 : 0));
+  requireOperands(count, count + (hasPolicy() ? 1 : 0));
   finishModifiers();
   const Address at = address(operand(first), key.space);
   order_ |= kStrong | kAtomic;

@@ -191,6 +191,11 @@ void Decoder::takeScope() {
   }
 }
 
+bool Decoder::hasPolicy() const {
+  const auto& words = statement_->modifiers;
+  return std::find(words.begin(), words.end(), ".L2::cache_hint") != words.end();
+}
+
 Space Decoder::takeSpace(Space otherwise) {
   if (take(".global")) return Space::global;
   if (take(".shared") || take(".shared::cta")) return Space::shared;

@@ -54,6 +54,8 @@ class Decoder {
   Type takeType();
   Rounding takeRounding();
   void takeScope();
+  // Whether an operand more says how to cache.
+  bool hasPolicy() const;
   Space takeSpace(Space otherwise);
   void finishModifiers();
   [[noreturn]] void refuse() const;  // this instruction, by its name
