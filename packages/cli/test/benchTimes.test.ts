@@ -149,6 +149,22 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   expect(headLines(barrierTest.columns)[0]).toBe('#  operation     from    latency')
 })
 
+test.each(['barrierAll', 'barrierAllOnStream', 'syncAllOnStream'])(
+  'a %s that is refused is no figure',
+  async (name) => {
+    const nothing = async (): Promise<void> => undefined
+    const refused = new Error('refused')
+    const session = { barrierAll: nothing, barrierAllOnStream: nothing, syncAllOnStream: nothing }
+    const pe = {
+      rankGroup: { ...groupOfThree([]), ranks: [] },
+      session: { ...session, [name]: () => Promise.reject(refused) },
+      stream: { synchronize: nothing },
+    }
+    const options = readOptions(['barrier'], optionsOf)
+    await expect(barrierTest.run(pe as unknown as Pe, options, undefined as never)).rejects.toBe(refused)
+  },
+)
+
 /** Runs a test of NVSHMEM as a PE whose session is made up; what it has printed and would have written. */
 async function runPe(test: NvshmemTest, session: object, words: readonly string[]) {
   const printed: string[] = []
