@@ -249,15 +249,14 @@ describe('results that are not the same bit for bit', () => {
     const period = 65_521
     const data = new BenchData('f64', 'sum', 2, 4_000_000)
     const pattern = doubles(data, { part: 0 })
-    const values = new Float64Array(2 ** 21).map((_, i) => pattern[i % period]!)
+    const values = new Float64Array(16 * period + 3).map((_, i) => pattern[i % period]!)
     for (const place of [0, 16 * period, 16 * period + 1, values.length - 1]) values[place]! += 1
     const { slices, wrong } = wrongIn(data, values, { part: 0 })
     expect(await wrong).toBe(4)
     const piece = 16 * period
     expect(slices).toEqual([
       [0, piece],
-      [piece, 2 * piece],
-      [2 * piece, 2 ** 21],
+      [piece, piece + 3],
     ])
     const short = wrongIn(data, values.slice(0, period + 1), { part: 0 })
     expect([await short.wrong, short.slices]).toEqual([1, [[0, period + 1]]])

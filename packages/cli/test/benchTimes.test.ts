@@ -108,7 +108,7 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   const group = { ...groupOfThree(own), ranks: [] }
   const pe = {
     rankGroup: group,
-    session: { ...session, barrierAllSync: () => undefined, syncAllSync: () => undefined },
+    session: { ...session, barrierAllSync: vi.fn(), syncAllSync: vi.fn() },
     stream: { synchronize: nothing, synchronizeSync: () => undefined },
   }
   sixMilliseconds()
@@ -134,6 +134,8 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   expect(await barrierTest.run(pe as unknown as Pe, options, output as never)).toBe(0)
   expect(own).toEqual([2000, 2000, 3000, 2000])
   expect(group.barrier).toHaveBeenCalledTimes(4)
+  for (const call of [pe.session.barrierAllSync, pe.session.syncAllSync])
+    expect(call).toHaveBeenCalledTimes(firstRuns + 1 + 3)
   const [short, long] = [(2000 * 5) / 3, (3000 * 5) / 3]
   expect(rows.map((row) => (row as { latency: number }).latency)).toEqual([short, short, long, short])
   const bars = [
