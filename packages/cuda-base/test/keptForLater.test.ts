@@ -15,7 +15,7 @@ afterAll(() => kept.dispose())
 
 const MiB = 2 ** 20
 
-test('page-locked memory of copies is kept for later ones, a block of 64 MiB and 16 MiB beside it, and goes with the context', () => {
+test('page-locked memory of copies is kept for later ones, 96 MiB of what was used last, and goes with the context', () => {
   const device = new TestDevice(0)
   const context = device.primaryContext
   const made = vi.spyOn(context, '_call')
@@ -23,45 +23,51 @@ test('page-locked memory of copies is kept for later ones, a block of 64 MiB and
   const addresses = (): unknown[] =>
     freed.mock.calls.map(([call, address]) => (call === 'memFreeHost' ? address : call))
   const pool = StagingPool.of(context as never)
-  const blocks = [40 * MiB, 20 * MiB, 1].map((bytes) => pool.take(bytes))
-  expect(blocks.map(({ bytes }) => bytes.length)).toEqual([64 * MiB, 32 * MiB, 64 * 1024])
-  const [large, middle, small] = blocks as [(typeof blocks)[0], (typeof blocks)[0], (typeof blocks)[0]]
-  pool.give(large)
+  const take = (...sizes: number[]) => sizes.map((bytes) => pool.take(bytes))
+  const [large, middle, small] = take(40 * MiB, 20 * MiB, 1) as ReturnType<typeof take> & { length: 3 }
+  expect([large, middle, small].map((block) => block?.bytes.length)).toEqual([64 * MiB, 32 * MiB, 64 * 1024])
+  for (const block of [large, middle]) pool.give(block as never)
   expect(addresses()).toEqual([])
-  pool.give(middle)
-  pool.give(small)
-  expect(addresses()).toEqual([middle.address])
-  expect([middle, small].map(({ bytes }) => bytes.length)).toEqual([0, 64 * 1024])
+  // One more is too much: what was given back first goes.
+  pool.give(small as never)
+  expect(addresses()).toEqual([large?.address])
+  expect([large, middle].map((block) => block?.bytes.length)).toEqual([0, 32 * MiB])
   expect(made).toHaveBeenCalledTimes(3)
-  expect(pool.take(33 * MiB)).toBe(large)
-  expect(pool.take(1)).toBe(small)
+  expect(take(17 * MiB, 1)).toEqual([middle, small])
   expect(made).toHaveBeenCalledTimes(3)
-  const [most, more] = [pool.take(16 * MiB), pool.take(16 * MiB)]
-  for (const block of [large, most, more]) pool.give(block)
-  expect(addresses().slice(1)).toEqual([more.address])
-  expect([pool.take(64 * MiB), pool.take(16 * MiB)]).toEqual([large, most])
+
+  // Who copies one size again and again has its block each time, whatever else there is.
   freed.mockClear()
-  // None is idle now: half of what may be is kept, and so is the other half.
-  const halves = [pool.take(32 * MiB), pool.take(32 * MiB)]
-  for (const half of halves) pool.give(half)
-  expect(freed).not.toHaveBeenCalled()
-  pool.give(large)
-  expect(addresses().at(-1)).toBe(large.address)
+  const others = take(64 * MiB, 8 * MiB, 8 * MiB, 1, 2 * MiB)
+  for (const block of [...others, middle]) pool.give(block as never)
+  made.mockClear()
+  for (let turn = 0; turn < 3; turn += 1) {
+    const again = pool.take(32 * MiB)
+    expect(again).toBe(middle)
+    pool.give(again)
+  }
+  expect(made).not.toHaveBeenCalled()
+  expect(addresses()).toEqual([others[0]?.address])
+
+  // What is larger than what may be kept is not, and drives nothing out.
+  freed.mockClear()
   const beyond = pool.take(65 * MiB)
   expect(beyond.bytes.length).toBe(65 * MiB)
   pool.give(beyond)
-  expect(addresses().at(-1)).toBe(beyond.address)
-  pool.give(most)
+  expect(addresses()).toEqual([beyond.address])
   // Beside these, one block for copies in parts.
   const parts = [pool.take(4 * MiB), pool.take(4 * MiB)] as const
   freed.mockClear()
   for (const part of parts) pool.give(part)
-  expect(addresses()).toEqual([parts[1].address])
+  expect(addresses()).toEqual([])
   expect(pool.take(3 * MiB)).toBe(parts[0])
-  pool.give(parts[0])
+  expect(pool.take(3 * MiB)).toBe(parts[1])
+  for (const part of parts) pool.give(part)
+  pool.give(small as never)
   freed.mockClear()
   device.dispose()
-  expect(addresses()).toEqual([...halves, most, parts[0]].map(({ address }) => address))
+  const left = [...others.slice(1), middle, parts[1], small, parts[0]]
+  expect(addresses()).toEqual(left.map((block) => block?.address))
 })
 
 test('events of waits are used again, and go with the context', () => {

@@ -7,8 +7,8 @@ const portable = 1
 const smallest = 64 * 1024
 /** The largest block that is kept for later copies. */
 export const keptBytes = 64 * 1024 * 1024
-/** Idle staging memory of a context: the largest block and small ones beside it, which would drive it out else. */
-const mostIdle = keptBytes + 16 * 1024 * 1024
+/** Idle staging memory of a context: the largest block and smaller ones beside it. What was not used for longest goes first. */
+const mostIdle = keptBytes + 32 * 1024 * 1024
 /** Much memory is copied through a block of so many bytes. One such is kept beside the others. */
 export const partBytes = 4 * 1024 * 1024
 
@@ -90,12 +90,17 @@ export class StagingPool {
       this.#idleForParts = block
       return
     }
-    if (size > keptBytes || this.#idleBytes + size > mostIdle) {
+    if (size > keptBytes) {
       this.#free(block)
       return
     }
     this.#idle.push(block)
     this.#idleBytes += size
+    while (this.#idleBytes > mostIdle) {
+      const oldest = this.#idle.shift() as StagingBlock
+      this.#idleBytes -= oldest.bytes.length
+      this.#free(oldest)
+    }
   }
 
   #free(block: StagingBlock): void {
