@@ -23,7 +23,8 @@ let current = { seed: slice.firstSeed, step: 0 }
 let operation = ''
 process.on('exit', () => {
   // Nothing is left that could end what is awaited: the parent gets no report of it. Node sets the status in a handler of its own, before this.
-  if (process.exitCode === unsettled) console.error(`seed ${current.seed}, step ${current.step}: ${operation} never settled`)
+  if (process.exitCode === unsettled)
+    console.error(`seed ${current.seed}, step ${current.step}: ${operation} never settled`)
 })
 process.on('uncaughtException', (error) => {
   fail({ kind: 'failure', ...current, text: `nobody caught ${error?.stack ?? String(error)}`, log: [] })
