@@ -10,9 +10,9 @@ import { driver } from '@shoal/cuda-sys'
 import { Device } from '@shoal/driver'
 import { nccl } from '@shoal/nccl-sys'
 import { nvshmem } from '@shoal/nvshmem-sys'
-import { atMost, greatestRatio, medians, rowsOfNcclTests, rowsOfPerftest } from './perfTables.mjs'
+import { atMost, greatestRatio, leasts, medians, rowsOfNcclTests, rowsOfPerftest } from './perfTables.mjs'
 
-const rounds = 9
+const rounds = 15
 const mebibyte = 2 ** 20
 const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 const cuda = process.env.CUDA_HOME || '/usr/local/cuda'
@@ -88,9 +88,14 @@ function compareNccl(sources) {
   )
   results.nccl = { theirs, ours }
   for (const place of ['outOfPlace', 'inPlace']) {
-    const [own, other] = [medians(ours, (row) => row[place]), medians(theirs, (row) => row[place])]
+    const pick = (row) => row[place]
+    const [own, other] = [medians(ours, pick), medians(theirs, pick)]
     const words = place === 'inPlace' ? 'in place' : 'out of place'
-    const small = greatestRatio(own, other, (bytes) => bytes <= 4096)
+    const isSmall = (bytes) => bytes <= 4096
+    const small = greatestRatio(own, other, isSmall)
+    // A host whose processors are not alike has two speeds of small operations, and the medians may be of different ones.
+    const best = greatestRatio(leasts(ours, pick), leasts(theirs, pick), isSmall)
+    if (best !== undefined) console.log(`all-reduce of 8 B to 4 KiB, ${words}, quickest turns: ${best.toFixed(3)}`)
     const large = greatestRatio(own, other, (bytes) => bytes >= 16 * mebibyte)
     const larger = greatestRatio(other, own, (bytes) => bytes >= 16 * mebibyte)
     bars.push(...atMost(`all-reduce of 8 B to 4 KiB, ${words}, time against nccl-tests`, small, 1.1))

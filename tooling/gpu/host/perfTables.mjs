@@ -26,11 +26,20 @@ export function rowsOfPerftest(text) {
 
 /** Of each size the median over rounds, of what `pick` takes from a row. */
 export function medians(rounds, pick) {
+  return ofEachSize(rounds, pick, (values) => values[(values.length - 1) >> 1])
+}
+
+/** Of each size the least over rounds, of what `pick` takes from a row. */
+export function leasts(rounds, pick) {
+  return ofEachSize(rounds, pick, (values) => values[0])
+}
+
+function ofEachSize(rounds, pick, choose) {
   const found = new Map()
   for (const rows of rounds) {
     for (const row of rows) found.set(row.bytes, [...(found.get(row.bytes) ?? []), pick(row)])
   }
-  return new Map([...found].map(([bytes, values]) => [bytes, values.sort((a, b) => a - b)[(values.length - 1) >> 1]]))
+  return new Map([...found].map(([bytes, values]) => [bytes, choose(values.sort((a, b) => a - b))]))
 }
 
 /** The greatest ratio of `ours` to `theirs` over the sizes that both have and `wanted` takes; undefined where there are none. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { atMost, greatestRatio, medians, rowsOfNcclTests, rowsOfPerftest } from '../host/perfTables.mjs'
+import { atMost, greatestRatio, leasts, medians, rowsOfNcclTests, rowsOfPerftest } from '../host/perfTables.mjs'
 
 const ncclTests = (wrong = 0) => `# nThread 1 nGpus 2 minBytes 8 maxBytes 1024 step: 2(factor)
 #  Rank  0 Group  0 Pid     43 on host device  0 [0x0f] a GPU
@@ -42,6 +42,10 @@ describe('agreement', () => {
     expect([...ours]).toEqual([
       [1, 2],
       [2, 10],
+    ])
+    expect([...leasts([round(3, 9), round(1, 10), round(2, 11)], pick)]).toEqual([
+      [1, 1],
+      [2, 9],
     ])
     const theirs = medians([round(1, 8, 7)], pick)
     expect(greatestRatio(ours, theirs, () => true)).toBe(2)
