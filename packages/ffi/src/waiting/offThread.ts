@@ -181,10 +181,12 @@ function deliverSoon(native: Addon): void {
   askUntil = performance.now() + longestShortCall
   if (isAsking) return
   const turn = (): void => {
+    // Whoever was told makes the next call after this turn: it then finds the asking begun.
+    const isAsked = pending.jobs.size > 0
     try {
-      native.deliver(look)
+      if (isAsked) native.deliver(look)
     } finally {
-      isAsking = pending.jobs.size > 0 && performance.now() < askUntil
+      isAsking = isAsked && performance.now() < askUntil
       if (isAsking) inNextTurn(turn)
       else native.setAsking(false)
     }
