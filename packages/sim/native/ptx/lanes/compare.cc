@@ -13,23 +13,52 @@ struct HalfFlushed { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a
 struct Bf16 { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return fromBf16(a); } };
 template <class I> struct Integer { using T = I; SHOAL_INLINE static I of(I a) { return a; } };
 
-template <Comparison comparison, class V>
-SHOAL_INLINE bool holds(V a, V b) {
+// What is computed: the others are these with the operands exchanged, with the result turned round, or both.
+enum Relation { equal, unequal, less, lessOrEqual, ordered };
+struct Asked {
+  Relation relation;
+  bool isExchanged, isNegated;
+};
+
+// Of integers two are enough.
+constexpr Asked askedOfIntegers(Comparison comparison) {
   switch (comparison) {
-    case Comparison::eq: return a == b;
-    case Comparison::ne: return a < b || a > b;
-    case Comparison::lt: case Comparison::lo: return a < b;
-    case Comparison::le: case Comparison::ls: return a <= b;
-    case Comparison::gt: case Comparison::hi: return a > b;
-    case Comparison::ge: case Comparison::hs: return a >= b;
-    case Comparison::equ: return !(a < b || a > b);
-    case Comparison::neu: return !(a == b);
-    case Comparison::ltu: return !(a >= b);
-    case Comparison::leu: return !(a > b);
-    case Comparison::gtu: return !(a <= b);
-    case Comparison::geu: return !(a < b);
-    case Comparison::num: return a == a && b == b;
-    case Comparison::nan: return !(a == a && b == b);
+    case Comparison::ne: return {equal, false, true};
+    case Comparison::lt: case Comparison::lo: return {less, false, false};
+    case Comparison::le: case Comparison::ls: return {less, true, true};
+    case Comparison::gt: case Comparison::hi: return {less, true, false};
+    case Comparison::ge: case Comparison::hs: return {less, false, true};
+    default: return {equal, false, false};
+  }
+}
+// Nothing holds for a NaN, and whatever is turned round does.
+constexpr Asked askedOfFloats(Comparison comparison) {
+  switch (comparison) {
+    case Comparison::ne: return {unequal, false, false};
+    case Comparison::lt: return {less, false, false};
+    case Comparison::le: return {lessOrEqual, false, false};
+    case Comparison::gt: return {less, true, false};
+    case Comparison::ge: return {lessOrEqual, true, false};
+    case Comparison::equ: return {unequal, false, true};
+    case Comparison::neu: return {equal, false, true};
+    case Comparison::ltu: return {lessOrEqual, true, true};
+    case Comparison::leu: return {less, true, true};
+    case Comparison::gtu: return {lessOrEqual, false, true};
+    case Comparison::geu: return {less, false, true};
+    case Comparison::num: return {ordered, false, false};
+    case Comparison::nan: return {ordered, false, true};
+    default: return {equal, false, false};
+  }
+}
+
+template <Relation relation, class V>
+SHOAL_INLINE bool holds(V a, V b) {
+  switch (relation) {
+    case equal: return a == b;
+    case unequal: return a < b || a > b;
+    case less: return a < b;
+    case lessOrEqual: return a <= b;
+    case ordered: return a == a && b == b;
   }
   return false;
 }
@@ -45,14 +74,27 @@ SHOAL_INLINE uint32_t gather(const uint8_t (&is)[kLanes]) {
   return bits;
 }
 
-template <class R, Comparison comparison>
-SHOAL_INLINE uint32_t compareLanes(const Warp& warp, uint32_t left, uint32_t right) {
+// Not inlined: many handlers share each.
+template <class R, Relation relation>
+__attribute__((noinline)) uint32_t relatedLanes(const Warp& warp, uint32_t left, uint32_t right) {
   using T = typename R::T;
   const T *a = input<T>(warp, left), *b = input<T>(warp, right);
   uint8_t is[kLanes];
   SHOAL_IVDEP
-  for (int lane = 0; lane < kLanes; ++lane) is[lane] = holds<comparison>(R::of(a[lane]), R::of(b[lane])) ? 1 : 0;
+  for (int lane = 0; lane < kLanes; ++lane) is[lane] = holds<relation>(R::of(a[lane]), R::of(b[lane])) ? 1 : 0;
   return gather(is);
+}
+
+template <class R> constexpr bool isInteger = false;
+template <class I> constexpr bool isInteger<Integer<I>> = true;
+template <class R, Comparison comparison>
+constexpr Asked asked = isInteger<R> ? askedOfIntegers(comparison) : askedOfFloats(comparison);
+
+template <class R, Comparison comparison>
+SHOAL_INLINE uint32_t compareLanes(const Warp& warp, const Instr& instr) {
+  constexpr Asked by = asked<R, comparison>;
+  const uint32_t result = relatedLanes<R, by.relation>(warp, instr.r[by.isExchanged ? 2 : 1], instr.r[by.isExchanged ? 1 : 2]);
+  return by.isNegated ? ~result : result;
 }
 
 SHOAL_INLINE uint32_t combined(const Warp& warp, const Instr& instr, uint32_t result) {
@@ -65,17 +107,13 @@ SHOAL_INLINE uint32_t combined(const Warp& warp, const Instr& instr, uint32_t re
 constexpr uint32_t kNoOperand = ~0u;
 
 // r[0] = p, r[1], r[2] compared, r[3] = q or none, r[4] combined with.
-template <class R, Comparison comparison>
-void compare(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t result = compareLanes<R, comparison>(warp, instr.r[1], instr.r[2]);
+__attribute__((noinline)) void putPredicates(Warp& warp, const Instr& instr, uint32_t mask, uint32_t result) {
   const uint32_t p = combined(warp, instr, result), q = combined(warp, instr, ~result);
   if (instr.r[0] != kNoOperand) setPredicate(warp, instr.r[0], mask, p);
   if (instr.r[3] != kNoOperand) setPredicate(warp, instr.r[3], mask, q);
 }
-
-template <class R, Comparison comparison>
-void compareToValue(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t result = combined(warp, instr, compareLanes<R, comparison>(warp, instr.r[1], instr.r[2]));
+__attribute__((noinline)) void putValue(Warp& warp, const Instr& instr, uint32_t mask, uint32_t compared) {
+  const uint32_t result = combined(warp, instr, compared);
   const auto yes = static_cast<uint32_t>(instr.imm);
   if (instr.count == 2) {
     uint16_t* to = output<uint16_t>(warp, instr.r[0]);
@@ -85,40 +123,60 @@ void compareToValue(Warp& warp, const Instr& instr, uint32_t mask) {
   }
 }
 
-// Pairs: both halves are compared; p has the low one, q the high one. A value has a half for each.
 template <class R, Comparison comparison>
-SHOAL_INLINE void comparePair(const Warp& warp, const Instr& instr, uint32_t& low, uint32_t& high) {
-  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *b = input<uint32_t>(warp, instr.r[2]);
-  low = high = 0;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    low |= static_cast<uint32_t>(holds<comparison>(R::of(static_cast<uint16_t>(a[lane])), R::of(static_cast<uint16_t>(b[lane])))) << lane;
-    high |= static_cast<uint32_t>(holds<comparison>(R::of(static_cast<uint16_t>(a[lane] >> 16)), R::of(static_cast<uint16_t>(b[lane] >> 16)))) << lane;
-  }
-  low = combined(warp, instr, low);
-  high = combined(warp, instr, high);
+void compare(Warp& warp, const Instr& instr, uint32_t mask) {
+  putPredicates(warp, instr, mask, compareLanes<R, comparison>(warp, instr));
 }
 template <class R, Comparison comparison>
-void comparePairs(Warp& warp, const Instr& instr, uint32_t mask) {
-  uint32_t low, high;
-  comparePair<R, comparison>(warp, instr, low, high);
+void compareToValue(Warp& warp, const Instr& instr, uint32_t mask) {
+  putValue(warp, instr, mask, compareLanes<R, comparison>(warp, instr));
+}
+
+// Pairs: both halves are compared; p has the low one, q the high one. A value has a half for each.
+template <class R, Relation relation>
+__attribute__((noinline)) uint64_t relatedPairs(const Warp& warp, uint32_t left, uint32_t right) {
+  const uint32_t *a = input<uint32_t>(warp, left), *b = input<uint32_t>(warp, right);
+  uint8_t isLow[kLanes], isHigh[kLanes];
+  SHOAL_IVDEP
+  for (int lane = 0; lane < kLanes; ++lane) {
+    isLow[lane] = holds<relation>(R::of(static_cast<uint16_t>(a[lane])), R::of(static_cast<uint16_t>(b[lane]))) ? 1 : 0;
+    isHigh[lane] = holds<relation>(R::of(static_cast<uint16_t>(a[lane] >> 16)), R::of(static_cast<uint16_t>(b[lane] >> 16))) ? 1 : 0;
+  }
+  return gather(isLow) | static_cast<uint64_t>(gather(isHigh)) << 32;
+}
+// The low halves in the low half, the high ones in the high half.
+template <class R, Comparison comparison>
+SHOAL_INLINE uint64_t comparePairs(const Warp& warp, const Instr& instr) {
+  constexpr Asked by = asked<R, comparison>;
+  const uint64_t result = relatedPairs<R, by.relation>(warp, instr.r[by.isExchanged ? 2 : 1], instr.r[by.isExchanged ? 1 : 2]);
+  return by.isNegated ? ~result : result;
+}
+__attribute__((noinline)) void putPairPredicates(Warp& warp, const Instr& instr, uint32_t mask, uint64_t result) {
+  const uint32_t low = combined(warp, instr, static_cast<uint32_t>(result)), high = combined(warp, instr, static_cast<uint32_t>(result >> 32));
   if (instr.r[0] != kNoOperand) setPredicate(warp, instr.r[0], mask, low);
   if (instr.r[3] != kNoOperand) setPredicate(warp, instr.r[3], mask, high);
 }
-template <class R, Comparison comparison>
-void comparePairsToValue(Warp& warp, const Instr& instr, uint32_t mask) {
-  uint32_t low, high;
-  comparePair<R, comparison>(warp, instr, low, high);
+__attribute__((noinline)) void putPairValue(Warp& warp, const Instr& instr, uint32_t mask, uint64_t result) {
+  const uint32_t low = combined(warp, instr, static_cast<uint32_t>(result)), high = combined(warp, instr, static_cast<uint32_t>(result >> 32));
   const auto yes = static_cast<uint32_t>(instr.imm);
   uint32_t* to = output<uint32_t>(warp, instr.r[0]);
   eachSet(mask, [=](int lane) { to[lane] = ((low >> lane & 1) != 0 ? yes & 0xffff : 0) | ((high >> lane & 1) != 0 ? yes & 0xffff0000 : 0); });
+}
+template <class R, Comparison comparison>
+void comparePairsToPredicates(Warp& warp, const Instr& instr, uint32_t mask) {
+  putPairPredicates(warp, instr, mask, comparePairs<R, comparison>(warp, instr));
+}
+template <class R, Comparison comparison>
+void comparePairsToValue(Warp& warp, const Instr& instr, uint32_t mask) {
+  putPairValue(warp, instr, mask, comparePairs<R, comparison>(warp, instr));
 }
 
 enum Form { toPredicate, toValue, pairToPredicates, pairToValue };
 
 template <class R, Comparison comparison>
 Handler form(Form as) {
-  if constexpr (sizeof(typename R::T) == 2) {
-    if (as == pairToPredicates) return comparePairs<R, comparison>;
+  if constexpr (sizeof(typename R::T) == 2 && !isInteger<R>) {
+    if (as == pairToPredicates) return comparePairsToPredicates<R, comparison>;
     if (as == pairToValue) return comparePairsToValue<R, comparison>;
   }
   return as == toValue ? compareToValue<R, comparison> : compare<R, comparison>;

@@ -49,51 +49,83 @@ template <class H> struct Negate { SHOAL_INLINE static uint16_t of(uint16_t a) {
 template <class H> struct Exp2 { static uint16_t of(uint16_t a) { return H::to(static_cast<double>(exp2f(H::from(a)))); } };
 template <class H> struct Tanh { static uint16_t of(uint16_t a) { return H::to(static_cast<double>(tanhf(H::from(a)))); } };
 
-// f16 alone has subnormal numbers that can be flushed: bf16 has the exponents of f32.
-template <class H, class F, bool isFlushed, bool isClamped, bool isRelu>
-struct One {
-  SHOAL_INLINE static uint16_t before(uint16_t a) { return isFlushed && (a & H::infinity) == 0 ? a & 0x8000 : a; }
-  SHOAL_INLINE static uint16_t after(uint16_t r) {
-    r = before(r);
-    const bool isNan = (r & 0x7fff) > H::infinity;
-    if (isClamped) return isNan || (r & 0x8000) != 0 ? 0 : r > H::one ? H::one : r;
-    if (isRelu && !isNan && (r & 0x8000) != 0) return 0;
-    return isNan ? 0x7fff : r;
-  }
-  SHOAL_INLINE static uint16_t of(uint16_t a) { return after(F::of(before(a))); }
-  SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b) { return after(F::of(before(a), before(b))); }
-  SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b, uint16_t c) { return after(F::of(before(a), before(b), before(c))); }
+// What becomes of the operands before, and of the result after. f16 alone has subnormal numbers that can be flushed: bf16 has
+// the exponents of f32.
+struct Around {
+  uint16_t subnormal;  // the bits of a subnormal number that stay
+  uint16_t nan;
+  uint16_t negative;  // the bits of a negative number that stay
+  uint16_t most;
 };
-// The sign of a NaN stays.
-template <class F>
-struct Plain { SHOAL_INLINE static uint16_t of(uint16_t a) { return F::of(a); } };
-template <class F>
-struct Pair {
-  SHOAL_INLINE static uint16_t high(uint32_t a) { return static_cast<uint16_t>(a >> 16); }
-  SHOAL_INLINE static uint16_t low(uint32_t a) { return static_cast<uint16_t>(a); }
-  SHOAL_INLINE static uint32_t both(uint16_t l, uint16_t h) { return l | static_cast<uint32_t>(h) << 16; }
-  SHOAL_INLINE static uint32_t of(uint32_t a) { return both(F::of(low(a)), F::of(high(a))); }
-  SHOAL_INLINE static uint32_t of(uint32_t a, uint32_t b) { return both(F::of(low(a), low(b)), F::of(high(a), high(b))); }
-  SHOAL_INLINE static uint32_t of(uint32_t a, uint32_t b, uint32_t c) { return both(F::of(low(a), low(b), low(c)), F::of(high(a), high(b), high(c))); }
-};
+template <class H>
+constexpr Around around(bool isFlushed, bool isClamped, bool isRelu) {
+  return {static_cast<uint16_t>(isFlushed ? 0x8000 : 0xffff), static_cast<uint16_t>(isClamped ? 0 : 0x7fff),
+          static_cast<uint16_t>(isClamped || isRelu ? 0 : 0xffff), isClamped ? H::one : H::infinity};
+}
+template <class H>
+SHOAL_INLINE uint16_t before(uint16_t a, const Around& with) { return (a & H::infinity) == 0 ? a & with.subnormal : a; }
+template <class H>
+SHOAL_INLINE uint16_t after(uint16_t r, const Around& with) {
+  r = before<H>(r, with);
+  if ((r & 0x7fff) > H::infinity) return with.nan;
+  if ((r & 0x8000) != 0) return r & with.negative;
+  return r > with.most ? with.most : r;
+}
 
 enum Arity { one, two, three };
-template <class G, Arity arity>
-Handler loop(bool isPair) {
-  if constexpr (arity == one) return isPair ? unary<uint32_t, uint32_t, Pair<G>> : unary<uint16_t, uint16_t, G>;
-  else if constexpr (arity == two) return isPair ? binary<uint32_t, uint32_t, Pair<G>> : binary<uint16_t, uint16_t, G>;
-  else return isPair ? ternary<uint32_t, uint32_t, Pair<G>> : ternary<uint16_t, uint16_t, G>;
+
+// Not inlined: one for all that is done around it, and for pairs, which are twice as many values.
+template <class H, class F, Arity arity>
+__attribute__((noinline)) void compute(const Warp& warp, const Instr& instr, const Around& with, uint16_t* to, int warps) {
+  const uint16_t* a = input<uint16_t>(warp, instr.r[1]);
+  const uint16_t* b = arity == one ? a : input<uint16_t>(warp, instr.r[2]);
+  const uint16_t* c = arity == three ? input<uint16_t>(warp, instr.r[3]) : a;
+  for (; warps > 0; --warps, a += kLanes, b += kLanes, c += kLanes, to += kLanes) {
+    SHOAL_IVDEP
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const uint16_t x = before<H>(a[lane], with);
+      uint16_t result;
+      if constexpr (arity == one) result = F::of(x);
+      else if constexpr (arity == two) result = F::of(x, before<H>(b[lane], with));
+      else result = F::of(x, before<H>(b[lane], with), before<H>(c[lane], with));
+      to[lane] = after<H>(result, with);
+    }
+  }
+}
+
+template <class D>
+__attribute__((noinline)) void put(Warp& warp, const Instr& instr, uint32_t mask, const D* from) {
+  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return from[lane]; });
+}
+
+// D: one value, or a pair.
+template <class D, class H, class F, Arity arity, bool isFlushed, bool isClamped, bool isRelu>
+void run(Warp& warp, const Instr& instr, uint32_t mask) {
+  static constexpr Around with = around<H>(isFlushed, isClamped, isRelu);
+  D results[kLanes];
+  compute<H, F, arity>(warp, instr, with, reinterpret_cast<uint16_t*>(results), sizeof(D) / 2);
+  put<D>(warp, instr, mask, results);
+}
+
+template <class F>
+struct Pair {
+  SHOAL_INLINE static uint32_t of(uint32_t a) { return F::of(static_cast<uint16_t>(a)) | static_cast<uint32_t>(F::of(static_cast<uint16_t>(a >> 16))) << 16; }
+};
+
+template <class H, class F, Arity arity, bool isFlushed, bool isClamped, bool isRelu>
+Handler form(bool isPair) {
+  return isPair ? run<uint32_t, H, F, arity, isFlushed, isClamped, isRelu> : run<uint16_t, H, F, arity, isFlushed, isClamped, isRelu>;
 }
 
 template <template <class> class F, Arity arity>
 Handler arithmetic(const Key& key) {
   const bool isPair = key.type == Type::f16x2 || key.type == Type::bf16x2;
   if (key.type == Type::bf16 || key.type == Type::bf16x2) {
-    return key.isRelu ? loop<One<Bf16, F<Bf16>, false, false, true>, arity>(isPair) : loop<One<Bf16, F<Bf16>, false, false, false>, arity>(isPair);
+    return key.isRelu ? form<Bf16, F<Bf16>, arity, false, false, true>(isPair) : form<Bf16, F<Bf16>, arity, false, false, false>(isPair);
   }
-  if (key.isRelu) return key.ftz ? loop<One<Half, F<Half>, true, false, true>, arity>(isPair) : loop<One<Half, F<Half>, false, false, true>, arity>(isPair);
-  if (key.saturate) return key.ftz ? loop<One<Half, F<Half>, true, true, false>, arity>(isPair) : loop<One<Half, F<Half>, false, true, false>, arity>(isPair);
-  return key.ftz ? loop<One<Half, F<Half>, true, false, false>, arity>(isPair) : loop<One<Half, F<Half>, false, false, false>, arity>(isPair);
+  if (key.isRelu) return key.ftz ? form<Half, F<Half>, arity, true, false, true>(isPair) : form<Half, F<Half>, arity, false, false, true>(isPair);
+  if (key.saturate) return key.ftz ? form<Half, F<Half>, arity, true, true, false>(isPair) : form<Half, F<Half>, arity, false, true, false>(isPair);
+  return key.ftz ? form<Half, F<Half>, arity, true, false, false>(isPair) : form<Half, F<Half>, arity, false, false, false>(isPair);
 }
 template <class H> using Minimum = Extreme<H, false, false>;
 template <class H> using Maximum = Extreme<H, true, false>;
@@ -103,8 +135,9 @@ template <class H> using MaximumNan = Extreme<H, true, true>;
 template <template <class> class F>
 Handler sign(const Key& key) {
   const bool isPair = key.type == Type::f16x2 || key.type == Type::bf16x2;
-  if (key.ftz) return loop<One<Half, F<Half>, true, false, false>, one>(isPair);
-  return loop<Plain<F<Half>>, one>(isPair);
+  if (key.ftz) return form<Half, F<Half>, one, true, false, false>(isPair);
+  // The sign of a NaN stays.
+  return isPair ? unary<uint32_t, uint32_t, Pair<F<Half>>> : unary<uint16_t, uint16_t, F<Half>>;
 }
 
 }  // namespace

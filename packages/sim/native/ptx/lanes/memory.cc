@@ -9,10 +9,54 @@ struct Wide {
   uint64_t low, high;
 };
 
+template <class M> constexpr bool isSignedValue = static_cast<M>(-1) < static_cast<M>(0);
+template <> constexpr bool isSignedValue<Wide> = false;
+
 template <class R, class M>
 SHOAL_INLINE R extended(M value) {
   if constexpr (sizeof(M) == 16) return value;
   else return static_cast<R>(value);
+}
+
+// The bytes of a vector, `stride` apart for each lane.
+template <Space space>
+__attribute__((noinline)) void fetch(Warp& warp, const Instr& instr, uint32_t mask, unsigned size, uint8_t* values, unsigned stride) {
+  if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.r[1], size, false)) {
+    for (int lane = 0; lane < kLanes; ++lane) memcpy(values + lane * stride, from + static_cast<size_t>(lane) * size, size);
+  } else {
+    eachAddress<space>(warp, instr, mask, instr.r[1], size, false, [&](int lane, const uint8_t* at) { memcpy(values + lane * stride, at, size); });
+  }
+}
+template <Space space>
+__attribute__((noinline)) void deliver(Warp& warp, const Instr& instr, uint32_t mask, unsigned size, const uint8_t* values, unsigned stride) {
+  eachAddress<space>(warp, instr, mask, instr.r[1], size, true, [&](int lane, uint8_t* to) { memcpy(to, values + lane * stride, size); });
+}
+
+template <class R, class M>
+__attribute__((noinline)) void loadVector(Warp& warp, const Instr& instr, uint32_t mask, decltype(fetch<Space::generic>)* fetchFrom) {
+  const uint32_t* registers = warp.operands + instr.target;
+  // An address register may be one of those that are loaded.
+  M values[kLanes][8];
+  fetchFrom(warp, instr, mask, sizeof(M) * instr.count, reinterpret_cast<uint8_t*>(values), sizeof values[0]);
+  for (unsigned index = 0; index < instr.count; ++index) {
+    if (registers[index] == ~0u) continue;
+    R* to = output<R>(warp, registers[index]);
+    if (mask == ~0u) {
+      for (int lane = 0; lane < kLanes; ++lane) to[lane] = extended<R>(values[lane][index]);
+    } else {
+      eachSet(mask, [&](int lane) { to[lane] = extended<R>(values[lane][index]); });
+    }
+  }
+}
+template <class R, class M>
+__attribute__((noinline)) void storeVector(Warp& warp, const Instr& instr, uint32_t mask, decltype(deliver<Space::generic>)* deliverTo) {
+  const uint32_t* registers = warp.operands + instr.target;
+  M values[kLanes][8];
+  for (unsigned index = 0; index < instr.count; ++index) {
+    const R* from = input<R>(warp, registers[index]);
+    for (int lane = 0; lane < kLanes; ++lane) values[lane][index] = extended<M>(from[lane]);
+  }
+  deliverTo(warp, instr, mask, sizeof(M) * instr.count, reinterpret_cast<const uint8_t*>(values), sizeof values[0]);
 }
 
 // M in memory, R in the register. r[1] is the address; the registers are r[0], or warp.operands[target...].
@@ -33,24 +77,7 @@ void load(Warp& warp, const Instr& instr, uint32_t mask) {
     });
     return;
   }
-  const uint32_t* registers = warp.operands + instr.target;
-  const auto size = static_cast<unsigned>(sizeof(M) * instr.count);
-  // An address register may be one of those that are loaded.
-  M values[kLanes][8];
-  if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.r[1], size, false)) {
-    for (int lane = 0; lane < kLanes; ++lane) memcpy(values[lane], from + static_cast<size_t>(lane) * size, size);
-  } else {
-    eachAddress<space>(warp, instr, mask, instr.r[1], size, false, [&](int lane, const uint8_t* at) { memcpy(values[lane], at, size); });
-  }
-  for (unsigned index = 0; index < instr.count; ++index) {
-    if (registers[index] == ~0u) continue;
-    R* to = output<R>(warp, registers[index]);
-    if (mask == ~0u) {
-      for (int lane = 0; lane < kLanes; ++lane) to[lane] = extended<R>(values[lane][index]);
-    } else {
-      eachSet(mask, [&](int lane) { to[lane] = extended<R>(values[lane][index]); });
-    }
-  }
+  loadVector<R, M>(warp, instr, mask, fetch<space>);
 }
 
 template <class R, class M, Space space>
@@ -69,13 +96,7 @@ void store(Warp& warp, const Instr& instr, uint32_t mask) {
     });
     return;
   }
-  const uint32_t* registers = warp.operands + instr.target;
-  const auto size = static_cast<unsigned>(sizeof(M) * instr.count);
-  eachAddress<space>(warp, instr, mask, instr.r[1], size, true, [&](int lane, uint8_t* to) {
-    M values[8];
-    for (unsigned index = 0; index < instr.count; ++index) values[index] = extended<M>(input<R>(warp, registers[index])[lane]);
-    memcpy(to, values, size);
-  });
+  storeVector<R, M>(warp, instr, mask, deliver<space>);
 }
 
 // A parameter of the kernel at a fixed place: the same for all lanes.
@@ -91,14 +112,21 @@ void loadParam(Warp& warp, const Instr& instr, uint32_t mask) {
   }
 }
 
+template <class R, class M, Space space>
+Handler byDirection(const Key& key) {
+  if (key.op == Op::load) return load<R, M, space>;
+  // Nothing is extended on the way to memory.
+  if constexpr (isSignedValue<M>) return nullptr;
+  else return store<R, M, space>;
+}
+
 template <class R, class M>
 Handler bySpace(const Key& key) {
-  const bool isLoad = key.op == Op::load;
   if (key.op == Op::loadParam) return loadParam<R, M>;
   switch (key.space) {
-    case Space::shared: case Space::cluster: return isLoad ? load<R, M, Space::shared> : store<R, M, Space::shared>;
-    case Space::local: return isLoad ? load<R, M, Space::local> : store<R, M, Space::local>;
-    default: return isLoad ? load<R, M, Space::generic> : store<R, M, Space::generic>;
+    case Space::shared: case Space::cluster: return byDirection<R, M, Space::shared>(key);
+    case Space::local: return byDirection<R, M, Space::local>(key);
+    default: return byDirection<R, M, Space::generic>(key);
   }
 }
 
