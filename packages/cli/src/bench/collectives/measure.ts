@@ -80,10 +80,12 @@ interface Operands {
 }
 
 /**
- * How long a GPU works before it is measured, in milliseconds, and the calls that tell how many those are. After 50 ms of large
- * operations an H200 takes 1 % longer for each, as nobody sees who measures a few.
+ * How long a GPU works before it is measured, in milliseconds: longer before the first size, until V8 has compiled all of it. After 50 ms of
+ * large operations an H200 takes 1 % longer for each, as nobody sees who measures a few.
  */
+const firstWarmUpMilliseconds = 50
 const warmUpMilliseconds = 5
+/** The calls that tell how many those are. */
 const warmUpSample = 5
 const mostWarmUps = 5000
 
@@ -156,11 +158,12 @@ class CollectiveBench {
       turn = (turn + 1) % starts.length
     }
     const once = starts.length === 1 ? first : next
-    const before = warmUps + (this.#hasRun.has(task.isInPlace) ? 0 : firstRunsOf(bytes))
+    const isFirst = !this.#hasRun.has(task.isInPlace)
+    const before = warmUps + (isFirst ? firstRunsOf(bytes) : 0)
     this.#hasRun.add(task.isInPlace)
     for (let i = 0; i < before; i += 1) once()
     await this.#wait()
-    await this.#warmUp(once)
+    await this.#warmUp(once, isFirst ? firstWarmUpMilliseconds : warmUpMilliseconds)
     await this.#rankGroup.barrier()
     const start = process.hrtime.bigint()
     for (let i = 0; i < iterations; i += 1) once()
@@ -179,14 +182,14 @@ class CollectiveBench {
    * A GPU that had nothing to do, as while results were compared, has to find its clock again. All processes make the same
    * number of calls.
    */
-  async #warmUp(once: () => void): Promise<void> {
+  async #warmUp(once: () => void, milliseconds: number): Promise<void> {
     if (this.#options.software) return
     const start = performance.now()
     for (let i = 0; i < warmUpSample; i += 1) once()
     await this.#wait()
     const own = (performance.now() - start) / warmUpSample
     const mean = (await this.#rankGroup.sum(own)) / this.#rankGroup.processes
-    for (let i = 0; i < Math.min(mostWarmUps, warmUpMilliseconds / mean); i += 1) once()
+    for (let i = 0; i < Math.min(mostWarmUps, milliseconds / mean); i += 1) once()
     await this.#wait()
   }
 
