@@ -55,7 +55,7 @@ const reasons = [
   '  notices the end of long work, the calls went through the memory as those of nccl-tests do, and a GPU worked for 5 ms before a size and no',
   '  longer for 50: after 50 ms of large operations an H200 takes 1 % longer for each. Small ones take 12 to 13 µs or 17 to 20 on both sides, by the',
   '  processor on which a process happens to run, also in the middle of a run: in 15 turns nccl-tests took the longer time 5 times and `shoal bench`',
-  '  10 times, and the medians are 1.44 × apart; of turns at the shorter time both are within 5 %.',
+  '  10 times, and the medians are 1.44 × apart; the quickest turns 1.12 and 1.14 × in the worst of ten sizes.',
   '- **NVSHMEM, awaited**: its host calls block, so a thread of the session makes them. To hand a call over and to hear of its end took 8 to',
   '  11 µs on two hosts, whatever the call itself takes (11 to 15 before, when whoever looked for the other one found a lock taken, and the',
   '  event loop was woken by a call of the system). Without a GPU, at a call of 7 µs: 1.5 µs until the thread has it, 2.2 until the program',
