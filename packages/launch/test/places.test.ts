@@ -282,14 +282,19 @@ describe('an address', () => {
     expect(formatAddress(address)).toBe(text)
   })
 
-  test.each(['tcp://host:0', 'tcp://host:65536', 'tcp://host:123456', 'tcp://a:b:1', 'unix://a', 'x'])(
-    '%s is none',
-    (text) => {
-      expect(() => parseAddress(text)).toThrow(
-        `'${text}' is no address of a rendezvous: tcp://HOST:PORT or unix:///PATH`,
-      )
-    },
-  )
+  test.each([
+    'tcp://host:0',
+    'tcp://host:65536',
+    'tcp://host:123456',
+    'tcp://a:b:1',
+    'tcp://[]:1',
+    'tcp://[[::1]]:1',
+    'tcp://a]:1',
+    'unix://a',
+    'x',
+  ])('%s is none', (text) => {
+    expect(() => parseAddress(text)).toThrow(`'${text}' is no address of a rendezvous: tcp://HOST:PORT or unix:///PATH`)
+  })
 })
 
 describe('where the ranks of a job meet', () => {

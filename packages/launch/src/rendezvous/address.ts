@@ -14,7 +14,7 @@ export function formatAddress(address: Address): string {
 /** The address that such a text names. @throws RendezvousError */
 export function parseAddress(text: string): Address {
   if (text.startsWith('unix:///')) return { kind: 'unix', path: text.slice('unix://'.length) }
-  const match = /^tcp:\/\/(?:\[([^\]]+)\]|([^:/]+)):(\d{1,5})$/.exec(text)
+  const match = /^tcp:\/\/(?:\[([^[\]]+)\]|([^:/[\]]+)):(\d{1,5})$/.exec(text)
   const host = match?.[1] ?? match?.[2]
   const port = Number(match?.[3])
   if (host === undefined || port < 1 || port > 65535) {
