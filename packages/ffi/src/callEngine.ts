@@ -11,6 +11,7 @@ export {
   type CallingConvention,
   type CallLayout,
   callAtThreadEnd,
+  callOffThread,
   closeAtThreadEnd,
   contextSlot,
   createTensor,

@@ -91,6 +91,11 @@ export interface OffThreadOptions {
   readonly results?: 'status' | 'value'
 }
 
+/** {@link OffThreadOptions} with each default. */
+export interface OffThreadCalls extends Required<Omit<OffThreadOptions, 'lane'>> {
+  readonly lane: Lane | undefined
+}
+
 const api = 'offThread'
 const keys: OptionKeys<OffThreadOptions> = {
   context: true,
@@ -121,15 +126,20 @@ export function offThread(
   record: () => void,
 ): Promise<number[]>
 export function offThread(options: OffThreadOptions, record: () => unknown): Promise<CallResult[]> {
-  const native = addon()
-  let checked: CheckedOptions
+  let checked: OffThreadCalls
   try {
     checked = checkOptions(options)
     requireFunction(record, api, 'record')
   } catch (error) {
     return Promise.reject(error)
   }
-  const { context, lane, keep, background, stopOnError, results } = checked
+  return callOffThread(checked, record)
+}
+
+/** The same of what needs no check. */
+export function callOffThread(calls: OffThreadCalls, record: () => unknown): Promise<CallResult[]> {
+  const { context, lane, keep, background, stopOnError, results } = calls
+  const native = addon()
   native.startRecording()
   recording.addon = native
   try {
@@ -196,12 +206,8 @@ function deliverSoon(native: Addon): void {
   inNextTurn(turn)
 }
 
-interface CheckedOptions extends Required<Omit<OffThreadOptions, 'lane'>> {
-  readonly lane: Lane | undefined
-}
-
 /** Each option, read once. @throws TypeError, RangeError, DisposedError */
-function checkOptions(options: OffThreadOptions): CheckedOptions {
+function checkOptions(options: OffThreadOptions): OffThreadCalls {
   const { context = 0n, lane, keep = [], background, stopOnError, results } = requireOptions(options, api, keys)
   requireAddress(context, api, 'context')
   if (lane !== undefined && requireInstance(lane, api, 'lane', Lane).disposed) {

@@ -8,8 +8,8 @@ import {
   type Lane,
   leaveContext,
   type NativeMemory,
-  offThread,
 } from '@shoal/ffi'
+import { callOffThread } from '@shoal/ffi/calls'
 import {
   AbortedError,
   BusyError,
@@ -171,11 +171,11 @@ export class CallQueue {
       }
       const begin = (): void => {
         let isMade = false
-        const results = offThread(
+        const results = callOffThread(
           {
             context: this.#context,
             lane: this.#lane,
-            keep: [...keep, ...operands],
+            keep: operands.length === 0 ? keep : [...keep, ...operands],
             background,
             stopOnError: false,
             results: 'value',
