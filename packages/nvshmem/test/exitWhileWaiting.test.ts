@@ -12,7 +12,7 @@ interface Ended {
   readonly stderr: string
 }
 
-function run(program: string): Ended {
+function run(program: string, more: NodeJS.ProcessEnv = {}): Ended {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     encoding: 'utf8',
@@ -25,6 +25,7 @@ function run(program: string): Ended {
       NODE_OPTIONS: '',
       SHOAL_NVSHMEM_LIBRARY: library,
       TELL_UNLOADED: '1',
+      ...more,
     },
   })
   return { status, stdout, stderr }
@@ -102,5 +103,45 @@ describe('a process whose NVSHMEM waits at its end for a call that never returns
       signal: null,
       failed: undefined,
     })
+  })
+})
+
+describe('a process stays alive while somebody waits behind a call that was given up', () => {
+  test.each([
+    ['a call with memory of its own', 'session.put(here, source, { pe: 0 })'],
+    ['a call that only queues something', 'session.putOnStream(here, source, { pe: 0, stream })'],
+  ])('for %s', (_, call) => {
+    // The second call begins when nobody waits for it any more.
+    const program = `
+      import { Device, DeviceBuffer } from '@shoal/driver'
+      import { Session, UniqueId } from '@shoal/nvshmem'
+      const session = await Session.init(${options(1)})
+      const [device, here] = [Device.get(0), await session.allocate('u8', 64)]
+      const [stream, source] = [device.createStream(), DeviceBuffer.zeros(device, 'u8', 64)]
+      const first = session.quiet()
+      const second = session.quiet({ timeout: 10 }).catch(({ name }) => name)
+      const third = ${call}
+      console.log(await second, await first)
+      await third
+      console.log('waited')
+      await session.finalize()`
+    expect(run(program, { FIRST_QUIET: '200', LATER_QUIETS: '200' })).toMatchObject({
+      status: 0,
+      stdout: 'TimeoutError undefined\nwaited\n',
+    })
+  })
+
+  test('and no longer: it ends while the call is still under way', () => {
+    const program = `
+      import { Device, DeviceBuffer } from '@shoal/driver'
+      import { Session, UniqueId } from '@shoal/nvshmem'
+      const session = await Session.init(${options(1)})
+      const here = await session.allocate('u8', 64)
+      const source = DeviceBuffer.zeros(Device.get(0), 'u8', 64)
+      session.quiet()
+      for (const call of [session.quiet({ timeout: 10 }), session.put(here, source, { pe: 0, timeout: 20 })])
+        call.catch(({ name }) => console.log(name))`
+    const ended = run(program, { FIRST_QUIET: '200', LATER_QUIETS: '3600000' })
+    expect(ended).toMatchObject({ status: 0, stdout: 'TimeoutError\nTimeoutError\n' })
   })
 })

@@ -9,7 +9,7 @@ import {
   leaveContext,
   type NativeMemory,
 } from '@shoal/ffi'
-import { callOffThread } from '@shoal/ffi/calls'
+import { callOffThread, holdEventLoop } from '@shoal/ffi/calls'
 import {
   AbortedError,
   BusyError,
@@ -83,6 +83,8 @@ export class CallQueue {
   #aborted: { readonly reason: unknown } | undefined
   #stuck: { readonly entry: Entry; readonly cause: unknown } | undefined
   #removeListener: (() => void) | undefined
+  /** Lets the process end: it is kept alive while somebody waits for a call that has not begun. */
+  #release: (() => void) | undefined
   #closed: string | undefined
   #isAbandoned = false
 
@@ -206,6 +208,7 @@ export class CallQueue {
       const giveUp = (error: unknown): void => {
         settle()
         background.release?.()
+        this.#holdForWaiting()
         reject(error)
       }
       const isReady = after === undefined
@@ -279,6 +282,7 @@ export class CallQueue {
       const giveUp = (error: unknown): void => {
         clearTimeout(timer)
         entry.giveUp = undefined
+        this.#holdForWaiting()
         reject(error)
       }
       const entry: Entry = { operation, keep: none, operands, isBrief: true, isReady: true, toFree: [], begin, giveUp }
@@ -358,6 +362,7 @@ export class CallQueue {
       for (const memory of entry.toFree) memory.dispose()
     }
     this.#waiting.clear()
+    this.#holdForWaiting()
     this.close(why)
   }
 
@@ -372,13 +377,26 @@ export class CallQueue {
    */
   #beginWaiting(): void {
     for (const entry of this.#waiting) {
-      if (!entry.isReady) return
+      if (!entry.isReady) break
       const hasToWait = entry.isBrief === true || entry.operands.length > 0
-      if (hasToWait && this.#entries.values().next().value !== entry) return
+      if (hasToWait && this.#entries.values().next().value !== entry) break
       this.#waiting.delete(entry)
       entry.begin()
     }
-    if (this.#closed !== undefined) this.#lane.dispose()
+    this.#holdForWaiting()
+    if (this.#closed !== undefined && this.#waiting.size === 0) this.#lane.dispose()
+  }
+
+  /** The process stays alive while somebody waits: what is under way before may have been given up, and does not keep it so. */
+  #holdForWaiting(): void {
+    if (this.#waiting.size === 0 && this.#release === undefined) return
+    for (const { giveUp } of this.#waiting) {
+      if (giveUp === undefined) continue
+      this.#release ??= holdEventLoop(undefined)
+      return
+    }
+    this.#release?.()
+    this.#release = undefined
   }
 
   #requireOpen(operation: string): void {
