@@ -206,7 +206,7 @@ export class Communicator extends CommunicatorOperations {
     streamHandleAt(stream, live, api)
     requireNoGroup(api)
     await this.#lifecycle.watchdog.guard('synchronize', waitOptions, async (background) => {
-      await whenReady(live)
+      await whenReady(live, background)
       if (this.#lifecycle.watchdog.failure !== undefined) return
       // Asked again: the stream may have been disposed of while this waited for its turn.
       const { handle } = streamHandleAt(stream, live, api)
@@ -225,7 +225,7 @@ export class Communicator extends CommunicatorOperations {
     this.#lifecycle.requireAlive('ready')
     const waitOptions = requireWait(options, 'Communicator.ready')
     const live = this.#lifecycle.live
-    await this.#lifecycle.watchdog.guard('ready', waitOptions, () => whenReady(live))
+    await this.#lifecycle.watchdog.guard('ready', waitOptions, (background) => whenReady(live, background))
   }
 
   /**

@@ -157,7 +157,8 @@ export class CommunicatorLifecycle {
     work: (background: BackgroundWork) => Promise<T>,
     drop?: (value: T) => void,
   ): Promise<T> {
-    const inItsTurn = (background: BackgroundWork): Promise<T> => inTurn([this.live], operation, () => work(background))
+    const inItsTurn = (background: BackgroundWork): Promise<T> =>
+      inTurn([this.live], operation, () => work(background), background)
     return this.watchdog.guard(operation, options, inItsTurn, drop)
   }
 
@@ -200,7 +201,7 @@ export class CommunicatorLifecycle {
     if (finalizing !== undefined) return this.watchdog.guard('finalize', waitOptions, () => finalizing)
     this.#finalizing = this.watchdog.guard('finalize', waitOptions, async (background) => {
       await this.#closeChildren('finalize')
-      await inTurn([this.live], 'finalize', () => this.#finalizeNow(background))
+      await inTurn([this.live], 'finalize', () => this.#finalizeNow(background), background)
     })
     return this.#finalizing
   }
@@ -221,7 +222,7 @@ export class CommunicatorLifecycle {
       // A failed finalize() has told its own caller.
       await this.#finalizing?.catch(() => undefined)
       await this.#closeChildren('destroy')
-      await inTurn([this.live], 'destroy', () => this.#destroyNow(isIdle, background))
+      await inTurn([this.live], 'destroy', () => this.#destroyNow(isIdle, background), background)
     })
     return this.#ending
   }

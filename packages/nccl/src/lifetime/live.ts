@@ -1,4 +1,5 @@
 import type { BackgroundWork } from '@shoal/ffi'
+import { holdEventLoop } from '@shoal/ffi/calls'
 import type { ncclComm_t } from '@shoal/nccl-sys'
 import { BusyError, DisposedError } from '@shoal/types'
 import { untilSettled, whenSettled } from './asyncStatus.js'
@@ -121,9 +122,17 @@ export function settled(live: LiveCommunicator, api: string): Promise<void> {
   )
 }
 
+/** Waits for work of others: where that was given up it does not keep the process alive any more, and this does. */
+async function whenEnded(works: readonly Promise<void>[], background: BackgroundWork): Promise<void> {
+  if (works.length === 0) return
+  const release = holdEventLoop(background)
+  await Promise.all(works)
+  release()
+}
+
 /** Until nothing that NCCL was asked for is under way. */
-export async function whenReady(live: LiveCommunicator): Promise<void> {
-  while (live.pending !== undefined) await live.pending.ended
+export async function whenReady(live: LiveCommunicator, background: BackgroundWork): Promise<void> {
+  while (live.pending !== undefined) await whenEnded([live.pending.ended], background)
   if (!live.isBlocking) await settled(live, 'ncclCommGetAsyncError')
 }
 
@@ -142,7 +151,12 @@ export function exclusively<T>(
     for (const live of lives) await untilIdle(live, operation)
     return work(background)
   }
-  return guarded(lives, operation, (background) => inTurn(lives, operation, () => whenIdle(background)), options)
+  return guarded(
+    lives,
+    operation,
+    (background) => inTurn(lives, operation, () => whenIdle(background), background),
+    options,
+  )
 }
 
 /**
@@ -163,8 +177,9 @@ export async function inTurn<T>(
   lives: readonly LiveCommunicator[],
   operation: string,
   work: () => Promise<T>,
+  background: BackgroundWork,
 ): Promise<T> {
-  const before = lives.map(({ pending }) => pending?.ended)
+  const before = lives.flatMap(({ pending }) => (pending === undefined ? [] : [pending.ended]))
   let end: () => void = () => undefined
   const ended = new Promise<void>((resolve) => {
     end = resolve
@@ -172,7 +187,7 @@ export async function inTurn<T>(
   const pending: Pending = { operation, ended }
   for (const live of lives) live.pending = pending
   try {
-    await Promise.all(before)
+    await whenEnded(before, background)
     for (const live of lives) requireAlive(live, operation)
     return await work()
   } finally {

@@ -1,0 +1,74 @@
+import type { BackgroundWork } from '@shoal/ffi'
+import { expect, test, vi } from 'vitest'
+// Not exported: what keeps the process alive cannot be seen from outside.
+import { inTurn, type LiveCommunicator, whenReady } from '../src/lifetime/live.js'
+
+let holds = 0
+
+vi.mock('@shoal/ffi/calls', async (importOriginal) => ({
+  ...(await importOriginal<object>()),
+  holdEventLoop: (background: BackgroundWork) => {
+    holds += 1
+    let isHeld = true
+    background.release = () => {
+      if (isHeld) holds -= 1
+      isHeld = false
+    }
+    return background.release
+  },
+}))
+
+/** A communicator with a call under way, and what ends that call. */
+function busy(): { live: LiveCommunicator; end: () => void } {
+  let end = (): void => undefined
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const live = { isBlocking: true, pending: { operation: 'before', ended } } as Partial<LiveCommunicator>
+  const whole = live as LiveCommunicator
+  return {
+    live: whole,
+    end: () => {
+      whole.pending = undefined
+      end()
+    },
+  }
+}
+
+test.each([
+  [
+    'its turn',
+    (live: LiveCommunicator, background: BackgroundWork) => inTurn([live], 'call', async () => {}, background),
+  ],
+  ['work of others', whenReady],
+])('who waits for %s keeps the process alive meanwhile: what is before may have been given up', async (_, wait) => {
+  const { live, end } = busy()
+  const waiting = wait(live, {})
+  expect(holds).toBe(1)
+  end()
+  await waiting
+  expect(holds).toBe(0)
+})
+
+test.each([
+  [
+    'its turn',
+    (live: LiveCommunicator, background: BackgroundWork) => inTurn([live], 'call', async () => {}, background),
+  ],
+  ['work of others', whenReady],
+])('who waits for %s and gives up does so no longer', async (_, wait) => {
+  const { live, end } = busy()
+  const background: BackgroundWork = {}
+  const waiting = wait(live, background)
+  background.release?.()
+  expect(holds).toBe(0)
+  end()
+  await waiting
+  expect(holds).toBe(0)
+})
+
+test('whose turn it is keeps nothing alive by waiting', async () => {
+  const live = { isBlocking: true } as LiveCommunicator
+  await inTurn([live], 'call', async () => expect(holds).toBe(0), {})
+  await whenReady(live, {})
+})
