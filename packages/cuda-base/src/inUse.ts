@@ -1,4 +1,5 @@
 /** What calls on native threads work with at this moment: it is given back when they have returned, whenever it is disposed of. */
+import type { BackgroundWork } from '@shoal/ffi'
 import { type MemoryRange, memoryProtocol, type StreamHandle, streamProtocol } from '@shoal/types'
 import { warnOnReject } from './lifetime.js'
 
@@ -6,22 +7,40 @@ interface Use {
   readonly memory: MemoryRange | undefined
   readonly stream: bigint | undefined
   readonly ended: Promise<unknown>
+  /** Settles when nobody waits for the call any more, which may never return. */
+  readonly givenUp: Promise<void>
 }
 
 const uses = new Set<Use>()
 
-/** Keeps memory and streams until a call that works with them has returned. They must be there still. */
-export function keepWhile(operands: readonly object[], ended: Promise<unknown>): void {
+/**
+ * Keeps memory and streams until a call that works with them has returned. They must be there still.
+ * @param background of the call, which is under way: who releases it has given the call up
+ */
+export function keepWhile(operands: readonly object[], ended: Promise<unknown>, background?: BackgroundWork): void {
+  if (operands.length === 0) return
+  const givenUp = whenReleased(background)
   for (const operand of operands) {
     const memory = (operand as { [memoryProtocol]?: MemoryRange })[memoryProtocol]
     const stream = (operand as { [streamProtocol]?: StreamHandle })[streamProtocol]?.handle
     const settled = ended.then(forget, forget)
-    const use: Use = { memory, stream, ended: settled }
+    const use: Use = { memory, stream, ended: settled, givenUp }
     uses.add(use)
     function forget(): void {
       uses.delete(use)
     }
   }
+}
+
+function whenReleased(background: BackgroundWork | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    if (background === undefined) return
+    const { release } = background
+    background.release = () => {
+      release?.()
+      resolve()
+    }
+  })
 }
 
 /** Whether anything is in use: what most disposals ask first, and then nothing else. */
@@ -31,12 +50,24 @@ export function isAnythingInUse(): boolean {
 
 /** Settles when no call works with the memory any more; undefined when none does. */
 export function whenMemoryUnused(address: bigint, byteLength: number): Promise<unknown> | undefined {
-  return whenEnded(
-    ({ memory }) =>
-      memory !== undefined &&
-      memory.address < address + BigInt(byteLength) &&
-      address < memory.address + BigInt(memory.byteLength),
-  )
+  return whenEnded(usesMemory(address, byteLength))
+}
+
+/**
+ * Waits until no call works with the memory any more: true. False as soon as one of them is given up: nothing keeps the process alive
+ * for it, and it may never return, so the memory is to be given back by {@link afterUseOfMemory}.
+ */
+export function untilMemoryUnused(address: bigint, byteLength: number): Promise<boolean> {
+  const found = [...uses].filter(usesMemory(address, byteLength))
+  const all = Promise.all(found.map(({ ended }) => ended)).then(() => true)
+  return Promise.race([all, ...found.map(({ givenUp }) => givenUp.then(() => false))])
+}
+
+function usesMemory(address: bigint, byteLength: number): (use: Use) => boolean {
+  return ({ memory }) =>
+    memory !== undefined &&
+    memory.address < address + BigInt(byteLength) &&
+    address < memory.address + BigInt(memory.byteLength)
 }
 
 /** Gives a stream back now, or when no call works with it any more. */

@@ -2,9 +2,10 @@ import { inspect } from 'node:util'
 import { keepWhile } from '@shoal/cuda-base/basics'
 import { withContext } from '@shoal/cuda-sys'
 import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
+import type { BackgroundWork } from '@shoal/ffi'
 import { Communicator, group, NcclMemory } from '@shoal/nccl'
 import { DisposedError, memoryProtocol } from '@shoal/types'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 let communicators: Communicator[]
@@ -112,6 +113,27 @@ test.each(['dispose', 'free'] as const)('%s waits for a call on another thread t
   end()
   await memory.free()
   expect(isThere()).toBe(false)
+})
+
+test('free does not wait for a call that was given up, and the memory goes when it returns', async () => {
+  const memory = await NcclMemory.allocate(0, 4096)
+  const { address } = memory
+  const { context } = memory[memoryProtocol]
+  const out = new BigUint64Array(2)
+  const isThere = (): boolean =>
+    withContext(context as bigint, () => cuMemGetAddressRange(out, out.subarray(1), address as CUdeviceptr)) === 0
+  let end = (): void => undefined
+  const call = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const background: BackgroundWork = {}
+  keepWhile([memory], call, background)
+  const freed = memory.free()
+  background.release?.()
+  await freed
+  expect(isThere()).toBe(true)
+  end()
+  await vi.waitUntil(() => !isThere(), { timeout: 60_000, interval: 5 })
 })
 
 test('neither free nor dispose takes memory away that is registered', async () => {

@@ -145,3 +145,18 @@ describe('a process stays alive while somebody waits behind a call that was give
     expect(ended).toMatchObject({ status: 0, stdout: 'TimeoutError\nTimeoutError\n' })
   })
 })
+
+test('memory that a call works with which was given up: its disposal does not wait, and the error is told', () => {
+  const program = `
+    import { Device, DeviceBuffer } from '@shoal/driver'
+    import { Session, UniqueId } from '@shoal/nvshmem'
+    const session = await Session.init(${options(1)})
+    const [device, here] = [Device.get(0), await session.allocate('u8', 64)]
+    const source = DeviceBuffer.zeros(device, 'u8', 64)
+    const call = session.put(here, source, { pe: 0, timeout: 50 })
+    console.log(await call.catch(({ name }) => name))
+    await source[Symbol.asyncDispose]()
+    console.log('disposed')
+    process.exit(0)`
+  expect(run(program, { PUT: '3600000' })).toMatchObject({ status: 0, stdout: 'TimeoutError\ndisposed\n' })
+})

@@ -5,7 +5,7 @@ import type { CallName } from '../calls/cudaLibrary.js'
 import { afterCapture } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
 import { isGone, Status } from '../errors.js'
-import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
+import { afterUseOfMemory, isAnythingInUse, untilMemoryUnused } from '../inUse.js'
 import {
   forgetLeak,
   releaseAfterFailure,
@@ -180,15 +180,19 @@ export class Allocation implements ShortLived {
   /** Gives the memory back, waiting for the work that uses it, or on its stream, or on another. */
   free(stream: Stream | undefined = this.#stream): void {
     if (!this.#markFreed()) return
-    if (isAnythingInUse()) {
-      afterUseOfMemory('A DeviceBuffer', this.address, this.byteLength, () => this.#giveBack(stream))
-    } else this.#giveBack(stream)
+    if (isAnythingInUse()) this.#giveBackAfterUse(stream)
+    else this.#giveBack(stream)
+  }
+
+  #giveBackAfterUse(stream: Stream | undefined): void {
+    afterUseOfMemory('A DeviceBuffer', this.address, this.byteLength, () => this.#giveBack(stream))
   }
 
   /** Like {@link free}, without blocking this thread while work still uses the memory. */
   async freeOffThread(): Promise<void> {
     if (!this.#markFreed()) return
-    if (isAnythingInUse()) await whenMemoryUnused(this.address, this.byteLength)
+    if (isAnythingInUse() && !(await untilMemoryUnused(this.address, this.byteLength)))
+      return this.#giveBackAfterUse(this.#stream)
     if (this.block !== undefined) return this.block.giveBack()
     if (this.#stream !== undefined && !this.#stream._isGone) return this.#giveBack(this.#stream)
     try {

@@ -8,7 +8,7 @@ import {
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
 import type { Context, DeviceOrContext } from '../context/context.js'
-import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
+import { afterUseOfMemory, isAnythingInUse, untilMemoryUnused, whenMemoryUnused } from '../inUse.js'
 import {
   forgetLeak,
   processIsEnding,
@@ -210,14 +210,19 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     this.#capacity = 0
-    if (isAnythingInUse()) await whenMemoryUnused(this.#pieces.address, this.#pieces.byteLength)
-    await freeOffThread(this.#pieces)
+    const pieces = this.#pieces
+    if (isAnythingInUse() && !(await untilMemoryUnused(pieces.address, pieces.byteLength))) return this.#freeAfterUse()
+    await freeOffThread(pieces)
   }
 
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     this.#capacity = 0
     if (processIsEnding()) return
+    this.#freeAfterUse()
+  }
+
+  #freeAfterUse(): void {
     const pieces = this.#pieces
     const what = 'A GrowableRange'
     afterUseOfMemory(what, pieces.address, pieces.byteLength, () => afterCapture(what, () => free(pieces)))

@@ -18,7 +18,7 @@ import {
 import { afterCapture } from '../context/capturing.js'
 import { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
-import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
+import { afterUseOfMemory, isAnythingInUse, untilMemoryUnused } from '../inUse.js'
 import {
   forgetLeak,
   processIsEnding,
@@ -219,7 +219,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     const { range, offset, byteLength } = this
-    if (isAnythingInUse()) await whenMemoryUnused(this.#address, byteLength)
+    if (isAnythingInUse() && !(await untilMemoryUnused(this.#address, byteLength))) return this.#unmapAfterUse()
     await unmapOffThread([{ address: this.#address, byteLength }], this.#users, () => range._removeMapping(offset))
   }
 
@@ -227,6 +227,10 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     if (processIsEnding()) return
+    this.#unmapAfterUse()
+  }
+
+  #unmapAfterUse(): void {
     const what = 'A MappedRange'
     afterUseOfMemory(what, this.#address, this.byteLength, () => afterCapture(what, () => this.#waitAndUnmap(what)))
   }

@@ -109,7 +109,7 @@ async function makeCollected(
     for (const { call } of calls) call()
     ncclGroupEnd()
   })
-  for (const { operands } of calls) keepWhile(operands.filter(isObject), made)
+  for (const { operands } of calls) keepWhile(operands.filter(isObject), made, background)
   const statuses = await made
   const errors: unknown[] = []
   for (const [index, { api, live }] of calls.entries()) {

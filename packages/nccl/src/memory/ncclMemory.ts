@@ -4,6 +4,7 @@ import {
   type PrimaryContext,
   releasePrimaryContexts,
   retainPrimaryContexts,
+  untilMemoryUnused,
   warnOnReject,
   watchForLeak,
   whenMemoryUnused,
@@ -211,7 +212,16 @@ export class NcclMemory implements MemoryLike {
 
   async #free(): Promise<void> {
     forgetLeak(this)
-    await whenMemoryUnused(this.#range.address, this.byteLength)
+    const { address } = this.#range
+    if (await untilMemoryUnused(address, this.byteLength)) return this.#giveBack()
+    // The call was given up, and whoever frees the memory does not wait for it either.
+    warnOnReject(
+      'NcclMemory',
+      Promise.resolve(whenMemoryUnused(address, this.byteLength)).then(() => this.#giveBack()),
+    )
+  }
+
+  async #giveBack(): Promise<void> {
     try {
       this.#check(
         await offThread({ context: this.#context.handle, stopOnError: false }, () => {

@@ -349,7 +349,7 @@ export async function registerWindow(
       const made = offThread({ context: live.context, keep: [out], background }, () => {
         ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
       })
-      keepWhile([memory], made)
+      keepWhile([memory], made, background)
       const [status = 0] = await made
       checkNccl(status, 'ncclCommWindowRegister', live.handle)
       // Where the communicator does not block NCCL says success, and hands out the window later.

@@ -189,7 +189,7 @@ export class CallQueue {
           },
         )
         // Who disposes of them from now on has them given back once the call has returned.
-        if (isMade) keepWhile(operands, results)
+        if (isMade) keepWhile(operands, results, background)
         // The thread has a hold on it now.
         for (const memory of entry.toFree) memory.dispose()
         // A call that was given up before does not keep the process alive.
