@@ -43,6 +43,10 @@ test('a second reset() joins the first', async () => {
   expect(await outcome('twice')).toEqual(['done', 'done'])
 })
 
+test('a reset waits for work that nobody else waits for any more, and keeps the process alive meanwhile', async () => {
+  expect(await outcome('givenUp')).toEqual(['TimeoutError SHOAL_TIMEOUT', 'done'])
+})
+
 test('the event loop runs while the reset waits for the GPU, and the device is refused meanwhile', async () => {
   expect(await outcome('blocked')).toEqual(['timer', 'SHOAL_DEVICE_IN_USE', 'reset', 5])
 })

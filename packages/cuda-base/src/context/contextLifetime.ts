@@ -1,5 +1,6 @@
 import { type CUcontext, cuDevicePrimaryCtxRelease, ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
 import { nextTurn } from '@shoal/ffi'
+import { holdEventLoop } from '@shoal/ffi/calls'
 import { loadedFrom } from '@shoal/types'
 import { checkRelease, Status } from '../errors.js'
 import { processIsEnding, throwFirst, tidyUpAtEnd, warnAtEnd } from '../lifetime.js'
@@ -139,7 +140,10 @@ export abstract class ContextLifetime extends ContextCalls {
   /** @internal Resolves when nothing waits in this context; false when nothing did. */
   async _whenIdle(): Promise<boolean> {
     if (this.#pendingWaits === 0) return false
+    // A wait that was given up does not keep the process alive until its work has ended.
+    const release = holdEventLoop(undefined)
     await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+    release()
     // Whoever waited gets to know before everything is gone.
     await nextTurn()
     return true

@@ -11,6 +11,7 @@ import {
 } from '@shoal/cuda-base/basics'
 import { cuCtxSynchronize } from '@shoal/cuda-sys/driver/common'
 import { enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
+import { holdEventLoop } from '@shoal/ffi/calls'
 import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
 import {
   BusyError,
@@ -141,8 +142,14 @@ export class NcclMemory implements MemoryLike {
   free(): Promise<void> {
     if (this.#freeing !== undefined) return this.#freeing
     const released = registrationWithin(this.#range)?.whenReleased?.()
-    // The communicator has ended, and the call that it left behind is about to return.
-    if (released !== undefined) return released.then(() => this.free())
+    if (released !== undefined) {
+      // The communicator has ended, and the call that it left behind is about to return. Nothing else keeps the process alive for it.
+      const release = holdEventLoop(undefined)
+      return released.then(() => {
+        release()
+        return this.free()
+      })
+    }
     try {
       this.#requireUnregistered('NcclMemory.free')
     } catch (error) {
