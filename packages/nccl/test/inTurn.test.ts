@@ -35,28 +35,27 @@ function busy(): { live: LiveCommunicator; end: () => void } {
   }
 }
 
-test.each([
+const waits = [
   [
     'its turn',
     (live: LiveCommunicator, background: BackgroundWork) => inTurn([live], 'call', async () => {}, background),
   ],
   ['work of others', whenReady],
-])('who waits for %s keeps the process alive meanwhile: what is before may have been given up', async (_, wait) => {
-  const { live, end } = busy()
-  const waiting = wait(live, {})
-  expect(holds).toBe(1)
-  end()
-  await waiting
-  expect(holds).toBe(0)
-})
+] as const
 
-test.each([
-  [
-    'its turn',
-    (live: LiveCommunicator, background: BackgroundWork) => inTurn([live], 'call', async () => {}, background),
-  ],
-  ['work of others', whenReady],
-])('who waits for %s and gives up does so no longer', async (_, wait) => {
+test.each(waits)(
+  'who waits for %s keeps the process alive meanwhile: what is before may have been given up',
+  async (_, wait) => {
+    const { live, end } = busy()
+    const waiting = wait(live, {})
+    expect(holds).toBe(1)
+    end()
+    await waiting
+    expect(holds).toBe(0)
+  },
+)
+
+test.each(waits)('who waits for %s and gives up does so no longer', async (_, wait) => {
   const { live, end } = busy()
   const background: BackgroundWork = {}
   const waiting = wait(live, background)

@@ -96,7 +96,8 @@ test('dispose gives it back at once, also with using, and again does nothing', a
   expect(errorOf(() => memory.address)).toBeInstanceOf(DisposedError)
 })
 
-test.each(['dispose', 'free'] as const)('%s waits for a call on another thread that works with it', async (way) => {
+/** Memory, whether the driver knows it, and a call that works with it until it is ended. */
+async function memoryOfCall() {
   const memory = await NcclMemory.allocate(0, 4096)
   const { address } = memory
   const { context } = memory[memoryProtocol]
@@ -107,6 +108,11 @@ test.each(['dispose', 'free'] as const)('%s waits for a call on another thread t
   const call = new Promise<void>((resolve) => {
     end = resolve
   })
+  return { memory, isThere, call, end: () => end() }
+}
+
+test.each(['dispose', 'free'] as const)('%s waits for a call on another thread that works with it', async (way) => {
+  const { memory, isThere, call, end } = await memoryOfCall()
   keepWhile([memory], call)
   memory[way]()
   expect([memory.disposed, isThere()]).toEqual([true, true])
@@ -116,16 +122,7 @@ test.each(['dispose', 'free'] as const)('%s waits for a call on another thread t
 })
 
 test('free does not wait for a call that was given up, and the memory goes when it returns', async () => {
-  const memory = await NcclMemory.allocate(0, 4096)
-  const { address } = memory
-  const { context } = memory[memoryProtocol]
-  const out = new BigUint64Array(2)
-  const isThere = (): boolean =>
-    withContext(context as bigint, () => cuMemGetAddressRange(out, out.subarray(1), address as CUdeviceptr)) === 0
-  let end = (): void => undefined
-  const call = new Promise<void>((resolve) => {
-    end = resolve
-  })
+  const { memory, isThere, call, end } = await memoryOfCall()
   const background: BackgroundWork = {}
   keepWhile([memory], call, background)
   const freed = memory.free()

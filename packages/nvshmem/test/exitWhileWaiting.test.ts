@@ -138,9 +138,11 @@ describe('a process stays alive while somebody waits behind a call that was give
       const session = await Session.init(${options(1)})
       const here = await session.allocate('u8', 64)
       const source = DeviceBuffer.zeros(Device.get(0), 'u8', 64)
-      session.quiet()
-      for (const call of [session.quiet({ timeout: 10 }), session.put(here, source, { pe: 0, timeout: 20 })])
-        call.catch(({ name }) => console.log(name))`
+      const first = session.quiet()
+      await session.quiet({ timeout: 10 }).catch(({ name }) => console.log(name))
+      await first
+      // The second one is under way, and nobody waits for it.
+      session.put(here, source, { pe: 0, timeout: 50 }).catch(({ name }) => console.log(name))`
     const ended = run(program, { FIRST_QUIET: '200', LATER_QUIETS: '3600000' })
     expect(ended).toMatchObject({ status: 0, stdout: 'TimeoutError\nTimeoutError\n' })
   })

@@ -135,7 +135,8 @@ export class NcclMemory implements MemoryLike {
 
   /**
    * Waits for the work of the device and gives the memory back (`ncclMemFree`, off the JavaScript thread). Idempotent.
-   * Windows and registrations over it end first.
+   * Windows and registrations over it end first. It does not wait for a call on another thread that was given up: the memory is given back
+   * when that returns.
    *
    * @throws (rejects) BusyError while a window or a registration is open over it; StatusError when NCCL or the driver refuses.
    */
