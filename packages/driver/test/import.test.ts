@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 
 interface Cost {
-  readonly milliseconds: number
+  readonly times: number
   readonly bytes: number
 }
 
@@ -18,7 +18,7 @@ async function cost(specifier: string): Promise<Cost> {
     runs.push(JSON.parse(result.stdout) as Cost)
   }
   return {
-    milliseconds: Math.min(...runs.map((run) => run.milliseconds)),
+    times: Math.min(...runs.map((run) => run.times)),
     // Node alone is now and then 2 MB smaller where the machine is busy.
     bytes: median(runs.map((run) => run.bytes)),
   }
@@ -28,11 +28,11 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] as number
 }
 
-test('importing takes milliseconds and at most 12 MB', async () => {
+test('importing takes little time and at most 12 MB', async () => {
   const bare = await cost('./empty.mjs')
   const driver = await cost('@shoal/driver')
-  // 30 ms on an idle machine; what runs beside it costs caches, too.
-  expect(driver.milliseconds).toBeLessThanOrEqual(80)
+  // 2 to 2.5 of what it takes to read 430 KB of declarations.
+  expect(driver.times).toBeLessThanOrEqual(5)
   expect((driver.bytes - bare.bytes) / 2 ** 20).toBeLessThanOrEqual(12)
 })
 
