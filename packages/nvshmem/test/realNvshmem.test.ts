@@ -110,6 +110,6 @@ describe('the real libnvshmem_host, without a GPU', () => {
       const error = await Session.init(options).catch((thrown) => thrown)
       console.log('\\n' + JSON.stringify({ error, took: performance.now() - from }))`)
     expect(found).toMatchObject({ error: { code: 'SHOAL_TIMEOUT', operation: 'Session.init' } })
-    expect((found as { took: number }).took).toBeLessThan(5000)
+    expect((found as { took: number }).took).toBeLessThan(60_000)
   })
 })
