@@ -1,5 +1,6 @@
 /** The libraries, and what the entry points `./driver` and `./runtime` share. */
+
+export { formatCudaVersion } from '@shoal/types'
 export { ensureContextFunctions, withContext } from './driver/context.js'
 export { driver } from './driver/library.js'
 export { runtime } from './runtime/library.js'
-export { formatCudaVersion } from './version.js'

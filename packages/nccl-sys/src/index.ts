@@ -1,4 +1,5 @@
 /** Raw NCCL: functions, constants and struct layouts of nccl.h and of the device API's host functions. */
+export { formatNcclVersion } from '@shoal/types'
 export * from './generated/index.gen.js'
 export {
   initialNcclCommProperties,
@@ -10,4 +11,4 @@ export {
   ncclConfigFields,
   readNcclCommProperties,
 } from './initial.js'
-export { formatNcclVersion, nccl } from './library.js'
+export { nccl } from './library.js'

@@ -1,5 +1,6 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
+import { formatNcclVersion } from '@shoal/types'
 
 let installedVersion: number | undefined
 
@@ -15,12 +16,6 @@ function ncclVersion(library: NativeLibrary): number | undefined {
   )
   if (status === 0) installedVersion = cell[0]
   return installedVersion
-}
-
-/** A version as NCCL counts them, for people: 23007 is `2.30.7`, 2708 (before 2.9) is `2.7.8`. */
-export function formatNcclVersion(version: number): string {
-  const base = version >= 10000 ? 10000 : 1000
-  return `${Math.floor(version / base)}.${Math.floor((version % base) / 100)}.${version % 100}`
 }
 
 /** libnccl. Nothing is loaded before the first call. */

@@ -1,7 +1,9 @@
 import { NativeMemory, type StructCodec, type StructMemory, type StructValue } from '@shoal/ffi'
-import { VersionTooOldError } from '@shoal/types'
+import { formatNcclVersion, VersionTooOldError } from '@shoal/types'
 import { NCCL_VERSION_CODE } from './generated/constants.gen.js'
-import { formatNcclVersion, nccl } from './library.js'
+import { nccl } from './library.js'
+
+type AtLeastOne<T> = readonly [T, ...T[]]
 
 /** A struct that grew with NCCL. */
 export interface VersionedStruct<T extends object> {
@@ -11,10 +13,10 @@ export interface VersionedStruct<T extends object> {
   /** fields of type `const char *` */
   readonly texts: readonly string[]
   /** layouts that only grew at the end, oldest first, each with the first version that has it */
-  readonly runs: readonly {
+  readonly runs: AtLeastOne<{
     readonly initialized: boolean
-    readonly layouts: readonly (readonly [since: number, codec: StructCodec<object>])[]
-  }[]
+    readonly layouts: AtLeastOne<readonly [since: number, codec: StructCodec<object>]>
+  }>
 }
 
 /** A layout of a struct in one version of NCCL. */
@@ -97,8 +99,7 @@ function layoutIn<T extends object>(struct: VersionedStruct<T>, version: number)
     if (index < 0) continue
     return { initialized, codec: layouts[index]?.[1] } as unknown as Layout
   }
-  const [first] = struct.runs[0]?.layouts[0] ?? [0]
-  throw tooOld(struct.name, first, version)
+  throw tooOld(struct.name, struct.runs[0].layouts[0][0], version)
 }
 
 function requireField<T extends object>(

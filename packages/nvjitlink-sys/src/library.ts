@@ -1,5 +1,6 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
+import { formatCudaVersion } from '@shoal/types'
 
 let installedVersion: number | undefined
 
@@ -32,5 +33,5 @@ export const nvjitlink: NativeLibrary = defineLibrary({
   worksWithoutDevice: true,
   hint: 'install the CUDA toolkit or the Python wheel nvidia-nvjitlink',
   versionOf: nvJitLinkVersion,
-  formatVersion: (version) => `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`,
+  formatVersion: formatCudaVersion,
 })

@@ -1,5 +1,6 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
+import { formatCudaVersion } from '@shoal/types'
 
 let installedVersion: number | undefined
 
@@ -33,5 +34,5 @@ export const nvrtc: NativeLibrary = defineLibrary({
   companions: /^libnvrtc-builtins\.so\.\d+\.\d+$/,
   hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-nvrtc',
   versionOf: nvrtcVersion,
-  formatVersion: (version) => `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`,
+  formatVersion: formatCudaVersion,
 })

@@ -1,4 +1,5 @@
 /** Raw NVSHMEM: the functions of libnvshmem_host, with constants and struct layouts of its headers. */
+export { formatNvshmemVersion } from '@shoal/types'
 export * from './generated/index.gen.js'
 export {
   NVSHMEM_TEAM_CONFIG_INITIALIZER,
@@ -8,4 +9,4 @@ export {
   NVSHMEMX_UNIQUEID_INITIALIZER,
   structVersion,
 } from './initializers.js'
-export { formatNvshmemVersion, nvshmem } from './library.js'
+export { nvshmem } from './library.js'

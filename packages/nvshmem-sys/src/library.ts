@@ -1,5 +1,6 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
+import { formatNvshmemVersion } from '@shoal/types'
 
 let installedVersion: number | undefined
 
@@ -20,11 +21,6 @@ function nvshmemVersion(library: NativeLibrary): number | undefined {
   )
   installedVersion = (major[0] as number) * 10000 + (minor[0] as number) * 100 + (patch[0] as number)
   return installedVersion
-}
-
-/** A version as NVSHMEM counts them, for people: 30405 is `3.4.5`. */
-export function formatNvshmemVersion(version: number): string {
-  return `${Math.floor(version / 10000)}.${Math.floor((version % 10000) / 100)}.${version % 100}`
 }
 
 /**

@@ -1,7 +1,6 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, type NativeCall, nestedCall, putCString, putI32, putPointer, putSize } from '@shoal/ffi/calls'
-import { SymbolNotFoundError, streamMode } from '@shoal/types'
-import { formatCudaVersion } from '../version.js'
+import { formatCudaVersion, SymbolNotFoundError, streamMode } from '@shoal/types'
 import { perThreadSuffixes, versionedSymbols } from './generated/lookup.gen.js'
 
 /** First version that had per-thread default streams: no per-thread variant can be asked for below it. */

@@ -1,7 +1,6 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
-import { streamMode } from '@shoal/types'
-import { formatCudaVersion } from '../version.js'
+import { formatCudaVersion, streamMode } from '@shoal/types'
 import { generatedVersion, otherMajors, perThreadSymbols, versionMarkers } from './generated/lookup.gen.js'
 import { signatureError } from './signature.js'
 

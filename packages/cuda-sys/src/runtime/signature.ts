@@ -1,5 +1,4 @@
-import { type ShoalError, VersionTooNewError, VersionTooOldError } from '@shoal/types'
-import { formatCudaVersion } from '../version.js'
+import { formatCudaVersion, type ShoalError, VersionTooNewError, VersionTooOldError } from '@shoal/types'
 
 export interface SignatureQuestion {
   library: string

@@ -1,6 +1,13 @@
 import { outOfRange } from '../arguments/scalars.js'
 import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
+const partsOf = (value: number) => [Math.trunc(value / 1000), Math.trunc((value % 1000) / 10)] as const
+
+/** A version as CUDA counts them, for people: 12080 is `12.8`. Takes any number, also what {@link CudaVersion} refuses. */
+export function formatCudaVersion(value: number): string {
+  return partsOf(value).join('.')
+}
+
 /**
  * A version of CUDA, as `cuDriverGetVersion` and `cudaRuntimeGetVersion` report it.
  *
@@ -17,7 +24,7 @@ export class CudaVersion extends LibraryVersion {
    */
   static from(value: number): CudaVersion {
     checkVersionNumber(value, 'CudaVersion', 1000)
-    return new CudaVersion(value, Math.trunc(value / 1000), Math.trunc((value % 1000) / 10), 0)
+    return new CudaVersion(value, ...partsOf(value), 0)
   }
 
   /** From major and minor: `of(12, 8)`. */

@@ -1,5 +1,5 @@
-export { CudaVersion } from './cudaVersion.js'
+export { CudaVersion, formatCudaVersion } from './cudaVersion.js'
 export * from './features.js'
 export { LibraryVersion, type VersionedLibrary } from './libraryVersion.js'
-export { NcclVersion } from './ncclVersion.js'
-export { NvshmemVersion } from './nvshmemVersion.js'
+export { formatNcclVersion, NcclVersion } from './ncclVersion.js'
+export { formatNvshmemVersion, NvshmemVersion } from './nvshmemVersion.js'

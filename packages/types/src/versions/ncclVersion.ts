@@ -1,5 +1,15 @@
 import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
+function partsOf(value: number) {
+  const unit = value < 10_000 ? 1000 : 10_000
+  return [Math.trunc(value / unit), Math.trunc((value % unit) / 100), value % 100] as const
+}
+
+/** A version as NCCL counts them, for people: 23007 is `2.30.7`. Takes any number, also what {@link NcclVersion} refuses. */
+export function formatNcclVersion(value: number): string {
+  return partsOf(value).join('.')
+}
+
 /**
  * A version of NCCL, as `ncclGetVersion` reports it.
  *
@@ -16,8 +26,7 @@ export class NcclVersion extends LibraryVersion {
    */
   static from(value: number): NcclVersion {
     checkVersionNumber(value, 'NcclVersion', 1000)
-    const unit = value < 10_000 ? 1000 : 10_000
-    return new NcclVersion(value, Math.trunc(value / unit), Math.trunc((value % unit) / 100), value % 100)
+    return new NcclVersion(value, ...partsOf(value))
   }
 
   /** From major, minor and patch: `of(2, 30, 7)`. */

@@ -1,5 +1,13 @@
 import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
+const partsOf = (value: number) =>
+  [Math.trunc(value / 10_000), Math.trunc((value % 10_000) / 100), value % 100] as const
+
+/** A version as NVSHMEM counts them, for people: 30405 is `3.4.5`. Takes any number, also what {@link NvshmemVersion} refuses. */
+export function formatNvshmemVersion(value: number): string {
+  return partsOf(value).join('.')
+}
+
 /**
  * A version of NVIDIA's NVSHMEM, as `nvshmemx_vendor_get_version_info` reports it. Not the version of the OpenSHMEM
  * specification that `nvshmem_info_get_version` gives.
@@ -17,7 +25,7 @@ export class NvshmemVersion extends LibraryVersion {
    */
   static from(value: number): NvshmemVersion {
     checkVersionNumber(value, 'NvshmemVersion', 10_000)
-    return new NvshmemVersion(value, Math.trunc(value / 10_000), Math.trunc((value % 10_000) / 100), value % 100)
+    return new NvshmemVersion(value, ...partsOf(value))
   }
 
   /** From major, minor and patch: `of(3, 4, 5)`. */

@@ -1,0 +1,45 @@
+import {
+  CudaVersion,
+  formatCudaVersion,
+  formatNcclVersion,
+  formatNvshmemVersion,
+  NcclVersion,
+  NvshmemVersion,
+} from '@shoal/types'
+import { expect, test } from 'vitest'
+
+type Parts = readonly number[]
+const kinds: readonly [string, (value: number) => string, (value: number) => unknown, (...parts: Parts) => number][] = [
+  ['CUDA', formatCudaVersion, CudaVersion.from, (major = 0, minor = 0) => major * 1000 + minor * 10],
+  [
+    'NVSHMEM',
+    formatNvshmemVersion,
+    NvshmemVersion.from,
+    (major = 0, minor = 0, patch = 0) => major * 10_000 + minor * 100 + patch,
+  ],
+  [
+    'NCCL',
+    formatNcclVersion,
+    NcclVersion.from,
+    (major = 0, minor = 0, patch = 0) => major * (major < 3 && minor < 9 ? 1000 : 10_000) + minor * 100 + patch,
+  ],
+]
+
+test.each(kinds)('every version of %s is formatted, as its class formats it', (name, format, from, number) => {
+  for (let major = 1; major < 20; major += 1) {
+    // Up to 2.8 NCCL had one digit for the minor, and no 1.9.
+    for (let minor = 0; minor < (name === 'NCCL' && major === 1 ? 9 : 100); minor += 1) {
+      for (const patch of name === 'CUDA' ? [[]] : [[0], [1], [42], [99]]) {
+        const parts = [major, minor, ...patch]
+        const value = number(...parts)
+        expect([format(value), String(from(value))]).toEqual([parts.join('.'), parts.join('.')])
+      }
+    }
+  }
+})
+
+test('what is no version is formatted, too', () => {
+  expect(formatCudaVersion(0)).toBe('0.0')
+  expect(formatNcclVersion(0)).toBe('0.0.0')
+  expect(formatNvshmemVersion(0)).toBe('0.0.0')
+})
