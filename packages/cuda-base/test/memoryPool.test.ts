@@ -19,6 +19,21 @@ beforeEach(() => {
   expect([device.used, second.used]).toEqual([0, 0])
 })
 
+describe('MemoryPool.allocate', () => {
+  test('takes a stream of another device only where that can reach the memory, which is on its own', () => {
+    using pool = MemoryPool.create(device)
+    using theirs = Stream.create(second)
+    expect(() => pool.allocate(theirs, 'u8', 16)).toThrow(
+      /^MemoryPool.allocate: stream must be a stream of device 0, or of one that the pool's memory can be reached from \(setAccess\), not 'one of device 1'/,
+    )
+    expect(pool.used.current).toBe(0)
+    pool.setAccess(second, 'readWrite')
+    using memory = pool.allocate(theirs, 'u8', 16)
+    memory.fillSync(5, { stream: theirs })
+    expect(memory.toArraySync({ stream: theirs })).toEqual(new Uint8Array(16).fill(5))
+  })
+})
+
 describe('MemoryPool.create', () => {
   test('makes a pool on a device, given as such or as its context', () => {
     for (const owner of [second, second.primaryContext]) {

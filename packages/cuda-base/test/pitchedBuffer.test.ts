@@ -41,6 +41,38 @@ describe('PitchedBuffer', () => {
     expectTypeOf(image).toEqualTypeOf<PitchedMemory<'f32'>>()
   })
 
+  test('of a region others see where its elements lie, in elements where those have a type that others know', () => {
+    using image = PitchedBuffer.zeros(device, 'f32', { width: 100, height: 7, depth: 3 })
+    const region = image.region({ x: 10, y: 2, z: 1, width: 5, height: 4, depth: 2 })
+    const [row, slice] = [image.pitch / 4, image.slicePitch / 4]
+    expect(region[memoryProtocol]).toEqual({
+      version: 1,
+      address: image.address + BigInt(image.slicePitch + 2 * image.pitch + 40),
+      byteLength: image.slicePitch + 3 * image.pitch + 20,
+      deviceOrdinal: 0,
+      context: device.primaryContext.handle,
+      dtype: 'f32',
+      length: 40,
+      shape: [2, 4, 5],
+      strides: [slice, row, 1],
+    })
+    using structs = PitchedBuffer.zeros(device, Particle, { width: 9, height: 3 })
+    expect(structs.region({ x: 1, width: 2 })[memoryProtocol]).toMatchObject({
+      version: 1,
+      dtype: 'u8',
+      length: 6 * Particle.bytes,
+      shape: [1, 3, 2 * Particle.bytes],
+      strides: [structs.slicePitch, structs.pitch, 1],
+    })
+    // One row has no gaps.
+    using target = DeviceBuffer.zeros(device, 'f32', 5)
+    image.region({ x: 10, y: 2, z: 1, width: 5, height: 1, depth: 1 }).fill(3)
+    target.copyFromSync(image.region({ x: 10, y: 2, z: 1, width: 5, height: 1, depth: 1 }))
+    expect(target.toArraySync()).toEqual(new Float32Array(5).fill(3))
+    image.dispose()
+    expect(() => region[memoryProtocol]).toThrow(DisposedError)
+  })
+
   for (const dtype of ['u8', 'i16', 'f32', 'complex64', 'complex128'] as const) {
     test(`copies of ${dtype}: arrays, rows, pinned memory, buffers`, async () => {
       using stream = Stream.create(device, { nonBlocking: true })

@@ -9,10 +9,10 @@ import {
   requireList,
   requireNumber,
   requireOptions,
-  toMemoryRange,
   wrongType,
 } from '@shoal/types'
 import { type EventLike, requireEventLike } from '../context/eventLike.js'
+import { toSpan } from '../pitched/isPitched.js'
 import { type Dimensions, dimensionsOf } from './dimensions.js'
 
 /** Memory whose lines the cache treats in a way of its own while a kernel runs (`CUaccessPolicyWindow`). */
@@ -217,8 +217,8 @@ export class EncodedAttributes {
 function writeWindow(value: DataView, given: AccessPolicyWindow, api: string, needs: Map<object, () => void>): void {
   const name = 'accessPolicyWindow'
   requireOptions(given, api, { memory: true, hitRatio: true, hit: true, miss: true }, name)
-  const { address, byteLength } = toMemoryRange(given.memory, api, `${name}.memory`)
-  needs.set(given.memory, () => void toMemoryRange(given.memory, api, `${name}.memory`))
+  const { address, byteLength } = toSpan(given.memory, api, `${name}.memory`)
+  needs.set(given.memory, () => void toSpan(given.memory, api, `${name}.memory`))
   value.setBigUint64(0, address, true)
   value.setBigUint64(8, BigInt(byteLength), true)
   value.setFloat32(16, requireNumber(given.hitRatio, api, `${name}.hitRatio`, 0, 1), true)

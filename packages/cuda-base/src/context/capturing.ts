@@ -1,5 +1,8 @@
+import { type CUstream, cuStreamIsCapturing } from '@shoal/cuda-sys/driver/common'
 import { createHostCallback, type HostCallback } from '@shoal/ffi'
 import { releaseAfterFailure } from '../lifetime.js'
+import { scratch } from '../native.js'
+import type { Context } from './context.js'
 
 /** A function that C calls, until nothing has it any more. */
 export interface SharedCallback {
@@ -50,6 +53,14 @@ export function afterCapture(what: string, release: () => void): void {
 /** Whether this thread captures: what it queues runs later, and any number of times. */
 export function isCapturing(): boolean {
   return captures.length > 0
+}
+
+/** Whether what is queued on a stream goes into a graph that this thread captures. */
+export function isCaptured(context: Context, stream: CUstream): boolean {
+  if (captures.length === 0) return false
+  const out = scratch()
+  context._callDriver('cuStreamIsCapturing', () => cuStreamIsCapturing(stream, out))
+  return out.i32[0] !== 0
 }
 
 /**

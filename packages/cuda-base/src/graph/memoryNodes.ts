@@ -11,7 +11,10 @@ import {
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import { describePitchedCopy } from '../pitched/describeCopy.js'
 import { isCudaArray } from '../pitched/isCudaArray.js'
+import { isPitched } from '../pitched/isPitched.js'
+import type { PitchedBuffer } from '../pitched/pitchedBuffer.js'
 import type { ArrayNodeOptions } from '../texture/arrayCopy.js'
 import type { CudaArray } from '../texture/cudaArray.js'
 import { NodeDescription, type NodeWords } from './nodeDescription.js'
@@ -21,7 +24,7 @@ const unified = CUmemorytype.CU_MEMORYTYPE_UNIFIED
 const widest = 4
 
 /** Where the parameters of a fill, and of a copy, lie in a `CUgraphNodeParams`. */
-const memsetOffsets = { dst: 16, value: 32, elementSize: 36, width: 40, height: 48, ctx: 56 } as const
+const memsetOffsets = { dst: 16, pitch: 24, value: 32, elementSize: 36, width: 40, height: 48, ctx: 56 } as const
 const memcpyOffsets = {
   copyCtx: 24,
   srcMemoryType: 64,
@@ -37,7 +40,8 @@ const arrayKeys: OptionKeys<ArrayNodeOptions> = { region: true, at: true, pitch:
 
 /**
  * A node that copies the whole of `source` to `target`, which has to be as long: device memory of any device and package,
- * page-locked or managed memory (`CU_GRAPH_NODE_TYPE_MEMCPY`); or texels of a `CudaArray` on either side, all or those of a region.
+ * page-locked or managed memory (`CU_GRAPH_NODE_TYPE_MEMCPY`); the rows of a `PitchedBuffer` or of a region of one, to or from another of
+ * the same extent or memory of as many bytes; or texels of a `CudaArray` on either side, all or those of a region.
  * Both must be there whenever the graph is launched. An ordinary array cannot be part of a graph.
  * @param options for arrays, as those of `CudaArray.copyFrom`.
  * @throws TypeError for anything else, or another dtype; RangeError for another length; DisposedError
@@ -55,6 +59,7 @@ export function copyNode(
   if (isCudaArray(target) || isCudaArray(source))
     return arrayCopyNode(target as MemoryLike, source as MemoryLike, options, api)
   requireOptions<object>(options, api, {})
+  if (isPitched(target) || isPitched(source)) return pitchedCopyNode(target as MemoryLike, source as MemoryLike, api)
   const [to, from] = [rangeOf(target, api, 'target'), rangeOf(source, api, 'source')]
   if (to.dtype !== undefined && from.dtype !== undefined && to.dtype !== from.dtype) {
     throw wrongType(api, 'source', `of ${to.dtype} (reinterpret() one of them)`, from.dtype)
@@ -82,6 +87,19 @@ export function copyNode(
   })
 }
 
+function pitchedCopyNode(target: MemoryLike, source: MemoryLike, api: string): NodeDescription {
+  const spanOf = (end: MemoryLike, name: string): MemoryRange => (isPitched(end) ? end._span : rangeOf(end, api, name))
+  const [to, from] = [spanOf(target, 'target'), spanOf(source, 'source')]
+  const copyParams = describePitchedCopy(target, source, api)
+  return new NodeDescription('memcpy', {
+    needs: new Map<object, () => void>([
+      [target, () => spanOf(target, 'target')],
+      [source, () => spanOf(source, 'source')],
+    ]),
+    write: (context) => ({ parameters: { memcpy: { copyCtx: contextFor(context, [to, from]), copyParams } } }),
+  })
+}
+
 function arrayCopyNode(
   target: MemoryLike,
   source: MemoryLike,
@@ -105,14 +123,18 @@ function arrayCopyNode(
 }
 
 /**
- * A node that writes one value to every element of `buffer` (`CU_GRAPH_NODE_TYPE_MEMSET`).
+ * A node that writes one value to every element of `buffer`, of pitched memory to those of all rows (`CU_GRAPH_NODE_TYPE_MEMSET`).
  * @throws TypeError, RangeError for a value that the element type cannot hold, or one wider than 4 bytes whose 32-bit parts differ,
- * which no single fill of CUDA writes; DisposedError
+ * and for slices with other rows between them, which no single fill of CUDA writes; DisposedError
  */
-export function fillNode<E extends ElementType>(buffer: DeviceBuffer<E>, value: ElementValue<E>): NodeDescription {
+export function fillNode<E extends ElementType>(
+  buffer: DeviceBuffer<E> | PitchedBuffer<E>,
+  value: ElementValue<E>,
+): NodeDescription {
   const api = 'fillNode'
-  requireInstance(buffer, api, 'buffer', DeviceBuffer)
+  if (!isPitched(buffer)) requireInstance(buffer, api, 'buffer', DeviceBuffer)
   requireSome(buffer.byteLength, api, 'buffer')
+  const rows = isPitched(buffer) ? rowsOf(buffer, api) : { pitch: 0, height: 1, width: buffer.byteLength }
   const bytes = elementBytes(buffer.dtype, value, api, 'value')
   const elementSize = patternOf(bytes)
   if (elementSize === undefined) {
@@ -133,11 +155,26 @@ export function fillNode<E extends ElementType>(buffer: DeviceBuffer<E>, value: 
       u64[memsetOffsets.dst / 8] = address
       u32[memsetOffsets.value / 4] = pattern
       u32[memsetOffsets.elementSize / 4] = elementSize
-      putSize(words, memsetOffsets.width, buffer.byteLength / elementSize)
-      putSize(words, memsetOffsets.height, 1)
+      putSize(words, memsetOffsets.pitch, rows.pitch)
+      putSize(words, memsetOffsets.width, rows.width / elementSize)
+      putSize(words, memsetOffsets.height, rows.height)
       u64[memsetOffsets.ctx / 8] = buffer.context.handle
     },
   })
+}
+
+/** Of pitched memory: bytes from row to row, rows, and bytes in a row. */
+function rowsOf({ depth, height, _side: side, _size: { width } }: PitchedBuffer<ElementType>, api: string) {
+  // Slices that follow each other without a gap are rows of one.
+  if (depth > 1 && side.rows !== height) {
+    throw outOfRange(
+      api,
+      'buffer',
+      'of slices without other rows between them (a node a slice)',
+      `${height} of ${side.rows} rows`,
+    )
+  }
+  return { pitch: side.pitch, height: height * depth, width }
 }
 
 /** A `size_t` at an offset. */

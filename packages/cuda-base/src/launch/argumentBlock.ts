@@ -1,18 +1,11 @@
 import { isUint8Array } from 'node:util/types'
 import { NativeMemory } from '@shoal/ffi'
-import {
-  DisposedError,
-  type DType,
-  type MemoryLike,
-  outOfRange,
-  requireAddress,
-  toMemoryRange,
-  wrongType,
-} from '@shoal/types'
+import { DisposedError, type DType, type MemoryLike, outOfRange, requireAddress, wrongType } from '@shoal/types'
 import type { Context } from '../context/context.js'
 import { byteLengthOf } from '../memory/arrayBytes.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { writeElement } from '../memory/elements.js'
+import { toSpan } from '../pitched/isPitched.js'
 import { orderBehind, type Producer } from '../stream/orderBehind.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import { isObjectType, type KernelSignature, tensorMapLayout, writeObject } from './signature.js'
@@ -211,7 +204,7 @@ export class ArgumentBlock {
     if (typeof value !== 'object') {
       throw wrongType(this.api, this.#name(index), 'memory, a bigint address or null', value)
     }
-    const range = toMemoryRange(value as MemoryLike, this.api, this.#name(index))
+    const range = toSpan(value as MemoryLike, this.api, this.#name(index))
     if (range.deviceOrdinal >= 0) this.#requireReachable(index, range.deviceOrdinal)
     if (range.stream !== undefined && range.stream !== null) this.#await(range)
     return range.address

@@ -1,8 +1,8 @@
 import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver/common'
 import { offThread } from '@shoal/ffi'
-import { type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
+import { type MemoryLike, outOfRange } from '@shoal/types'
 import type { CallName } from '../calls/cudaLibrary.js'
-import { afterCapture } from '../context/capturing.js'
+import { afterCapture, isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
 import { isGone, Status } from '../errors.js'
 import { afterUseOfMemory, isAnythingInUse, untilMemoryUnused } from '../inUse.js'
@@ -15,10 +15,11 @@ import {
   watchLater,
 } from '../lifetime.js'
 import { scratch } from '../native.js'
+import { toSpan } from '../pitched/isPitched.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import type { Block } from './caching/block.js'
-import { freeOn } from './streamOrdered.js'
+import { freeOn, isFreedLater, noteAllocation } from './streamOrdered.js'
 
 /** Where memory comes from. */
 interface Origin {
@@ -143,7 +144,9 @@ export class Allocation implements ShortLived {
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
     context._callWithRoom('memAllocFromPoolAsync', out, byteLength, handle, queue)
-    return Allocation.adoptOn(stream, out.u64[0] as bigint, byteLength, pool)
+    const [low = 0, high = 0] = out.i32
+    if (isCapturing()) noteAllocation(stream, low, high)
+    return Allocation.adoptOn(stream, u64Of({ low, high }), byteLength, pool)
   }
 
   /** Takes over memory of a pool that is to be freed on a stream. */
@@ -158,7 +161,7 @@ export class Allocation implements ShortLived {
 
   /** Memory of another object, as long as that has it. */
   static within(context: Context, source: MemoryLike): Allocation {
-    const { address, byteLength } = toMemoryRange(source)
+    const { address, byteLength } = toSpan(source, 'DeviceBuffer.view')
     return new Allocation(context, halvesOf(address), byteLength, { isOwned: false, source })
   }
 
@@ -251,6 +254,10 @@ export class Allocation implements ShortLived {
     }
     if (stream === undefined || stream._isGone) {
       afterCapture('A DeviceBuffer', () => this.#freeNow())
+      return
+    }
+    if (isCapturing() && isFreedLater(stream, this.#low, this.#high)) {
+      afterCapture('A DeviceBuffer', () => this.#giveBack(stream))
       return
     }
     try {

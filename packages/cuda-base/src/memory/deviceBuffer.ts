@@ -16,6 +16,7 @@ import {
   type TypedArrayOf,
   wrongType,
 } from '@shoal/types'
+import { afterCapture, isCaptured, isCapturing } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { watchLater } from '../lifetime.js'
 import type { Producer } from '../stream/orderBehind.js'
@@ -31,7 +32,7 @@ import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { uploadNow } from './hostCopy.js'
 import { startWith } from './newMemory.js'
 import type { StreamAllocator } from './streamAllocator.js'
-import { allocateOn, freeOn } from './streamOrdered.js'
+import { allocateOn, freeOn, isFreedLater } from './streamOrdered.js'
 import { reinterpretedLength, requireWithin, sliceOf, type ViewOptions, viewOf } from './typed.js'
 
 /** Memory of somebody else, as elements. */
@@ -151,7 +152,9 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     if (!isStream(stream)) requireStream(stream, api)
     const byteLength = bytesFor(dtype, length, api)
     stream._requireUsable()
-    if (stream.context._allocator !== undefined) return allocateThrough(stream, dtype, length)
+    // What a graph allocates is its own: it runs when others may have what an allocator gave.
+    if (stream.context._allocator !== undefined && !isCaptured(stream.context, stream._handle))
+      return allocateThrough(stream, dtype, length)
     if (byteLength === 0) return new DeviceBuffer(Allocation.empty(stream.context), dtype, length)
     const halves = allocateOn(stream, byteLength)
     const buffer = new DeviceBuffer(stream, dtype, length, undefined, halves[0], halves[1])
@@ -413,6 +416,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
       else owner.free(stream)
     } else if (owner._isGone)
       Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength).free(stream)
+    else if (isCapturing() && isFreedLater(stream ?? owner, this.#low, this.#high))
+      afterCapture('A DeviceBuffer', () => this.#free(stream?._isGone ? undefined : stream))
     else {
       try {
         freeOn(stream ?? owner, this.#low, this.#high)

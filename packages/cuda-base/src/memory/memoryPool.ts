@@ -295,9 +295,17 @@ export class MemoryPool extends Resource {
     const api = 'MemoryPool.allocate'
     requireStream(stream, api)
     const { handle } = this
+    this.#requireAccessOf(stream.device, api)
     return DeviceBuffer._allocateWith(dtype, length, api, (bytes) =>
       Allocation.allocateFrom(this, handle, stream, bytes),
     )
+  }
+
+  /** Its memory lies on its own device, whatever the stream. @throws TypeError */
+  #requireAccessOf(device: Context['device'], api: string): void {
+    if (device.ordinal === this.context.device.ordinal || this.getAccess(device) !== 'none') return
+    const expected = `a stream of device ${this.context.device.ordinal}, or of one that the pool's memory can be reached from (setAccess)`
+    throw wrongType(api, 'stream', expected, `one of device ${device.ordinal}`)
   }
 
   /**

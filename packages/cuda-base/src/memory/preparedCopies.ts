@@ -13,6 +13,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { toSpan } from '../pitched/isPitched.js'
 import { orderBehind } from '../stream/orderBehind.js'
 import { streamFor } from '../stream/stream.js'
 import { DeviceBuffer } from './deviceBuffer.js'
@@ -93,7 +94,7 @@ export class PreparedCopies {
   #requireReady(memory: MemoryLike, stream: CUstream, api: string): void {
     // The short way, which most memory goes.
     if (memory instanceof DeviceBuffer && memory._addressIn(this.#context) !== undefined) return
-    orderBehind(stream, this.#context.handle, toMemoryRange(memory, api))
+    orderBehind(stream, this.#context.handle, toSpan(memory, api))
   }
 
   get [Symbol.toStringTag](): string {

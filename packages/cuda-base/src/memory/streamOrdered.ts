@@ -1,6 +1,7 @@
 import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
 import type { OwnedArrayOf } from '@shoal/types'
 import type { CudaLibrary } from '../calls/cudaLibrary.js'
+import { isCaptured, isCapturing } from '../context/capturing.js'
 import { isGone, Status } from '../errors.js'
 import { processIsEnding } from '../lifetime.js'
 import { scratch } from '../native.js'
@@ -19,6 +20,20 @@ let outCells: OwnedArrayOf<'i32'>
 let outAddress: U64Halves
 
 const fourGiB = 2 ** 32
+
+/** Where graphs have memory of their own, which a stream that is captured may free. */
+const ofGraphs = new Set<number>()
+const addressOf = (low: number, high: number): number => (high >>> 0) * fourGiB + (low >>> 0)
+
+/** Says what was allocated on a stream while this thread captures. */
+export function noteAllocation(stream: Stream, low: number, high: number): void {
+  if (isCaptured(stream.context, stream._handle)) ofGraphs.add(addressOf(low, high))
+}
+
+/** Whether the driver would refuse to free memory on a stream now: it is none of a graph, and the stream is captured into one. */
+export function isFreedLater(stream: Stream, low: number, high: number): boolean {
+  return !ofGraphs.has(addressOf(low, high)) && isCaptured(stream.context, stream._handle)
+}
 
 function bindTo(used: CudaLibrary): void {
   const calls = [used.allocate.bind(), used.free.bind()] as const
@@ -47,6 +62,13 @@ export function allocateOn(stream: Stream, byteLength: number): OwnedArrayOf<'i3
     return allocateOn(stream, byteLength)
   }
   context._addChild()
+  // Asking takes the cells of the address.
+  if (isCapturing()) {
+    const [low = 0, high = 0] = outCells
+    noteAllocation(stream, low, high)
+    outCells[0] = low
+    outCells[1] = high
+  }
   return outCells
 }
 
@@ -54,6 +76,7 @@ export function allocateOn(stream: Stream, byteLength: number): OwnedArrayOf<'i3
 export function freeOn(stream: Stream, low: number, high: number): void {
   const { context, _halves: handle, _callContext: current } = stream
   if (context.disposed || processIsEnding()) return
+  if (ofGraphs.size > 0) ofGraphs.delete(addressOf(low, high))
   if (context._cuda !== library) bindTo(context._cuda)
   slots32[0] = low
   slots32[1] = high

@@ -11,6 +11,7 @@ import {
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import { toSpan } from '../pitched/isPitched.js'
 import { byteLengthOf } from './arrayBytes.js'
 import { bytesOfElement, nameOfType, requireElementType } from './elementType.js'
 import { requireArrayFor } from './hostArrays.js'
@@ -42,7 +43,7 @@ export function viewOf(
 ): { address: bigint; length: number } {
   const { bytes, alignment } = requireElementType(dtype, api)
   requireOptions(options, api, viewKeys)
-  const { address, byteLength } = toMemoryRange(memory, api)
+  const { address, byteLength } = toSpan(memory, api)
   const { byteOffset = 0 } = options
   requireInteger(byteOffset, api, 'byteOffset', 0, byteLength)
   const first = address + BigInt(byteOffset)

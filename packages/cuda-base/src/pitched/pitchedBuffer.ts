@@ -405,8 +405,31 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return new PitchedBuffer(this.#memory, this.dtype, place, true)
   }
 
-  /** What others see of it: bytes, gaps and all. */
+  /** What others see of it: bytes, gaps and all; of a region, which has elements of others in its gaps, where its own lie. */
   get [memoryProtocol](): MemoryRange {
+    const { _span: span, dtype, width, height, depth, pitch, slicePitch } = this
+    if (!this.#isView) return span
+    const bytes = bytesOfElement(dtype)
+    // Steps are counted in elements, where those have a type that others know, and rows begin with one.
+    const isTyped = typeof dtype === 'string' && pitch % bytes === 0
+    const [unit, perElement] = isTyped ? [bytes, 1] : [1, bytes]
+    return {
+      ...span,
+      version: 1,
+      dtype: isTyped ? dtype : 'u8',
+      length: this.length * perElement,
+      shape: [depth, height, width * perElement],
+      strides: [slicePitch / unit, pitch / unit, 1],
+    }
+  }
+
+  /** @internal For `isPitched`. */
+  get _isPitched(): true {
+    return true
+  }
+
+  /** @internal From its first byte to its last, gaps and all. */
+  get _span(): MemoryRange {
     const { width, height, depth } = this._size
     return {
       version: 0,

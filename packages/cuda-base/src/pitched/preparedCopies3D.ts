@@ -1,22 +1,21 @@
-import { type Context, contextOf, type DeviceOrContext, nameOfType, PreparedCopies } from '@shoal/cuda-base'
+import { type Context, contextOf, type DeviceOrContext, PreparedCopies } from '@shoal/cuda-base'
 import { CUDA_MEMCPY3D, CUDA_MEMCPY3D_BATCH_OP, CUmemorytype, cuMemcpy3DBatchAsync } from '@shoal/cuda-sys/driver'
 import type { StructValue } from '@shoal/ffi'
 import {
   type ElementType,
-  isInstance,
   type MemoryLike,
   type OptionKeys,
   outOfRange,
   requireList,
   requireOptions,
-  toMemoryRange,
   wrongType,
 } from '@shoal/types'
 import type { ArrayNodeOptions } from '../texture/arrayCopy.js'
 import type { CudaArray } from '../texture/cudaArray.js'
-import { sides } from './boxCopy.js'
+import { describePitchedCopy } from './describeCopy.js'
 import { isCudaArray } from './isCudaArray.js'
-import { PitchedBuffer } from './pitchedBuffer.js'
+import { isPitched } from './isPitched.js'
+import type { PitchedBuffer } from './pitchedBuffer.js'
 
 /** One copy of many, of rows and slices. One end at least is a `PitchedBuffer` or a `CudaArray`. */
 export interface BatchedCopy3D extends ArrayNodeOptions {
@@ -80,47 +79,21 @@ export function prepareCopies3D(owner: DeviceOrContext, copies: readonly Batched
 /** The `CUDA_MEMCPY3D_BATCH_OP` of a copy. */
 function operationOf(context: Context, target: End, source: End, options: ArrayNodeOptions, api: string): Uint8Array {
   const array = isCudaArray(target) ? target : isCudaArray(source) ? source : undefined
-  if (array === undefined) return pack(pitchedCopy(target, source, options, api), 1, api)
+  if (array === undefined) {
+    requireOptions<object>(options, api, endKeys)
+    return pack(describePitchedCopy(target, source, api), 1, api)
+  }
   if (array.context._handle !== context._handle)
     throw wrongType(api, 'copies', `arrays of device ${context.device.ordinal}`, array)
   const other = array === target ? source : target
-  const rows = isInstance(other, PitchedBuffer) ? { pitch: other._side.pitch, rows: other._side.rows } : {}
+  const rows = isPitched(other) ? { pitch: other._side.pitch, rows: other._side.rows } : {}
   const all = { ...rows, ...options }
   const { copyParams } = array._describeCopy(other as MemoryLike, array === target, all, api)
   return pack(copyParams, array._texelBytes, api)
 }
 
-type Parameters = StructValue<CUDA_MEMCPY3D>
-
-function pitchedCopy(target: End, source: End, options: ArrayNodeOptions, api: string): Parameters {
-  requireOptions<object>(options, api, endKeys)
-  const pitched = [target, source].find((end): end is PitchedBuffer<ElementType> => isInstance(end, PitchedBuffer))
-  if (pitched === undefined)
-    throw wrongType(api, 'source', 'a PitchedBuffer or a CudaArray where target is none', source)
-  const sideOf = (end: End, name: string) => {
-    const { dtype, _size: size } = pitched
-    if (isInstance(end, PitchedBuffer)) {
-      const other: PitchedBuffer<ElementType> = end
-      other._use()
-      if (other.dtype !== dtype) throw wrongType(api, name, `of ${nameOfType(dtype)}`, nameOfType(other.dtype))
-      if (other.width !== pitched.width || other.height !== pitched.height || other.depth !== pitched.depth) {
-        const expected = `of ${pitched.width} × ${pitched.height} × ${pitched.depth} elements (region() takes parts)`
-        throw outOfRange(api, name, expected, `${other.width} × ${other.height} × ${other.depth}`)
-      }
-      return other._side
-    }
-    const { address, byteLength, dtype: own } = toMemoryRange(end as MemoryLike, api, name)
-    if (own !== undefined && typeof dtype === 'string' && own !== dtype)
-      throw wrongType(api, name, `of ${dtype} (reinterpret() it)`, own)
-    if (byteLength !== pitched.byteLength)
-      throw outOfRange(api, name, `of ${pitched.byteLength} bytes, as many as all rows have`, byteLength)
-    return { address, pitch: size.width, rows: size.height }
-  }
-  return sides(sideOf(target, 'target'), sideOf(source, 'source'), pitched._size)
-}
-
 /** In elements, of which a row of memory has a whole number. */
-function pack(parameters: Parameters, elementBytes: number, api: string): Uint8Array {
+function pack(parameters: StructValue<CUDA_MEMCPY3D>, elementBytes: number, api: string): Uint8Array {
   const found = CUDA_MEMCPY3D.read(CUDA_MEMCPY3D.allocate(parameters))
   const bytes = BigInt(elementBytes)
   const operand = (side: 'src' | 'dst') => {

@@ -1,5 +1,6 @@
-import { isMemoryLike, type MemoryLike, toMemoryRange } from '@shoal/types'
+import { isMemoryLike, type MemoryLike } from '@shoal/types'
 import type { DeviceOrContext } from '../context/context.js'
+import { toSpan } from '../pitched/isPitched.js'
 import { attributesAt } from './pointerAttributes.js'
 
 /** What CUDA knows about an address. */
@@ -24,7 +25,7 @@ export interface PointerInfo {
  */
 export function pointerInfo(owner: DeviceOrContext, pointer: bigint | MemoryLike): PointerInfo {
   const api = 'pointerInfo'
-  const address = isMemoryLike(pointer) ? toMemoryRange(pointer, api, 'pointer').address : pointer
+  const address = isMemoryLike(pointer) ? toSpan(pointer, api, 'pointer').address : pointer
   const known = attributesAt(
     owner,
     address,

@@ -1,5 +1,5 @@
 import type { CUstream } from '@shoal/cuda-sys/driver'
-import { cuEventRecordWithFlags, cuStreamBatchMemOp, cuStreamIsCapturing } from '@shoal/cuda-sys/driver/common'
+import { cuEventRecordWithFlags, cuStreamBatchMemOp } from '@shoal/cuda-sys/driver/common'
 import { type BackgroundWork, callInContext, createHostCallback, inNextTurn, type NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
@@ -19,7 +19,7 @@ import {
   type WaitOptions,
   wrongType,
 } from '@shoal/types'
-import { capturedCallback, isCapturing } from '../context/capturing.js'
+import { afterCapture, capturedCallback, isCaptured } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { type EventLike, requireEventLike } from '../context/eventLike.js'
 import { Status } from '../errors.js'
@@ -328,7 +328,7 @@ export class Stream extends Resource implements StreamLike {
   async hostFunction(fn: () => void): Promise<void> {
     requireFunction(fn, 'Stream.hostFunction', 'fn')
     const { handle, context } = this
-    if (isCapturing() && isCaptured(context, handle)) {
+    if (isCaptured(context, handle)) {
       const { functionAddress, userData } = capturedCallback(fn)
       context._call('launchHostFunc', handle, functionAddress, userData)
       return
@@ -404,11 +404,13 @@ export class Stream extends Resource implements StreamLike {
   protected release(): void {
     if (!this.#isOwned) return
     forgetLeak(this)
-    afterUseOfStream(this._handle, () => {
-      // Nothing can be asked of it afterwards.
-      this._unmarked?.mark()
-      destroy(this.context, this._handle)
-    })
+    afterUseOfStream(this._handle, () =>
+      afterCapture('A Stream', () => {
+        // Nothing can be asked of it afterwards.
+        this._unmarked?.mark()
+        destroy(this.context, this._handle)
+      }),
+    )
   }
 
   #ask(call: 'streamGetId' | 'streamGetFlags' | 'streamGetPriority'): NativeMemory {
@@ -491,13 +493,6 @@ let defaultQueue: StreamQueue | undefined
 /** {@link streamFor} in two halves. */
 export function streamHalvesFor(context: Context, stream: StreamLike | undefined, api: string): U64Halves {
   return queueFor(context, stream, api)._halves
-}
-
-/** Whether what is queued on a stream goes into a graph. */
-function isCaptured(context: Context, stream: CUstream): boolean {
-  const out = scratch()
-  context._callDriver('cuStreamIsCapturing', () => cuStreamIsCapturing(stream, out))
-  return out.i32[0] !== 0
 }
 
 /** What is needed of a stream to queue something: its handle, as calls with a bigint and those without take it, and what is behind it. */

@@ -30,9 +30,9 @@ import {
   optionalOptions,
   outOfRange,
   requireInteger,
-  toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import { toSpan } from '../pitched/isPitched.js'
 import { type ArrayDescription, slicesOf } from './arrayDescription.js'
 import { dtypeOfFormat, texelBytes } from './arrayFormat.js'
 
@@ -243,7 +243,7 @@ export class ArrayCopy {
 
   /** Memory of a device as the other end. @throws TypeError, RangeError, DisposedError */
   ofMemory(value: MemoryLike, name: string): End {
-    const range = toMemoryRange(value, this.#api, name)
+    const range = toSpan(value, this.#api, name)
     const { address, byteLength, dtype, deviceOrdinal } = range
     this.#producer = range
     if (dtype !== undefined && dtype !== this.dtype) {

@@ -30,9 +30,9 @@ import {
   requireKeyOf,
   requireList,
   requireOptions,
-  toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import { toSpan } from '../pitched/isPitched.js'
 
 const type = CUtensorMapDataType
 interface TypeFacts {
@@ -347,7 +347,7 @@ export class TensorMap {
 
   /** @internal Writes itself as an argument of a kernel. @throws TypeError, DisposedError */
   _writeArgument(target: DataView, offset: number, context: Context, api: string, name: string): void {
-    const { deviceOrdinal } = toMemoryRange(this.#memory, api, name)
+    const { deviceOrdinal } = toSpan(this.#memory, api, name)
     const { ordinal } = context.device
     if (deviceOrdinal >= 0 && deviceOrdinal !== ordinal && !context._peers.has(deviceOrdinal)) {
       const expected = `a TensorMap of memory of device ${ordinal}, where the kernel runs, or of one with peer access`
@@ -367,7 +367,7 @@ export class TensorMap {
 }
 
 function requireMemory(memory: MemoryLike, byteLength: number, alignment: number, api: string): MemoryRange {
-  const range = toMemoryRange(memory, api)
+  const range = toSpan(memory, api)
   if (range.address === 0n || range.address % BigInt(alignment) !== 0n) {
     throw outOfRange(api, 'memory', `memory at a multiple of ${alignment} bytes`, `at ${range.address}`)
   }
@@ -378,7 +378,7 @@ function requireMemory(memory: MemoryLike, byteLength: number, alignment: number
 }
 
 function requireCommon(memory: MemoryLike, given: TensorMapOptions, least: number, api: string): Checked {
-  const found = toMemoryRange(memory, api)
+  const found = toSpan(memory, api)
   const own = isInstance(memory, DeviceBuffer) ? (memory as DeviceBuffer).dtype : found.dtype
   const { dtype = own } = given
   const facts: TypeFacts = requireKeyOf(dtype, api, 'dtype', types)

@@ -78,8 +78,10 @@ export class BlockCache implements BlockOwner {
     this.usedBytes -= block.byteLength
     if (stream !== undefined) this.addUser(block, stream)
     try {
-      if (block.users === undefined) block.freeBlocks.put(block)
-      else this.#keepForUsers(block, block.users)
+      const { users } = block
+      if (users === undefined) block.freeBlocks.put(block)
+      // An event of a stream that is captured is a part of the graph, and cannot be asked.
+      else afterCapture('Memory of a CachingPool', () => this.#keepForUsers(block, users))
     } finally {
       if (this.#isOver) afterCapture('A CachingPool', () => this.#endIfUnused())
     }
@@ -199,6 +201,7 @@ export class BlockCache implements BlockOwner {
   /** Events tell when the other streams do not use the block any more. */
   #keepForUsers(block: Block, users: Set<Stream>): void {
     const { context } = this
+    if (context.disposed) return
     const events: CUevent[] = []
     block.users = undefined
     this.waitingBytes += block.byteLength
@@ -220,8 +223,11 @@ export class BlockCache implements BlockOwner {
     const waiting = this.#waiting
     this.#waiting = []
     try {
-      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-        if (this.#isOverFor(next, canBlock)) {
+      for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
+        // It may throw: then this one waits on, as those before it.
+        const isOver = this.#isOverFor(next, canBlock)
+        waiting.pop()
+        if (isOver) {
           this.waitingBytes -= next.block.byteLength
           next.block.freeBlocks.put(next.block)
         } else this.#waiting.push(next)

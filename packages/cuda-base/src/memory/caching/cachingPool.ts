@@ -7,6 +7,7 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
+import { isCaptured } from '../../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../../context/context.js'
 import { forgetLeak, Resource, warnOnReject, watchForLeak } from '../../lifetime.js'
 import { isStream, requireStream, type Stream, streamFor } from '../../stream/stream.js'
@@ -100,6 +101,10 @@ export class CachingPool extends Resource implements StreamAllocator {
     if (!isStream(stream)) requireStream(stream, api)
     const byteLength = bytesFor(dtype, length, api)
     this.#requireUsable(stream, api)
+    if (isCaptured(this.context, stream._handle)) {
+      const expected = 'one that is not captured (DeviceBuffer.allocateOn gives a graph memory of its own)'
+      throw wrongType(api, 'stream', expected, 'a captured one')
+    }
     if (byteLength === 0) return DeviceBuffer._allocateWith(dtype, length, api, () => Allocation.empty(this.context))
     return DeviceBuffer._inBlock(this.#cache.take(stream, byteLength), dtype, length)
   }

@@ -1,0 +1,135 @@
+// Memory of streams and of pools while a stream is captured.
+import { beforeEach, describe, expect, test } from 'vitest'
+import { device, firstOf, other, stream, zeros } from './support/graphObjects.js'
+
+const { CachingPool, DeviceBuffer, MemoryPool } = await import('@shoal/driver')
+const { captureStatus, Graph } = await import('@shoal/driver/graph')
+
+const usedBytes = (): number => device.memoryPool.used.current
+
+beforeEach(() => {
+  device.primaryContext.synchronizeSync()
+})
+
+describe('memory of a stream that is captured', () => {
+  test.each(['dispose', 'disposeOn'] as const)(
+    'what was there before is given back by %s() when the capture has ended',
+    (way) => {
+      using target = zeros()
+      const before = usedBytes()
+      const own = device.createStream({ nonBlocking: true })
+      const made = [
+        DeviceBuffer.allocateOn(stream, 'u8', 1000),
+        device.memoryPool.allocate(stream, 'u8', 1000),
+        DeviceBuffer.allocateOn(own, 'u8', 1000),
+        DeviceBuffer.allocateOn(own, 'u8', 1000),
+      ]
+      stream.synchronizeSync()
+      own.synchronizeSync()
+      const [last] = made.splice(3)
+      own.dispose()
+      using graph = Graph.capture(stream, () => {
+        target.fill(7, { stream })
+        for (const memory of made) way === 'dispose' ? memory.dispose() : memory.disposeOn(stream)
+        last?.dispose()
+        expect(made.every(({ disposed }) => disposed)).toBe(true)
+      })
+      stream.synchronizeSync()
+      expect([graph.nodes.map(({ type }) => type), usedBytes()]).toEqual([['memset'], before])
+      using step = graph.instantiate()
+      step.launch(stream)
+      stream.synchronizeSync()
+      expect(firstOf(target)).toBe(7)
+    },
+  )
+
+  test('what it allocates is freed where the program frees it: in the capture, or behind a launch', () => {
+    using target = zeros()
+    using pool = MemoryPool.create(device)
+    const before = usedBytes()
+    let left: InstanceType<typeof DeviceBuffer<'u32'>> | undefined
+    using graph = Graph.capture(stream, () => {
+      const [one, two] = [DeviceBuffer.allocateOn(stream, 'u32', 4), pool.allocate(stream, 'u32', 4)]
+      left = DeviceBuffer.allocateOn(stream, 'u32', 4)
+      left.fill(5, { stream })
+      one.fill(3, { stream })
+      target.copyFrom(one.slice(0, target.length), { stream })
+      one.dispose()
+      two.disposeOn(stream)
+    })
+    expect(graph.nodes.map(({ type }) => type).filter((type) => type.startsWith('mem-'))).toEqual([
+      'mem-alloc',
+      'mem-alloc',
+      'mem-alloc',
+      'mem-free',
+      'mem-free',
+    ])
+    using step = graph.instantiate()
+    step.launch(stream)
+    stream.synchronizeSync()
+    expect(firstOf(target)).toBe(3)
+    left?.dispose()
+    stream.synchronizeSync()
+    expect(usedBytes()).toBe(before)
+  })
+
+  test('a stream that joined the capture may be disposed of in it', () => {
+    using target = zeros()
+    using graph = Graph.capture(stream, () => {
+      using side = device.createStream({ nonBlocking: true })
+      side.waitEvent(stream.record())
+      target.fill(9, { stream: side })
+      stream.waitEvent(side.record())
+    })
+    using step = graph.instantiate()
+    step.launch(stream)
+    stream.synchronizeSync()
+    expect(firstOf(target)).toBe(9)
+  })
+})
+
+describe('a CachingPool while a stream is captured', () => {
+  test.each([true, false])('gives the graph nothing that others get, too; warm: %s', (isWarm) => {
+    using pool = CachingPool.create(device)
+    if (isWarm) pool.allocate(stream, 'u32', 4).dispose()
+    const message = /^CachingPool.allocate: stream must be one that is not captured .*, not 'a captured one'$/
+    Graph.capture(stream, () => {
+      expect(() => pool.allocate(stream, 'u32', 4)).toThrow(message)
+    }).dispose()
+    expect([captureStatus(stream), pool.used.current]).toEqual(['none', 0])
+    pool.allocate(stream, 'u32', 4).dispose()
+  })
+
+  test('that is the allocator of the device leaves captures their own memory', () => {
+    using target = zeros()
+    using pool = CachingPool.create(device)
+    pool.allocate(stream, 'u32', 4).dispose()
+    device.allocator = pool
+    using graph = Graph.capture(stream, () => {
+      using memory = DeviceBuffer.allocateOn(stream, 'u32', 4)
+      memory.fill(7, { stream })
+      target.copyFrom(memory.slice(0, target.length), { stream })
+    })
+    using mine = DeviceBuffer.allocateOn(stream, 'u32', 4)
+    device.allocator = undefined
+    mine.fill(1, { stream })
+    using step = graph.instantiate()
+    step.launch(stream)
+    expect([...mine.toArraySync({ stream }), firstOf(target)]).toEqual([1, 1, 1, 1, 7])
+  })
+
+  test('takes back what a captured stream uses, behind the capture', async () => {
+    using target = zeros()
+    using pool = CachingPool.create(device)
+    const memory = pool.allocate(stream, 'u32', 4)
+    pool.recordUse(memory, other)
+    Graph.capture(other, () => {
+      target.fill(1, { stream: other })
+      memory.dispose()
+    }).dispose()
+    await other.synchronize()
+    for (let turn = 0; turn < 3; turn += 1) pool.allocate(stream, 'u32', 4).dispose()
+    expect(pool.statistics.waitingBytes).toBe(0)
+    expect([await pool.trim(), pool.reserved.current]).toEqual([expect.any(Number), 0])
+  })
+})
