@@ -47,11 +47,10 @@ describe('memory of a stream that is captured', () => {
     using target = zeros()
     using pool = MemoryPool.create(device)
     const before = usedBytes()
-    let left: InstanceType<typeof DeviceBuffer<'u32'>> | undefined
+    let left: Disposable | undefined
     using graph = Graph.capture(stream, () => {
       const [one, two] = [DeviceBuffer.allocateOn(stream, 'u32', 4), pool.allocate(stream, 'u32', 4)]
-      left = DeviceBuffer.allocateOn(stream, 'u32', 4)
-      left.fill(5, { stream })
+      left = DeviceBuffer.allocateOn(stream, 'u32', 4).fill(5, { stream })
       one.fill(3, { stream })
       target.copyFrom(one.slice(0, target.length), { stream })
       one.dispose()
@@ -68,7 +67,7 @@ describe('memory of a stream that is captured', () => {
     step.launch(stream)
     stream.synchronizeSync()
     expect(firstOf(target)).toBe(3)
-    left?.dispose()
+    left?.[Symbol.dispose]()
     stream.synchronizeSync()
     expect(usedBytes()).toBe(before)
   })

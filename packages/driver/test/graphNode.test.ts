@@ -46,6 +46,15 @@ describe('nodes', () => {
     expect(() => memoryOperationsNode([{ operation: 'read' as never, memory: low, value: 1 }])).toThrow(
       'operations[0].operation',
     )
+    expect(() =>
+      memoryOperationsNode([{ operation: 'write', memory: low, value: 1, condition: 'eq' } as never]),
+    ).toThrow("operations[0].condition must be left out of a write, not 'eq'")
+    expect(() => stream.memoryOperations([{ operation: 'wait', memory: low, value: -1 }])).toThrow(
+      'Stream.memoryOperations: operations[0].value must be',
+    )
+    expect(() => stream.writeValue(words, 1)).toThrow('Stream.writeValue: memory must be memory of 4 or 8 bytes')
+    expect(() => stream.writeValue(low, -1)).toThrow('Stream.writeValue: value must be an integer')
+    expect(() => stream.waitValue(low, 1, 'lt' as never)).toThrow('Stream.waitValue: condition must be')
   })
 
   test('a graph in a graph', async () => {

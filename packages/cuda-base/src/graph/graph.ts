@@ -190,7 +190,7 @@ export class Graph extends Resource {
    * @throws TypeError; StatusError with the reason, and DisposedError when something that it needs is gone
    */
   instantiate(options: InstantiateOptions = {}): GraphExec {
-    this._resources.check()
+    this._resources.check('Graph.instantiate')
     return GraphExec._create(this, options, 'Graph.instantiate')
   }
 

@@ -178,7 +178,7 @@ export class GraphExec extends Resource {
     const { context } = this
     context._requireAlive()
     const queue = streamHalvesFor(context, stream, 'GraphExec.launch')
-    this.#resources.check()
+    this.#resources.check('GraphExec.launch')
     const status = graphLaunchCall(context._halves, this.#halves, queue)
     if (status !== Status.success) throw driverError(status, 'cuGraphLaunch')
   }
@@ -199,7 +199,7 @@ export class GraphExec extends Resource {
     const api = 'GraphExec.update'
     const { handle, context } = this
     requireGraph(graph, api)
-    graph._resources.check()
+    graph._resources.check('GraphExec.update')
     const info = CUgraphExecUpdateResultInfo.allocate()
     let status: number = Status.success
     context.run(() => {

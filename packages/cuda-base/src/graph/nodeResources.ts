@@ -1,4 +1,5 @@
 import type { SharedCallback } from '@shoal/cuda-base'
+import { DisposedError } from '@shoal/types'
 import type { NodeDescription } from './nodeDescription.js'
 
 /**
@@ -46,10 +47,15 @@ export class NodeResources {
     callback.users += 1
   }
 
-  /** @throws DisposedError when something is gone. */
-  check(): void {
+  /** @throws DisposedError when something is gone, which says before what. */
+  check(operation: string): void {
     const list = (this.#list ??= [...this.#checks.values()])
-    for (let index = 0; index < list.length; index += 1) (list[index] as () => void)()
+    try {
+      for (let index = 0; index < list.length; index += 1) (list[index] as () => void)()
+    } catch (cause) {
+      if (!(cause instanceof DisposedError)) throw cause
+      throw new DisposedError({ object: cause.object, operation, cause })
+    }
   }
 
   /** Lets go of everything. */

@@ -42,8 +42,15 @@ const mostOperations = 256
 const layout = { bytes: 48, address: 8, value: 16, flags: 24 } as const
 const codes = { wait: { 4: 1, 8: 4 }, write: { 4: 2, 8: 5 } } as const
 
-/** @throws TypeError, RangeError; DisposedError */
-export function encodeOperations(operations: readonly MemoryOperation[], api: string): EncodedOperations {
+/**
+ * @param isOne whether `api` takes the parts of one operation as its own parameters
+ * @throws TypeError, RangeError; DisposedError
+ */
+export function encodeOperations(
+  operations: readonly MemoryOperation[],
+  api: string,
+  isOne = false,
+): EncodedOperations {
   const list = requireList(operations, api, 'operations', 'an array of operations')
   if (list.length === 0 || list.length > mostOperations) {
     throw outOfRange(api, 'operations', `1 to ${mostOperations} operations`, list.length)
@@ -54,22 +61,25 @@ export function encodeOperations(operations: readonly MemoryOperation[], api: st
   for (const [index, wanted] of list.entries()) {
     const name = `operations[${index}]`
     requireOptions(wanted, api, operationKeys, name)
-    const kind = requireOneOf(wanted.operation, api, `${name}.operation`, ['write', 'wait'])
+    const prefix = isOne ? '' : `${name}.`
+    const kind = requireOneOf(wanted.operation, api, `${prefix}operation`, ['write', 'wait'])
+    if (kind === 'write' && wanted.condition !== undefined)
+      throw wrongType(api, `${prefix}condition`, 'left out of a write', wanted.condition)
     const word = wanted.memory
-    const { address, byteLength } = toMemoryRange(word, api, `${name}.memory`)
+    const { address, byteLength } = toMemoryRange(word, api, `${prefix}memory`)
     if (byteLength !== 4 && byteLength !== 8)
-      throw outOfRange(api, `${name}.memory`, 'memory of 4 or 8 bytes', byteLength)
-    needs.set(word, () => void toMemoryRange(word, api, `${name}.memory`))
+      throw outOfRange(api, `${prefix}memory`, 'memory of 4 or 8 bytes', byteLength)
+    needs.set(word, () => void toMemoryRange(word, api, `${prefix}memory`))
     const condition = requireKeyOf(
       wanted.condition === undefined ? 'geq' : wanted.condition,
       api,
-      `${name}.condition`,
+      `${prefix}condition`,
       conditions,
     )
     const at = index * layout.bytes
     view.setInt32(at, codes[kind][byteLength], true)
     view.setBigUint64(at + layout.address, address, true)
-    view.setBigUint64(at + layout.value, wordOf(wanted.value, byteLength, api, `${name}.value`), true)
+    view.setBigUint64(at + layout.value, wordOf(wanted.value, byteLength, api, `${prefix}value`), true)
     view.setUint32(at + layout.flags, kind === 'wait' ? condition : 0, true)
   }
   return { memory, count: list.length, needs }

@@ -314,7 +314,7 @@ export class Stream extends Resource implements StreamLike {
 
   #operate(operations: readonly MemoryOperation[], api: string): this {
     const { handle, context } = this
-    const { memory, count } = encodeOperations(operations, api)
+    const { memory, count } = encodeOperations(operations, api, api !== 'Stream.memoryOperations')
     context._callDriver('cuStreamBatchMemOp', () => cuStreamBatchMemOp(handle, count, memory, 0))
     return this
   }
