@@ -28,6 +28,7 @@ import { readWaitOptions, type WaitOptions } from '../waiting/waitOptions.js'
 import { closeAtThreadEnd, closeDescriptor } from './closeDescriptor.js'
 import { type PeerOptions, peerKeys, requirePeer, usersIn } from './peers.js'
 import { mustWait, requireDone, socketAddon } from './socketCalls.js'
+import { type LimitedWait, limitedFromNow, restOf, Turns } from './turns.js'
 
 /** What goes through a {@link DescriptorSocket} at once. */
 export interface DescriptorMessage {
@@ -55,6 +56,7 @@ const sending = { api: 'DescriptorSocket.send', syscall: 'sendmsg' }
 const receiving = { api: 'DescriptorSocket.receive', syscall: 'recvmsg' }
 /** What waits are for, in errors. */
 const incoming = 'a message on a socket'
+const room = 'room in a socket'
 const accepting = { api: 'DescriptorServer.accept', syscall: 'accept' }
 
 function failed({ api, syscall }: typeof sending, code: string): SystemError {
@@ -118,24 +120,25 @@ abstract class UnixSocket {
     call: (descriptor: number) => number,
     direction: 'read' | 'write',
     { api, syscall }: typeof sending,
-    options: WaitOptions,
+    wait: LimitedWait,
   ): Promise<number> {
     const native = socketAddon()
     for (;;) {
       const result = call(this.descriptor)
       if (!mustWait(result)) return requireDone(result, api, syscall)
       const query = direction === 'read' ? native.readyToReadAddress : native.readyToWriteAddress
-      const signals = [this.#whenClosed.signal, ...(options.signal === undefined ? [] : [options.signal])]
+      const signals = [this.#whenClosed.signal, ...(wait.signal === undefined ? [] : [wait.signal])]
       const event = BigInt(this.#descriptor)
+      const what = direction === 'read' ? incoming : room
       try {
-        const what = direction === 'read' ? incoming : 'room in a socket'
         await waitForEvent(
           { context: 0n, event, query, notReady, what },
-          { ...options, signal: AbortSignal.any(signals) },
+          { ...restOf(wait), signal: AbortSignal.any(signals) },
         )
       } catch (error) {
         if (this.#isClosed) throw new DisposedError(this.constructor.name)
-        throw error
+        // Of what was left of the limit the caller knows nothing.
+        throw error instanceof TimeoutError ? new TimeoutError({ operation: what, timeout: wait.timeout }) : error
       }
     }
   }
@@ -156,8 +159,8 @@ export class DescriptorSocket extends UnixSocket {
     return import.meta.url
   }
 
-  #receiving: Promise<unknown> = Promise.resolve()
-  #sending: Promise<unknown> = Promise.resolve()
+  readonly #receiving = new Turns()
+  readonly #sending = new Turns()
   /** Whether a wait ended within a message: what comes after it would be taken for the start of one. */
   readonly #isCut = { sending: false, receiving: false }
 
@@ -209,30 +212,27 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Sends one message. The descriptors may be closed as soon as the promise has resolved. Where a wait ended early within
-   * a message, all further ones reject with `code` `'EPROTO'`: close the socket then.
+   * Sends one message, behind those that were asked for before. The descriptors may be closed as soon as the promise has resolved.
+   * A call whose limit is over before its turn sends nothing. Where a wait ended early within a message, all further ones reject with
+   * `code` `'EPROTO'`: close the socket then.
    */
   send(message: DescriptorMessage, options?: WaitOptions): Promise<void> {
     const frame = checkMessage(message)
-    const wait = readWaitOptions(options, 'DescriptorSocket.send')
-    const done = this.#sending.then(() => this.#send(frame.bytes, frame.descriptors, wait))
-    this.#sending = done.catch(() => undefined)
-    return done
+    const wait = limitedFromNow(readWaitOptions(options, 'DescriptorSocket.send'))
+    return this.#sending.run(wait, room, () => this.#send(frame.bytes, frame.descriptors, wait))
   }
 
   /**
-   * Resolves with the next message. A wait that ended early may have taken part of a message: all further ones reject
-   * with `code` `'EPROTO'` then, and the socket is to be closed.
+   * Resolves with the next message, one call after the other. A call whose limit is over before its turn takes none. A wait that ended
+   * early may have taken part of a message: all further ones reject with `code` `'EPROTO'` then, and the socket is to be closed.
    * @throws SystemError with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError, DisposedError.
    */
   receive(options?: WaitOptions): Promise<ReceivedMessage> {
-    const wait = readWaitOptions(options, 'DescriptorSocket.receive')
-    const done = this.#receiving.then(() => this.#receive(wait))
-    this.#receiving = done.catch(() => undefined)
-    return done
+    const wait = limitedFromNow(readWaitOptions(options, 'DescriptorSocket.receive'))
+    return this.#receiving.run(wait, incoming, () => this.#receive(wait))
   }
 
-  async #send(bytes: Uint8Array, descriptors: readonly number[], options: WaitOptions): Promise<void> {
+  async #send(bytes: Uint8Array, descriptors: readonly number[], wait: LimitedWait): Promise<void> {
     const native = socketAddon()
     if (this.#isCut.sending) throw failed(sending, 'EPROTO')
     let sent = 0
@@ -241,7 +241,7 @@ export class DescriptorSocket extends UnixSocket {
         const rest = bytes.subarray(sent)
         // Descriptors go with the first byte.
         const list = sent === 0 ? descriptors : []
-        sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', sending, options)
+        sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', sending, wait)
       }
     } catch (error) {
       this.#isCut.sending = sent > 0
@@ -249,11 +249,11 @@ export class DescriptorSocket extends UnixSocket {
     }
   }
 
-  async #receive(options: WaitOptions): Promise<ReceivedMessage> {
+  async #receive(wait: LimitedWait): Promise<ReceivedMessage> {
     if (this.#isCut.receiving) throw failed(receiving, 'EPROTO')
     const descriptors: number[] = []
     try {
-      const header = await this.#read(headerBytes, descriptors, mostDescriptors, options)
+      const header = await this.#read(headerBytes, descriptors, mostDescriptors, wait)
       const view = new DataView(header.buffer)
       const length = view.getUint32(0, true)
       const count = view.getUint32(4, true)
@@ -261,7 +261,7 @@ export class DescriptorSocket extends UnixSocket {
         this.#isCut.receiving = true
         throw failed(receiving, 'EPROTO')
       }
-      return { bytes: await this.#read(length, descriptors, count, options, true), descriptors }
+      return { bytes: await this.#read(length, descriptors, count, wait, true), descriptors }
     } catch (error) {
       for (const descriptor of descriptors) closeDescriptor(descriptor)
       throw error
@@ -272,7 +272,7 @@ export class DescriptorSocket extends UnixSocket {
     length: number,
     descriptors: number[],
     most: number,
-    options: WaitOptions,
+    wait: LimitedWait,
     isWithin = false,
   ): Promise<OwnedArrayOf<'u8'>> {
     const native = socketAddon()
@@ -282,7 +282,7 @@ export class DescriptorSocket extends UnixSocket {
       while (received < length) {
         const rest = bytes.subarray(received)
         const take = (own: number): number => native.receiveSocket(own, rest, descriptors)
-        const count = await this.retry(take, 'read', receiving, options)
+        const count = await this.retry(take, 'read', receiving, wait)
         // A peer may send descriptors with any byte, more than it has announced.
         if (descriptors.length > most) throw failed(receiving, 'EPROTO')
         if (count === 0) throw failed(receiving, 'ECONNRESET')
@@ -358,11 +358,10 @@ export class DescriptorServer extends UnixSocket {
    * @throws SystemError, AbortedError, TimeoutError, DisposedError
    */
   async accept(options?: WaitOptions): Promise<DescriptorSocket> {
-    const wait = readWaitOptions(options, accepting.api)
-    const { timeout = Number.POSITIVE_INFINITY } = wait
-    const end = timeout === Number.POSITIVE_INFINITY ? undefined : performance.now() + timeout
+    const wait = limitedFromNow(readWaitOptions(options, accepting.api))
+    const { end, timeout } = wait
     for (;;) {
-      const accepted = await this.#next(wait, end)
+      const accepted = await this.retry((own) => socketAddon().acceptSocket(own), 'read', accepting, wait)
       try {
         requirePeer(accepted, this.#users, accepting.api)
         return DescriptorSocket._accepted(accepted)
@@ -375,17 +374,6 @@ export class DescriptorServer extends UnixSocket {
       await nextTurn()
       if (wait.signal?.aborted === true) throw new AbortedError({ operation: incoming, cause: wait.signal.reason })
       if (end !== undefined && performance.now() >= end) throw new TimeoutError({ operation: incoming, timeout })
-    }
-  }
-
-  /** The next connection, whoever's, within what is left of the limit. */
-  async #next(wait: WaitOptions, end: number | undefined): Promise<number> {
-    const limits = end === undefined ? wait : { ...wait, timeout: Math.max(end - performance.now(), 0) }
-    try {
-      return await this.retry((own) => socketAddon().acceptSocket(own), 'read', accepting, limits)
-    } catch (error) {
-      if (!(error instanceof TimeoutError) || wait.timeout === undefined) throw error
-      throw new TimeoutError({ operation: incoming, timeout: wait.timeout })
     }
   }
 
