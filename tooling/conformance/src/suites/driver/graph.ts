@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict'
-import { type Device, DeviceBuffer, DisposedError, type Kernel, Module, PinnedBuffer, StatusError } from '@shoal/driver'
+import {
+  type Device,
+  DeviceBuffer,
+  DisposedError,
+  type Kernel,
+  MemoryPool,
+  Module,
+  PinnedBuffer,
+  StatusError,
+  type Stream,
+} from '@shoal/driver'
 import {
   captureInfo,
   copyNode,
@@ -319,7 +329,38 @@ const twoDevices: ConformanceCase = {
   },
 }
 
+const memoryFromBefore: ConformanceCase = {
+  name: 'memory of a stream from before a capture is given back behind it, what the capture allocates is of the graph',
+  async run(t) {
+    const [stream, side] = [0, 1].map(() => t.device.createStream({ nonBlocking: true })) as [Stream, Stream]
+    t.own(stream)
+    const target = t.own(DeviceBuffer.zeros(t.device, 'u32', 64))
+    const pool = t.own(MemoryPool.create(t.device))
+    const before = pool.allocate(stream, 'u8', 1 << 20)
+    await stream.synchronize()
+    const graph = t.own(
+      Graph.capture(stream, () => {
+        before.dispose()
+        side.waitEvent(t.own(stream.record()))
+        const own = DeviceBuffer.allocateOn(stream, 'u32', 64).fill(7, { stream })
+        target.copyFrom(own, { stream })
+        own.disposeOn(stream)
+        stream.waitEvent(t.own(side.record()))
+        side.dispose()
+      }),
+    )
+    await stream.synchronize()
+    assert.equal(pool.used.current, 0)
+    const types = graph.nodes.map(({ type }) => type).sort()
+    assert.deepEqual(types, ['mem-alloc', 'mem-free', 'memcpy', 'memset'])
+    const exec = t.own(graph.instantiate())
+    for (let turn = 0; turn < 3; turn += 1) exec.launch(stream)
+    await stream.synchronize()
+    assertSameBits(await target.toArray({ stream }), new Uint32Array(64).fill(7), 'written at each launch')
+  },
+}
+
 export const graphSuite: Suite = {
   name: 'driver: graphs',
-  cases: [captured, forbidden, byHand, child, conditional, graphMemory, gone, readBack, twoDevices],
+  cases: [captured, forbidden, byHand, child, conditional, graphMemory, memoryFromBefore, gone, readBack, twoDevices],
 }

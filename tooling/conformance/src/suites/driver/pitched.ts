@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Device, DeviceBuffer, ManagedBuffer, PinnedBuffer, StatusError } from '@shoal/driver'
+import { copyNode, fillNode, Graph } from '@shoal/driver/graph'
 import { discardBatch, PitchedBuffer, prefetchBatch, prepareCopies3D } from '@shoal/driver/memory'
 import { CudaArray } from '@shoal/driver/texture'
 import { defineStruct } from '@shoal/types'
@@ -72,6 +73,58 @@ export const pitchedSuite: Suite = {
           prepareCopies3D(t.device, [{ target: other, source: second }]).launch({ stream })
           prepareCopies3D(t.device, [{ target: back, source: other }]).launch({ stream })
           assertSameBits(await back.toArray({ stream }), within, 'pitched memory to an array and back')
+        }
+      },
+    },
+    {
+      name: 'rows and slices as nodes of a graph: copies and fills of regions, and nothing beside them',
+      async run(t) {
+        const stream = t.own(t.device.createStream({ nonBlocking: true }))
+        for (let turn = 0; turn < 4; turn += 1) {
+          const extent = extentOf(t)
+          const { width, height, depth } = extent
+          const [x, y, z] = [width, height, depth].map((size) => t.random.integer(0, size - 1)) as [
+            number,
+            number,
+            number,
+          ]
+          const part = { x, y, z, width: width - x, height: height - y, depth: depth - z }
+          const values = t.random.array('u32', width * height * depth)
+          const dense = t.random.array('u32', part.width * part.height * part.depth)
+          const fill = t.random.integer(0, 2 ** 31)
+          using source = PitchedBuffer.from(t.device, values, extent)
+          using target = PitchedBuffer.zeros(t.device, 'u32', extent)
+          using filled = PitchedBuffer.zeros(t.device, 'u32', extent)
+          using flat = DeviceBuffer.from(t.device, dense)
+          using back = PinnedBuffer.allocate(t.device, 'u32', dense.length)
+          using graph = Graph.create(t.device)
+          const copy = graph.add(copyNode(target.region(part), source.region(part)))
+          const out = graph.add(copyNode(back, target.region(part)), { dependencies: [copy] })
+          graph.add(copyNode(source.region(part), flat), { dependencies: [out] })
+          graph.add(fillNode(filled.region({ x, y, width: part.width, height: part.height, depth: 1 }), fill))
+          using exec = graph.instantiate()
+          exec.launch(stream)
+          await stream.synchronize()
+          const inPart = (index: number, slices = depth): boolean => {
+            const [at, row, slice] = [
+              index % width,
+              Math.floor(index / width) % height,
+              Math.floor(index / width / height),
+            ]
+            return at >= x && row >= y && (slices === 1 ? slice === 0 : slice >= z)
+          }
+          let next = 0
+          const expected = values.map((value, index) => (inPart(index) ? value : 0))
+          assertSameBits(await target.toArray({ stream }), expected, 'a region into a region')
+          assertSameBits(
+            back.array,
+            values.filter((_, index) => inPart(index)),
+            'a region into page-locked memory',
+          )
+          const written = values.map((value, index) => (inPart(index) ? (dense[next++] as number) : value))
+          assertSameBits(await source.toArray({ stream }), written, 'memory without gaps into a region')
+          const one = values.map((_, index) => (inPart(index, 1) ? fill : 0))
+          assertSameBits(await filled.toArray({ stream }), one, 'a region filled')
         }
       },
     },
