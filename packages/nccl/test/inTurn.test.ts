@@ -1,7 +1,7 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import { expect, test, vi } from 'vitest'
 // Not exported: what keeps the process alive cannot be seen from outside.
-import { inTurn, type LiveCommunicator, whenReady } from '../src/lifetime/live.js'
+import { inTurn, type LiveCommunicator, whenNothingPending, whenReady } from '../src/lifetime/live.js'
 
 let holds = 0
 
@@ -41,6 +41,7 @@ const waits = [
     (live: LiveCommunicator, background: BackgroundWork) => inTurn([live], 'call', async () => {}, background),
   ],
   ['work of others', whenReady],
+  ['calls before its end', whenNothingPending],
 ] as const
 
 test.each(waits)(

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { Communicator } from '@shoal/nccl'
 import { DisposedError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { addRegistration, registrationWithin, removeRegistration } from '../src/memory/registeredRanges.js'
+import { addRegistration, registrationsWithin, removeRegistration } from '../src/memory/registeredRanges.js'
 import { startSoftwareDevice, TestMemory } from './fixtures/device.js'
 
 let communicators: Communicator[]
@@ -45,7 +45,7 @@ test('ends with its communicator, by destroy and by abort', async () => {
 test('counts for memory that has a byte in common with what is registered, on the same device', () => {
   const range = { deviceOrdinal: 0, address: 1000n, byteLength: 100, description: 'a registration' }
   const found = (address: bigint, byteLength: number, deviceOrdinal = 0) =>
-    registrationWithin({ version: 0, context: 0n, address, byteLength, deviceOrdinal })
+    registrationsWithin({ version: 0, context: 0n, address, byteLength, deviceOrdinal })
   addRegistration(range)
   for (const [address, byteLength] of [
     [1000n, 100],
@@ -54,17 +54,20 @@ test('counts for memory that has a byte in common with what is registered, on th
     [1040n, 10],
     [0n, 5000],
   ] as const) {
-    expect(found(address, byteLength)).toBe(range)
-    expect(found(address, byteLength, 1)).toBeUndefined()
+    expect(found(address, byteLength)).toEqual([range])
+    expect(found(address, byteLength, 1)).toEqual([])
   }
   for (const [address, byteLength] of [
     [900n, 100],
     [1100n, 100],
   ] as const) {
-    expect(found(address, byteLength)).toBeUndefined()
+    expect(found(address, byteLength)).toEqual([])
   }
-  removeRegistration(range)
-  expect(found(1000n, 100)).toBeUndefined()
+  const second = { ...range, address: 1099n }
+  addRegistration(second)
+  expect([found(1000n, 99), found(1000n, 100)]).toEqual([[range], [range, second]])
+  for (const one of [range, second]) removeRegistration(one)
+  expect(found(1000n, 100)).toEqual([])
 })
 
 test('refuses memory of another device, and a communicator that has ended', async () => {

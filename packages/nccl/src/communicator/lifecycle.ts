@@ -7,7 +7,14 @@ import { checkNccl, ncclError } from '../errors.js'
 import { whenNoGroup } from '../group/groupState.js'
 import { asyncStatus } from '../lifetime/asyncStatus.js'
 import { type CommunicatorIdentity, CommunicatorStateError } from '../lifetime/communicatorErrors.js'
-import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren, settled } from '../lifetime/live.js'
+import {
+  forgetChildren,
+  inTurn,
+  type LiveCommunicator,
+  releaseChildren,
+  settled,
+  whenNothingPending,
+} from '../lifetime/live.js'
 import type { LocalRanks } from '../lifetime/localRanks.js'
 import { addContext, removeContext } from '../lifetime/openContexts.js'
 import { whenContextDone } from '../lifetime/streamWait.js'
@@ -200,7 +207,7 @@ export class CommunicatorLifecycle {
     const finalizing = this.#finalizing
     if (finalizing !== undefined) return this.watchdog.guard('finalize', waitOptions, () => finalizing)
     this.#finalizing = this.watchdog.guard('finalize', waitOptions, async (background) => {
-      await this.#closeChildren('finalize')
+      await this.#closeChildren('finalize', background)
       await inTurn([this.live], 'finalize', () => this.#finalizeNow(background), background)
     })
     return this.#finalizing
@@ -221,7 +228,7 @@ export class CommunicatorLifecycle {
     this.#ending = this.watchdog.guard('destroy', waitOptions, async (background) => {
       // A failed finalize() has told its own caller.
       await this.#finalizing?.catch(() => undefined)
-      await this.#closeChildren('destroy')
+      await this.#closeChildren('destroy', background)
       await inTurn([this.live], 'destroy', () => this.#destroyNow(isIdle, background), background)
     })
     return this.#ending
@@ -256,10 +263,10 @@ export class CommunicatorLifecycle {
   }
 
   /** What was made with this communicator ends before it does. */
-  async #closeChildren(how: 'finalize' | 'destroy'): Promise<void> {
+  async #closeChildren(how: 'finalize' | 'destroy', background: BackgroundWork): Promise<void> {
     // It may hold operations of this communicator.
     await whenNoGroup()
-    while (this.live.pending !== undefined) await this.live.pending.ended
+    await whenNothingPending(this.live, background)
     const problems = await releaseChildren(this.live)
     if (how === 'destroy') {
       const ends = await Promise.allSettled([...this.#sharing].map((child) => child.destroy({})))

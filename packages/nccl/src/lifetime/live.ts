@@ -130,9 +130,14 @@ async function whenEnded(works: readonly Promise<void>[], background: Background
   release()
 }
 
+/** Until nothing runs on another thread with a communicator. */
+export async function whenNothingPending(live: LiveCommunicator, background: BackgroundWork): Promise<void> {
+  while (live.pending !== undefined) await whenEnded([live.pending.ended], background)
+}
+
 /** Until nothing that NCCL was asked for is under way. */
 export async function whenReady(live: LiveCommunicator, background: BackgroundWork): Promise<void> {
-  while (live.pending !== undefined) await whenEnded([live.pending.ended], background)
+  await whenNothingPending(live, background)
   if (!live.isBlocking) await settled(live, 'ncclCommGetAsyncError')
 }
 

@@ -11,7 +11,6 @@ import {
 } from '@shoal/cuda-base/basics'
 import { cuCtxSynchronize } from '@shoal/cuda-sys/driver/common'
 import { enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
-import { holdEventLoop } from '@shoal/ffi/calls'
 import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
 import {
   BusyError,
@@ -33,7 +32,7 @@ import {
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
-import { registrationWithin } from './registeredRanges.js'
+import { registrationsWithin } from './registeredRanges.js'
 
 /** How much memory: bytes, or elements of a dtype. */
 export type MemorySize = number | { readonly dtype: DType; readonly length: number }
@@ -142,21 +141,13 @@ export class NcclMemory implements MemoryLike {
    */
   free(): Promise<void> {
     if (this.#freeing !== undefined) return this.#freeing
-    const released = registrationWithin(this.#range)?.whenReleased?.()
-    if (released !== undefined) {
-      // The communicator has ended, and the call that it left behind is about to return. Nothing else keeps the process alive for it.
-      const release = holdEventLoop(undefined)
-      return released.then(() => {
-        release()
-        return this.free()
-      })
-    }
+    let left: readonly Promise<void>[]
     try {
-      this.#requireUnregistered('NcclMemory.free')
+      left = this.#requireUnregistered('NcclMemory.free')
     } catch (error) {
       return Promise.reject(error)
     }
-    this.#freeing = this.#free()
+    this.#freeing = this.#free(left)
     return this.#freeing
   }
 
@@ -168,9 +159,9 @@ export class NcclMemory implements MemoryLike {
    */
   dispose(): void {
     if (this.#freeing !== undefined) return
-    this.#requireUnregistered('NcclMemory.dispose')
-    if (whenMemoryUnused(this.#range.address, this.byteLength) !== undefined) {
-      this.#freeing = this.#free()
+    const left = this.#requireUnregistered('NcclMemory.dispose')
+    if (left.length > 0 || whenMemoryUnused(this.#range.address, this.byteLength) !== undefined) {
+      this.#freeing = this.#free(left)
       warnOnReject('NcclMemory', this.#freeing)
       return
     }
@@ -212,20 +203,25 @@ export class NcclMemory implements MemoryLike {
     })
   }
 
-  #requireUnregistered(api: string): void {
-    const user = registrationWithin(this.#range)?.description
-    if (user === undefined) return
-    throw new BusyError({ object: 'NcclMemory', api, underWay: user, hint: 'dispose of that first' })
+  /** What communicators that have ended have left behind, which lets go of the memory by itself. @throws BusyError */
+  #requireUnregistered(api: string): Promise<void>[] {
+    return registrationsWithin(this.#range).map(({ description, whenReleased }) => {
+      const released = whenReleased?.()
+      if (released !== undefined) return released
+      throw new BusyError({ object: 'NcclMemory', api, underWay: description, hint: 'dispose of that first' })
+    })
   }
 
-  async #free(): Promise<void> {
+  async #free(left: readonly Promise<void>[]): Promise<void> {
     forgetLeak(this)
     const { address } = this.#range
-    if (await untilMemoryUnused(address, this.byteLength)) return this.#giveBack()
-    // The call was given up, and whoever frees the memory does not wait for it either.
+    const isUnused = await untilMemoryUnused(address, this.byteLength)
+    if (isUnused && left.length === 0) return this.#giveBack()
+    // The call was given up and may never return: whoever frees the memory does not wait for it either.
+    const unused = Promise.all([whenMemoryUnused(address, this.byteLength), ...left])
     warnOnReject(
       'NcclMemory',
-      Promise.resolve(whenMemoryUnused(address, this.byteLength)).then(() => this.#giveBack()),
+      unused.then(() => this.#giveBack()),
     )
   }
 

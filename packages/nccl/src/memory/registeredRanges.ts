@@ -7,8 +7,8 @@ export interface RegisteredRange {
   readonly byteLength: number
   readonly description: string
   /**
-   * A call that waits for other ranks still has the memory. Where its communicator has ended, it lets go of it by itself, and
-   * the promise resolves then; undefined while it may go on.
+   * A call that waits for other ranks still has the memory. Where its communicator has ended, it lets go of it when it returns,
+   * which may be never, and the promise resolves then; undefined while it may go on.
    */
   readonly whenReleased?: () => Promise<void> | undefined
 }
@@ -23,12 +23,13 @@ export function removeRegistration(range: RegisteredRange): void {
   open.delete(range)
 }
 
-/** What is registered over a part of the memory; undefined when nothing is. */
-export function registrationWithin({ address, byteLength, deviceOrdinal }: MemoryRange): RegisteredRange | undefined {
-  for (const range of open) {
-    if (range.deviceOrdinal !== deviceOrdinal) continue
-    const end = range.address + BigInt(range.byteLength)
-    if (range.address < address + BigInt(byteLength) && address < end) return range
-  }
-  return undefined
+/** What is registered over a part of the memory. */
+export function registrationsWithin({ address, byteLength, deviceOrdinal }: MemoryRange): RegisteredRange[] {
+  const end = address + BigInt(byteLength)
+  return [...open].filter(
+    (range) =>
+      range.deviceOrdinal === deviceOrdinal &&
+      range.address < end &&
+      address < range.address + BigInt(range.byteLength),
+  )
 }

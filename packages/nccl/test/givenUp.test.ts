@@ -1,0 +1,118 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { withContext } from '@shoal/cuda-sys'
+import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
+import { Communicator, NcclMemory } from '@shoal/nccl'
+import { nccl } from '@shoal/nccl-sys'
+import { DisposedError, memoryProtocol } from '@shoal/types'
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { errorOf, startSoftwareDevice } from './fixtures/device.js'
+
+// Calls that were given up and wait for a rank that does not come: what others make of that.
+
+beforeAll(startSoftwareDevice)
+
+beforeEach(({ skip }) => {
+  if (!nccl.has('ncclCommWindowRegister')) skip('this libnccl has no ncclCommWindowRegister')
+})
+
+interface Ended {
+  readonly status: number | null
+  readonly stdout: string
+}
+
+/** A process of its own; one that does not end is killed, and then has no status. */
+function run(program: string): Ended {
+  const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    encoding: 'utf8',
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
+    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', NODE_OPTIONS: '' },
+  })
+  return { status, stdout }
+}
+
+describe('memory under a window that was given up, whose call waits for a rank for ever', () => {
+  test.each(['free', 'dispose'] as const)(
+    '%s does not wait for the call, and the memory goes when that returns',
+    { timeout: 120_000 },
+    async (way) => {
+      const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
+      const [memory, theirs] = await Promise.all([NcclMemory.allocate(0, 4096), NcclMemory.allocate(1, 4096)])
+      const { address } = memory
+      const { context } = memory[memoryProtocol]
+      const out = new BigUint64Array(2)
+      const isThere = (): boolean =>
+        withContext(context as bigint, () => cuMemGetAddressRange(out, out.subarray(1), address as CUdeviceptr)) === 0
+      const registering = first.registerWindow(memory, { timeout: 20 })
+      expect(errorOf(() => memory.dispose())).toMatchObject({ code: 'SHOAL_BUSY' })
+      await expect(registering).rejects.toMatchObject({ operation: 'registerWindow', reason: 'timeout' })
+      await memory[way]()
+      await memory.free()
+      expect([memory.disposed, isThere()]).toEqual([true, true])
+      expect(errorOf(() => memory.address)).toBeInstanceOf(DisposedError)
+      // What the other rank gets is not asked: the first one is being aborted.
+      await second.registerWindow(theirs).catch(() => undefined)
+      await vi.waitUntil(() => !isThere(), { timeout: 60_000, interval: 5 })
+      await second.abort()
+      await theirs.free()
+    },
+  )
+
+  test('stays while something else is registered over it', { timeout: 120_000 }, async () => {
+    const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
+    const [alone] = (await Communicator.initAll([0])) as [Communicator]
+    const [memory, theirs] = await Promise.all([NcclMemory.allocate(0, 4096), NcclMemory.allocate(1, 4096)])
+    await expect(first.registerWindow(memory, { timeout: 20 })).rejects.toMatchObject({ reason: 'timeout' })
+    const registration = alone.register(memory)
+    await expect(memory.free()).rejects.toMatchObject({
+      code: 'SHOAL_BUSY',
+      underWay: 'a registration with the communicator of rank 0',
+    })
+    expect(memory.disposed).toBe(false)
+    registration.dispose()
+    await memory.free()
+    await second.registerWindow(theirs).catch(() => undefined)
+    await Promise.all([alone.destroy(), second.abort()])
+    await theirs.free()
+  })
+
+  test('keeps no process alive', { timeout: 120_000 }, () => {
+    const program = `
+      import { Communicator, NcclMemory } from '@shoal/nccl'
+      const [first] = await Communicator.initAll([0, 1])
+      const memory = await NcclMemory.allocate(0, 4096)
+      await first.registerWindow(memory, { timeout: 20 }).catch(({ reason }) => console.log(reason))
+      await memory.free()
+      console.log('freed')`
+    expect(run(program)).toEqual({ status: 0, stdout: 'timeout\nfreed\n' })
+  })
+})
+
+describe('a group of several communicators that is rejected because one of them ends', () => {
+  test.each(['destroy', 'finalize'])(
+    '%s of the others keeps the process alive until its turn',
+    {
+      timeout: 120_000,
+    },
+    (way) => {
+      // What ends the call keeps nothing alive itself.
+      const program = `
+      import { Communicator, groupOffThread, NcclMemory } from '@shoal/nccl'
+      const [first, second] = await Communicator.initAll([0, 1])
+      const [other] = await Communicator.initAll([0, 1])
+      const memory = await Promise.all([0, 1].map((device) => NcclMemory.allocate(device, 4096)))
+      const say = ({ operation, reason }) => console.log(operation, reason)
+      const call = first.registerWindow(memory[0], { timeout: 20 }).catch(say)
+      const sum = (one) => one.allReduce(memory[0], memory[0], { dtype: 'f32', stream: null })
+      const group = groupOffThread(() => [first, other].map(sum)).catch(say)
+      await call
+      await group
+      setTimeout(() => second.registerWindow(memory[1]).catch(() => undefined), 200).unref()
+      await other.${way}()
+      console.log('done')`
+      expect(run(program)).toEqual({ status: 0, stdout: 'registerWindow timeout\ngroupOffThread timeout\ndone\n' })
+    },
+  )
+})
