@@ -65,6 +65,7 @@ test('a device that fn makes current in withDevice is so no longer afterwards', 
   expect([seen, currentDevice().ordinal]).toEqual([[1, 1], 0])
   setDevice(1)
   expect(withDevice(0, () => currentDevice().ordinal)).toBe(0)
+  expect(() => withDevice(0, async () => {})).toThrow(/^withDevice: fn must be a synchronous function/)
   expect([currentDevice().ordinal, Stream.defaultOf().device.ordinal]).toEqual([1, 1])
   expect([Stream.defaultOf(0).device.ordinal, Stream.defaultOf(0).handle]).toEqual([0, 0n])
   setDevice(0)

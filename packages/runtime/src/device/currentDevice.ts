@@ -1,6 +1,13 @@
 import { scratch } from '@shoal/cuda-base'
 import { cudaGetDevice, cudaSetDevice } from '@shoal/cuda-sys/runtime/common'
-import { type DeviceLike, isPlainObject, requireFunction, requireOptions, wrongType } from '@shoal/types'
+import {
+  type DeviceLike,
+  isPlainObject,
+  requireFunction,
+  requireOptions,
+  requireSynchronous,
+  wrongType,
+} from '@shoal/types'
 import { check, runtimeLibrary } from '../calls/runtimeLibrary.js'
 import { Device } from './device.js'
 
@@ -37,7 +44,7 @@ export function withDevice<T>(device: DeviceLike | number, fn: (device: Device) 
   try {
     return target.primaryContext.run(() => {
       if (currentOrdinal() !== target.ordinal) check(cudaSetDevice(target.ordinal), 'cudaSetDevice')
-      return fn(target)
+      return requireSynchronous(fn(target), 'withDevice')
     })
   } finally {
     if (currentOrdinal() !== before) check(cudaSetDevice(before), 'cudaSetDevice')
