@@ -72,7 +72,10 @@ export interface Job {
   barrier(name: string, options?: RendezvousOptions): Promise<void>
   /** Puts a value where all ranks of the job can get it. A later one replaces it. */
   set(key: string, bytes: Uint8Array): Promise<void>
-  /** The value of a key, once somebody has set it. */
+  /**
+   * The value of a key, once somebody has set it. Where nobody has, it rejects when a rank is lost or all others have left, whether
+   * that was before the call or comes after it.
+   */
   get(key: string, options?: RendezvousOptions): Promise<Uint8Array>
   /**
    * The job of those who are left: waits until every rank that is neither lost nor has left calls it, and numbers them

@@ -1,5 +1,7 @@
+import { spawnSync } from 'node:child_process'
 import { createHmac, randomBytes } from 'node:crypto'
 import { connect, createServer, type Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { bootstrap, type Job, RendezvousError, RendezvousTimeoutError } from '@shoal/launch'
 import { formatAddress, parseAddress, RendezvousServer } from '@shoal/launch/server'
@@ -351,4 +353,17 @@ test('a rendezvous that is disposed of does not count the ranks that it ends as 
   await sleep(20)
   expect(jobs.map(({ lost }) => (lost.reason as Error).name)).toEqual(['RendezvousLostError', 'RendezvousLostError'])
   expect(told).toEqual([])
+})
+
+test('a rendezvous that is disposed of keeps no process alive for ranks that were waiting', {
+  timeout: 120_000,
+}, () => {
+  const program = fileURLToPath(new URL('fixtures/disposedServer.mjs', import.meta.url))
+  // The limits of the waits are an hour.
+  const { status, stdout } = spawnSync(process.execPath, [program], {
+    encoding: 'utf8',
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
+  })
+  expect({ status, stdout }).toEqual({ status: 0, stdout: 'RendezvousLostError\nRendezvousLostError\n' })
 })

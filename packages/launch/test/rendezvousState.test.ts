@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 // Internal: what the rendezvous answers, without connections and without waiting.
 import { maximumValueBytes } from '../src/rendezvous/frames.js'
 import { mostRanks, RendezvousState } from '../src/rendezvous/state.js'
+import { late, left, lost, made, refused, twice } from './support/rendezvousState.js'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => {
@@ -9,32 +10,6 @@ afterEach(() => {
   vi.clearAllTimers()
   vi.useRealTimers()
 })
-
-/** A state, and what each rank has heard since somebody asked. */
-function made(worldSize: number) {
-  const state = new RendezvousState(worldSize)
-  const heard: unknown[][] = Array.from({ length: worldSize }, () => [])
-  const ids = Array.from({ length: worldSize }, () => 0)
-  const connect = (rank: number): void =>
-    state.connected(rank, (header, body) => {
-      heard[rank]?.push(body === undefined ? header : { ...header, body: String(Buffer.from(body)) })
-    })
-  for (let rank = 0; rank < worldSize; rank += 1) connect(rank)
-  /** Makes a request and returns its number: 10 times the rank, and which one of it. */
-  const ask = (rank: number, op: string, fields: object = {}, body = ''): number => {
-    const id = rank * 10 + (ids[rank] = (ids[rank] as number) + 1)
-    state.received(rank, { op, id, space: 0, ...fields }, Buffer.from(body))
-    return id
-  }
-  const answers = (): unknown[][] => heard.map((one) => one.splice(0))
-  return { state, ask, answers }
-}
-
-const lost = (...ranks: number[]) => ({ kind: 'lost', ranks })
-const left = (...ranks: number[]) => ({ kind: 'left', ranks })
-const late = (...ranks: number[]) => ({ kind: 'timeout', ranks })
-const refused = (message: string) => ({ kind: 'refused', message })
-const twice = refused('this rank is already waiting there')
 
 test('a rank is absent, then there, then gone for good', () => {
   const state = new RendezvousState(3)
@@ -119,58 +94,6 @@ describe('joining', () => {
   test('has no limit where none was given', () => {
     made(2).ask(0, 'join', { host: '' })
     expect(vi.getTimerCount()).toBe(0)
-  })
-})
-
-describe('values', () => {
-  test('are there for who asks, at once or once they are set, and can be set again', () => {
-    const { ask, answers } = made(3)
-    const early = [ask(1, 'get', { name: 'k' }), ask(1, 'get', { name: 'other' }), ask(2, 'get', { name: 'k' })]
-    const set = ask(0, 'set', { name: 'k' }, 'one')
-    expect(answers()).toEqual([[{ id: set }], [{ id: early[0], body: 'one' }], [{ id: early[2], body: 'one' }]])
-    const again = ask(2, 'set', { name: 'k' }, 'two')
-    const get = ask(0, 'get', { name: 'k' })
-    expect(answers()).toEqual([[{ id: get, body: 'two' }], [], [{ id: again }]])
-    const whole = ask(0, 'set', { name: 'k' }, 'x'.repeat(maximumValueBytes))
-    expect(answers()[0]).toEqual([{ id: whole }])
-  })
-
-  test('nobody sets in time, or that are not wanted any more', () => {
-    const { ask, answers } = made(2)
-    const id = ask(0, 'get', { name: 'k', timeout: 10 })
-    const cancelled = ask(0, 'get', { name: 'k', timeout: 5 })
-    ask(0, 'cancel', { id: cancelled })
-    // What is not there cannot be cancelled, and that is no fault.
-    ask(0, 'cancel', { id: 999 })
-    ask(1, 'cancel', { id })
-    vi.advanceTimersByTime(10)
-    expect(answers()).toEqual([[{ id, failure: late() }], []])
-    ask(1, 'set', { name: 'k' })
-    expect(answers()[0]).toEqual([])
-  })
-
-  test('are not waited for when a rank is lost, or nobody else is left', () => {
-    const { state, ask, answers } = made(3)
-    const first = ask(0, 'get', { name: 'k' })
-    state.gone(1, 'left')
-    expect(answers()[0]).toEqual([])
-    state.gone(2, 'left')
-    expect(answers()[0]).toEqual([{ id: first, failure: left(2) }])
-    const other = made(3)
-    const [one, two] = [other.ask(0, 'get', { name: 'k' }), other.ask(1, 'get', { name: 'k' })]
-    other.state.gone(2, 'lost')
-    const event = { event: 'lost', space: 0, ranks: [2] }
-    expect(other.answers()).toEqual([
-      [event, { id: one, failure: lost(2) }],
-      [event, { id: two, failure: lost(2) }],
-      [],
-    ])
-    const late = other.ask(1, 'get', { name: 'new' })
-    expect(other.answers()[1]).toEqual([{ id: late, failure: lost(2) }])
-    // What is there is there.
-    const set = other.ask(0, 'set', { name: 'k' }, 'v')
-    const get = other.ask(1, 'get', { name: 'k' })
-    expect(other.answers()).toEqual([[{ id: set }], [{ id: get, body: 'v' }], []])
   })
 })
 
@@ -446,6 +369,20 @@ test('a rank that goes takes its requests with it', () => {
   expect(vi.getTimerCount()).toBe(0)
   const id = ask(1, 'survivors')
   expect(answers()).toEqual([[], [{ id, space: 1, members: [1] }]])
+})
+
+test('nothing is left of requests once it is disposed of', () => {
+  const { state, ask, answers } = made(3)
+  const wait = { name: 'k', timeout: 10 }
+  ask(0, 'join', { host: '', timeout: 10 })
+  for (const op of ['get', 'barrier', 'gather', 'survivors']) ask(0, op, wait)
+  ask(0, 'share', { ...wait, root: 1 })
+  expect(vi.getTimerCount()).toBe(6)
+  state.dispose()
+  expect(vi.getTimerCount()).toBe(0)
+  // A launcher tells of its processes after that, too.
+  for (const rank of [0, 1, 2]) state.gone(rank, 'lost')
+  expect(answers()[0]).toEqual([])
 })
 
 describe('what no rank sends', () => {

@@ -144,6 +144,7 @@ export class RendezvousServer {
     this.#isClosed = true
     this.#server.close()
     for (const socket of [...this.#unverified, ...this.#ranks.values()]) socket.destroy()
+    this.#state.dispose()
   }
 
   [Symbol.dispose](): void {
@@ -161,13 +162,14 @@ export class RendezvousServer {
 
   #greet(socket: Socket): void {
     socket.on('error', () => undefined) // 'close' follows, and tells all that matters
+    if (!this.#isClosed && this.#unverified.size >= maxUnverified) {
+      const [oldest] = this.#unverified
+      if (oldest !== undefined) this.#reject(oldest, 'too many connections have not proven the secret')
+    }
+    // Also where whoever was told of the rejection has just disposed of it.
     if (this.#isClosed) {
       socket.destroy()
       return
-    }
-    if (this.#unverified.size >= maxUnverified) {
-      const [oldest] = this.#unverified
-      if (oldest !== undefined) this.#reject(oldest, 'too many connections have not proven the secret')
     }
     this.#unverified.add(socket)
     const reader = new Reader()

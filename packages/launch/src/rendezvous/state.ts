@@ -1,4 +1,5 @@
-import { type Header, maximumValueBytes, noBytes } from './frames.js'
+import { checkedValue, integerOf, nameOf, textOf } from './fields.js'
+import { type Header, noBytes } from './frames.js'
 
 /** Sends to one rank. */
 export type Send = (header: Header, body?: Uint8Array) => void
@@ -91,6 +92,11 @@ export class RendezvousState {
     this.#spaces.set(0, new Space(0, [...this.#members.keys()]))
   }
 
+  /** Nobody hears from it any more: forgets all requests, whose time limits would keep the process alive. */
+  dispose(): void {
+    for (const pending of [...this.#pending.values()]) this.#drop(pending)
+  }
+
   get worldSize(): number {
     return this.#members.length
   }
@@ -180,9 +186,9 @@ export class RendezvousState {
       this.#send(rank, { id: integerOf(header, 'id') }, value)
       return
     }
-    const lost = this.#lostOf(space)
-    if (lost.length > 0) {
-      this.#answer(rank, integerOf(header, 'id'), { kind: 'lost', ranks: lost })
+    const failure = this.#mayNeverBeSet(space) ? this.#failureOf(space, undefined) : undefined
+    if (failure !== undefined) {
+      this.#answer(rank, integerOf(header, 'id'), failure)
       return
     }
     const waiting = space.getters.get(key) ?? new Set()
@@ -294,7 +300,7 @@ export class RendezvousState {
 
   /** Drops the turns that all who are there have had. */
   #forgetShared(space: Space, share: Share): void {
-    const present = space.members.filter((member) => !this.#isGone(member))
+    const present = this.#presentOf(space)
     const oldest = Math.min(...present.map((member) => share.next.get(member) ?? 0))
     for (const [index, turn] of share.turns) if (index < oldest && turn.waiting.size === 0) share.turns.delete(index)
   }
@@ -326,7 +332,7 @@ export class RendezvousState {
 
   /** Once all who are left have asked for it, they are a space of their own. */
   #agree(space: Space): void {
-    const present = space.members.filter((member) => !this.#isGone(member))
+    const present = this.#presentOf(space)
     if (present.length === 0 || present.some((member) => !space.successors.has(member))) return
     const next = new Space(this.#nextSpace, present)
     this.#nextSpace += 1
@@ -341,16 +347,16 @@ export class RendezvousState {
 
   #goneFrom(space: Space, rank: number, how: Going): void {
     if (space.isClosed) return
-    const present = space.members.filter((member) => !this.#isGone(member))
     const everyTurn = [...space.shares.values()].flatMap(({ turns }) => [...turns.values()])
-    const waiting = [
-      ...(how === 'lost' || present.length === 1 ? [...space.getters.values()] : []),
-      ...[...space.rounds.values()].map((round) => round.waiting.values()),
-      ...everyTurn.filter(({ root }) => root === rank).map((turn) => turn.waiting.values()),
-    ].flatMap((some) => [...some])
-    if (how === 'lost' || (how === 'ended' && waiting.length > 0)) this.#announceLost(space, [rank])
-    for (const pending of waiting) this.#fail(pending, failureFor(how, space.local([rank])))
-    if (present.length > 0) for (const share of space.shares.values()) this.#forgetShared(space, share)
+    const waiting = (): Pending[] => [
+      ...(this.#mayNeverBeSet(space) ? gettersOf(space) : []),
+      ...[...space.rounds.values()].flatMap((round) => [...round.waiting.values()]),
+      ...everyTurn.filter(({ root }) => root === rank).flatMap((turn) => [...turn.waiting.values()]),
+    ]
+    if (how === 'lost' || (how === 'ended' && waiting().length > 0)) this.#announceLost(space, [rank])
+    // Also those who wait for a value, where only now a rank counts as lost.
+    for (const pending of waiting()) this.#fail(pending, failureFor(how, space.local([rank])))
+    if (this.#presentOf(space).length > 0) for (const share of space.shares.values()) this.#forgetShared(space, share)
     this.#agree(space)
   }
 
@@ -364,7 +370,7 @@ export class RendezvousState {
 
   #pendingOf(space: Space): Pending[] {
     return [
-      ...[...space.getters.values()].flatMap((waiting) => [...waiting]),
+      ...gettersOf(space),
       ...[...space.rounds.values()].flatMap((round) => [...round.waiting.values()]),
       ...[...space.shares.values()]
         .flatMap(({ turns }) => [...turns.values()])
@@ -429,14 +435,23 @@ export class RendezvousState {
       const ranks = space.members.filter((member) => this.#member(member).presence === how)
       const relevant = needed === undefined ? ranks : ranks.filter((rank) => rank === needed)
       if (relevant.length === 0) continue
-      if (how === 'ended') this.#announceLost(space, relevant)
+      if (how === 'ended') {
+        this.#announceLost(space, relevant)
+        for (const pending of gettersOf(space)) this.#fail(pending, failureFor('lost', space.local(relevant)))
+      }
       return failureFor(how, space.local(relevant))
     }
     return undefined
   }
 
-  #lostOf(space: Space): number[] {
-    return space.local(space.members.filter((member) => this.#member(member).presence === 'lost'))
+  /** Whether nobody may ever set what is not set yet: a rank is lost, or all others are gone. */
+  #mayNeverBeSet(space: Space): boolean {
+    if (space.members.some((member) => this.#member(member).presence === 'lost')) return true
+    return space.members.length > 1 && this.#presentOf(space).length === 1
+  }
+
+  #presentOf(space: Space): number[] {
+    return space.members.filter((member) => !this.#isGone(member))
   }
 
   #ranksThat(presence: Presence): number[] {
@@ -459,6 +474,10 @@ export class RendezvousState {
   }
 }
 
+function gettersOf(space: Space): Pending[] {
+  return [...space.getters.values()].flatMap((waiting) => [...waiting])
+}
+
 function failureFor(how: Going, ranks: readonly number[]): Failure {
   return { kind: how === 'lost' ? 'lost' : 'left', ranks }
 }
@@ -467,27 +486,4 @@ function failureFor(how: Going, ranks: readonly number[]): Failure {
 function absentRanks(missing: readonly number[], gaveUp: ReadonlySet<number>): readonly number[] {
   const absent = missing.filter((member) => !gaveUp.has(member))
   return absent.length > 0 ? absent : missing
-}
-
-function integerOf(header: Header, field: string): number {
-  const value = header[field]
-  if (typeof value !== 'number' || !Number.isSafeInteger(value)) throw new TypeError(`${field} is no integer`)
-  return value
-}
-
-function textOf(header: Header, field: string): string {
-  const value = header[field]
-  if (typeof value !== 'string') throw new TypeError(`${field} is no text`)
-  return value
-}
-
-function nameOf(header: Header, field: string): string {
-  const name = textOf(header, field)
-  if (name === '' || Buffer.byteLength(name) > 256) throw new RangeError('a name of wrong length')
-  return name
-}
-
-function checkedValue(body: Uint8Array): Uint8Array {
-  if (body.byteLength > maximumValueBytes) throw new RangeError('a value that is too long')
-  return body
 }
