@@ -258,8 +258,8 @@ describe('what goes wrong', () => {
     const { port1, port2 } = new MessageChannel()
     const waiting = receive(port2, limit)
     port1.postMessage({ shoal: 'share', version: 1, path: '\0shoal-share-nobody' })
-    await expect(waiting).rejects.toMatchObject({ name: 'SystemError', code: 'ECONNRESET' })
     port1.close()
+    await expect(waiting).rejects.toMatchObject({ name: 'SystemError', code: 'ECONNRESET' })
   })
 
   test('memory that cannot leave its process is refused before anybody is told', async () => {

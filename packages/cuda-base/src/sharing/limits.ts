@@ -1,24 +1,44 @@
+import { onAbort } from '@shoal/ffi'
+import { holdEventLoop } from '@shoal/ffi/calls'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 
-const waiting = 'another thread or process'
-
-/** Runs one after the other what is asked of one object. */
-export function inTurn<T>(
-  turns: WeakMap<object, Promise<unknown>>,
+/** Runs one after the other what is asked of one object. A call that is ended before its turn is left out. */
+export async function inTurn<T>(
+  turns: WeakMap<object, Promise<void>>,
   channel: object,
+  signal: AbortSignal,
   run: () => Promise<T>,
 ): Promise<T> {
-  const done = (turns.get(channel) ?? Promise.resolve()).then(run)
+  const before = turns.get(channel) ?? Promise.resolve()
+  let finish = (): void => undefined
+  const own = new Promise<void>((resolve) => {
+    finish = resolve
+  })
+  // Whoever comes behind a call that was left out still waits for those before it.
   turns.set(
     channel,
-    done.catch(() => undefined),
+    before.then(() => own),
   )
-  return done
+  try {
+    await new Promise<void>((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+      void before.then(resolve)
+    })
+    signal.throwIfAborted()
+    return await run()
+  } finally {
+    finish()
+  }
 }
 
-/** Runs what ends with the limits of a wait, or when `end` is called, with the error that it was ended by. */
+/**
+ * Runs what ends with the limits of a wait, or when `end` is called, with the error that it was ended by. The process stays alive until
+ * then: not every channel keeps it so.
+ * @param api the function that was called, for errors.
+ */
 export async function limited<T>(
   { timeout, signal }: WaitOptions,
+  api: string,
   run: (signal: AbortSignal, end: (error: Error) => void) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController()
@@ -27,20 +47,30 @@ export async function limited<T>(
     reason ??= error
     controller.abort(error)
   }
-  const aborted = (): void => end(new AbortedError({ operation: waiting, cause: signal?.reason }))
+  const release = holdEventLoop(undefined)
   const timer =
     timeout === undefined
       ? undefined
-      : setTimeout(() => end(new TimeoutError({ operation: waiting, timeout })), timeout)
-  if (signal?.aborted === true) aborted()
-  signal?.addEventListener('abort', aborted, { once: true })
+      : setTimeout(() => end(withoutWork(new TimeoutError({ operation: api, timeout }))), timeout)
+  const stopListening = onAbort(signal, () =>
+    end(withoutWork(new AbortedError({ operation: api, cause: signal?.reason }))),
+  )
   try {
     controller.signal.throwIfAborted()
     return await run(controller.signal, end)
   } catch (error) {
     throw reason ?? error
   } finally {
+    release()
     clearTimeout(timer)
-    signal?.removeEventListener('abort', aborted)
+    stopListening()
   }
+}
+
+/** Those classes speak of work of the GPU, which goes on. Here another side is waited for, and there may be none. */
+function withoutWork<E extends Error>(error: E): E {
+  error.message = error.message.replace(/ Work already queued on the GPU goes on\.$/, '')
+  // The head of the stack has the message.
+  Error.captureStackTrace(error, withoutWork)
+  return error
 }

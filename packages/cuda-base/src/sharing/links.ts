@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import { type BackgroundWork, type DescriptorSocket, inNextTurn } from '@shoal/ffi'
-import { SystemError } from '@shoal/types'
+import { propertyOf, SystemError } from '@shoal/types'
 import type { Exported, LinkMessage } from './description.js'
 import { receiveMessage, sendDescription } from './overSocket.js'
 
@@ -18,6 +18,11 @@ export interface Link {
 export function peerEnded(api: string): SystemError {
   const cause = Object.assign(new Error('the other side has ended'), { code: 'ECONNRESET', syscall: 'read' })
   return new SystemError({ api, cause })
+}
+
+/** Whether an error says that the other end of a link is closed, or that nobody is there. */
+export function isGone(error: unknown): boolean {
+  return ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(String(propertyOf(error, 'code')))
 }
 
 /** Between processes. */

@@ -26,8 +26,8 @@ export interface ShareOptions extends WaitOptions {
 export const shareKeys: OptionKeys<ShareOptions> = { event: true, ...waitKeys }
 
 /** One after the other on each socket: memory of many pieces takes several messages. */
-const sending = new WeakMap<object, Promise<unknown>>()
-const receiving = new WeakMap<object, Promise<unknown>>()
+const sending = new WeakMap<object, Promise<void>>()
+const receiving = new WeakMap<object, Promise<void>>()
 
 /** The options of sharing. @throws TypeError, RangeError; AbortedError */
 export function readShareOptions(
@@ -71,9 +71,14 @@ export async function sendMemory(socket: DescriptorSocket, memory: MemoryLike, o
   const api = 'sendMemory'
   requireInstance(socket, api, 'socket', DescriptorSocket)
   const { event, wait } = readShareOptions(options, api)
-  await limited(wait, async (signal) => {
+  await limited(wait, api, async (signal) => {
     const exported = await readyToSend(memory, event, { signal }, api, exportMemory)
-    await inTurn(sending, socket, () => sendDescription(socket, exported, { signal }))
+    try {
+      await inTurn(sending, socket, signal, () => sendDescription(socket, exported, { signal }))
+    } finally {
+      // Those of a call whose limit was over before its turn.
+      for (const source of exported.sources) source.dispose()
+    }
   })
 }
 
@@ -115,8 +120,8 @@ export async function receiveMemory<D extends DType = DType>(
   const api = 'receiveMemory'
   requireInstance(socket, api, 'socket', DescriptorSocket)
   const wait = requireWaitOptions(options, api)
-  return inTurn(receiving, socket, () =>
-    limited(wait, async (signal) => {
+  return limited(wait, api, (signal) =>
+    inTurn(receiving, socket, signal, async () => {
       const next = (): Promise<LinkMessage> => receiveMessage(socket, signal)
       return SharedMemory._open<D>(await next(), next, api, { signal })
     }),

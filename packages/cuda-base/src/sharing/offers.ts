@@ -1,0 +1,180 @@
+import { randomBytes } from 'node:crypto'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
+import { propertyOf, wrongType } from '@shoal/types'
+import { isThread, listen, type ProcessChannel, post, type SharingChannel, type ThreadChannel } from './channel.js'
+import { isGone, type Link, PortLink, peerEnded, SocketLink } from './links.js'
+
+/**
+ * What announces a share on a channel; other messages are the program's. Nobody may be listening yet, so each side tells the other when it
+ * begins: an offer is made once more for whoever asks, and one that was taken already is left alone, by its id.
+ */
+interface Offer {
+  readonly shoal: 'share'
+  readonly version: 1
+  readonly id: string
+  /** A socket without a file, which the sender listens on. */
+  readonly path?: string
+  readonly port?: MessagePort
+}
+
+const asking = { shoal: 'receive' } as const
+
+/** Offers of a channel that were seen, the newest of them. */
+const seen = new WeakMap<object, Set<unknown>>()
+const mostSeen = 64
+
+function isSeen(channel: object, id: unknown): boolean {
+  return seen.get(channel)?.has(id) === true
+}
+
+function see(channel: object, id: unknown): void {
+  const known = seen.get(channel) ?? new Set()
+  seen.set(channel, known.add(id))
+  for (const oldest of known) if (known.size > mostSeen) known.delete(oldest)
+}
+
+/** A port for each time that it is offered; the one that is answered is used. */
+export async function offerPorts(channel: ThreadChannel, signal: AbortSignal, api: string): Promise<Link> {
+  const id = randomBytes(16).toString('hex')
+  const links = new Set<Link>()
+  let stop = (): void => undefined
+  const answered = new Promise<Link>((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    const offer = (): void => {
+      const { port1, port2 } = new MessageChannel()
+      const link = new PortLink(port1)
+      links.add(link)
+      link.receive(signal).then(
+        () => resolve(link),
+        () => {
+          links.delete(link)
+          link.close()
+          // One may be what the other side had no use for, beside one that it answers. All of them go with the channel alone.
+          if (links.size === 0) reject(peerEnded(api))
+        },
+      )
+      post(channel, { shoal: 'share', version: 1, id, port: port2 } satisfies Offer, port2)
+    }
+    stop = listen(channel, asking.shoal, offer)
+    offer()
+  })
+  let chosen: Link | undefined
+  try {
+    chosen = await answered
+    return chosen
+  } finally {
+    stop()
+    for (const link of links) if (link !== chosen) link.close()
+  }
+}
+
+export async function offerSocket(channel: ProcessChannel, signal: AbortSignal): Promise<Link> {
+  const id = randomBytes(16).toString('hex')
+  // No file, so that nothing stays when this process is killed; the kernel says whose the other end is.
+  const server = DescriptorServer.listen(`\0shoal-share-${id}`)
+  const offer = (): void => post(channel, { shoal: 'share', version: 1, id, path: server.path } satisfies Offer)
+  const stop = listen(channel, asking.shoal, offer)
+  try {
+    offer()
+    const link = new SocketLink(await server.accept({ signal }))
+    try {
+      await link.receive(signal)
+      return link
+    } catch (error) {
+      link.close()
+      throw error
+    }
+  } finally {
+    stop()
+    server.dispose()
+  }
+}
+
+/** The offers that come over a channel, each once, from the time that it is asked for them until `close`. */
+export class Offers {
+  readonly #channel: SharingChannel
+  readonly #waiting: unknown[] = []
+  readonly #stops: readonly (() => void)[]
+  #wake: () => void = () => undefined
+
+  /** @param ended called when the other side turns out to have ended. */
+  constructor(channel: SharingChannel, ended: () => void) {
+    this.#channel = channel
+    const stopListening = listen(channel, 'share', (offer) => {
+      this.#waiting.push(offer)
+      this.#wake()
+    })
+    this.#stops = [stopListening, ask(channel, ended)]
+  }
+
+  async next(signal: AbortSignal): Promise<unknown> {
+    for (;;) {
+      signal.throwIfAborted()
+      if (this.#waiting.length === 0) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+          signal.addEventListener('abort', () => resolve(), { once: true })
+        })
+        continue
+      }
+      const offer = this.#waiting.shift()
+      const id = propertyOf(offer, 'id')
+      if (!isSeen(this.#channel, id)) {
+        if (typeof id === 'string') see(this.#channel, id)
+        return offer
+      }
+      closePort(offer)
+    }
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop()
+    // Others are made once more for whoever asks next.
+    for (const offer of this.#waiting) if (isSeen(this.#channel, propertyOf(offer, 'id'))) closePort(offer)
+  }
+}
+
+/** Asks for offers. A port goes along to a thread, which closes with the other side: a channel that is closed already does not say so. */
+function ask(channel: SharingChannel, ended: () => void): () => void {
+  if (!isThread(channel)) {
+    post(channel, asking)
+    return () => undefined
+  }
+  const { port1, port2 } = new MessageChannel()
+  port1.on('close', ended)
+  post(channel, { ...asking, port: port2 }, port2)
+  return () => {
+    port1.off('close', ended)
+    port1.close()
+  }
+}
+
+function isPort(value: unknown): value is MessagePort {
+  return typeof propertyOf(value, 'postMessage') === 'function'
+}
+
+function closePort(offer: unknown): void {
+  const port = propertyOf(offer, 'port')
+  if (isPort(port)) port.close()
+}
+
+/** What an offer is answered over; undefined when it was taken back, or its side is gone. @throws TypeError; SystemError */
+export function connect(offer: unknown, api: string): Link | undefined {
+  const { version, path, port } = offer as {
+    readonly version?: unknown
+    readonly path?: unknown
+    readonly port?: unknown
+  }
+  if (version !== 1) throw wrongType(api, 'message.version', '1, the only one known here', version)
+  if (isPort(port)) return new PortLink(port)
+  if (typeof path !== 'string' || !path.startsWith('\0shoal-share-')) {
+    throw wrongType(api, 'message.path', 'the name of a socket of share()', path)
+  }
+  try {
+    return new SocketLink(DescriptorSocket.connect(path))
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
+}
