@@ -2,13 +2,15 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { MessageChannel, Worker } from 'node:worker_threads'
+import { DescriptorServer } from '@shoal/ffi'
 import { TimeoutError } from '@shoal/types'
 import { afterEach, describe, expect, test } from 'vitest'
 import { runFixture } from './fixtureProcess.js'
+import { descriptors } from './sharingPeer.js'
 
 const env = { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
 Object.assign(process.env, env)
-const { Device, DeviceBuffer } = await import('@shoal/cuda-base')
+const { allocationGranularity, Device, DeviceBuffer, PhysicalMemory } = await import('@shoal/cuda-base')
 const { receive, share } = await import('@shoal/cuda-base/sharing')
 
 const device = Device.get(0)
@@ -176,6 +178,37 @@ describe('a share that was given up before anybody took it', () => {
     expect(memory.buffer.toArraySync()).toEqual(Int32Array.of(2))
     await shared
     port1.close()
+  })
+
+  test('or while it was being taken is none, either, and leaves nothing open', async () => {
+    const { port1, port2 } = new MessageChannel()
+    const options = { handleTypes: 'posix-fd' } as const
+    using physical = PhysicalMemory.create(device, allocationGranularity(device, options), options)
+    const open = descriptors()
+    const server = DescriptorServer.listen(`\0shoal-share-test-${process.pid}`)
+    const received = receive<'i32'>(port2, limit)
+    port1.postMessage({ shoal: 'share', version: 1, id: 'given up', path: server.path })
+    const socket = await server.accept(limit)
+    await socket.receive(limit)
+    // One message of two: the sender goes before the other.
+    const { byteLength } = physical
+    const pieces = Array(65).fill(byteLength)
+    const description = { type: 'shared-memory', version: 1, way: 'posix-fd', deviceUuid: device.uuid, byteOffset: 0 }
+    const data = { ...description, byteLength, allocationBytes: 65 * byteLength, pieces }
+    const handles = Array.from({ length: 64 }, () => physical.export('posix-fd'))
+    await socket.send({
+      bytes: Buffer.from(JSON.stringify(data)),
+      descriptors: handles.map(({ descriptor }) => descriptor),
+    })
+    for (const one of [socket, server, ...handles]) one.dispose()
+    const shared = share(port1, later, limit)
+    const memory = await received
+    expect(memory.buffer.toArraySync()).toEqual(Int32Array.of(2))
+    memory.dispose()
+    await (await shared).released
+    port1.close()
+    // Those of a child of another test may have been closed meanwhile, too.
+    await expect.poll(descriptors, limit).toBeLessThanOrEqual(open)
   })
 
   test('does not hide that the other side ends', async () => {

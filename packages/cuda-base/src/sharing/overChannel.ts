@@ -9,7 +9,7 @@ import {
   type WaitOptions,
 } from '@shoal/types'
 import { isThread, onEnd, requireChannel, requireOpen, type SharingChannel } from './channel.js'
-import { describeInProcess, exportMemory, type LinkMessage, type SharingWay } from './description.js'
+import { describeInProcess, exportMemory, type SharingWay } from './description.js'
 import { inTurn, limited } from './limits.js'
 import { isGone, type Link, PortLink, peerEnded } from './links.js'
 import { connect, Offers, offerPorts, offerSocket } from './offers.js'
@@ -123,9 +123,9 @@ export async function receive<D extends DType = DType>(
         try {
           for (;;) {
             link = connect(await offers.next(signal), api)
-            const first = link === undefined ? undefined : await begin(link, signal)
-            if (link !== undefined && first !== undefined) return await take<D>(link, first, signal, api)
-            // It was given up before anybody took it: another one may come.
+            const memory = link === undefined ? undefined : await take<D>(link, signal, api)
+            if (memory !== undefined) return memory
+            // It was given up before it was taken: another one may come.
             link = undefined
             if (isEnded) throw peerEnded(api)
           }
@@ -141,25 +141,15 @@ export async function receive<D extends DType = DType>(
   })
 }
 
-/** The first that the sender says, which lives then; undefined when it has closed the link without a word. */
-async function begin(link: Link, signal: AbortSignal): Promise<LinkMessage | undefined> {
-  try {
-    await link.send({ type: 'ready' }, signal)
-    return await link.receive(signal)
-  } catch (error) {
-    link.close()
-    if (isGone(error)) return undefined
-    throw error
-  }
-}
-
+/** Opens what a sender offers; undefined when it has given that up meanwhile, or has ended. */
 async function take<D extends DType>(
   link: Link,
-  first: LinkMessage,
   signal: AbortSignal,
   api: string,
-): Promise<SharedMemory<D>> {
+): Promise<SharedMemory<D> | undefined> {
   try {
+    await link.send({ type: 'ready' }, signal)
+    const first = await link.receive(signal)
     if (propertyOf(first.data, 'type') === 'disposed') throw new DisposedError({ object: 'the memory', operation: api })
     let memory: SharedMemory<D>
     try {
@@ -179,6 +169,7 @@ async function take<D extends DType>(
     return memory
   } catch (error) {
     link.close()
+    if (isGone(error)) return undefined
     throw error
   }
 }
