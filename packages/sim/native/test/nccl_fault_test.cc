@@ -81,7 +81,7 @@ ROLES({"rank", asRank});
 
 TEST(faults_are_refused_that_are_not_understood) {
   for (const char* text : {"explode", "die:rank", "die:rank=x", "die:call=ncclLunch", "die:call=ncclX*", "slow:ms=-1", "error:call=ncclSend,code=0x2",
-                           "error:call=ncclSend,code=7", "error:call=ncclSend,code=9", "die:when=now", "die;explode", "rank=1,die"}) {
+                           "error:call=ncclSend,code=0", "error:call=ncclSend,code=7", "error:call=ncclSend,code=9", "die:when=now", "die;explode", "rank=1,die"}) {
     if (shoalSimNcclFault(text) != ncclInvalidArgument) throw check::Failure(std::string(text) + " is taken");
     CHECK(strstr(ncclGetLastError(nullptr), "not understood") != nullptr);
   }

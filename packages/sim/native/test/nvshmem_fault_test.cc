@@ -159,12 +159,13 @@ void startTold(process::Peer& parent) {
 void refuseFaults(process::Peer&) {
   pes::beQuiet();
   for (const char* wrong : {"explode at=nvshmem_quiet", "at=nvshmem_quiet", "die rank=x at=nvshmem_quiet", "die rank=-1 at=nvshmem_quiet",
-                            "die rank=64 at=nvshmem_quiet", "die at=nvshmem_quiet when=2", "die at=nvshmem_quiet now", "error at=nvshmem_quiet code=0",
+                            "die rank=64 at=nvshmem_quiet", "die at=nvshmem_quiet when=2", "die at=nvshmem_quiet now", "error at=nvshmem_quiet code=0", "error at=nvshmem_quiet code=1000",
                             "slow at=nvshmem_quiet; die, at=nvshmem_quiet, after="}) {
     EQUAL(shoalSimNvshmemFault(wrong), NVSHMEMX_ERROR_INVALID_VALUE);
   }
   // Those of another library are not this one's to judge.
   OK(shoalSimNvshmemFault("die rank=0 at=all-reduce; explode"));
+  for (const char* last : {"error at=nvshmem_fence code=1", "error at=nvshmem_fence code=999", "die rank=63 at=nvshmem_fence"}) OK(shoalSimNvshmemFault(last));
   OK(shoalSimNvshmemFault("die rank=1 at=nvshmem_* after=2 times=0"));
   OK(shoalSimNvshmemFault(""));
   OK(shoalSimNvshmemFault(nullptr));
