@@ -51,9 +51,9 @@ export async function limited<T>(
   const timer =
     timeout === undefined
       ? undefined
-      : setTimeout(() => end(withoutWork(new TimeoutError({ operation: api, timeout }))), timeout)
+      : setTimeout(() => end(new TimeoutError({ operation: api, timeout, ofDevice: false })), timeout)
   const stopListening = onAbort(signal, () =>
-    end(withoutWork(new AbortedError({ operation: api, cause: signal?.reason }))),
+    end(new AbortedError({ operation: api, ofDevice: false, cause: signal?.reason })),
   )
   try {
     controller.signal.throwIfAborted()
@@ -65,12 +65,4 @@ export async function limited<T>(
     clearTimeout(timer)
     stopListening()
   }
-}
-
-/** Those classes speak of work of the GPU, which goes on. Here another side is waited for, and there may be none. */
-function withoutWork<E extends Error>(error: E): E {
-  error.message = error.message.replace(/ Work already queued on the GPU goes on\.$/, '')
-  // The head of the stack has the message.
-  Error.captureStackTrace(error, withoutWork)
-  return error
 }

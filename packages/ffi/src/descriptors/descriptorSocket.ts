@@ -138,7 +138,8 @@ abstract class UnixSocket {
       } catch (error) {
         if (this.#isClosed) throw new DisposedError(this.constructor.name)
         // Of what was left of the limit the caller knows nothing.
-        throw error instanceof TimeoutError ? new TimeoutError({ operation: what, timeout: wait.timeout }) : error
+        if (!(error instanceof TimeoutError)) throw error
+        throw new TimeoutError({ operation: what, timeout: wait.timeout, ofDevice: false })
       }
     }
   }

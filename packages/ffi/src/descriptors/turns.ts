@@ -60,10 +60,13 @@ function withinLimit(turn: Promise<void>, wait: LimitedWait, what: string): Prom
     const { signal, timeout } = wait
     void turn.then(() => settle(resolve))
     if (timeout !== undefined) {
-      timer = setTimeout(() => settle(() => reject(new TimeoutError({ operation: what, timeout }))), timeout)
+      timer = setTimeout(
+        () => settle(() => reject(new TimeoutError({ operation: what, timeout, ofDevice: false }))),
+        timeout,
+      )
     }
     stopListening = onAbort(signal, () =>
-      settle(() => reject(new AbortedError({ operation: what, cause: signal?.reason }))),
+      settle(() => reject(new AbortedError({ operation: what, ofDevice: false, cause: signal?.reason }))),
     )
   })
 }

@@ -39,6 +39,8 @@ export class DisposedError extends ShoalError {
 export interface AbortedErrorOptions {
   /** What was being done or waited for. */
   readonly operation?: string | undefined
+  /** Whether it was the work of a device that was waited for, which goes on. Default: true. */
+  readonly ofDevice?: boolean | undefined
   /** The reason of the `AbortSignal`. */
   readonly cause?: unknown
 }
@@ -58,7 +60,7 @@ export class AbortedError extends ShoalError {
     const options: AbortedErrorOptions =
       typeof operationOrOptions === 'string' ? { operation: operationOrOptions } : operationOrOptions
     super(
-      `${options.operation ?? 'The wait'} was aborted by its signal${reasonOf(options.cause)}. Work already queued on the GPU goes on.`,
+      `${options.operation ?? 'The wait'} was aborted by its signal${reasonOf(options.cause)}.${goesOn(options)}`,
       options,
     )
     if (options.operation !== undefined) this.operation = options.operation
@@ -75,12 +77,18 @@ function reasonOf(cause: unknown): string {
   return `: ${message.replace(/\.$/, '')}`
 }
 
+function goesOn({ ofDevice = true }: { readonly ofDevice?: boolean | undefined }): string {
+  return ofDevice ? ' Work already queued on the GPU goes on.' : ''
+}
+
 /** What a {@link TimeoutError} says. */
 export interface TimeoutErrorOptions {
   /** What was being waited for. */
   readonly operation?: string | undefined
   /** The limit that passed, in milliseconds. */
   readonly timeout?: number | undefined
+  /** Whether it was the work of a device that was waited for, which goes on. Default: true. */
+  readonly ofDevice?: boolean | undefined
   readonly cause?: unknown
 }
 
@@ -101,10 +109,7 @@ export class TimeoutError extends ShoalError {
     const options: TimeoutErrorOptions =
       typeof operationOrOptions === 'string' ? { operation: operationOrOptions } : operationOrOptions
     const limit = options.timeout === undefined ? 'its time limit' : `${options.timeout} ms`
-    super(
-      `${options.operation ?? 'The wait'} did not end within ${limit}. Work already queued on the GPU goes on.`,
-      options,
-    )
+    super(`${options.operation ?? 'The wait'} did not end within ${limit}.${goesOn(options)}`, options)
     if (options.operation !== undefined) this.operation = options.operation
     if (options.timeout !== undefined) this.timeout = options.timeout
   }

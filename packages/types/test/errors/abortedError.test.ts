@@ -11,7 +11,12 @@ describe('AbortedError', () => {
   })
 
   it('says what was aborted, where that is known', () => {
-    expect(new AbortedError('copy').message).toContain('copy was aborted')
+    expect(new AbortedError('copy').message).toBe(
+      'copy was aborted by its signal. Work already queued on the GPU goes on.',
+    )
+    expect(new AbortedError({ operation: 'receive', ofDevice: false }).message).toBe(
+      'receive was aborted by its signal.',
+    )
     expect(new AbortedError().message).toContain('The wait was aborted')
   })
 

@@ -12,6 +12,9 @@ describe('TimeoutError', () => {
 
   it('says what was waited for and how long, where that is known', () => {
     expect(new TimeoutError({ operation: 'copy', timeout: 250 }).message).toMatch(/^copy did not end within 250 ms\. /)
+    expect(new TimeoutError({ operation: 'receive', timeout: 5, ofDevice: false }).message).toBe(
+      'receive did not end within 5 ms.',
+    )
     expect(new TimeoutError('copy').message).toContain('copy did not end within its time limit')
     expect(new TimeoutError().message).toContain('The wait did not end within its time limit')
   })
