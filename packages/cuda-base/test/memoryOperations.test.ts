@@ -89,7 +89,7 @@ describe('Stream.memoryOperations', () => {
     ] as const) {
       expect(() => producer.memoryOperations(operations as never)).toThrow(message)
     }
-    expect(() => producer.writeValue(word, -1)).toThrow(/^Stream.writeValue: operations\[0\].value/)
+    expect(() => producer.writeValue(word, -1)).toThrow(/^Stream.writeValue: value must be/)
     word.dispose()
     expect(() => consumer.waitValue(word, 1)).toThrow(DisposedError)
   })

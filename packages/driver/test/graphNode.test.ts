@@ -46,9 +46,6 @@ describe('nodes', () => {
     expect(() => memoryOperationsNode([{ operation: 'read' as never, memory: low, value: 1 }])).toThrow(
       'operations[0].operation',
     )
-    expect(() =>
-      memoryOperationsNode([{ operation: 'write', memory: low, value: 1, condition: 'eq' } as never]),
-    ).toThrow("operations[0].condition must be left out of a write, not 'eq'")
     expect(() => stream.memoryOperations([{ operation: 'wait', memory: low, value: -1 }])).toThrow(
       'Stream.memoryOperations: operations[0].value must be',
     )

@@ -63,8 +63,6 @@ export function encodeOperations(
     requireOptions(wanted, api, operationKeys, name)
     const prefix = isOne ? '' : `${name}.`
     const kind = requireOneOf(wanted.operation, api, `${prefix}operation`, ['write', 'wait'])
-    if (kind === 'write' && wanted.condition !== undefined)
-      throw wrongType(api, `${prefix}condition`, 'left out of a write', wanted.condition)
     const word = wanted.memory
     const { address, byteLength } = toMemoryRange(word, api, `${prefix}memory`)
     if (byteLength !== 4 && byteLength !== 8)
