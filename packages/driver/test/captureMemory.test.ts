@@ -72,6 +72,20 @@ describe('memory of a stream that is captured', () => {
     expect(usedBytes()).toBe(before)
   })
 
+  test('what was allocated on the default stream is given back behind the capture of a stream that waits for it', () => {
+    using blocking = device.createStream()
+    using target = zeros()
+    const before = usedBytes()
+    const memory = DeviceBuffer.allocateOn(device.defaultStream, 'u8', 1000)
+    device.defaultStream.synchronizeSync()
+    using graph = Graph.capture(blocking, () => {
+      target.fill(7, { stream: blocking })
+      memory.dispose()
+    })
+    device.defaultStream.synchronizeSync()
+    expect([graph.nodes.length, usedBytes()]).toEqual([1, before])
+  })
+
   test('a stream that joined the capture may be disposed of in it', () => {
     using target = zeros()
     using graph = Graph.capture(stream, () => {

@@ -1,5 +1,6 @@
 import { type CUstream, cuStreamIsCapturing } from '@shoal/cuda-sys/driver/common'
 import { createHostCallback, type HostCallback } from '@shoal/ffi'
+import { StatusError } from '@shoal/types'
 import { releaseAfterFailure } from '../lifetime.js'
 import { scratch } from '../native.js'
 import type { Context } from './context.js'
@@ -59,7 +60,13 @@ export function isCapturing(): boolean {
 export function isCaptured(context: Context, stream: CUstream): boolean {
   if (captures.length === 0) return false
   const out = scratch()
-  context._callDriver('cuStreamIsCapturing', () => cuStreamIsCapturing(stream, out))
+  try {
+    context._callDriver('cuStreamIsCapturing', () => cuStreamIsCapturing(stream, out))
+  } catch (error) {
+    // The legacy default stream, for which a stream that is captured waits: it can be given as little.
+    if (error instanceof StatusError && error.code === 'CUDA_ERROR_STREAM_CAPTURE_IMPLICIT') return true
+    throw error
+  }
   return out.i32[0] !== 0
 }
 

@@ -124,12 +124,16 @@ CUresult finish(CUstream handle, bool perThread, CUgraph* out) {
   });
 }
 
+// Whether what it is given would depend on streams that are captured.
+bool isImplicit(const Stream& stream) { return stream.kind == StreamKind::legacyDefault && stream.context->blockingCaptures != 0; }
+
 CUresult info(CUstream handle, bool perThread, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
               const CUgraphEdgeData** edges, size_t* count) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     std::lock_guard lock(graphMutex());
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult implicit = checkImplicit(stream)) return implicit;
+    // Asking invalidates nothing.
+    if (isImplicit(*stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     CaptureState* own = stateOf(*stream);
     *status = own == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
               : own->capture->isInvalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
@@ -214,7 +218,7 @@ CUresult checkUnsafeCall() {
 }
 
 CUresult checkImplicit(const std::shared_ptr<Stream>& stream) {
-  if (stream->kind != StreamKind::legacyDefault || stream->context->blockingCaptures == 0) return CUDA_SUCCESS;
+  if (!isImplicit(*stream)) return CUDA_SUCCESS;
   std::lock_guard lock(graphMutex());
   for (auto& other : stream->context->streams()) {
     if (auto* own = stateOf(*other); own != nullptr && other->isBlocking()) own->capture->isInvalid = true;
