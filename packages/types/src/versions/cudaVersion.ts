@@ -1,11 +1,11 @@
 import { outOfRange } from '../arguments/scalars.js'
-import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
+import { LibraryVersion, parseParts, requireParts, requireVersionNumber } from './libraryVersion.js'
 
 const partsOf = (value: number) => [Math.trunc(value / 1000), Math.trunc((value % 1000) / 10)] as const
 
-/** A version as CUDA counts them, for people: 12080 is `12.8`. Takes any number, also what {@link CudaVersion} refuses. */
+/** A version as CUDA counts them, for people: 12080 is `12.8`. Takes any `int` from 0, also what {@link CudaVersion} refuses. @throws TypeError, RangeError */
 export function formatCudaVersion(value: number): string {
-  return partsOf(value).join('.')
+  return partsOf(requireVersionNumber(value, 'formatCudaVersion', 0)).join('.')
 }
 
 /**
@@ -23,7 +23,7 @@ export class CudaVersion extends LibraryVersion {
    * @throws RangeError when it is no version, such as the 0 that stands for "no driver installed"
    */
   static from(value: number): CudaVersion {
-    checkVersionNumber(value, 'CudaVersion', 1000)
+    requireVersionNumber(value, 'CudaVersion.from', 1000)
     return new CudaVersion(value, ...partsOf(value), 0)
   }
 

@@ -89,7 +89,7 @@ export function parseParts(text: string, className: string): readonly [number, n
   return [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)]
 }
 
-/** Refuses numbers that no version of the library has. */
-export function checkVersionNumber(value: unknown, className: string, least: number): asserts value is number {
-  requireInteger(value, `${className}.from`, 'value', least, 0x7fff_ffff)
+/** A number as a library reports it, a C `int`. @throws TypeError, RangeError */
+export function requireVersionNumber(value: unknown, api: string, least: number): number {
+  return requireInteger(value, api, 'value', least, 0x7fff_ffff)
 }

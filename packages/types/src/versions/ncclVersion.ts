@@ -1,13 +1,13 @@
-import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
+import { LibraryVersion, parseParts, requireParts, requireVersionNumber } from './libraryVersion.js'
 
 function partsOf(value: number) {
   const unit = value < 10_000 ? 1000 : 10_000
   return [Math.trunc(value / unit), Math.trunc((value % unit) / 100), value % 100] as const
 }
 
-/** A version as NCCL counts them, for people: 23007 is `2.30.7`. Takes any number, also what {@link NcclVersion} refuses. */
+/** A version as NCCL counts them, for people: 23007 is `2.30.7`. Takes any `int` from 0, also what {@link NcclVersion} refuses. @throws TypeError, RangeError */
 export function formatNcclVersion(value: number): string {
-  return partsOf(value).join('.')
+  return partsOf(requireVersionNumber(value, 'formatNcclVersion', 0)).join('.')
 }
 
 /**
@@ -25,7 +25,7 @@ export class NcclVersion extends LibraryVersion {
    * @throws RangeError when it is no version
    */
   static from(value: number): NcclVersion {
-    checkVersionNumber(value, 'NcclVersion', 1000)
+    requireVersionNumber(value, 'NcclVersion.from', 1000)
     return new NcclVersion(value, ...partsOf(value))
   }
 

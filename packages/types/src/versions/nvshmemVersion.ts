@@ -1,11 +1,11 @@
-import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
+import { LibraryVersion, parseParts, requireParts, requireVersionNumber } from './libraryVersion.js'
 
 const partsOf = (value: number) =>
   [Math.trunc(value / 10_000), Math.trunc((value % 10_000) / 100), value % 100] as const
 
-/** A version as NVSHMEM counts them, for people: 30405 is `3.4.5`. Takes any number, also what {@link NvshmemVersion} refuses. */
+/** A version as NVSHMEM counts them, for people: 30405 is `3.4.5`. Takes any `int` from 0, also what {@link NvshmemVersion} refuses. @throws TypeError, RangeError */
 export function formatNvshmemVersion(value: number): string {
-  return partsOf(value).join('.')
+  return partsOf(requireVersionNumber(value, 'formatNvshmemVersion', 0)).join('.')
 }
 
 /**
@@ -24,7 +24,7 @@ export class NvshmemVersion extends LibraryVersion {
    * @throws RangeError when it is no version
    */
   static from(value: number): NvshmemVersion {
-    checkVersionNumber(value, 'NvshmemVersion', 10_000)
+    requireVersionNumber(value, 'NvshmemVersion.from', 10_000)
     return new NvshmemVersion(value, ...partsOf(value))
   }
 

@@ -43,3 +43,14 @@ test('what is no version is formatted, too', () => {
   expect(formatNcclVersion(0)).toBe('0.0.0')
   expect(formatNvshmemVersion(0)).toBe('0.0.0')
 })
+
+test.each(kinds)('the text of %s is that of a C int alone', (name, format) => {
+  const api = `format${name === 'CUDA' ? 'Cuda' : name === 'NCCL' ? 'Nccl' : 'Nvshmem'}Version`
+  expect(format(2 ** 31 - 1)).toMatch(/^\d+\.\d+/)
+  for (const wrong of [-1, 2 ** 31]) {
+    expect(() => format(wrong)).toThrow(RangeError)
+    expect(() => format(wrong)).toThrow(`${api}: value must be an integer from 0`)
+  }
+  for (const wrong of [1.5, Number.NaN, '12080', 12080n, undefined, null])
+    expect(() => format(wrong as never)).toThrow(TypeError)
+})
