@@ -12,7 +12,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type EventLike, requireEventLike } from '../context/eventLike.js'
-import { toSpan } from '../pitched/isPitched.js'
+import { toSpan } from '../memory/span.js'
 import { type Dimensions, dimensionsOf } from './dimensions.js'
 
 /** Memory whose lines the cache treats in a way of its own while a kernel runs (`CUaccessPolicyWindow`). */

@@ -247,7 +247,8 @@ export class Graph extends Resource {
 
   /**
    * Adds a node that allocates memory for `length` elements when it runs (`CU_GRAPH_NODE_TYPE_MEM_ALLOC`). The memory is the
-   * graph's until {@link free}, of this graph or of one launched later, or a launch with `autoFreeOnLaunch`; disposing of the buffer gives nothing back.
+   * graph's until {@link free}, of this graph or of one launched later, or a launch with `autoFreeOnLaunch`. Disposing of the buffer
+   * gives nothing back.
    * @throws TypeError, RangeError; DisposedError, StatusError
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: NodeOptions = {}): GraphAllocation<E> {

@@ -15,10 +15,10 @@ import {
   watchLater,
 } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { toSpan } from '../pitched/isPitched.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import type { Block } from './caching/block.js'
+import { toSpan } from './span.js'
 import { freeOn, isFreedLater, noteAllocation } from './streamOrdered.js'
 
 /** Where memory comes from. */

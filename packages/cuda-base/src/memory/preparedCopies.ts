@@ -13,11 +13,11 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
-import { toSpan } from '../pitched/isPitched.js'
 import { orderBehind } from '../stream/orderBehind.js'
 import { streamFor } from '../stream/stream.js'
 import { DeviceBuffer } from './deviceBuffer.js'
 import type { QueueOptions } from './deviceTransfers.js'
+import { toSpan } from './span.js'
 
 /** One copy of many. */
 export interface BatchedCopy {

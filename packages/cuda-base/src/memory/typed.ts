@@ -11,11 +11,11 @@ import {
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
-import { toSpan } from '../pitched/isPitched.js'
 import { byteLengthOf } from './arrayBytes.js'
 import { bytesOfElement, nameOfType, requireElementType } from './elementType.js'
 import { requireArrayFor } from './hostArrays.js'
 import { PinnedBuffer } from './pinnedBuffer.js'
+import { toSpan } from './span.js'
 
 /** Which part of another object's memory. */
 export interface ViewOptions {

@@ -423,8 +423,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     }
   }
 
-  /** @internal For `isPitched`. */
-  get _isPitched(): true {
+  /** @internal For `hasGaps`. */
+  get _hasGaps(): true {
     return true
   }
 

@@ -1,6 +1,6 @@
 import { isMemoryLike, type MemoryLike } from '@shoal/types'
 import type { DeviceOrContext } from '../context/context.js'
-import { toSpan } from '../pitched/isPitched.js'
+import { toSpan } from '../memory/span.js'
 import { attributesAt } from './pointerAttributes.js'
 
 /** What CUDA knows about an address. */

@@ -304,17 +304,17 @@ export class Stream extends Resource implements StreamLike {
 
   /** Writes a word of 4 or 8 bytes (`cuStreamBatchMemOp`). @throws as {@link memoryOperations} */
   writeValue(memory: MemoryLike, value: number | bigint): this {
-    return this.#operate([{ operation: 'write', memory, value }], 'Stream.writeValue')
+    return this.#operate([{ operation: 'write', memory, value }], 'Stream.writeValue', true)
   }
 
   /** What is queued from now on waits until a word of 4 or 8 bytes has the value (`cuStreamBatchMemOp`). @throws as {@link memoryOperations} */
   waitValue(memory: MemoryLike, value: number | bigint, condition: WordCondition = 'geq'): this {
-    return this.#operate([{ operation: 'wait', memory, value, condition }], 'Stream.waitValue')
+    return this.#operate([{ operation: 'wait', memory, value, condition }], 'Stream.waitValue', true)
   }
 
-  #operate(operations: readonly MemoryOperation[], api: string): this {
+  #operate(operations: readonly MemoryOperation[], api: string, isOne = false): this {
     const { handle, context } = this
-    const { memory, count } = encodeOperations(operations, api, api !== 'Stream.memoryOperations')
+    const { memory, count } = encodeOperations(operations, api, isOne)
     context._callDriver('cuStreamBatchMemOp', () => cuStreamBatchMemOp(handle, count, memory, 0))
     return this
   }

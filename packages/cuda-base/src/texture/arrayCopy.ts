@@ -32,7 +32,7 @@ import {
   requireInteger,
   wrongType,
 } from '@shoal/types'
-import { toSpan } from '../pitched/isPitched.js'
+import { toSpan } from '../memory/span.js'
 import { type ArrayDescription, slicesOf } from './arrayDescription.js'
 import { dtypeOfFormat, texelBytes } from './arrayFormat.js'
 

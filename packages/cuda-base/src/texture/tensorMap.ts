@@ -32,7 +32,7 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
-import { toSpan } from '../pitched/isPitched.js'
+import { toSpan } from '../memory/span.js'
 
 const type = CUtensorMapDataType
 interface TypeFacts {
