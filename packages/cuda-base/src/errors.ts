@@ -15,6 +15,7 @@ export const Status = {
   peerAccessAlreadyEnabled: 704,
   peerAccessNotEnabled: 705,
   contextIsDestroyed: 709,
+  notSupported: 801,
 } as const
 
 /** What a library calls a status, and what it says of it. */

@@ -7,6 +7,7 @@ export {
   setCaptureDependencies,
   withCaptureMode,
 } from './graph/captureInfo.js'
+export { type ChildGraphOptions, childGraphNode } from './graph/childGraph.js'
 export type { ConditionalNode, ConditionalOptions } from './graph/conditional.js'
 export type { GraphEdge } from './graph/edges.js'
 export { Graph, type GraphAllocation, type GraphDescription, type NodeOptions } from './graph/graph.js'

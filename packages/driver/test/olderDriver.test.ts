@@ -52,6 +52,8 @@ test('what it does not have is refused, and the call after it is made where it b
   using managed = ManagedBuffer.allocate(device, 'u8', 16)
   using stream = device.createStream()
   using event = stream.record()
+  using graph = Graph.create(device)
+  using inner = Graph.create(device)
   const current = (): bigint => {
     cuCtxGetCurrent(cell)
     return cell.u64[0] as bigint
@@ -61,6 +63,7 @@ test('what it does not have is refused, and the call after it is made where it b
     ['12.1', () => device.primaryContext.setFlags({})],
     ['12.5', () => device.primaryContext.record(event)],
     ['12.5', () => CreatedContext.create(device)],
+    ['12.9', () => graph.addGraph(inner, { move: true })],
   ] as const) {
     for (const before of [other.handle, 0n]) {
       cuCtxSetCurrent(before as typeof other.handle)

@@ -1,6 +1,7 @@
 import { Device, DeviceBuffer, defineStruct, type Kernel, Module, prepareCopies } from '@shoal/driver'
 import { Graph, type GraphNode, kernelNode } from '@shoal/driver/graph'
 import { copyCount, kernels, nodeCount } from './graphs.js'
+import { bareCalls } from './graphsBareCalls.js'
 import { type Subject, subjectOf } from './turns.js'
 
 const copyBytes = 4096
@@ -17,9 +18,10 @@ export const structOf64 = defineStruct('Block', {
   flags: 'u32',
 })
 
-type Loop = () => void
 interface Measured {
-  readonly loop: Loop
+  /** Made ahead of each loop, and not counted. */
+  readonly first?: () => void
+  readonly loop: () => unknown
   /** Calls in one loop. */
   readonly calls: number
 }
@@ -72,10 +74,18 @@ export function makeSubjects(): readonly Subject[] {
     object: { calls: burst, loop: () => empty64.launch(config, value) },
     copies: { calls: 1, loop: () => copies.launch({ stream }) },
   }
-  const time = ({ loop, calls }: Measured, count: number): number =>
+  const bare = bareCalls(stream, exec, empty0, empty64.handle, bytes)
+  const bareLoops = Object.fromEntries(
+    Object.entries(bare).map(([test, { first, again }]): [string, Measured] => [
+      test,
+      { calls: loops[test]?.calls ?? burst, first, loop: again },
+    ]),
+  )
+  const time = ({ first, loop, calls }: Measured, count: number): number =>
     device.primaryContext.run(() => {
       let nanoseconds = 0n
       for (let turn = 0; turn < count; turn += 1) {
+        first?.()
         const start = process.hrtime.bigint()
         for (let call = 0; call < calls; call += 1) loop()
         nanoseconds += process.hrtime.bigint() - start
@@ -83,5 +93,5 @@ export function makeSubjects(): readonly Subject[] {
       }
       return Number(nanoseconds) / (count * calls)
     })
-  return [subjectOf('driver', loops, time)]
+  return [subjectOf('driver', loops, time), subjectOf('bare call', bareLoops, time)]
 }

@@ -49,6 +49,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
+import { type ChildGraphOptions, childGraphKeys, requireMoves } from './childGraph.js'
 import { type ConditionalNode, type ConditionalOptions, checkConditional, createConditional } from './conditional.js'
 import { edgesOf, encodeEdge, type GraphEdge } from './edges.js'
 import { addedHigh, addedLow, addNodeCall } from './graphCalls.js'
@@ -57,6 +58,7 @@ import { type EdgeData, GraphNode } from './graphNode.js'
 import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
+import { requireWhole } from './requireGraph.js'
 
 /** Where a node is added. */
 export interface NodeOptions {
@@ -109,29 +111,33 @@ export class Graph extends Resource {
   protected readonly kind = 'Graph'
   /** The context of nodes that name none. */
   readonly context: Context
-  /** @internal What its nodes need. */
-  readonly _resources: NodeResources
   readonly #handle: CUgraph
-  /** The graph whose node this one belongs to. */
-  readonly #parent: Graph | undefined
+  /** What its nodes need; those of a part of another graph are with that. */
+  #own: NodeResources | undefined
+  /** The node that it is of: a child graph, or a body of a conditional node. */
+  #node: GraphNode | undefined
+  /** That node has another graph now. */
+  #isReplaced = false
+  /** The graphs of its nodes. */
+  readonly #parts = new Map<GraphNode, readonly Graph[]>()
   /** By handle, once somebody looked for one: a program that builds a graph mostly keeps the nodes itself. */
   readonly #nodes = new Map<CUgraphNode, GraphNode>()
   /** The last of the nodes that were added since; each knows the one before. */
   #lastAdded: GraphNode | undefined
   #halves: U64Halves | undefined
-  /** Captures that add to it: it is destroyed after them. */
+  /** Captures that add to it, or to a part of it: it is destroyed after them. */
   #captures = 0
 
-  /** @internal */
-  constructor(context: Context, handle: CUgraph, parent?: Graph) {
+  /** @internal @param node what it is a part of another graph by. */
+  constructor(context: Context, handle: CUgraph, node?: GraphNode) {
     super()
     this.context = context
     this.#handle = handle
-    this.#parent = parent
-    this._resources = parent?._resources ?? new NodeResources()
-    if (parent !== undefined) return
+    this.#node = node
+    if (node !== undefined) return
     context._addChild()
-    const resources = this._resources
+    const resources = new NodeResources()
+    this.#own = resources
     watchForLeak(this, `A Graph of device ${context.device.ordinal}`, () => {
       destroy(context, handle, resources)
       return 'it was destroyed now'
@@ -175,21 +181,27 @@ export class Graph extends Resource {
     requireOptions(options, api, captureIntoKeys)
     const { dependencies, ...mode } = options
     const into = { handle, dependencies: this._dependencies(dependencies, api).map((node) => node.handle) }
-    this.#captures += 1
+    const around = this.#around()
+    for (const graph of around) graph.#captures += 1
     try {
       capture(stream, fn, mode, api, this._resources, into)
     } finally {
-      this.#captures -= 1
-      if (this._disposed) this.release()
+      for (const graph of around) {
+        graph.#captures -= 1
+        if (graph._disposed) graph.release()
+      }
     }
     return this
   }
 
   /**
    * Makes an executable graph of the graph as it is now (`cuGraphInstantiateWithParams`).
-   * @throws TypeError; StatusError with the reason, and DisposedError when something that it needs is gone
+   * @throws TypeError, also for a part of another graph; StatusError with the reason, and DisposedError when something that it needs
+   * is gone
    */
   instantiate(options: InstantiateOptions = {}): GraphExec {
+    if (this._isPart)
+      throw new TypeError('Graph.instantiate: the graph is part of another one, which is instantiated as a whole')
     this._resources.check('Graph.instantiate')
     return GraphExec._create(this, options, 'Graph.instantiate')
   }
@@ -233,15 +245,27 @@ export class Graph extends Resource {
     return node
   }
 
-  /** Adds a copy of a whole graph as one node (`cuGraphAddNode`). @throws StatusError for one with nodes of memory */
-  addGraph(graph: Graph, options: NodeOptions = {}): GraphNode {
+  /**
+   * Adds a whole graph as one node (`cuGraphAddNode`): a copy of it, or with `move` the graph itself, as {@link ChildGraphOptions}
+   * says.
+   * @throws TypeError for a graph that cannot be moved there; VersionTooOldError for `move` before CUDA 12.9; DisposedError;
+   * StatusError for a copy of one with nodes of memory or conditions
+   */
+  addGraph(graph: Graph, options: ChildGraphOptions = {}): GraphNode {
     const api = 'Graph.addGraph'
-    requireOptions(options, api, nodeKeys)
+    requireOptions(options, api, childGraphKeys)
     this._requireUsable()
     requireInstance(graph, api, 'graph', Graph)
-    const parameters = CUgraphNodeParams.allocate({ type: codeOfType('graph'), graph: { graph: graph.handle } })
-    const node = this.#addStruct(parameters, this._dependencies(options.dependencies, api), 'graph')
+    const isMoved = optionalBoolean(options.move, api, 'move', false)
+    const dependencies = this._dependencies(options.dependencies, api)
+    if (isMoved) this.#requireMovable(graph, api)
+    const parameters = CUgraphNodeParams.allocate({
+      type: codeOfType('graph'),
+      graph: { graph: graph.handle, ownership: isMoved ? 1 : 0 },
+    })
+    const node = this.#addStruct(parameters, dependencies, 'graph')
     this._resources.addAll(graph._resources)
+    if (isMoved) graph.#becomePartOf(node)
     return node
   }
 
@@ -292,7 +316,8 @@ export class Graph extends Resource {
     const dependencies = this._dependencies(checked.dependencies, api)
     const made = createConditional(context, handle, checked)
     const node = this.#addStruct(made.parameters, dependencies, 'conditional')
-    const bodies = made.bodies().map((body) => new Graph(context, body, this))
+    const bodies = made.bodies().map((body) => new Graph(context, body, node))
+    this.#parts.set(node, bodies)
     return { node, handle: made.handle, bodies }
   }
 
@@ -396,17 +421,76 @@ export class Graph extends Resource {
   }
 
   protected release(): void {
-    if (this.#parent !== undefined || this.#captures > 0) return
+    if (this.#own === undefined || this.#captures > 0) return
     forgetLeak(this)
-    destroy(this.context, this.#handle, this._resources)
+    destroy(this.context, this.#handle, this.#own)
   }
 
-  /** @internal @throws DisposedError when it, the graph around it, or its context is gone. */
+  /** @internal @throws DisposedError when it, the node that it is of, the graph around it, or its context is gone. */
   _requireUsable(): void {
     this._requireAlive()
-    // A body goes with the graph around it.
-    this.#parent?._requireUsable()
+    const node = this.#node
+    if (node !== undefined) {
+      if (this.#isReplaced) throw new DisposedError('Graph (its node has another one)')
+      node._requireThere()
+      node.graph._requireUsable()
+    }
     this.context._requireAlive()
+  }
+
+  /** @internal What its nodes need. */
+  get _resources(): NodeResources {
+    return this.#own ?? (this.#node as GraphNode).graph._resources
+  }
+
+  /** @internal Whether it is a child graph, or a body of a conditional node. */
+  get _isPart(): boolean {
+    return this.#node !== undefined
+  }
+
+  /** It, and the graphs around it. */
+  #around(): readonly Graph[] {
+    const around: Graph[] = []
+    for (let graph: Graph | undefined = this; graph !== undefined; graph = graph.#node?.graph) around.push(graph)
+    return around
+  }
+
+  /** @throws TypeError, VersionTooOldError */
+  #requireMovable(graph: Graph, api: string): void {
+    requireMoves(`${api} with move`)
+    requireWhole(graph, api)
+    if (this.#around().includes(graph)) throw wrongType(api, 'graph', 'another graph than what it is added to', graph)
+    if (graph.#captures > 0) throw wrongType(api, 'graph', 'a graph that no capture adds to', graph)
+  }
+
+  #becomePartOf(node: GraphNode): void {
+    forgetLeak(this)
+    this.#node = node
+    this.#own?.release()
+    this.#own = undefined
+    node.graph.#parts.set(node, [this])
+    this.context._removeChild()
+  }
+
+  /** @internal The graph of a child graph node, the same each time: its nodes know of each other's end. */
+  _childOf(node: GraphNode, handle: CUgraph): Graph {
+    const [known] = this.#parts.get(node) ?? []
+    if (known !== undefined && !known.disposed) return known
+    const child = new Graph(this.context, handle, node)
+    this.#parts.set(node, [child])
+    return child
+  }
+
+  /** @internal @throws TypeError when a capture adds to a graph of the node */
+  _requireNotCaptured(node: GraphNode, api: string): void {
+    if (this.#parts.get(node)?.some((part) => part.#captures > 0) === true)
+      throw new TypeError(`${api}: a capture adds to the graph of this node`)
+  }
+
+  /** @internal The node has another graph from now on. */
+  _replaceChild(node: GraphNode): void {
+    for (const part of this.#parts.get(node) ?? []) part.#isReplaced = true
+    this.#parts.delete(node)
   }
 
   /** Adds what `CUgraphNodeParams` describe; they are changed where they give something back. */
@@ -466,9 +550,10 @@ export class Graph extends Resource {
   }
 
   /** @internal The node is gone. */
-  _forget(handle: CUgraphNode): void {
+  _forget(node: GraphNode): void {
     this.#indexAdded()
-    this.#nodes.delete(handle)
+    this.#nodes.delete(node._handle)
+    this.#parts.delete(node)
   }
 
   #indexAdded(): void {

@@ -30,12 +30,8 @@ import {
   cuGraphUpload,
 } from '@shoal/cuda-sys/driver'
 import {
-  isInstance,
-  loadedFrom,
   type OptionKeys,
   optionalBoolean,
-  otherCopy,
-  propertyOf,
   requireBoolean,
   requireInstance,
   requireOptions,
@@ -47,6 +43,7 @@ import { graphLaunchCall } from './graphCalls.js'
 import { GraphNode } from './graphNode.js'
 import { type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
+import { requireGraph, requireWhole } from './requireGraph.js'
 
 /** How an executable graph is made. */
 export interface InstantiateOptions {
@@ -148,7 +145,12 @@ export class GraphExec extends Resource {
     if (status === Status.success) return new GraphExec(graph, out.u64[0] as CUgraphExec)
     const { result_out: result, hErrNode_out: node } = CUDA_GRAPH_INSTANTIATE_PARAMS.read(parameters)
     const where = (node as bigint) === 0n ? '' : `, at ${describeNode(graph, node as CUgraphNode)}`
-    throw driverError(status, 'cuGraphInstantiateWithParams', `reason: ${instantiateResults[result] ?? result}${where}`)
+    const reason = `reason: ${instantiateResults[result] ?? result}${where}`
+    const hint =
+      status === Status.notSupported
+        ? '; a graph with nodes of memory or conditions has one executable graph at a time'
+        : ''
+    throw driverError(status, 'cuGraphInstantiateWithParams', reason + hint)
   }
 
   /** The `CUgraphExec`, which also is the `cudaGraphExec_t`. @throws DisposedError */
@@ -199,6 +201,7 @@ export class GraphExec extends Resource {
     const api = 'GraphExec.update'
     const { handle, context } = this
     requireGraph(graph, api)
+    requireWhole(graph, api)
     graph._resources.check('GraphExec.update')
     const info = CUgraphExecUpdateResultInfo.allocate()
     let status: number = Status.success
@@ -290,14 +293,4 @@ function destroy(context: Context, handle: CUgraphExec, resources: NodeResources
 function describeNode(graph: Graph, handle: CUgraphNode): string {
   const index = graph.nodes.findIndex((node) => node.handle === handle)
   return `node ${index} (${graph._node(handle).type})`
-}
-
-/** The class cannot be named here: it is made of this one. */
-function requireGraph(value: unknown, api: string): void {
-  const isGraph = isInstance(value, Resource as never) && propertyOf(value, '_resources') instanceof NodeResources
-  if (!isGraph)
-    throw (
-      otherCopy(value, api, 'graph', { name: 'Graph', [loadedFrom]: Resource[loadedFrom] }) ??
-      wrongType(api, 'graph', 'a Graph', value)
-    )
 }

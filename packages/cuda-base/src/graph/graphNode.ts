@@ -110,20 +110,26 @@ export class GraphNode {
     const api = 'GraphNode.update'
     const checked = requireDescription(description, api, 'description')
     this._requireKind(checked, api)
+    this.graph._requireNotCaptured(this, api)
     const { parameters, memory } = checked._write(this.graph.context, api)
     this.graph.context._callDriver('cuGraphNodeSetParams', () => cuGraphNodeSetParams(this.handle, parameters))
     if (checked._attributes !== undefined) this._setAttributes(checked._attributes)
     this.graph._resources.addNeedsOf(checked)
+    if (checked.type === 'graph') this.graph._replaceChild(this)
     void memory
     return this
   }
 
-  /** Takes the node and its edges out of the graph (`cuGraphDestroyNode`). @throws StatusError for a node of memory, which stays. */
+  /**
+   * Takes the node and its edges out of the graph, and ends the graphs that it has (`cuGraphDestroyNode`).
+   * @throws StatusError in a graph with nodes of memory, which only grows; TypeError while a capture adds to a graph of the node
+   */
   remove(): void {
     const { handle } = this
+    this.graph._requireNotCaptured(this, 'GraphNode.remove')
     check(cuGraphDestroyNode(handle), 'cuGraphDestroyNode')
     this.#isRemoved = true
-    this.graph._forget(handle)
+    this.graph._forget(this)
   }
 
   /** @internal What a kernel's launches have beside their parameters (`cuGraphKernelNodeSetAttribute`). */

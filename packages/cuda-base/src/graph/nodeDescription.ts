@@ -2,6 +2,7 @@ import { type Context, halvesOf, type Kernel, type SharedCallback, type U64Halve
 import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 import { NativeMemory, type StructValue } from '@shoal/ffi'
 import { inspectKey, inspectLine, loadedFrom, requireInstance } from '@shoal/types'
+import type { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType } from './nodeTypes.js'
 
 /** How a node is described to the library: its part of the `CUgraphNodeParams`, and what must stay while C reads it. */
@@ -55,6 +56,8 @@ interface Content {
   /** What must be there when the node runs. */
   readonly needs?: ReadonlyMap<object, () => void>
   readonly callback?: SharedCallback
+  /** A graph that it runs a copy of. */
+  readonly child?: { readonly _resources: NodeResources }
 }
 
 /**
@@ -94,6 +97,11 @@ export class NodeDescription {
   /** @internal */
   get _callback(): SharedCallback | undefined {
     return this.#content?.callback
+  }
+
+  /** @internal */
+  get _child(): Content['child'] {
+    return this.#content?.child
   }
 
   /** @internal Adds what must be there when the node runs. */

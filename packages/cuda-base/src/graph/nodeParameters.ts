@@ -22,7 +22,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { requireInstance, VersionTooOldError } from '@shoal/types'
-import { Graph } from './graph.js'
+import type { Graph } from './graph.js'
 import { GraphNode } from './graphNode.js'
 import type { GraphNodeType } from './nodeTypes.js'
 
@@ -150,7 +150,7 @@ export function nodeParameters(node: GraphNode): NodeParameters {
     }
     case 'graph': {
       const child = handleOf('cuGraphChildGraphNodeGetGraph', (out) => cuGraphChildGraphNodeGetGraph(handle, out))
-      return { type, graph: new Graph(graph.context, child as Graph['handle'], graph) }
+      return { type, graph: graph._childOf(node, child as Graph['handle']) }
     }
     case 'event-record':
       return {

@@ -30,8 +30,9 @@ export class NodeResources {
     }
     description._addNeeds(this.#checks)
     this.#list = undefined
-    const { _callback: callback } = description
+    const { _callback: callback, _child: child } = description
     if (callback !== undefined) this.addCallback(callback)
+    if (child !== undefined) this.addAll(child._resources)
   }
 
   /** Adds all that `other` has. */

@@ -18,7 +18,7 @@ import {
   requireOptions,
 } from '@shoal/types'
 import type { Device } from '../device/device.js'
-import { check } from '../errors.js'
+import { check, Status } from '../errors.js'
 import { scratch } from '../native.js'
 import { type HandleKind, handleKindBits } from '../share/handleKinds.js'
 import { driverVersion, startDriver } from '../start.js'
@@ -68,7 +68,6 @@ export function resolveMulticast(properties: MulticastProperties, api: string): 
 }
 
 const firstVersion = 12010
-const notSupported = 801
 
 /**
  * Refuses where there is no multicast, and says what is missing: the driver's version or the device's attribute.
@@ -139,7 +138,7 @@ export function granularityOfMulticast(
   const code = requireKeyOf(granularity, api, 'granularity', granularityCodes)
   const out = scratch()
   const status: number = cuMulticastGetGranularity(out, struct, code)
-  if (status === notSupported) requireAnyDevice()
+  if (status === Status.notSupported) requireAnyDevice()
   check(status, 'cuMulticastGetGranularity')
   return Number(out.u64[0])
 }

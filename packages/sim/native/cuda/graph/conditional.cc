@@ -83,6 +83,16 @@ bool hasValidBodies(const Graph& graph, bool isBody) {
   return true;
 }
 
+bool hasUnusedCondition(const Graph& graph) {
+  std::set<std::shared_ptr<Condition>> unused(graph.conditions.begin(), graph.conditions.end());
+  for (auto& node : graph.nodes) {
+    if (auto* conditional = dynamic_cast<const ConditionalWork*>(node->work.get())) unused.erase(conditional->condition);
+    auto* child = dynamic_cast<const ChildWork*>(node->work.get());
+    if (child != nullptr && hasUnusedCondition(*child->graph)) return true;
+  }
+  return !unused.empty();
+}
+
 CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies, CUDA_CONDITIONAL_NODE_PARAMS& parameters) {
   std::shared_ptr<Condition> condition;
   for (auto& own : graph.conditions) {
@@ -102,7 +112,10 @@ CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> depend
   else if (const CUresult status = currentContext(owner)) return status;
   if (!owner) return CUDA_ERROR_INVALID_CONTEXT;
   std::vector<std::shared_ptr<Graph>> bodies;
-  for (unsigned index = 0; index < parameters.size; ++index) bodies.push_back(Graph::createOwned());
+  for (unsigned index = 0; index < parameters.size; ++index) {
+    bodies.push_back(Graph::createOwned());
+    bodies.back()->isBody = true;
+  }
   auto work = std::make_shared<ConditionalWork>(condition, kind, std::move(bodies), std::move(owner));
   parameters.phGraph_out = work->handles.data();
   *out = graph.add(std::move(work), std::move(dependencies))->handle();

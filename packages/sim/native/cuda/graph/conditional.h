@@ -41,6 +41,9 @@ class ConditionalWork : public Work {
 // Bodies hold kernels, copies, fills, nodes that do nothing, and graphs and conditional nodes with these.
 bool hasValidBodies(const Graph& graph, bool isBody = false);
 
+// Whether it, or a graph inside, has a handle that no node of it uses.
+bool hasUnusedCondition(const Graph& graph);
+
 CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies, CUDA_CONDITIONAL_NODE_PARAMS& parameters);
 
 }  // namespace shoal

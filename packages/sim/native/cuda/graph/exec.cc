@@ -28,21 +28,21 @@ CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_p
     if (const CUresult status = node->work->prepare(nullptr, unused)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, node, status);
   }
   if (!hasValidBodies(graph)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, CUDA_ERROR_INVALID_VALUE);
-  for (auto& condition : graph.conditions) {
-    bool isUsed = false;
-    for (const GraphNode* node : order) {
-      auto* conditional = dynamic_cast<const ConditionalWork*>(node->work.get());
-      isUsed = isUsed || (conditional != nullptr && conditional->condition == condition);
-    }
-    if (!isUsed) return fail(CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr, CUDA_ERROR_INVALID_VALUE);
-  }
+  if (hasUnusedCondition(graph)) return fail(CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr, CUDA_ERROR_INVALID_VALUE);
   exec->graph_ = Graph::createOwned();
   if (const CUresult status = copyGraph(graph, *exec->graph_, true)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, status);
   exec->flatten(*exec->graph_, {});
   exec->assignLanes();
   exec->number = executables().reserve();
+  exec->source_ = graph.number;
   if (result != nullptr) *result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   return CUDA_SUCCESS;
+}
+
+bool GraphExec::holdsAlone(const Graph& graph, const GraphExec* but) {
+  if (graph.isCloneable()) return false;
+  const auto all = executables().all();
+  return std::any_of(all.begin(), all.end(), [&](auto& exec) { return exec.get() != but && exec->source_ == graph.number; });
 }
 
 GraphExec::~GraphExec() {
@@ -153,11 +153,6 @@ Mismatch pairNodes(const Graph& to, const Graph& from, std::vector<std::pair<Gra
       continue;
     }
     if (own->work->context() != other->work->context()) return {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
-    const auto type = own->work->type();
-    // Memory has its address for good.
-    if ((type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) && !isSameMemory(*own->work, *other->work)) {
-      return {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
-    }
     pairs.emplace_back(own, other);
   }
   return {};
@@ -179,6 +174,7 @@ void collectConditions(const Graph& graph, std::vector<std::shared_ptr<Condition
 }  // namespace
 
 CUresult GraphExec::update(Graph& from, CUgraphExecUpdateResultInfo& info) {
+  if (holdsAlone(from, this)) return CUDA_ERROR_NOT_SUPPORTED;
   std::vector<std::pair<GraphNode*, const GraphNode*>> pairs;
   Mismatch mismatch = pairNodes(*graph_, from, pairs);
   for (auto& [own, other] : pairs) {
@@ -194,6 +190,7 @@ CUresult GraphExec::update(Graph& from, CUgraphExecUpdateResultInfo& info) {
   if (mismatch.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   std::lock_guard lock(mutex_);
   for (auto& [own, other] : pairs) own->work = other->work;
+  source_ = from.number;
   return CUDA_SUCCESS;
 }
 
@@ -201,17 +198,10 @@ CUresult GraphExec::setChild(GraphNode& node, Graph& from) {
   auto* child = dynamic_cast<const ChildWork*>(node.work.get());
   if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::pair<GraphNode*, const GraphNode*>> pairs;
-  if (pairNodes(*child->graph, from, pairs).result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
+  if (pairNodes(*child->graph, from, pairs).result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   std::lock_guard lock(mutex_);
   for (auto& [own, other] : pairs) own->work = other->work;
   return CUDA_SUCCESS;
-}
-
-std::shared_ptr<Graph> GraphExec::copy() {
-  std::lock_guard lock(graphMutex());
-  auto copied = Graph::createOwned();
-  copyGraph(*graph_, *copied, true);
-  return copied;
 }
 
 // What the graph allocates and does not free is the user's until somebody frees it.

@@ -11,6 +11,8 @@ class GraphExec {
   ~GraphExec();
 
   CUresult launch(const std::shared_ptr<Stream>& stream);
+  // A graph that has one executable graph at a time, and has it: another one than `but`.
+  static bool holdsAlone(const Graph& graph, const GraphExec* but = nullptr);
   // Takes over the parameters of a graph of the same shape.
   CUresult update(Graph& from, CUgraphExecUpdateResultInfo& info);
   // The copy of a node of the graph it was made of; null when it has none.
@@ -19,9 +21,6 @@ class GraphExec {
   void setEnabled(const GraphNode& node, bool isEnabled);
   CUresult setWork(GraphNode& node, std::shared_ptr<const Work> work);
   CUresult setChild(GraphNode& node, Graph& from);
-
-  // What is launched, as a graph of its own.
-  std::shared_ptr<Graph> copy();
 
   uint64_t number = 0;
   const unsigned long long flags;
@@ -45,6 +44,7 @@ class GraphExec {
 
   std::mutex mutex_;
   std::shared_ptr<Graph> graph_;
+  uint64_t source_ = 0;  // the graph that it was made of, or updated from last
   std::vector<Step> steps_;
   std::vector<Lane> lanes_;
   std::set<const GraphNode*> disabled_;

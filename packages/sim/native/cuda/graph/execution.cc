@@ -12,6 +12,11 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
                                          CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (out == nullptr || (flags & ~known) != 0 || graph.isCaptured) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    // A graph of another one is part of its executable graph only, and one with memory or conditions has one at a time.
+    if (graph.isOwned || GraphExec::holdsAlone(graph)) {
+      if (result != nullptr) *result = CUDA_GRAPH_INSTANTIATE_ERROR;
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
     std::shared_ptr<GraphExec> exec;
     if (const CUresult status = GraphExec::create(graph, flags, exec, errorNode, result)) return status;
     *out = reinterpret_cast<CUgraphExec>(exec->number);
@@ -30,10 +35,8 @@ CUresult launch(CUgraphExec handle, CUstream streamHandle, bool perThread, bool 
     const auto exec = executables().find(handle);
     if (!exec) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkImplicit(stream)) return status;
-    if (isUpload) return refuseCaptured(stream);
-    // A launch that is captured becomes a graph in the graph.
-    if (stream->isCaptured) return captureWork(stream, std::make_shared<ChildWork>(exec->copy()));
-    return exec->launch(stream);
+    if (const CUresult captured = refuseCaptured(stream)) return captured;
+    return isUpload ? CUDA_SUCCESS : exec->launch(stream);
   });
 }
 
@@ -73,6 +76,8 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
   return withGraph(hGraph, [&](Graph& graph) -> CUresult {
     const auto exec = executables().find(hGraphExec);
     if (!exec || resultInfo == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *resultInfo = {};
+    if (graph.isOwned) return CUDA_ERROR_INVALID_VALUE;
     return exec->update(graph, *resultInfo);
   });
 }

@@ -106,13 +106,32 @@ std::vector<GraphNode*> Graph::inOrder() const {
   return order;
 }
 
-bool Graph::isCloneable() const {
-  for (auto& node : nodes) {
-    const auto type = node->work->type();
-    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE || type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return false;
-    if (auto* child = dynamic_cast<const ChildWork*>(node->work.get()); child != nullptr && !child->graph->isCloneable()) return false;
-  }
-  return true;
+namespace {
+
+// Whether a node of the graph, or of one inside, is as asked.
+template <class Test>
+bool anyNode(const Graph& graph, const Test& test) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](auto& node) {
+    auto* child = dynamic_cast<const ChildWork*>(node->work.get());
+    return test(*node->work) || (child != nullptr && anyNode(*child->graph, test));
+  });
+}
+
+}  // namespace
+
+bool Graph::hasMemory() const {
+  return anyNode(*this, [](const Work& work) { return work.type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || work.type() == CU_GRAPH_NODE_TYPE_MEM_FREE; });
+}
+
+bool Graph::hasConditions() const {
+  return anyNode(*this, [](const Work& work) { return work.type() == CU_GRAPH_NODE_TYPE_CONDITIONAL; });
+}
+
+bool Graph::contains(const Graph& other) const {
+  return this == &other || anyNode(*this, [&](const Work& work) {
+           auto* child = dynamic_cast<const ChildWork*>(&work);
+           return child != nullptr && child->graph.get() == &other;
+         });
 }
 
 std::vector<Edge> Graph::dependentsOf(const GraphNode* node) const {

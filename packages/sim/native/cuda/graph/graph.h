@@ -46,15 +46,19 @@ struct Graph : std::enable_shared_from_this<Graph> {
   CUresult addChecked(CUgraphNode* out, std::shared_ptr<const Work> work, std::vector<Edge> dependencies);
   void remove(GraphNode* node);
   bool holds(const GraphNode* node) const { return node->graph == this; }
-  // Nodes of memory and conditional ones are in one graph only.
-  bool isCloneable() const;
+  // Whether it has nodes of memory, and conditional ones, also in graphs inside. Such a graph cannot be cloned.
+  bool hasMemory() const;
+  bool hasConditions() const;
+  bool isCloneable() const { return !hasMemory() && !hasConditions(); }
+  // Itself, or a graph inside.
+  bool contains(const Graph& other) const;
   std::vector<Edge> dependentsOf(const GraphNode* node) const;
   std::vector<GraphNode*> leaves() const;
 
   uint64_t number = 0;
-  bool isOwned = false;
-  bool isCaptured = false;   // a capture that has not ended adds to it
-  unsigned executables = 0;  // made of it and not destroyed
+  bool isOwned = false;     // by a node or an executable graph
+  bool isBody = false;      // of a conditional node
+  bool isCaptured = false;  // a capture that has not ended adds to it
   std::vector<std::shared_ptr<GraphNode>> nodes;
   std::vector<std::pair<std::shared_ptr<UserObject>, unsigned>> userObjects;
   std::vector<std::shared_ptr<Condition>> conditions;

@@ -114,11 +114,6 @@ std::shared_ptr<GraphMemory> freedBy(const Work& work) {
   return free == nullptr ? nullptr : findGraphMemory(free->address);
 }
 
-bool isSameMemory(const Work& one, const Work& other) {
-  if (one.type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC) return allocatedBy(one) == allocatedBy(other);
-  return static_cast<const FreeWork&>(one).address == static_cast<const FreeWork&>(other).address;
-}
-
 std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address) {
   std::lock_guard lock(table().mutex);
   const auto found = table().memory.find(address);

@@ -53,7 +53,6 @@ class FreeWork : public Work {
 
 GraphMemory* allocatedBy(const Work& work);
 std::shared_ptr<GraphMemory> freedBy(const Work& work);
-bool isSameMemory(const Work& one, const Work& other);
 std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address);
 // For cuMemFree and cuMemFreeAsync: true when the address is a graph's, which is freed then.
 bool freeGraphMemory(CUdeviceptr address, CUresult& status);

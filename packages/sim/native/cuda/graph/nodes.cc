@@ -90,16 +90,32 @@ CUresult makeEventWork(CUevent handle, WorkPointer& work) {
   return CUDA_SUCCESS;
 }
 
-CUresult makeChild(CUgraph handle, bool isMoved, WorkPointer& work) {
+CUresult makeChild(CUgraph parent, CUgraph handle, bool isMoved, WorkPointer& work) {
   const auto from = graphs().find(handle);
-  if (!from || from->isCaptured || (isMoved && from->isOwned)) return CUDA_ERROR_INVALID_VALUE;
+  if (!from || from->isCaptured) return CUDA_ERROR_INVALID_VALUE;
+  if (from->isOwned) return CUDA_ERROR_NOT_SUPPORTED;
   if (!isMoved) {
     auto copy = Graph::createOwned();
     if (const CUresult status = copyGraph(*from, *copy, false)) return status;
     work = std::make_shared<ChildWork>(std::move(copy));
     return CUDA_SUCCESS;
   }
+  if (from->hasConditions() || GraphExec::holdsAlone(*from)) return CUDA_ERROR_NOT_SUPPORTED;
+  // An H200 takes a graph that holds itself, and nothing good comes of it.
+  if (from->contains(*graphs().find(parent))) return CUDA_ERROR_INVALID_VALUE;
   work = std::make_shared<ChildWork>(from->owned());
+  return CUDA_SUCCESS;
+}
+
+CUresult makeAllocation(CUgraph handle, CUDA_MEM_ALLOC_NODE_PARAMS* wanted, WorkPointer& work) {
+  if (wanted == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // A graph of another one has the memory that it had when it came there.
+  const auto graph = graphs().find(handle);
+  if (graph->isOwned && !graph->isBody) return CUDA_ERROR_NOT_SUPPORTED;
+  std::shared_ptr<GraphMemory> memory;
+  if (const CUresult status = GraphMemory::create(*wanted, memory)) return status;
+  wanted->dptr = memory->address;
+  work = std::make_shared<AllocWork>(std::move(memory), *wanted);
   return CUDA_SUCCESS;
 }
 
@@ -194,6 +210,13 @@ CUresult makeAny(const GraphNode* node, const CUgraphNodeParams& wanted, WorkPoi
   }
 }
 
+CUresult setChild(CUgraphExec execHandle, CUgraphNode nodeHandle, CUgraph childHandle) {
+  return withExec(execHandle, nodeHandle, [&](GraphExec& exec, GraphNode& node) -> CUresult {
+    const auto from = graphs().find(childHandle);
+    return from ? exec.setChild(node, *from) : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
 CUresult addAny(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data, size_t count, CUgraphNodeParams* wanted) {
   if (wanted == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
   if (wanted->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
@@ -207,16 +230,14 @@ CUresult addAny(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencie
   return add(out, handle, dependencies, data, count, [&](WorkPointer& work) -> CUresult {
     switch (wanted->type) {
       case CU_GRAPH_NODE_TYPE_EMPTY: work = std::make_shared<EmptyWork>(); return CUDA_SUCCESS;
-      case CU_GRAPH_NODE_TYPE_GRAPH: return makeChild(wanted->graph.graph, wanted->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, work);
+      case CU_GRAPH_NODE_TYPE_GRAPH: return makeChild(handle, wanted->graph.graph, wanted->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, work);
       case CU_GRAPH_NODE_TYPE_MEM_FREE: work = std::make_shared<FreeWork>(wanted->free.dptr); return CUDA_SUCCESS;
       case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
         auto& alloc = wanted->alloc;
         CUDA_MEM_ALLOC_NODE_PARAMS described{alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize, 0};
-        std::shared_ptr<GraphMemory> memory;
-        if (const CUresult status = GraphMemory::create(described, memory)) return status;
-        alloc.dptr = memory->address;
-        work = std::make_shared<AllocWork>(std::move(memory), described);
-        return CUDA_SUCCESS;
+        const CUresult status = makeAllocation(handle, &described, work);
+        if (status == CUDA_SUCCESS) alloc.dptr = described.dptr;
+        return status;
       }
       default: return makeAny(nullptr, *wanted, work);
     }
@@ -238,10 +259,16 @@ CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgra
 }
 CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
   if (nodeParams == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
-  return change(hNode, nodeParams->type, [&](GraphNode& node, WorkPointer& work) { return makeAny(&node, *nodeParams, work); });
+  return change(hNode, nodeParams->type, [&](GraphNode& node, WorkPointer& work) -> CUresult {
+    if (nodeParams->type != CU_GRAPH_NODE_TYPE_GRAPH) return makeAny(&node, *nodeParams, work);
+    // An H200 takes a graph that is to be moved, and then has none.
+    const auto& [child, ownership] = nodeParams->graph;
+    return ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE ? CUDA_ERROR_INVALID_VALUE : makeChild(node.graph->handle(), child, false, work);
+  });
 }
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
   if (nodeParams == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
+  if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH) return setChild(hGraphExec, hNode, nodeParams->graph.graph);
   return changeExec(hGraphExec, hNode, nodeParams->type, [&](GraphNode& node, WorkPointer& work) { return makeAny(&node, *nodeParams, work); });
 }
 
@@ -352,19 +379,14 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 }
 
 // Graphs in graphs, and nodes that do nothing.
-CUresult cuGraphAddChildGraphNode(SHOAL_DEPENDENCIES, CUgraph childGraph) { return SHOAL_ADD(makeChild(childGraph, false, work)); }
+CUresult cuGraphAddChildGraphNode(SHOAL_DEPENDENCIES, CUgraph childGraph) { return SHOAL_ADD(makeChild(hGraph, childGraph, false, work)); }
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph* phGraph) {
   return read<ChildWork>(hNode, phGraph, [&](auto& child) {
     *phGraph = child.graph->handle();
     return CUDA_SUCCESS;
   });
 }
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
-  return withExec(hGraphExec, hNode, [&](GraphExec& exec, GraphNode& node) -> CUresult {
-    const auto from = graphs().find(childGraph);
-    return from ? exec.setChild(node, *from) : CUDA_ERROR_INVALID_VALUE;
-  });
-}
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) { return setChild(hGraphExec, hNode, childGraph); }
 CUresult cuGraphAddEmptyNode(SHOAL_DEPENDENCIES) { return SHOAL_ADD((work = std::make_shared<EmptyWork>(), CUDA_SUCCESS)); }
 
 // Events.
@@ -432,16 +454,7 @@ SHOAL_SEMAPHORE_NODES(Signal, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS, SignalWork, CU_GR
 SHOAL_SEMAPHORE_NODES(Wait, CUDA_EXT_SEM_WAIT_NODE_PARAMS, WaitWork, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT)
 
 // Memory.
-CUresult cuGraphAddMemAllocNode(SHOAL_DEPENDENCIES, CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) {
-  return SHOAL_ADD([&]() -> CUresult {
-    if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<GraphMemory> memory;
-    if (const CUresult status = GraphMemory::create(*nodeParams, memory)) return status;
-    nodeParams->dptr = memory->address;
-    work = std::make_shared<AllocWork>(std::move(memory), *nodeParams);
-    return CUDA_SUCCESS;
-  }());
-}
+CUresult cuGraphAddMemAllocNode(SHOAL_DEPENDENCIES, CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) { return SHOAL_ADD(makeAllocation(hGraph, nodeParams, work)); }
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS* params_out) {
   return read<AllocWork>(hNode, params_out, [&](auto& alloc) { return *params_out = alloc.parameters, CUDA_SUCCESS; });
 }

@@ -101,6 +101,8 @@ CUresult removeDependencies(CUgraph handle, const CUgraphNode* from, const CUgra
       if (target == nullptr || !graph.holds(target)) return CUDA_ERROR_INVALID_VALUE;
       if (find(index, target) == target->dependencies.end()) return CUDA_ERROR_INVALID_VALUE;
     }
+    // Graphs with memory only grow.
+    if (count != 0 && graph.hasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
     for (size_t index = 0; index < count; ++index) {
       GraphNode* target = nullptr;
       const auto found = find(index, target);
@@ -172,6 +174,7 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
 CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
   return withGraph(originalGraph, [&](Graph& graph) -> CUresult {
     if (phGraphClone == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (graph.isBody) return CUDA_ERROR_NOT_SUPPORTED;
     auto copy = Graph::create();
     if (const CUresult status = copyGraph(graph, *copy, false)) {
       graphs().take(copy->number);
@@ -253,9 +256,7 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode* from, c
 
 CUresult cuGraphDestroyNode(CUgraphNode hNode) {
   return withNode(hNode, [&](GraphNode& node) -> CUresult {
-    const auto type = node.work->type();
-    // Memory nodes stay as long as their graph.
-    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (node.graph->hasMemory()) return CUDA_ERROR_NOT_SUPPORTED;
     node.graph->remove(&node);
     return CUDA_SUCCESS;
   });

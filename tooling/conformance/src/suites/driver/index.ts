@@ -1,6 +1,7 @@
 import type { Suite } from '../../suite.js'
 import { argumentSuite } from './arguments.js'
 import { arrayMemorySuite } from './arrayMemory.js'
+import { childGraphSuite } from './childGraph.js'
 import { compileSuite } from './compile.js'
 import { contextSuite } from './context.js'
 import { copySuite } from './copy.js'
@@ -45,6 +46,7 @@ export const driverSuites: readonly Suite[] = [
   compileSuite,
   diagnosticsSuite,
   graphSuite,
+  childGraphSuite,
   externalSuite,
   waitingSuite,
   virtualMemorySuite,

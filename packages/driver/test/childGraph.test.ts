@@ -1,0 +1,298 @@
+import { DisposedError, StatusError } from '@shoal/types'
+import { describe, expect, test } from 'vitest'
+import { add, device, firstOf, one, second, stream, zeros } from './support/graphObjects.js'
+
+const { childGraphNode, copyNode, emptyNode, fillNode, Graph, hostNode, kernelNode, nodeParameters } = await import(
+  '@shoal/driver/graph'
+)
+
+/** Allocates a word, fills it, and copies it to `out`. */
+function withMemory(value: number, out: import('@shoal/driver').DeviceBuffer<'u32'>) {
+  const graph = Graph.create(device)
+  const { node, memory } = graph.allocate('u32', 1)
+  const fill = graph.add(fillNode(memory, value), { dependencies: [node] })
+  const copy = graph.add(copyNode(out, memory), { dependencies: [fill] })
+  graph.free(memory, { dependencies: [copy] })
+  return graph
+}
+
+const run = async (graph: InstanceType<typeof Graph>): Promise<void> => {
+  using exec = graph.instantiate()
+  exec.launch(stream)
+  await stream.synchronize()
+}
+
+const refusal = (code: string) => expect.objectContaining({ code })
+
+describe('a copy of a graph', () => {
+  test('is a description like others: added, and replaced by one of any shape', async () => {
+    using sum = zeros()
+    using inner = Graph.create(device)
+    inner.add(kernelNode(add, one, sum, 1))
+    using graph = Graph.create(device)
+    const node = graph.add(childGraphNode(inner))
+    expect(node.type).toBe('graph')
+    inner.add(kernelNode(add, one, sum, 100))
+    await run(graph)
+    expect(firstOf(sum)).toBe(1)
+
+    const before = nodeParameters(node) as { readonly graph: InstanceType<typeof Graph> }
+    const [old] = before.graph.nodes
+    node.update(childGraphNode(inner))
+    await run(graph)
+    expect(firstOf(sum)).toBe(102)
+    const after = nodeParameters(node) as { readonly graph: InstanceType<typeof Graph> }
+    expect(after.graph.nodes).toHaveLength(2)
+    // What was there before is gone, and its nodes with it.
+    expect(() => before.graph.nodes).toThrow(DisposedError)
+    expect(() => before.graph.add(emptyNode())).toThrow('its node has another one')
+    expect(() => old?.remove()).toThrow(DisposedError)
+  })
+
+  test('is replaced in an executable graph by one of its shape', async () => {
+    using sum = zeros()
+    const [inner, like, unlike] = [1, 10, 100].map((value) => {
+      const graph = Graph.create(device)
+      graph.add(kernelNode(add, one, sum, value))
+      return graph
+    }) as [InstanceType<typeof Graph>, InstanceType<typeof Graph>, InstanceType<typeof Graph>]
+    unlike.add(emptyNode())
+    using graph = Graph.create(device)
+    const node = graph.add(childGraphNode(inner))
+    using exec = graph.instantiate()
+    exec.updateNode(node, childGraphNode(like)).launch(stream)
+    await stream.synchronize()
+    expect(firstOf(sum)).toBe(10)
+    expect(() => exec.updateNode(node, childGraphNode(unlike))).toThrow(
+      refusal('CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE') as never,
+    )
+    exec.launch(stream)
+    await stream.synchronize()
+    expect(firstOf(sum)).toBe(20)
+    for (const each of [inner, like, unlike]) each.dispose()
+  })
+
+  test('needs what the graph needs', async () => {
+    using graph = Graph.create(device)
+    {
+      using sum = zeros()
+      using inner = Graph.create(device)
+      inner.add(kernelNode(add, one, sum, 1))
+      const node = graph.add(emptyNode())
+      graph.add(childGraphNode(inner), { dependencies: [node] })
+    }
+    expect(() => graph.instantiate()).toThrow(DisposedError)
+  })
+
+  test('the graphs of a node are one object, and end with it', () => {
+    using inner = Graph.create(device)
+    const first = inner.add(emptyNode())
+    using graph = Graph.create(device)
+    const node = graph.add(childGraphNode(inner))
+    const child = () => (nodeParameters(node) as { readonly graph: InstanceType<typeof Graph> }).graph
+    const seen = child()
+    expect(child()).toBe(seen)
+    expect(seen.nodes[0]).not.toBe(first)
+    seen.dispose()
+    expect(child()).not.toBe(seen)
+    const again = child()
+    const [own] = again.nodes
+    node.remove()
+    expect(() => again.nodes).toThrow(DisposedError)
+    expect(() => own?.handle).toThrow(DisposedError)
+    expect(() => own?.dependents).toThrow(DisposedError)
+    expect(() => again.capture(stream, () => undefined)).toThrow(DisposedError)
+
+    const { node: conditional, bodies } = graph.addConditional({ type: 'if' })
+    const inBody = bodies[0]?.add(emptyNode())
+    conditional.remove()
+    expect(() => bodies[0]?.add(emptyNode())).toThrow(DisposedError)
+    expect(() => inBody?.remove()).toThrow(DisposedError)
+  })
+})
+
+describe('a graph that is moved into another one', () => {
+  test('may have memory, and is run with it', async () => {
+    using out = zeros()
+    using sum = zeros()
+    using graph = Graph.create(device)
+    using inner = withMemory(7, out)
+    expect(() => graph.addGraph(inner)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
+    const node = graph.addGraph(inner, { move: true })
+    graph.add(kernelNode(add, one, out, 1), { dependencies: [node] })
+    // It still grows, as a part.
+    inner.add(kernelNode(add, one, sum, 5))
+    await run(graph)
+    expect([firstOf(out), firstOf(sum)]).toEqual([8, 5])
+    await run(graph)
+    expect([firstOf(out), firstOf(sum)]).toEqual([8, 10])
+    expect((nodeParameters(node) as { readonly graph: unknown }).graph).toBe(inner)
+    expect(JSON.stringify(graph)).toContain('"type":"graph"')
+  })
+
+  test('belongs to it', async () => {
+    let calls = 0
+    using out = zeros()
+    const graph = Graph.create(device)
+    const inner = Graph.create(device)
+    inner.add(hostNode(() => (calls += 1)))
+    using before = inner.instantiate()
+    const node = graph.addGraph(inner, { move: true })
+    using another = Graph.create(device)
+    expect(() => inner.instantiate()).toThrow(/^Graph\.instantiate: the graph is part of another one/)
+    expect(() => another.addGraph(inner, { move: true })).toThrow(
+      /^Graph\.addGraph: graph must be a graph that is no part/,
+    )
+    expect(() => another.addGraph(inner)).toThrow(StatusError)
+    expect(() => inner.allocate('u32', 4)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
+    using exec = graph.instantiate()
+    expect(() => exec.update(inner)).toThrow(/^GraphExec\.update: graph must be a graph that is no part/)
+    // Also its nodes are those of the graph around it.
+    const fill = inner.add(fillNode(out, 4))
+    using whole = graph.instantiate()
+    whole.updateNode(fill, fillNode(out, 9)).launch(stream)
+    before.launch(stream)
+    await stream.synchronize()
+    expect(firstOf(out)).toBe(9)
+    await expect.poll(() => calls).toBe(2)
+    inner.dispose()
+    inner.dispose()
+    await run(graph)
+    expect(firstOf(out)).toBe(4)
+    expect(() => inner.nodes).toThrow(DisposedError)
+    expect((nodeParameters(node) as { readonly graph: InstanceType<typeof Graph> }).graph.nodes).toHaveLength(2)
+    graph.dispose()
+    expect(() => fill.handle).toThrow(DisposedError)
+  })
+
+  test('ends with it, or with its node', () => {
+    const [graph, inner, innermost] = [0, 1, 2].map(() => Graph.create(device)) as [
+      InstanceType<typeof Graph>,
+      InstanceType<typeof Graph>,
+      InstanceType<typeof Graph>,
+    ]
+    graph.addGraph(inner, { move: true })
+    const node = inner.addGraph(innermost, { move: true })
+    node.remove()
+    expect(() => innermost.add(emptyNode())).toThrow(DisposedError)
+    inner.add(emptyNode())
+    graph.dispose()
+    expect(() => inner.add(emptyNode())).toThrow(DisposedError)
+    expect(() => inner.instantiate()).toThrow()
+  })
+
+  test('is replaced by a copy like others', () => {
+    using graph = Graph.create(device)
+    using other = Graph.create(device)
+    const inner = Graph.create(device)
+    const node = graph.addGraph(inner, { move: true })
+    node.update(childGraphNode(other))
+    expect(() => inner.add(emptyNode())).toThrow(DisposedError)
+    expect(inner.disposed).toBe(false)
+    inner.dispose()
+  })
+
+  test('is another one, that no capture adds to', () => {
+    using graph = Graph.create(device)
+    const inner = Graph.create(device)
+    expect(() => graph.addGraph(graph, { move: true })).toThrow(/^Graph\.addGraph: graph must be another graph/)
+    const node = graph.addGraph(inner, { move: true })
+    expect(() => inner.addGraph(graph, { move: true })).toThrow(/^Graph\.addGraph: graph must be another graph/)
+    using third = Graph.create(device)
+    third.capture(stream, () => {
+      expect(() => graph.addGraph(third, { move: true })).toThrow('a graph that no capture adds to')
+    })
+    inner.capture(stream, () => {
+      expect(() => node.remove()).toThrow(/^GraphNode\.remove: a capture adds to the graph of this node/)
+      expect(() => node.update(childGraphNode(third))).toThrow(/^GraphNode\.update: a capture adds/)
+    })
+    node.remove()
+  })
+
+  test('a graph that is disposed of while a capture adds to a part of it ends after that', () => {
+    const graph = Graph.create(device)
+    const inner = Graph.create(device)
+    using sum = zeros()
+    graph.addGraph(inner, { move: true })
+    inner.capture(stream, () => {
+      graph.dispose()
+      add.launch({ ...one, stream }, sum, 1)
+    })
+    expect(() => inner.nodes).toThrow(DisposedError)
+  })
+
+  test.each([
+    [{ move: 1 }, /^Graph\.addGraph: move must be a boolean/],
+    [{ moved: true }, /^Graph\.addGraph: .*moved/],
+    [{ move: true, dependencies: [5] }, /^Graph\.addGraph: dependencies\[0\]/],
+  ] as const)('%o is refused, and nothing is moved', (options, message) => {
+    using graph = Graph.create(device)
+    using inner = Graph.create(device)
+    expect(() => graph.addGraph(inner, options as never)).toThrow(message)
+    expect(graph.nodes).toHaveLength(0)
+    inner.instantiate().dispose()
+  })
+
+  test('nothing but graphs that are there', () => {
+    using graph = Graph.create(device)
+    const gone = Graph.create(device)
+    const description = childGraphNode(gone)
+    gone.dispose()
+    for (const junk of [undefined, null, 5, {}, device, Object.create(null)]) {
+      expect(() => childGraphNode(junk as never)).toThrow(/^childGraphNode: graph must be a Graph/)
+    }
+    expect(() => childGraphNode(gone)).toThrow(DisposedError)
+    expect(() => graph.add(description)).toThrow(DisposedError)
+    expect(() => graph.addGraph(gone, { move: true })).toThrow(DisposedError)
+    expect(graph.nodes).toHaveLength(0)
+    // Of another device it may be.
+    const far = Graph.create(second)
+    graph.addGraph(far, { move: true })
+    far.add(emptyNode())
+    graph.instantiate().dispose()
+  })
+})
+
+describe('a graph with memory', () => {
+  test('has one executable graph at a time', async () => {
+    using out = zeros()
+    using graph = withMemory(5, out)
+    using like = withMemory(6, out)
+    {
+      using exec = graph.instantiate()
+      expect(() => graph.instantiate()).toThrow(/one executable graph at a time/)
+      // From then on it is that of the other one.
+      expect(exec.update(like).result).toBe('success')
+      expect(() => like.instantiate()).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
+      using own = graph.instantiate()
+      expect(() => exec.update(graph)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
+      exec.launch(stream)
+      await stream.synchronize()
+      expect(firstOf(out)).toBe(6)
+      own.launch(stream)
+      await stream.synchronize()
+      expect(firstOf(out)).toBe(5)
+    }
+    await run(like)
+    expect(firstOf(out)).toBe(6)
+  })
+
+  test('only grows', () => {
+    using out = zeros()
+    using graph = withMemory(5, out)
+    const first = graph.add(emptyNode())
+    const last = graph.add(emptyNode(), { dependencies: [first] })
+    expect(() => graph.removeDependency(first, last)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
+    expect(() => last.remove()).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
+    expect(last.dependencies).toEqual([first])
+  })
+})
+
+test('a launch of a graph is refused by a capture, which comes to nothing', () => {
+  using graph = Graph.create(device)
+  graph.add(emptyNode())
+  using exec = graph.instantiate()
+  using capturing = device.createStream({ nonBlocking: true })
+  const refused = refusal('CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED')
+  expect(() => Graph.capture(capturing, () => exec.launch(capturing))).toThrow(refused as never)
+})
