@@ -6,15 +6,18 @@ const { childGraphNode, copyNode, emptyNode, fillNode, Graph, hostNode, kernelNo
   '@shoal/driver/graph'
 )
 
-/** Allocates a word, fills it, and copies it to `out`. */
+/** Allocates a word, counts it up, and copies it to `out`. */
 function withMemory(value: number, out: import('@shoal/driver').DeviceBuffer<'u32'>) {
   const graph = Graph.create(device)
   const { node, memory } = graph.allocate('u32', 1)
-  const fill = graph.add(fillNode(memory, value), { dependencies: [node] })
-  const copy = graph.add(copyNode(out, memory), { dependencies: [fill] })
+  const zero = graph.add(copyNode(memory, nothing), { dependencies: [node] })
+  const sum = graph.add(kernelNode(add, one, memory, value), { dependencies: [zero] })
+  const copy = graph.add(copyNode(out, memory), { dependencies: [sum] })
   graph.free(memory, { dependencies: [copy] })
   return graph
 }
+
+const nothing = zeros()
 
 const run = async (graph: InstanceType<typeof Graph>): Promise<void> => {
   using exec = graph.instantiate()
@@ -275,6 +278,20 @@ describe('a graph with memory', () => {
     }
     await run(like)
     expect(firstOf(out)).toBe(6)
+  })
+
+  test('keeps its fills at the memory that they were made for', () => {
+    const [graph, like] = [7, 8].map((value) => {
+      const graph = Graph.create(device)
+      const { node, memory } = graph.allocate('u32', 16)
+      const part = graph.add(fillNode(memory.slice(8, 12), value), { dependencies: [node] })
+      graph.free(memory, { dependencies: [part] })
+      return graph
+    }) as [InstanceType<typeof Graph>, InstanceType<typeof Graph>]
+    using exec = graph.instantiate()
+    expect(exec.update(graph)).toEqual({ result: 'success', node: undefined })
+    expect(exec.update(like)).toEqual({ result: 'error', node: undefined })
+    for (const each of [graph, like]) each.dispose()
   })
 
   test('only grows', () => {

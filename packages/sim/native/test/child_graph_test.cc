@@ -25,8 +25,16 @@ CUDA_MEM_ALLOC_NODE_PARAMS wantMemory(size_t bytes) {
   return wanted;
 }
 
-// Allocates, sets a word, copies it out and frees.
-CUgraph withMemory(unsigned value = 0, CUdeviceptr out = 0, size_t bytes = 4096) {
+CUDA_MEMCPY3D copyOfWord(CUdeviceptr to, CUdeviceptr from) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = from, copy.dstDevice = to;
+  copy.WidthInBytes = 4, copy.Height = copy.Depth = 1;
+  return copy;
+}
+
+// Allocates, takes over a word, copies it out and frees.
+CUgraph withMemory(CUdeviceptr in = 0, CUdeviceptr out = 0, size_t bytes = 4096) {
   CUgraph graph = create();
   auto wanted = wantMemory(bytes);
   CUgraphNode node = nullptr, freed = nullptr;
@@ -34,16 +42,18 @@ CUgraph withMemory(unsigned value = 0, CUdeviceptr out = 0, size_t bytes = 4096)
   CUcontext context = nullptr;
   OK(cuCtxGetCurrent(&context));
   if (out != 0) {
-    CUDA_MEMSET_NODE_PARAMS fill{wanted.dptr, 0, value, 4, 1, 1};
-    OK(cuGraphAddMemsetNode(&node, graph, &node, 1, &fill, context));
-    CUDA_MEMCPY3D copy{};
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = wanted.dptr, copy.dstDevice = out;
-    copy.WidthInBytes = 4, copy.Height = copy.Depth = 1;
-    OK(cuGraphAddMemcpyNode(&node, graph, &node, 1, &copy, context));
+    for (const auto& copy : {copyOfWord(wanted.dptr, in), copyOfWord(out, wanted.dptr)}) {
+      OK(cuGraphAddMemcpyNode(&node, graph, &node, 1, &copy, context));
+    }
   }
   OK(cuGraphAddMemFreeNode(&freed, graph, &node, 1, wanted.dptr));
   return graph;
+}
+
+CUdeviceptr word(unsigned value) {
+  const CUdeviceptr memory = check::memory(4);
+  OK(cuMemsetD32_v2(memory, value, 1));
+  return memory;
 }
 
 CUresult addChild(CUgraph parent, CUgraph child, CUgraphChildGraphNodeOwnership ownership, CUgraphNode* node) {
@@ -98,7 +108,7 @@ TEST(a_graph_with_memory_has_one_executable_graph_at_a_time) {
   Primary primary;
   CUstream stream = check::stream();
   const CUdeviceptr out = check::memory(4);
-  CUgraph graph = withMemory(5, out), other = withMemory(6, out, 1 << 20);
+  CUgraph graph = withMemory(word(5), out), other = withMemory(word(6), out, 1 << 20);
   CUgraphExec exec = nullptr, second = nullptr;
   OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
   CUDA_GRAPH_INSTANTIATE_PARAMS wanted{};
@@ -126,6 +136,29 @@ TEST(a_graph_with_memory_has_one_executable_graph_at_a_time) {
   OK(cuGraphDestroy(graph));
   OK(cuGraphDestroy(other));
 
+  // Fills stay at their memory.
+  CUgraphNode filling = nullptr;
+  for (CUgraph* made : {&graph, &other}) {
+    *made = create();
+    auto memory = wantMemory(64);
+    CUgraphNode node = nullptr;
+    OK(cuGraphAddMemAllocNode(&node, *made, nullptr, 0, &memory));
+    CUcontext context = nullptr;
+    OK(cuCtxGetCurrent(&context));
+    const CUDA_MEMSET_NODE_PARAMS fill{memory.dptr + 60, 0, 1, 4, 1, 1};
+    OK(cuGraphAddMemsetNode(&node, *made, &node, 1, &fill, context));
+    if (made == &graph) filling = node;
+    OK(cuGraphAddMemFreeNode(&node, *made, &node, 1, memory.dptr));
+  }
+  OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  OK(cuGraphExecUpdate_v2(exec, graph, &info));
+  EQUAL(cuGraphExecUpdate_v2(exec, other, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  EQUAL(info.result, CU_GRAPH_EXEC_UPDATE_ERROR);
+  EQUAL(info.errorNode == filling && info.errorFromNode == nullptr, true);
+  OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
+  OK(cuGraphDestroy(other));
+
   // One without memory has as many as one likes.
   graph = create();
   addEmpty(graph);
@@ -140,7 +173,7 @@ TEST(a_graph_that_is_moved_is_part_of_the_other_one) {
   Primary primary;
   CUstream stream = check::stream();
   const CUdeviceptr out = check::memory(4);
-  CUgraph child = withMemory(7, out), parent = create(), third = create();
+  CUgraph child = withMemory(word(7), out), parent = create(), third = create();
   CUgraphNode node = nullptr;
   CUgraphExec exec = nullptr, second = nullptr;
   EQUAL(addChild(parent, child, kClone, &node), CUDA_ERROR_NOT_SUPPORTED);

@@ -4,6 +4,7 @@
 
 #include "conditional.h"
 #include "core/context.h"
+#include "fillwork.h"
 #include "memory.h"
 
 namespace shoal {
@@ -153,6 +154,11 @@ Mismatch pairNodes(const Graph& to, const Graph& from, std::vector<std::pair<Gra
       continue;
     }
     if (own->work->context() != other->work->context()) return {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
+    // An H200 does not let a fill go to other memory of a graph.
+    const auto* fill = dynamic_cast<const FillWork*>(own->work.get());
+    if (fill != nullptr && graphMemoryAround(fill->parameters.dst) != graphMemoryAround(static_cast<const FillWork&>(*other->work).parameters.dst)) {
+      return {CU_GRAPH_EXEC_UPDATE_ERROR, own, nullptr};
+    }
     pairs.emplace_back(own, other);
   }
   return {};

@@ -121,6 +121,13 @@ std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address) {
   return memory && memory->isThere() ? memory : nullptr;
 }
 
+std::shared_ptr<GraphMemory> graphMemoryAround(CUdeviceptr address) {
+  std::lock_guard lock(table().mutex);
+  auto found = table().memory.upper_bound(address);
+  const auto memory = found == table().memory.begin() ? nullptr : (--found)->second.lock();
+  return memory && address - memory->address < memory->size ? memory : nullptr;
+}
+
 bool freeGraphMemory(CUdeviceptr address, CUresult& status) {
   const auto memory = findGraphMemory(address);
   if (!memory) return false;

@@ -54,6 +54,8 @@ class FreeWork : public Work {
 GraphMemory* allocatedBy(const Work& work);
 std::shared_ptr<GraphMemory> freedBy(const Work& work);
 std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address);
+// That of which the address is a byte, not only the first.
+std::shared_ptr<GraphMemory> graphMemoryAround(CUdeviceptr address);
 // For cuMemFree and cuMemFreeAsync: true when the address is a graph's, which is freed then.
 bool freeGraphMemory(CUdeviceptr address, CUresult& status);
 

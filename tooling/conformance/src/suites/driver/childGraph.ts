@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict'
-import { type Device, DeviceBuffer, DisposedError, driverVersion, StatusError } from '@shoal/driver'
+import { DeviceBuffer, DisposedError, driverVersion, StatusError } from '@shoal/driver'
 import { childGraphNode, copyNode, emptyNode, fillNode, Graph, hostNode, nodeParameters } from '@shoal/driver/graph'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
 type Words = DeviceBuffer<'u32'>
 
-/** Allocates words, fills them, copies them to `out`, and frees them. */
-function withMemory(device: Device, value: number, out: Words): Graph {
-  const graph = Graph.create(device)
+const words = (t: CaseContext, value = 0): Words => t.own(DeviceBuffer.from(t.device, new Uint32Array(129).fill(value)))
+
+/** Allocates words, copies `value` there and on to `out`, and frees them. */
+function withMemory(t: CaseContext, value: number, out: Words): Graph {
+  const graph = Graph.create(t.device)
   const { node, memory } = graph.allocate('u32', out.length)
-  const fill = graph.add(fillNode(memory, value), { dependencies: [node] })
-  const copy = graph.add(copyNode(out, memory), { dependencies: [fill] })
-  graph.free(memory, { dependencies: [copy] })
+  const first = graph.add(copyNode(memory, words(t, value)), { dependencies: [node] })
+  const second = graph.add(copyNode(out, memory), { dependencies: [first] })
+  graph.free(memory, { dependencies: [second] })
   return graph
 }
-
-const words = (t: CaseContext): Words => t.own(DeviceBuffer.zeros(t.device, 'u32', 129))
 
 async function expectRun(t: CaseContext, graph: Graph, out: Words, value: number, what: string): Promise<void> {
   const stream = t.own(t.device.createStream({ nonBlocking: true }))
@@ -71,7 +71,7 @@ const moved: ConformanceCase = {
     const [out, other] = [words(t), words(t)]
     let calls = 0
     const graph = t.own(Graph.create(t.device))
-    const inner = withMemory(t.device, 7, out)
+    const inner = withMemory(t, 7, out)
     inner.add(hostNode(() => (calls += 1)))
     assert.throws(() => graph.addGraph(inner), refusedWith('CUDA_ERROR_NOT_SUPPORTED'))
     const node = graph.addGraph(inner, { move: true })
@@ -113,8 +113,8 @@ const single: ConformanceCase = {
   name: 'a graph with memory only grows, and has one executable graph at a time',
   async run(t) {
     const out = words(t)
-    const graph = t.own(withMemory(t.device, 5, out))
-    const like = t.own(withMemory(t.device, 6, out))
+    const graph = t.own(withMemory(t, 5, out))
+    const like = t.own(withMemory(t, 6, out))
     const stream = t.own(t.device.createStream({ nonBlocking: true }))
     const exec = graph.instantiate()
     assert.throws(() => graph.instantiate(), refusedWith('CUDA_ERROR_NOT_SUPPORTED'))
@@ -128,6 +128,17 @@ const single: ConformanceCase = {
     own.launch(stream)
     await stream.synchronize()
     assertSameBits(await out.toArray(), new Uint32Array(out.length).fill(5), 'its own')
+    // A fill stays with the memory that it was made for.
+    const [one, other] = [7, 8].map((value) => {
+      const filled = t.own(Graph.create(t.device))
+      const { node, memory } = filled.allocate('u32', 16)
+      filled.free(memory, { dependencies: [filled.add(fillNode(memory, value), { dependencies: [node] })] })
+      return filled
+    }) as [Graph, Graph]
+    const filling = t.own(one.instantiate())
+    assert.equal(filling.update(one).result, 'success')
+    const { result, node } = filling.update(other)
+    assert.deepEqual([result, node], ['error', undefined])
     exec.dispose()
     own.dispose()
     const first = graph.add(emptyNode())
