@@ -35,11 +35,11 @@ export interface GraphModel {
   steps: Step[]
   /** All that any node of it was ever given. */
   readonly needs: Set<Need>
-  /** Whether it has nodes of memory, which only one executable graph may have at a time. */
-  readonly hasMemory: boolean
+  /** Whether it has nodes of memory, also in a graph that was moved there: it has one executable graph at a time. */
+  hasMemory: boolean
   /** Whether it was captured from calls of other libraries, such as NCCL. */
   readonly isOpaque: boolean
-  /** Whether it has conditional nodes: such a graph cannot be cloned, or be part of another. */
+  /** Whether it has conditional nodes: such a graph cannot be cloned, or be part of another, and has one executable graph at a time. */
   readonly hasConditional: boolean
 }
 

@@ -196,10 +196,20 @@ const build: Operation = {
       world
         .part(graphsOf)
         .liveGraphs()
-        .filter((other) => other !== model && other.device === device && canBeCopied(other)),
+        .filter(
+          (other) => other !== model && other.device === device && (canBeCopied(other) || canBeMoved(world, other)),
+        ),
     )
     if (!hasMemory && inner !== undefined && !isAnyGone(inner.needs) && world.chance(0.2)) {
-      graph.addGraph(inner.graph, { dependencies: [...new Set(nodes)] })
+      const move = !canBeCopied(inner) || world.chance(0.3)
+      graph.addGraph(inner.graph, { move, dependencies: [...new Set(nodes)] })
+      if (move) {
+        world.refused(`instantiate() of ${inner.name}`, () => inner.graph.instantiate(), [TypeError])
+        // It is this one's from now on: that does nothing else.
+        inner.graph.dispose()
+        model.hasMemory = inner.hasMemory
+        told.push('moved:')
+      }
       // One after the other: what it is made of has no nodes here.
       for (const { again: _, node: __, ...step } of inner.steps) model.steps.push({ ...step, canBeDisabled: false })
       for (const need of inner.needs) model.needs.add(need)
@@ -240,6 +250,18 @@ function canBeCopied({ hasMemory, isOpaque, hasConditional }: GraphModel): boole
   return !hasMemory && !isOpaque && !hasConditional
 }
 
+/** One with memory has one executable graph at a time, and is not moved while it has it. */
+function canBeMoved(world: World, model: GraphModel): boolean {
+  return !model.isOpaque && !model.hasConditional && !hasExec(world, model)
+}
+
+function hasExec(world: World, model: GraphModel): boolean {
+  return world
+    .part(graphsOf)
+    .liveExecs()
+    .some(({ source }) => source === model)
+}
+
 /** A node that runs one of two graphs, or none. */
 function addBranch(world: World, graph: Graph, device: number, steps: Step[], nodes: GraphNode[]): string {
   const type = world.one(['if', 'switch'] as const)
@@ -272,7 +294,10 @@ const instantiate: Operation = {
       world.refused(`an executable graph of ${name}`, () => graph.instantiate(), [DisposedError])
       return `${name}, refused`
     }
-    if (model.hasMemory && graphs.liveExecs().some(({ source }) => source === model)) return undefined
+    if ((model.hasMemory || model.hasConditional) && hasExec(world, model)) {
+      world.refused(`another executable graph of ${name}`, () => graph.instantiate(), [StatusError])
+      return `${name} a second time, refused`
+    }
     const options = { useNodePriority: world.chance(0.2), autoFreeOnLaunch: world.chance(0.2) }
     const made = addExec(world, model, graph.instantiate(options))
     world.equal(`flags of ${made.name}`, made.exec.flags.autoFreeOnLaunch, options.autoFreeOnLaunch)
