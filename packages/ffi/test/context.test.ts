@@ -86,6 +86,17 @@ describe('the context of one call', () => {
     expect(out.u64[0]).toBe(5n)
   })
 
+  test.each(['i32', 'u32', 'void', 'u8', 'f64'] as const)('the same of a function that gives %s', (result) => {
+    const call = library.bind('store_current', 0, 1, result)
+    out.u64[0] = 5n
+    callInContext(666n)
+    putPointer(0, out, 'store_current', 'out')
+    // Only a status has room for what went wrong.
+    if (result === 'i32' || result === 'u32') expect(call()).toBe(709)
+    else expect(call).toThrow(/^the context could not be made current: status 709$/)
+    expect(out.u64[0]).toBe(5n)
+  })
+
   test('is taken back when the arguments are refused or the symbol is missing', () => {
     callInContext(23n)
     expect(() => failWith(1.5)).toThrow(RangeError)
