@@ -302,6 +302,16 @@ describe('a graph with memory', () => {
     expect(() => graph.removeDependency(first, last)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
     expect(() => last.remove()).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
     expect(last.dependencies).toEqual([first])
+    // What cannot be taken out again is told of as what was refused.
+    using plain = Graph.create(device)
+    const clusters = kernelNode(add.with({ clusterDimension: 3 }), { grid: 8, block: 1 }, out, 1)
+    for (const [each, before] of [
+      [graph, graph.nodes.length + 1],
+      [plain, 0],
+    ] as const) {
+      expect(() => each.add(clusters)).toThrow(refusal('CUDA_ERROR_INVALID_CLUSTER_SIZE') as never)
+      expect(each.nodes).toHaveLength(before)
+    }
   })
 })
 

@@ -46,6 +46,7 @@ import {
   requireInteger,
   requireOptions,
   requireText,
+  StatusError,
   wrongType,
 } from '@shoal/types'
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
@@ -578,12 +579,16 @@ export class Graph extends Resource {
   }
 }
 
-/** A node whose attributes are refused is none. */
+/** A node whose attributes are refused is none, but in a graph with nodes of memory, where nothing can be removed. */
 function setAttributesOrRemove(node: GraphNode, attributes: KernelAttributes): void {
   try {
     node._setAttributes(attributes)
   } catch (error) {
-    node.remove()
+    try {
+      node.remove()
+    } catch (removal) {
+      if (!(removal instanceof StatusError)) throw removal
+    }
     throw error
   }
 }
