@@ -48,7 +48,7 @@ describe('a copy of a graph', () => {
     expect(after.graph.nodes).toHaveLength(2)
     // What was there before is gone, and its nodes with it.
     expect(() => before.graph.nodes).toThrow(DisposedError)
-    expect(() => before.graph.add(emptyNode())).toThrow('its node has another one')
+    expect(() => before.graph.add(emptyNode())).toThrow('its node was removed, or has another one')
     expect(() => old?.remove()).toThrow(DisposedError)
   })
 
@@ -96,12 +96,18 @@ describe('a copy of a graph', () => {
     const seen = child()
     expect(child()).toBe(seen)
     expect(seen.nodes[0]).not.toBe(first)
+    // It ends with its node only.
     seen.dispose()
-    expect(child()).not.toBe(seen)
+    expect(child()).toBe(seen)
     const again = child()
     const [own] = again.nodes
+    expect(seen.disposed).toBe(false)
     node.remove()
+    expect(seen.disposed).toBe(true)
     expect(() => again.nodes).toThrow(DisposedError)
+    expect(() => again.keep(stream)).toThrow(DisposedError)
+    expect(() => again.instantiate()).toThrow(DisposedError)
+    expect(() => graph.addGraph(again, { move: true })).toThrow(DisposedError)
     expect(() => own?.handle).toThrow(DisposedError)
     expect(() => own?.dependents).toThrow(DisposedError)
     expect(() => again.capture(stream, () => undefined)).toThrow(DisposedError)
@@ -138,7 +144,7 @@ describe('a graph that is moved into another one', () => {
     using out = zeros()
     const graph = Graph.create(device)
     const inner = Graph.create(device)
-    inner.add(hostNode(() => (calls += 1)))
+    const host = inner.add(hostNode(() => (calls += 1)))
     using before = inner.instantiate()
     const node = graph.addGraph(inner, { move: true })
     using another = Graph.create(device)
@@ -158,14 +164,25 @@ describe('a graph that is moved into another one', () => {
     await stream.synchronize()
     expect(firstOf(out)).toBe(9)
     await expect.poll(() => calls).toBe(2)
+    // What was made of it before goes on, with the nodes that it has.
+    before
+      .updateNode(
+        host,
+        hostNode(() => (calls += 10)),
+      )
+      .launch(stream)
+    await expect.poll(() => calls).toBe(12)
     inner.dispose()
     inner.dispose()
     await run(graph)
     expect(firstOf(out)).toBe(4)
-    expect(() => inner.nodes).toThrow(DisposedError)
-    expect((nodeParameters(node) as { readonly graph: InstanceType<typeof Graph> }).graph.nodes).toHaveLength(2)
+    expect(inner.nodes).toHaveLength(2)
+    expect((nodeParameters(node) as { readonly graph: unknown }).graph).toBe(inner)
     graph.dispose()
+    expect(inner.disposed).toBe(true)
     expect(() => fill.handle).toThrow(DisposedError)
+    expect(() => inner.instantiate()).toThrow(DisposedError)
+    expect(() => exec.update(inner)).toThrow(DisposedError)
   })
 
   test('ends with it, or with its node', () => {
@@ -191,8 +208,7 @@ describe('a graph that is moved into another one', () => {
     const node = graph.addGraph(inner, { move: true })
     node.update(childGraphNode(other))
     expect(() => inner.add(emptyNode())).toThrow(DisposedError)
-    expect(inner.disposed).toBe(false)
-    inner.dispose()
+    expect(inner.disposed).toBe(true)
   })
 
   test('is another one, that no capture adds to', () => {
@@ -253,6 +269,68 @@ describe('a graph that is moved into another one', () => {
     graph.addGraph(far, { move: true })
     far.add(emptyNode())
     graph.instantiate().dispose()
+    // What only looks like one.
+    for (const junk of [Object.create(Graph.prototype), new Proxy(graph, {})]) {
+      expect(() => childGraphNode(junk)).toThrow(/^childGraphNode: graph must be a Graph/)
+      expect(() => graph.addGraph(junk)).toThrow(/^Graph\.addGraph: graph must be a Graph/)
+      using exec = graph.instantiate()
+      expect(() => exec.update(junk)).toThrow(/^GraphExec\.update: graph must be a Graph/)
+    }
+  })
+
+  test.each([{ move: true }, {}])(
+    'its context stays until the graph around it, and what was made of that, has ended: %o',
+    (options) => {
+      const { primaryContext } = second
+      const far = Graph.create(second)
+      far.add(emptyNode())
+      const graph = Graph.create(device)
+      graph.addGraph(far, options)
+      far.dispose()
+      second.dispose()
+      const exec = graph.instantiate()
+      graph.dispose()
+      expect(primaryContext.disposed).toBe(false)
+      exec.launch(stream)
+      exec.dispose()
+      expect(primaryContext.disposed).toBe(true)
+    },
+  )
+
+  test('tells of a node that does not fit as that of the part', () => {
+    const [one, other] = [0, 1].map(() => Graph.create(device)) as [
+      InstanceType<typeof Graph>,
+      InstanceType<typeof Graph>,
+    ]
+    const [inner, unlike] = [0, 1].map(() => Graph.create(device)) as [
+      InstanceType<typeof Graph>,
+      InstanceType<typeof Graph>,
+    ]
+    using out = zeros()
+    inner.add(emptyNode())
+    const fill = unlike.add(fillNode(out, 1))
+    one.addGraph(inner, { move: true })
+    other.addGraph(unlike, { move: true })
+    using exec = one.instantiate()
+    const { result, node } = exec.update(other)
+    expect(result).toBe('node-type-changed')
+    expect(node).toBe(fill)
+    expect(() => other.add(emptyNode(), { dependencies: [fill] })).toThrow(/a node of this graph/)
+    for (const each of [one, other]) each.dispose()
+  })
+
+  test('a capture into it is not lost to who looks at it', () => {
+    using graph = Graph.create(device)
+    const inner = Graph.create(device)
+    const node = graph.addGraph(inner, { move: true })
+    using sum = zeros()
+    inner.capture(stream, () => {
+      inner.dispose()
+      expect((nodeParameters(node) as { readonly graph: unknown }).graph).toBe(inner)
+      expect(() => node.remove()).toThrow(/^GraphNode\.remove: a capture adds/)
+      sum.fill(1, { stream })
+    })
+    expect(inner.nodes).toHaveLength(1)
   })
 })
 
@@ -264,11 +342,14 @@ describe('a graph with memory', () => {
     {
       using exec = graph.instantiate()
       expect(() => graph.instantiate()).toThrow(/one executable graph at a time/)
+      expect(() => Graph.create(device).addGraph(graph, { move: true })).toThrow(
+        refusal('CUDA_ERROR_NOT_SUPPORTED') as never,
+      )
       // From then on it is that of the other one.
       expect(exec.update(like).result).toBe('success')
       expect(() => like.instantiate()).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
       using own = graph.instantiate()
-      expect(() => exec.update(graph)).toThrow(refusal('CUDA_ERROR_NOT_SUPPORTED') as never)
+      expect(() => exec.update(graph)).toThrow(/one executable graph at a time/)
       exec.launch(stream)
       await stream.synchronize()
       expect(firstOf(out)).toBe(6)

@@ -9,8 +9,8 @@ export interface ChildGraphOptions extends NodeOptions {
   /**
    * Whether the graph itself becomes the node, not a copy: so a graph with nodes of memory can be part of another one. It belongs
    * to that from then on (`CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`): nodes can still be added to it, but none that allocate or free,
-   * it is instantiated as a part only, it ends with the node, and disposing of it does nothing. Executable graphs made of it before
-   * stay as they are. Needs CUDA 12.9. Default: false.
+   * it is instantiated as a part only, it ends with the node or the graph around it, and disposing of it does nothing. Executable graphs
+   * made of it before stay as they are. Needs CUDA 12.9. Default: false.
    */
   readonly move?: boolean | undefined
 }

@@ -22,6 +22,7 @@ import {
   type CUgraphNode,
   CUgraphNodeParams,
   cuGraphAddDependencies,
+  cuGraphChildGraphNodeGetGraph,
   cuGraphClone,
   cuGraphCreate,
   cuGraphDebugDotPrint,
@@ -59,7 +60,7 @@ import { type EdgeData, GraphNode } from './graphNode.js'
 import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
-import { requireWhole } from './requireGraph.js'
+import { requireGraph, requireWhole, setGraphBrand } from './requireGraph.js'
 
 /** Where a node is added. */
 export interface NodeOptions {
@@ -112,13 +113,15 @@ export class Graph extends Resource {
   protected readonly kind = 'Graph'
   /** The context of nodes that name none. */
   readonly context: Context
+  /** @internal What its nodes need; a part has that of the graph around it. */
+  _resources: NodeResources
+  /** @internal Whether it is a child graph, or a body of a conditional node. */
+  _isPart: boolean
   readonly #handle: CUgraph
-  /** What its nodes need; those of a part of another graph are with that. */
-  #own: NodeResources | undefined
-  /** The node that it is of: a child graph, or a body of a conditional node. */
+  /** The node that it is of, where it is a part. */
   #node: GraphNode | undefined
-  /** That node has another graph now. */
-  #isReplaced = false
+  /** That node was removed, or has another graph. */
+  #isEnded = false
   /** The graphs of its nodes. */
   readonly #parts = new Map<GraphNode, readonly Graph[]>()
   /** By handle, once somebody looked for one: a program that builds a graph mostly keeps the nodes itself. */
@@ -135,14 +138,18 @@ export class Graph extends Resource {
     this.context = context
     this.#handle = handle
     this.#node = node
+    this._isPart = node !== undefined
+    const resources = node?.graph._resources ?? new NodeResources(context)
+    this._resources = resources
     if (node !== undefined) return
-    context._addChild()
-    const resources = new NodeResources()
-    this.#own = resources
     watchForLeak(this, `A Graph of device ${context.device.ordinal}`, () => {
       destroy(context, handle, resources)
       return 'it was destroyed now'
     })
+  }
+
+  static {
+    setGraphBrand((value) => #handle in value)
   }
 
   /** An empty graph (`cuGraphCreate`). @throws TypeError, DisposedError, StatusError */
@@ -201,6 +208,7 @@ export class Graph extends Resource {
    * is gone
    */
   instantiate(options: InstantiateOptions = {}): GraphExec {
+    this._requireUsable()
     if (this._isPart)
       throw new TypeError('Graph.instantiate: the graph is part of another one, which is instantiated as a whole')
     this._resources.check('Graph.instantiate')
@@ -249,14 +257,14 @@ export class Graph extends Resource {
   /**
    * Adds a whole graph as one node (`cuGraphAddNode`): a copy of it, or with `move` the graph itself, as {@link ChildGraphOptions}
    * says.
-   * @throws TypeError for a graph that cannot be moved there; VersionTooOldError for `move` before CUDA 12.9; DisposedError;
-   * StatusError for a copy of one with nodes of memory or conditions
+   * @throws TypeError for a graph that cannot be moved there; VersionTooOldError for `move` before CUDA 12.9; DisposedError; StatusError
+   * for one with conditional nodes, a copy of one with nodes of memory, and a move of one with these that has an executable graph
    */
   addGraph(graph: Graph, options: ChildGraphOptions = {}): GraphNode {
     const api = 'Graph.addGraph'
     requireOptions(options, api, childGraphKeys)
     this._requireUsable()
-    requireInstance(graph, api, 'graph', Graph)
+    requireGraph(graph, api)
     const isMoved = optionalBoolean(options.move, api, 'move', false)
     const dependencies = this._dependencies(options.dependencies, api)
     if (isMoved) this.#requireMovable(graph, api)
@@ -402,6 +410,7 @@ export class Graph extends Resource {
    * them was disposed of throws, in place of running on what is there now.
    */
   keep(...objects: readonly { readonly disposed: boolean }[]): this {
+    this._requireUsable()
     for (const [index, object] of objects.entries()) {
       if (typeof propertyOf(object, 'disposed') !== 'boolean')
         throw wrongType('Graph.keep', `objects[${index}]`, 'an object that is disposed of', object)
@@ -421,32 +430,28 @@ export class Graph extends Resource {
     return { device: this.context.device.ordinal, handle: this.#handle }
   }
 
+  /** Destroys it (`cuGraphDestroy`). A part of another graph is left as it is: it ends with that, or with its node. */
+  override dispose(): void {
+    if (!this._isPart) super.dispose()
+  }
+
+  /** Whether it was disposed of; of a part, whether its node or the graph around it is gone. */
+  override get disposed(): boolean {
+    return this._disposed || this.#isEnded || this.#node?.graph.disposed === true
+  }
+
   protected release(): void {
-    if (this.#own === undefined || this.#captures > 0) return
+    if (this.#captures > 0) return
     forgetLeak(this)
-    destroy(this.context, this.#handle, this.#own)
+    destroy(this.context, this.#handle, this._resources)
   }
 
   /** @internal @throws DisposedError when it, the node that it is of, the graph around it, or its context is gone. */
   _requireUsable(): void {
     this._requireAlive()
-    const node = this.#node
-    if (node !== undefined) {
-      if (this.#isReplaced) throw new DisposedError('Graph (its node has another one)')
-      node._requireThere()
-      node.graph._requireUsable()
-    }
+    if (this.#isEnded) throw new DisposedError('Graph (its node was removed, or has another one)')
+    this.#node?.graph._requireUsable()
     this.context._requireAlive()
-  }
-
-  /** @internal What its nodes need. */
-  get _resources(): NodeResources {
-    return this.#own ?? (this.#node as GraphNode).graph._resources
-  }
-
-  /** @internal Whether it is a child graph, or a body of a conditional node. */
-  get _isPart(): boolean {
-    return this.#node !== undefined
   }
 
   /** It, and the graphs around it. */
@@ -456,30 +461,64 @@ export class Graph extends Resource {
     return around
   }
 
+  /** @internal Whether it is `graph`, or a part of it. */
+  _isWithin(graph: Graph): boolean {
+    return this.#around().includes(graph)
+  }
+
   /** @throws TypeError, VersionTooOldError */
   #requireMovable(graph: Graph, api: string): void {
     requireMoves(`${api} with move`)
     requireWhole(graph, api)
-    if (this.#around().includes(graph)) throw wrongType(api, 'graph', 'another graph than what it is added to', graph)
+    if (this._isWithin(graph)) throw wrongType(api, 'graph', 'another graph than what it is added to', graph)
     if (graph.#captures > 0) throw wrongType(api, 'graph', 'a graph that no capture adds to', graph)
   }
 
+  /** What it needs is with the graph around it by then. */
   #becomePartOf(node: GraphNode): void {
     forgetLeak(this)
     this.#node = node
-    this.#own?.release()
-    this.#own = undefined
+    this._isPart = true
     node.graph.#parts.set(node, [this])
-    this.context._removeChild()
+    const own = this._resources
+    this.#share(node.graph._resources)
+    own.release()
+  }
+
+  #share(resources: NodeResources): void {
+    this._resources = resources
+    for (const part of [...this.#parts.values()].flat()) part.#share(resources)
   }
 
   /** @internal The graph of a child graph node, the same each time: its nodes know of each other's end. */
-  _childOf(node: GraphNode, handle: CUgraph): Graph {
+  _childOf(node: GraphNode): Graph {
     const [known] = this.#parts.get(node) ?? []
-    if (known !== undefined && !known.disposed) return known
-    const child = new Graph(this.context, handle, node)
+    if (known !== undefined) return known
+    const out = scratch()
+    check(cuGraphChildGraphNodeGetGraph(node.handle, out), 'cuGraphChildGraphNodeGetGraph')
+    const child = new Graph(this.context, out.u64[0] as CUgraph, node)
     this.#parts.set(node, [child])
     return child
+  }
+
+  /** @internal The node of a handle, here or in a part; undefined where there is none. */
+  _locate(handle: CUgraphNode): GraphNode | undefined {
+    for (const node of this.nodes) {
+      if (node._handle === handle) return node
+      const parts = node.type === 'graph' ? [this._childOf(node)] : (this.#parts.get(node) ?? [])
+      for (const part of parts) {
+        const found = part._locate(handle)
+        if (found !== undefined) return found
+      }
+    }
+    return undefined
+  }
+
+  /** @internal Whether it, or a part, has a node of one of these types. */
+  _hasNodes(types: readonly GraphNodeType[]): boolean {
+    return this.nodes.some(
+      (node) => types.includes(node.type) || (node.type === 'graph' && this._childOf(node)._hasNodes(types)),
+    )
   }
 
   /** @internal @throws TypeError when a capture adds to a graph of the node */
@@ -488,9 +527,12 @@ export class Graph extends Resource {
       throw new TypeError(`${api}: a capture adds to the graph of this node`)
   }
 
-  /** @internal The node has another graph from now on. */
-  _replaceChild(node: GraphNode): void {
-    for (const part of this.#parts.get(node) ?? []) part.#isReplaced = true
+  /** @internal The graphs of a node are gone. */
+  _endParts(node: GraphNode): void {
+    for (const part of this.#parts.get(node) ?? []) {
+      part.#isEnded = true
+      part.#node = undefined
+    }
     this.#parts.delete(node)
   }
 
@@ -554,7 +596,7 @@ export class Graph extends Resource {
   _forget(node: GraphNode): void {
     this.#indexAdded()
     this.#nodes.delete(node._handle)
-    this.#parts.delete(node)
+    this._endParts(node)
   }
 
   #indexAdded(): void {
@@ -600,10 +642,9 @@ function typeOf(handle: CUgraphNode): GraphNodeType {
 }
 
 function destroy(context: Context, handle: CUgraph, resources: NodeResources): void {
-  resources.release()
   try {
     if (!context.disposed && !processIsEnding()) checkRelease(cuGraphDestroy(handle), 'cuGraphDestroy')
   } finally {
-    context._removeChild()
+    resources.release()
   }
 }

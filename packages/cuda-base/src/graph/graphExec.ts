@@ -109,8 +109,8 @@ export class GraphExec extends Resource {
   readonly #handle: CUgraphExec
   readonly #halves: U64Halves
   readonly #resources = new NodeResources()
-  /** Of the graph that it was made of, and of the graphs within: tells their nodes. */
-  readonly #source: NodeResources
+  /** The graph that it was made of, while somebody has it. */
+  readonly #source: WeakRef<Graph>
 
   private constructor(graph: Graph, handle: CUgraphExec) {
     super()
@@ -118,10 +118,9 @@ export class GraphExec extends Resource {
     this.context = context
     this.#handle = handle
     this.#halves = halvesOf(handle)
-    this.#source = graph._resources
+    this.#source = new WeakRef(graph)
     const resources = this.#resources
     resources.addAll(graph._resources)
-    context._addChild()
     watchForLeak(this, `A GraphExec of device ${context.device.ordinal}`, () => {
       destroy(context, handle, resources)
       return 'it is destroyed when its work has ended'
@@ -146,11 +145,11 @@ export class GraphExec extends Resource {
     const { result_out: result, hErrNode_out: node } = CUDA_GRAPH_INSTANTIATE_PARAMS.read(parameters)
     const where = (node as bigint) === 0n ? '' : `, at ${describeNode(graph, node as CUgraphNode)}`
     const reason = `reason: ${instantiateResults[result] ?? result}${where}`
-    const hint =
-      status === Status.notSupported
-        ? '; a graph with nodes of memory or conditions has one executable graph at a time'
-        : ''
-    throw driverError(status, 'cuGraphInstantiateWithParams', reason + hint)
+    throw driverError(
+      status,
+      'cuGraphInstantiateWithParams',
+      [reason, hintFor(status, graph)].filter(Boolean).join('; '),
+    )
   }
 
   /** The `CUgraphExec`, which also is the `cudaGraphExec_t`. @throws DisposedError */
@@ -211,9 +210,9 @@ export class GraphExec extends Resource {
     const { result, errorFromNode } = CUgraphExecUpdateResultInfo.read(info)
     const name = updateResults[result]
     if (status !== Status.success && (name === undefined || name === 'success'))
-      throw driverError(status, 'cuGraphExecUpdate')
+      throw driverError(status, 'cuGraphExecUpdate', hintFor(status, graph))
     if (status === Status.success) this.#resources.addAll(graph._resources)
-    const node = (errorFromNode as bigint) === 0n ? undefined : graph._node(errorFromNode as CUgraphNode)
+    const node = (errorFromNode as bigint) === 0n ? undefined : graph._locate(errorFromNode as CUgraphNode)
     return { result: name ?? 'error', node }
   }
 
@@ -267,7 +266,9 @@ export class GraphExec extends Resource {
   #requireNode(node: GraphNode, api: string): void {
     requireInstance(node, api, 'node', GraphNode)
     void node.handle
-    if (node.graph._resources !== this.#source) throw wrongType(api, 'node', 'of the graph that it was made of', node)
+    const source = this.#source.deref()
+    if (source === undefined || !node.graph._isWithin(source))
+      throw wrongType(api, 'node', 'of the graph that it was made of', node)
   }
 
   protected override inspectFacts(): { readonly [fact: string]: unknown } {
@@ -282,15 +283,21 @@ export class GraphExec extends Resource {
 
 /** Launches under way still end: the driver frees it after them. */
 function destroy(context: Context, handle: CUgraphExec, resources: NodeResources): void {
-  resources.release()
   try {
     if (!context.disposed && !processIsEnding()) checkRelease(cuGraphExecDestroy(handle), 'cuGraphExecDestroy')
   } finally {
-    context._removeChild()
+    resources.release()
   }
 }
 
 function describeNode(graph: Graph, handle: CUgraphNode): string {
-  const index = graph.nodes.findIndex((node) => node.handle === handle)
-  return `node ${index} (${graph._node(handle).type})`
+  const node = graph._locate(handle)
+  if (node === undefined) return `the node ${handle}`
+  return `node ${node.graph.nodes.indexOf(node)} (${node.type})${node.graph === graph ? '' : ' of a part'}`
+}
+
+/** What the driver means where it only says that something is not supported. */
+function hintFor(status: number, graph: Graph): string | undefined {
+  if (status !== Status.notSupported || !graph._hasNodes(['mem-alloc', 'mem-free', 'conditional'])) return undefined
+  return 'a graph with nodes of memory or conditions has one executable graph at a time'
 }

@@ -115,7 +115,7 @@ export class GraphNode {
     this.graph.context._callDriver('cuGraphNodeSetParams', () => cuGraphNodeSetParams(this.handle, parameters))
     if (checked._attributes !== undefined) this._setAttributes(checked._attributes)
     this.graph._resources.addNeedsOf(checked)
-    if (checked.type === 'graph') this.graph._replaceChild(this)
+    if (checked.type === 'graph') this.graph._endParts(this)
     void memory
     return this
   }

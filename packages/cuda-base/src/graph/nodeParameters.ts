@@ -10,7 +10,6 @@ import {
   CUmemorytype,
   cuFuncGetName,
   cuGraphBatchMemOpNodeGetParams,
-  cuGraphChildGraphNodeGetGraph,
   cuGraphEventRecordNodeGetEvent,
   cuGraphEventWaitNodeGetEvent,
   cuGraphKernelNodeGetParams,
@@ -148,10 +147,8 @@ export function nodeParameters(node: GraphNode): NodeParameters {
       const rows = { width: Number(width), height: Number(height), pitch: Number(pitch) }
       return { type, address: dst, value, elementBytes: elementSize, ...rows }
     }
-    case 'graph': {
-      const child = handleOf('cuGraphChildGraphNodeGetGraph', (out) => cuGraphChildGraphNodeGetGraph(handle, out))
-      return { type, graph: graph._childOf(node, child as Graph['handle']) }
-    }
+    case 'graph':
+      return { type, graph: graph._childOf(node) }
     case 'event-record':
       return {
         type,

@@ -1,10 +1,11 @@
-import type { SharedCallback } from '@shoal/cuda-base'
+import type { Context, SharedCallback } from '@shoal/cuda-base'
 import { DisposedError } from '@shoal/types'
 import type { NodeDescription } from './nodeDescription.js'
 
 /**
- * What the nodes of a graph need: objects that have to be there when it is launched, and functions that C calls. A graph
- * and the executable graphs made of it have each their own, of the same things.
+ * What the nodes of a graph need: objects that have to be there when it is launched, functions that C calls, and the contexts, also
+ * those of graphs that are parts of it, which stay until it ends. A graph and the executable graphs made of it have each their own, of the
+ * same things.
  */
 export class NodeResources {
   /** The objects, each with a check that throws once it is gone. */
@@ -14,6 +15,18 @@ export class NodeResources {
   readonly #callbacks = new Set<SharedCallback>()
   /** What the last node needed, where that was one thing: so mostly does the next. */
   #lastSole: object | undefined
+
+  readonly #contexts = new Set<Context>()
+
+  constructor(context?: Context) {
+    if (context !== undefined) this.#hold(context)
+  }
+
+  #hold(context: Context): void {
+    if (this.#contexts.has(context)) return
+    this.#contexts.add(context)
+    context._addChild()
+  }
 
   /** Adds an object that is needed from now on. */
   add(object: object, check: () => void): void {
@@ -39,6 +52,7 @@ export class NodeResources {
   addAll(other: NodeResources): void {
     for (const [object, check] of other.#checks) this.add(object, check)
     for (const callback of other.#callbacks) this.addCallback(callback)
+    for (const context of other.#contexts) this.#hold(context)
   }
 
   /** Adds a function that C calls. */
@@ -59,7 +73,7 @@ export class NodeResources {
     }
   }
 
-  /** Lets go of everything. */
+  /** Lets go of everything, once the graph is destroyed. */
   release(): void {
     this.#checks.clear()
     this.#lastSole = undefined
@@ -69,5 +83,8 @@ export class NodeResources {
       if (callback.users === 0) callback.callback.dispose()
     }
     this.#callbacks.clear()
+    const contexts = [...this.#contexts]
+    this.#contexts.clear()
+    for (const context of contexts) context._removeChild()
   }
 }

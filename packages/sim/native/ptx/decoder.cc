@@ -1,6 +1,7 @@
 // The frame of decoding: functions, modifiers, labels, and the table of instructions.
 #include "decoder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 

@@ -192,6 +192,12 @@ TEST(a_graph_that_is_moved_is_part_of_the_other_one) {
   auto more = wantMemory(64);
   CUgraphNode refused = nullptr;
   EQUAL(cuGraphAddMemAllocNode(&refused, child, nullptr, 0, &more), CUDA_ERROR_NOT_SUPPORTED);
+  CUgraph holder = create();
+  auto own = wantMemory(64);
+  OK(cuGraphAddMemAllocNode(&refused, holder, nullptr, 0, &own));
+  EQUAL(cuGraphAddMemFreeNode(&refused, child, nullptr, 0, own.dptr), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuGraphAddMemFreeNode(&refused, child, nullptr, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  OK(cuGraphDestroy(holder));
   CUgraphNode added = addEmpty(child);
   EQUAL(cuGraphDestroyNode(added), CUDA_ERROR_NOT_SUPPORTED);
   CUgraphNode beside = addEmpty(parent);

@@ -37,6 +37,8 @@ export interface GraphModel {
   readonly needs: Set<Need>
   /** Whether it has nodes of memory, also in a graph that was moved there: it has one executable graph at a time. */
   hasMemory: boolean
+  /** Whether it is a part of another one, and no longer one by itself. */
+  isMoved?: boolean
   /** Whether it was captured from calls of other libraries, such as NCCL. */
   readonly isOpaque: boolean
   /** Whether it has conditional nodes: such a graph cannot be cloned, or be part of another, and has one executable graph at a time. */
@@ -56,7 +58,7 @@ export class Graphs {
   readonly execs: ExecModel[] = []
 
   liveGraphs(): GraphModel[] {
-    return this.graphs.filter(({ graph }) => !graph.disposed)
+    return this.graphs.filter(({ graph, isMoved }) => isMoved !== true && !graph.disposed)
   }
 
   liveExecs(): ExecModel[] {

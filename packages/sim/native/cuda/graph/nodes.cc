@@ -107,15 +107,25 @@ CUresult makeChild(CUgraph parent, CUgraph handle, bool isMoved, WorkPointer& wo
   return CUDA_SUCCESS;
 }
 
+// A graph of another one keeps the memory that it had when it came there.
+bool isChild(CUgraph handle) {
+  const auto graph = graphs().find(handle);
+  return graph->isOwned && !graph->isBody;
+}
+
 CUresult makeAllocation(CUgraph handle, CUDA_MEM_ALLOC_NODE_PARAMS* wanted, WorkPointer& work) {
   if (wanted == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // A graph of another one has the memory that it had when it came there.
-  const auto graph = graphs().find(handle);
-  if (graph->isOwned && !graph->isBody) return CUDA_ERROR_NOT_SUPPORTED;
+  if (isChild(handle)) return CUDA_ERROR_NOT_SUPPORTED;
   std::shared_ptr<GraphMemory> memory;
   if (const CUresult status = GraphMemory::create(*wanted, memory)) return status;
   wanted->dptr = memory->address;
   work = std::make_shared<AllocWork>(std::move(memory), *wanted);
+  return CUDA_SUCCESS;
+}
+
+CUresult makeFree(CUgraph handle, CUdeviceptr address, WorkPointer& work) {
+  if (findGraphMemory(address) != nullptr && isChild(handle)) return CUDA_ERROR_NOT_SUPPORTED;
+  work = std::make_shared<FreeWork>(address);
   return CUDA_SUCCESS;
 }
 
@@ -231,7 +241,7 @@ CUresult addAny(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencie
     switch (wanted->type) {
       case CU_GRAPH_NODE_TYPE_EMPTY: work = std::make_shared<EmptyWork>(); return CUDA_SUCCESS;
       case CU_GRAPH_NODE_TYPE_GRAPH: return makeChild(handle, wanted->graph.graph, wanted->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, work);
-      case CU_GRAPH_NODE_TYPE_MEM_FREE: work = std::make_shared<FreeWork>(wanted->free.dptr); return CUDA_SUCCESS;
+      case CU_GRAPH_NODE_TYPE_MEM_FREE: return makeFree(handle, wanted->free.dptr, work);
       case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
         auto& alloc = wanted->alloc;
         CUDA_MEM_ALLOC_NODE_PARAMS described{alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize, 0};
@@ -458,9 +468,7 @@ CUresult cuGraphAddMemAllocNode(SHOAL_DEPENDENCIES, CUDA_MEM_ALLOC_NODE_PARAMS* 
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS* params_out) {
   return read<AllocWork>(hNode, params_out, [&](auto& alloc) { return *params_out = alloc.parameters, CUDA_SUCCESS; });
 }
-CUresult cuGraphAddMemFreeNode(SHOAL_DEPENDENCIES, CUdeviceptr dptr) {
-  return SHOAL_ADD((work = std::make_shared<FreeWork>(dptr), CUDA_SUCCESS));
-}
+CUresult cuGraphAddMemFreeNode(SHOAL_DEPENDENCIES, CUdeviceptr dptr) { return SHOAL_ADD(makeFree(hGraph, dptr, work)); }
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr* dptr_out) {
   return read<FreeWork>(hNode, dptr_out, [&](auto& free) { return *dptr_out = free.address, CUDA_SUCCESS; });
 }

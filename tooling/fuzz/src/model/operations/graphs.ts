@@ -205,8 +205,10 @@ const build: Operation = {
       graph.addGraph(inner.graph, { move, dependencies: [...new Set(nodes)] })
       if (move) {
         world.refused(`instantiate() of ${inner.name}`, () => inner.graph.instantiate(), [TypeError])
-        // It is this one's from now on: that does nothing else.
+        // It is this one's from now on.
         inner.graph.dispose()
+        world.equal(`disposed of ${inner.name}`, inner.graph.disposed, false)
+        inner.isMoved = true
         model.hasMemory = inner.hasMemory
         told.push('moved:')
       }
@@ -352,7 +354,7 @@ const change: Operation = {
       world
         .part(graphsOf)
         .liveExecs()
-        .filter(({ source }) => !source.graph.disposed),
+        .filter(({ source }) => source.isMoved !== true && !source.graph.disposed),
     )
     if (model === undefined) return undefined
     const step = memoryOfStep(world, model)
@@ -413,7 +415,7 @@ const enable: Operation = {
       world
         .part(graphsOf)
         .liveExecs()
-        .filter(({ source }) => !source.graph.disposed),
+        .filter(({ source }) => source.isMoved !== true && !source.graph.disposed),
     )
     if (model === undefined) return undefined
     const entry = world.pick(model.steps.filter(({ step }) => step.canBeDisabled === true && step.node !== undefined))
