@@ -38,11 +38,9 @@ import {
   DisposedError,
   type ElementType,
   isArray,
-  isInstance,
   type OptionKeys,
   optionalBoolean,
   optionsChecker,
-  propertyOf,
   requireInstance,
   requireInteger,
   requireOptions,
@@ -51,10 +49,12 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
+import { checkOf } from './checkOf.js'
 import { type ChildGraphOptions, childGraphKeys, requireMoves } from './childGraph.js'
 import { type ConditionalNode, type ConditionalOptions, checkConditional, createConditional } from './conditional.js'
 import { edgesOf, encodeEdge, type GraphEdge } from './edges.js'
 import { addedHigh, addedLow, addNodeCall } from './graphCalls.js'
+import { describeGraph, type GraphDescription } from './graphDescription.js'
 import { GraphExec, type InstantiateOptions } from './graphExec.js'
 import { type EdgeData, GraphNode } from './graphNode.js'
 import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
@@ -81,19 +81,6 @@ export interface GraphAllocation<E extends ElementType> {
   readonly node: GraphNode
   /** Its address is known from now on; its contents are there between the nodes that allocate and free it. */
   readonly memory: DeviceBuffer<E>
-}
-
-/** What a graph looks like, for `JSON.stringify`. */
-export interface GraphDescription {
-  /** In the order of {@link Graph.nodes}; `id` is what edges name. */
-  readonly nodes: readonly { readonly id: number; readonly type: string }[]
-  /** By the ids of the nodes. */
-  readonly edges: readonly {
-    readonly from: number
-    readonly to: number
-    readonly fromPort: number
-    readonly type: string
-  }[]
 }
 
 /**
@@ -392,17 +379,7 @@ export class Graph extends Resource {
 
   /** Nodes by number and the edges between them. */
   toJSON(): GraphDescription {
-    const { nodes } = this
-    const numbers = new Map(nodes.map((node, index) => [node, index]))
-    return {
-      nodes: nodes.map(({ type }, id) => ({ id, type })),
-      edges: this.edges.map(({ from, to, fromPort, type }) => ({
-        from: numbers.get(from) as number,
-        to: numbers.get(to) as number,
-        fromPort,
-        type,
-      })),
-    }
+    return describeGraph(this.nodes, this.edges)
   }
 
   /**
@@ -411,18 +388,8 @@ export class Graph extends Resource {
    */
   keep(...objects: readonly { readonly disposed: boolean }[]): this {
     this._requireUsable()
-    for (const [index, object] of objects.entries()) {
-      if (typeof propertyOf(object, 'disposed') !== 'boolean')
-        throw wrongType('Graph.keep', `objects[${index}]`, 'an object that is disposed of', object)
-      // A view of memory of another object goes with that.
-      const gone = isInstance<DeviceBuffer<ElementType>>(object, DeviceBuffer as never)
-        ? (): void => void object._use()
-        : (): void => {
-            if (object.disposed) throw new DisposedError(object.constructor.name)
-          }
-      gone()
-      this._resources.add(object, gone)
-    }
+    for (const [index, object] of objects.entries())
+      this._resources.add(object, checkOf(object, 'Graph.keep', `objects[${index}]`))
     return this
   }
 
