@@ -35,7 +35,7 @@ const reasons = [
   '- **Each call**: in Node the loops of the program in C take as long as they do there (`C in Node`, 0.99 to 1.04 × C). The way into C takes',
   '  35 ns where one call follows the other (`cuCtxGetCurrent` raw), and 150 to 250 ns beside a launch: meanwhile the driver has been busy for 3 µs,',
   '  and V8 and Node-API have to be fetched into the caches again: `raw`, 1.04 to 1.08 × C, and `bare call`, the bound function alone with its',
-  '  arguments lying ready, 1.01 to 1.03. What the package does before it takes 0.04 to 0.1 µs where nothing else runs between, and 0.05 to 0.5 µs',
+  '  arguments lying ready, 1.01 to 1.03. What the package does before it takes 0.03 to 0.06 µs where nothing else runs between, and 0.2 to 0.45 µs',
   '  beside a launch; by the process the same launch takes 3.5 or 4.5 µs, in C as well. The other way round nothing is lost: in C, 6 KiB of code',
   '  and 64 lines of memory between two launches leave the launches as they were. Then come checks of what was given, that objects are there',
   '  still, of one device, and of the right kind (`prepare` makes them once), and the context, where another one is current (`switching`).',

@@ -1,5 +1,12 @@
 import { check, scratch } from '@shoal/cuda-base'
-import { type CUgraph, CUgraphEdgeData, type CUgraphNode, cuGraphGetEdges } from '@shoal/cuda-sys/driver'
+import {
+  type CUgraph,
+  CUgraphEdgeData,
+  type CUgraphNode,
+  cuGraphAddDependencies,
+  cuGraphGetEdges,
+  cuGraphRemoveDependencies,
+} from '@shoal/cuda-sys/driver'
 import { requireInteger, requireOneOf } from '@shoal/types'
 import { type EdgeData, edgeOf, type GraphNode } from './graphNode.js'
 
@@ -35,4 +42,11 @@ export function encodeEdge(data: Partial<EdgeData>, api: string): Uint8Array {
     from_port: fromPort === undefined ? 0 : requireInteger(fromPort, api, 'fromPort', 0, 255),
     type: type !== undefined && requireOneOf(type, api, 'type', ['default', 'programmatic']) === 'programmatic' ? 1 : 0,
   })
+}
+
+/** Adds the edge between two nodes of a graph, or takes it away. @throws StatusError */
+export function changeEdge(graph: CUgraph, from: GraphNode, to: GraphNode, edge: Uint8Array, isAdded: boolean): void {
+  const [one, other] = [BigUint64Array.of(from.handle), BigUint64Array.of(to.handle)]
+  if (isAdded) check(cuGraphAddDependencies(graph, one, other, edge, 1), 'cuGraphAddDependencies')
+  else check(cuGraphRemoveDependencies(graph, one, other, edge, 1), 'cuGraphRemoveDependencies')
 }

@@ -21,7 +21,6 @@ import {
   CUgraphEdgeData,
   type CUgraphNode,
   CUgraphNodeParams,
-  cuGraphAddDependencies,
   cuGraphChildGraphNodeGetGraph,
   cuGraphClone,
   cuGraphCreate,
@@ -31,7 +30,6 @@ import {
   cuGraphGetRootNodes,
   cuGraphNodeFindInClone,
   cuGraphNodeGetType,
-  cuGraphRemoveDependencies,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import {
@@ -45,19 +43,18 @@ import {
   requireInteger,
   requireOptions,
   requireText,
-  StatusError,
   wrongType,
 } from '@shoal/types'
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
 import { checkOf } from './checkOf.js'
 import { type ChildGraphOptions, childGraphKeys, requireMoves } from './childGraph.js'
 import { type ConditionalNode, type ConditionalOptions, checkConditional, createConditional } from './conditional.js'
-import { edgesOf, encodeEdge, type GraphEdge } from './edges.js'
+import { changeEdge, edgesOf, encodeEdge, type GraphEdge } from './edges.js'
 import { addedHigh, addedLow, addNodeCall } from './graphCalls.js'
 import { describeGraph, type GraphDescription } from './graphDescription.js'
 import { GraphExec, type InstantiateOptions } from './graphExec.js'
-import { type EdgeData, GraphNode } from './graphNode.js'
-import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
+import { type EdgeData, GraphNode, setAttributesOrRemove } from './graphNode.js'
+import { type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
 import { requireGraph, requireWhole, setGraphBrand } from './requireGraph.js'
@@ -181,10 +178,9 @@ export class Graph extends Resource {
     try {
       capture(stream, fn, mode, api, this._resources, into)
     } finally {
-      for (const graph of around) {
-        graph.#captures -= 1
-        if (graph._disposed) graph.release()
-      }
+      for (const graph of around) graph.#captures -= 1
+      const [whole] = around.slice(-1) as [Graph]
+      if (whole._disposed) whole.release()
     }
     return this
   }
@@ -350,14 +346,7 @@ export class Graph extends Resource {
     const { handle } = this
     const [first] = this._dependencies([from], api, 'from')
     const [second] = this._dependencies([to], api, 'to')
-    const edge = encodeEdge(data, api)
-    const [one, other] = [first, second].map((node) => BigUint64Array.of((node as GraphNode).handle)) as [
-      BigUint64Array,
-      BigUint64Array,
-    ]
-    if (api === 'Graph.addDependency')
-      check(cuGraphAddDependencies(handle, one, other, edge, 1), 'cuGraphAddDependencies')
-    else check(cuGraphRemoveDependencies(handle, one, other, edge, 1), 'cuGraphRemoveDependencies')
+    changeEdge(handle, first as GraphNode, second as GraphNode, encodeEdge(data, api), api === 'Graph.addDependency')
   }
 
   /** The node of this clone that was made of `original` (`cuGraphNodeFindInClone`). @throws StatusError when there is none */
@@ -585,20 +574,6 @@ export class Graph extends Resource {
     out.u64[0] = BigInt(count)
     check(list(nodes, new Uint8Array(count * CUgraphEdgeData.size), out), api)
     return Array.from(nodes, (handle) => this._node(handle as CUgraphNode))
-  }
-}
-
-/** A node whose attributes are refused is none, but in a graph with nodes of memory, where nothing can be removed. */
-function setAttributesOrRemove(node: GraphNode, attributes: KernelAttributes): void {
-  try {
-    node._setAttributes(attributes)
-  } catch (error) {
-    try {
-      node.remove()
-    } catch (removal) {
-      if (!(removal instanceof StatusError)) throw removal
-    }
-    throw error
   }
 }
 

@@ -9,7 +9,7 @@ import {
   cuGraphNodeGetDependentNodes,
   cuGraphNodeSetParams,
 } from '@shoal/cuda-sys/driver'
-import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
+import { DisposedError, inspectKey, inspectLine, loadedFrom, StatusError } from '@shoal/types'
 import type { Graph } from './graph.js'
 import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import type { GraphNodeType } from './nodeTypes.js'
@@ -152,5 +152,19 @@ export class GraphNode {
 
   [inspectKey](): string {
     return inspectLine('GraphNode', { type: this.type, handle: this._handle })
+  }
+}
+
+/** A node whose attributes are refused is none, but in a graph with nodes of memory, where nothing can be removed. */
+export function setAttributesOrRemove(node: GraphNode, attributes: KernelAttributes): void {
+  try {
+    node._setAttributes(attributes)
+  } catch (error) {
+    try {
+      node.remove()
+    } catch (removal) {
+      if (!(removal instanceof StatusError)) throw removal
+    }
+    throw error
   }
 }
