@@ -1,3 +1,5 @@
+import { cuGraphGetNodes } from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
 import { DisposedError, StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { add, device, firstOf, one, second, stream, zeros } from './support/graphObjects.js'
@@ -201,6 +203,21 @@ describe('a graph that is moved into another one', () => {
     expect(() => inner.instantiate()).toThrow()
   })
 
+  test('gives what its nodes need to the graph around it, also those that are added later', () => {
+    for (const which of [0, 1] as const) {
+      using graph = Graph.create(device)
+      const parts = [Graph.create(device), Graph.create(device)] as const
+      parts[0].addGraph(parts[1], { move: true })
+      graph.addGraph(parts[0], { move: true })
+      const sum = zeros()
+      parts[which].add(fillNode(sum, 1))
+      using exec = graph.instantiate()
+      sum.dispose()
+      expect(() => exec.launch(stream)).toThrow(DisposedError)
+      expect(() => graph.instantiate()).toThrow(DisposedError)
+    }
+  })
+
   test('is replaced by a copy like others', () => {
     using graph = Graph.create(device)
     using other = Graph.create(device)
@@ -233,10 +250,14 @@ describe('a graph that is moved into another one', () => {
     const inner = Graph.create(device)
     using sum = zeros()
     graph.addGraph(inner, { move: true })
+    const { handle } = graph
+    const out = NativeMemory.allocate(8)
     inner.capture(stream, () => {
       graph.dispose()
+      expect(cuGraphGetNodes(handle, null, out)).toBe(0)
       add.launch({ ...one, stream }, sum, 1)
     })
+    expect(cuGraphGetNodes(handle, null, out)).toBe(1)
     expect(() => inner.nodes).toThrow(DisposedError)
   })
 
