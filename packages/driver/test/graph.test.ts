@@ -8,7 +8,7 @@ import { add, device, firstOf, one, other, stream, zeros } from './support/graph
 const driver = await import('@shoal/driver')
 const { DeviceBuffer, PinnedBuffer } = driver
 const { CudaArray } = await import('@shoal/driver/texture')
-const { captureStatus, copyNode, emptyNode, fillNode, Graph, graphMemoryUsage, kernelNode, trimGraphMemory } =
+const { captureStatus, copyNode, emptyNode, fillNode, Graph, graphMemoryUsage, hostNode, kernelNode, trimGraphMemory } =
   await import('@shoal/driver/graph')
 
 describe('Graph.capture', () => {
@@ -358,6 +358,49 @@ describe('memory of a graph', () => {
     step.launch(stream)
     await stream.synchronize()
     expect([...result.toArraySync()]).toEqual([3, 3])
+  })
+})
+
+test('a cooperative kernel is a node of a graph, and of the body of a condition, which runs on another thread', async () => {
+  using sum = zeros()
+  using graph = Graph.create(device)
+  const { bodies } = graph.addConditional({ type: 'if', defaultValue: 1 })
+  for (const to of [graph, bodies[0] as InstanceType<typeof Graph>]) {
+    to.add(kernelNode(add.with({ cooperative: true }), { grid: 2, block: 4 }, sum, 5))
+  }
+  using exec = graph.instantiate()
+  exec.launch(stream)
+  await stream.synchronize()
+  expect(firstOf(sum)).toBe(80)
+})
+
+describe('a graph for launches by kernels', () => {
+  test('has no memory to free, and names what it cannot have', () => {
+    using graph = Graph.create(device)
+    graph.add(kernelNode(add, one, zeros(), 1))
+    expect(() => graph.instantiate({ deviceLaunch: true, autoFreeOnLaunch: true })).toThrow(
+      new TypeError('Graph.instantiate: autoFreeOnLaunch and deviceLaunch do not go together'),
+    )
+    using exec = graph.instantiate({ deviceLaunch: true, useNodePriority: true, autoFreeOnLaunch: false })
+    expect(exec.flags.deviceLaunch).toBe(true)
+    graph.add(hostNode(() => {}))
+    expect(() => graph.instantiate({ deviceLaunch: true })).toThrow(
+      /CUDA_ERROR_INVALID_VALUE.*\n.*an operation of a node is not supported, at node 1 \(host\)/,
+    )
+    using nothing = Graph.create(device)
+    expect(() => nothing.instantiate({ deviceLaunch: true })).toThrow(StatusError)
+  })
+
+  test('is needed by the graph that keeps it', () => {
+    using graph = Graph.create(device)
+    graph.add(kernelNode(add, one, zeros(), 1))
+    using exec = graph.instantiate({ deviceLaunch: true })
+    using outer = Graph.create(device)
+    outer.add(emptyNode())
+    using launcher = outer.keep(exec).instantiate()
+    launcher.launch(stream)
+    exec.dispose()
+    expect(() => launcher.launch(stream)).toThrow(DisposedError)
   })
 })
 

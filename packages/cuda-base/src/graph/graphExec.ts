@@ -49,7 +49,10 @@ import { requireGraph, requireWhole } from './requireGraph.js'
 export interface InstantiateOptions {
   /** Memory that an earlier launch left allocated is freed by the next. Default: false: that launch is refused. */
   readonly autoFreeOnLaunch?: boolean | undefined
-  /** Kernels may launch it. Default: false. */
+  /**
+   * Kernels of other graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded. It has kernels, copies,
+   * fills, and child graphs of these, at least one. Not with `autoFreeOnLaunch`. Default: false.
+   */
   readonly deviceLaunch?: boolean | undefined
   /** The priorities of nodes count, and not that of the stream. Default: false. */
   readonly useNodePriority?: boolean | undefined
@@ -134,6 +137,8 @@ export class GraphExec extends Resource {
     for (const [key, bit] of Object.entries(flagBits) as [keyof typeof flagBits, number][]) {
       if (optionalBoolean(options[key], api, key, false)) flags |= bit
     }
+    if ((flags & flagBits.autoFreeOnLaunch) !== 0 && (flags & flagBits.deviceLaunch) !== 0)
+      throw new TypeError(`${api}: autoFreeOnLaunch and deviceLaunch do not go together`)
     const out = scratch()
     const { handle, context } = graph
     const parameters = CUDA_GRAPH_INSTANTIATE_PARAMS.allocate({ flags: BigInt(flags) })

@@ -1,8 +1,9 @@
-// The functions that the device has without anybody writing them: printf, malloc, free, assert.
+// The functions that the device has without anybody writing them: printf, malloc, free, assert, and those of graphs.
 #include <cstdio>
 #include <cstring>
 
 #include "graph/conditional.h"
+#include "graph/devicelaunch.h"
 #include "decoder.h"
 #include "heap.h"
 #include "launch.h"
@@ -162,6 +163,8 @@ void Worker::callBuiltin(Warp& warp, const CallSite& site, uint32_t mask) {
       case Builtin::setConditional:
         if (!setCondition(argument(0, lane), static_cast<unsigned>(argument(1, lane)))) throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a conditional handle that no graph has"};
         break;
+      // Outside of a graph a kernel that launches one is refused.
+      case Builtin::launchGraph: result = launch.graphRun == nullptr ? 1 : launch.graphRun->launch(argument(0, lane), argument(1, lane)); break;
       case Builtin::assertFail: {
         const Block& block = *warp.block;
         fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", memory.text(argument(1, lane)).c_str(),

@@ -87,7 +87,7 @@ void Decoder::call() {
     if (site.arguments.size() != code.parameters.size() || site.results.size() != code.results.size()) {
       wrong("a call of '" + std::string(callee.name) + "' has not its parameters");
     }
-    constexpr size_t arguments[] = {2, 1, 1, 5, 2};
+    constexpr size_t arguments[] = {2, 1, 1, 5, 2, 2};
     if (site.builtin >= 0 && site.arguments.size() != arguments[site.builtin]) wrong("a call of '" + std::string(callee.name) + "' has not its parameters");
   } else {
     wrong("a call names no function");

@@ -8,7 +8,7 @@
 namespace shoal::ptx {
 
 int builtinNamed(std::string_view name) {
-  constexpr std::string_view names[] = {"vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional"};
+  constexpr std::string_view names[] = {"vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional", "cudaGraphLaunch"};
   for (int index = 0; index < static_cast<int>(std::size(names)); ++index) {
     if (names[index] == name) return index;
   }

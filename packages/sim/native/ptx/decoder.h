@@ -17,7 +17,7 @@ enum class Special : uint8_t {
   envreg0, dynamicSharedBase = envreg0 + 32,
 };
 
-enum class Builtin : uint8_t { vprintf, malloc, free, assertFail, setConditional };
+enum class Builtin : uint8_t { vprintf, malloc, free, assertFail, setConditional, launchGraph };
 enum class BarrierOp : uint8_t;
 int builtinNamed(std::string_view name);
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/context.h"
+#include "graph/devicelaunch.h"
 #include "core/report.h"
 #include "core/state.h"
 
@@ -109,6 +110,7 @@ Launch::Launch(std::shared_ptr<Context> ofContext, std::shared_ptr<Module> ofMod
       shape(ofShape),
       parameters(std::move(given)),
       heap(std::move(ofHeap)),
+      graphRun(GraphRun::current()),
       id(nextLaunch.fetch_add(1)) {
   clusters = shape.grid.count() / shape.cluster.count();
   if (shape.isCooperative) gridWorkspace.resize(64);

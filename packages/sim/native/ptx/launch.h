@@ -14,6 +14,7 @@
 
 namespace shoal {
 class Context;
+class GraphRun;
 }
 
 namespace shoal::ptx {
@@ -67,6 +68,7 @@ class Launch {
   const LaunchShape shape;
   const std::vector<uint8_t> parameters;
   const std::shared_ptr<Heap> heap;
+  GraphRun* const graphRun;  // of the graph that it is a node of, where its kernels launch graphs
   const uint64_t id;
   uint64_t clusters = 0;
   std::vector<uint64_t> gridWorkspace;  // of cooperative launches, where a grid's barrier keeps its count

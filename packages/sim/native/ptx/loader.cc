@@ -154,6 +154,11 @@ class Loader {
     return reached;
   }
 
+  bool mayLaunchGraphs(size_t kernel) const {
+    const auto found = syntax_.functionNames.find("cudaGraphLaunch");
+    return found != syntax_.functionNames.end() && !found->second->isDefined && reachedFrom(kernel).count(indexOf(found->second)) != 0;
+  }
+
   // Every variable has one place, whichever kernel uses it: above all those that lie in the memory of the same kernel.
   void placeShared() {
     std::vector<std::pair<size_t, std::set<const Variable*>>> kernels;
@@ -246,6 +251,7 @@ class Loader {
         std::vector<int64_t> known(syntax_.functions.size(), -1);
         std::vector<bool> isOpen(syntax_.functions.size());
         made.localBytes = static_cast<uint32_t>(std::min<uint64_t>(localBytesOf(index, known, isOpen, made.isRecursive, 0), kMostLocalBytes));
+        made.launchesGraphs = mayLaunchGraphs(index);
         made.toldLocalBytes = made.localBytes - code.unusedLocalBytes;
         auto threads = [](const unsigned (&numbers)[3]) { return uint64_t{numbers[0]} * numbers[1] * numbers[2]; };
         const auto bound = [&](const unsigned (&numbers)[3]) { return threads(numbers) == 0 ? 1024u : static_cast<unsigned>(std::min<uint64_t>(threads(numbers), 1024)); };

@@ -24,6 +24,7 @@ struct Kernel {
   uint32_t localBytes = 0;   // of a thread, with the functions it calls
   uint32_t toldLocalBytes = 0;  // in units of 8, as compilers have them
   bool isRecursive = false;
+  bool launchesGraphs = false;  // it, or a function that it calls, has a call of cudaGraphLaunch
   unsigned maxThreads = 1024;
   unsigned requiredThreads[3] = {0, 0, 0};
   unsigned cluster[3] = {0, 0, 0};

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "graph/devicelaunch.h"
 #include "decoder.h"
 #include "launch.h"
 
@@ -120,6 +121,7 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::reservedEnd: return all(warp.sharedBytes);
     case Special::reservedCap: return all(kReservedSharedBytes);
     case Special::warpSize: return all(kLanes);
+    case Special::graphExec: return all(block.launch->graphRun == nullptr ? 0 : block.launch->graphRun->handle());
     case Special::dynamicSharedBase: return all(block.launch->kernel.dynamicBase);
     default: {
       const auto number = static_cast<unsigned>(which) - static_cast<unsigned>(Special::envreg0);

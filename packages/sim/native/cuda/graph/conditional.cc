@@ -73,6 +73,8 @@ bool hasValidBodies(const Graph& graph, bool isBody) {
     const auto* child = dynamic_cast<const ChildWork*>(&work);
     const auto* conditional = dynamic_cast<const ConditionalWork*>(&work);
     const bool isPlain = type <= CU_GRAPH_NODE_TYPE_MEMSET || type == CU_GRAPH_NODE_TYPE_EMPTY;
+    // An H200 takes kernels there that launch graphs, and hangs.
+    if (isBody && work.launchesGraphs()) return false;
     if (isBody && !isPlain && child == nullptr && conditional == nullptr) return false;
     if (child != nullptr && !hasValidBodies(*child->graph, isBody)) return false;
     if (conditional == nullptr) continue;

@@ -4,6 +4,7 @@
 
 #include "conditional.h"
 #include "core/context.h"
+#include "devicelaunch.h"
 #include "fillwork.h"
 #include "memory.h"
 
@@ -14,9 +15,25 @@ HandleTable<GraphExec>& executables() {
   return *table;
 }
 
+namespace {
+
+// A node that a graph for kernels cannot have; null: none. Such a graph has kernels, copies, fills, and graphs of these.
+const GraphNode* notForKernels(const Graph& graph) {
+  for (const GraphNode* node : graph.inOrder()) {
+    const auto* child = dynamic_cast<const ChildWork*>(node->work.get());
+    const GraphNode* found = child != nullptr ? notForKernels(*child->graph) : node->work->type() > CU_GRAPH_NODE_TYPE_MEMSET ? node : nullptr;
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_ptr<GraphExec>& exec, CUgraphNode* errorNode,
                            CUgraphInstantiateResult* result) {
-  exec = std::make_shared<GraphExec>(flags);
+  const bool isForKernels = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0;
+  // An H200 does not tell of priorities in such a graph.
+  exec = std::make_shared<GraphExec>(isForKernels ? flags & ~CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : flags);
   const auto fail = [&](CUgraphInstantiateResult why, const GraphNode* node, CUresult status) {
     if (result != nullptr) *result = why;
     if (errorNode != nullptr) *errorNode = node == nullptr ? nullptr : node->handle();
@@ -27,6 +44,12 @@ CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_p
   for (const GraphNode* node : order) {
     Operation unused;
     if (const CUresult status = node->work->prepare(nullptr, unused)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, node, status);
+  }
+  if (isForKernels) {
+    if (graph.nodes.empty() || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
+      return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, CUDA_ERROR_INVALID_VALUE);
+    }
+    if (const GraphNode* node = notForKernels(graph)) return fail(CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node, CUDA_ERROR_INVALID_VALUE);
   }
   if (!hasValidBodies(graph)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, CUDA_ERROR_INVALID_VALUE);
   if (hasUnusedCondition(graph)) return fail(CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -44,6 +67,30 @@ bool GraphExec::holdsAlone(const Graph& graph, const GraphExec* but) {
   if (graph.isCloneable()) return false;
   const auto all = executables().all();
   return std::any_of(all.begin(), all.end(), [&](auto& exec) { return exec.get() != but && exec->source_ == graph.number; });
+}
+
+void GraphExec::upload() {
+  std::lock_guard graphLock(graphMutex());
+  std::lock_guard lock(mutex_);
+  if (isForKernels()) uploadLocked();
+}
+
+void GraphExec::uploadLocked() {
+  uploaded_.clear();
+  for (const Step& step : steps_) {
+    if (disabled_.count(step.node) == 0) uploaded_.push_back(step.node->work);
+  }
+  isUploaded_ = true;
+}
+
+bool GraphExec::isUploaded() const {
+  std::lock_guard lock(mutex_);
+  return isUploaded_;
+}
+
+std::vector<std::shared_ptr<const Work>> GraphExec::uploaded() const {
+  std::lock_guard lock(mutex_);
+  return uploaded_;
 }
 
 GraphExec::~GraphExec() {
@@ -263,6 +310,9 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     if (status != CUDA_SUCCESS) return status;
   }
   if (const CUresult status = openMemory()) return status;
+  if (isForKernels()) uploadLocked();
+  const bool launchesGraphs = std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.node->work->launchesGraphs(); });
+  const auto run = launchesGraphs ? std::make_shared<GraphRun>(shared_from_this()) : nullptr;
 
   std::vector<std::shared_ptr<Condition>> conditions;
   collectConditions(*graph_, conditions);
@@ -283,12 +333,15 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     for (const size_t before : step.after) {
       if (steps_[before].lane != step.lane) operation.after.push_back({streams[steps_[before].lane], sequences[before]});
     }
+    if (step.node->work->launchesGraphs()) {
+      operation.run = [run, own, kernel = std::move(operation.run)] { return run->runNode(own, kernel); };
+    }
     auto queued = std::move(operation.queued);
     sequences[index] = own->enqueue(std::move(operation));
     if (queued) queued(own, sequences[index]);
   }
   Operation tail;
-  tail.run = [] { return CUDA_SUCCESS; };
+  tail.run = [run, stream] { return run == nullptr ? CUDA_SUCCESS : run->runTails(stream); };
   for (size_t index = 0; index < lanes_.size(); ++index) {
     if (streams[index] != stream) tail.after.push_back({streams[index], sequences[lanes_[index].last]});
   }

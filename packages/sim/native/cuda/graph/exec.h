@@ -1,11 +1,13 @@
 // Executable graphs: a copy of a graph's nodes, laid out over streams.
 #pragma once
 
+#include <atomic>
+
 #include "graph.h"
 
 namespace shoal {
 
-class GraphExec {
+class GraphExec : public std::enable_shared_from_this<GraphExec> {
  public:
   static CUresult create(Graph& graph, unsigned long long flags, std::shared_ptr<GraphExec>& exec, CUgraphNode* errorNode, CUgraphInstantiateResult* result);
   ~GraphExec();
@@ -21,6 +23,14 @@ class GraphExec {
   void setEnabled(const GraphNode& node, bool isEnabled);
   CUresult setWork(GraphNode& node, std::shared_ptr<const Work> work);
   CUresult setChild(GraphNode& node, Graph& from);
+
+  // What kernels launch is as it was when it was brought to the device last (`cuGraphUpload`, or a launch by the host).
+  void upload();
+  bool isUploaded() const;
+  std::vector<std::shared_ptr<const Work>> uploaded() const;
+  bool isForKernels() const { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0; }
+  std::atomic<unsigned> running{0};     // of those runs that kernels have to do with
+  std::atomic<bool> isPending{false};  // a kernel launched it, and it has not begun
 
   uint64_t number = 0;
   const unsigned long long flags;
@@ -41,13 +51,16 @@ class GraphExec {
   std::vector<size_t> flatten(const Graph& graph, const std::vector<size_t>& after);
   void assignLanes();
   CUresult openMemory();
+  void uploadLocked();
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::shared_ptr<Graph> graph_;
   uint64_t source_ = 0;  // the graph that it was made of, or updated from last
   std::vector<Step> steps_;
   std::vector<Lane> lanes_;
   std::set<const GraphNode*> disabled_;
+  bool isUploaded_ = false;
+  std::vector<std::shared_ptr<const Work>> uploaded_;
   Dependency last_{};
 };
 

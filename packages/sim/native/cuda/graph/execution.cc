@@ -11,7 +11,6 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
     constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                          CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (out == nullptr || (flags & ~known) != 0 || graph.isCaptured) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     // A graph of another one is part of its executable graph only, and one with memory or conditions has one at a time.
     if (graph.isOwned || GraphExec::holdsAlone(graph)) {
       if (result != nullptr) *result = CUDA_GRAPH_INSTANTIATE_ERROR;
@@ -36,7 +35,9 @@ CUresult launch(CUgraphExec handle, CUstream streamHandle, bool perThread, bool 
     if (!exec) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkImplicit(stream)) return status;
     if (const CUresult captured = refuseCaptured(stream)) return captured;
-    return isUpload ? CUDA_SUCCESS : exec->launch(stream);
+    if (!isUpload) return exec->launch(stream);
+    exec->upload();
+    return CUDA_SUCCESS;
   });
 }
 

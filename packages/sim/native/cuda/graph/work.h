@@ -17,6 +17,8 @@ class Work : public std::enable_shared_from_this<Work> {
   virtual CUgraphNodeType type() const = 0;
   // Where it runs; null: where the graph is launched.
   virtual std::shared_ptr<Context> context() const { return nullptr; }
+  // Whether it is a kernel that may call `cudaGraphLaunch`.
+  virtual bool launchesGraphs() const { return false; }
   // Checks what it needs, and gives the operation of one run on the stream.
   virtual CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const = 0;
 };

@@ -23,6 +23,7 @@ class KernelWork : public Work {
 
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
   std::shared_ptr<Context> context() const override { return module->context; }
+  bool launchesGraphs() const override { return function->kernel->launchesGraphs; }
   CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override;
   // What the arguments are asked for by: stays in its place while this lives.
   CUDA_KERNEL_NODE_PARAMS parameters() const;

@@ -58,9 +58,7 @@ CUresult checkShape(LoadedFunction& function, ptx::LaunchShape& shape, bool hasC
   const ptx::Dimensions given = shape.cluster;
   if (const CUresult status = findCluster(function, grid, hasCluster ? &given : nullptr, shape.cluster)) return status;
   if (!shape.isCooperative) return CUDA_SUCCESS;
-  int blocks = 0;
-  const CUresult status = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<CUfunction>(function.handle), static_cast<int>(block.count()), shape.dynamicSharedBytes);
-  if (status != CUDA_SUCCESS) return status;
+  const int blocks = activeBlocks(function, static_cast<int>(block.count()), shape.dynamicSharedBytes);
   return grid.count() > static_cast<uint64_t>(blocks) * shape.countOfMultiprocessors() ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
@@ -73,6 +71,7 @@ CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const 
     if (work->module->context != context) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->green) work->shape.multiprocessors = stream->green->multiprocessors;
     if (stream->isCaptured) work->becomeNode(*stream);
+    else if (work->launchesGraphs()) return CUDA_ERROR_NOT_SUPPORTED;  // only as a node of a graph
     return submit(stream, std::move(work));
   });
 }

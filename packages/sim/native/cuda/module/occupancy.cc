@@ -16,21 +16,6 @@ constexpr uint64_t kUsualSharedBytes = 49152;
 
 unsigned roundUp(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
 
-// Whatever the kernel's directives say of the threads of a block.
-int activeBlocks(const LoadedFunction& function, int blockSize, uint64_t dynamicBytes) {
-  const ptx::Kernel& kernel = *function.kernel;
-  const auto threads = roundUp(static_cast<unsigned>(blockSize), 32);
-  if (threads > kMostThreadsOfBlock) return 0;
-  {
-    std::lock_guard lock(function.settings->mutex);
-    const uint64_t most = std::max(kUsualSharedBytes, uint64_t{kernel.sharedBytes} + static_cast<unsigned>(function.settings->maxDynamicShared));
-    if (dynamicBytes > most || kernel.sharedBytes + dynamicBytes > most) return 0;
-  }
-  const unsigned shared = roundUp(kernel.sharedBytes + static_cast<unsigned>(dynamicBytes) + ptx::kReservedSharedBytes, kSharedUnit);
-  const unsigned byRegisters = kRegisters / (roundUp(kernel.registers, 8) * threads);
-  return static_cast<int>(std::min({kMostBlocks, kMostThreads / threads, byRegisters, kSharedBytes / shared}));
-}
-
 CUresult maxActiveBlocks(int* count, CUfunction handle, int blockSize, size_t dynamicBytes, unsigned flags) {
   return withFunction(handle, count, [&](LoadedFunction& function, LoadedModule&) -> CUresult {
     if (blockSize <= 0 || flags > 1) return CUDA_ERROR_INVALID_VALUE;
@@ -82,6 +67,21 @@ CUresult ofClusters(int* out, CUfunction handle, const CUlaunchConfig* config, B
 }
 
 }  // namespace
+
+// Whatever the kernel's directives say of the threads of a block.
+int shoal::activeBlocks(const LoadedFunction& function, int blockSize, uint64_t dynamicBytes) {
+  const ptx::Kernel& kernel = *function.kernel;
+  const auto threads = roundUp(static_cast<unsigned>(blockSize), 32);
+  if (threads > kMostThreadsOfBlock) return 0;
+  {
+    std::lock_guard lock(function.settings->mutex);
+    const uint64_t most = std::max(kUsualSharedBytes, uint64_t{kernel.sharedBytes} + static_cast<unsigned>(function.settings->maxDynamicShared));
+    if (dynamicBytes > most || kernel.sharedBytes + dynamicBytes > most) return 0;
+  }
+  const unsigned shared = roundUp(kernel.sharedBytes + static_cast<unsigned>(dynamicBytes) + ptx::kReservedSharedBytes, kSharedUnit);
+  const unsigned byRegisters = kRegisters / (roundUp(kernel.registers, 8) * threads);
+  return static_cast<int>(std::min({kMostBlocks, kMostThreads / threads, byRegisters, kSharedBytes / shared}));
+}
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
   return maxActiveBlocks(numBlocks, func, blockSize, dynamicSMemSize, 0);

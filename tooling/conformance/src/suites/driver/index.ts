@@ -6,6 +6,7 @@ import { compileSuite } from './compile.js'
 import { contextSuite } from './context.js'
 import { copySuite } from './copy.js'
 import { deviceSuite } from './device.js'
+import { deviceLaunchSuite } from './deviceLaunch.js'
 import { diagnosticsSuite } from './diagnostics.js'
 import { eventSuite } from './event.js'
 import { externalSuite } from './external.js'
@@ -47,6 +48,7 @@ export const driverSuites: readonly Suite[] = [
   diagnosticsSuite,
   graphSuite,
   childGraphSuite,
+  deviceLaunchSuite,
   externalSuite,
   waitingSuite,
   virtualMemorySuite,

@@ -1,0 +1,217 @@
+// Graphs that kernels launch: the rules of an H200, and what the software device refuses where hardware hangs or goes on.
+#include "check.h"
+
+using check::Primary;
+
+namespace {
+
+constexpr const char* kKernels = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 result) cudaGraphLaunch (.param .b64 graph, .param .b64 stream);
+.func (.param .b32 result) deeper(.param .b64 graph, .param .b64 stream) {
+  .reg .b64 %g, %h; .reg .b32 %r;
+  ld.param.u64 %g, [graph];
+  ld.param.u64 %h, [stream];
+  { .param .b64 a; .param .b64 b; .param .b32 c;
+    st.param.b64 [a], %g; st.param.b64 [b], %h;
+    call.uni (c), cudaGraphLaunch, (a, b);
+    ld.param.b32 %r, [c]; }
+  st.param.b32 [result], %r;
+  ret;
+}
+.visible .entry launch(.param .u64 graph, .param .u64 how, .param .u64 status) {
+  .reg .b64 %g, %h, %s; .reg .b32 %r;
+  ld.param.u64 %g, [graph];
+  ld.param.u64 %h, [how];
+  ld.param.u64 %s, [status];
+  { .param .b64 a; .param .b64 b; .param .b32 c;
+    st.param.b64 [a], %g; st.param.b64 [b], %h;
+    call.uni (c), deeper, (a, b);
+    ld.param.b32 %r, [c]; }
+  st.global.u32 [%s], %r;
+  ret;
+}
+.visible .entry note(.param .u64 list, .param .u32 value) {
+  .reg .b64 %l, %p; .reg .b32 %n, %v;
+  ld.param.u64 %l, [list];
+  ld.param.u32 %v, [value];
+  ld.global.u32 %n, [%l];
+  add.u32 %n, %n, 1;
+  st.global.u32 [%l], %n;
+  mul.wide.u32 %p, %n, 4;
+  add.u64 %p, %p, %l;
+  st.global.u32 [%p], %v;
+  ret;
+}
+)";
+
+constexpr uint64_t kTail = uint64_t{1} << 56, kFire = uint64_t{2} << 56;
+constexpr unsigned long long kForKernels = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+
+struct Tools {
+  Primary primary;
+  CUmodule module = nullptr;
+  CUstream stream = check::stream();
+  CUdeviceptr list = check::memory(1024), status = check::memory(4);
+  Tools() {
+    OK(cuModuleLoadData(&module, kKernels));
+    OK(cuMemsetD8_v2(list, 0, 1024));
+    OK(cuMemsetD8_v2(status, 0xff, 4));
+  }
+  CUfunction find(const char* name) const {
+    CUfunction function = nullptr;
+    OK(cuModuleGetFunction(&function, module, name));
+    return function;
+  }
+  CUgraphNode add(CUgraph graph, const char* name, void** arguments, CUgraphNode before = nullptr) const {
+    CUDA_KERNEL_NODE_PARAMS wanted{};
+    wanted.func = find(name);
+    wanted.gridDimX = wanted.gridDimY = wanted.gridDimZ = wanted.blockDimX = wanted.blockDimY = wanted.blockDimZ = 1;
+    wanted.kernelParams = arguments;
+    CUgraphNode node = nullptr;
+    OK(cuGraphAddKernelNode_v2(&node, graph, &before, before == nullptr ? 0 : 1, &wanted));
+    return node;
+  }
+  CUgraphNode addNote(CUgraph graph, unsigned value, CUgraphNode before = nullptr) {
+    void* arguments[] = {&list, &value};
+    return add(graph, "note", arguments, before);
+  }
+  CUgraphNode addLaunch(CUgraph graph, uint64_t exec, uint64_t how, CUgraphNode before = nullptr) {
+    void* arguments[] = {&exec, &how, &status};
+    return add(graph, "launch", arguments, before);
+  }
+  uint64_t forKernels(CUgraph graph) {
+    CUgraphExec exec = nullptr;
+    OK(cuGraphInstantiateWithFlags(&exec, graph, kForKernels));
+    OK(cuGraphUpload(exec, stream));
+    return reinterpret_cast<uint64_t>(exec);
+  }
+  void run(CUgraph graph) {
+    CUgraphExec exec = nullptr;
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuGraphExecDestroy(exec));
+  }
+  std::vector<unsigned> noted() {
+    std::vector<unsigned> words(256);
+    OK(cuMemcpyDtoH_v2(words.data(), list, 1024));
+    OK(cuMemsetD8_v2(list, 0, 1024));
+    return {words.begin() + 1, words.begin() + 1 + words[0]};
+  }
+};
+
+CUgraph create() {
+  CUgraph graph = nullptr;
+  OK(cuGraphCreate(&graph, 0));
+  return graph;
+}
+
+}  // namespace
+
+TEST(what_is_fired_runs_before_the_tails_and_tails_of_tails_before_those_that_wait) {
+  Tools tools;
+  const auto noting = [&](unsigned value) {
+    CUgraph graph = create();
+    tools.addNote(graph, value);
+    return tools.forKernels(graph);
+  };
+  // A tail that notes 10, fires what notes 11, and leaves what notes 12 to its own end.
+  CUgraph tail = create();
+  auto last = tools.addNote(tail, 10);
+  last = tools.addLaunch(tail, noting(12), kTail, last);
+  tools.addLaunch(tail, noting(11), kFire, last);
+  CUgraph graph = create();
+  last = tools.addNote(graph, 1);
+  last = tools.addLaunch(graph, tools.forKernels(tail), kTail, last);
+  last = tools.addLaunch(graph, noting(20), kTail, last);
+  last = tools.addLaunch(graph, noting(2), kFire, last);
+  tools.addNote(graph, 3, last);
+  for (int turn = 0; turn < 2; ++turn) {
+    tools.run(graph);
+    EQUAL((tools.noted() == std::vector<unsigned>{1, 2, 3, 10, 11, 12, 20}), true);
+  }
+}
+
+TEST(a_kernel_that_launches_graphs_runs_in_graphs_only) {
+  Tools tools;
+  uint64_t none = 0, how = kFire;
+  void* arguments[] = {&none, &how, &tools.status};
+  EQUAL(cuLaunchKernel(tools.find("launch"), 1, 1, 1, 1, 1, 1, 0, tools.stream, arguments, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  // Captured it is a node.
+  CUgraph captured = nullptr;
+  OK(cuStreamBeginCapture_v2(tools.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  OK(cuLaunchKernel(tools.find("launch"), 1, 1, 1, 1, 1, 1, 0, tools.stream, arguments, nullptr));
+  OK(cuStreamEndCapture(tools.stream, &captured));
+  tools.run(captured);
+  unsigned status = 0;
+  OK(cuMemcpyDtoH_v2(&status, tools.status, 4));
+  EQUAL(status, 1);
+  OK(cuGraphDestroy(captured));
+}
+
+TEST(flags_and_nodes_that_do_not_go_with_it) {
+  Tools tools;
+  CUgraph graph = create();
+  CUgraphExec exec = nullptr;
+  CUDA_GRAPH_INSTANTIATE_PARAMS wanted{};
+  wanted.flags = kForKernels;
+  EQUAL(cuGraphInstantiateWithParams(&exec, graph, &wanted), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(wanted.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
+  tools.addNote(graph, 1);
+  EQUAL(cuGraphInstantiateWithFlags(&exec, graph, kForKernels | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH), CUDA_ERROR_INVALID_VALUE);
+  OK(cuGraphInstantiateWithFlags(&exec, graph, kForKernels | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
+  cuuint64_t flags = 0;
+  OK(cuGraphExecGetFlags(exec, &flags));
+  EQUAL(flags, kForKernels);
+  OK(cuGraphExecDestroy(exec));
+  // In a graph inside, too.
+  CUgraph child = create(), around = create();
+  CUgraphNode empty = nullptr, node = nullptr;
+  OK(cuGraphAddEmptyNode(&empty, child, nullptr, 0));
+  OK(cuGraphAddChildGraphNode(&node, around, nullptr, 0, child));
+  EQUAL(cuGraphInstantiateWithParams(&exec, around, &wanted), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(wanted.result_out, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
+  EQUAL(wanted.hErrNode_out != nullptr, true);
+  for (CUgraph each : {graph, child, around}) OK(cuGraphDestroy(each));
+}
+
+TEST(in_a_body_of_a_condition_such_a_kernel_is_refused) {
+  check::softwareOnly("hardware hangs there");
+  Tools tools;
+  CUgraph graph = create();
+  CUgraphConditionalHandle handle = 0;
+  OK(cuGraphConditionalHandleCreate(&handle, graph, nullptr, 1, 1));
+  CUgraphNodeParams wanted{};
+  wanted.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  wanted.conditional.handle = handle;
+  wanted.conditional.type = CU_GRAPH_COND_TYPE_IF;
+  wanted.conditional.size = 1;
+  CUgraphNode node = nullptr;
+  OK(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &wanted));
+  tools.addLaunch(wanted.conditional.phGraph_out[0], 0, kFire);
+  CUgraphExec exec = nullptr;
+  EQUAL(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+  OK(cuGraphDestroy(graph));
+}
+
+TEST(what_is_no_graph_for_kernels_faults) {
+  check::softwareOnly("hardware runs a graph that was destroyed");
+  for (int which = 0; which < 3; ++which) {
+    Tools tools;
+    CUgraph graph = create(), launching = create();
+    tools.addNote(graph, 1);
+    CUgraphExec exec = nullptr;
+    OK(cuGraphInstantiateWithFlags(&exec, graph, which == 0 ? 0 : kForKernels));
+    OK(cuGraphUpload(exec, tools.stream));
+    if (which == 1) OK(cuGraphExecDestroy(exec));
+    tools.addLaunch(launching, which == 2 ? 12345 : reinterpret_cast<uint64_t>(exec), kFire);
+    CUgraphExec outer = nullptr;
+    OK(cuGraphInstantiateWithFlags(&outer, launching, 0));
+    OK(cuGraphLaunch(outer, tools.stream));
+    EQUAL(cuStreamSynchronize(tools.stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+    OK(cuDevicePrimaryCtxReset_v2(0));
+  }
+}
