@@ -50,8 +50,8 @@ export interface InstantiateOptions {
   /** Memory that an earlier launch left allocated is freed by the next. Default: false: that launch is refused. */
   readonly autoFreeOnLaunch?: boolean | undefined
   /**
-   * Kernels of other graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded. It has kernels, copies,
-   * fills, and child graphs of these, at least one. Not with `autoFreeOnLaunch`. Default: false.
+   * Kernels of other graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded. It has kernels, copies
+   * without arrays, fills, and child graphs of these, at least one. Not with `autoFreeOnLaunch`. Default: false.
    */
   readonly deviceLaunch?: boolean | undefined
   /** The priorities of nodes count, and not that of the stream. Default: false. */

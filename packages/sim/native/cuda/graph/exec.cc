@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "conditional.h"
+#include "copywork.h"
 #include "core/context.h"
 #include "devicelaunch.h"
 #include "fillwork.h"
@@ -17,11 +18,16 @@ HandleTable<GraphExec>& executables() {
 
 namespace {
 
-// A node that a graph for kernels cannot have; null: none. Such a graph has kernels, copies, fills, and graphs of these.
+bool isOfArrays(const Work& work) {
+  const auto* copy = dynamic_cast<const CopyWork*>(&work);
+  return copy != nullptr && (copy->parameters.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->parameters.dstMemoryType == CU_MEMORYTYPE_ARRAY);
+}
+
+// A node that a graph for kernels cannot have; null: none. Such a graph has kernels, copies without arrays, fills, and graphs of these.
 const GraphNode* notForKernels(const Graph& graph) {
   for (const GraphNode* node : graph.inOrder()) {
     const auto* child = dynamic_cast<const ChildWork*>(node->work.get());
-    const GraphNode* found = child != nullptr ? notForKernels(*child->graph) : node->work->type() > CU_GRAPH_NODE_TYPE_MEMSET ? node : nullptr;
+    const GraphNode* found = child != nullptr ? notForKernels(*child->graph) : node->work->type() > CU_GRAPH_NODE_TYPE_MEMSET || isOfArrays(*node->work) ? node : nullptr;
     if (found != nullptr) return found;
   }
   return nullptr;

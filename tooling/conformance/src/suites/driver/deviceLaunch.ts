@@ -14,6 +14,7 @@ import {
   kernelNode,
 } from '@shoal/driver/graph'
 import { Linker } from '@shoal/driver/library'
+import { CudaArray } from '@shoal/driver/texture'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
@@ -204,14 +205,15 @@ const limits: ConformanceCase = {
     const tools = await makeTools(t)
     const exec = forKernels(t, adding(t, tools))
     exec.upload(tools.stream)
+    // What is launched to run at once may have ended before the next call.
+    const fired = await run(t, tools, launching(t, tools, exec, fireAndForget, 3), 3)
+    assert.equal(fired.statuses[0], 0)
+    assert.ok(fired.statuses.every((status) => status === 0 || status === invalidValue))
+    assert.equal(fired.sum, fired.statuses.filter((status) => status === 0).length)
+    tools.sum.fill(0)
     const refused = [0, invalidValue, invalidValue]
-    for (const [how, sum] of [
-      [fireAndForget, 1],
-      [tail, 2],
-    ] as const) {
-      assert.deepEqual(await run(t, tools, launching(t, tools, exec, how, 3), 3), { statuses: refused, sum })
-    }
-    assert.deepEqual(await run(t, tools, launching(t, tools, exec, 0n)), { statuses: [invalidValue], sum: 2 })
+    assert.deepEqual(await run(t, tools, launching(t, tools, exec, tail, 3), 3), { statuses: refused, sum: 1 })
+    assert.deepEqual(await run(t, tools, launching(t, tools, exec, 0n)), { statuses: [invalidValue], sum: 1 })
     const many = t.own(Graph.create(t.device))
     for (let index = 0; index < 125; index += 1) {
       const each = forKernels(t, adding(t, tools))
@@ -221,7 +223,7 @@ const limits: ConformanceCase = {
       many.add(node, { dependencies: many.nodes.slice(-1) })
     }
     const statuses = Array.from({ length: 125 }, (_, index) => (index < 120 ? 0 : invalidValue))
-    assert.deepEqual(await run(t, tools, many, 125), { statuses, sum: 122 })
+    assert.deepEqual(await run(t, tools, many, 125), { statuses, sum: 121 })
   },
 }
 
@@ -243,11 +245,13 @@ const nodes: ConformanceCase = {
     assertSameBits(pinned.array, new Uint32Array(7).fill(8), 'filled and copied')
 
     const event = t.own(t.device.createEvent())
+    const array = t.own(CudaArray.create(t.device, { width: 7, format: 'u32' }))
     for (const [type, put] of [
       ['empty', (to: Graph) => to.add(emptyNode())],
       ['host', (to: Graph) => to.add(hostNode(() => {}))],
       ['event-record', (to: Graph) => to.add(eventRecordNode(event))],
       ['conditional', (to: Graph) => to.addConditional({ type: 'if' }).bodies[0]?.add(fillNode(target, 1))],
+      ['memcpy', (to: Graph) => to.add(copyNode(array, source))],
       ['mem-alloc', (to: Graph) => to.allocate('u32', 4)],
     ] as const) {
       const other = adding(t, tools)
