@@ -9,18 +9,27 @@ import {
 import type { Kernel, Stream } from '@shoal/driver'
 import type { GraphExec } from '@shoal/driver/graph'
 import { NativeMemory } from '@shoal/ffi'
-import type { NativeCall } from '@shoal/ffi/calls'
+import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 
 /** A call of the driver that is repeated with the arguments that it had: nothing but the way from JavaScript into C and back. */
 export interface BareCall {
-  /** Makes the call, which leaves its arguments where C reads them. Other calls take their place. */
-  readonly first: () => void
-  readonly again: NativeCall
+  /** Puts its arguments where C reads them. Those of other calls take their place. */
+  readonly arm: () => void
+  readonly call: NativeCall
+  /** The call with all its checks. It keeps the memory that the arguments point to. */
+  readonly first: () => number
 }
 
 // Those of CUlaunchAttributeID.
 const cooperativeId = 2
 const clusterId = 4
+
+/** The call `first` leaves its arguments where C reads them. */
+function bareCall(first: () => number, call: NativeCall): BareCall {
+  check(first())
+  const words = slots32.slice()
+  return { arm: () => slots32.set(words), call, first }
+}
 
 function check(status: number): void {
   if (status !== 0) throw new Error(`the driver refused a launch: ${status}`)
@@ -37,7 +46,7 @@ export function bareCalls(
   const block = NativeMemory.allocate(struct.byteLength + 8)
   block.bytes.set(struct, 8)
   block.u64[0] = block.address + 8n
-  const again = driver.bind('cuLaunchKernelEx', 11060, 4)
+  const launchEx = driver.bind('cuLaunchKernelEx', 11060, 4)
   const withAttribute = (id: number, value: CUlaunchAttribute['value']): BareCall => {
     const attribute = NativeMemory.allocate(CUlaunchAttribute.size)
     CUlaunchAttribute.write(attribute, { id, value } as never)
@@ -53,24 +62,18 @@ export function bareCalls(
       attrs: attribute.address,
       numAttrs: 1,
     })
-    return {
-      first: () => {
-        void attribute
-        check(cuLaunchKernelEx(config, empty0.handle, null, null))
-      },
-      again,
-    }
+    return bareCall(() => {
+      void attribute
+      return cuLaunchKernelEx(config, empty0.handle, null, null)
+    }, launchEx)
   }
   return {
-    launch: {
-      first: () => check(cuGraphLaunch(exec.handle, stream.handle)),
-      again: driver.bind('cuGraphLaunch', 10000, 2),
-    },
+    launch: bareCall(() => cuGraphLaunch(exec.handle, stream.handle), driver.bind('cuGraphLaunch', 10000, 2)),
     cluster: withAttribute(clusterId, { clusterDim: { x: 2, y: 1, z: 1 } } as never),
     cooperative: withAttribute(cooperativeId, { cooperative: 1 } as never),
-    struct: {
-      first: () => check(cuLaunchKernel(empty64 as never, 8, 1, 1, 32, 1, 1, 0, stream.handle, block, null)),
-      again: driver.bind('cuLaunchKernel', 4000, 11),
-    },
+    struct: bareCall(
+      () => cuLaunchKernel(empty64 as never, 8, 1, 1, 32, 1, 1, 0, stream.handle, block, null),
+      driver.bind('cuLaunchKernel', 4000, 11),
+    ),
   }
 }

@@ -20,7 +20,7 @@ export const structOf64 = defineStruct('Block', {
 
 interface Measured {
   /** Made ahead of each loop, and not counted. */
-  readonly first?: () => void
+  readonly arm?: () => void
   readonly loop: () => unknown
   /** Calls in one loop. */
   readonly calls: number
@@ -91,16 +91,16 @@ export function makeSubjects(): readonly Subject[] {
   }
   const bare = bareCalls(stream, exec, empty0, empty64.handle, bytes)
   const bareLoops = Object.fromEntries(
-    Object.entries(bare).map(([test, { first, again }]): [string, Measured] => [
+    Object.entries(bare).map(([test, { arm, call }]): [string, Measured] => [
       test,
-      { calls: loops[test]?.calls ?? burst, first, loop: again },
+      { calls: loops[test]?.calls ?? burst, arm, loop: call },
     ]),
   )
-  const time = ({ first, loop, calls }: Measured, count: number): number =>
+  const time = ({ arm, loop, calls }: Measured, count: number): number =>
     device.primaryContext.run(() => {
       let nanoseconds = 0n
       for (let turn = 0; turn < count; turn += 1) {
-        first?.()
+        arm?.()
         const start = process.hrtime.bigint()
         for (let call = 0; call < calls; call += 1) loop()
         nanoseconds += process.hrtime.bigint() - start
