@@ -402,6 +402,20 @@ describe('a graph for launches by kernels', () => {
     exec.dispose()
     expect(() => launcher.launch(stream)).toThrow(DisposedError)
   })
+
+  test('is kept with what its nodes need', () => {
+    const memory = zeros()
+    using graph = Graph.create(device)
+    graph.add(kernelNode(add, one, memory, 1))
+    using exec = graph.instantiate({ deviceLaunch: true })
+    using outer = Graph.create(device)
+    outer.add(emptyNode())
+    using launcher = outer.keep(exec).instantiate()
+    launcher.launch(stream)
+    memory.dispose()
+    expect(() => launcher.launch(stream)).toThrow(DisposedError)
+    expect(() => outer.keep(exec)).toThrow(DisposedError)
+  })
 })
 
 describe('a getter of what is added', () => {

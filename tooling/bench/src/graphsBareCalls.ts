@@ -16,8 +16,6 @@ export interface BareCall {
   /** Puts its arguments where C reads them. Those of other calls take their place. */
   readonly arm: () => void
   readonly call: NativeCall
-  /** The call with all its checks. It keeps the memory that the arguments point to. */
-  readonly first: () => number
 }
 
 // Those of CUlaunchAttributeID.
@@ -28,7 +26,12 @@ const clusterId = 4
 function bareCall(first: () => number, call: NativeCall): BareCall {
   check(first())
   const words = slots32.slice()
-  return { arm: () => slots32.set(words), call, first }
+  const arm = (): void => {
+    // It has the memory that the words point to.
+    void first
+    slots32.set(words)
+  }
+  return { arm, call }
 }
 
 function check(status: number): void {

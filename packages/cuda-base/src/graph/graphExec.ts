@@ -50,8 +50,8 @@ export interface InstantiateOptions {
   /** Memory that an earlier launch left allocated is freed by the next. Default: false: that launch is refused. */
   readonly autoFreeOnLaunch?: boolean | undefined
   /**
-   * Kernels of other graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded. It has kernels, copies
-   * without arrays, fills, and child graphs of these, at least one. Not with `autoFreeOnLaunch`. Default: false.
+   * Kernels of graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded or launched. It has kernels,
+   * copies without arrays, fills, and child graphs of these, at least one, all of one device. Not with `autoFreeOnLaunch`. Default: false.
    */
   readonly deviceLaunch?: boolean | undefined
   /** The priorities of nodes count, and not that of the stream. Default: false. */
@@ -189,7 +189,17 @@ export class GraphExec extends Resource {
     if (status !== Status.success) throw driverError(status, 'cuGraphLaunch')
   }
 
-  /** Brings it to the device ahead of the first launch, which is then as short as the others (`cuGraphUpload`). */
+  /** @internal @throws DisposedError when it, or something that it needs, is gone */
+  _requireUsable(operation: string): void {
+    this._requireAlive()
+    this.context._requireAlive()
+    this.#resources.check(operation)
+  }
+
+  /**
+   * Brings it to the device ahead of the first launch, which is then as short as the others, and of launches by kernels, for which a
+   * change counts from then on (`cuGraphUpload`).
+   */
   upload(stream?: StreamLike): void {
     const { handle, context } = this
     const queue: CUstream = streamFor(context, stream, 'GraphExec.upload')

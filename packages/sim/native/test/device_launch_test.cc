@@ -178,6 +178,90 @@ TEST(flags_and_nodes_that_do_not_go_with_it) {
   for (CUgraph each : {graph, child, around}) OK(cuGraphDestroy(each));
 }
 
+TEST(the_flag_that_uploads_does_so_and_only_with_parameters) {
+  Tools tools;
+  CUgraph graph = create(), launching = create();
+  tools.addNote(graph, 7);
+  CUgraphExec exec = nullptr;
+  for (const unsigned long long flags : {2ull, 2 | kForKernels}) EQUAL(cuGraphInstantiateWithFlags(&exec, graph, flags), CUDA_ERROR_INVALID_VALUE);
+  CUDA_GRAPH_INSTANTIATE_PARAMS wanted{};
+  wanted.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | kForKernels;
+  wanted.hUploadStream = tools.stream;
+  OK(cuGraphInstantiateWithParams(&exec, graph, &wanted));
+  tools.addLaunch(launching, reinterpret_cast<uint64_t>(exec), kFire);
+  tools.run(launching);
+  EQUAL((tools.noted() == std::vector<unsigned>{7}), true);
+  wanted.hUploadStream = reinterpret_cast<CUstream>(12345);
+  EQUAL(cuGraphInstantiateWithParams(&exec, graph, &wanted), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST(ordinary_memory_is_not_copied_by_it) {
+  Tools tools;
+  unsigned word = 0;
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE, copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcDevice = tools.list, copy.dstHost = &word;
+  copy.WidthInBytes = 4, copy.Height = copy.Depth = 1;
+  CUgraph graph = create();
+  CUgraphNode node = nullptr;
+  OK(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, tools.primary.context));
+  CUgraphExec exec = nullptr;
+  CUDA_GRAPH_INSTANTIATE_PARAMS wanted{};
+  wanted.flags = kForKernels;
+  EQUAL(cuGraphInstantiateWithParams(&exec, graph, &wanted), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(wanted.result_out, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED);
+  EQUAL(wanted.hErrNode_out == node, true);
+  OK(cuGraphDestroy(graph));
+}
+
+TEST(graphs_launch_each_other_a_thousand_deep) {
+  check::softwareOnly("hardware was not asked");
+  Tools tools;
+  CUgraph graph = create();
+  tools.addNote(graph, 5);
+  uint64_t last = tools.forKernels(graph);
+  for (int level = 0; level < 1500; ++level) {
+    CUgraph around = create();
+    tools.addLaunch(around, last, kFire);
+    last = tools.forKernels(around);
+    OK(cuGraphDestroy(around));
+  }
+  CUgraph launching = create();
+  tools.addLaunch(launching, last, kFire);
+  tools.run(launching);
+  EQUAL(tools.noted().size(), 0);
+}
+
+TEST(an_update_brings_no_such_kernel_into_a_body) {
+  check::softwareOnly("hardware hangs there");
+  Tools tools;
+  CUgraph graph = create();
+  CUgraphConditionalHandle handle = 0;
+  OK(cuGraphConditionalHandleCreate(&handle, graph, nullptr, 1, 1));
+  CUgraphNodeParams wanted{};
+  wanted.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  wanted.conditional.handle = handle;
+  wanted.conditional.type = CU_GRAPH_COND_TYPE_IF;
+  wanted.conditional.size = 1;
+  CUgraphNode node = nullptr;
+  OK(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &wanted));
+  CUgraphNode inside = tools.addNote(wanted.conditional.phGraph_out[0], 1);
+  CUgraphExec exec = nullptr;
+  OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  uint64_t none = 0, how = kFire;
+  void* arguments[] = {&none, &how, &tools.status};
+  CUDA_KERNEL_NODE_PARAMS kernel{};
+  kernel.func = tools.find("launch");
+  kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+  kernel.kernelParams = arguments;
+  OK(cuGraphKernelNodeSetParams_v2(inside, &kernel));
+  CUgraphExecUpdateResultInfo info{};
+  EQUAL(cuGraphExecUpdate_v2(exec, graph, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  EQUAL(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED);
+  OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
+}
+
 TEST(in_a_body_of_a_condition_such_a_kernel_is_refused) {
   check::softwareOnly("hardware hangs there");
   Tools tools;

@@ -1,9 +1,12 @@
 #include "devicelaunch.h"
 
-#include <deque>
+#include <iterator>
 #include <utility>
 
+#include "copywork.h"
+#include "core/allocation.h"
 #include "core/context.h"
+#include "core/state.h"
 #include "exec.h"
 #include "ptx/problem.h"
 
@@ -15,6 +18,8 @@ constexpr unsigned kSuccess = 0, kInvalidValue = 1;  // cudaError_t
 // The streams that a kernel names: their numbers say when the graph runs.
 constexpr uint64_t kTail = uint64_t{1} << 56, kFireAndForget = uint64_t{2} << 56, kSibling = uint64_t{3} << 56;
 constexpr size_t kMostFired = 120, kMostTails = 255;
+// Each runs within the one that launched it, on one thread.
+constexpr unsigned kDeepest = 1000;
 
 thread_local GraphRun* currentRun = nullptr;
 
@@ -29,61 +34,114 @@ class AsCurrent {
 
 bool mustStop(const Stream& stream) { return stream.context->isEnding || stream.context->error != CUDA_SUCCESS; }
 
-// What was brought to the device last, all nodes in their order; `tails`: what its kernels leave to run after it.
-CUresult runOnce(const std::shared_ptr<GraphExec>& exec, const std::shared_ptr<Stream>& stream, std::deque<std::shared_ptr<GraphExec>>& tails) {
-  GraphRun run(exec);
-  exec->isPending = false;
+bool isPageable(CUmemorytype type, const void* host, CUdeviceptr device) {
+  return state().allocations.covering(type == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(host) : device) == nullptr;
+}
+
+// What was brought to the device last, all nodes in their order. Gives what its kernels leave to run after it.
+CUresult runOnce(PendingLaunch launch, const std::shared_ptr<Stream>& stream, unsigned depth, std::deque<PendingLaunch>& tails) {
+  const auto exec = launch.take();
+  GraphRun run(exec, depth);
+  run.begin(true);
   for (auto& work : exec->uploaded()) {
     if (mustStop(*stream)) return CUDA_SUCCESS;
     Operation operation;
-    if (const CUresult status = work->prepare(stream, operation)) return status;
+    // What it needs is gone: hardware finds out when it looks there.
+    if (work->prepare(stream, operation) != CUDA_SUCCESS) return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (auto& dependency : operation.after) dependency.stream->waitFor(dependency.sequence);
     if (operation.queued) operation.queued(stream, stream->running());
     if (const CUresult status = run.runNode(stream, operation.run)) return status;
   }
-  auto left = run.takeTails();
-  tails.insert(tails.begin(), left.begin(), left.end());
+  tails = run.takeTails();
   return CUDA_SUCCESS;
 }
 
-CUresult runAll(std::deque<std::shared_ptr<GraphExec>> open, const std::shared_ptr<Stream>& stream) {
+CUresult runAll(std::deque<PendingLaunch> open, const std::shared_ptr<Stream>& stream, unsigned depth) {
   while (!open.empty() && !mustStop(*stream)) {
-    const auto exec = open.front();
+    PendingLaunch first = std::move(open.front());
     open.pop_front();
-    if (const CUresult status = runOnce(exec, stream, open)) return status;
+    std::deque<PendingLaunch> tails;
+    if (const CUresult status = runOnce(std::move(first), stream, depth, tails)) return status;
+    open.insert(open.begin(), std::make_move_iterator(tails.begin()), std::make_move_iterator(tails.end()));
   }
   return CUDA_SUCCESS;
 }
 
 }  // namespace
 
-GraphRun::GraphRun(std::shared_ptr<GraphExec> exec) : exec_(std::move(exec)) { ++exec_->running; }
-GraphRun::~GraphRun() { --exec_->running; }
+CUgraphInstantiateResult checkForKernels(const Work& work, const std::shared_ptr<Context>& context) {
+  if (work.type() > CU_GRAPH_NODE_TYPE_MEMSET && work.type() != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+  if (const auto* copy = dynamic_cast<const CopyWork*>(&work)) {
+    const CUDA_MEMCPY3D& of = copy->parameters;
+    if (of.srcMemoryType == CU_MEMORYTYPE_ARRAY || of.dstMemoryType == CU_MEMORYTYPE_ARRAY) return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+    // An H200 says this of ordinary memory.
+    if (isPageable(of.srcMemoryType, of.srcHost, of.srcDevice) || isPageable(of.dstMemoryType, of.dstHost, of.dstDevice)) {
+      return CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
+    }
+  }
+  if (context && work.context() && work.context() != context) return CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
+  return CUDA_GRAPH_INSTANTIATE_SUCCESS;
+}
+
+bool KernelLaunches::claim(bool isOwnTail) {
+  std::lock_guard lock(mutex_);
+  if (isClaimed_ || running_ != (isOwnTail ? 1 : 0)) return false;
+  isClaimed_ = true;
+  return true;
+}
+
+void KernelLaunches::unclaim() {
+  std::lock_guard lock(mutex_);
+  isClaimed_ = false;
+}
+
+void KernelLaunches::begin(bool isClaimed) {
+  std::lock_guard lock(mutex_);
+  ++running_;
+  if (isClaimed) isClaimed_ = false;
+}
+
+void KernelLaunches::end() {
+  std::lock_guard lock(mutex_);
+  --running_;
+}
+
+PendingLaunch::~PendingLaunch() {
+  if (exec_) exec_->byKernels.unclaim();
+}
 
 GraphRun* GraphRun::current() { return currentRun; }
 
+void GraphRun::begin(bool isClaimed) {
+  exec_->byKernels.begin(isClaimed);
+  isRunning_ = true;
+}
+
+void GraphRun::end() {
+  if (std::exchange(isRunning_, false)) exec_->byKernels.end();
+}
+
 uint64_t GraphRun::handle() const { return exec_->isForKernels() ? exec_->number : 0; }
 
-unsigned GraphRun::launch(uint64_t handle, uint64_t how) {
+unsigned GraphRun::launch(const Context& context, uint64_t handle, uint64_t how) {
   if (handle == 0 || (how != kTail && how != kFireAndForget && how != kSibling)) return kInvalidValue;
-  const auto exec = executables().find(reinterpret_cast<CUgraphExec>(handle));
+  // Its own may have been destroyed since: a launch that is under way still ends.
+  const auto exec = handle == exec_->number ? exec_ : executables().find(reinterpret_cast<CUgraphExec>(handle));
   if (!exec || !exec->isForKernels()) throw ptx::Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a launch of what is no executable graph for kernels"};
+  if (exec->context() && exec->context().get() != &context) throw ptx::Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a launch of a graph of another context"};
   std::lock_guard lock(mutex_);
-  if (!exec->isUploaded() || (how != kTail && exec->running != 0)) return kInvalidValue;
-  if (how == kTail ? tails_.size() >= kMostTails : countOfFired_ >= kMostFired) return kInvalidValue;
-  if (exec->isPending.exchange(true)) return kInvalidValue;
-  if (how == kTail) {
-    tails_.push_back(exec);
-    return kSuccess;
-  }
-  ++countOfFired_;
-  fired_.push_back(exec);
+  const bool isTail = how == kTail;
+  if (isTail ? tails_.size() >= kMostTails : countOfFired_ >= kMostFired || depth_ >= kDeepest) return kInvalidValue;
+  if (!exec->isUploaded() || !exec->byKernels.claim(isTail && exec == exec_)) return kInvalidValue;
+  if (!isTail) ++countOfFired_;
+  (isTail ? tails_ : fired_).emplace_back(exec);
   return kSuccess;
 }
 
-std::vector<std::shared_ptr<GraphExec>> GraphRun::takeTails() {
+std::deque<PendingLaunch> GraphRun::takeTails() {
+  end();
   std::lock_guard lock(mutex_);
-  return std::move(tails_);
+  return std::exchange(tails_, {});
 }
 
 CUresult GraphRun::runNode(const std::shared_ptr<Stream>& stream, const std::function<CUresult()>& node) {
@@ -91,18 +149,12 @@ CUresult GraphRun::runNode(const std::shared_ptr<Stream>& stream, const std::fun
     const AsCurrent current(this);
     if (const CUresult status = node()) return status;
   }
-  std::deque<std::shared_ptr<GraphExec>> fired;
-  {
-    std::lock_guard lock(mutex_);
-    fired.assign(fired_.begin(), fired_.end());
-    fired_.clear();
-  }
-  return runAll(std::move(fired), stream);
+  std::unique_lock lock(mutex_);
+  auto fired = std::exchange(fired_, {});
+  lock.unlock();
+  return runAll(std::move(fired), stream, depth_ + 1);
 }
 
-CUresult GraphRun::runTails(const std::shared_ptr<Stream>& stream) {
-  const auto tails = takeTails();
-  return runAll({tails.begin(), tails.end()}, stream);
-}
+CUresult GraphRun::runTails(const std::shared_ptr<Stream>& stream) { return runAll(takeTails(), stream, depth_); }
 
 }  // namespace shoal

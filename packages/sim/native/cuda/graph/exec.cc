@@ -3,9 +3,7 @@
 #include <unordered_map>
 
 #include "conditional.h"
-#include "copywork.h"
 #include "core/context.h"
-#include "devicelaunch.h"
 #include "fillwork.h"
 #include "memory.h"
 
@@ -18,16 +16,14 @@ HandleTable<GraphExec>& executables() {
 
 namespace {
 
-bool isOfArrays(const Work& work) {
-  const auto* copy = dynamic_cast<const CopyWork*>(&work);
-  return copy != nullptr && (copy->parameters.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy->parameters.dstMemoryType == CU_MEMORYTYPE_ARRAY);
-}
-
-// A node that a graph for kernels cannot have; null: none. Such a graph has kernels, copies without arrays, fills, and graphs of these.
-const GraphNode* notForKernels(const Graph& graph) {
+// A node that a graph for kernels cannot have, and why; null: none. `context`: of the first node that has one.
+const GraphNode* notForKernels(const Graph& graph, std::shared_ptr<Context>& context, CUgraphInstantiateResult& why) {
   for (const GraphNode* node : graph.inOrder()) {
+    why = checkForKernels(*node->work, context);
+    if (why != CUDA_GRAPH_INSTANTIATE_SUCCESS) return node;
+    if (!context) context = node->work->context();
     const auto* child = dynamic_cast<const ChildWork*>(node->work.get());
-    const GraphNode* found = child != nullptr ? notForKernels(*child->graph) : node->work->type() > CU_GRAPH_NODE_TYPE_MEMSET || isOfArrays(*node->work) ? node : nullptr;
+    const GraphNode* found = child == nullptr ? nullptr : notForKernels(*child->graph, context, why);
     if (found != nullptr) return found;
   }
   return nullptr;
@@ -55,7 +51,9 @@ CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_p
     if (graph.nodes.empty() || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
       return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, CUDA_ERROR_INVALID_VALUE);
     }
-    if (const GraphNode* node = notForKernels(graph)) return fail(CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node, CUDA_ERROR_INVALID_VALUE);
+    std::shared_ptr<Context> context;
+    CUgraphInstantiateResult why{};
+    if (const GraphNode* node = notForKernels(graph, context, why)) return fail(why, node, CUDA_ERROR_INVALID_VALUE);
   }
   if (!hasValidBodies(graph)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, CUDA_ERROR_INVALID_VALUE);
   if (hasUnusedCondition(graph)) return fail(CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr, CUDA_ERROR_INVALID_VALUE);
@@ -75,18 +73,35 @@ bool GraphExec::holdsAlone(const Graph& graph, const GraphExec* but) {
   return std::any_of(all.begin(), all.end(), [&](auto& exec) { return exec.get() != but && exec->source_ == graph.number; });
 }
 
-void GraphExec::upload() {
+void GraphExec::upload(const std::shared_ptr<Stream>& stream) {
+  if (!isForKernels()) return;
   std::lock_guard graphLock(graphMutex());
   std::lock_guard lock(mutex_);
-  if (isForKernels()) uploadLocked();
+  Operation operation;
+  operation.run = [upload = uploadLocked()] {
+    upload();
+    return CUDA_SUCCESS;
+  };
+  stream->enqueue(std::move(operation));
 }
 
-void GraphExec::uploadLocked() {
-  uploaded_.clear();
+std::function<void()> GraphExec::uploadLocked() {
+  std::vector<std::shared_ptr<const Work>> works;
   for (const Step& step : steps_) {
-    if (disabled_.count(step.node) == 0) uploaded_.push_back(step.node->work);
+    if (disabled_.count(step.node) == 0) works.push_back(step.node->work);
   }
-  isUploaded_ = true;
+  return [self = shared_from_this(), works = std::move(works)] {
+    std::lock_guard lock(self->mutex_);
+    self->uploaded_ = works;
+    self->isUploaded_ = true;
+  };
+}
+
+std::shared_ptr<Context> GraphExec::context() const {
+  for (const Lane& lane : lanes_) {
+    if (lane.context) return lane.context;
+  }
+  return nullptr;
 }
 
 bool GraphExec::isUploaded() const {
@@ -161,6 +176,7 @@ void GraphExec::setEnabled(const GraphNode& node, bool isEnabled) {
 CUresult GraphExec::setWork(GraphNode& node, std::shared_ptr<const Work> work) {
   Operation unused;
   if (const CUresult status = work->prepare(nullptr, unused)) return status;
+  if (isForKernels() && checkForKernels(*work, context()) != CUDA_GRAPH_INSTANTIATE_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
   // The layout was made for the context that the node had.
   if (work->context() != node.work->context()) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard graphLock(graphMutex());  // in the order in which a launch takes them
@@ -238,10 +254,12 @@ CUresult GraphExec::update(Graph& from, CUgraphExecUpdateResultInfo& info) {
   Mismatch mismatch = pairNodes(*graph_, from, pairs);
   for (auto& [own, other] : pairs) {
     Operation unused;
-    if (mismatch.result == CU_GRAPH_EXEC_UPDATE_SUCCESS && other->work->prepare(nullptr, unused) != CUDA_SUCCESS) {
+    const bool isFit = !isForKernels() || checkForKernels(*other->work, context()) == CUDA_GRAPH_INSTANTIATE_SUCCESS;
+    if (mismatch.result == CU_GRAPH_EXEC_UPDATE_SUCCESS && (!isFit || other->work->prepare(nullptr, unused) != CUDA_SUCCESS)) {
       mismatch = {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
     }
   }
+  if (mismatch.result == CU_GRAPH_EXEC_UPDATE_SUCCESS && !hasValidBodies(from)) mismatch.result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
   info.result = mismatch.result;
   const GraphNode* original = mismatch.node == nullptr ? nullptr : findNode(reinterpret_cast<CUgraphNode>(mismatch.node->original));
   info.errorNode = original == nullptr ? nullptr : original->handle();
@@ -258,6 +276,8 @@ CUresult GraphExec::setChild(GraphNode& node, Graph& from) {
   if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::pair<GraphNode*, const GraphNode*>> pairs;
   if (pairNodes(*child->graph, from, pairs).result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  const auto isFit = [&](auto& pair) { return checkForKernels(*pair.second->work, context()) == CUDA_GRAPH_INSTANTIATE_SUCCESS; };
+  if (isForKernels() && !std::all_of(pairs.begin(), pairs.end(), isFit)) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   std::lock_guard lock(mutex_);
   for (auto& [own, other] : pairs) own->work = other->work;
   return CUDA_SUCCESS;
@@ -316,14 +336,16 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     if (status != CUDA_SUCCESS) return status;
   }
   if (const CUresult status = openMemory()) return status;
-  if (isForKernels()) uploadLocked();
+  const auto upload = isForKernels() ? uploadLocked() : nullptr;
   const bool launchesGraphs = std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.node->work->launchesGraphs(); });
-  const auto run = launchesGraphs ? std::make_shared<GraphRun>(shared_from_this()) : nullptr;
+  const auto run = isForKernels() || launchesGraphs ? std::make_shared<GraphRun>(shared_from_this()) : nullptr;
 
   std::vector<std::shared_ptr<Condition>> conditions;
   collectConditions(*graph_, conditions);
   Operation head;
-  head.run = [conditions = std::move(conditions)] {
+  head.run = [conditions = std::move(conditions), upload, run] {
+    if (upload) upload();
+    if (run) run->begin(false);
     for (auto& condition : conditions) condition->value = condition->initial;
     return CUDA_SUCCESS;
   };
@@ -339,8 +361,8 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     for (const size_t before : step.after) {
       if (steps_[before].lane != step.lane) operation.after.push_back({streams[steps_[before].lane], sequences[before]});
     }
-    if (step.node->work->launchesGraphs()) {
-      operation.run = [run, own, kernel = std::move(operation.run)] { return run->runNode(own, kernel); };
+    if (run) {
+      operation.run = [run, own, node = std::move(operation.run)] { return run->runNode(own, node); };
     }
     auto queued = std::move(operation.queued);
     sequences[index] = own->enqueue(std::move(operation));

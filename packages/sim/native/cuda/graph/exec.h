@@ -1,8 +1,7 @@
 // Executable graphs: a copy of a graph's nodes, laid out over streams.
 #pragma once
 
-#include <atomic>
-
+#include "devicelaunch.h"
 #include "graph.h"
 
 namespace shoal {
@@ -24,13 +23,15 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
   CUresult setWork(GraphNode& node, std::shared_ptr<const Work> work);
   CUresult setChild(GraphNode& node, Graph& from);
 
-  // What kernels launch is as it was when it was brought to the device last (`cuGraphUpload`, or a launch by the host).
-  void upload();
+  // What kernels launch is as it was when it was brought to the device last (`cuGraphUpload`, or a launch by the host), in the order
+  // of the stream.
+  void upload(const std::shared_ptr<Stream>& stream);
   bool isUploaded() const;
   std::vector<std::shared_ptr<const Work>> uploaded() const;
   bool isForKernels() const { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0; }
-  std::atomic<unsigned> running{0};     // of those runs that kernels have to do with
-  std::atomic<bool> isPending{false};  // a kernel launched it, and it has not begun
+  // Of its first node that has one; null: none has.
+  std::shared_ptr<Context> context() const;
+  KernelLaunches byKernels;
 
   uint64_t number = 0;
   const unsigned long long flags;
@@ -51,7 +52,7 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
   std::vector<size_t> flatten(const Graph& graph, const std::vector<size_t>& after);
   void assignLanes();
   CUresult openMemory();
-  void uploadLocked();
+  std::function<void()> uploadLocked();
 
   mutable std::mutex mutex_;
   std::shared_ptr<Graph> graph_;

@@ -24,6 +24,17 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
   });
 }
 
+CUresult launch(CUgraphExec handle, CUstream streamHandle, bool perThread, bool isUpload);
+
+// Uploads it as well where that is asked for, which no other function does.
+CUresult instantiate(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS& wanted, bool perThread) {
+  const CUresult status = instantiate(out, graph, wanted.flags, &wanted.hErrNode_out, &wanted.result_out);
+  if (status != CUDA_SUCCESS || (wanted.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0) return status;
+  const CUresult uploaded = launch(*out, wanted.hUploadStream, perThread, true);
+  if (uploaded != CUDA_SUCCESS) cuGraphExecDestroy(*out);
+  return uploaded;
+}
+
 CUresult withLog(CUgraphExec* out, CUgraph handle, CUgraphNode* errorNode, char* log, size_t size) {
   if (log != nullptr && size != 0) log[0] = 0;
   return instantiate(out, handle, 0, errorNode, nullptr);
@@ -36,7 +47,7 @@ CUresult launch(CUgraphExec handle, CUstream streamHandle, bool perThread, bool 
     if (const CUresult status = checkImplicit(stream)) return status;
     if (const CUresult captured = refuseCaptured(stream)) return captured;
     if (!isUpload) return exec->launch(stream);
-    exec->upload();
+    exec->upload(stream);
     return CUDA_SUCCESS;
   });
 }
@@ -50,12 +61,12 @@ CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraph
   return withLog(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph, unsigned long long flags) {
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
   return instantiate(phGraphExec, hGraph, flags, nullptr, nullptr);
 }
 SHOAL_TWIN(cuGraphInstantiateWithParams, _ptsz, (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams),
-           ((void)perThread, instantiateParams == nullptr ? initialised([] { return CUDA_ERROR_INVALID_VALUE; })
-                                                          : instantiate(phGraphExec, hGraph, instantiateParams->flags, &instantiateParams->hErrNode_out,
-                                                                        &instantiateParams->result_out)))
+           (instantiateParams == nullptr ? initialised([] { return CUDA_ERROR_INVALID_VALUE; })
+                                                          : instantiate(phGraphExec, hGraph, *instantiateParams, perThread)))
 
 SHOAL_TWIN(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), launch(hGraphExec, hStream, perThread, false))
 SHOAL_TWIN(cuGraphUpload, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), launch(hGraphExec, hStream, perThread, true))

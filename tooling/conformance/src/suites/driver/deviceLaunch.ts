@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { DeviceBuffer, type Kernel, Module, PinnedBuffer, StatusError, type Stream } from '@shoal/driver'
+import { type Device, DeviceBuffer, type Kernel, Module, PinnedBuffer, StatusError, type Stream } from '@shoal/driver'
 import {
   childGraphNode,
   copyNode,
@@ -18,7 +18,7 @@ import { CudaArray } from '@shoal/driver/texture'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
-/** `launch` and `again` call cudaGraphLaunch and keep what it gives; `countDown` ends a loop. */
+/** `launch` and `again` call cudaGraphLaunch and keep what it gives, `who` keeps the graph that it runs in; `countDown` ends a loop. */
 const ptx = `.version 8.0
 .target sm_80
 .address_size 64
@@ -67,6 +67,13 @@ next:
   st.global.u32 [%s], %r;
   ret;
 }
+.visible .entry who(.param .u64 at) {
+  .reg .b64 %p, %g;
+  ld.param.u64 %p, [at];
+  mov.u64 %g, %current_graph_exec;
+  st.global.u64 [%p], %g;
+  ret;
+}
 .visible .entry countDown(.param .u64 handle, .param .u64 left) {
   .reg .b64 %h, %p; .reg .b32 %n, %c; .reg .pred %more;
   ld.param.u64 %h, [handle];
@@ -93,6 +100,7 @@ interface Tools {
   readonly add: Kernel<['ptr', 'u32']>
   readonly launch: Kernel<['u64', 'u64', 'ptr', 'u32']>
   readonly again: Kernel<['u64', 'ptr', 'ptr']>
+  readonly who: Kernel<['ptr']>
   readonly countDown: Kernel<['u64', 'ptr']>
   /** What `add` adds to. */
   readonly sum: DeviceBuffer<'u32'>
@@ -115,6 +123,7 @@ async function makeTools(t: CaseContext): Promise<Tools> {
     add: module.kernel('add', ['ptr', 'u32']),
     launch: module.kernel('launch', ['u64', 'u64', 'ptr', 'u32']),
     again: module.kernel('again', ['u64', 'ptr', 'ptr']),
+    who: module.kernel('who', ['ptr']),
     countDown: module.kernel('countDown', ['u64', 'ptr']),
     sum: t.own(DeviceBuffer.zeros(t.device, 'u32', 1)),
     statuses: t.own(DeviceBuffer.zeros(t.device, 'u32', 256)),
@@ -263,6 +272,10 @@ const nodes: ConformanceCase = {
       )
     }
     assert.throws(() => t.own(Graph.create(t.device)).instantiate({ deviceLaunch: true }), StatusError)
+    assert.throws(
+      () => exec.updateNode(copy, copyNode(array, source)),
+      (error) => error instanceof StatusError && error.code === 'CUDA_ERROR_INVALID_VALUE',
+    )
     const stray = kernelOutside(tools, exec)
     assert.throws(stray, (error) => error instanceof StatusError && error.code === 'CUDA_ERROR_NOT_SUPPORTED')
   },
@@ -272,6 +285,90 @@ const kernelOutside =
   ({ launch, stream, statuses }: Tools, exec: GraphExec) =>
   () =>
     launch.launch({ ...one, stream }, exec.handle, fireAndForget, statuses, 1)
+
+const runs: ConformanceCase = {
+  name: 'a run ends before what was left to its end, lasts when its graph is disposed of, and knows its graph',
+  async run(t) {
+    const tools = await makeTools(t)
+    const { stream, launch, statuses, sum } = tools
+    const found = t.own(DeviceBuffer.zeros(t.device, 'u64', 1))
+    for (const deviceLaunch of [true, false]) {
+      const graph = t.own(Graph.create(t.device))
+      graph.add(kernelNode(tools.who, one, found))
+      const exec = t.own(graph.instantiate({ deviceLaunch }))
+      await run(t, tools, exec)
+      assert.equal((await found.toArray())[0], deviceLaunch ? exec.handle : 0n)
+    }
+
+    // The first leaves the second to its end, which launches the first again, which cannot leave the second that runs.
+    const first = adding(t, tools)
+    const last = first.add(kernelNode(launch, one, 0n, tail, statuses, 1), { dependencies: first.nodes })
+    const exec = forKernels(t, first)
+    const second = t.own(Graph.create(t.device))
+    second.add(kernelNode(launch, one, exec.handle, fireAndForget, statuses.slice(1, 2), 1))
+    const left = forKernels(t, second)
+    exec.updateNode(last, kernelNode(launch, one, left.handle, tail, statuses, 1))
+    for (const each of [exec, left]) each.upload(stream)
+    assert.deepEqual(await run(t, tools, exec, 2), { statuses: [invalidValue, 0], sum: 2 })
+
+    sum.fill(0)
+    const turns = 500
+    const count = t.own(DeviceBuffer.zeros(t.device, 'u32', 1).fill(turns))
+    const loop = adding(t, tools)
+    loop.add(kernelNode(tools.again, one, tail, statuses, count), { dependencies: loop.nodes })
+    const gone = loop.instantiate({ deviceLaunch: true })
+    gone.launch(stream)
+    gone.dispose()
+    await stream.synchronize()
+    assertSameBits(await sum.toArray(), Uint32Array.of(turns), 'after the graph was disposed of')
+  },
+}
+
+const order: ConformanceCase = {
+  name: 'a graph is brought to the device in the order of the stream',
+  async run(t) {
+    const tools = await makeTools(t)
+    const { stream } = tools
+    const exec = forKernels(t, adding(t, tools, 1))
+    exec.upload(stream)
+    const launcher = t.own(launching(t, tools, exec, fireAndForget).instantiate())
+    await stream.synchronize()
+    const gate = t.own(DeviceBuffer.zeros(t.device, 'u32', 1))
+    const other = t.own(t.device.createStream({ nonBlocking: true }))
+    for (const [uploading, later, sum] of [
+      [stream, 20, 1],
+      [other, 300, 1 + 300],
+    ] as const) {
+      gate.fill(0, { stream })
+      await stream.synchronize()
+      stream.waitValue(gate, 1)
+      launcher.launch(stream)
+      assert.equal(exec.update(adding(t, tools, later)).result, 'success')
+      exec.upload(uploading)
+      if (uploading === other) await other.synchronize()
+      other.writeValue(gate, 1)
+      await Promise.all([stream.synchronize(), other.synchronize()])
+      assertSameBits(await tools.sum.toArray(), Uint32Array.of(sum), 'what was there when the launcher ran')
+    }
+  },
+}
+
+const devices: ConformanceCase = {
+  name: 'such a graph has nodes of one device',
+  requires: { devices: 2 },
+  async run(t) {
+    const tools = await makeTools(t)
+    const graph = adding(t, tools)
+    const there = t.own(DeviceBuffer.zeros(t.devices[1] as Device, 'u32', 5))
+    const other = t.own(Graph.create(t.devices[1] as Device))
+    other.add(fillNode(there, 1))
+    graph.addGraph(other)
+    assert.throws(
+      () => graph.instantiate({ deviceLaunch: true }),
+      (error) => error instanceof StatusError && error.message.includes('nodes of several contexts are not supported'),
+    )
+  },
+}
 
 const conditions: ConformanceCase = {
   name: 'a loop runs as often as its kernel says, and a kernel before a choice makes it',
@@ -308,5 +405,5 @@ const conditions: ConformanceCase = {
 /** Graphs that kernels launch, and kernels that decide what runs: the part of CUDA's device runtime that is about graphs. */
 export const deviceLaunchSuite: Suite = {
   name: 'driver: launches and decisions by kernels',
-  cases: [launched, tails, limits, nodes, conditions],
+  cases: [launched, tails, limits, nodes, runs, order, devices, conditions],
 }
