@@ -10,14 +10,19 @@ const program = ['/usr/local/cuda/bin/compute-sanitizer', '/opt/cuda/bin/compute
   existsSync(file),
 )
 
-// Under the tool nothing is fast, which one case asks for; and the three run at once, where another one asks what memory is free.
-const alone = ['--without', 'gives everything back without blocking', '--without', 'leaves no descriptor and no memory']
+// Under the tool nothing is fast, which one case asks for; the three run at once, where another one asks what memory is free; and a
+// launch waits for its end, which a third one holds up until later calls were made.
+const without = [
+  'gives everything back without blocking',
+  'leaves no descriptor and no memory',
+  'is brought to the device in the order of the stream',
+].flatMap((name) => ['--without', name])
 // What the suites ask wrongly on purpose is refused by the API, and is no error of memory. Of their child processes some
 // are killed with memory in use, and some have a kernel write where it may not.
 const options = ['--tool', 'memcheck', '--leak-check', 'full', '--report-api-errors', 'no', '--print-limit', '40']
 options.push('--target-processes', 'application-only')
 const runs = [
-  ['driver', '--filter', 'driver', '--without', 'nvshmem', ...alone],
+  ['driver', '--filter', 'driver', '--without', 'nvshmem', ...without],
   ['runtime', '--filter', 'runtime', '--without', 'driver', '--without', 'nvshmem'],
   ['nccl', '--filter', 'nccl', '--without', 'nccl matrix', '--without', 'nvshmem'],
 ]
