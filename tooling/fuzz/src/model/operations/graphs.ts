@@ -1,6 +1,6 @@
 /** Graphs: captured, made by hand, launched, changed, and disposed of while they run. */
 import { DeviceBuffer, type Stream } from '@shoal/driver'
-import { copyNode, fillNode, Graph, type GraphNode } from '@shoal/driver/graph'
+import { copyNode, fillNode, Graph, type GraphExec, type GraphNode, type InstantiateOptions } from '@shoal/driver/graph'
 import { DisposedError, StatusError } from '@shoal/types'
 import {
   addExec,
@@ -284,6 +284,17 @@ function addBranch(world: World, graph: Graph, device: number, steps: Step[], no
   return `${type} ${value}: ${told.join(' or ')}`
 }
 
+/** Kernels launch no graph with nodes of several contexts: such a one is for the host alone. */
+function instantiateWith(graph: Graph, options: InstantiateOptions): GraphExec {
+  try {
+    return graph.instantiate(options)
+  } catch (error) {
+    const isExpected = error instanceof StatusError && error.message.includes('nodes of several contexts')
+    if (options.deviceLaunch !== true || !isExpected) throw error
+    return graph.instantiate({ ...options, deviceLaunch: false })
+  }
+}
+
 const instantiate: Operation = {
   name: 'instantiate a graph',
   weight: 8,
@@ -300,9 +311,21 @@ const instantiate: Operation = {
       world.refused(`another executable graph of ${name}`, () => graph.instantiate(), [StatusError])
       return `${name} a second time, refused`
     }
-    const options = { useNodePriority: world.chance(0.2), autoFreeOnLaunch: world.chance(0.2) }
-    const made = addExec(world, model, graph.instantiate(options))
+    const deviceLaunch = world.chance(0.2)
+    const types = new Set(graph.nodes.map(({ type }) => type))
+    for (const type of ['kernel', 'memcpy', 'memset'] as const) types.delete(type)
+    const options = {
+      useNodePriority: world.chance(0.2),
+      autoFreeOnLaunch: !deviceLaunch && world.chance(0.2),
+      deviceLaunch: deviceLaunch && graph.nodes.length > 0 && types.size === 0,
+    }
+    // Child graphs may be of such nodes, or others.
+    if (deviceLaunch && !options.deviceLaunch && !types.has('graph')) {
+      world.refused(`${name} for kernels`, () => graph.instantiate({ deviceLaunch }), [StatusError])
+    }
+    const made = addExec(world, model, instantiateWith(graph, options))
     world.equal(`flags of ${made.name}`, made.exec.flags.autoFreeOnLaunch, options.autoFreeOnLaunch)
+    if (!options.deviceLaunch) world.equal(`a flag of ${made.name}`, made.exec.flags.deviceLaunch, false)
     if (world.chance(0.2)) graph.dispose()
     return `${made.name} of ${name}${graph.disposed ? ', which was disposed of' : ''}`
   },
