@@ -363,6 +363,7 @@ enum cudaDriverEntryPointQueryResult : int {
   cudaDriverEntryPointVersionNotSufficent = 2,
 };
 typedef const struct cudaMipmappedArray *cudaMipmappedArray_const_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef CUgraph cudaGraph_t;
 typedef CUuserObject cudaUserObject_t;
 typedef CUipcEventHandle cudaIpcEventHandle_t;
@@ -891,6 +892,8 @@ SHOAL_EXPORT const char *cudaGetErrorName(cudaError_t error);
 SHOAL_EXPORT const char *cudaGetErrorString(cudaError_t error);
 SHOAL_EXPORT cudaError_t cudaGetLastError(void);
 SHOAL_EXPORT cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level);
+SHOAL_EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream);
+SHOAL_EXPORT cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t graphExec, cudaStream_t stream);
 SHOAL_EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count);
 SHOAL_EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count, unsigned int flags);
 SHOAL_EXPORT cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags);

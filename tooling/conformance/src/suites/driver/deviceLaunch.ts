@@ -132,6 +132,9 @@ async function makeTools(t: CaseContext): Promise<Tools> {
 
 const one = { grid: 1, block: 1 } as const
 
+const words = (t: CaseContext, value: number, length = 1): DeviceBuffer<'u32'> =>
+  t.own(DeviceBuffer.from(t.device, new Uint32Array(length).fill(value)))
+
 function adding(t: CaseContext, { add, sum }: Tools, value = 1): Graph {
   const graph = t.own(Graph.create(t.device))
   graph.add(kernelNode(add, one, sum, value))
@@ -186,7 +189,7 @@ const tails: ConformanceCase = {
     const tools = await makeTools(t)
     const exec = forKernels(t, adding(t, tools, 5))
     exec.upload(tools.stream)
-    const seen = t.own(DeviceBuffer.zeros(t.device, 'u32', 1).fill(9))
+    const seen = words(t, 9)
     const graph = launching(t, tools, exec, tail)
     graph.add(copyNode(seen, tools.sum), { dependencies: graph.nodes })
     assert.deepEqual(await run(t, tools, graph), { statuses: [0], sum: 5 })
@@ -198,8 +201,8 @@ const tails: ConformanceCase = {
       [fireAndForget, { deviceLaunch: true }, invalidValue, turns - 1],
       [tail, {}, invalidValue, turns - 1],
     ] as const) {
-      tools.sum.fill(0)
-      const count = t.own(DeviceBuffer.zeros(t.device, 'u32', 1).fill(turns))
+      tools.sum.fill(0, { stream: tools.stream })
+      const count = words(t, turns)
       const loop = adding(t, tools)
       loop.add(kernelNode(tools.again, one, how, tools.statuses, count), { dependencies: loop.nodes })
       assert.deepEqual(await run(t, tools, t.own(loop.instantiate(options))), { statuses: [status], sum: turns - left })
@@ -219,7 +222,7 @@ const limits: ConformanceCase = {
     assert.equal(fired.statuses[0], 0)
     assert.ok(fired.statuses.every((status) => status === 0 || status === invalidValue))
     assert.equal(fired.sum, fired.statuses.filter((status) => status === 0).length)
-    tools.sum.fill(0)
+    tools.sum.fill(0, { stream: tools.stream })
     const refused = [0, invalidValue, invalidValue]
     assert.deepEqual(await run(t, tools, launching(t, tools, exec, tail, 3), 3), { statuses: refused, sum: 1 })
     assert.deepEqual(await run(t, tools, launching(t, tools, exec, 0n)), { statuses: [invalidValue], sum: 1 })
@@ -240,7 +243,7 @@ const nodes: ConformanceCase = {
   name: 'such a graph has kernels, copies, fills and graphs of these, and what else is in it is named',
   async run(t) {
     const tools = await makeTools(t)
-    const [target, source] = [1, 2].map((value) => t.own(DeviceBuffer.zeros(t.device, 'u32', 7).fill(value)))
+    const [target, source] = [1, 2].map((value) => words(t, value, 7))
     assert(target !== undefined && source !== undefined)
     const pinned = t.own(PinnedBuffer.allocate(t.device, 'u32', 7))
     const graph = adding(t, tools, 4)
@@ -311,9 +314,9 @@ const runs: ConformanceCase = {
     for (const each of [exec, left]) each.upload(stream)
     assert.deepEqual(await run(t, tools, exec, 2), { statuses: [invalidValue, 0], sum: 2 })
 
-    sum.fill(0)
+    sum.fill(0, { stream })
     const turns = 500
-    const count = t.own(DeviceBuffer.zeros(t.device, 'u32', 1).fill(turns))
+    const count = words(t, turns)
     const loop = adding(t, tools)
     loop.add(kernelNode(tools.again, one, tail, statuses, count), { dependencies: loop.nodes })
     const gone = loop.instantiate({ deviceLaunch: true })
@@ -375,7 +378,7 @@ const conditions: ConformanceCase = {
   async run(t) {
     const tools = await makeTools(t)
     const turns = t.random.integer(1, 30)
-    const left = t.own(DeviceBuffer.zeros(t.device, 'u32', 1).fill(turns))
+    const left = words(t, turns)
     const loop = t.own(Graph.create(t.device))
     const { handle, bodies } = loop.addConditional({ type: 'while', defaultValue: 1 })
     const body = bodies[0] as Graph
@@ -384,10 +387,10 @@ const conditions: ConformanceCase = {
     const exec = t.own(loop.instantiate())
     for (let launch = 1; launch <= 2; launch += 1) {
       assert.equal((await run(t, tools, exec)).sum, 3 * turns * launch)
-      left.fill(turns)
+      left.fill(turns, { stream: tools.stream })
     }
 
-    tools.sum.fill(0)
+    tools.sum.fill(0, { stream: tools.stream })
     const choice = t.own(Graph.create(t.device))
     const made = choice.addConditional({ type: 'if', defaultValue: 1 })
     // The value becomes 0 where 1 is left.
@@ -395,7 +398,7 @@ const conditions: ConformanceCase = {
     choice.addDependency(decide, made.node)
     made.bodies[0]?.add(kernelNode(tools.add, one, tools.sum, 1))
     const chosen = t.own(choice.instantiate())
-    left.fill(3)
+    left.fill(3, { stream: tools.stream })
     const sums: unknown[] = []
     for (let launch = 0; launch < 3; launch += 1) sums.push((await run(t, tools, chosen)).sum)
     assert.deepEqual(sums, [1, 2, 2])
