@@ -112,7 +112,7 @@ await runMain(async () => {
   }
   try {
     report('publishing to a registry', await publishProblems(tarballs, registry, env))
-    await atOnce([...packages.values()], async (one) => {
+    const checkOne = async (one) => {
       const tarball = tarballs.get(one.name)
       if (tarball === undefined) {
         process.stdout.write(`skipped ${one.name}: not built here, ${missingFiles(one).join(', ')}\n`)
@@ -124,9 +124,17 @@ await runMain(async () => {
         problems.push(...(await typeProblems(one, tarball, env)), ...(await installProblems(one, registry, env)))
       }
       report(`${one.name}, ${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`, problems)
-    })
-    report('all of them with the oldest TypeScript and the newest', await allTypesProblems(packages, registry, env))
-    report('getting started', await gettingStartedProblems(registry, env))
+    }
+    // The longest first.
+    await atOnce([
+      async () =>
+        report(
+          'all of them with the oldest TypeScript and the newest',
+          await allTypesProblems(packages, registry, env),
+        ),
+      async () => report('getting started', await gettingStartedProblems(registry, env)),
+      ...[...packages.values()].map((one) => () => checkOne(one)),
+    ])
   } finally {
     registry.close()
   }
@@ -143,11 +151,11 @@ async function publishProblems(tarballs, registry, env) {
   })
 }
 
-/** Does the work for each, as many at a time as there are processors. */
-async function atOnce(all, work) {
-  const queue = all.values()
+/** Does all of it, as much at a time as there are processors. */
+async function atOnce(jobs) {
+  const queue = jobs.values()
   const lane = async () => {
-    for (const one of queue) await work(one)
+    for (const job of queue) await job()
   }
   await Promise.all(Array.from({ length: availableParallelism() }, lane))
 }
