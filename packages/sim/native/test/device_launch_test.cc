@@ -109,6 +109,20 @@ CUgraph create() {
   return graph;
 }
 
+// The body of a condition that holds.
+CUgraph addIf(CUgraph graph) {
+  CUgraphConditionalHandle handle = 0;
+  OK(cuGraphConditionalHandleCreate(&handle, graph, nullptr, 1, 1));
+  CUgraphNodeParams wanted{};
+  wanted.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  wanted.conditional.handle = handle;
+  wanted.conditional.type = CU_GRAPH_COND_TYPE_IF;
+  wanted.conditional.size = 1;
+  CUgraphNode node = nullptr;
+  OK(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &wanted));
+  return wanted.conditional.phGraph_out[0];
+}
+
 }  // namespace
 
 TEST(what_is_fired_runs_before_the_tails_and_tails_of_tails_before_those_that_wait) {
@@ -236,16 +250,7 @@ TEST(an_update_brings_no_such_kernel_into_a_body) {
   check::softwareOnly("hardware hangs there");
   Tools tools;
   CUgraph graph = create();
-  CUgraphConditionalHandle handle = 0;
-  OK(cuGraphConditionalHandleCreate(&handle, graph, nullptr, 1, 1));
-  CUgraphNodeParams wanted{};
-  wanted.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-  wanted.conditional.handle = handle;
-  wanted.conditional.type = CU_GRAPH_COND_TYPE_IF;
-  wanted.conditional.size = 1;
-  CUgraphNode node = nullptr;
-  OK(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &wanted));
-  CUgraphNode inside = tools.addNote(wanted.conditional.phGraph_out[0], 1);
+  CUgraphNode inside = tools.addNote(addIf(graph), 1);
   CUgraphExec exec = nullptr;
   OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
   uint64_t none = 0, how = kFire;
@@ -266,16 +271,7 @@ TEST(in_a_body_of_a_condition_such_a_kernel_is_refused) {
   check::softwareOnly("hardware hangs there");
   Tools tools;
   CUgraph graph = create();
-  CUgraphConditionalHandle handle = 0;
-  OK(cuGraphConditionalHandleCreate(&handle, graph, nullptr, 1, 1));
-  CUgraphNodeParams wanted{};
-  wanted.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-  wanted.conditional.handle = handle;
-  wanted.conditional.type = CU_GRAPH_COND_TYPE_IF;
-  wanted.conditional.size = 1;
-  CUgraphNode node = nullptr;
-  OK(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &wanted));
-  tools.addLaunch(wanted.conditional.phGraph_out[0], 0, kFire);
+  tools.addLaunch(addIf(graph), 0, kFire);
   CUgraphExec exec = nullptr;
   EQUAL(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
   OK(cuGraphDestroy(graph));
