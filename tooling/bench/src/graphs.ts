@@ -58,7 +58,7 @@ export async function benchGraphs(options: RunOptions): Promise<Outcome> {
       return { process, subject: subjectIn(process, name, cases, requestFor) }
     }),
   )
-  const ours = await startNodeSubjects(new URL('graphsSubjects.js', import.meta.url))
+  const ours = await startNodeSubjects(new URL('graphsSubjects.js', import.meta.url), [options.rounds])
   const rows = await takeTurns(
     Object.fromEntries(
       Object.entries(titles).map(([test, title]): [string, Case] => [test, { title, unit: 'ns', count: 10, loops: 5 }]),

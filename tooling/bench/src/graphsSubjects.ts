@@ -2,7 +2,7 @@ import { Device, DeviceBuffer, defineStruct, type Kernel, Module, prepareCopies 
 import { emptyNode, Graph, type GraphExec, type GraphNode, kernelNode } from '@shoal/driver/graph'
 import { copyCount, kernels, nodeCount } from './graphs.js'
 import { bareCalls } from './graphsBareCalls.js'
-import { type Subject, subjectOf } from './turns.js'
+import { isTrial, type Subject, subjectOf } from './turns.js'
 
 const copyBytes = 4096
 const burst = 100
@@ -19,7 +19,7 @@ export const structOf64 = defineStruct('Block', {
 })
 
 interface Measured {
-  /** Made ahead of each loop, and not counted. */
+  /** Called ahead of each loop, and not counted. */
   readonly arm?: () => void
   readonly loop: () => unknown
   /** Calls in one loop. */
@@ -43,8 +43,8 @@ function oneNode(device: Device): GraphExec {
   return graph.instantiate()
 }
 
-/** What `startNodeSubjects` asks for. */
-export function makeSubjects(): readonly Subject[] {
+/** What `startNodeSubjects` asks for, for so many rounds. */
+export function makeSubjects([rounds = '']: readonly string[]): readonly Subject[] {
   const device = Device.get(0)
   const stream = device.createStream({ nonBlocking: true })
   const module = Module.loadSync(device, kernels)
@@ -57,7 +57,8 @@ export function makeSubjects(): readonly Subject[] {
   const launch = (): void => launched.launch(stream)
   // A program that launches graphs has long had that compiled, for which V8 takes thousands of calls. A large graph keeps the device
   // too long for so many.
-  for (let turn = 0; turn < 200; turn += 1) {
+  const warmUps = isTrial(Number(rounds)) ? 1 : 200
+  for (let turn = 0; turn < warmUps; turn += 1) {
     for (let call = 0; call < burst; call += 1) launch()
     stream.synchronizeSync()
   }

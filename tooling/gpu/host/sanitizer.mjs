@@ -45,7 +45,12 @@ async function check([name, ...which], index) {
   console.log(`${name}: ${cases}; ${errors} errors, ${result.leaks} allocations of ${result.leakedBytes} bytes leaked`)
   const isClean = status === 0 && errors === 0 && wasChecked && result.leaks === 0
   if (!isClean) {
-    const told = output.split('\n').filter((line) => !/^(ok|skip) /.test(line))
+    // What the tool says, and of the cases those that failed, with their reasons.
+    let isOfFailure = false
+    const told = output.split('\n').filter((line) => {
+      if (/^(ok|skip|FAIL|\d)/.test(line)) isOfFailure = line.startsWith('FAIL')
+      return isOfFailure || line.startsWith('=========')
+    })
     console.log(told.slice(0, 120).join('\n'))
   }
   return { ...result, cases, wasChecked, isClean }

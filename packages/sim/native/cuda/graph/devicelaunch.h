@@ -38,7 +38,11 @@ class PendingLaunch {
  public:
   explicit PendingLaunch(std::shared_ptr<GraphExec> exec) : exec_(std::move(exec)) {}
   PendingLaunch(PendingLaunch&&) = default;
-  PendingLaunch& operator=(PendingLaunch&&) = default;
+  // What it had ends with the other one.
+  PendingLaunch& operator=(PendingLaunch&& other) noexcept {
+    exec_.swap(other.exec_);
+    return *this;
+  }
   ~PendingLaunch();
   std::shared_ptr<GraphExec> take() { return std::move(exec_); }
 
