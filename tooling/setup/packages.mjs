@@ -16,7 +16,7 @@ import { missingFiles, packAll } from './pack.mjs'
 import { publishAll } from './publish.mjs'
 import { entryPoints, publishablePackages } from './publishable.mjs'
 import { startRegistry } from './registry.mjs'
-import { captureBeside, commandEnvironment, readJson, root, runMain, SetupError } from './workspace.mjs'
+import { captureBeside, commandEnvironment, offline, readJson, root, runMain, SetupError } from './workspace.mjs'
 
 /** What an import alone would not show: a real call of each package, on the software device. Each leaves true. */
 const uses = {
@@ -196,7 +196,7 @@ function typeProblems({ name, manifest }, { file }, env) {
   const own = Object.keys(manifest.exports).filter((path) => ownUse.test(join(name, path)))
   const rules = ['--profile', 'node16', ...(own.length > 0 ? ['--exclude-entrypoints', ...own] : [])]
   const options = [...rules, '--no-emoji', '--no-color', '--format', 'ascii']
-  return failureOf('attw', () => captureBeside(bin('attw'), [file, ...options], { env }))
+  return failureOf('attw', () => captureBeside(bin('attw'), [file, ...options], { env: offline(env) }))
 }
 
 function importScript(specifier) {
@@ -303,7 +303,8 @@ async function consumerProblems(packages, project, compiler, settings = { module
     JSON.stringify({ compilerOptions, include: ['*.ts', ...(settings.moduleResolution ? [] : ['*.cts'])] }),
   )
   const tsc = join(root, 'node_modules', compiler, 'bin', 'tsc')
-  const compile = () => captureBeside(process.execPath, [tsc, '-p', project], { cwd: project })
+  const compile = () =>
+    captureBeside(process.execPath, [tsc, '-p', project], { cwd: project, env: offline(process.env) })
   return await failureOf(`a strict program, compiled with ${compiler} and ${JSON.stringify(settings)}`, compile)
 }
 
@@ -329,7 +330,7 @@ async function runtimeProblems(one, project, env) {
 
 /** The software device is meant, also where there are libraries. */
 function withoutLibraries(env) {
-  const others = Object.entries(env).filter(([name]) => !/^SHOAL_/.test(name))
+  const others = Object.entries(offline(env)).filter(([name]) => !/^SHOAL_/.test(name))
   return { ...Object.fromEntries(others), SHOAL_DEVICE: 'sim' }
 }
 

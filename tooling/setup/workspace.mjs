@@ -28,6 +28,15 @@ export function commandEnvironment(folders = [], extra = {}) {
   }
 }
 
+/**
+ * The same environment for what connects to nothing: where a variable names certificates, each Node.js reads those and all that it
+ * has when it starts, which takes a tenth of a second.
+ */
+export function offline(environment) {
+  const { NODE_EXTRA_CA_CERTS: _, ...others } = environment
+  return others
+}
+
 /** Runs a command with its output shown. Returns its exit status; a command that cannot start is an error. */
 export function run(command, commandArguments, options = {}) {
   const result = spawnSync(command, commandArguments, { cwd: root, stdio: 'inherit', ...options })
