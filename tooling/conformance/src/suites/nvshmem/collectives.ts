@@ -25,7 +25,7 @@ function inTeam(pe: Pe, team: Team, trial: Collective, raw: CollectiveCall | und
   const { pe: own, peCount } = team
   const size = dtypeInfo(dtype).bytes
   const op = 'op' in trial ? trial.op : undefined
-  const values = (of: number): Values => valuesOf({ dtype, op, seed }, of, peCount)
+  const values = (of: number): Values => valuesOf({ dtype, op, seed }, of, peCount, count * peCount)
   const sourceLength = kind === 'allToAll' || kind === 'reduceScatter' ? count * peCount : count
   const targetLength = kind === 'allToAll' || kind === 'fcollect' ? count * peCount : count
   const root = seed % peCount

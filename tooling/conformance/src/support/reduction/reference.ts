@@ -1,5 +1,5 @@
 import { type DType, dtypeInfo, type TypedArrayOf } from '@shoal/types'
-import { bytesOf, numbersOf, type Op, period, scalarOf, type Values } from './values.js'
+import { bytesOf, numbersOf, type Op, scalarOf, type Values } from './values.js'
 
 /** What a reduction should give, by the place in the period. */
 export type Expected =
@@ -31,9 +31,9 @@ export function reduced(dtype: DType, op: Op, inputs: readonly Values[]): Expect
 }
 
 function integers(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferView {
-  // Storing an element takes what fits: that is how integers wrap around.
-  const result = new (dtypeInfo(dtype).typedArray)(period) as Int32Array
   const ranks = inputs.map(({ numbers }) => numbers as Float64Array)
+  // Storing an element takes what fits: that is how integers wrap around.
+  const result = new (dtypeInfo(dtype).typedArray)(lengthOf(ranks)) as Int32Array
   const combine: { readonly [O in Op]: (a: number, b: number) => number } = {
     sum: (a, b) => (a + b) | 0,
     avg: (a, b) => a + b,
@@ -45,7 +45,7 @@ function integers(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferV
     or: (a, b) => a | b,
     xor: (a, b) => a ^ b,
   }
-  for (let index = 0; index < period; index += 1) {
+  for (let index = 0; index < result.length; index += 1) {
     let value = 0
     for (const [rank, numbers] of ranks.entries()) {
       const own = numbers[index] as number
@@ -58,8 +58,8 @@ function integers(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferV
 }
 
 function longs(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferView {
-  const result = new (dtypeInfo(dtype).typedArray)(period) as unknown as BigInt64Array
   const ranks = inputs.map(({ numbers }) => numbers as BigInt64Array)
+  const result = new (dtypeInfo(dtype).typedArray)(lengthOf(ranks)) as unknown as BigInt64Array
   const combine: { readonly [O in Op]: (a: bigint, b: bigint) => bigint } = {
     sum: (a, b) => a + b,
     avg: (a, b) => a + b,
@@ -71,7 +71,7 @@ function longs(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferView
     or: (a, b) => a | b,
     xor: (a, b) => a ^ b,
   }
-  for (let index = 0; index < period; index += 1) {
+  for (let index = 0; index < result.length; index += 1) {
     let value = 0n
     for (const [rank, numbers] of ranks.entries()) {
       const own = numbers[index] as bigint
@@ -83,6 +83,11 @@ function longs(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferView
   return result
 }
 
+/** After how many the values of all ranks repeat. */
+function lengthOf(ranks: readonly ArrayLike<unknown>[]): number {
+  return ranks[0]?.length ?? 0
+}
+
 /** How much so many roundings may add up to, relatively. */
 function growth(roundings: number, unit: number): number {
   return Math.expm1(roundings * Math.log1p(unit))
@@ -90,14 +95,14 @@ function growth(roundings: number, unit: number): number {
 
 function floats({ unit, smallest }: Format, dtype: DType, op: Op, inputs: readonly Values[]): Expected {
   const ranks = inputs.map(({ numbers }) => numbers as Float64Array)
-  const values = new Float64Array(period)
-  const tolerance = new Float64Array(period)
+  const values = new Float64Array(lengthOf(ranks))
+  const tolerance = new Float64Array(values.length)
   const steps = ranks.length - 1
   // A mean may be a sum of products with 1/n, which is rounded as well; a pre-multiplied sum rounds its products.
   const roundings = steps + (op === 'avg' ? 2 : op === 'preMulSum' ? 1 : 0)
   // The reference of f64 rounds as often as what it is compared with.
   const slack = dtype === 'f64' ? 2.02 : 1.01
-  for (let index = 0; index < period; index += 1) {
+  for (let index = 0; index < values.length; index += 1) {
     const terms = ranks.map((numbers, rank) => {
       const own = numbers[index] as number
       return op === 'preMulSum' ? own * (scalarOf(dtype, rank) as number) : own
@@ -130,14 +135,14 @@ export function difference(dtype: DType, got: Uint8Array, expected: Expected, st
   const bits = new typedArray(aligned.buffer, 0, got.length / bytes) as TypedArrayOf<DType>
   const numbers = numbersOf(dtype, bits) as Float64Array
   const { values, tolerance } = expected
-  let place = start % period
+  let place = start % values.length
   for (let index = 0; index < numbers.length; index += 1) {
     const want = values[place] as number
     const allowed = tolerance[place] as number
     if (!(Math.abs((numbers[index] as number) - want) <= allowed)) {
       return `element ${index} of ${numbers.length} is ${numbers[index]}, should be ${want} ± ${allowed}`
     }
-    place = place === period - 1 ? 0 : place + 1
+    place = place === values.length - 1 ? 0 : place + 1
   }
   return undefined
 }
@@ -145,7 +150,7 @@ export function difference(dtype: DType, got: Uint8Array, expected: Expected, st
 function differenceOfBytes(dtype: DType, got: Uint8Array, want: Uint8Array, start: number): string | undefined {
   const { bytes } = dtypeInfo(dtype)
   for (let at = 0; at < got.length; ) {
-    const offset = ((start + at / bytes) % period) * bytes
+    const offset = (start * bytes + at) % want.length
     const length = Math.min(want.length - offset, got.length - at)
     const is = got.subarray(at, at + length)
     const should = want.subarray(offset, offset + length)

@@ -12,8 +12,8 @@ export interface Draw {
   readonly seed: number
 }
 
-/** Values repeat after so many, a prime: what went to a wrong place shows, and large counts cost little. */
-export const period = 997
+/** Values repeat after so many at most, a prime: what went to a wrong place shows, and large counts cost little. */
+const period = 997
 
 /** The values of one rank. */
 export interface Values {
@@ -23,12 +23,16 @@ export interface Values {
   readonly numbers: Float64Array | BigInt64Array | BigUint64Array | undefined
 }
 
-/** The values of a rank: the same wherever they are asked for. */
-export function valuesOf(draw: Draw, rank: number, worldSize: number): Values {
+/** The values of a rank, `count` of which are needed: the same wherever they are asked for. */
+export function valuesOf(draw: Draw, rank: number, worldSize: number, count = period): Values {
   const random = new Random((draw.seed + Math.imul(rank + 1, 0x9e3779b1)) >>> 0)
   const { dtype, op } = draw
-  if (op === undefined) return { bytes: random.bytes(period * dtypeInfo(dtype).bytes), numbers: undefined }
-  const bits = dtypeInfo(dtype).kind === 'float' ? floats(random, dtype, op) : integers(random, dtype, op, worldSize)
+  const length = Math.min(period, Math.max(count, 1))
+  if (op === undefined) return { bytes: random.bytes(length * dtypeInfo(dtype).bytes), numbers: undefined }
+  const bits =
+    dtypeInfo(dtype).kind === 'float'
+      ? floats(random, dtype, op, length)
+      : integers(random, dtype, op, worldSize, length)
   return { bytes: bytesOf(bits), numbers: numbersOf(dtype, bits) }
 }
 
@@ -45,26 +49,26 @@ export function numbersOf<D extends DType>(
   return Float64Array.from(decodeArray(dtype, bits) as ArrayLike<number>)
 }
 
-function floats(random: Random, dtype: DType, op: Op): TypedArrayOf<DType> {
+function floats(random: Random, dtype: DType, op: Op, length: number): TypedArrayOf<DType> {
   // Products of many ranks must not leave the range of 8 bits, sums neither.
-  const values = Array.from({ length: period }, () => {
+  const most = dtypeInfo(dtype).bytes === 1 ? 2 : 4
+  const values = Array.from({ length }, () => {
     const value = random.signed()
-    if (op === 'prod') return (value < 0 ? -1 : 1) * 2 ** value
-    return value * (dtypeInfo(dtype).bytes === 1 ? 2 : 4)
+    return op === 'prod' ? (value < 0 ? -1 : 1) * 2 ** value : value * most
   })
   return encodeArray(dtype, values as HostValueOf<DType>[])
 }
 
-function integers(random: Random, dtype: DType, op: Op, worldSize: number): TypedArrayOf<DType> {
-  const bits = random.array(dtype, period)
+function integers(random: Random, dtype: DType, op: Op, worldSize: number, length: number): TypedArrayOf<DType> {
+  const bits = random.array(dtype, length)
   // Sums and products wrap around. A mean does not: its sum has to fit.
   if (op !== 'avg') return bits
   if (bits instanceof BigInt64Array || bits instanceof BigUint64Array) {
-    for (let index = 0; index < period; index += 1) bits[index] = (bits[index] as bigint) / BigInt(worldSize)
+    for (let index = 0; index < length; index += 1) bits[index] = (bits[index] as bigint) / BigInt(worldSize)
     return bits
   }
   const numbers = bits as Int32Array
-  for (let index = 0; index < period; index += 1) {
+  for (let index = 0; index < length; index += 1) {
     numbers[index] = Math.trunc((numbers[index] as number) / worldSize)
   }
   return bits

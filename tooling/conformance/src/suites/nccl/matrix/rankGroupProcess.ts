@@ -6,6 +6,7 @@ import { answerCommands } from '../../../support/child.js'
 import { knownFault } from './knownFaults.js'
 import { type Place, RankRun } from './rankRun.js'
 import { describeTrial, type Trial } from './trial.js'
+import { TrialValues } from './trialValues.js'
 
 /** What a process is to be. */
 export interface RankGroup {
@@ -76,7 +77,8 @@ async function run(trials: readonly Trial[]): Promise<TrialReport> {
     })
     const runs: RankRun[] = []
     try {
-      for (const place of taking) runs.push(new RankRun(trial, place))
+      const values = new TrialValues(trial, taking[0]?.worldSize ?? 1)
+      for (const place of taking) runs.push(new RankRun(trial, place, values))
       group(() => {
         for (const one of runs) one.call()
       })

@@ -1,9 +1,10 @@
 import { type Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import type { Communicator, PreMulSum, Window } from '@shoal/nccl'
 import { type DType, dtypeInfo, type TypedArrayOf } from '@shoal/types'
-import { difference, type Expected, reduced } from '../../../support/reduction/reference.js'
-import { bytesOf, scalarOf, type Values, valuesOf } from '../../../support/reduction/values.js'
+import { difference, type Expected } from '../../../support/reduction/reference.js'
+import { bytesOf, scalarOf } from '../../../support/reduction/values.js'
 import { isReduction, type Trial } from './trial.js'
+import type { TrialValues } from './trialValues.js'
 
 /** One rank with what it needs. */
 export interface Place {
@@ -33,20 +34,20 @@ const untouched = 0xa5
 export class RankRun {
   readonly #trial: Trial
   readonly #place: Place
-  readonly #inputs: readonly Values[]
+  readonly #values: TrialValues
   readonly #root: number
   readonly #bytes: number
   #send: Guarded | undefined
   #recv: Guarded | undefined
   #op: PreMulSum | undefined
 
-  constructor(trial: Trial, place: Place) {
+  constructor(trial: Trial, place: Place, values: TrialValues) {
     this.#trial = trial
     this.#place = place
     const { worldSize } = place
     this.#root = trial.root % worldSize
     this.#bytes = dtypeInfo(trial.dtype).bytes
-    this.#inputs = Array.from({ length: worldSize }, (_, rank) => valuesOf(trial, rank, worldSize))
+    this.#values = values
     const { send, recv } = this.#lengths()
     if (!trial.inPlace) {
       if (send !== undefined) this.#send = this.#guarded(send, 0, 'send')
@@ -102,8 +103,8 @@ export class RankRun {
     if (start !== undefined) {
       if (trial.inPlace && this.#isGathered() && length !== trial.count) {
         const own = this.#partOf(inside, place.rank)
-        repeat(own, this.#own().bytes)
-      } else repeat(inside, this.#own().bytes)
+        repeat(own, this.#own())
+      } else repeat(inside, this.#own())
     }
     const { typedArray } = dtypeInfo(trial.dtype)
     const host = new typedArray(before.buffer) as TypedArrayOf<DType>
@@ -114,8 +115,8 @@ export class RankRun {
     return { all, part: all.slice(guard, guard + length), before: before.slice(), guard }
   }
 
-  #own(): Values {
-    return this.#inputs[this.#place.rank] as Values
+  #own(): Uint8Array {
+    return this.#values.of(this.#place.rank).bytes
   }
 
   #partOf(bytes: Uint8Array, index: number): Uint8Array {
@@ -233,12 +234,11 @@ export class RankRun {
   }
 
   #wrongElement(result: Uint8Array): string | undefined {
-    const { collective, dtype, op, count } = this.#trial
+    const { collective, dtype, count } = this.#trial
     const { rank, worldSize } = this.#place
-    const exactly = (of: number): Expected => ({ kind: 'exact', bytes: (this.#inputs[of] as Values).bytes })
+    const exactly = (of: number): Expected => ({ kind: 'exact', bytes: this.#values.of(of).bytes })
     if (isReduction(collective)) {
-      const expected = reduced(dtype, op ?? 'sum', this.#inputs)
-      return difference(dtype, result, expected, collective === 'reduceScatter' ? rank * count : 0)
+      return difference(dtype, result, this.#values.reduced, collective === 'reduceScatter' ? rank * count : 0)
     }
     switch (collective) {
       case 'broadcast':

@@ -1,0 +1,29 @@
+import { type Expected, reduced } from '../../../support/reduction/reference.js'
+import { type Values, valuesOf } from '../../../support/reduction/values.js'
+import type { Trial } from './trial.js'
+
+/** What the ranks of a trial have, and what comes of it: made once for all ranks of a process. */
+export class TrialValues {
+  readonly #trial: Trial
+  readonly #worldSize: number
+  readonly #inputs: Values[] = []
+  #reduced: Expected | undefined
+
+  constructor(trial: Trial, worldSize: number) {
+    this.#trial = trial
+    this.#worldSize = worldSize
+  }
+
+  of(rank: number): Values {
+    const { count } = this.#trial
+    this.#inputs[rank] ??= valuesOf(this.#trial, rank, this.#worldSize, count * this.#worldSize)
+    return this.#inputs[rank]
+  }
+
+  get reduced(): Expected {
+    const { dtype, op } = this.#trial
+    const inputs = () => Array.from({ length: this.#worldSize }, (_, rank) => this.of(rank))
+    this.#reduced ??= reduced(dtype, op ?? 'sum', inputs())
+    return this.#reduced
+  }
+}
