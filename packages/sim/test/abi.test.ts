@@ -9,7 +9,7 @@ const nccl = headerFolder('nccl.h', process.env['NCCL_HOME'])
 const nvshmem = headerFolder('nvshmem_host.h', process.env['NVSHMEM_HOME'])
 
 const facts = (options: readonly string[], program: string, source = 'test/layouts/cuda_and_nccl.cc') =>
-  readFacts(execFileSync(compile(source, program, options, false), { encoding: 'utf8' }))
+  readFacts(execFileSync(compile(source, program, options), { encoding: 'utf8' }))
 
 const noToolkit = 'no CUDA toolkit on this machine: set CUDA_HOME'
 

@@ -1,35 +1,43 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { libraries, libraryFolder } from '@shoal/sim'
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.url))
 export const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 export const buildFolder = fileURLToPath(new URL('../build', import.meta.url))
 
-/** Builds the test programs (and the libraries, where they are out of date). */
-export function makeTests(): void {
-  execFileSync('make', ['-s', '-j', '2', 'tests'], { cwd: nativeFolder, stdio: ['ignore', 'inherit', 'inherit'] })
+/** Builds the test programs and the probes (and the libraries, where they are out of date): one test file at a time does. */
+export async function makeTests(): Promise<void> {
+  const lock = createServer()
+  // The name of a socket is free again when its process has ended, however it did.
+  const name = `\0${createHash('sha256').update(buildFolder).digest('hex')}`
+  const isTaken = () =>
+    new Promise<boolean>((resolve, reject) => {
+      lock.once('error', (error: NodeJS.ErrnoException) =>
+        error.code === 'EADDRINUSE' ? resolve(true) : reject(error),
+      )
+      lock.listen(name, () => resolve(false))
+    })
+  while (await isTaken()) await sleep(100)
+  try {
+    execFileSync('make', ['-s', '-j', '2', 'tests'], { cwd: nativeFolder, stdio: ['ignore', 'inherit', 'inherit'] })
+  } finally {
+    lock.close()
+  }
 }
 
-/** Compiles a source of this package, or all of a folder, against the libraries and returns the program's path. */
-export function compile(source: string, program: string, options: readonly string[] = [], linked = true): string {
+/** Compiles a source of this package and returns the program's path. */
+export function compile(source: string, program: string, options: readonly string[] = []): string {
   mkdirSync(buildFolder, { recursive: true })
   const out = join(buildFolder, program)
-  const link = linked ? [...librariesOf(), `-Wl,-rpath,${libraryFolder()}`] : []
   const includes = ['-I', join(nativeFolder, 'include')]
-  const all = ['-std=c++17', '-O0', '-pthread', ...includes, ...options, ...sourcesOf(source), '-o', out, ...link]
+  const all = ['-std=c++17', '-O0', '-pthread', ...includes, ...options, join(packageFolder, source), '-o', out]
   execFileSync('g++', all, { stdio: ['ignore', 'inherit', 'inherit'] })
   return out
-}
-
-function sourcesOf(source: string): string[] {
-  const path = join(packageFolder, source)
-  if (path.endsWith('.cc')) return [path]
-  return readdirSync(path)
-    .filter((name) => name.endsWith('.cc'))
-    .map((name) => join(path, name))
 }
 
 /** Every test that a program's source declares, in order. */
@@ -93,8 +101,4 @@ export function headerFolder(header: string, ...homes: readonly (string | undefi
 function toolkits(): string[] {
   const found = existsSync('/usr/local') ? readdirSync('/usr/local') : []
   return found.filter((name) => name.startsWith('cuda-')).map((name) => join('/usr/local', name))
-}
-
-function librariesOf(): string[] {
-  return [libraries.nvshmem, libraries.nccl, libraries.cuda].map((name) => join(libraryFolder(), name))
 }

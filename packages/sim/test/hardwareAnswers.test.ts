@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
-import { compile, readFacts } from './build.js'
+import { buildFolder, makeTests, readFacts } from './build.js'
 
 const answersFolder = fileURLToPath(new URL('hardwareAnswers', import.meta.url))
 
@@ -94,16 +94,10 @@ function compare(program: string, record: string, known = differences): void {
   expect([...answers.keys()].filter(isNoAnswer)).toEqual([])
 }
 
-let cuda = ''
-let nccl = ''
-let communicators = ''
-let nvshmem = ''
-beforeAll(() => {
-  communicators = compile('test/hardwareAnswers/probes/nccl-communicators.cc', 'probe-nccl-communicators')
-  cuda = compile('test/hardwareAnswers/probes/cuda', 'probe-cuda')
-  nccl = compile('test/hardwareAnswers/probes/nccl.cc', 'probe-nccl')
-  nvshmem = compile('test/hardwareAnswers/probes/nvshmem.cc', 'probe-nvshmem')
-})
+beforeAll(makeTests, 900_000)
+const [cuda, nccl, communicators, nvshmem] = (['cuda', 'nccl', 'nccl-communicators', 'nvshmem'] as const).map((name) =>
+  join(buildFolder, 'test', `probe-${name}`),
+) as [string, string, string, string]
 
 test('CUDA calls answer as hardware does', () => compare(cuda, 'cuda.txt'))
 test('questions that no hardware answers are answered as before', () => {
