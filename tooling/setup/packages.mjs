@@ -5,6 +5,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import ts from 'typescript-api'
@@ -94,8 +95,6 @@ const sysPackageLimit = 2 ** 20
 /** What `npm install @shoal/driver` may bring: packages, bytes of their files, and no script. */
 const driverLimit = { packages: 8, bytes: 1_500_000 }
 
-const bin = (name) => join(root, 'node_modules', '.bin', name)
-
 await runMain(async () => {
   const pnpmFolder = installWorkspace()
   // The demo builds some packages, and others may have changed since they were built.
@@ -121,7 +120,7 @@ await runMain(async () => {
       const problems = [...contentProblems(one, tarball), ...sizeProblems(one.name, tarball)]
       problems.push(...(await publintProblems(tarball)))
       if (entryPoints(one).length > 0) {
-        problems.push(...(await typeProblems(one, tarball, env)), ...(await installProblems(one, registry, env)))
+        problems.push(...(await typeProblems(one, tarball)), ...(await installProblems(one, registry, env)))
       }
       report(`${one.name}, ${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`, problems)
     }
@@ -191,12 +190,16 @@ async function publintProblems({ file }) {
   return serious.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`)
 }
 
-function typeProblems({ name, manifest }, { file }, env) {
+/** What are-the-types-wrong finds, for all ways to find modules that know `exports`. */
+async function typeProblems({ name, manifest }, { file }) {
   // Entries that the packages have for each other are for ES modules alone.
-  const own = Object.keys(manifest.exports).filter((path) => ownUse.test(join(name, path)))
-  const rules = ['--profile', 'node16', ...(own.length > 0 ? ['--exclude-entrypoints', ...own] : [])]
-  const options = [...rules, '--no-emoji', '--no-color', '--format', 'ascii']
-  return failureOf('attw', () => captureBeside(bin('attw'), [file, ...options], { env: offline(env) }))
+  const excludeEntrypoints = Object.keys(manifest.exports).filter((path) => ownUse.test(join(name, path)))
+  const tarball = createPackageFromTarballData(new Uint8Array(readFileSync(file)))
+  const { types, problems } = await checkPackage(tarball, { excludeEntrypoints })
+  if (!types) return ['attw: no types']
+  return problems
+    .filter(({ resolutionKind }) => resolutionKind !== 'node10')
+    .map((problem) => `attw: ${JSON.stringify(problem)}`)
 }
 
 function importScript(specifier) {
