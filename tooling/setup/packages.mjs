@@ -225,11 +225,13 @@ async function allTypesProblems(packages, registry, env) {
   return await inProject(registry, names, env, async (project) => {
     const problems = []
     const bundler = { module: 'ESNext', moduleResolution: 'Bundler' }
+    // Beside the declarations of browsers, too, which are there by default.
+    const byDefault = { module: 'NodeNext', lib: undefined }
     for (const [compiler, settings] of [
-      ['typescript-oldest', { module: 'NodeNext' }],
+      ['typescript-oldest', byDefault],
       ['typescript-oldest', bundler],
       ['typescript-api', { module: 'NodeNext' }],
-      ['typescript', { module: 'NodeNext' }],
+      ['typescript', byDefault],
       ['typescript', { module: 'Node16' }],
       ['typescript', bundler],
     ]) {
@@ -294,6 +296,7 @@ async function consumerProblems(packages, project, compiler, settings = { module
   }
   const compilerOptions = {
     target: 'ES2022',
+    lib: ['ES2022'],
     ...settings,
     strict: true,
     exactOptionalPropertyTypes: true,
