@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** What takes longest, in this order: begun last it would run alone, beside workers that have nothing left to do. */
 const longest = [
   'packages/sim/test/native.test.ts',
+  'tooling/fuzz/test/arguments.test.ts',
   'tooling/conformance/test/conformance.test.ts',
   'tooling/bench/test/bench.test.ts',
   'tooling/sweep/test/sweep.test.ts',

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { nvrtc } from '@shoal/nvrtc-sys'
 import type { Answer, Callable } from './contract.js'
 import { callablesOf } from './signatures.js'
 import { sweptPackages } from './subjects/index.js'
@@ -62,14 +62,27 @@ async function sweepPackage(
   folder: string,
   total: Mutable,
 ): Promise<void> {
-  const file = join(folder, `${name.replace('/', '-')}.json`)
+  const [file, answers] = ['json', 'answers'].map((end) => join(folder, `${name.replace('/', '-')}.${end}`)) as [
+    string,
+    string,
+  ]
   writeFileSync(file, JSON.stringify(callables))
+  // A file: to wake this process for each of so many answers would take longer than most questions.
+  const descriptor = openSync(answers, 'w')
   const child = spawn(process.execPath, [fileURLToPath(new URL('child.js', import.meta.url)), name, file], {
     // Some questions are files to write.
     cwd: folder,
-    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', SHOAL_CACHE_FOLDER: join(folder, 'cache') },
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      SHOAL_DEVICE: 'sim',
+      SHOAL_SIM_DEVICES: '2',
+      SHOAL_CACHE_FOLDER: join(folder, 'cache'),
+      // Where there is none, it would be searched for at each question.
+      ...(nvrtc.locate() === undefined ? { SHOAL_NVRTC_LIBRARY: join(folder, 'none') } : {}),
+    },
+    stdio: ['ignore', 'ignore', 'pipe', descriptor],
   })
+  closeSync(descriptor)
   let said = ''
   child.stderr?.on('data', (data: Buffer) => {
     said = (said + data.toString()).slice(-2000)
@@ -94,10 +107,8 @@ async function sweepPackage(
       isOver = true
     }
   }
-  for await (const line of createInterface({ input: child.stdio[3] as Readable })) take(JSON.parse(line) as Answer)
-  const [code, signal] = await new Promise<[number | null, string | null]>((resolve) => {
-    if (child.exitCode !== null || child.signalCode !== null) resolve([child.exitCode, child.signalCode])
-    else child.once('exit', (...end) => resolve(end))
-  })
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
+  for (const line of readFileSync(answers, 'utf8').trimEnd().split('\n'))
+    if (line !== '') take(JSON.parse(line) as Answer)
   if (!isOver || code !== 0) total.failures.push(`${name}: ended with ${signal ?? code} at ${question}: ${said.trim()}`)
 }
