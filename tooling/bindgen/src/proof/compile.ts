@@ -1,19 +1,43 @@
 // Libraries and programs in C++.
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
+import { compiledOnce, stateOf } from './compiled.js'
 import { inParallel, runProgram } from './processes.js'
 
 /** Nothing here is called from C++ with prototypes of its own, so warnings about them say nothing. */
 const always = ['-std=c++17', '-O0', '-w']
 
+const compiler = process.env['CXX'] || 'g++'
+
 /** @throws Error with what the compiler said */
 async function compile(parameters: readonly string[]): Promise<void> {
-  const { ok, problem } = await runProgram(process.env['CXX'] || 'g++', [...always, ...parameters], { seconds: 300 })
+  const { ok, problem } = await runProgram(compiler, [...always, ...parameters], { seconds: 300 })
   if (!ok) throw new Error(`the C++ compiler: ${problem}`)
 }
 
-const searching = (includes: readonly string[]): string[] => includes.map((folder) => `-I${folder}`)
+let version: string | undefined
+
+/** Which compiler it is; nothing where there is none. */
+function compilerVersion(): string {
+  version ??= spawnSync(compiler, ['--version'], { encoding: 'utf8' }).stdout ?? ''
+  return version
+}
+
+/** Compiles a text. Its file is left beside what comes of it. */
+async function compileText(
+  source: string,
+  output: string,
+  parameters: readonly string[],
+  includes: readonly string[],
+): Promise<void> {
+  const file = `${output}.cpp`
+  writeFileSync(file, source)
+  const told = [...includes.map((folder) => `-I${folder}`), ...parameters]
+  const ingredients = [compiler, compilerVersion(), ...always, ...told, ...includes.map(stateOf), source]
+  await compiledOnce(ingredients, output, () => compile([...told, '-o', output, file, '-ldl']))
+}
 
 /** Compiles units side by side and links them to a shared library; returns its file. */
 export async function compileLibrary(
@@ -24,9 +48,8 @@ export async function compileLibrary(
 ): Promise<string> {
   mkdirSync(folder, { recursive: true })
   const tasks = units.map((source, index) => async () => {
-    const [file, object] = ['cpp', 'o'].map((ending) => join(folder, `${name}-${index}.${ending}`)) as [string, string]
-    writeFileSync(file, source)
-    await compile(['-fPIC', '-fno-exceptions', ...searching(includes), '-c', file, '-o', object])
+    const object = join(folder, `${name}-${index}.o`)
+    await compileText(source, object, ['-fPIC', '-fno-exceptions', '-c'], includes)
     return object
   })
   const objects = await inParallel(availableParallelism(), tasks)
@@ -35,7 +58,7 @@ export async function compileLibrary(
   return library
 }
 
-/** Compiles a program, or finds it as it was compiled before; returns its file. */
+/** Compiles a program; returns its file. */
 export async function compileProgram(
   folder: string,
   name: string,
@@ -45,11 +68,6 @@ export async function compileProgram(
 ): Promise<string> {
   mkdirSync(folder, { recursive: true })
   const program = join(folder, name)
-  const told = [...searching(includes), ...flags]
-  const text = `// ${told.join(' ')}\n${source}`
-  if (existsSync(program) && readFileSync(`${program}.cpp`, 'utf8') === text) return program
-  rmSync(program, { force: true })
-  writeFileSync(`${program}.cpp`, text)
-  await compile([...told, '-o', program, `${program}.cpp`, '-ldl'])
+  await compileText(source, program, flags, includes)
   return program
 }

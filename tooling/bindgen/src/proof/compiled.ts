@@ -1,0 +1,52 @@
+// What was compiled before, by what it was compiled from.
+import { createHash } from 'node:crypto'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const cacheFolder = fileURLToPath(new URL('../../../../node_modules/.cache/shoal/compiled', import.meta.url))
+
+/** Milliseconds that something is kept which nobody asks for. */
+const kept = 30 * 24 * 60 * 60 * 1000
+
+/** Puts at `file` what came of the same ingredients before, or what `make` puts there, which is kept for the next time. */
+export async function compiledOnce(ingredients: readonly string[], file: string, make: () => Promise<void>) {
+  const cached = join(cacheFolder, createHash('sha256').update(JSON.stringify(ingredients)).digest('hex'))
+  if (existsSync(cached)) {
+    copyFileSync(cached, file)
+    const now = new Date()
+    utimesSync(cached, now, now)
+    return
+  }
+  await make()
+  mkdirSync(cacheFolder, { recursive: true })
+  removeOld()
+  const begun = `${cached}.${process.pid}`
+  copyFileSync(file, begun)
+  renameSync(begun, cached)
+}
+
+function removeOld(): void {
+  for (const name of readdirSync(cacheFolder)) {
+    const path = join(cacheFolder, name)
+    const { mtimeMs = Date.now() } = statSync(path, { throwIfNoEntry: false }) ?? {}
+    if (Date.now() - mtimeMs > kept) rmSync(path, { force: true })
+  }
+}
+
+const states = new Map<string, string>()
+
+/** What tells a folder of headers from what it was before: sizes and times of its files. */
+export function stateOf(folder: string): string {
+  const known = states.get(folder)
+  if (known !== undefined) return known
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => !entry.isDirectory())
+  const lines = files.map(({ parentPath, name }) => {
+    const path = join(parentPath, name)
+    const { size = 0, mtimeMs = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
+    return `${path} ${size} ${mtimeMs}`
+  })
+  const state = lines.sort().join('\n')
+  states.set(folder, state)
+  return state
+}
