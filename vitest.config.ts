@@ -18,7 +18,7 @@ export default defineConfig({
         external: [/\/dist\/.*\.js$/],
       },
     },
-    setupFiles: ['./tooling/config/src/namedLibraries.ts'],
+    setupFiles: ['./tooling/config/src/namedLibraries.ts', './tooling/config/src/equalArrays.ts'],
     reporters: ['default', './tooling/config/src/skipReporter.ts'],
   },
 })
