@@ -77,8 +77,14 @@ async function run(trials: readonly Trial[]): Promise<TrialReport> {
     })
     const runs: RankRun[] = []
     try {
-      const values = new TrialValues(trial, taking[0]?.worldSize ?? 1)
-      for (const place of taking) runs.push(new RankRun(trial, place, values))
+      // Ranks of a process may be of communicators of several sizes.
+      const values = new Map<number, TrialValues>()
+      for (const place of taking) {
+        const { worldSize } = place
+        const own = values.get(worldSize) ?? new TrialValues(trial, worldSize)
+        values.set(worldSize, own)
+        runs.push(new RankRun(trial, place, own))
+      }
       group(() => {
         for (const one of runs) one.call()
       })
