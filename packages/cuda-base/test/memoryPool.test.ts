@@ -31,6 +31,8 @@ describe('MemoryPool.allocate', () => {
     using memory = pool.allocate(theirs, 'u8', 16)
     memory.fillSync(5, { stream: theirs })
     expect(memory.toArraySync({ stream: theirs })).toEqual(new Uint8Array(16).fill(5))
+    memory.dispose()
+    theirs.synchronizeSync()
   })
 })
 
