@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -12,22 +12,27 @@ export const buildFolder = fileURLToPath(new URL('../build', import.meta.url))
 
 /** Builds the test programs and the probes (and the libraries, where they are out of date): one test file at a time does. */
 export async function makeTests(): Promise<void> {
-  const lock = createServer()
-  // The name of a socket is free again when its process has ended, however it did.
-  const name = `\0${createHash('sha256').update(buildFolder).digest('hex')}`
-  const isTaken = () =>
-    new Promise<boolean>((resolve, reject) => {
-      lock.once('error', (error: NodeJS.ErrnoException) =>
-        error.code === 'EADDRINUSE' ? resolve(true) : reject(error),
-      )
-      lock.listen(name, () => resolve(false))
-    })
-  while (await isTaken()) await sleep(100)
+  let lock = await takeLock()
+  while (lock === undefined) {
+    await sleep(100)
+    lock = await takeLock()
+  }
   try {
     execFileSync('make', ['-s', '-j', '2', 'tests'], { cwd: nativeFolder, stdio: ['ignore', 'inherit', 'inherit'] })
   } finally {
     lock.close()
   }
+}
+
+/** Undefined where another process has it. The name of a socket is free again when its process has ended, however it did. */
+function takeLock(): Promise<Server | undefined> {
+  const name = `\0${createHash('sha256').update(buildFolder).digest('hex')}`
+  return new Promise((resolve, reject) => {
+    const server = createServer().listen(name, () => resolve(server))
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(undefined) : reject(error),
+    )
+  })
 }
 
 /** Compiles a source of this package and returns the program's path. */

@@ -34,19 +34,13 @@ function removeOld(): void {
   }
 }
 
-const states = new Map<string, string>()
-
 /** What tells a folder of headers from what it was before: sizes and times of its files. */
 export function stateOf(folder: string): string {
-  const known = states.get(folder)
-  if (known !== undefined) return known
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => !entry.isDirectory())
   const lines = files.map(({ parentPath, name }) => {
     const path = join(parentPath, name)
     const { size = 0, mtimeMs = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
     return `${path} ${size} ${mtimeMs}`
   })
-  const state = lines.sort().join('\n')
-  states.set(folder, state)
-  return state
+  return lines.sort().join('\n')
 }

@@ -22,8 +22,11 @@ export class TrialValues {
 
   get reduced(): Expected {
     const { dtype, op } = this.#trial
-    const inputs = () => Array.from({ length: this.#worldSize }, (_, rank) => this.of(rank))
-    this.#reduced ??= reduced(dtype, op ?? 'sum', inputs())
+    this.#reduced ??= reduced(
+      dtype,
+      op ?? 'sum',
+      Array.from({ length: this.#worldSize }, (_, rank) => this.of(rank)),
+    )
     return this.#reduced
   }
 }
