@@ -1,4 +1,4 @@
-import { AbortedError, DisposedError, inspectKey, requireFunction } from '@shoal/types'
+import { AbortedError, DisposedError, doneNow, inspectKey, requireFunction, settledNow } from '@shoal/types'
 import { RendezvousTimeoutError } from './errors.js'
 import { inspectJob, type Job, type Launcher, type RendezvousOptions, type ShareOptions } from './job.js'
 import { readShare, readWait, requireName, requireValue, type Wait } from './options.js'
@@ -39,19 +39,20 @@ export class SingleJob implements Job {
     this.#requireAlive(`share '${name}'`, readShare(options, 1))
     const bytes = await make()
     requireValue(bytes, 'Job.share', 'what make returns')
-    return Uint8Array.from(bytes)
+    return settledNow(Uint8Array.from(bytes))
   }
 
   async gather(name: string, bytes: Uint8Array, options?: RendezvousOptions): Promise<Uint8Array[]> {
     requireName(name, 'Job.gather')
     requireValue(bytes, 'Job.gather', 'bytes')
     this.#requireAlive(`gather '${name}'`, readWait(options, 'Job.gather'))
-    return [Uint8Array.from(bytes)]
+    return settledNow([Uint8Array.from(bytes)])
   }
 
   async barrier(name: string, options?: RendezvousOptions): Promise<void> {
     requireName(name, 'Job.barrier')
     this.#requireAlive(`barrier '${name}'`, readWait(options, 'Job.barrier'))
+    return doneNow()
   }
 
   async set(key: string, bytes: Uint8Array): Promise<void> {
@@ -60,6 +61,7 @@ export class SingleJob implements Job {
     this.#requireAlive(`set '${key}'`)
     this.#values.set(key, Uint8Array.from(bytes))
     for (const tell of [...(this.#waiting.get(key) ?? [])]) tell(undefined, bytes)
+    return doneNow()
   }
 
   async get(key: string, options?: RendezvousOptions): Promise<Uint8Array> {
@@ -68,13 +70,13 @@ export class SingleJob implements Job {
     const wait = readWait(options, 'Job.get')
     this.#requireAlive(operation, wait)
     const value = this.#values.get(key) ?? (await this.#later(key, operation, wait))
-    return Uint8Array.from(value)
+    return settledNow(Uint8Array.from(value))
   }
 
   async survivors(options?: RendezvousOptions): Promise<Job> {
     this.#requireAlive('survivors', readWait(options, 'Job.survivors'))
     await this.dispose()
-    return new SingleJob(this, this.deviceOrdinal)
+    return settledNow(new SingleJob(this, this.deviceOrdinal))
   }
 
   async dispose(): Promise<void> {

@@ -9,6 +9,7 @@ import {
   watchForLeak,
 } from '@shoal/cuda-base'
 import { callInContext } from '@shoal/ffi'
+import { doneNow } from '@shoal/types'
 
 /** The C function that takes a handle back. */
 export interface Destroyer {
@@ -60,6 +61,7 @@ export abstract class ContextObject extends Resource {
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.disposed && !this.context.disposed && this.#destroyer !== undefined) await this.context.synchronize()
     this.dispose()
+    await doneNow()
   }
 
   protected override inspectFacts(): { readonly [fact: string]: unknown } {

@@ -10,6 +10,7 @@ import {
   propertyOf,
   requireOptions,
   requireWaitOptions,
+  settledNow,
   type WaitOptions,
   wrongType,
 } from '@shoal/types'
@@ -196,7 +197,7 @@ export class Event extends Resource implements EventLike {
     const wait = requireWaitOptions(options, api)
     const { handle, context } = this
     context._requireAlive()
-    if (eventStatusNow(context, handle) === Status.success) return this
+    if (eventStatusNow(context, handle) === Status.success) return settledNow(this)
     const background: BackgroundWork = {}
     const over = this.#owner.#keepForWait()
     return settle(context, eventStatus(context, handle, over, background), this, wait, api, background)

@@ -1,6 +1,7 @@
 import {
   DisposedError,
   type DType,
+  doneNow,
   dtypeOf,
   type ElementInputOf,
   type ElementType,
@@ -371,6 +372,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     if (this.#viewAddress !== undefined) return
     if (this.#owner instanceof Allocation) await this.#owner.freeOffThread()
     else this.#free()
+    await doneNow()
   }
 
   /** @internal The address, or DisposedError. */

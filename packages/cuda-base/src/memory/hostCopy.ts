@@ -1,6 +1,7 @@
 import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
 import { callInContext, NativeMemory } from '@shoal/ffi'
 import { type StagedCopy, stagedCopyFrom, stagedCopyTo } from '@shoal/ffi/calls'
+import { settledNow } from '@shoal/types'
 import { isCapturing, refuseInCapture } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
@@ -171,12 +172,12 @@ export function queueDownload<T>(
   target: ArrayBufferView,
   result: T,
 ): Promise<T> {
-  if (byteLengthOf(target) === 0) return Promise.resolve(result)
+  if (byteLengthOf(target) === 0) return settledNow(result)
   const pinned = pinnedOwnerOf(target)
   if (isCapturing()) {
     if (pinned === undefined) refuseInCapture(`${kindOf(source)}.copyTo`, 'an ordinary array')
     toHost(context, queue._handle, target, source, byteLengthOf(target))
-    return Promise.resolve(result)
+    return settledNow(result)
   }
   pinned?._hold()
   return pinned === undefined

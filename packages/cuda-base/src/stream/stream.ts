@@ -3,6 +3,7 @@ import { cuEventRecordWithFlags, cuStreamBatchMemOp } from '@shoal/cuda-sys/driv
 import { type BackgroundWork, callInContext, createHostCallback, inNextTurn, type NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
+  doneNow,
   type MemoryLike,
   type OptionKeys,
   optionalBoolean,
@@ -14,6 +15,7 @@ import {
   requireWaitOptions,
   type StreamHandle,
   type StreamLike,
+  settledNow,
   streamProtocol,
   toStreamHandle,
   type WaitOptions,
@@ -227,7 +229,7 @@ export class Stream extends Resource implements StreamLike {
     const api = 'Stream.synchronize'
     const wait = requireWaitOptions(options, api)
     const { handle, context } = this
-    if (isStreamDone(context, handle)) return this
+    if (isStreamDone(context, handle)) return settledNow(this)
     const background: BackgroundWork = {}
     return settle(context, streamStatus(context, this, background), this, wait, api, background)
   }
@@ -331,7 +333,7 @@ export class Stream extends Resource implements StreamLike {
     if (isCaptured(context, handle)) {
       const { functionAddress, userData } = capturedCallback(fn)
       context._call('launchHostFunc', handle, functionAddress, userData)
-      return
+      return doneNow()
     }
     return new Promise<void>((resolve, reject) => {
       let isCalled = false

@@ -30,6 +30,7 @@ import {
   optionalOptions,
   outOfRange,
   requireInteger,
+  settledNow,
   wrongType,
 } from '@shoal/types'
 import { toSpan } from '../memory/span.js'
@@ -214,7 +215,7 @@ export class ArrayCopy {
     if (isCapturing()) {
       if (pinned === undefined) refuseInCapture(this.#api, 'an ordinary array')
       direct()
-      return Promise.resolve(result)
+      return settledNow(result)
     }
     if (pinned !== undefined) {
       pinned._hold()

@@ -1,4 +1,6 @@
+import { nextTurn } from '@shoal/ffi'
 import { holdEventLoop } from '@shoal/ffi/calls'
+import { isLoopDue } from '@shoal/types'
 
 /** A getter of a promise. What it waits for does not keep the process alive, but who asks for it does, until it settles. */
 export function heldOnceAsked(promise: Promise<void>): () => Promise<void> {
@@ -10,6 +12,7 @@ export function heldOnceAsked(promise: Promise<void>): () => Promise<void> {
   })
   return () => {
     if (!isOver) stopHolding ??= holdEventLoop(undefined)
+    else if (isLoopDue()) return nextTurn().then(() => settled)
     return settled
   }
 }

@@ -26,7 +26,15 @@ import {
   cuLinkDestroy,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory, readMemory } from '@shoal/ffi'
-import { loadedFrom, outOfRange, requireInteger, requireKeyOf, requireOptions, requireText } from '@shoal/types'
+import {
+  loadedFrom,
+  outOfRange,
+  requireInteger,
+  requireKeyOf,
+  requireOptions,
+  requireText,
+  settledNow,
+} from '@shoal/types'
 import { type InputKind, kindOfFile, kindOfImage, kinds } from './inputs.js'
 
 /** How the linker works. */
@@ -151,7 +159,7 @@ export class Linker extends Resource {
    * @throws RangeError where it was made already; StatusError with the linker's log in its description, such as for what is not defined
    */
   async complete(): Promise<Uint8Array> {
-    return this.#complete('Linker.complete')
+    return settledNow(this.#complete('Linker.complete'))
   }
 
   /** Like {@link complete}, without a promise. */

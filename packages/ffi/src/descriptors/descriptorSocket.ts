@@ -17,6 +17,7 @@ import {
   requireInteger,
   requireOptions,
   type SystemError,
+  settledNow,
   TimeoutError,
   usersWith,
   wrongType,
@@ -125,7 +126,7 @@ abstract class UnixSocket {
     const native = socketAddon()
     for (;;) {
       const result = call(this.descriptor)
-      if (!mustWait(result)) return requireDone(result, api, syscall)
+      if (!mustWait(result)) return settledNow(requireDone(result, api, syscall))
       const query = direction === 'read' ? native.readyToReadAddress : native.readyToWriteAddress
       const signals = [this.#whenClosed.signal, ...(wait.signal === undefined ? [] : [wait.signal])]
       const event = BigInt(this.#descriptor)

@@ -5,6 +5,7 @@ import {
   requireAddress,
   requireInteger,
   requireOptions,
+  settleInTime,
   TimeoutError,
 } from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
@@ -75,7 +76,7 @@ export function waitForEvent(query: CompletionQuery, options?: WaitOptions): Pro
     pending.waits.set(id, (status, isForgotten) => {
       end()
       if (isForgotten) reject(reason)
-      else resolve(status)
+      else settleInTime(() => resolve(status))
     })
     if (!addon().wait(id, query.context, query.query, query.event, query.notReady)) {
       pending.waits.delete(id)

@@ -1,7 +1,7 @@
 import { keepWhile } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
-import { isMemoryLike, isStreamLike, memoryProtocol, requireFunction, streamProtocol } from '@shoal/types'
+import { isMemoryLike, isStreamLike, memoryProtocol, requireFunction, settledNow, streamProtocol } from '@shoal/types'
 import { ncclError } from '../errors.js'
 import { exclusively, type LiveCommunicator, settled } from '../lifetime/live.js'
 import { type CommunicatorWaitOptions, requireWait } from '../lifetime/waitOptions.js'
@@ -92,7 +92,7 @@ export async function groupOffThread<T>(fn: () => T, options?: CommunicatorWaitO
     markConnected(connects)
   }
   for (const work of collected.after) work()
-  return result as T
+  return settledNow(result as T)
 }
 
 async function makeCollected(

@@ -1,6 +1,6 @@
 import { type BackgroundWork, onAbort } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
-import { StatusError, TimeoutError } from '@shoal/types'
+import { StatusError, settleInTime, TimeoutError } from '@shoal/types'
 import { attachSuppressed } from '../attach.js'
 import {
   type AbortReason,
@@ -124,7 +124,7 @@ export class Watchdog {
       work(background).then(
         (value) => {
           if (this.#failure === undefined && !wait.isInterrupted) this.#look()
-          if (this.#failure === undefined && !wait.isInterrupted && end()) resolve(value)
+          if (this.#failure === undefined && !wait.isInterrupted && end()) settleInTime(() => resolve(value))
           else drop?.(value)
         },
         (error: unknown) => {

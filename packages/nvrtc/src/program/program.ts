@@ -6,6 +6,7 @@ import {
   optionalOptions,
   optionalSignal,
   requireText,
+  settledNow,
 } from '@shoal/types'
 import { type Cached, lookUp, store } from '../cache/cache.js'
 import type { CompiledData, Request } from '../compilation/data.js'
@@ -78,7 +79,7 @@ export class Program {
     return untilAborted(
       async () => {
         const { request, cached } = this.#prepare(options, api)
-        if (cached.found !== undefined) return this.#result(cached.found, cached)
+        if (cached.found !== undefined) return settledNow(this.#result(cached.found, cached))
         return this.#compiled(await runOffThread(compilation(request), { signal }), cached)
       },
       signal,

@@ -9,10 +9,9 @@ import {
   nvshmemx_quiet_on_stream,
   nvshmemx_team_sync_on_stream,
 } from '@shoal/nvshmem-sys'
-import { type OptionKeys, requireOptions, type WaitOptions } from '@shoal/types'
+import { doneNow, type OptionKeys, requireOptions, type WaitOptions } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import { type StreamOperand, streamAt } from '../operands.js'
-import { started } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
 
 interface Calls {
@@ -105,7 +104,7 @@ export function queueSynchronization(
   const { onStream, check } = calls[kind]
   queue.enter()
   check(onStream(team, stream))
-  return started
+  return doneNow()
 }
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */

@@ -14,8 +14,10 @@ import {
   AbortedError,
   BusyError,
   DisposedError,
+  doneNow,
   memoryProtocol,
   requireWaitOptions,
+  settledNow,
   streamProtocol,
   TimeoutError,
   type WaitOptions,
@@ -47,9 +49,6 @@ interface Entry {
   begin(): void
   giveUp: ((error: unknown) => void) | undefined
 }
-
-/** What a call gives that has only started something, and has done so. */
-export const started: Promise<void> = Promise.resolve()
 
 const none: readonly object[] = []
 
@@ -251,7 +250,7 @@ export class CallQueue {
     this.enter()
     const status = call()
     check?.(status)
-    return started
+    return doneNow()
   }
 
   /** On this thread as well: nothing can be disposed of between the last look at the operands and the call. */
@@ -301,7 +300,7 @@ export class CallQueue {
    * the session has fired; otherwise in its turn.
    */
   async ask(operation: string, call: () => unknown): Promise<CallResult> {
-    if (this.#entries.size === 0 && this.#closed === undefined) return this.inContext(call) as CallResult
+    if (this.#entries.size === 0 && this.#closed === undefined) return settledNow(this.inContext(call) as CallResult)
     const [result] = await this.run(operation, call)
     return result
   }

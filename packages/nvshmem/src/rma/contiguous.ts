@@ -12,6 +12,7 @@ import type {
   nvshmemx_float_put_on_stream,
 } from '@shoal/nvshmem-sys'
 import {
+  doneNow,
   isPlainObject,
   isRevoked,
   type MemoryLike,
@@ -31,7 +32,7 @@ import {
   type Transfer,
   transferRoles,
 } from '../operands.js'
-import { started, waitOf } from '../queue/callQueue.js'
+import { waitOf } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { callSyncBehind, runBehind } from '../queue/runBehind.js'
 import type { Direction, QueuedTransfer, StreamCall } from './recentTransfers.js'
@@ -219,7 +220,7 @@ export function queueTransfer(
     if (!live.queue.idle) return queueLater(live, transfer, [target, source, options.stream], api)
     live.queue.enter()
     makeQueued(transfer)
-    return started
+    return doneNow()
   } catch (error) {
     return refuseQueued(error, live, direction, target, source, options, isNonBlocking, api)
   }

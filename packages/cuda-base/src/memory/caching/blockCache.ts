@@ -1,5 +1,5 @@
 import type { CUdeviceptr, CUevent } from '@shoal/cuda-sys/driver/common'
-import { ShoalError, StatusError } from '@shoal/types'
+import { ShoalError, StatusError, settledNow } from '@shoal/types'
 import { afterCapture } from '../../context/capturing.js'
 import type { Context } from '../../context/context.js'
 import { isGone, Status } from '../../errors.js'
@@ -105,7 +105,7 @@ export class BlockCache implements BlockOwner {
     const { context } = this
     this.#collect(false)
     const segments = this.#takeFreeSegments(bytesToKeep)
-    if (segments.length === 0) return 0
+    if (segments.length === 0) return settledNow(0)
     if (this.#source === undefined) {
       await Promise.all(segments.map(({ address }) => freeLater(context, address, false)))
       return bytesOf(segments)
