@@ -82,13 +82,12 @@ async function join(
   const { rank, worldSize, launcher } = place
   try {
     const operation = `bootstrap of rank ${rank}`
-    const { header } = await connection.request({ op: 'join', host: machineName() }, undefined, {
+    const { body } = await connection.request({ op: 'join', host: machineName() }, undefined, {
       operation,
       ...options,
     })
-    const hosts = header['hosts'] as string[]
-    const distinct = [...new Set(hosts)]
-    const nodes = hosts.map((host) => distinct.indexOf(host))
+    const numbers = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+    const nodes = Array.from({ length: worldSize }, (_, other) => numbers.readUInt32LE(4 * other))
     const node = nodes[rank] as number
     const localRank = place.localRank ?? nodes.slice(0, rank).filter((other) => other === node).length
     const placement: Placement = {

@@ -177,7 +177,7 @@ test('a rank that asks for more time than a timer has is not told at once that i
   await sleep(100)
   expect(heard).toEqual([])
   await rendezvous.join(0)
-  await expect.poll(() => String(Buffer.concat(heard)), { timeout: 300_000 }).toContain('"hosts"')
+  await expect.poll(() => String(Buffer.concat(heard)), { timeout: 300_000 }).toContain('"id":0')
 })
 
 test('a connection that says nothing holds nobody up, and is closed', async () => {
@@ -210,6 +210,19 @@ test('a flood of connections keeps no rank out', async () => {
   expect(rendezvous.rejections.length).toBeGreaterThan(0)
   expect(rendezvous.rejections.every((reason) => reason.includes('too many connections'))).toBe(true)
   await expectUndisturbed(jobs)
+})
+
+test('the guard against floods lets all ranks of a large job come at once', async () => {
+  const rendezvous = await serve(600)
+  for (let count = 0; count < 1200; count += 100) {
+    await Promise.all(Array.from({ length: 100 }, () => connectRaw(rendezvous)))
+  }
+  // A connection that is taken behind them all: the server has seen the others.
+  await connectRaw(rendezvous)
+  await expect.poll(() => rendezvous.rejections.length, { timeout: 300_000 }).toBeGreaterThan(0)
+  const reasons = rendezvous.rejections.filter((reason) => reason.includes('too many connections'))
+  // More only where the limit of five seconds has not closed some before.
+  expect(reasons.length).toBeLessThanOrEqual(1)
 })
 
 test('a second process cannot take the place of a rank', async () => {

@@ -32,12 +32,13 @@ test('a rank is absent, then there, then gone for good', () => {
 describe('joining', () => {
   test('ends for all when the last has come, and tells where each is', () => {
     const { ask, answers } = made(3)
-    const join = (rank: number) => ask(rank, 'join', { host: `host${rank}`, timeout: 50 })
+    const join = (rank: number) => ask(rank, 'join', { host: `host${rank % 2}`, timeout: 50 })
     const [first, third] = [join(0), join(2)]
     expect(answers()).toEqual([[], [], []])
     const second = join(1)
-    const hosts = ['host0', 'host1', 'host2']
-    expect(answers()).toEqual([first, second, third].map((id) => [{ id, hosts }]))
+    // The number of the machine of each rank, in 32 bits.
+    const body = '\0\0\0\0\x01\0\0\0\0\0\0\0'
+    expect(answers()).toEqual([first, second, third].map((id) => [{ id, body }]))
     vi.advanceTimersByTime(100)
     expect([answers(), vi.getTimerCount()]).toEqual([[[], [], []], 0])
   })
@@ -282,6 +283,41 @@ describe('sharing', () => {
     answers()
     const ids = [1, 2].map((rank) => ask(rank, 'share', share(0)))
     expect(answers()).toEqual([[], [{ id: ids[0], body: 'v' }], [{ id: ids[1], body: 'v' }]])
+  })
+})
+
+describe('many ranks that are lost together', () => {
+  const ranks = Array.from({ length: 50 }, (_, index) => 50 + index)
+  const event = { event: 'lost', space: 0, ranks }
+
+  test('are told to each rank once, in one object for all', () => {
+    const state = new RendezvousState(100)
+    const heard: object[] = []
+    for (let rank = 0; rank < 100; rank += 1) state.connected(rank, (header) => void heard.push(header))
+    state.gone(ranks.toReversed(), 'lost')
+    expect(heard).toEqual(Array(50).fill(event))
+    expect(new Set(heard).size).toBe(1)
+  })
+
+  test('end what waits for any of them, and survivors() answers at once', () => {
+    const { state, ask, answers } = made(100)
+    const waiting = [
+      ask(0, 'barrier', { name: 'b' }),
+      ask(1, 'get', { name: 'k' }),
+      ask(2, 'share', { name: 's', root: 77 }),
+      ask(3, 'share', { name: 's', root: 77 }),
+    ]
+    ask(60, 'barrier', { name: 'b' })
+    const ids = Array.from({ length: 46 }, (_, index) => ask(4 + index, 'survivors'))
+    answers()
+    state.gone([...ranks, 99], 'lost')
+    const heard = answers()
+    for (const [rank, id] of waiting.entries()) expect(heard[rank]).toEqual([event, { id, failure: lost(...ranks) }])
+    for (let rank = 0; rank < 4; rank += 1) ids.push(ask(rank, 'survivors'))
+    const members = Array.from({ length: 50 }, (_, index) => index)
+    const told = answers().slice(0, 50).flat()
+    expect(told).toHaveLength(50)
+    for (const answer of told) expect(answer).toMatchObject({ space: 1, members })
   })
 })
 

@@ -14,18 +14,28 @@ export interface Message {
 
 export const noBytes: Uint8Array = new Uint8Array(0)
 
+/** The message that was encoded last. What goes to all ranks is the same object for each, and is encoded once. */
+let latest: { readonly header: Header; readonly bodyBytes: number; readonly head: Buffer } | undefined
+
 /**
  * A message is the length of what follows, the length of the header (both 32 bits, little-endian), a JSON object, bytes. The
- * bytes are not copied; the same may be on their way to many.
+ * bytes are not copied; the same may be on their way to many. A header must not be changed afterwards.
  */
 export function writeMessage(stream: Writable, header: Header, body: Uint8Array = noBytes): void {
+  if (latest?.header !== header || latest.bodyBytes !== body.byteLength) {
+    latest = { header, bodyBytes: body.byteLength, head: encodeHead(header, body.byteLength) }
+  }
+  stream.write(latest.head)
+  if (body.byteLength > 0) stream.write(body)
+}
+
+function encodeHead(header: Header, bodyBytes: number): Buffer {
   const json = Buffer.from(JSON.stringify(header))
   const head = Buffer.allocUnsafe(8 + json.byteLength)
-  head.writeUInt32LE(4 + json.byteLength + body.byteLength, 0)
+  head.writeUInt32LE(4 + json.byteLength + bodyBytes, 0)
   head.writeUInt32LE(json.byteLength, 4)
   head.set(json, 8)
-  stream.write(head)
-  if (body.byteLength > 0) stream.write(body)
+  return head
 }
 
 /** Cuts a stream of bytes: first what has a known length, then messages. Throws for what cannot be one. */

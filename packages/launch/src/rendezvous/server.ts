@@ -26,8 +26,14 @@ import { mostRanks, RendezvousState } from './state.js'
 
 /** Milliseconds in which a connection must have proven that it knows the secret. */
 const handshakeLimit = 5_000
-/** Connections that have not proven it yet: beyond so many the oldest is closed. */
+/** Connections that have not proven it yet: beyond so many, or twice the ranks of the job, the oldest is closed. */
 const maxUnverified = 512
+/** In a job of so many ranks each loss is told at once. In a larger one, telling n ranks of n losses takes n² messages. */
+const fewRanks = 64
+/** Milliseconds between two announcements of losses in a larger job. */
+const lossInterval = 20
+/** So many times as long as telling of the last ones took, nobody is told of the next. */
+const lossShare = 4
 
 const api = 'RendezvousServer.listen'
 const keys: OptionKeys<ServerOptions> = {
@@ -80,12 +86,19 @@ export class RendezvousServer {
   readonly #server: Server
   readonly #ranks = new Map<number, Socket>()
   readonly #unverified = new Set<Socket>()
+  readonly #mostUnverified: number
+  /** Ranks that are lost, and of whom nobody has been told yet; whether the launcher is to hear of it. */
+  readonly #losses = new Map<number, boolean>()
+  #lossTimer: NodeJS.Timeout | undefined
+  /** When the next losses may be told, by the clock of `performance`. */
+  #nextLosses = 0
   #isClosed = false
 
   private constructor(options: ServerOptions) {
     this.#options = options
     this.#secret = Buffer.from(options.secret)
     this.#state = new RendezvousState(options.worldSize)
+    this.#mostUnverified = Math.max(maxUnverified, 2 * options.worldSize)
     this.#server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 }, (socket) =>
       this.#greet(socket),
     )
@@ -135,13 +148,15 @@ export class RendezvousServer {
    */
   gone(rank: number, how: 'left' | 'lost'): void {
     // Whether it left is in what its connection has brought, which may not be read yet.
-    if (how === 'lost' || !this.#ranks.has(rank)) this.#state.gone(rank, how)
+    if (how === 'lost') this.#lose(rank, false)
+    else if (!this.#ranks.has(rank)) this.#state.gone(rank, how)
   }
 
   /** Ends all connections. Idempotent. */
   dispose(): void {
     if (this.#isClosed) return
     this.#isClosed = true
+    clearTimeout(this.#lossTimer)
     this.#server.close()
     for (const socket of [...this.#unverified, ...this.#ranks.values()]) socket.destroy()
     this.#state.dispose()
@@ -162,7 +177,7 @@ export class RendezvousServer {
 
   #greet(socket: Socket): void {
     socket.on('error', () => undefined) // 'close' follows, and tells all that matters
-    if (!this.#isClosed && this.#unverified.size >= maxUnverified) {
+    if (!this.#isClosed && this.#unverified.size >= this.#mostUnverified) {
       const [oldest] = this.#unverified
       if (oldest !== undefined) this.#reject(oldest, 'too many connections have not proven the secret')
     }
@@ -253,11 +268,37 @@ export class RendezvousServer {
   #ended(rank: number): void {
     this.#ranks.delete(rank)
     if (this.#isClosed) return
-    if (this.#state.presenceOf(rank) === 'joined') {
-      this.#state.gone(rank, 'lost')
-      this.#options.onLost?.(rank)
+    if (this.#state.presenceOf(rank) === 'joined' && !this.#losses.has(rank)) this.#lose(rank, true)
+    if (this.#ranks.size > 0) return
+    this.#tellLosses()
+    this.#options.onEmpty?.()
+  }
+
+  /** Notes a loss. In a large job, losses that follow within moments are told together. */
+  #lose(rank: number, isNews: boolean): void {
+    if (this.#isClosed || this.#losses.has(rank)) return
+    this.#losses.set(rank, isNews)
+    if (this.#state.worldSize <= fewRanks) {
+      this.#tellLosses()
+      return
     }
-    if (this.#ranks.size === 0) this.#options.onEmpty?.()
+    this.#lossTimer ??= setTimeout(() => this.#tellLosses(), Math.max(this.#nextLosses - performance.now(), 0))
+  }
+
+  #tellLosses(): void {
+    clearTimeout(this.#lossTimer)
+    this.#lossTimer = undefined
+    if (this.#losses.size === 0) return
+    const losses = [...this.#losses]
+    this.#losses.clear()
+    const start = performance.now()
+    this.#state.gone(
+      losses.map(([rank]) => rank),
+      'lost',
+    )
+    const end = performance.now()
+    this.#nextLosses = end + Math.max(lossInterval, lossShare * (end - start))
+    for (const [rank, isNews] of losses) if (isNews) this.#options.onLost?.(rank)
   }
 
   #reject(socket: Socket, reason: string, refusal?: Refusal): void {

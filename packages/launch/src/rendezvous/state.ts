@@ -1,5 +1,6 @@
 import { checkedValue, integerOf, nameOf, textOf } from './fields.js'
 import { type Header, noBytes } from './frames.js'
+import { gettersOf, type Pending, roundWaitersOf, type Share, Space, shareWaitersOf, type Turn } from './space.js'
 
 /** Sends to one rank. */
 export type Send = (header: Header, body?: Uint8Array) => void
@@ -15,39 +16,8 @@ interface Member {
   presence: Presence
   send: Send | undefined
   host: string
-}
-
-/** A request that is answered later. */
-interface Pending {
-  readonly rank: number
-  readonly id: number
-  timer: NodeJS.Timeout | undefined
-  /** Forgets that the request was made. */
-  readonly withdraw: () => void
-  /** Who is waited for, as ranks of the space. */
-  readonly missing: () => number[]
-}
-
-/** A barrier or a gathering under way. As nobody goes on before all have come, there is one of a name at a time. */
-interface Round {
-  readonly values: Map<number, Uint8Array>
-  readonly waiting: Map<number, Pending>
-  /** Who has come, and not waited until the others had. */
-  readonly gaveUp: Set<number>
-}
-
-/** One turn of a share: what its root gave, and who waits for it. A string is the root's failure. */
-interface Turn {
-  readonly root: number
-  value: Uint8Array | string | undefined
-  readonly waiting: Map<number, Pending>
-}
-
-/** What is shared under one name. The root of a turn does not wait, so ranks may be at different turns. */
-interface Share {
-  readonly turns: Map<number, Turn>
-  /** The next turn of each rank. */
-  readonly next: Map<number, number>
+  /** Requests of this rank that wait, by number. */
+  readonly pending: Map<number, Pending>
 }
 
 type Failure =
@@ -55,46 +25,28 @@ type Failure =
   | { readonly kind: 'lost' | 'left'; readonly ranks: readonly number[] }
   | { readonly kind: 'refused'; readonly message: string }
 
-/** The ranks of one job object, with names and keys of their own: first all, later the survivors. */
-class Space {
-  readonly keys = new Map<string, Uint8Array>()
-  readonly getters = new Map<string, Set<Pending>>()
-  readonly rounds = new Map<string, Round>()
-  readonly shares = new Map<string, Share>()
-  readonly successors = new Map<number, Pending>()
-  /** Who has asked for survivors(), and not waited until the others had. */
-  readonly gaveUp = new Set<number>()
-  readonly id: number
-  readonly members: readonly number[]
-  isClosed = false
-
-  constructor(id: number, members: readonly number[]) {
-    this.id = id
-    this.members = members
-  }
-
-  /** Numbers of this space for ranks of the whole job. */
-  local(ranks: Iterable<number>): number[] {
-    return [...ranks].map((rank) => this.members.indexOf(rank)).sort((a, b) => a - b)
-  }
-}
-
 /** What the rendezvous knows of the ranks, and what it answers them. Connections belong to the server. */
 export class RendezvousState {
   readonly #members: Member[]
   readonly #spaces = new Map<number, Space>()
-  readonly #pending = new Map<string, Pending>()
   readonly #joining = new Map<number, Pending>()
   #nextSpace = 1
+  /** How many ranks were there and are not any more, or will not come. While none are, nobody has to look for them. */
+  #gone = 0
 
   constructor(worldSize: number) {
-    this.#members = Array.from({ length: worldSize }, () => ({ presence: 'absent', send: undefined, host: '' }))
+    this.#members = Array.from({ length: worldSize }, () => ({
+      presence: 'absent',
+      send: undefined,
+      host: '',
+      pending: new Map(),
+    }))
     this.#spaces.set(0, new Space(0, [...this.#members.keys()]))
   }
 
   /** Nobody hears from it any more: forgets all requests, whose time limits would keep the process alive. */
   dispose(): void {
-    for (const pending of [...this.#pending.values()]) this.#drop(pending)
+    for (const { pending } of this.#members) for (const one of [...pending.values()]) this.#drop(one)
   }
 
   get worldSize(): number {
@@ -111,18 +63,24 @@ export class RendezvousState {
     member.send = send
   }
 
-  /** A rank will not come, or not come back. */
-  gone(rank: number, how: Going): void {
-    const member = this.#member(rank)
-    if (this.#isGone(rank)) return
-    member.presence = how
-    member.send = undefined
-    for (const pending of [...this.#pending.values()]) {
-      if (pending.rank === rank) this.#drop(pending)
+  /**
+   * Ranks will not come, or not come back. Those that are lost at the same time come together: each rank that is left is told
+   * once for all of them, not once for each.
+   */
+  gone(ranks: number | readonly number[], how: Going): void {
+    const fresh = [...new Set(typeof ranks === 'number' ? [ranks] : ranks)].filter((rank) => !this.#isGone(rank))
+    if (fresh.length === 0) return
+    for (const rank of fresh) {
+      const member = this.#member(rank)
+      member.presence = how
+      member.send = undefined
+      this.#gone += 1
+      for (const pending of [...member.pending.values()]) this.#drop(pending)
     }
-    for (const pending of [...this.#joining.values()]) this.#fail(pending, failureFor(how, [rank]))
+    for (const pending of [...this.#joining.values()]) this.#fail(pending, failureFor(how, [...fresh].sort(ascending)))
     for (const space of [...this.#spaces.values()]) {
-      if (space.members.includes(rank)) this.#goneFrom(space, rank, how)
+      const members = fresh.filter((rank) => space.has(rank))
+      if (members.length > 0) this.#goneFrom(space, members, how)
     }
   }
 
@@ -130,7 +88,7 @@ export class RendezvousState {
   received(rank: number, header: Header, body: Uint8Array): void {
     const { op } = header
     if (op === 'cancel') {
-      const pending = this.#pending.get(`${rank}:${integerOf(header, 'id')}`)
+      const pending = this.#member(rank).pending.get(integerOf(header, 'id'))
       if (pending !== undefined) this.#drop(pending)
       return
     }
@@ -139,7 +97,7 @@ export class RendezvousState {
       return
     }
     const space = this.#spaces.get(integerOf(header, 'space'))
-    if (space === undefined || !space.members.includes(rank)) throw new RangeError('no such space')
+    if (space === undefined || !space.has(rank)) throw new RangeError('no such space')
     if (space.isClosed) {
       this.#answer(rank, integerOf(header, 'id'), { kind: 'refused', message: 'survivors() has ended this job' })
       return
@@ -168,8 +126,16 @@ export class RendezvousState {
       return
     }
     if (this.#joining.size < this.worldSize) return
-    const hosts = this.#members.map((member) => member.host)
-    for (const pending of [...this.#joining.values()]) this.#finish(pending, { hosts })
+    const nodes = new Map<string, number>()
+    const numbers = this.#members.map(({ host }) => {
+      const node = nodes.get(host) ?? nodes.size
+      nodes.set(host, node)
+      return node
+    })
+    // In the body, which is the same bytes for all: a list in the header would be written anew for each rank.
+    const body = Buffer.alloc(4 * numbers.length)
+    for (const [rank, node] of numbers.entries()) body.writeUInt32LE(node, 4 * rank)
+    for (const pending of [...this.#joining.values()]) this.#finish(pending, {}, body)
   }
 
   #set(space: Space, rank: number, header: Header, body: Uint8Array): void {
@@ -250,7 +216,7 @@ export class RendezvousState {
     const share = space.shares.get(name) ?? { turns: new Map(), next: new Map() }
     space.shares.set(name, share)
     const index = share.next.get(rank) ?? 0
-    const turn = share.turns.get(index) ?? { root, value: undefined, waiting: new Map() }
+    const turn = share.turns.get(index) ?? { root, value: undefined, taken: 0, waiting: new Map() }
     share.turns.set(index, turn)
     if (turn.root !== root) {
       const [own, theirs] = [root, turn.root].map((one) => space.members.indexOf(one))
@@ -262,14 +228,15 @@ export class RendezvousState {
       const { failed } = header
       turn.value = typeof failed === 'string' ? failed : checkedValue(body)
       share.next.set(rank, index + 1)
+      turn.taken += 1
       this.#send(rank, { id })
       for (const pending of [...turn.waiting.values()]) this.#handOut(share, turn, pending.rank, pending.id)
-      this.#forgetShared(space, share)
+      if (this.#mayBeForgotten(space, turn)) this.#forgetShared(space, share)
       return
     }
     if (turn.value !== undefined) {
       this.#handOut(share, turn, rank, id)
-      this.#forgetShared(space, share)
+      if (this.#mayBeForgotten(space, turn)) this.#forgetShared(space, share)
       return
     }
     const failure = this.#failureOf(space, root)
@@ -290,12 +257,19 @@ export class RendezvousState {
     )
   }
 
-  #handOut(share: Share, { value, waiting }: Turn, rank: number, id: number): void {
+  #handOut(share: Share, turn: Turn, rank: number, id: number): void {
+    const { value, waiting } = turn
     share.next.set(rank, (share.next.get(rank) ?? 0) + 1)
+    turn.taken += 1
     const pending = waiting.get(rank)
     if (pending !== undefined) this.#drop(pending)
     if (typeof value === 'string') this.#answer(rank, id, { kind: 'refused', message: value })
     else this.#send(rank, { id }, value)
+  }
+
+  /** Whether it is worth a look at all members: no turn is over before as many have had it as there may be. */
+  #mayBeForgotten(space: Space, turn: Turn): boolean {
+    return turn.taken >= space.members.length - this.#gone
   }
 
   /** Drops the turns that all who are there have had. */
@@ -345,17 +319,18 @@ export class RendezvousState {
     space.keys.clear()
   }
 
-  #goneFrom(space: Space, rank: number, how: Going): void {
+  #goneFrom(space: Space, ranks: readonly number[], how: Going): void {
     if (space.isClosed) return
-    const everyTurn = [...space.shares.values()].flatMap(({ turns }) => [...turns.values()])
+    const roots = new Set(ranks)
     const waiting = (): Pending[] => [
       ...(this.#mayNeverBeSet(space) ? gettersOf(space) : []),
-      ...[...space.rounds.values()].flatMap((round) => [...round.waiting.values()]),
-      ...everyTurn.filter(({ root }) => root === rank).flatMap((turn) => [...turn.waiting.values()]),
+      ...roundWaitersOf(space),
+      ...shareWaitersOf(space, roots),
     ]
-    if (how === 'lost' || (how === 'ended' && waiting().length > 0)) this.#announceLost(space, [rank])
+    if (how === 'lost' || (how === 'ended' && waiting().length > 0)) this.#announceLost(space, ranks)
     // Also those who wait for a value, where only now a rank counts as lost.
-    for (const pending of waiting()) this.#fail(pending, failureFor(how, space.local([rank])))
+    const failure = failureFor(how, space.local(ranks))
+    for (const pending of waiting()) this.#fail(pending, failure)
     if (this.#presentOf(space).length > 0) for (const share of space.shares.values()) this.#forgetShared(space, share)
     this.#agree(space)
   }
@@ -363,19 +338,12 @@ export class RendezvousState {
   /** Tells all of a space that these are lost. A program that has ended is, once somebody needs it. */
   #announceLost(space: Space, ranks: readonly number[]): void {
     for (const rank of ranks) this.#member(rank).presence = 'lost'
-    for (const member of space.members) {
-      this.#send(member, { event: 'lost', space: space.id, ranks: space.local(ranks) })
-    }
+    const event: Header = { event: 'lost', space: space.id, ranks: space.local(ranks) }
+    for (const member of space.members) this.#send(member, event)
   }
 
   #pendingOf(space: Space): Pending[] {
-    return [
-      ...gettersOf(space),
-      ...[...space.rounds.values()].flatMap((round) => [...round.waiting.values()]),
-      ...[...space.shares.values()]
-        .flatMap(({ turns }) => [...turns.values()])
-        .flatMap(({ waiting }) => [...waiting.values()]),
-    ]
+    return [...gettersOf(space), ...roundWaitersOf(space), ...shareWaitersOf(space)]
   }
 
   #wait(
@@ -386,15 +354,15 @@ export class RendezvousState {
     register: (pending: Pending) => void,
   ): void {
     const id = integerOf(header, 'id')
-    const key = `${rank}:${id}`
-    if (this.#pending.has(key)) throw new RangeError('a request number that is in use')
+    const requests = this.#member(rank).pending
+    if (requests.has(id)) throw new RangeError('a request number that is in use')
     const pending: Pending = { rank, id, timer: undefined, withdraw: () => withdraw(pending), missing }
     const { timeout } = header
     if (typeof timeout === 'number') {
       const expire = (): void => this.#expire(pending)
       pending.timer = setTimeout(expire, Math.min(Math.max(timeout, 0), 2 ** 31 - 1))
     }
-    this.#pending.set(key, pending)
+    requests.set(id, pending)
     register(pending)
   }
 
@@ -407,7 +375,7 @@ export class RendezvousState {
 
   #drop(pending: Pending): void {
     clearTimeout(pending.timer)
-    this.#pending.delete(`${pending.rank}:${pending.id}`)
+    this.#member(pending.rank).pending.delete(pending.id)
     pending.withdraw()
   }
 
@@ -431,9 +399,10 @@ export class RendezvousState {
 
   /** Why something that needs this rank, or all, can never end. */
   #failureOf(space: Space, needed: number | undefined): Failure | undefined {
+    if (this.#gone === 0) return undefined
+    const candidates = needed === undefined ? space.members : [needed]
     for (const how of ['lost', 'left', 'ended'] as const) {
-      const ranks = space.members.filter((member) => this.#member(member).presence === how)
-      const relevant = needed === undefined ? ranks : ranks.filter((rank) => rank === needed)
+      const relevant = candidates.filter((member) => this.#member(member).presence === how)
       if (relevant.length === 0) continue
       if (how === 'ended') {
         this.#announceLost(space, relevant)
@@ -446,6 +415,7 @@ export class RendezvousState {
 
   /** Whether nobody may ever set what is not set yet: a rank is lost, or all others are gone. */
   #mayNeverBeSet(space: Space): boolean {
+    if (this.#gone === 0) return false
     if (space.members.some((member) => this.#member(member).presence === 'lost')) return true
     return space.members.length > 1 && this.#presentOf(space).length === 1
   }
@@ -474,8 +444,8 @@ export class RendezvousState {
   }
 }
 
-function gettersOf(space: Space): Pending[] {
-  return [...space.getters.values()].flatMap((waiting) => [...waiting])
+function ascending(a: number, b: number): number {
+  return a - b
 }
 
 function failureFor(how: Going, ranks: readonly number[]): Failure {
