@@ -16,6 +16,7 @@ export const Status = {
   peerAccessNotEnabled: 705,
   contextIsDestroyed: 709,
   notSupported: 801,
+  streamCaptureImplicit: 906,
 } as const
 
 /** What a library calls a status, and what it says of it. */

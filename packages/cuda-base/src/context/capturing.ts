@@ -1,45 +1,66 @@
 import { type CUstream, cuStreamIsCapturing } from '@shoal/cuda-sys/driver/common'
-import { createHostCallback, type HostCallback } from '@shoal/ffi'
-import { StatusError } from '@shoal/types'
+import { callInContext, createHostCallback, type HostCallback } from '@shoal/ffi'
+import { type MemoryRange, StatusError } from '@shoal/types'
+import { check, Status } from '../errors.js'
 import { releaseAfterFailure } from '../lifetime.js'
 import { scratch } from '../native.js'
 import type { Context } from './context.js'
 
-/** A function that C calls, until nothing has it any more. */
-export interface SharedCallback {
-  readonly callback: HostCallback
+/** Counts the captures, graphs and executable graphs that use something. */
+export interface GraphUse {
+  /** How many use it now. */
   users: number
+  /** Called when the last user is gone. */
+  unused(): void
+}
+
+/** A function that C calls while a graph uses it. */
+export interface SharedCallback extends GraphUse {
+  readonly callback: HostCallback
 }
 
 /** A callback nobody uses yet. */
 export function sharedCallback(fn: () => void): SharedCallback {
-  return { callback: createHostCallback(fn), users: 0 }
+  const callback = createHostCallback(fn)
+  return { callback, users: 0, unused: () => callback.dispose() }
 }
 
-/** For each capture that is open, the functions that its graph calls. */
-const captures: SharedCallback[][] = []
+/** Collects what the graph of a capture needs at each launch. */
+export interface CaptureNeeds {
+  /** Keeps `object` alive; `check` throws once it was disposed of. */
+  add(object: object, check: () => void): void
+  /** Keeps `object` alive. Its disposal does not matter to the graph. */
+  hold(object: object): void
+  /** Counts the graph as a user. */
+  addUse(use: GraphUse): void
+}
+
+/** A capture that this thread has begun and not ended. */
+export interface OpenCapture {
+  readonly needs: CaptureNeeds
+  /** Whether work of a captured stream goes into this capture. Only asked when captures are nested. */
+  readonly has: (context: bigint, stream: bigint) => boolean
+}
+
+interface Capture extends OpenCapture {
+  /** Memory that the graph itself allocates. */
+  readonly own: Pick<MemoryRange, 'address' | 'byteLength'>[]
+}
+
+const captures: Capture[] = []
 /** What is given back when the capture has ended. */
 const delayed: { readonly what: string; readonly release: () => void }[] = []
 
 /** A stream of this thread is captured into a graph from now on. */
-export function startCapturing(): void {
-  captures.push([])
+export function startCapturing(capture: OpenCapture): void {
+  captures.push({ ...capture, own: [] })
 }
 
-/** What {@link startCapturing} said last has ended. Gives the functions that the graph may call; of each the capture is a user. */
-export function endCapturing(): readonly SharedCallback[] {
-  const callbacks = captures.pop() ?? []
-  if (captures.length > 0) return callbacks
+/** Ends what {@link startCapturing} began last. */
+export function endCapturing(): void {
+  captures.pop()
+  if (captures.length > 0) return
   for (const { what, release } of delayed.splice(0)) releaseAfterFailure(what, release)
-  return callbacks
-}
-
-/** A function that a captured stream calls. Of captures within each other any may have the stream: all use it until they end. */
-export function capturedCallback(fn: () => void): HostCallback {
-  const shared = sharedCallback(fn)
-  for (const callbacks of captures) callbacks.push(shared)
-  shared.users = captures.length
-  return shared.callback
 }
 
 /**
@@ -68,6 +89,56 @@ export function isCaptured(context: Context, stream: CUstream): boolean {
     throw error
   }
   return out.i32[0] !== 0
+}
+
+const none: readonly Capture[] = []
+
+/** The open captures that record work of a stream. */
+function capturesOf(context: bigint, stream: bigint): readonly Capture[] {
+  if (captures.length === 0) return none
+  const out = scratch()
+  callInContext(context)
+  const status = cuStreamIsCapturing(stream as CUstream, out)
+  // Said of the legacy default stream, which nothing captures.
+  if (status === Status.streamCaptureImplicit) return none
+  check(status, 'cuStreamIsCapturing')
+  if (out.i32[0] === 0) return none
+  return captures.length === 1 ? captures : captures.filter(({ has }) => has(context, stream))
+}
+
+/** Calls `add` for each open capture that records work of a stream. */
+function forCaptures(context: bigint, stream: bigint, add: (needs: CaptureNeeds) => void): void {
+  for (const { needs } of capturesOf(context, stream)) add(needs)
+}
+
+/** Keeps an object while a graph that records work of the stream can launch. Disposing of memory of the graph's own does not end that. */
+export function keepForGraphs(
+  context: bigint,
+  stream: bigint,
+  object: object,
+  check: () => void,
+  range?: MemoryRange,
+): void {
+  for (const { needs, own } of capturesOf(context, stream)) {
+    if (range !== undefined && own.some((memory) => isWithin(range, memory))) needs.hold(object)
+    else needs.add(object, check)
+  }
+}
+
+function isWithin(range: MemoryRange, { address, byteLength }: Capture['own'][number]): boolean {
+  return address <= range.address && range.address < address + BigInt(byteLength)
+}
+
+/** Notes memory that the graph of a captured stream allocates itself. */
+export function noteOwnMemory(stream: bigint, context: bigint, address: bigint, byteLength: number): void {
+  for (const { own } of capturesOf(context, stream)) own.push({ address, byteLength })
+}
+
+/** A function that a captured stream calls. */
+export function capturedCallback(context: Context, stream: CUstream, fn: () => void): SharedCallback {
+  const shared = sharedCallback(fn)
+  forCaptures(context._handle, stream, (needs) => needs.addUse(shared))
+  return shared
 }
 
 /**

@@ -1,4 +1,12 @@
-import { type Context, contextOf, type DeviceOrContext, type QueueOptions, scratch, streamFor } from '@shoal/cuda-base'
+import {
+  type Context,
+  contextOf,
+  type DeviceOrContext,
+  keepCaptured,
+  type QueueOptions,
+  scratch,
+  streamFor,
+} from '@shoal/cuda-base'
 import {
   CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC,
   type CUexternalSemaphore,
@@ -87,10 +95,11 @@ export class ExternalSemaphore extends ContextObject {
  * @throws TypeError, RangeError; DisposedError, StatusError
  */
 export function signalSemaphores(operations: readonly SemaphoreOperation[], options: QueueOptions = {}): void {
-  const { context, memory, handles, count, stream } = prepare(operations, options, 'signalSemaphores')
+  const { context, memory, handles, count, stream, needs } = prepare(operations, options, 'signalSemaphores')
   context._callDriver('cuSignalExternalSemaphoresAsync', () =>
     cuSignalExternalSemaphoresAsync(handles, memory, count, stream),
   )
+  keepCaptured(context._handle, stream, [], needs)
 }
 
 /**
@@ -98,10 +107,11 @@ export function signalSemaphores(operations: readonly SemaphoreOperation[], opti
  * (`cuWaitExternalSemaphoresAsync`). @throws as {@link signalSemaphores}
  */
 export function waitSemaphores(operations: readonly SemaphoreOperation[], options: QueueOptions = {}): void {
-  const { context, memory, handles, count, stream } = prepare(operations, options, 'waitSemaphores')
+  const { context, memory, handles, count, stream, needs } = prepare(operations, options, 'waitSemaphores')
   context._callDriver('cuWaitExternalSemaphoresAsync', () =>
     cuWaitExternalSemaphoresAsync(handles, memory, count, stream),
   )
+  keepCaptured(context._handle, stream, [], needs)
 }
 
 function prepare(operations: readonly SemaphoreOperation[], options: QueueOptions, api: string) {

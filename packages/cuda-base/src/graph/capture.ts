@@ -3,12 +3,15 @@ import {
   type CUgraph,
   CUgraphEdgeData,
   type CUgraphNode,
+  type CUstream,
   cuGraphDestroy,
   cuStreamBeginCapture,
   cuStreamBeginCaptureToGraph,
   cuStreamEndCapture,
+  cuStreamGetCaptureInfo,
   cuStreamIsCapturing,
 } from '@shoal/cuda-sys/driver'
+import { callInContext } from '@shoal/ffi'
 import {
   type OptionKeys,
   requireFunction,
@@ -16,6 +19,8 @@ import {
   requireKeyOf,
   requireOptions,
   requireSynchronous,
+  SymbolNotFoundError,
+  VersionTooOldError,
 } from '@shoal/types'
 import type { NodeResources } from './nodeResources.js'
 
@@ -51,6 +56,7 @@ export function capture(
   requireFunction(fn, api, 'fn')
   requireOptions(options, api, captureKeys)
   begin(stream, captureModes[modeOf(options, api)], into)
+  startCapturing({ needs: resources, has: (context, other) => isSameCapture(stream, context, other as CUstream) })
   // Its handle is needed once more, also where `fn` disposes of it.
   let release = (): void => undefined
   const released = new Promise<void>((resolve) => {
@@ -64,7 +70,7 @@ export function capture(
     failure = { error }
   }
   // Ended in any case: a stream that stays captured is of no use to anybody.
-  const { status, graph } = end(stream, resources)
+  const { status, graph } = end(stream)
   release()
   if (failure !== undefined) {
     if (graph !== 0n && into === undefined) cuGraphDestroy(graph)
@@ -91,10 +97,9 @@ function begin(stream: Stream, mode: 0 | 1 | 2, into: Target | undefined): void 
       cuStreamBeginCaptureToGraph(handle, into.handle, nodes, edges, length, mode),
     )
   }
-  startCapturing()
 }
 
-function end(stream: Stream, resources: NodeResources): { readonly status: number; readonly graph: CUgraph } {
+function end(stream: Stream): { readonly status: number; readonly graph: CUgraph } {
   const out = scratch()
   out.u64[0] = 0n
   let status: number = Status.success
@@ -104,12 +109,27 @@ function end(stream: Stream, resources: NodeResources): { readonly status: numbe
     })
     return { status, graph: out.u64[0] as CUgraph }
   } finally {
-    for (const callback of endCapturing()) {
-      resources.addCallback(callback)
-      // In the place of the capture.
-      callback.users -= 1
-    }
+    endCapturing()
   }
+}
+
+/** Whether two streams are captured into the same graph. Drivers before CUDA 12.3 cannot tell: then it is assumed. */
+function isSameCapture(stream: Stream, context: bigint, other: CUstream): boolean {
+  try {
+    return captureIdOf(stream.context._handle, stream._handle) === captureIdOf(context, other)
+  } catch (error) {
+    if (error instanceof VersionTooOldError || error instanceof SymbolNotFoundError) return true
+    throw error
+  }
+}
+
+function captureIdOf(context: bigint, stream: CUstream): bigint {
+  const out = scratch()
+  const at = (index: number): bigint => out.address + BigInt(index * 8)
+  callInContext(context)
+  const status = cuStreamGetCaptureInfo(stream, out, at(1), at(2), at(3), at(4), at(5))
+  check(status, 'cuStreamGetCaptureInfo')
+  return out.u64[1] as bigint
 }
 
 /**

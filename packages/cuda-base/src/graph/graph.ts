@@ -148,6 +148,8 @@ export class Graph extends Resource {
    * A graph of what `fn` queues on the stream, and on streams that wait for events of it and are waited for again: nothing of
    * it runs now (`cuStreamBeginCapture`, `cuStreamEndCapture`). The capture ends also when `fn` throws. Meanwhile, what would
    * wait for the stream is refused, and so are copies of ordinary arrays, which would not be there at a launch.
+   * The graph keeps all objects that the calls used; bare addresses keep nothing. After one of them was disposed of, launches throw
+   * `DisposedError`.
    * @param fn must not be asynchronous.
    * @throws what `fn` throws; TypeError; StatusError when the capture came to nothing, with the reason
    */
@@ -372,8 +374,8 @@ export class Graph extends Resource {
   }
 
   /**
-   * Says that launches need `objects`, which a captured call does not tell: memory, modules, events. A launch once one of
-   * them was disposed of throws, in place of running on what is there now.
+   * Keeps objects that no call named: memory behind a bare address, modules, events. A launch after one of them was disposed of
+   * throws `DisposedError`. Captured calls keep what they use without this.
    */
   keep(...objects: readonly { readonly disposed: boolean }[]): this {
     this._requireUsable()

@@ -1,4 +1,4 @@
-import type { Context, SharedCallback } from '@shoal/cuda-base'
+import type { CaptureNeeds, Context, GraphUse } from '@shoal/cuda-base'
 import { DisposedError } from '@shoal/types'
 import type { NodeDescription } from './nodeDescription.js'
 
@@ -7,12 +7,15 @@ import type { NodeDescription } from './nodeDescription.js'
  * those of graphs that are parts of it, which stay until it ends. A graph and the executable graphs made of it have each their own, of the
  * same things.
  */
-export class NodeResources {
+export class NodeResources implements CaptureNeeds {
   /** The objects, each with a check that throws once it is gone. */
   readonly #checks = new Map<object, () => void>()
   /** The same in a row, for the launches. */
   #list: readonly (() => void)[] | undefined
-  readonly #callbacks = new Set<SharedCallback>()
+  /** Objects that are kept alive and may be disposed of. */
+  readonly #held = new Set<object>()
+  /** Functions that C calls, and objects that count their graphs. */
+  readonly #uses = new Set<GraphUse>()
   /** What the last node needed, where that was one thing: so mostly does the next. */
   #lastSole: object | undefined
 
@@ -34,6 +37,11 @@ export class NodeResources {
     this.#list = undefined
   }
 
+  /** Keeps an object alive that may be disposed of. */
+  hold(object: object): void {
+    this.#held.add(object)
+  }
+
   /** Adds what a node needs. */
   addNeedsOf(description: NodeDescription): void {
     const { _soleNeed: sole } = description
@@ -44,22 +52,23 @@ export class NodeResources {
     description._addNeeds(this.#checks)
     this.#list = undefined
     const { _callback: callback, _child: child } = description
-    if (callback !== undefined) this.addCallback(callback)
+    if (callback !== undefined) this.addUse(callback)
     if (child !== undefined) this.addAll(child._resources)
   }
 
   /** Adds all that `other` has. */
   addAll(other: NodeResources): void {
     for (const [object, check] of other.#checks) this.add(object, check)
-    for (const callback of other.#callbacks) this.addCallback(callback)
+    for (const object of other.#held) this.#held.add(object)
+    for (const use of other.#uses) this.addUse(use)
     for (const context of other.#contexts) this.#hold(context)
   }
 
-  /** Adds a function that C calls. */
-  addCallback(callback: SharedCallback): void {
-    if (this.#callbacks.has(callback)) return
-    this.#callbacks.add(callback)
-    callback.users += 1
+  /** Becomes a user of a function that C calls, or of an object that counts its graphs. */
+  addUse(use: GraphUse): void {
+    if (this.#uses.has(use)) return
+    this.#uses.add(use)
+    use.users += 1
   }
 
   /** @throws DisposedError when something is gone, which says before what. */
@@ -68,6 +77,9 @@ export class NodeResources {
     try {
       for (let index = 0; index < list.length; index += 1) (list[index] as () => void)()
     } catch (cause) {
+      // Memory that other memory looks into became shorter.
+      if (cause instanceof RangeError)
+        throw new DisposedError({ object: 'memory that the graph uses', operation, cause })
       if (!(cause instanceof DisposedError)) throw cause
       throw new DisposedError({ object: cause.object, operation, cause })
     }
@@ -78,11 +90,13 @@ export class NodeResources {
     this.#checks.clear()
     this.#lastSole = undefined
     this.#list = undefined
-    for (const callback of this.#callbacks) {
-      callback.users -= 1
-      if (callback.users === 0) callback.callback.dispose()
+    this.#held.clear()
+    const uses = [...this.#uses]
+    this.#uses.clear()
+    for (const use of uses) {
+      use.users -= 1
+      if (use.users === 0) use.unused()
     }
-    this.#callbacks.clear()
     const contexts = [...this.#contexts]
     this.#contexts.clear()
     for (const context of contexts) context._removeChild()

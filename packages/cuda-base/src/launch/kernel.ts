@@ -11,7 +11,9 @@ import {
 } from '@shoal/cuda-sys/driver/common'
 import { inspectKey, inspectLine, loadedFrom, outOfRange, requireInteger, requireKeyOf, wrongType } from '@shoal/types'
 import { EncodedAttributes, type LaunchAttributes } from '../attributes/launchAttributes.js'
+import { isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
+import { keepCaptured } from '../context/keptByCaptures.js'
 import { driverError, Status } from '../errors.js'
 import { scratch } from '../native.js'
 import {
@@ -23,14 +25,20 @@ import {
   searchBlockSize,
 } from '../occupancy/occupancy.js'
 import { streamHalvesFor } from '../stream/stream.js'
-import { halvesOf, type U64Halves } from '../u64Halves.js'
+import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import { ArgumentBlock } from './argumentBlock.js'
 import { launchCall } from './launchCall.js'
 import { type LaunchConfig, LaunchShape } from './launchConfig.js'
 import { LaunchExConfig } from './launchExCall.js'
 import { checkParameters, type ParameterInfo, parameterInfo, refuseNone } from './parameters.js'
 import { PreparedLaunch } from './preparedLaunch.js'
-import { type KernelArguments, type KernelSignature, parameterName, requireSignature } from './signature.js'
+import {
+  isReference,
+  type KernelArguments,
+  type KernelSignature,
+  parameterName,
+  requireSignature,
+} from './signature.js'
 
 /** What a kernel would rather have more of. */
 export type CachePreference = keyof typeof cachePreferences
@@ -187,7 +195,14 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     // Last: a getter may have disposed of it.
     this.module._requireUsable()
     this._launch(shape, queue, block)
+    if (isCapturing()) this._keepCaptured(queue, args)
     this.#isLaunching = false
+  }
+
+  /** @internal Keeps what a launch uses while a graph that captured the launch exists. */
+  _keepCaptured(stream: U64Halves, args: readonly unknown[]): void {
+    const references = args.filter((_, index) => isReference(this.signature[index]))
+    keepCaptured(this.#context._handle, u64Of(stream), references, this._ownNeeds)
   }
 
   /**

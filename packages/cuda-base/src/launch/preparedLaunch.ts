@@ -1,4 +1,5 @@
 import { inspectKey, inspectLine, loadedFrom, requireInteger, type StreamLike } from '@shoal/types'
+import { isCapturing } from '../context/capturing.js'
 import { streamHalvesFor } from '../stream/stream.js'
 import type { U64Halves } from '../u64Halves.js'
 import { ArgumentBlock } from './argumentBlock.js'
@@ -76,7 +77,9 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
         if (value !== undefined) block.recheck(index, value)
       }
     }
-    this.kernel._launch(this.#shape, this.#streamHalves('PreparedLaunch.launch'), block)
+    const stream = this.#streamHalves('PreparedLaunch.launch')
+    this.kernel._launch(this.#shape, stream, block)
+    if (isCapturing()) this.kernel._keepCaptured(stream, this.#memory)
   }
 
   get [Symbol.toStringTag](): string {

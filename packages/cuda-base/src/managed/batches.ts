@@ -2,6 +2,7 @@ import {
   type Context,
   contextOf,
   type DeviceOrContext,
+  keepCaptured,
   type ManagedPlace,
   managedLocation,
   orderBehind,
@@ -72,6 +73,11 @@ export function prefetchBatch(
   // A location for each piece, which begins at the piece's own index.
   const firsts = BigUint64Array.from(list, (_, index) => BigInt(index))
   context._call(call, addresses, sizes, list.length, locations, firsts, list.length, 0, queue)
+  keepCaptured(
+    context._handle,
+    queue,
+    list.map(({ memory }) => memory),
+  )
 }
 
 /**
@@ -88,6 +94,7 @@ export function discardBatch(owner: DeviceOrContext, memories: readonly MemoryLi
     toMemoryRange(memory, api, name),
   )
   context._call('memDiscardBatchAsync', addresses, sizes, list.length, 0, queue)
+  keepCaptured(context._handle, queue, list)
 }
 
 function rangesOf<T>(

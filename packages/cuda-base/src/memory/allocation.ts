@@ -145,7 +145,7 @@ export class Allocation implements ShortLived {
     const out = scratch()
     context._callWithRoom('memAllocFromPoolAsync', out, byteLength, handle, queue)
     const [low = 0, high = 0] = out.i32
-    if (isCapturing()) noteAllocation(stream, low, high)
+    if (isCapturing()) noteAllocation(stream, low, high, byteLength)
     return Allocation.adoptOn(stream, u64Of({ low, high }), byteLength, pool)
   }
 

@@ -10,7 +10,9 @@ import {
   optionsChecker,
   type StreamLike,
 } from '@shoal/types'
+import { isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
+import { keepCaptured } from '../context/keptByCaptures.js'
 import { Resource } from '../lifetime.js'
 import { orderBehind, type Producer } from '../stream/orderBehind.js'
 import { queueFor, type StreamQueue } from '../stream/stream.js'
@@ -82,6 +84,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     const address = useBehind(this, queue)
     if (ArrayBuffer.isView(from)) queueUpload(context, queue, address, from)
     else queueCopyBehind(context, queue, address, from)
+    if (isCapturing()) keepCaptured(context._handle, queue._handle, [this, source, from])
     return this
   }
 
@@ -152,7 +155,9 @@ function download<E extends ElementType, T extends CopyTarget<E>>(
   try {
     const queue = queueOf(from, options, api)
     const to = checkTarget(target, from, api)
-    return queueDownload(from.context, queue, useBehind(from, queue), to, target)
+    const copied = queueDownload(from.context, queue, useBehind(from, queue), to, target)
+    if (isCapturing()) keepCaptured(from.context._handle, queue._handle, [from, target, to])
+    return copied
   } catch (error) {
     return Promise.reject(error)
   }
@@ -181,6 +186,7 @@ function queueFillOf<E extends ElementType>(
   const address = useBehind(buffer, queue)
   if (element === undefined) queueBytes(context, queue._halves, address, 0, buffer.byteLength)
   else queueFill(context, queue._halves, address, element, buffer.length)
+  if (isCapturing()) keepCaptured(context._handle, queue._handle, [buffer])
   return queue._handle
 }
 

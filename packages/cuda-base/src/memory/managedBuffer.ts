@@ -28,6 +28,7 @@ import {
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { keepCaptured } from '../context/keptByCaptures.js'
 import { check, Status } from '../errors.js'
 import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
@@ -232,7 +233,9 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     const { context, byteLength } = this
     const address = this.address as CUdeviceptr
     const location = managedLocation(place, api)
-    context._call('memPrefetchAsync', address, byteLength, location, 0, streamFor(context, options.stream, api))
+    const stream = streamFor(context, options.stream, api)
+    context._call('memPrefetchAsync', address, byteLength, location, 0, stream)
+    keepCaptured(context._handle, stream, [this])
     return this
   }
 
@@ -246,7 +249,9 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     const bits = requireKeyOf(attachment, api, 'attachment', attachments)
     const { context } = this
     const address = this.address as CUdeviceptr
-    context._call('streamAttachMemAsync', streamFor(context, stream, api), address, 0, bits)
+    const queue = streamFor(context, stream, api)
+    context._call('streamAttachMemAsync', queue, address, 0, bits)
+    keepCaptured(context._handle, queue, [this])
     return this
   }
 

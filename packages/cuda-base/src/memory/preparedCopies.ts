@@ -13,6 +13,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { keepCaptured } from '../context/keptByCaptures.js'
 import { orderBehind } from '../stream/orderBehind.js'
 import { streamFor } from '../stream/stream.js'
 import { DeviceBuffer } from './deviceBuffer.js'
@@ -89,6 +90,7 @@ export class PreparedCopies {
     for (const array of this.#arrays) array._use()
     const { name, queue } = this.#call
     this.#context._callDriver(name, () => queue(stream))
+    keepCaptured(this.#context._handle, stream, [...this.#memories, ...this.#arrays])
   }
 
   #requireReady(memory: MemoryLike, stream: CUstream, api: string): void {

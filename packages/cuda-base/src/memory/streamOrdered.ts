@@ -1,12 +1,12 @@
 import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
 import type { OwnedArrayOf } from '@shoal/types'
 import type { CudaLibrary } from '../calls/cudaLibrary.js'
-import { isCaptured, isCapturing } from '../context/capturing.js'
+import { isCaptured, isCapturing, noteOwnMemory } from '../context/capturing.js'
 import { isGone, Status } from '../errors.js'
 import { processIsEnding } from '../lifetime.js'
 import { scratch } from '../native.js'
 import type { Stream } from '../stream/stream.js'
-import { halvesOf, type U64Halves } from '../u64Halves.js'
+import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 
 // Allocation and free on a stream without the checks of the generated functions, which this package has made already, and
 // without a bigint for the address: a program that allocates on streams does it all the time.
@@ -26,8 +26,10 @@ const ofGraphs = new Set<number>()
 const addressOf = (low: number, high: number): number => (high >>> 0) * fourGiB + (low >>> 0)
 
 /** Says what was allocated on a stream while this thread captures. */
-export function noteAllocation(stream: Stream, low: number, high: number): void {
-  if (isCaptured(stream.context, stream._handle)) ofGraphs.add(addressOf(low, high))
+export function noteAllocation(stream: Stream, low: number, high: number, byteLength: number): void {
+  if (!isCaptured(stream.context, stream._handle)) return
+  ofGraphs.add(addressOf(low, high))
+  noteOwnMemory(stream._handle, stream.context._handle, u64Of({ low, high }), byteLength)
 }
 
 /** Whether the driver would refuse to free memory on a stream now: it is none of a graph, and the stream is captured into one. */
@@ -65,7 +67,7 @@ export function allocateOn(stream: Stream, byteLength: number): OwnedArrayOf<'i3
   // Asking takes the cells of the address.
   if (isCapturing()) {
     const [low = 0, high = 0] = outCells
-    noteAllocation(stream, low, high)
+    noteAllocation(stream, low, high, byteLength)
     outCells[0] = low
     outCells[1] = high
   }

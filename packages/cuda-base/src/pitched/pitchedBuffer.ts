@@ -16,6 +16,7 @@ import {
   elementBytes,
   elementsIn,
   type HostArrayOf,
+  keepCaptured,
   nameOfType,
   orderBehind,
   type QueueOptions,
@@ -236,6 +237,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     const queue = this.#queueFor(options, api)
     const element = elementBytes(this.dtype, value, api, 'value')
     this.#rows.fill(this.context, queue._handle, element)
+    keepCaptured(this.context._handle, queue._handle, [this])
     return queue._handle
   }
 
@@ -251,6 +253,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     const from = this.#sourceOf(source, api)
     if (ArrayBuffer.isView(from)) queueUpload(this.context, queue, this.#rows, from)
     else this.#copyFromMemory(queue._handle, from)
+    keepCaptured(this.context._handle, queue._handle, [this, source, from])
     return this
   }
 
@@ -323,7 +326,9 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
 
   #download<T extends CopyTarget<E>>(target: T, options: QueueOptions, api: string): Promise<T> {
     const queue = this.#queueFor(options, api)
-    return queueDownload(this.context, queue, this.#rows, checkTarget(target, this, api), target)
+    const to = checkTarget(target, this, api)
+    keepCaptured(this.context._handle, queue._handle, [this, target, to])
+    return queueDownload(this.context, queue, this.#rows, to, target)
   }
 
   /** Copies all elements into host memory and blocks until the data is there. @throws as {@link copyTo} */
@@ -341,17 +346,17 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   copyInto(target: MemoryLike, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyInto'
     const queue = this.#queueFor(options, api)
-    const size = this._size
+    const { context, _size: size } = this
     const range = toMemoryRange(target, api, 'target')
     const { address, byteLength, deviceOrdinal, context: owner } = range
     this._use()
     if (byteLength !== this.byteLength) {
       throw outOfRange(api, 'target', `of ${this.byteLength} bytes, as many as all rows have`, byteLength)
     }
-    const { context } = this
     orderBehind(queue._handle, context.handle, range)
     const to = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
     queueBoxCopy(context, queue._handle, { side: to, deviceOrdinal, context: owner }, this.#end, size)
+    keepCaptured(context._handle, queue._handle, [this, target])
     return this
   }
 

@@ -24,6 +24,7 @@ import {
 import { afterCapture, capturedCallback, isCaptured } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { type EventLike, requireEventLike } from '../context/eventLike.js'
+import { keepCaptured } from '../context/keptByCaptures.js'
 import { Status } from '../errors.js'
 import { Event, type EventUseOptions, isEvent, isExternal, isOver } from '../event/event.js'
 import { afterUseOfStream } from '../inUse.js'
@@ -265,6 +266,7 @@ export class Stream extends Resource implements StreamLike {
     const { handle } = event
     if (external) {
       context._callDriver('cuEventRecordWithFlags', () => cuEventRecordWithFlags(handle, this._handle, externalFlag))
+      keepCaptured(context._handle, this._handle, [], new Map([[event, () => void event.handle]]))
       return event
     }
     callInContext(context._handle)
@@ -288,6 +290,7 @@ export class Stream extends Resource implements StreamLike {
     callInContext(context._handle)
     const status: number = context._cuda.calls.streamWaitEvent(handle, mark, flags)
     if (status !== Status.success) throw context._error(status, 'streamWaitEvent')
+    if (flags !== 0) keepCaptured(context._handle, handle, [], new Map([[event, () => void event.handle]]))
     return this
   }
 
@@ -316,8 +319,9 @@ export class Stream extends Resource implements StreamLike {
 
   #operate(operations: readonly MemoryOperation[], api: string, isOne = false): this {
     const { handle, context } = this
-    const { memory, count } = encodeOperations(operations, api, isOne)
+    const { memory, count, needs } = encodeOperations(operations, api, isOne)
     context._callDriver('cuStreamBatchMemOp', () => cuStreamBatchMemOp(handle, count, memory, 0))
+    keepCaptured(context._handle, handle, [...needs.keys()])
     return this
   }
 
@@ -331,7 +335,7 @@ export class Stream extends Resource implements StreamLike {
     requireFunction(fn, 'Stream.hostFunction', 'fn')
     const { handle, context } = this
     if (isCaptured(context, handle)) {
-      const { functionAddress, userData } = capturedCallback(fn)
+      const { functionAddress, userData } = capturedCallback(context, handle, fn).callback
       context._call('launchHostFunc', handle, functionAddress, userData)
       return doneNow()
     }

@@ -5,6 +5,7 @@ import {
   copyInSlices,
   type HostArrayOf,
   isCapturing,
+  keepCaptured,
   orderBehind,
   PinnedBuffer,
   pinnedOwnerOf,
@@ -128,6 +129,8 @@ export class ArrayCopy {
   readonly #depth: number
   readonly #layout: Layout
   readonly #at: ArrayOrigin | undefined
+  /** What is at the other end: an array or memory. */
+  #other: unknown
   /** The memory at the other end. */
   #producer: MemoryRange | undefined
 
@@ -179,6 +182,7 @@ export class ArrayCopy {
     }
     if (isDetached(array)) throw wrongType(this.#api, name, 'an array with a buffer', 'one whose buffer was detached')
     this.#requireBytes(byteLengthOf(array), name)
+    this.#other = array
     return array
   }
 
@@ -247,6 +251,7 @@ export class ArrayCopy {
     const range = toSpan(value, this.#api, name)
     const { address, byteLength, dtype, deviceOrdinal } = range
     this.#producer = range
+    this.#other = value
     if (dtype !== undefined && dtype !== this.dtype) {
       throw wrongType(this.#api, name, `of ${this.dtype} (reinterpret() it)`, dtype)
     }
@@ -280,6 +285,7 @@ export class ArrayCopy {
     const region = { ...this.#at, width, height: this.#height, depth: this.#depth }
     const { x, y, z } = requireRegion(source, region, this.#api, 'at')
     const type = CUmemorytype.CU_MEMORYTYPE_ARRAY
+    this.#other = source
     return { type, address: source._use(), x: x * bytes, y, z, pitch: 0, rows: 0 }
   }
 
@@ -341,7 +347,9 @@ export class ArrayCopy {
 
   #run(to: End, from: End): void {
     const memory = CUDA_MEMCPY3D.allocate(this.#parameters(to, from))
-    this.#array.context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(memory, this.#queue._handle))
+    const { context } = this.#array
+    context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(memory, this.#queue._handle))
+    keepCaptured(context._handle, this.#queue._handle, [this.#array, this.#other])
   }
 
   #parameters(to: End, from: End): StructValue<CUDA_MEMCPY3D> {

@@ -9,6 +9,7 @@ import {
 } from '@shoal/types'
 import { isCaptured } from '../../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../../context/context.js'
+import { keepCaptured } from '../../context/keptByCaptures.js'
 import { forgetLeak, Resource, warnOnReject, watchForLeak } from '../../lifetime.js'
 import { isStream, requireStream, type Stream, streamFor } from '../../stream/stream.js'
 import { Allocation } from '../allocation.js'
@@ -111,7 +112,8 @@ export class CachingPool extends Resource implements StreamAllocator {
 
   /**
    * Says that work of another stream uses a buffer. When the buffer is given back, its memory stays aside until what that
-   * stream has been given by then has ended. @throws TypeError for a buffer of other memory
+   * stream has been given by then has ended. A graph that the stream is captured into keeps the buffer: its launch throws once the
+   * buffer was given back. @throws TypeError for a buffer of other memory
    */
   recordUse(buffer: DeviceBuffer<ElementType>, stream: Stream): void {
     const api = 'CachingPool.recordUse'
@@ -121,6 +123,7 @@ export class CachingPool extends Resource implements StreamAllocator {
     const block = buffer._block
     if (block?.owner !== this.#cache) throw wrongType(api, 'buffer', 'a buffer from this pool', buffer)
     this.#cache.addUser(block, stream)
+    keepCaptured(this.context._handle, stream._handle, [buffer])
   }
 
   /** Bytes that the pool has from the device. */
