@@ -144,7 +144,10 @@ std::string Decoder::nameOf() const {
 }
 
 void Decoder::refuse() const { refuseFeature(statement_->line, "the instruction '" + nameOf() + "'"); }
-void Decoder::wrong(const std::string& why) const { refuseSyntax(statement_->line, why); }
+void Decoder::wrong(const std::string& why) const {
+  const std::string name = nameOf();
+  refuseSyntax(statement_->line, why.find(name) == std::string::npos ? why + " in the instruction '" + name + "'" : why);
+}
 
 bool Decoder::take(std::string_view modifier) {
   for (size_t index = 0; index < isTaken_.size(); ++index) {

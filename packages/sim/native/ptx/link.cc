@@ -44,11 +44,13 @@ class Scanner {
 
   Piece run() {
     Syntax syntax;
-    Parser(piece_.input->text, syntax).run();
-    piece_.version = syntax.versionMajor * 10 + syntax.versionMinor;
-    piece_.target = syntax.target;
-    while (peek().kind != TokenKind::end) topLevel();
-    return std::move(piece_);
+    return namingVersion(syntax, [&] {
+      Parser(piece_.input->text, syntax).run();
+      piece_.version = syntax.version();
+      piece_.target = syntax.target;
+      while (peek().kind != TokenKind::end) topLevel();
+      return std::move(piece_);
+    });
   }
 
  private:

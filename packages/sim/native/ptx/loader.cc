@@ -19,9 +19,13 @@ uint64_t aligned(uint64_t at, uint64_t alignment) { return (at + alignment - 1) 
 
 class Loader {
  public:
-  explicit Loader(std::string_view text) : module_(std::make_shared<Module>()) { Parser(text, syntax_).run(); }
+  std::shared_ptr<Module> load(std::string_view text, const AllocateMemory& allocate, bool hasManaged) {
+    return namingVersion(syntax_, [&] { return read(text, allocate, hasManaged); });
+  }
 
-  std::shared_ptr<Module> load(const AllocateMemory& allocate, bool hasManaged) {
+ private:
+  std::shared_ptr<Module> read(std::string_view text, const AllocateMemory& allocate, bool hasManaged) {
+    Parser(text, syntax_).run();
     placeGlobals(allocate);
     for (auto& each : syntax_.functions) placeInFunction(each);
     findCalls();
@@ -32,12 +36,11 @@ class Loader {
     }
     fillGlobals(hasManaged);
     makeKernels();
-    module_->ptxVersion = syntax_.versionMajor * 10 + syntax_.versionMinor;
+    module_->ptxVersion = syntax_.version();
     module_->target = syntax_.target;
     return std::move(module_);
   }
 
- private:
   void placeGlobals(const AllocateMemory& allocate) {
     uint64_t sizes[2] = {0, 0}, constants = 0;
     for (Variable* each : syntax_.globals) {
@@ -269,7 +272,7 @@ class Loader {
   }
 
   Syntax syntax_;
-  std::shared_ptr<Module> module_;
+  std::shared_ptr<Module> module_ = std::make_shared<Module>();
   std::unordered_map<const Function*, size_t> indices_;
   std::vector<std::set<size_t>> calls_;
   std::vector<std::set<const Variable*>> uses_;
@@ -280,7 +283,7 @@ class Loader {
 }  // namespace
 
 std::shared_ptr<Module> loadModule(std::string_view text, const AllocateMemory& allocate, bool hasManaged) {
-  return Loader(text).load(allocate, hasManaged);
+  return Loader().load(text, allocate, hasManaged);
 }
 
 }  // namespace shoal::ptx

@@ -13,7 +13,8 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 
 void Parser::unexpected(const Token& token) const {
   if (token.kind == TokenKind::end) refuseSyntax(token.line, "the text ends too early");
-  refuseSyntax(token.line, "syntax error near '" + std::string(token.text) + "'");
+  const std::string where = instruction_.empty() ? "" : " in the instruction '" + instruction_ + "'";
+  refuseSyntax(token.line, "syntax error near '" + std::string(token.text) + "'" + where);
 }
 
 Token Parser::expect(std::string_view word) {
@@ -95,15 +96,13 @@ void Parser::run() {
 }
 
 void Parser::version() {
-  const Token directive = expect(".version");
+  expect(".version");
   const Token number = lexer_.next();
   // "9.0" reads as a float, "9" as an integer.
   unsigned major = 0, minor = 0;
   const std::string text(number.text);
   if (number.kind != TokenKind::real64 || sscanf(text.c_str(), "%u.%u", &major, &minor) != 2) unexpected(number);
-  if (major > 9 || (major == 9 && minor > 0)) {
-    throw Refusal{CUDA_ERROR_UNSUPPORTED_PTX_VERSION, directive.line, "PTX " + text + " is newer than 9.0"};
-  }
+  if (major > 99 || minor > 9) unexpected(number);
   syntax_.versionMajor = major;
   syntax_.versionMinor = minor;
 }

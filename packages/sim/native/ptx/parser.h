@@ -77,6 +77,7 @@ class Parser {
 
   Lexer lexer_;
   Syntax& syntax_;
+  std::string instruction_;  // that is being read, for errors
   bool hasVectors_ = false;  // registers of some function are
   bool hasParts_ = false;  // the operands of this instruction may be parts of registers
   Function* function_ = nullptr;

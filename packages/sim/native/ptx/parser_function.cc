@@ -310,11 +310,14 @@ void Parser::statement(const Token& first) {
   made.opcode = token.text;
   hasParts_ = token.text[0] == 'v' && !token.is("vote");
   while (lexer_.peek().kind == TokenKind::dotted) made.modifiers.push_back(lexer_.next().text);
+  instruction_ = made.opcode;
+  for (const std::string_view modifier : made.modifiers) instruction_ += modifier;
   if (!lexer_.peek().is(";")) {
     do made.operands.push_back(operand(0));
     while (accept(","));
   }
   expect(";");
+  instruction_.clear();
   function_->statements.push_back(std::move(made));
 }
 

@@ -90,6 +90,11 @@ struct Function {
 };
 
 struct Syntax {
+  // The newest version of PTX whose instructions the decoder knows: 90 is 9.0.
+  static constexpr unsigned kNewestKnown = 90;
+
+  unsigned version() const { return versionMajor * 10 + versionMinor; }
+
   unsigned versionMajor = 0, versionMinor = 0;
   unsigned target = 0;
   std::deque<Variable> variables;

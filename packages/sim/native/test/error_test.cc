@@ -150,3 +150,57 @@ TEST(images_are_refused_with_a_reason) {
   EQUAL(cuModuleUnload(nullptr), CUDA_ERROR_INVALID_HANDLE);
   EQUAL(cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
 }
+
+TEST(ptx_newer_than_the_device_runs_as_far_as_its_instructions_are_known) {
+  check::softwareOnly("a driver refuses what is newer than itself");
+  Primary primary;
+  CUmodule module = nullptr;
+  char log[400] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  const auto load = [&](const std::string& version, const std::string& body) {
+    void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+    log[0] = 0;
+    const std::string text = ".version " + version + "\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b32 %r<3>;\n" + body + "\nret;\n}\n";
+    const CUresult status = cuModuleLoadDataEx(&module, text.c_str(), 2, options, values);
+    if (status == CUDA_SUCCESS) OK(cuModuleUnload(module));
+    return status;
+  };
+  const auto logHas = [&](const char* text) { CHECK(strstr(log, text) != nullptr); };
+  for (const char* version : {"9.1", "9.4", "10.0", "11.7"}) OK(load(version, "add.s32 %r1, %r2, 1;"));
+  // A new instruction, a new modifier, a new kind of operand, a new directive.
+  EQUAL(load("9.4", "sparkle.b32 %r1, %r2;"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  for (const char* part : {"line 6;", "'sparkle.b32'", "PTX 9.4", "up to 9.0"}) logHas(part);
+  EQUAL(load("9.4", "add.shiny.s32 %r1, %r2, 1;"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  for (const char* part : {"line 6;", "'add.shiny.s32'", "PTX 9.4"}) logHas(part);
+  EQUAL(load("10.1", "add.s32 %r1, <%r2>, 1;"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  for (const char* part : {"line 6;", "'add.s32'", "PTX 10.1"}) logHas(part);
+  EQUAL(load("9.4", ".glitter 3;"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  for (const char* part : {"line 6;", "'.glitter'", "PTX 9.4"}) logHas(part);
+  EQUAL(load("9.4", "wgmma.fence.sync.aligned;"), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  // The same in a version that the device knows is wrong, or something that it lacks.
+  EQUAL(load("9.0", "sparkle.b32 %r1, %r2;"), CUDA_ERROR_INVALID_PTX);
+  CHECK(strstr(log, "PTX 9") == nullptr);
+  EQUAL(load("9.0", "wgmma.fence.sync.aligned;"), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  for (const char* version : {"9", "9.10", "100.0", "nine"}) EQUAL(load(version, ""), CUDA_ERROR_INVALID_PTX);
+}
+
+TEST(linking_ptx_newer_than_the_device_keeps_its_version) {
+  check::softwareOnly("a driver refuses what is newer than itself");
+  Primary primary;
+  const auto link = [](const char* body, std::string& whole) {
+    CUlinkState state = nullptr;
+    OK(cuLinkCreate_v2(0, nullptr, nullptr, &state));
+    std::string text = std::string(".version 9.4\n.target sm_90\n.address_size 64\n.visible .entry k() {\n") + body + "\nret;\n}\n";
+    CUresult status = cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "k", 0, nullptr, nullptr);
+    void* image = nullptr;
+    size_t bytes = 0;
+    if (status == CUDA_SUCCESS) status = cuLinkComplete(state, &image, &bytes);
+    if (status == CUDA_SUCCESS) whole = static_cast<const char*>(image);
+    OK(cuLinkDestroy(state));
+    return status;
+  };
+  std::string whole;
+  OK(link("", whole));
+  CHECK(whole.find(".version 9.4") != std::string::npos);
+  EQUAL(link("sparkle;", whole), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+}
