@@ -139,6 +139,12 @@ void Communicator::fail(ncclResult_t result, const std::string& text) {
   if (asyncError_.compare_exchange_strong(none, result)) failureText_ = text;
 }
 
+void Communicator::breakOff(ncclResult_t result) {
+  const std::string text = "rank " + std::to_string(rank()) + " could not queue its part of a group: " + lastProblem();
+  fail(result, text);
+  endpoint_->fail(ncclRemoteError, text);
+}
+
 std::string Communicator::failureText() {
   std::lock_guard lock(mutex_);
   if (asyncError_ != ncclSuccess) return failureText_;

@@ -62,6 +62,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void settle(ncclResult_t result);
   // It will not happen.
   void forgo();
+  // Its part of a group could not be queued: the ranks that wait for it stop.
+  void breakOff(ncclResult_t result);
   // Writes results of a job to the caller's memory. After an abort nobody waits for them, the memory may be gone, and nothing
   // is written; then false.
   template <class Write>

@@ -1,6 +1,8 @@
 #include "group.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -29,12 +31,35 @@ Group& group() {
   return own;
 }
 
-ncclResult_t runJob(const Job& job) {
-  const ncclResult_t result = guarded(job.run);
+ncclResult_t endJob(const Job& job, ncclResult_t result, bool callerKnows) {
   for (auto& communicator : job.communicators) communicator->settle(result);
-  if (result != ncclSuccess && job.communicators.front()->config.isBlocking && job.undo) job.undo();
+  if (result != ncclSuccess && callerKnows && job.undo) job.undo();
   return result;
 }
+
+ncclResult_t runJob(const Job& job) { return endJob(job, guarded(job.run), job.communicators.front()->config.isBlocking); }
+
+// Threads that wait at it begin together or not at all.
+class Gate {
+ public:
+  // False: there is nothing to do after all.
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return state_ != State::closed; });
+    return state_ == State::open;
+  }
+  void set(bool isOpen) {
+    std::lock_guard lock(mutex_);
+    state_ = isOpen ? State::open : State::cancelled;
+    changed_.notify_all();
+  }
+
+ private:
+  enum class State { closed, open, cancelled };
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::closed;
+};
 
 // The jobs of one communicator in the order in which they were asked for: its ranks synchronize in each of them.
 ncclResult_t runInOrder(const std::vector<Job>& jobs) {
@@ -57,14 +82,36 @@ ncclResult_t runJobs(std::vector<Job> jobs) {
     if (same == lists.end()) same = lists.insert(lists.end(), std::vector<Job>());
     same->push_back(std::move(job));
   }
-  for (auto& list : others) std::thread([own = std::move(list)] { runInOrder(own); }).detach();
   std::vector<ncclResult_t> results(blocking.size(), ncclSuccess);
   std::vector<std::thread> threads;
-  for (size_t index = 1; index < blocking.size(); ++index) {
-    threads.emplace_back([&, index] { results[index] = runInOrder(blocking[index]); });
+  const auto gate = std::make_shared<Gate>();
+  try {
+    for (auto& list : others) {
+      threads.emplace_back([gate, list] {
+        if (gate->wait()) runInOrder(list);
+      });
+    }
+    for (size_t index = 1; index < blocking.size(); ++index) {
+      threads.emplace_back([&, index, gate] {
+        if (gate->wait()) results[index] = runInOrder(blocking[index]);
+      });
+    }
+  } catch (const std::exception& error) {
+    // Ranks that were begun would wait for those that were not.
+    gate->set(false);
+    for (auto& thread : threads) thread.join();
+    const ncclResult_t result = problem(ncclSystemError, "no thread for a communicator: %s", error.what());
+    for (auto* lists : {&blocking, &others}) {
+      for (auto& list : *lists) {
+        for (const Job& job : list) endJob(job, result, true);
+      }
+    }
+    return result;
   }
+  gate->set(true);
+  for (size_t index = 0; index < others.size(); ++index) threads[index].detach();
   if (!blocking.empty()) results[0] = runInOrder(blocking[0]);
-  for (auto& thread : threads) thread.join();
+  for (size_t index = others.size(); index < threads.size(); ++index) threads[index].join();
   for (const ncclResult_t result : results) {
     if (result != ncclSuccess) return result;
   }
@@ -90,7 +137,13 @@ ncclResult_t enqueue(const std::vector<PendingTask>& pending) {
       tasks.push_back(pending[index].task);
     }
     const ncclResult_t result = pending[first].communicator->enqueue(std::move(tasks), pending[first].stream);
-    if (result != ncclSuccess && result != ncclInProgress) return result;
+    if (result != ncclSuccess && result != ncclInProgress) {
+      // Ranks of this group that have their work would wait for those that have none.
+      for (size_t index = 0; first != 0 && index < pending.size(); ++index) {
+        if (!isTaken[index] || pending[index].communicator == pending[first].communicator) pending[index].communicator->breakOff(result);
+      }
+      return result;
+    }
     if (result == ncclInProgress) all = result;
   }
   return all;

@@ -26,6 +26,35 @@ Registry& registry() {
   return *shared;
 }
 
+// Windows whose last user was a stream when no thread could be made for their end.
+std::vector<Window*>& left() {
+  static auto* windows = new std::vector<Window*>;
+  return *windows;
+}
+
+void deleteLeft() {
+  std::vector<Window*> all;
+  {
+    std::lock_guard lock(registry().mutex);
+    all.swap(left());
+  }
+  for (Window* window : all) delete window;
+}
+
+// The last to use a window may be a stream, which would wait for itself: a thread does it, or the next call that makes a window.
+void drop(Window* window) {
+  if (!isOnStream()) {
+    delete window;
+    return;
+  }
+  try {
+    std::thread([window] { delete window; }).detach();
+  } catch (const std::exception&) {
+    std::lock_guard lock(registry().mutex);
+    left().push_back(window);
+  }
+}
+
 enum class Sharing : uint32_t { none = 0, legacy = 1, mapped = 2, impossible = 3 };
 
 }  // namespace
@@ -128,12 +157,8 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
   ScopedContext scope(communicator.context);
   if (scope.status != CUDA_SUCCESS) return cudaProblem(scope.status, "making the communicator's context current");
   Endpoint& endpoint = communicator.endpoint();
-  // The last to use a window may be a stream.
-  const auto drop = [](Window* window) {
-    if (isOnStream()) std::thread([window] { delete window; }).detach();
-    else delete window;
-  };
   std::shared_ptr<Window> window(new Window(communicator, buffer, bytes, flags), drop);
+  deleteLeft();
   Shared own = {};
   own.address = reinterpret_cast<uint64_t>(buffer);
   own.bytes = bytes;

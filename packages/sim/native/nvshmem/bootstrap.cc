@@ -179,29 +179,31 @@ int bootstrap(unsigned flags, const nvshmemx_init_attr_t* attributes, std::share
 using namespace shoal::nvshmem;
 
 int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t* uniqueid) {
-  if (uniqueid == nullptr) return NVSHMEMX_ERROR_INVALID_VALUE;
-  Hosting& own = hosting();
-  std::lock_guard lock(own.mutex);
-  std::string problem;
-  if (!own.isListening && !own.exchange.listen(shoal::nameOf(kJobPrefix, shoal::randomBytes()), problem)) {
-    report("nvshmemx_get_uniqueid: %s", problem.c_str());
-    return NVSHMEMX_ERROR_INTERNAL;
-  }
-  own.isListening = true;
-  const int file = Control::createFile(problem);
-  if (file < 0) {
-    report("nvshmemx_get_uniqueid: %s", problem.c_str());
-    return NVSHMEMX_ERROR_INTERNAL;
-  }
-  Identifier id = {};
-  memcpy(id.magic, kMagic, sizeof kMagic);
-  const uint64_t key = own.exchange.offer(file);
-  memcpy(id.key, &key, sizeof key);
-  own.files[key] = file;
-  snprintf(id.name, sizeof id.name, "%s", own.exchange.name().c_str());
-  uniqueid->version = (1 << 16) + static_cast<int>(sizeof *uniqueid);
-  memcpy(uniqueid->internal, &id, sizeof id);
-  return NVSHMEMX_SUCCESS;
+  return withStatus("nvshmemx_get_uniqueid", [&]() -> int {
+    if (uniqueid == nullptr) return NVSHMEMX_ERROR_INVALID_VALUE;
+    Hosting& own = hosting();
+    std::lock_guard lock(own.mutex);
+    std::string problem;
+    if (!own.isListening && !own.exchange.listen(shoal::nameOf(kJobPrefix, shoal::randomBytes()), problem)) {
+      report("nvshmemx_get_uniqueid: %s", problem.c_str());
+      return NVSHMEMX_ERROR_INTERNAL;
+    }
+    own.isListening = true;
+    const int file = Control::createFile(problem);
+    if (file < 0) {
+      report("nvshmemx_get_uniqueid: %s", problem.c_str());
+      return NVSHMEMX_ERROR_INTERNAL;
+    }
+    Identifier id = {};
+    memcpy(id.magic, kMagic, sizeof kMagic);
+    const uint64_t key = own.exchange.offer(file);
+    memcpy(id.key, &key, sizeof key);
+    own.files[key] = file;
+    snprintf(id.name, sizeof id.name, "%s", own.exchange.name().c_str());
+    uniqueid->version = (1 << 16) + static_cast<int>(sizeof *uniqueid);
+    memcpy(uniqueid->internal, &id, sizeof id);
+    return NVSHMEMX_SUCCESS;
+  });
 }
 
 int nvshmemx_set_attr_uniqueid_args(int myrank, int nranks, const nvshmemx_uniqueid_t* uniqueid, nvshmemx_init_attr_t* attr) {

@@ -36,8 +36,11 @@ bool Exchange::listen(const std::string& name, std::string& problem) {
     problem = std::string("no socket to listen on: ") + strerror(errno);
     return false;
   }
+  if (!serve(listening, "shoal-nvshmem", [this](int connection) { answer(connection); })) {
+    problem = std::string("no thread that answers other PEs: ") + strerror(errno);
+    return false;
+  }
   name_ = name;
-  serve(listening, "shoal-nvshmem", [this](int connection) { answer(connection); });
   return true;
 }
 

@@ -41,26 +41,28 @@ bool startSession(Process& own, std::string& problem) {
 }
 
 int begin(unsigned flags, const nvshmemx_init_attr_t* attributes) {
-  Process& own = process();
-  std::lock_guard lock(own.mutex);
-  std::string problem;
-  if (own.starts == 0) {
-    const bool isFirst = !own.job;
-    if (isFirst) {
-      const int status = bootstrap(flags, attributes, own.job, problem);
-      if (status != 0) {
+  return withStatus("nvshmemx_hostlib_init_attr", [&]() -> int {
+    Process& own = process();
+    std::lock_guard lock(own.mutex);
+    std::string problem;
+    if (own.starts == 0) {
+      const bool isFirst = !own.job;
+      if (isFirst) {
+        const int status = bootstrap(flags, attributes, own.job, problem);
+        if (status != 0) {
+          report("%s", problem.c_str());
+          return status;
+        }
+      }
+      if (!startSession(own, problem)) {
         report("%s", problem.c_str());
-        return status;
+        if (isFirst) Job::keep(std::move(own.job));
+        return NVSHMEMX_ERROR_INTERNAL;
       }
     }
-    if (!startSession(own, problem)) {
-      report("%s", problem.c_str());
-      if (isFirst) Job::keep(std::move(own.job));
-      return NVSHMEMX_ERROR_INTERNAL;
-    }
-  }
-  ++own.starts;
-  return NVSHMEMX_SUCCESS;
+    ++own.starts;
+    return NVSHMEMX_SUCCESS;
+  });
 }
 
 void finish() {
@@ -107,7 +109,10 @@ bool Session::start(std::string& problem) {
   slot.device = device;
   slot.state = static_cast<uint32_t>(PeState::attached);
   size_t bytes = 0;
-  const bool isFine = cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS && cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+  // The first work of a stream makes its thread. Blocking transfers have no status, so one that cannot be made shows here.
+  const auto nothing = [](void*) { return CUDA_SUCCESS; };
+  const bool isFine = cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS && cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                      shoalSimEnqueue(stream, nothing, nullptr, nullptr, nullptr, 0) == CUDA_SUCCESS;
   const Group all = job->everybody(kStartSlot);
   std::vector<Description> told;
   bytes = std::min<uint64_t>(bytes, sizeFromEnvironment("NVSHMEM_MAX_MEMORY_PER_GPU", bytes));

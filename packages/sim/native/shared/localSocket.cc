@@ -116,13 +116,24 @@ bool isListening(const std::string& name) {
   return isThere;
 }
 
-void serve(int listening, const char* threadName, std::function<void(int)> answer) {
+bool serve(int listening, const char* threadName, std::function<void(int)> answer) {
   // The thread must take no signals that are meant for the program.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([listening, threadName, answer = std::move(answer)] { accept(listening, threadName, answer); }).detach();
+  int problem = 0;
+  try {
+    std::thread([listening, threadName, answer = std::move(answer)] { accept(listening, threadName, answer); }).detach();
+  } catch (const std::system_error& error) {
+    problem = error.code().value();
+  } catch (const std::bad_alloc&) {
+    problem = ENOMEM;
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (problem == 0) return true;
+  close(listening);
+  errno = problem;
+  return false;
 }
 
 }  // namespace shoal

@@ -51,7 +51,7 @@ void startServing(Offers& own) {
   own.process = randomBytes();
   const int listening = listenAt(nameOf(kPrefix, own.process), 64);
   if (listening < 0) throw std::system_error(errno, std::generic_category(), "bind");
-  serve(listening, "shoal-ipc", answer);
+  if (!serve(listening, "shoal-ipc", answer)) throw std::system_error(errno, std::generic_category(), "a thread that shares memory");
   own.isServing = true;
 }
 
