@@ -1,6 +1,6 @@
 import { type CUstream, cuStreamIsCapturing } from '@shoal/cuda-sys/driver/common'
 import { callInContext, createHostCallback, type HostCallback } from '@shoal/ffi'
-import { type MemoryRange, StatusError } from '@shoal/types'
+import { type MemoryRange, requireSynchronous, StatusError } from '@shoal/types'
 import { check, Status } from '../errors.js'
 import { releaseAfterFailure } from '../lifetime.js'
 import { scratch } from '../native.js'
@@ -19,9 +19,9 @@ export interface SharedCallback extends GraphUse {
   readonly callback: HostCallback
 }
 
-/** A callback nobody uses yet. */
-export function sharedCallback(fn: () => void): SharedCallback {
-  const callback = createHostCallback(fn)
+/** A callback nobody uses yet. A promise that `fn` returns is an uncaught exception, as anything that it throws. */
+export function sharedCallback(fn: () => void, api: string): SharedCallback {
+  const callback = createHostCallback(() => void requireSynchronous<unknown>(fn(), api))
   return { callback, users: 0, unused: () => callback.dispose() }
 }
 
@@ -135,8 +135,8 @@ export function noteOwnMemory(stream: bigint, context: bigint, address: bigint, 
 }
 
 /** A function that a captured stream calls. */
-export function capturedCallback(context: Context, stream: CUstream, fn: () => void): SharedCallback {
-  const shared = sharedCallback(fn)
+export function capturedCallback(context: Context, stream: CUstream, fn: () => void, api: string): SharedCallback {
+  const shared = sharedCallback(fn, api)
   forCaptures(context._handle, stream, (needs) => needs.addUse(shared))
   return shared
 }

@@ -6,7 +6,7 @@ import {
   sharedCallback,
 } from '@shoal/cuda-base'
 import type { CUevent } from '@shoal/cuda-sys/driver'
-import { requireFunction } from '@shoal/types'
+import { requireSynchronousFunction } from '@shoal/types'
 import { NodeDescription } from './nodeDescription.js'
 
 /** A node that does nothing: many nodes behind many others need fewer edges with one between (`CU_GRAPH_NODE_TYPE_EMPTY`). */
@@ -16,12 +16,13 @@ export function emptyNode(): NodeDescription {
 
 /**
  * A node that calls `fn` on this JavaScript thread each time it is reached; nodes behind it do not wait for the call
- * (`CU_GRAPH_NODE_TYPE_HOST`). What `fn` throws is an uncaught exception. The call does not keep the process alive.
- * @throws TypeError
+ * (`CU_GRAPH_NODE_TYPE_HOST`). What `fn` throws is an uncaught exception. The call does not keep the process alive. `fn` sees the
+ * `AsyncLocalStorage` of the caller of `hostNode`.
+ * @throws TypeError for an async function; a promise that another function returns is an uncaught TypeError
  */
 export function hostNode(fn: () => void): NodeDescription {
-  requireFunction(fn, 'hostNode', 'fn')
-  const callback = sharedCallback(fn)
+  requireSynchronousFunction(fn, 'hostNode', 'fn')
+  const callback = sharedCallback(fn, 'hostNode')
   const { functionAddress, userData } = callback.callback
   return new NodeDescription('host', {
     callback,

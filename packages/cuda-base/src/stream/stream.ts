@@ -8,14 +8,16 @@ import {
   type OptionKeys,
   optionalBoolean,
   requireAddress,
-  requireFunction,
   requireInstance,
   requireInteger,
   requireOptions,
+  requireSynchronous,
+  requireSynchronousFunction,
   requireWaitOptions,
   type StreamHandle,
   type StreamLike,
   settledNow,
+  settleInTime,
   streamProtocol,
   toStreamHandle,
   type WaitOptions,
@@ -326,16 +328,19 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Calls `fn` on this thread after all earlier work of the stream; work queued later does not wait for it. The
-   * promise resolves when `fn` returned, rejects with what it threw, or with a StatusError when the context failed, in
-   * which case `fn` is not called (`cuLaunchHostFunc`, `cudaLaunchHostFunc`). Of a stream that is captured, `fn` is called at each
-   * launch of the graph, what it throws is an uncaught exception, and the promise resolves at once.
+   * Calls `fn` on this thread after all earlier work of the stream (`cuLaunchHostFunc`, `cudaLaunchHostFunc`). Work queued later does
+   * not wait for it, so it must be synchronous. It sees the `AsyncLocalStorage` of this call. The promise resolves when `fn` returned
+   * and rejects with what it threw. It rejects with a StatusError when the context failed; `fn` is not called then. If the stream is
+   * being captured, each launch of the graph calls `fn`, an error it throws is an uncaught exception, and the promise
+   * resolves at once.
+   * @throws (rejects) TypeError for an async function, or when `fn` returns a promise
    */
   async hostFunction(fn: () => void): Promise<void> {
-    requireFunction(fn, 'Stream.hostFunction', 'fn')
+    const api = 'Stream.hostFunction'
+    requireSynchronousFunction(fn, api, 'fn')
     const { handle, context } = this
     if (isCaptured(context, handle)) {
-      const { functionAddress, userData } = capturedCallback(context, handle, fn).callback
+      const { functionAddress, userData } = capturedCallback(context, handle, fn, api).callback
       context._call('launchHostFunc', handle, functionAddress, userData)
       return doneNow()
     }
@@ -345,8 +350,8 @@ export class Stream extends Resource implements StreamLike {
         isCalled = true
         callback.dispose()
         try {
-          fn()
-          resolve()
+          requireSynchronous<unknown>(fn(), api)
+          settleInTime(resolve)
         } catch (error) {
           reject(error)
         }

@@ -13,7 +13,8 @@ export interface HostCallback {
 
 /**
  * Makes a function callable from native threads. It runs later on this JavaScript thread, in the order of the calls; the
- * native thread does not wait for it. Does not keep the process alive.
+ * native thread does not wait for it. It runs in the async context of this call (`AsyncLocalStorage`). Does not keep the
+ * process alive.
  * @param shape `host` for `CUhostFn`, `stream` for `CUstreamCallback`; the latter gives the status, the former 0.
  * @throws TypeError
  */
@@ -22,7 +23,9 @@ export function createHostCallback(fn: (status: number) => void, shape: 'host' |
   requireOneOf(shape, 'createHostCallback', 'shape', ['host', 'stream'])
   const native = addon()
   const id = native.registerCallback()
-  pending.callbacks.set(id, fn)
+  // Its `AsyncLocalStorage` is that of whoever passed it, as with a timer.
+  const { AsyncResource } = process.getBuiltinModule('node:async_hooks')
+  pending.callbacks.set(id, AsyncResource.bind(fn))
   return {
     functionAddress: shape === 'host' ? native.hostFunctionAddress : native.streamCallbackAddress,
     userData: BigInt(id),

@@ -34,6 +34,7 @@ export {
   requireNumber,
   requireOneOf,
   requireSynchronous,
+  requireSynchronousFunction,
   requireText,
   wrongType,
 } from './scalars.js'

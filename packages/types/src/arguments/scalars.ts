@@ -1,4 +1,4 @@
-import { isArray, isRevoked } from '../anyValue.js'
+import { isArray, isRevoked, propertyOf } from '../anyValue.js'
 import { describeValue } from '../describeValue.js'
 
 /**
@@ -115,6 +115,20 @@ export function requireList<T>(value: readonly T[], api: string, name: string, e
 /** Nothing for a function. @throws TypeError for anything else */
 export function requireFunction(value: unknown, api: string, name: string): void {
   if (typeof value !== 'function') throw wrongType(api, name, 'a function', value)
+}
+
+const unfinished: { readonly [tag: string]: string } = {
+  AsyncFunction: 'an async function',
+  GeneratorFunction: 'a generator function',
+  AsyncGeneratorFunction: 'an async generator function',
+}
+
+/** Requires a function whose work is done when it returns. @throws TypeError for async functions, generators and anything else */
+export function requireSynchronousFunction(value: unknown, api: string, name: string): void {
+  requireFunction(value, api, name)
+  const tag = propertyOf(value, Symbol.toStringTag)
+  const kind = typeof tag === 'string' ? unfinished[tag] : undefined
+  if (kind !== undefined) throw new TypeError(`${api}: ${name} must be a synchronous function, not ${kind}`)
 }
 
 /** What a function that must not be asynchronous gave. @throws TypeError for a promise */
