@@ -14,6 +14,11 @@ export function runTests(pnpmFolder, testArguments) {
   const reporters = ['default', join(root, 'tooling/config/src/skipReporter.ts'), 'json']
   const checks = [
     { name: 'lint and format', command: bin('biome'), arguments: ['check'] },
+    {
+      name: 'regular expressions',
+      command: process.execPath,
+      arguments: [join(root, 'tooling/setup/patterns.mjs')],
+    },
     { name: 'types of the tests', command: bin('tsc'), arguments: ['-p', 'tooling/config/tsconfig.tests.json'] },
     {
       name: 'tests',

@@ -215,6 +215,7 @@ describe('headers in folders are part of what is compiled', () => {
     ['one that is asked for', '#if __has_include(<a.h>)'],
     ['one behind another', '#include <outer.h>'],
     ['one on the next line', '#include \\\n "a.h"'],
+    ['one in a divided directive', '#inc\\\nlude "a.h"'],
   ])('a change of %s is seen', ([_what, source], { skip }) => {
     if (reason !== undefined) return skip(reason)
     write('outer.h', '#include "a.h"')

@@ -89,3 +89,13 @@ test('a log of many messages is read in time that grows with its length', () => 
   const one = 'k.cu(7): error: identifier "x" is undefined\n  x = 1;\n  ^\n\n'
   expect(parseLog(one.repeat(10_000))).toHaveLength(10_000)
 })
+
+test('a line of a log is read in time that grows with its length', () => {
+  for (const part of ['(1): ', ', line 1; ', 'error ', 'ptxas ', '(', ' ', '9', 'a(1): error #1', ', line 1; error ']) {
+    const started = process.cpuUsage()
+    parseLog(`ptxas ${part.repeat(200_000)}`)
+    parseLog(part.repeat(200_000))
+    const { user } = process.cpuUsage(started)
+    expect(user, JSON.stringify(part)).toBeLessThan(5_000_000)
+  }
+})

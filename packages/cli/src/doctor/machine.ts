@@ -79,7 +79,9 @@ function adapter(
 function installed(status: string): Record<string, string> {
   const found: Record<string, string> = {}
   for (const entry of status.split('\n\n')) {
-    const field = (name: string): string => new RegExp(`^${name}: (.*)$`, 'm').exec(entry)?.[1] ?? ''
+    const lines = entry.split('\n')
+    const field = (name: string): string =>
+      lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? ''
     if (driverPackage.test(field('Package')) && field('Status').endsWith(' installed')) {
       found[field('Package')] = field('Version')
     }

@@ -24,6 +24,7 @@ export function moduleRunner(packageFolder: URL): (source: string, environment?:
     const { SHOAL_DEVICE: _, SHOAL_STREAM_MODE: __, ...inherited } = process.env
     const result = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
       cwd: packageFolder,
+      timeout: 300_000,
       encoding: 'utf8',
       env: { ...inherited, ...environment },
     })

@@ -2,7 +2,7 @@
 export function firstHostOf(list: string): string | undefined {
   // Up to the first comma that stands in no brackets; of each bracket the first number.
   const [first = ''] = /^(?:[^,[]|\[[^\]]*\])*/.exec(list.trim()) ?? []
-  const host = first.replaceAll(/\[([^\]]*)\]/g, (_, numbers: string) => numbers.split(/[-,]/)[0] ?? '')
+  const host = first.replaceAll(/\[([^[\]]*)\]/g, (_, numbers: string) => numbers.split(/[-,]/)[0] ?? '')
   return host === '' ? undefined : host
 }
 

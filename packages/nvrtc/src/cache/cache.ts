@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { CompiledData, Origin, Request } from '../compilation/data.js'
 import type { CommandOptions } from '../options/compileOptions.js'
@@ -9,6 +8,7 @@ import { includedFiles } from './includes.js'
 import { identityProblem, isAsIdentified, libraryIdentity } from './library.js'
 import { recall, remember } from './memory.js'
 import { prune } from './prune.js'
+import { readRegularFile } from './regularFile.js'
 
 /** What is known of a request before it is compiled. */
 export interface Cached {
@@ -87,11 +87,9 @@ function keyOf(request: Request, options: CommandOptions): string | undefined {
   const files = includedFiles(source, name, headers, includeFolders, preIncludes)
   if (files === undefined) return undefined
   if (usePch !== undefined) {
-    try {
-      files[usePch] = createHash('sha256').update(readFileSync(usePch)).digest('hex')
-    } catch {
-      return undefined // NVRTC says what is wrong with it
-    }
+    const content = readRegularFile(usePch)
+    if (typeof content === 'string') return undefined // NVRTC says what is wrong with it
+    files[usePch] = createHash('sha256').update(content).digest('hex')
   }
   return keyed(request, files)
 }

@@ -24,8 +24,8 @@ export function readEntry(folder: string, key: string): CompiledData | undefined
   let content: Buffer
   let descriptor: number
   try {
-    // Not through a link: it could lead to anything.
-    descriptor = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
+    // Not through a link, which could lead to anything, and without waiting for the writer of a pipe.
+    descriptor = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error

@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
-
-/** An include, or the question whether it could be had: what stands behind it is a file's name, or a macro. */
-const directive =
-  /(?:(?:#|%:|\?\?=)(?:\s|\\\n|\/\*[\s\S]*?\*\/)*include(?:_next)?|__has_include(?:_next)?(?:\s|\\\n)*\()(?:\s|\\\n|\/\*[\s\S]*?\*\/)*(?:<([^>\n]+)>|"([^"\n]+)"|)/g
+import { includeNames } from './includeNames.js'
+import { readRegularFile } from './regularFile.js'
 
 /**
- * The files that a source may include, each with a digest of what it has now: every file of a fitting name that is there in a
- * folder that is looked in, so more of them than are included. `undefined` where an include is made by a macro: then nobody but a
- * compiler knows.
+ * The files that a source may include, each with a digest of its present content: every file of a fitting name in a searched
+ * folder, so more files than are included. `undefined` if that cannot be known: a macro names a file, or a name leads to something
+ * other than a regular file, whose content is not the same at the next read.
  */
 export function includedFiles(
   source: string,
@@ -20,27 +17,18 @@ export function includedFiles(
 ): Record<string, string> | undefined {
   const files: Record<string, string> = {}
   const seen = new Set<string>()
-  const visit = (text: string, folder: string): boolean => {
-    if (!text.includes('include')) return true
-    for (const [, inBrackets, inQuotes] of text.matchAll(directive)) {
-      const wanted = inBrackets ?? inQuotes
-      if (wanted === undefined || !find(wanted, folder)) return false
-    }
-    return true
-  }
+  const visit = (text: string, folder: string): boolean =>
+    includeNames(text)?.every((wanted) => find(wanted, folder)) ?? false
   const find = (wanted: string, folder: string): boolean => {
     const places = isAbsolute(wanted) ? [wanted] : [folder, ...folders].map((each) => join(resolve(each), wanted))
     for (const file of places) {
       if (seen.has(file)) continue
       seen.add(file)
-      let text: string
-      try {
-        text = readFileSync(file, 'utf8')
-      } catch {
-        continue // not there, or not ours to read
-      }
-      files[file] = createHash('sha256').update(text).digest('hex')
-      if (!visit(text, dirname(file))) return false
+      const content = readRegularFile(file)
+      if (content === 'absent') continue
+      if (content === 'special') return false
+      files[file] = createHash('sha256').update(content).digest('hex')
+      if (!visit(content.toString('utf8'), dirname(file))) return false
     }
     return true
   }

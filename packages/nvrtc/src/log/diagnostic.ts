@@ -19,23 +19,32 @@ export interface Diagnostic {
   readonly text?: string
 }
 
-const words: Readonly<Record<string, Severity>> = {
-  warning: 'warning',
-  remark: 'remark',
-  note: 'note',
-  info: 'info',
-}
-const severityOf = (word: string): Severity => words[word] ?? 'error'
+const severities: ReadonlyMap<string, Severity> = new Map([
+  ['catastrophic error', 'error'],
+  ['internal error', 'error'],
+  ['fatal error', 'error'],
+  ['command-line error', 'error'],
+  ['fatal', 'error'],
+  ['error', 'error'],
+  ['warning', 'warning'],
+  ['remark', 'remark'],
+  ['note', 'note'],
+  ['info', 'info'],
+])
 
-const grades = 'catastrophic error|internal error|fatal error|command-line error|error|warning|remark|note'
+// Each pattern ends where the message begins, because `.*$` behind it costs the linter of patterns minutes.
 /** `axpy.cu(3): warning #177-D: …`, also without a place and with a capital. */
-const ofCompiler = new RegExp(`^(?:(.+)\\((\\d+)\\): )?(${grades})(?: #(\\d+)(?:-D)?)?: (.*)$`, 'i')
+const ofCompiler = /^(?:(.+?)\((\d+)\): )?([a-z -]+)(?: #(\d+)(?:-D)?)?: /i
 /** `nvrtc: error: …` */
-const ofOptions = /^nvrtc: (error|warning): (.*)$/
-/** `ptxas application ptx input, line 21; error   : …`, and without a place; the linker's are the same without the name. */
-const ofAssembler = /^(?:ptxas\s+)?(?:(.+?), line (\d+); )?(fatal|error|warning|info)\s+: (.*)$/
-/** nvJitLink: `ERROR 4: bad input:a.cubin`, `unrecognized option: -nonsense` */
-const ofLinker = /^(?:ERROR \w+(?: in \w+)?[:,] (.*)|(unrecognized option: .*))$/
+const ofOptions = /^nvrtc: (error|warning): /
+/** `ptxas application ptx input, line 21; error   : …` */
+const ofAssembler = /, line (\d+); (\w+) +: /
+/** `ptxas fatal   : …`; the linker's messages are the same without the name. */
+const ofAssemblerAlone = /^(\w+) +: /
+/** nvJitLink: `ERROR 4: bad input:a.cubin` */
+const ofLinker = /^ERROR \w+(?: in \w+)?[:,] /
+/** nvJitLink: `unrecognized option: -nonsense` */
+const unknownOption = 'unrecognized option: '
 
 /** The messages of a log, in their order. What is none of them, a count of errors for instance, is left out. */
 export function parseLog(log: string): Diagnostic[] {
@@ -70,22 +79,41 @@ interface Head {
 
 function headOf(line: string): Head | undefined {
   const options = ofOptions.exec(line)
-  if (options !== null) return head(options[1], options[2])
-  const assembler = ofAssembler.exec(line)
-  if (assembler !== null) {
-    return { ...head(assembler[3], assembler[4], assembler[1], assembler[2]), isAssembler: true }
-  }
+  if (options !== null) return head(options, line, options[1])
+  const assembler = assemblerHead(line.replace(/^ptxas +/, ''))
+  if (assembler !== undefined) return { ...assembler, isAssembler: true }
   const linker = ofLinker.exec(line)
-  if (linker !== null) return head('error', linker[1] ?? linker[2])
+  if (linker !== null) return head(linker, line, 'error')
+  if (line.startsWith(unknownOption)) return { diagnostic: { severity: 'error', message: line } }
   const compiler = ofCompiler.exec(line)
-  return compiler === null ? undefined : head(compiler[3], compiler[5], compiler[1], compiler[2], compiler[4])
+  return compiler === null
+    ? undefined
+    : head(compiler, line, compiler[3]?.toLowerCase(), compiler[1], compiler[2], compiler[4])
 }
 
-function head(word = '', message = '', file?: string, line?: string, number?: string): Head {
+function assemblerHead(line: string): Head | undefined {
+  const alone = ofAssemblerAlone.exec(line)
+  if (alone !== null) return head(alone, line, alone[1])
+  const placed = ofAssembler.exec(line)
+  if (placed === null || placed.index === 0) return undefined
+  return head(placed, line, placed[2], line.slice(0, placed.index), placed[1])
+}
+
+/** A message whose text follows the match; `undefined` if the word is not a severity. */
+function head(
+  { 0: matched, index }: RegExpExecArray,
+  text: string,
+  word = '',
+  file?: string,
+  line?: string,
+  number?: string,
+): Head | undefined {
+  const severity = severities.get(word)
+  if (severity === undefined) return undefined
   return {
     diagnostic: {
-      severity: severityOf(word.toLowerCase()),
-      message,
+      severity,
+      message: text.slice(index + matched.length),
       ...(file === undefined ? {} : { file }),
       ...(line === undefined ? {} : { line: Number(line) }),
       ...(number === undefined ? {} : { number: Number(number) }),
