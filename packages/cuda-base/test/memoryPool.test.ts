@@ -301,7 +301,7 @@ describe('sharing', () => {
       ],
       [() => pool.importPointer(stream, any({ ...pointer, length: 0 })), 'pointer.length must be an integer from 1 to'],
       [() => pool.importPointer(stream, any({ ...pointer, data: 5 })), 'pointer.data must be base64 text, not 5'],
-      [() => pool.importPointer(stream, any(pointer)), 'importPointer: pointer.data must be of 64 bytes, not 0'],
+      [() => pool.importPointer(stream, any(pointer)), 'importPointer: pointer.data must be 64 bytes, not 0'],
     ] as const) {
       expect(use).toThrow(message)
     }

@@ -1,7 +1,8 @@
 import { fork } from 'node:child_process'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { inspect } from 'node:util'
 import { MessageChannel, Worker } from 'node:worker_threads'
+import type { ProcessChannel } from '@shoal/cuda-base/sharing'
 import { DescriptorSocket } from '@shoal/ffi'
 import { DisposedError, type MemoryLike, memoryProtocol, SystemError, TimeoutError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
@@ -254,6 +255,21 @@ describe('what goes wrong', () => {
     }
   })
 
+  test('wrong offers of a process are refused', async () => {
+    const { port1: port } = new MessageChannel()
+    for (const [offer, words] of [
+      [{ path: '/tmp/elsewhere' }, 'receive: message.path must be the name of a socket of share()'],
+      [{ port }, 'receive: message.path must be the name of a socket of share()'],
+    ] as const) {
+      const channel = new EventEmitter() as ProcessChannel & EventEmitter
+      // Answers the question for offers.
+      channel.send = () => channel.emit('message', { shoal: 'share', version: 1, id: '1', ...offer })
+      const waiting = receive(channel, limit)
+      await expect(waiting).rejects.toThrow(TypeError)
+      await expect(waiting).rejects.toThrow(words)
+    }
+  })
+
   test('a sender that is gone already', async () => {
     const { port1, port2 } = new MessageChannel()
     const waiting = receive(port2, limit)
@@ -313,6 +329,7 @@ describe('sendMemory and receiveMemory', () => {
 
   test('a message that is none closes the descriptors that came with it', async () => {
     const [ours, theirs] = DescriptorSocket.pair()
+    const handle = Buffer.alloc(64).toString('base64')
     const good = {
       type: 'shared-memory',
       version: 1,
@@ -334,9 +351,19 @@ describe('sendMemory and receiveMemory', () => {
       [{ ...good, dtype: 'f32', shape: [2] }, 'message.shape must stay within 4 bytes'],
       [{ ...good, dtype: 'f32', shape: [1], strides: ['x'] }, 'message.strides[0] must be'],
       [{ ...good, way: 'ipc' }, 'message.handle must be'],
-      [{ ...good, way: 'ipc', handle: 'AAAA' }, 'message must be with 0 descriptors, not 1'],
-      [{ ...good, way: 'process' }, 'message.address must be an address in decimal'],
-      [{ ...good, way: 'process', address: '4096', process: 1 }, 'message must be with'],
+      [{ ...good, way: 'ipc', handle: 'AAAA' }, 'message.handle must be 64 bytes, not 3'],
+      [{ ...good, way: 'ipc', handle: `${handle}*` }, 'message.handle must be base64 text'],
+      [{ ...good, way: 'ipc', handle }, 'message must be with 0 descriptors, not 1'],
+      [{ ...good, way: 'pool', handle: 'AAAA' }, 'message.handle must be 64 bytes, not 3'],
+      [{ ...good, way: 'process', address: '4096' }, "message.way must be 'posix-fd', 'ipc' or 'pool', not 'process'"],
+      [{ ...good, byteOffset: 2 ** 53 - 1 }, 'message.byteOffset must be'],
+      [{ ...good, byteOffset: 2, dtype: 'f32' }, 'message.byteOffset must be a multiple of 4 for f32'],
+      [{ ...good, shape: [4] }, 'message.dtype must be the name of a dtype where there is a shape'],
+      [{ ...good, strides: [1] }, 'message.dtype must be the name of a dtype where there is a shape'],
+      [{ ...good, readOnly: 'yes' }, 'message.readOnly must be a boolean'],
+      [{ ...good, event: {} }, 'message.event must be the handle of an event'],
+      [{ ...good, event: { type: 'ipc-event', handle: 'AAAA' } }, 'message.event.handle must be 64 bytes'],
+      [{ ...good, deviceUuid: 'G'.repeat(2000) }, 'message.deviceUuid must be at most 64 characters'],
       [{ ...good, deviceUuid: 'GPU-0' }, 'which this process does not see'],
       [good, 'handle must have a descriptor of shared memory'],
     ] as const) {

@@ -27,6 +27,7 @@ export {
   type NativeCall,
   type NumberResult,
   nestedCall,
+  offerToThreads,
   RecordedCalls,
   type ResultKind,
   recordCalls,
@@ -40,4 +41,6 @@ export {
   stagedCopyFrom,
   stagedCopyTo,
   type TensorFields,
+  type ThreadOffer,
+  takeOfThread,
 } from './internal.js'

@@ -1,4 +1,5 @@
-import { type DType, dtypeInfo, type OptionKeys, outOfRange, propertyOf, requireInteger, wrongType } from '@shoal/types'
+import { type DType, dtypeInfo, type OptionKeys, propertyOf, requireInteger, wrongType } from '@shoal/types'
+import { decodeHandle, encodeHandle, handleBytes } from '../ipc/handleBytes.js'
 import type { HandleKind } from '../share/handleKinds.js'
 
 /** How a pool is made. */
@@ -50,8 +51,6 @@ export interface PoolPointer<D extends DType = DType> {
 /** What a refusal to export a pointer is about. */
 export const onlyItsOwn = 'the memory must be from this pool, and the pool made with handleTypes'
 
-const pointerBytes = 64
-
 /** The bytes of a pool pointer. @throws TypeError, RangeError for what is none. */
 export function poolPointerBytes(pointer: PoolPointer, api: string): Uint8Array {
   if (propertyOf(pointer, 'type') !== 'pool-pointer') {
@@ -59,13 +58,10 @@ export function poolPointerBytes(pointer: PoolPointer, api: string): Uint8Array 
   }
   const { bytes } = dtypeInfo(pointer.dtype, api, 'pointer.dtype')
   requireInteger(pointer.length, api, 'pointer.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
-  if (typeof pointer.data !== 'string') throw wrongType(api, 'pointer.data', 'base64 text', pointer.data)
-  const data = Uint8Array.from(Buffer.from(pointer.data, 'base64'))
-  if (data.length !== pointerBytes) throw outOfRange(api, 'pointer.data', `of ${pointerBytes} bytes`, data.length)
-  return data
+  return decodeHandle(pointer.data, api, 'pointer.data')
 }
 
 /** A pool pointer from the 64 bytes at the start of a buffer. */
 export function poolPointerFrom<D extends DType>(buffer: ArrayBuffer, dtype: D, length: number): PoolPointer<D> {
-  return { type: 'pool-pointer', data: Buffer.from(buffer, 0, pointerBytes).toString('base64'), dtype, length }
+  return { type: 'pool-pointer', data: encodeHandle(new Uint8Array(buffer, 0, handleBytes)), dtype, length }
 }

@@ -10,6 +10,7 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
+import { decodeHandle } from '../ipc/handleBytes.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import type { HandleKind } from './handleKinds.js'
 
@@ -133,7 +134,8 @@ export class FabricHandle<C extends HandleContent = HandleContent> extends Handl
     if (propertyOf(data, 'type') !== 'fabric' || typeof propertyOf(data, 'handle') !== 'string') {
       throw wrongType('FabricHandle.fromJSON', 'data', 'the JSON of a fabric handle', data)
     }
-    return new FabricHandle(Uint8Array.from(Buffer.from(data.handle, 'base64')), descriptionOf(data))
+    const bytes = decodeHandle(data.handle, 'FabricHandle.fromJSON', 'data.handle')
+    return new FabricHandle(bytes, descriptionOf(data))
   }
 
   /** A copy of the 64 bytes. */

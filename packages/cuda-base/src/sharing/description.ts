@@ -1,6 +1,7 @@
 import {
   DescriptorHandle,
   Device,
+  decodeHandle,
   encodeHandle,
   type IpcEventHandle,
   PhysicalMemory,
@@ -9,6 +10,7 @@ import {
   uuidOf,
 } from '@shoal/cuda-base'
 import { CUmemAllocationHandleType, type CUmemoryPool } from '@shoal/cuda-sys/driver/common'
+import { takeOfThread } from '@shoal/ffi/calls'
 import {
   type DType,
   dtypeInfo,
@@ -20,7 +22,6 @@ import {
   memoryProtocol,
   outOfRange,
   propertyOf,
-  requireAddress,
   requireInteger,
   requireList,
   requireOneOf,
@@ -36,7 +37,7 @@ import {
  */
 export type SharingWay = 'process' | 'posix-fd' | 'ipc' | 'pool'
 
-/** Memory as other threads, processes and Python read of it: JSON. A descriptor goes beside it where `way` is `posix-fd` or `pool`. */
+/** What other processes and Python read of memory: JSON. A descriptor goes beside it where `way` is `posix-fd` or `pool`. */
 export interface SharedDescription {
   /** Tells it from other messages. */
   readonly type: 'shared-memory'
@@ -56,10 +57,8 @@ export interface SharedDescription {
   readonly pieces?: readonly number[]
   /** The 64 bytes of an IPC handle or of a pool pointer, base64. */
   readonly handle?: string
-  /** The address in the process `process`, in decimal. */
+  /** The address where `way` is `process`, in decimal. Only a description that a thread of this process left behind has one. */
   readonly address?: string
-  /** Id of the process in which the address means something. */
-  readonly process?: number
   /** Type of the elements, where they have one. */
   readonly dtype?: DType | undefined
   /** Extents in elements, where they have a type. */
@@ -72,14 +71,33 @@ export interface SharedDescription {
   readonly event?: IpcEventHandle
 }
 
+/** The type of a message that has nothing but more descriptors. */
+export const furtherPieces = 'shared-memory-pieces'
+
 /** Descriptors that go with one message, the most that a socket takes. */
 export const descriptorsInMessage = 64
+
+/** The message between threads. It names a description that the sender left in this process and carries no address itself. */
+export interface ThreadDescription {
+  readonly type: 'shared-memory'
+  readonly version: 1
+  readonly way: 'process'
+  /** What the description is taken with, once. */
+  readonly offer: string
+}
 
 /** What came in one message. The descriptors are the reader's to close. */
 export interface LinkMessage {
   readonly data: unknown
   readonly descriptors: readonly number[]
+  /** How memory may be opened that came this way. */
+  readonly ways: readonly SharingWay[]
 }
+
+/** A socket reaches other processes, whose addresses mean nothing here. */
+export const waysOfSocket: readonly SharingWay[] = ['posix-fd', 'ipc', 'pool']
+/** Threads share addresses, and need nothing else. */
+export const waysOfPort: readonly SharingWay[] = ['process']
 
 /** A description, and what the descriptors beside it are of: the caller's to dispose of. */
 export interface Exported {
@@ -87,7 +105,7 @@ export interface Exported {
   readonly sources: readonly (DescriptorHandle | PhysicalMemory)[]
 }
 
-const ways: readonly SharingWay[] = ['process', 'posix-fd', 'ipc', 'pool']
+const mostOfUuid = 64
 const posixDescriptor = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 const asked = [
   'DEVICE_ORDINAL',
@@ -139,7 +157,6 @@ export function describeInProcess(memory: MemoryLike, api: string): Exported {
       way: 'process',
       byteOffset: 0,
       address: String(range.address),
-      process: process.pid,
     },
     sources: [],
   }
@@ -226,33 +243,59 @@ function offsetIn(
   throw unable(api, 'it lies in several allocations, of which each has a handle of its own; share a slice of each')
 }
 
-/** A description that came from elsewhere. @throws TypeError, RangeError for what is none, or contradicts itself */
-export function requireDescription(data: unknown, api: string): SharedDescription {
+/**
+ * A description that came from elsewhere, by one of the ways that its channel can carry.
+ * @throws TypeError, RangeError for any other message, and for a description that contradicts itself
+ */
+export function requireDescription(data: unknown, ways: readonly SharingWay[], api: string): SharedDescription {
   const name = 'message'
   if (propertyOf(data, 'type') !== 'shared-memory') throw wrongType(api, name, 'a description of shared memory', data)
   const given = data as SharedDescription
   requireInteger(given.version, api, `${name}.version`, 1, 1)
   const way = requireOneOf<SharingWay>(given.way, api, `${name}.way`, ways)
-  requireText(given.deviceUuid, api, `${name}.deviceUuid`)
+  if (way === 'process') return descriptionOfThread(propertyOf(data, 'offer'), api, `${name}.offer`)
+  const { length } = requireText(given.deviceUuid, api, `${name}.deviceUuid`)
+  if (length > mostOfUuid) throw outOfRange(api, `${name}.deviceUuid`, `at most ${mostOfUuid} characters`, length)
   requireInteger(given.byteLength, api, `${name}.byteLength`, 1)
-  requireInteger(given.byteOffset, api, `${name}.byteOffset`, 0)
-  const { dtype, byteLength } = given
-  if (way === 'process') {
-    const { address } = given
-    if (typeof address !== 'string' || !/^\d{1,20}$/.test(address)) {
-      throw wrongType(api, `${name}.address`, 'an address in decimal', address)
-    }
-    requireAddress(BigInt(address), api, `${name}.address`)
-    requireInteger(given.process, api, `${name}.process`, 0)
-  } else if (way === 'posix-fd') {
-    requireInteger(given.allocationBytes, api, `${name}.allocationBytes`, given.byteOffset + byteLength)
-    if (given.pieces !== undefined) requirePieces(given.pieces, given.allocationBytes, api, `${name}.pieces`)
-  } else requireText(given.handle, api, `${name}.handle`)
-  if (dtype === undefined) return given
-  if (!isDType(dtype)) throw wrongType(api, `${name}.dtype`, 'the name of a dtype', dtype)
-  const answer = { version: 1, address: 0n, byteLength, deviceOrdinal: 0, context: 0n, dtype } as const
-  toStridedRange({ kind: 'cuda.memory', process: process.pid, ...answer, ...pick(given) }, api, name)
+  requireInteger(given.byteOffset, api, `${name}.byteOffset`, 0, Number.MAX_SAFE_INTEGER - given.byteLength)
+  requireLayout(given, api, name)
+  const { allocationBytes, byteOffset, byteLength, event, handle, pieces, readOnly } = given
+  if (readOnly !== undefined && typeof readOnly !== 'boolean')
+    throw wrongType(api, `${name}.readOnly`, 'a boolean', readOnly)
+  if (event !== undefined) requireEvent(event, api, `${name}.event`)
+  if (way === 'posix-fd') {
+    requireInteger(allocationBytes, api, `${name}.allocationBytes`, byteOffset + byteLength)
+    if (pieces !== undefined) requirePieces(pieces, allocationBytes, api, `${name}.pieces`)
+  } else decodeHandle(handle, api, `${name}.handle`)
   return given
+}
+
+/** The description that a thread of this process left behind. It was checked when the memory was shared. */
+function descriptionOfThread(key: unknown, api: string, name: string): SharedDescription {
+  const text = takeOfThread(requireText(key, api, name))
+  if (text !== undefined) return JSON.parse(text)
+  throw outOfRange(api, name, 'the key of memory that a thread of this process shares', key)
+}
+
+function requireLayout(given: SharedDescription, api: string, name: string): void {
+  const { byteLength, byteOffset, dtype, shape, strides } = given
+  if (dtype === undefined) {
+    if (shape === undefined && strides === undefined) return
+    throw wrongType(api, `${name}.dtype`, 'the name of a dtype where there is a shape', dtype)
+  }
+  if (!isDType(dtype)) throw wrongType(api, `${name}.dtype`, 'the name of a dtype', dtype)
+  const { bytes, alignment } = dtypeInfo(dtype)
+  if (byteOffset % alignment !== 0) {
+    throw outOfRange(api, `${name}.byteOffset`, `a multiple of ${alignment} for ${dtype}`, byteOffset)
+  }
+  const layout = { dtype, shape: shape ?? [Math.floor(byteLength / bytes)], strides }
+  const answer = { version: 1, address: 0n, byteLength, deviceOrdinal: 0, context: 0n, ...layout } as const
+  toStridedRange({ kind: 'cuda.memory', process: process.pid, ...answer }, api, name)
+}
+
+function requireEvent(event: unknown, api: string, name: string): void {
+  if (propertyOf(event, 'type') !== 'ipc-event') throw wrongType(api, name, 'the handle of an event', event)
+  decodeHandle(propertyOf(event, 'handle'), api, `${name}.handle`)
 }
 
 function requirePieces(pieces: unknown, allocationBytes: unknown, api: string, name: string): void {
@@ -260,9 +303,4 @@ function requirePieces(pieces: unknown, allocationBytes: unknown, api: string, n
   const sizes = list.map((bytes, index) => requireInteger(bytes, api, `${name}[${index}]`, 1))
   const sum = sizes.reduce((all, bytes) => all + bytes, 0)
   if (sum !== allocationBytes) throw outOfRange(api, name, `sizes that are ${allocationBytes} bytes together`, sum)
-}
-
-function pick({ shape, strides, byteLength, dtype }: SharedDescription) {
-  const own = shape ?? [Math.floor(byteLength / dtypeInfo(dtype as DType).bytes)]
-  return { shape: own, strides }
 }

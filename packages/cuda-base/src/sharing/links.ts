@@ -1,14 +1,18 @@
 import type { MessagePort } from 'node:worker_threads'
-import { type BackgroundWork, type DescriptorSocket, inNextTurn } from '@shoal/ffi'
+import { type BackgroundWork, closeDescriptor, type DescriptorSocket, inNextTurn } from '@shoal/ffi'
+import { offerToThreads, type ThreadOffer } from '@shoal/ffi/calls'
 import { propertyOf, SystemError } from '@shoal/types'
-import type { Exported, LinkMessage } from './description.js'
+import { type Exported, type LinkMessage, type ThreadDescription, waysOfPort } from './description.js'
 import { receiveMessage, sendDescription } from './overSocket.js'
 
 /** What two sides of one share talk over, and nobody else. When one is gone the other hears of it. */
 export interface Link {
   send(data: object, signal: AbortSignal): Promise<void>
   sendMemory(exported: Exported, signal: AbortSignal): Promise<void>
+  /** Resolves with the next message, whose descriptors are the caller's. */
   receive(signal: AbortSignal): Promise<LinkMessage>
+  /** Resolves with the next message of a kind that has no descriptors: any that came are closed. */
+  hear(signal: AbortSignal): Promise<unknown>
   /** Resolves when the other side has closed it or has ended. Does not keep the process alive. */
   whenClosed(): Promise<void>
   close(): void
@@ -45,12 +49,19 @@ export class SocketLink implements Link {
     return receiveMessage(this.#socket, signal)
   }
 
+  async hear(signal: AbortSignal): Promise<unknown> {
+    const { data, descriptors } = await this.receive(signal)
+    for (const descriptor of descriptors) closeDescriptor(descriptor)
+    return data
+  }
+
   async whenClosed(): Promise<void> {
     const background: BackgroundWork = {}
     const ended = this.#socket.receive({ background } as { signal?: AbortSignal })
     inNextTurn(() => background.release?.())
     await ended.then(
-      () => undefined,
+      // There is nothing left to say: a side that does is not to be waited for.
+      ({ descriptors }) => descriptors.forEach(closeDescriptor),
       () => undefined,
     )
   }
@@ -66,14 +77,18 @@ export class PortLink implements Link {
   readonly #messages: unknown[] = []
   readonly #closed: Promise<void>
   #isClosed = false
+  #offer: ThreadOffer | undefined
   #wake: () => void = () => undefined
 
   constructor(port: MessagePort) {
     this.#port = port
-    port.on('message', (message) => {
+    const heard = (message: unknown): void => {
       this.#messages.push(message)
       this.#wake()
-    })
+    }
+    port.on('message', heard)
+    // A message that cannot be read is a wrong one.
+    port.on('messageerror', () => heard(undefined))
     this.#closed = new Promise((resolve) => {
       port.once('close', () => {
         this.#isClosed = true
@@ -87,8 +102,12 @@ export class PortLink implements Link {
     this.#port.postMessage(data)
   }
 
+  /** The description stays in this process: messages of a port may be copies of what came from elsewhere. */
   async sendMemory({ description }: Exported): Promise<void> {
-    this.#port.postMessage(description)
+    this.#offer = offerToThreads(JSON.stringify(description))
+    const { type, version } = description
+    const { key: offer } = this.#offer
+    this.#port.postMessage({ type, version, way: 'process', offer } satisfies ThreadDescription)
   }
 
   async receive(signal: AbortSignal): Promise<LinkMessage> {
@@ -100,7 +119,11 @@ export class PortLink implements Link {
         signal.addEventListener('abort', () => resolve(), { once: true })
       })
     }
-    return { data: this.#messages.shift(), descriptors: [] }
+    return { data: this.#messages.shift(), descriptors: [], ways: waysOfPort }
+  }
+
+  async hear(signal: AbortSignal): Promise<unknown> {
+    return (await this.receive(signal)).data
   }
 
   whenClosed(): Promise<void> {
@@ -109,6 +132,7 @@ export class PortLink implements Link {
   }
 
   close(): void {
+    this.#offer?.withdraw()
     this.#port.close()
   }
 }

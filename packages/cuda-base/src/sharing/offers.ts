@@ -18,6 +18,8 @@ interface Offer {
   readonly port?: MessagePort
 }
 
+const namesOfShares = '\0shoal-share-'
+
 const asking = { shoal: 'receive' } as const
 
 /** Offers of a channel that were seen, the newest of them. */
@@ -45,8 +47,8 @@ export async function offerPorts(channel: ThreadChannel, signal: AbortSignal, ap
       const { port1, port2 } = new MessageChannel()
       const link = new PortLink(port1)
       links.add(link)
-      link.receive(signal).then(
-        () => resolve(link),
+      link.hear(signal).then(
+        (answer) => (isReady(answer) ? resolve(link) : reject(notReady(answer, api))),
         () => {
           links.delete(link)
           link.close()
@@ -69,17 +71,26 @@ export async function offerPorts(channel: ThreadChannel, signal: AbortSignal, ap
   }
 }
 
-export async function offerSocket(channel: ProcessChannel, signal: AbortSignal): Promise<Link> {
+function isReady(answer: unknown): boolean {
+  return propertyOf(answer, 'type') === 'ready'
+}
+
+function notReady(answer: unknown, api: string): TypeError {
+  return wrongType(api, 'message', 'that the other side is ready', answer)
+}
+
+export async function offerSocket(channel: ProcessChannel, signal: AbortSignal, api: string): Promise<Link> {
   const id = randomBytes(16).toString('hex')
   // No file, so that nothing stays when this process is killed; the kernel says whose the other end is.
-  const server = DescriptorServer.listen(`\0shoal-share-${id}`)
+  const server = DescriptorServer.listen(`${namesOfShares}${id}`)
   const offer = (): void => post(channel, { shoal: 'share', version: 1, id, path: server.path } satisfies Offer)
   const stop = listen(channel, asking.shoal, offer)
   try {
     offer()
     const link = new SocketLink(await server.accept({ signal }))
     try {
-      await link.receive(signal)
+      const answer = await link.hear(signal)
+      if (!isReady(answer)) throw notReady(answer, api)
       return link
     } catch (error) {
       link.close()
@@ -160,16 +171,22 @@ function closePort(offer: unknown): void {
 }
 
 /** What an offer is answered over; undefined when it was taken back, or its side is gone. @throws TypeError; SystemError */
-export function connect(offer: unknown, api: string): Link | undefined {
+export function connect(channel: SharingChannel, offer: unknown, api: string): Link | undefined {
   const { version, path, port } = offer as {
     readonly version?: unknown
     readonly path?: unknown
     readonly port?: unknown
   }
-  if (version !== 1) throw wrongType(api, 'message.version', '1, the only one known here', version)
-  if (isPort(port)) return new PortLink(port)
-  if (typeof path !== 'string' || !path.startsWith('\0shoal-share-')) {
-    throw wrongType(api, 'message.path', 'the name of a socket of share()', path)
+  try {
+    if (version !== 1) throw wrongType(api, 'message.version', '1, the only one known here', version)
+    // A port comes from a thread only. A socket opens nothing of this process, whoever names it.
+    if (isThread(channel) && isPort(port)) return new PortLink(port)
+    if (typeof path !== 'string' || !path.startsWith(namesOfShares)) {
+      throw wrongType(api, 'message.path', 'the name of a socket of share()', path)
+    }
+  } catch (error) {
+    closePort(offer)
+    throw error
   }
   try {
     return new SocketLink(DescriptorSocket.connect(path))

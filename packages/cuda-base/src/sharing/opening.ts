@@ -37,7 +37,7 @@ export async function open(
   const { way, byteOffset, byteLength, handle = '', deviceUuid } = description
   if (way !== 'posix-fd') requireDescriptors(descriptors, way === 'pool' ? 1 : 0, api)
   const bytes = byteOffset + byteLength
-  if (way === 'process') return inProcess(device, description, api)
+  if (way === 'process') return inProcess(device, description)
   if (way === 'ipc') {
     const memory = IpcMemory.open(device, {
       type: 'ipc-memory',
@@ -106,8 +106,7 @@ async function mapPieces(
   }
 }
 
-function inProcess(device: Device, { process: id, address = '', byteLength }: SharedDescription, api: string): Opened {
-  if (id !== process.pid) throw outOfRange(api, 'message.process', `${process.pid}, this one`, id)
+function inProcess(device: Device, { address = '', byteLength }: SharedDescription): Opened {
   const memory = DeviceBuffer.fromAddress(device, BigInt(address), 'u8', byteLength)
   return { memory, holders: [memory] }
 }
@@ -118,7 +117,8 @@ function imported<C extends HandleContent, T>(
   facts: HandleFacts<C>,
   take: (handle: DescriptorHandle<C>) => T,
 ): T {
-  const handle = new DescriptorHandle(descriptors.shift() as number, facts)
+  const handle = new DescriptorHandle(descriptors[0] as number, facts)
+  descriptors.shift()
   try {
     return take(handle)
   } finally {

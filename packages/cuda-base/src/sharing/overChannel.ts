@@ -1,4 +1,5 @@
 import { heldOnceAsked } from '@shoal/cuda-base'
+import { closeDescriptor } from '@shoal/ffi'
 import {
   DisposedError,
   type DType,
@@ -56,7 +57,7 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
     const stop = onEnd(channel, () => end(peerEnded(api)))
     try {
       return await inTurn(sending, channel, signal, async () => {
-        const link = await (isThread(channel) ? offerPorts(channel, signal, api) : offerSocket(channel, signal))
+        const link = await (isThread(channel) ? offerPorts(channel, signal, api) : offerSocket(channel, signal, api))
         // From here on the link tells of the end, behind what was said before it: a side that has taken the memory may end at once.
         stop()
         try {
@@ -84,10 +85,15 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
   })
 }
 
+/** Characters of what the other side says went wrong. */
+const mostOfReason = 500
+
 async function taken(link: Link, signal: AbortSignal, api: string): Promise<void> {
-  const { data } = await link.receive(signal)
+  const data = await link.hear(signal)
   if (propertyOf(data, 'type') === 'taken') return
-  const reason = `the other side could not open it: ${String(propertyOf(data, 'message'))}`
+  const message = propertyOf(data, 'message')
+  const why = typeof message === 'string' ? (message.split('\n', 1)[0] as string).slice(0, mostOfReason) : 'no reason'
+  const reason = `the other side could not open it: ${why}`
   throw new FeatureNotSupportedError({ library: 'NVIDIA CUDA driver', api, reason })
 }
 
@@ -122,7 +128,7 @@ export async function receive<D extends DType = DType>(
         const offers = new Offers(channel, ended)
         try {
           for (;;) {
-            link = connect(await offers.next(signal), api)
+            link = connect(channel, await offers.next(signal), api)
             const memory = link === undefined ? undefined : await take<D>(link, signal, api)
             if (memory !== undefined) return memory
             // It was given up before it was taken: another one may come.
@@ -150,7 +156,10 @@ async function take<D extends DType>(
   try {
     await link.send({ type: 'ready' }, signal)
     const first = await link.receive(signal)
-    if (propertyOf(first.data, 'type') === 'disposed') throw new DisposedError({ object: 'the memory', operation: api })
+    if (propertyOf(first.data, 'type') === 'disposed') {
+      for (const descriptor of first.descriptors) closeDescriptor(descriptor)
+      throw new DisposedError({ object: 'the memory', operation: api })
+    }
     let memory: SharedMemory<D>
     try {
       memory = await SharedMemory._open<D>(first, () => link.receive(signal), api, { signal })

@@ -10,7 +10,15 @@ import {
   type WaitOptions,
   waitKeys,
 } from '@shoal/types'
-import { descriptorsInMessage, type Exported, exportMemory, type LinkMessage, rangeOf } from './description.js'
+import {
+  descriptorsInMessage,
+  type Exported,
+  exportMemory,
+  furtherPieces,
+  type LinkMessage,
+  rangeOf,
+  waysOfSocket,
+} from './description.js'
 import { inTurn, limited } from './limits.js'
 import { SharedMemory } from './sharedMemory.js'
 
@@ -98,7 +106,7 @@ export async function sendDescription(
       const descriptors = handles.map(({ descriptor }) => descriptor)
       await socket.send({ bytes: Buffer.from(JSON.stringify(data)), descriptors }, wait)
       for (const handle of handles.splice(0)) handle.dispose()
-      data = { type: 'shared-memory-pieces' }
+      data = { type: furtherPieces }
     }
   } finally {
     for (const one of [...handles, ...sources]) one.dispose()
@@ -131,9 +139,13 @@ export async function receiveMemory<D extends DType = DType>(
 /** A message and its JSON; undefined for what is none. */
 export async function receiveMessage(socket: DescriptorSocket, signal: AbortSignal): Promise<LinkMessage> {
   const { bytes, descriptors } = await socket.receive({ signal })
+  return { data: parse(bytes), descriptors, ways: waysOfSocket }
+}
+
+function parse(bytes: Uint8Array): unknown {
   try {
-    return { data: JSON.parse(Buffer.from(bytes).toString('utf8')), descriptors }
+    return JSON.parse(Buffer.from(bytes).toString('utf8'))
   } catch {
-    return { data: undefined, descriptors }
+    return undefined
   }
 }

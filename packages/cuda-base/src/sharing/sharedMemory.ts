@@ -8,9 +8,17 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  propertyOf,
   type WaitOptions,
+  wrongType,
 } from '@shoal/types'
-import { type LinkMessage, requireDescription, type SharedDescription, type SharingWay } from './description.js'
+import {
+  furtherPieces,
+  type LinkMessage,
+  requireDescription,
+  type SharedDescription,
+  type SharingWay,
+} from './description.js'
 import { messagesBehind, type Opened, open } from './opening.js'
 
 /**
@@ -75,15 +83,19 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
     let messages = 0
     const next = async (): Promise<number[]> => {
       messages -= 1
-      return [...(await more()).descriptors]
+      const { data, descriptors: further } = await more()
+      if (propertyOf(data, 'type') === furtherPieces) return [...further]
+      messages = 0
+      for (const descriptor of further) closeDescriptor(descriptor)
+      throw wrongType(api, 'message', 'further pieces of the shared memory', data)
     }
     try {
-      const description = requireDescription(first.data, api)
+      const description = requireDescription(first.data, first.ways, api)
       messages = messagesBehind(description)
       return await SharedMemory.#open<D>(description, descriptors, next, api, wait)
     } catch (error) {
       // Those that still come belong to this memory, whatever was wrong with it.
-      while (messages > 0) descriptors.push(...(await next().catch(() => [])))
+      while (messages > 0) for (const one of await next().catch(() => [])) closeDescriptor(one)
       throw error
     } finally {
       for (const descriptor of descriptors) closeDescriptor(descriptor)
@@ -106,15 +118,17 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
     const device = Device.get(ordinal)
     const memory = new SharedMemory<D>(device, description, await open(device, description, descriptors, more, api))
     if (event === undefined) return memory
-    const there = openIpcEvent(device, event)
     try {
-      await there.synchronize(wait)
+      const there = openIpcEvent(device, event)
+      try {
+        await there.synchronize(wait)
+      } finally {
+        there.dispose()
+      }
       return memory
     } catch (error) {
       memory.dispose()
       throw error
-    } finally {
-      there.dispose()
     }
   }
 

@@ -10,6 +10,7 @@
 #include "hostcopy.h"
 #include "library.h"
 #include "memory.h"
+#include "offers.h"
 #include "offthread.h"
 #include "signals.h"
 #include "waiter.h"
@@ -25,6 +26,7 @@ void End(Environment* environment) {
   if (ProcessIsEnding()) return;
   for (const auto& [number, recording] : environment->at_end) Make(*recording, 0);
   CloseDescriptors(*environment);
+  WithdrawOffers(*environment);
 }
 
 // initialize(block, { wait, callback, job })
@@ -62,6 +64,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   DefineWaiter(env, exports);
   DefineCallbacks(env, exports);
   DefineDescriptors(env, exports);
+  DefineOffers(env, exports);
   DefineHostCopy(env, exports);
   DefineDLPack(env, exports);
   DefineSignals(env, exports);

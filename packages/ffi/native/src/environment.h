@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "mailbox.h"
@@ -37,6 +38,7 @@ struct Environment {
   std::map<uint32_t, std::unique_ptr<Recording>> at_end;  // calls to be made when the thread ends, by number
   uint32_t last_at_end = 0;
   std::set<int> descriptors;  // closed when the thread ends
+  std::set<std::string> offers;  // withdrawn when the thread ends
   Napi::Reference<Napi::ArrayBuffer> block_buffer;
   std::vector<std::unique_ptr<BoundCall>> calls;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();

@@ -86,6 +86,12 @@ export interface Addon {
   readonly readyToReadAddress: bigint
   readonly readyToWriteAddress: bigint
 
+  /** Leaves a text for another thread of this process under a key. It goes when it is taken or dropped, or when this thread ends. */
+  putOffer(key: string, text: string): void
+  /** The text under a key, once. */
+  takeOffer(key: string): string | undefined
+  dropOffer(key: string): void
+
   /** Whether memory of an array can be read although another thread may let go of it. */
   readonly canReadArrays: boolean
   readonly copyPartAddress: bigint
