@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -101,14 +102,23 @@ void withdraw(TicketKind kind, uint64_t key) {
   own.ids.erase(found);
 }
 
+uint64_t checksumOf(const void* bytes, size_t count) {
+  uint64_t sum = 0xcbf29ce484222325;  // FNV-1a
+  for (size_t i = 0; i < count; ++i) sum = (sum ^ static_cast<const unsigned char*>(bytes)[i]) * 0x100000001b3;
+  return sum;
+}
+
 void writeTicket(const Ticket& ticket, void* handle) {
+  Ticket sealed = ticket;
+  sealed.checksum = checksumOf(&sealed, offsetof(Ticket, checksum));
   memset(handle, 0, CU_IPC_HANDLE_SIZE);
-  memcpy(handle, &ticket, sizeof ticket);
+  memcpy(handle, &sealed, sizeof sealed);
 }
 
 bool readTicket(const void* handle, TicketKind kind, Ticket& ticket) {
   memcpy(&ticket, handle, sizeof ticket);
-  return memcmp(ticket.magic, kMagic, sizeof kMagic) == 0 && ticket.kind == kind;
+  if (memcmp(ticket.magic, kMagic, sizeof kMagic) != 0 || ticket.kind != kind) return false;
+  return ticket.checksum == checksumOf(&ticket, offsetof(Ticket, checksum));
 }
 
 bool isOwn(const Ticket& ticket) {

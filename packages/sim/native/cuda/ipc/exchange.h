@@ -22,8 +22,12 @@ struct Ticket {
   int32_t device;
   uint64_t offset;
   uint64_t size;
+  uint64_t checksum;  // of all before it
 };
 static_assert(sizeof(Ticket) <= CU_IPC_HANDLE_SIZE);
+
+// Of the bytes of a handle: one that was changed on its way names other memory of its process.
+uint64_t checksumOf(const void* bytes, size_t count);
 
 // Gives the file, or null when what was offered is gone.
 using Deliver = std::function<std::shared_ptr<SharedFile>()>;

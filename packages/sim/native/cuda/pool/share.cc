@@ -1,4 +1,5 @@
 // Pools of other processes: the pool is passed on as a shareable handle, each allocation as plain bytes.
+#include <cstddef>
 #include <cstring>
 
 #include "core/entry.h"
@@ -18,6 +19,7 @@ struct PointerData {
   uint64_t device, inode;
   uint64_t offset;
   uint64_t size;
+  uint64_t checksum;  // of all before it
 };
 static_assert(sizeof(PointerData) <= sizeof(CUmemPoolPtrExportData));
 
@@ -75,6 +77,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdevicep
     data.inode = identity.inode;
     data.offset = block->offset;
     data.size = allocation->size;
+    data.checksum = checksumOf(&data, offsetof(PointerData, checksum));
     memset(shareData_out, 0, sizeof *shareData_out);
     memcpy(shareData_out, &data, sizeof data);
     return CUDA_SUCCESS;
@@ -89,6 +92,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool handle, CUmem
     PointerData data;
     memcpy(&data, shareData, sizeof data);
     if (!pool->isImported || memcmp(data.magic, kMagic, sizeof kMagic) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (data.checksum != checksumOf(&data, offsetof(PointerData, checksum))) return CUDA_ERROR_INVALID_VALUE;
     const auto identity = pool->file()->identity();
     if (data.device != identity.device || data.inode != identity.inode) return CUDA_ERROR_INVALID_VALUE;
     return pool->import(data.offset, data.size, context, *ptr_out);
