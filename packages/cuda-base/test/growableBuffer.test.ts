@@ -149,6 +149,21 @@ describe('GrowableBuffer.resize', () => {
     expect(long.fillSync(3).toArraySync()).toEqual(new Uint8Array(100).fill(3))
   })
 
+  test.each([
+    ['f32', 10],
+    ['u8', unit + 1],
+    [Particle, 3],
+  ] as const)('refuses more than the maximumLength that was asked for: %s, %i', (dtype, maximumLength) => {
+    using buffer = GrowableBuffer.reserve(device, dtype, { maximumLength })
+    expect(buffer.resize(maximumLength).length).toBe(maximumLength)
+    expect(buffer.maximumLength).toBe(maximumLength)
+    const words = `GrowableBuffer.resize: length must be an integer from 0 to ${maximumLength}`
+    // Memory comes in larger pieces.
+    expect(buffer.capacity).toBeGreaterThan(maximumLength)
+    expect(() => buffer.resize(maximumLength + 1)).toThrow(new RangeError(`${words}, not ${maximumLength + 1}`))
+    expect(() => buffer.resize(buffer.capacity)).toThrow(RangeError)
+  })
+
   test('refuses what is out of range or no integer, and changes nothing', () => {
     using buffer = GrowableBuffer.reserve(device, 'f32', { maximumLength: unit / 4, length: 5 })
     const range = `GrowableBuffer.resize: length must be an integer from 0 to ${unit / 4}`

@@ -59,14 +59,17 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
   readonly dtype: E
   readonly #range: GrowableRange
   readonly #bytes: number
+  /** Elements it can grow to: what was asked for, although addresses are reserved in whole pieces. */
+  readonly maximumLength: number
   #view: DeviceBuffer<E> | undefined
 
-  private constructor(context: Context, dtype: E, bytes: number, range: GrowableRange) {
+  private constructor(context: Context, dtype: E, bytes: number, range: GrowableRange, maximumLength: number) {
     super()
     this.context = context
     this.dtype = dtype
     this.#bytes = bytes
     this.#range = range
+    this.maximumLength = maximumLength
   }
 
   /**
@@ -99,7 +102,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     requireInteger(length, api, 'length', 0, maximumLength)
     if (stepBytes !== undefined) requireInteger(stepBytes, api, 'stepBytes', 1)
     const range = GrowableRange._reserve(context.device, made, api)
-    const buffer = new GrowableBuffer(context, dtype, bytes, range)
+    const buffer = new GrowableBuffer(context, dtype, bytes, range, maximumLength)
     if (length === 0) return buffer
     try {
       return buffer.resize(length)
@@ -133,11 +136,6 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
   /** Elements there is memory for now. */
   get capacity(): number {
     return Math.floor(this.#range.capacity / this.#bytes)
-  }
-
-  /** Elements it can grow to. */
-  get maximumLength(): number {
-    return Math.floor(this.#range.maximumBytes / this.#bytes)
   }
 
   /**
