@@ -1,4 +1,6 @@
 /** What all safe packages share, also those that have no contexts and memory of their own. Little of it, and quick to load. */
+export { type GraphUse, isCapturing, useInCaptured } from './context/capturing.js'
+export { keepCaptured } from './context/keptByCaptures.js'
 export { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './context/primaryContexts.js'
 export { check as checkCuda } from './errors.js'
 export { keepWhile, untilMemoryUnused, whenMemoryUnused } from './inUse.js'

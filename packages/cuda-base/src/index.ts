@@ -21,7 +21,6 @@ export {
   decodeContextFlags,
   encodeContextFlags,
 } from './context/flags.js'
-export { keepCaptured } from './context/keptByCaptures.js'
 export type { ContextLimit } from './context/limits.js'
 export * from './device/device.js'
 export { DeviceList } from './device/deviceList.js'

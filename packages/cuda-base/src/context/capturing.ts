@@ -106,9 +106,9 @@ function capturesOf(context: bigint, stream: bigint): readonly Capture[] {
   return captures.length === 1 ? captures : captures.filter(({ has }) => has(context, stream))
 }
 
-/** Calls `add` for each open capture that records work of a stream. */
-function forCaptures(context: bigint, stream: bigint, add: (needs: CaptureNeeds) => void): void {
-  for (const { needs } of capturesOf(context, stream)) add(needs)
+/** Counts the graphs that record work of a stream as users. */
+export function useInCaptured(context: bigint, stream: bigint, use: GraphUse): void {
+  for (const { needs } of capturesOf(context, stream)) needs.addUse(use)
 }
 
 /** Keeps an object while a graph that records work of the stream can launch. Disposing of memory of the graph's own does not end that. */
@@ -137,7 +137,7 @@ export function noteOwnMemory(stream: bigint, context: bigint, address: bigint, 
 /** A function that a captured stream calls. */
 export function capturedCallback(context: Context, stream: CUstream, fn: () => void, api: string): SharedCallback {
   const shared = sharedCallback(fn, api)
-  forCaptures(context._handle, stream, (needs) => needs.addUse(shared))
+  useInCaptured(context._handle, stream, shared)
   return shared
 }
 

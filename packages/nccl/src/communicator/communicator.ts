@@ -363,7 +363,7 @@ export class Communicator extends CommunicatorOperations {
    * Ends all work of this communicator (`ncclCommFinalize`, NCCL 2.14, off the JavaScript thread); `destroy()` is still
    * to be called. No operation may follow. Idempotent.
    *
-   * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
+   * @throws (rejects) BusyError while a graph uses the communicator; CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   async finalize(options?: CommunicatorWaitOptions): Promise<void> {
     await this.#lifecycle.finalize(requireWait(options, 'Communicator.finalize'))
@@ -376,7 +376,8 @@ export class Communicator extends CommunicatorOperations {
    *
    * While it waits for the work of the device, `abort()`, a signal, a time limit and a lost rank end the wait.
    *
-   * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
+   * @throws (rejects) BusyError while a graph uses the communicator, which then stays as it is; CommunicatorAbortedError when the
+   * communicator is aborted meanwhile; StatusError when NCCL refuses.
    */
   destroy(options?: CommunicatorWaitOptions): Promise<void> {
     try {
@@ -393,7 +394,8 @@ export class Communicator extends CommunicatorOperations {
    * `destroy()` follows. Once NCCL is freeing the communicator it only waits for that.
    *
    * A call of NCCL that waits for other ranks on another thread cannot be ended (`split` of a blocking communicator). After
-   * two seconds the communicator is then left to it, with a warning, and freed when it returns.
+   * two seconds the communicator is then left to it, with a warning, and freed when it returns. A communicator that captured graphs use is
+   * freed after them; their launches throw from now on.
    */
   abort(): Promise<void> {
     return this.#lifecycle.abort()

@@ -1,7 +1,7 @@
 import { forgetLeak, releasePrimaryContexts, watchForLeak } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { nccl, ncclCommAbort, ncclCommDestroy, ncclCommFinalize, ncclResult_t } from '@shoal/nccl-sys'
-import { DisposedError } from '@shoal/types'
+import { BusyError, DisposedError } from '@shoal/types'
 import { attachSuppressed } from '../attach.js'
 import { checkNccl, ncclError } from '../errors.js'
 import { whenNoGroup } from '../group/groupState.js'
@@ -83,6 +83,8 @@ export class CommunicatorLifecycle {
       isBlocking: native.isBlocking,
       guard: (operation, work, options) => this.watchdog.guard(operation, options, work),
       whenFreed: (work) => this.whenFreed(work),
+      graphs: { users: 0, unused: () => undefined },
+      requireUsable: (operation) => this.requireUsable(operation),
       // All there from the start: V8 then sees one shape in every communicator.
       recent: [undefined, undefined, undefined, undefined],
       children: undefined,
@@ -203,6 +205,7 @@ export class CommunicatorLifecycle {
   finalize(waitOptions: CommunicatorWaitOptions): Promise<void> {
     if (this.#state !== 'finalized') this.requireUsable('finalize')
     else this.requireAlive('finalize')
+    if (this.live.graphs.users > 0) return this.#refuseForGraphs('finalize')
     this.#state = 'finalized'
     const finalizing = this.#finalizing
     if (finalizing !== undefined) return this.watchdog.guard('finalize', waitOptions, () => finalizing)
@@ -222,6 +225,7 @@ export class CommunicatorLifecycle {
       const isOver = this.#isFreed || this.watchdog.failure !== undefined
       return isLimited && !isOver ? this.watchdog.guard('destroy', waitOptions, () => ending) : ending
     }
+    if (this.#isInGraphs()) return this.#refuseForGraphs('destroy')
     const isIdle = this.#state === 'finalized' || this.#state === 'revoked' || this.#state === 'suspended'
     this.#state = 'destroyed'
     forgetLeak(this.#owner)
@@ -241,6 +245,18 @@ export class CommunicatorLifecycle {
     if (this.#ending !== undefined && (this.#freeing !== undefined || !hasWork)) return this.#ending
     this.watchdog.fail({ reason: 'abort' })
     return this.#aborting ?? Promise.resolve()
+  }
+
+  /** Whether a graph has captured operations of it, or of a communicator that ends with it. */
+  #isInGraphs(): boolean {
+    return this.live.graphs.users > 0 || [...this.#sharing].some((child) => child.#isInGraphs())
+  }
+
+  /** NCCL would wait for the end of the graphs, on a thread that nothing can stop. */
+  #refuseForGraphs(operation: 'finalize' | 'destroy'): Promise<never> {
+    const api = `Communicator.${operation}`
+    const hint = 'dispose of the graphs that captured its operations, and of their executable graphs, first'
+    return Promise.reject(new BusyError({ object: 'Communicator', api, underWay: 'captured graphs', hint }))
   }
 
   #refusal(operation: string): Error {
@@ -367,13 +383,23 @@ export class CommunicatorLifecycle {
       return
     }
     forgetChildren(this.live)
-    const free = (): Promise<void> => this.#free('ncclCommAbort', () => void ncclCommAbort(this.native.handle))
-    const { pending } = this.live
+    const background: BackgroundWork = {}
+    const free = (): Promise<void> =>
+      this.#free('ncclCommAbort', () => void ncclCommAbort(this.native.handle), background)
+    const { pending, graphs } = this.live
+    if (graphs.users > 0) {
+      // NCCL ends the work at once, and then waits for the end of the graphs.
+      free().catch((error: unknown) => this.#warnNotAborted(error))
+      background.release?.()
+      return
+    }
     if (pending === undefined || (await endsSoon(pending.ended))) return free()
     this.#warnStuck('it is aborted when that returns')
-    pending.ended.then(free).catch((error: unknown) => {
-      process.emitWarning(`${this.name} could not be aborted: ${String(error)}`, 'ShoalWarning')
-    })
+    pending.ended.then(free).catch((error: unknown) => this.#warnNotAborted(error))
+  }
+
+  #warnNotAborted(error: unknown): void {
+    process.emitWarning(`${this.name} could not be aborted: ${String(error)}`, 'ShoalWarning')
   }
 
   #warnStuck(what: string): void {

@@ -1,6 +1,8 @@
+import { isCapturing } from '@shoal/cuda-base/basics'
 import { callInContext } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
 import { checkNccl, throwContextError } from '../errors.js'
+import { keepOnStream } from '../lifetime/keptByCaptures.js'
 import { type LiveCommunicator, requireIdle } from '../lifetime/live.js'
 import { connectAll, connectPeer } from './connections.js'
 import { joinGroup, noteRefusal } from './group.js'
@@ -42,7 +44,7 @@ export function check(status: number, api: string, live: LiveCommunicator): void
   }
 }
 
-/** Makes an operation now, or leaves it to the `groupOffThread` that collects. `call` returns the status; the rest is what it uses. */
+/** Makes an operation now, or leaves it to the `groupOffThread` that collects. `call` returns the status; the rest is what it uses, `others` only in graphs. */
 export function submit(
   live: LiveCommunicator,
   api: string,
@@ -50,6 +52,7 @@ export function submit(
   send: unknown,
   recv: unknown,
   stream: unknown,
+  ...others: readonly unknown[]
 ): void {
   if (isCollecting()) {
     if (!live.isConnected) connectAll(live, api)
@@ -57,6 +60,7 @@ export function submit(
   } else {
     prepare(live, api)
     make(live, api, call)
+    if (isCapturing()) keepOnStream(live, stream, [send, recv, ...others])
   }
   groupState.unmade -= 1
 }
@@ -76,6 +80,7 @@ export function submitToPeer(
   if (!collect(live, api, call, memory, undefined, stream)) {
     start(live, api)
     make(live, api, call)
+    if (isCapturing()) keepOnStream(live, stream, [memory])
   }
   groupState.unmade -= 1
 }

@@ -1,3 +1,4 @@
+import type { GraphUse } from '@shoal/cuda-base/basics'
 import type { BackgroundWork } from '@shoal/ffi'
 import { holdEventLoop } from '@shoal/ffi/calls'
 import type { ncclComm_t } from '@shoal/nccl-sys'
@@ -38,6 +39,10 @@ export interface LiveCommunicator {
   lastOperation?: string | undefined
   /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */
   readonly guard: Guard
+  /** Counts the graphs that have captured its operations. NCCL frees it after them. */
+  readonly graphs: GraphUse
+  /** @throws DisposedError, CommunicatorStateError, CommunicatorAbortedError when it takes no operations any more */
+  readonly requireUsable: (operation: string) => void
   /** Has something done once NCCL has freed it, and so does nothing for it any more in the background. */
   readonly whenFreed: (work: () => void) => void
   /** How it ended, where it did; the handle must not be used any more. */

@@ -1,4 +1,4 @@
-import type { MemoryRange } from '@shoal/types'
+import { DisposedError, type MemoryRange } from '@shoal/types'
 
 /** Memory that NCCL has registered, and by what. */
 export interface RegisteredRange {
@@ -21,6 +21,11 @@ export function addRegistration(range: RegisteredRange): void {
 
 export function removeRegistration(range: RegisteredRange): void {
   open.delete(range)
+}
+
+/** @throws DisposedError when the registration has ended */
+export function requireRegistered(range: RegisteredRange): void {
+  if (!open.has(range)) throw new DisposedError(range.description)
 }
 
 /** What is registered over a part of the memory. */

@@ -1,3 +1,4 @@
+import { isCapturing } from '@shoal/cuda-base/basics'
 import {
   type MemoryLike,
   type MemoryRange,
@@ -10,6 +11,7 @@ import { isCollecting } from '../group/groupState.js'
 import { copySignature, recordOperation, reductionSignature } from '../group/operationMatch.js'
 import { beginOperation, check, prepare, submit } from '../group/submit.js'
 import type { CheckedCollective } from '../lifetime/checkedCollective.js'
+import { keepInGraphs } from '../lifetime/keptByCaptures.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import {
   allGatherCall,
@@ -23,6 +25,7 @@ import { copyable, partCount, reducible, sameCount, shareCount } from './counts.
 import { checkOverlap, memoryAt, queueFor, type WireType, wireTypeOf } from './operands.js'
 import { type CollectiveOptions, collectiveKeys, type ReductionOptions, reductionKeys } from './options.js'
 import { reduceOp } from './reduceOp.js'
+import { scalarOf } from './reductionOps.js'
 
 // The collectives in which all ranks do the same: what training loops do most.
 
@@ -143,6 +146,7 @@ export function queueChecked(
   prepare(live, kind.name)
   const status = kind.call(checked)
   if (status !== 0) check(status, kind.name, live)
+  if (isCapturing()) keepInGraphs(live, checked.queue.handle, [send, recv, scalarOf(checked.requestedOp)])
 }
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */

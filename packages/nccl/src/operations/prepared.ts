@@ -1,3 +1,4 @@
+import { isCapturing } from '@shoal/cuda-base/basics'
 import { callInContext } from '@shoal/ffi'
 import { type RecordedCalls, recordCalls } from '@shoal/ffi/calls'
 import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
@@ -17,6 +18,7 @@ import { group } from '../group/group.js'
 import { isCollecting, isGroupOpen } from '../group/groupState.js'
 import { beginOperation } from '../group/submit.js'
 import type { CheckedCollective } from '../lifetime/checkedCollective.js'
+import { keepOnStream } from '../lifetime/keptByCaptures.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { checkOperands, isLasting, type Kind, queueChecked } from './collectives.js'
 import type { ReductionOptions } from './options.js'
@@ -120,6 +122,11 @@ export class PreparedCollective {
     this.#kind.call(checked)
   }
 
+  /** @internal Keeps what it uses while a graph that captured it can launch. */
+  _keep(): void {
+    keepOnStream(this.#use(), this.#options.stream, [this.#send, this.#recv])
+  }
+
   /** @internal */
   get _name(): string {
     return this.#kind.name
@@ -153,6 +160,7 @@ export class PreparedGroup {
     if (this.#calls !== undefined && this.#isAsRecorded()) {
       const status = this.#calls.make(ncclResult_t.ncclInProgress)
       if (status !== 0) this.#fail(status)
+      if (isCapturing()) for (const collective of this.#collectives) collective._keep()
       return
     }
     const collectives = this.#collectives

@@ -13,6 +13,7 @@ import {
   encodeArray,
   inspectKey,
   inspectLine,
+  isInstance,
   isMemoryLike,
   loadedFrom,
   type MemoryLike,
@@ -118,6 +119,11 @@ export class PreMulSum {
     this.#scalar = undefined
     removeChild(this.#live, this.#child)
   }
+}
+
+/** The memory that an `op` of the program reads whenever it runs. */
+export function scalarOf(op: unknown): MemoryLike | undefined {
+  return isInstance<PreMulSum>(op, PreMulSum as never) ? op.scalar : undefined
 }
 
 const preMulSumKeys: OptionKeys<PreMulSumOptions> = { dtype: true }

@@ -13,6 +13,7 @@ import {
   requireRootReduction,
 } from './options.js'
 import { reduceOp } from './reduceOp.js'
+import { scalarOf } from './reductionOps.js'
 
 // The collectives in which one rank has a part of its own.
 
@@ -60,7 +61,7 @@ export function reduce(
   const destination = recv === null ? null : target.address
   recordOperation(live, reductionSignature('ncclReduce', count, type, op, root))
   const call = (): number => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream)
-  submit(live, 'ncclReduce', call, send, recv, options.stream)
+  submit(live, 'ncclReduce', call, send, recv, options.stream, scalarOf(options.op))
 }
 
 export function gather(

@@ -174,6 +174,8 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
                                             &Communicator::releaseCaptured, batch.get(), ranges.data(), ranges.size());
     if (status != CUDA_SUCCESS) return cudaProblem(status, "capturing the operation");
     batch.release();
+    std::lock_guard lock(mutex_);
+    ++captured_;
     return ncclSuccess;
   }
   // The number is taken under the lock that also covers queueing, so numbers and stream order agree.
@@ -215,7 +217,13 @@ void* Communicator::startCaptured(void* userData) {
   return batch.release();
 }
 
-void Communicator::releaseCaptured(void* userData) { delete static_cast<Batch*>(userData); }
+void Communicator::releaseCaptured(void* userData) {
+  const std::unique_ptr<Batch> batch(static_cast<Batch*>(userData));
+  Communicator& own = *batch->communicator;
+  std::lock_guard lock(own.mutex_);
+  --own.captured_;
+  own.changed_.notify_all();
+}
 
 // The signals that are waited for are booked in the order of the calls, with the mutex held.
 std::vector<uint64_t> Communicator::book(Batch& batch) const {
@@ -300,8 +308,14 @@ void Communicator::waitForBatches() {
   changed_.wait(lock, [&] { return executed_ == queued_ && unordered_ == 0; });
 }
 
+void Communicator::waitForGraphs() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return captured_ == 0; });
+}
+
 ncclResult_t Communicator::finalise() {
   waitForBatches();
+  waitForGraphs();
   if (const ncclResult_t result = injectFault("ncclCommFinalize")) return result;
   state_ = State::finalised;
   return static_cast<ncclResult_t>(asyncError_.load());
@@ -331,6 +345,7 @@ void Communicator::end(bool aborts) {
     isEnding_ = true;
   }
   if (!aborts) waitForBatches();
+  waitForGraphs();
   if (!aborts && endpoint != nullptr && state_ != State::failed) injectFault("ncclCommDestroy");
   {
     Registry& known = registry();

@@ -80,6 +80,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Queues tasks as one batch on the stream.
   ncclResult_t enqueue(std::vector<Task> tasks, CUstream stream);
   void waitForBatches();
+  // As NCCL does: a communicator ends after the graphs that have captured its operations.
+  void waitForGraphs();
   ncclResult_t finalise();
   void revoke();
   // Ends the life of the handle. With `aborts`, pending work is given up first.
@@ -162,6 +164,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::set<std::shared_ptr<Window>> windows_;
   std::map<ncclWindow_t, std::pair<std::shared_ptr<Window>, void*>> deviceMemory_;
   std::vector<uint64_t> bookedSignals_;
+  uint64_t captured_ = 0;   // operations in graphs
   uint64_t unordered_ = 0;  // batches that are on their way, but not in the order of the others
   std::set<uint64_t> growKeys_;
   std::map<std::set<int>, uint32_t> shrinks_;

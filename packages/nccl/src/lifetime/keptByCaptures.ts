@@ -1,0 +1,27 @@
+import { isCapturing, keepCaptured, useInCaptured } from '@shoal/cuda-base/basics'
+import { isMemoryLike, memoryProtocol, type StreamLike } from '@shoal/types'
+import { registrationsWithin, requireRegistered } from '../memory/registeredRanges.js'
+import { streamHandleAt } from '../operations/operands.js'
+import type { LiveCommunicator } from './live.js'
+
+/**
+ * Keeps what an operation uses while a graph that captured the operation can launch: its communicator, its memory, and what NCCL has
+ * registered over that memory. Does nothing for streams that are not captured.
+ */
+export function keepInGraphs(live: LiveCommunicator, stream: bigint, operands: readonly unknown[]): void {
+  if (!isCapturing()) return
+  const needs = new Map<object, () => void>([[live, () => live.requireUsable('GraphExec.launch')]])
+  for (const operand of operands) {
+    if (!isMemoryLike(operand)) continue
+    for (const registered of registrationsWithin(operand[memoryProtocol]))
+      needs.set(registered, () => requireRegistered(registered))
+  }
+  keepCaptured(live.context, stream, operands, needs)
+  useInCaptured(live.context, stream, live.graphs)
+}
+
+/** The same for the stream as the program gave it. */
+export function keepOnStream(live: LiveCommunicator, stream: unknown, operands: readonly unknown[]): void {
+  const { handle } = streamHandleAt(stream as StreamLike | bigint | null, live, 'Communicator')
+  keepInGraphs(live, handle, operands)
+}
