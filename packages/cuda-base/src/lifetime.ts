@@ -1,5 +1,5 @@
 import { inNextTurn } from '@shoal/ffi'
-import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
+import { DisposedError, inspectKey, inspectLine, loadedFrom, PublicObject } from '@shoal/types'
 
 let isEnding = false
 
@@ -191,7 +191,7 @@ export function forgetLeak(object: object): void {
 }
 
 /** What everything with a native handle shares: an idempotent dispose() and the refusal of use after it. */
-export abstract class Resource {
+export abstract class Resource extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -204,6 +204,7 @@ export abstract class Resource {
 
   // Defining it where it is declared would be a slow call of V8 for each object, as so many classes extend this one.
   constructor() {
+    super()
     this._disposed = false
   }
 
@@ -235,7 +236,7 @@ export abstract class Resource {
     return this.kind
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine(this.kind, { ...this.inspectFacts(), disposed: this.disposed || undefined })
   }
 

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { DisposedError, describeValue, inspectKey, requireFunction } from '@shoal/types'
+import { DisposedError, describeValue, inspectKey, PublicObject, requireFunction } from '@shoal/types'
 import { RanksLostError } from './errors.js'
 import { inspectJob, type Job, type Launcher, type RendezvousOptions, type ShareOptions } from './job.js'
 import { readShare, readWait, requireName, requireValue, type Wait } from './options.js'
@@ -18,7 +18,7 @@ export interface Placement {
 }
 
 /** A job with a rendezvous. */
-export class ConnectedJob implements Job {
+export class ConnectedJob extends PublicObject implements Job {
   readonly #connection: Connection
   readonly #placement: Placement
   readonly #space: number
@@ -30,6 +30,7 @@ export class ConnectedJob implements Job {
   readonly worldSize: number
 
   constructor(connection: Connection, placement: Placement, space: number, rank: number, worldSize: number) {
+    super()
     this.#connection = connection
     this.#placement = placement
     this.#space = space
@@ -150,7 +151,7 @@ export class ConnectedJob implements Job {
     return this.dispose()
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectJob(this)
   }
 

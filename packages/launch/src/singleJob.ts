@@ -1,10 +1,18 @@
-import { AbortedError, DisposedError, doneNow, inspectKey, requireFunction, settledNow } from '@shoal/types'
+import {
+  AbortedError,
+  DisposedError,
+  doneNow,
+  inspectKey,
+  PublicObject,
+  requireFunction,
+  settledNow,
+} from '@shoal/types'
 import { RendezvousTimeoutError } from './errors.js'
 import { inspectJob, type Job, type Launcher, type RendezvousOptions, type ShareOptions } from './job.js'
 import { readShare, readWait, requireName, requireValue, type Wait } from './options.js'
 
 /** A job of one process, which needs no rendezvous. */
-export class SingleJob implements Job {
+export class SingleJob extends PublicObject implements Job {
   readonly rank = 0
   readonly worldSize = 1
   readonly localRank: number
@@ -27,6 +35,7 @@ export class SingleJob implements Job {
     },
     deviceOrdinal?: number,
   ) {
+    super()
     this.launcher = place?.launcher ?? 'single'
     this.localRank = place?.localRank ?? 0
     this.nodeRank = place?.nodeRank ?? 0
@@ -89,7 +98,7 @@ export class SingleJob implements Job {
     return this.dispose()
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectJob(this)
   }
 

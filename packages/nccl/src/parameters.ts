@@ -17,7 +17,7 @@ import {
   type ncclParamHandle_t,
   ncclResult_t,
 } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, requireKeyOf, requireText } from '@shoal/types'
+import { inspectKey, inspectLine, PublicObject, requireKeyOf, requireText } from '@shoal/types'
 import { checkNccl } from './errors.js'
 import type { OwnBytes } from './ownBytes.js'
 
@@ -44,12 +44,13 @@ const mostRoom = 65536
  * file or is its default (`ncclParam…`, NCCL 2.30). Parameters are read, not set; set them in the environment before the
  * first use of NCCL.
  */
-export class NcclParameter {
+export class NcclParameter extends PublicObject {
   /** Its name, as in the environment. */
   readonly key: string
   readonly #handle: ncclParamHandle_t
 
   private constructor(key: string, handle: ncclParamHandle_t) {
+    super()
     this.key = key
     this.#handle = handle
   }
@@ -80,7 +81,7 @@ export class NcclParameter {
    *
    * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
    */
-  static bind(key: string): NcclParameter {
+  static override bind(key: string): NcclParameter {
     requireText(key, 'NcclParameter.bind', 'key')
     const out = new BigUint64Array(1)
     checkNccl(ncclParamBind(out, key), 'ncclParamBind')
@@ -174,7 +175,7 @@ export class NcclParameter {
     return 'NcclParameter'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('NcclParameter', { key: this.key })
   }
 }

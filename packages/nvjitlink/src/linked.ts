@@ -1,5 +1,5 @@
 import { type Diagnostic, parseLog } from '@shoal/nvrtc/basics'
-import { inspectKey, inspectLine } from '@shoal/types'
+import { inspectKey, inspectLine, PublicObject } from '@shoal/types'
 
 /** What a link gave, as plain data. */
 export interface LinkedData {
@@ -10,7 +10,7 @@ export interface LinkedData {
 }
 
 /** The code that a link gave. Made by `Linker.link`. */
-export class Linked {
+export class Linked extends PublicObject {
   /** Code for the architecture. Absent where PTX was asked for. */
   readonly cubin: Uint8Array | undefined
   /** With the option `ptx`. */
@@ -22,6 +22,7 @@ export class Linked {
 
   /** @internal */
   constructor(data: LinkedData) {
+    super()
     this.cubin = data.cubin
     this.ptx = data.ptx
     this.ltoIr = data.ltoIr
@@ -38,7 +39,7 @@ export class Linked {
     return this.cubin ?? (this.ptx as string)
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const kinds = (['cubin', 'ptx', 'ltoIr'] as const).filter((kind) => this[kind] !== undefined)
     return inspectLine('Linked', { has: kinds.join(', ') })
   }

@@ -8,6 +8,7 @@ import {
   type OptionKeys,
   optionalOptions,
   optionalSignal,
+  PublicObject,
   requireKeyOf,
   requireOptions,
   requireText,
@@ -57,13 +58,14 @@ const optionKeys = Object.fromEntries(Object.keys(linkRules).map((key) => [key, 
  * const module = await Module.load(device, linked.image)
  * ```
  */
-export class Linker {
+export class Linker extends PublicObject {
   /** The options as nvJitLink gets them. */
   readonly options: readonly string[]
   readonly #inputs: Input[] = []
 
   /** @throws TypeError, RangeError */
   constructor(options: LinkOptions) {
+    super()
     const given = requireOptions(options, 'Linker', optionKeys)
     requireText(given.architecture, 'Linker', 'architecture')
     this.options = Object.freeze(encodeOptions(given, linkRules, 'Linker'))
@@ -116,7 +118,7 @@ export class Linker {
     )
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('Linker', { options: this.options.slice(0, 4).join(' '), inputs: this.#inputs.length })
   }
 }

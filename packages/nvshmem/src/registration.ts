@@ -17,6 +17,7 @@ import {
   inspectLine,
   type MemoryLike,
   type MemoryRange,
+  PublicObject,
   type StatusError,
   type WaitOptions,
 } from '@shoal/types'
@@ -36,7 +37,7 @@ import type { LiveSession } from './queue/liveSession.js'
  * await session.put(target, deviceBuffer, { pe: 1 }) // also where PE 1 is on another machine
  * ```
  */
-export class Registration {
+export class Registration extends PublicObject {
   /** Where the memory starts. */
   readonly address: bigint
   /** Size in bytes. */
@@ -47,6 +48,7 @@ export class Registration {
 
   /** @internal */
   constructor(live: LiveSession, memory: MemoryLike, range: MemoryRange) {
+    super()
     this.#live = live
     this.#memory = memory
     this.address = range.address
@@ -82,7 +84,7 @@ export class Registration {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { address, byteLength, disposed } = this
     return inspectLine('Registration', { address, byteLength, disposed: disposed || undefined })
   }

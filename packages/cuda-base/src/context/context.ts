@@ -298,7 +298,7 @@ export class Context extends ContextLifetime {
     return 'Context'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { disposed } = this
     return inspectLine('Context', {
       device: this.device.ordinal,

@@ -1,6 +1,6 @@
 import type { CUcontext } from '@shoal/cuda-sys/driver/common'
 import { callInContext } from '@shoal/ffi'
-import { DisposedError } from '@shoal/types'
+import { DisposedError, PublicObject } from '@shoal/types'
 import type { CallName, CudaCalls, CudaLibrary } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, isGone, Status } from '../errors.js'
@@ -8,7 +8,7 @@ import { processIsEnding } from '../lifetime.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 
 /** The calls that are made in a context: it is current during each, and a status becomes an error. */
-export abstract class ContextCalls {
+export abstract class ContextCalls extends PublicObject {
   /** The device it is of. */
   readonly device: Device
   /** @internal The library that is called for what lives here. */
@@ -23,6 +23,7 @@ export abstract class ContextCalls {
   #gone: string | undefined
 
   constructor(device: Device, handle: CUcontext) {
+    super()
     this.device = device
     this._handle = handle
     this._halves = halvesOf(handle)

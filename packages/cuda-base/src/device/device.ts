@@ -18,6 +18,7 @@ import {
   inspectKey,
   isInstance,
   loadedFrom,
+  PublicObject,
   propertyOf,
   toDeviceOrdinal,
   wrongType,
@@ -79,7 +80,7 @@ let isSoftware: boolean | undefined
  * @example
  * for (const device of Device.all()) console.log(device.name, device.memoryInfo().free)
  */
-export class Device implements DeviceWithContext, DeviceLike {
+export class Device extends PublicObject implements DeviceWithContext, DeviceLike {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -99,6 +100,7 @@ export class Device implements DeviceWithContext, DeviceLike {
 
   /** @internal */
   protected constructor(ordinal: number, handle: CUdevice, cuda: CudaLibrary) {
+    super()
     // In JavaScript anybody can call it.
     if (typeof cuda?.startForCount !== 'function')
       throw new TypeError('new Device: a Device must be got with Device.get, not made')
@@ -372,7 +374,7 @@ export class Device implements DeviceWithContext, DeviceLike {
     return 'Device'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return `Device ${this.ordinal} (${this.name})`
   }
 

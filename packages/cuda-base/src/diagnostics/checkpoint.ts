@@ -15,6 +15,7 @@ import {
   inspectLine,
   isInstance,
   optionalTimeout,
+  PublicObject,
   requireInteger,
   requireList,
   requireOptions,
@@ -48,12 +49,13 @@ const argumentBytes = 64
  * await checkpoint.restore()
  * await checkpoint.unlock()
  */
-export class ProcessCheckpoint {
+export class ProcessCheckpoint extends PublicObject {
   /** The process, by its number. */
   readonly pid: number
 
   /** @throws TypeError, RangeError */
   constructor(pid: number) {
+    super()
     this.pid = requireInteger(pid, 'new ProcessCheckpoint', 'pid', 1, 2 ** 31 - 1)
   }
 
@@ -134,7 +136,7 @@ export class ProcessCheckpoint {
     return 'ProcessCheckpoint'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('ProcessCheckpoint', { pid: this.pid })
   }
 }

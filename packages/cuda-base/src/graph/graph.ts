@@ -368,8 +368,9 @@ export class Graph extends Resource {
     check(cuGraphDebugDotPrint(this.handle, path, flags), 'cuGraphDebugDotPrint')
   }
 
-  /** Nodes by number and the edges between them. */
-  toJSON(): GraphDescription {
+  /** Nodes by number and the edges between them; none once the graph, or its context, is gone. */
+  override toJSON(): GraphDescription {
+    if (this.#isGone) return { nodes: [], edges: [] }
     return describeGraph(this.nodes, this.edges)
   }
 
@@ -410,6 +411,11 @@ export class Graph extends Resource {
     if (this.#isEnded) throw new DisposedError('Graph (its node was removed, or has another one)')
     this.#node?.graph._requireUsable()
     this.context._requireAlive()
+  }
+
+  get #isGone(): boolean {
+    const around = this.#node?.graph
+    return this._disposed || this.#isEnded || this.context.disposed || (around !== undefined && around.#isGone)
   }
 
   /** It, and the graphs around it. */

@@ -153,6 +153,11 @@ export class GraphNode {
   [inspectKey](): string {
     return inspectLine('GraphNode', { type: this.type, handle: this._handle })
   }
+
+  /** The line that `console.log` prints, for `JSON.stringify`. */
+  toJSON(): string {
+    return this[inspectKey]()
+  }
 }
 
 /** A node whose attributes are refused is none, but in a graph with nodes of memory, where nothing can be removed. */

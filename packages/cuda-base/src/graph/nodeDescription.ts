@@ -1,7 +1,7 @@
 import { type Context, halvesOf, type Kernel, type SharedCallback, type U64Halves } from '@shoal/cuda-base'
 import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 import { NativeMemory, type StructValue } from '@shoal/ffi'
-import { inspectKey, inspectLine, loadedFrom, requireInstance } from '@shoal/types'
+import { inspectKey, inspectLine, loadedFrom, PublicObject, requireInstance } from '@shoal/types'
 import type { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType } from './nodeTypes.js'
 
@@ -64,7 +64,7 @@ interface Content {
  * What a node does, apart from any graph: `copyNode`, `fillNode`, `kernelNode` and their kin make one. A graph adds it, a
  * node of a graph and an executable graph take it as what to do from now on.
  */
-export class NodeDescription {
+export class NodeDescription extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -79,6 +79,7 @@ export class NodeDescription {
 
   /** @internal */
   constructor(type: GraphNodeType, content?: Content, attributes?: KernelAttributes) {
+    super()
     this.type = type
     this.#content = content
     this._attributes = attributes
@@ -129,7 +130,7 @@ export class NodeDescription {
     return 'NodeDescription'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('NodeDescription', { type: this.type })
   }
 }

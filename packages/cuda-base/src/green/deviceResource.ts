@@ -12,6 +12,7 @@ import {
   loadedFrom,
   type OptionKeys,
   optionalBoolean,
+  PublicObject,
   requireInteger,
   requireOptions,
 } from '@shoal/types'
@@ -44,7 +45,7 @@ const { CU_DEV_RESOURCE_TYPE_SM: multiprocessorType } = CUdevResourceType
  * @example
  * const { groups, remaining } = DeviceResource.of(device).split(16)
  */
-export class DeviceResource {
+export class DeviceResource extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -61,6 +62,7 @@ export class DeviceResource {
 
   /** @internal */
   constructor(device: Device, bytes: Uint8Array) {
+    super()
     const { sm }: CUdevResource = Resource.read(bytes)
     this.device = device
     this.#bytes = bytes
@@ -134,7 +136,7 @@ export class DeviceResource {
     return 'DeviceResource'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('DeviceResource', { device: this.device.ordinal, multiprocessors: this.multiprocessors })
   }
 }

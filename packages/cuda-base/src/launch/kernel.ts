@@ -9,7 +9,16 @@ import {
   cuOccupancyMaxActiveClusters,
   cuOccupancyMaxPotentialClusterSize,
 } from '@shoal/cuda-sys/driver/common'
-import { inspectKey, inspectLine, loadedFrom, outOfRange, requireInteger, requireKeyOf, wrongType } from '@shoal/types'
+import {
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  outOfRange,
+  PublicObject,
+  requireInteger,
+  requireKeyOf,
+  wrongType,
+} from '@shoal/types'
 import { EncodedAttributes, type LaunchAttributes } from '../attributes/launchAttributes.js'
 import { isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
@@ -93,7 +102,7 @@ export interface KernelIdentity {
  * scale.launch({ grid: 1, block: 32 }, { scale: 2, offset: [0, 0, 1] }, x)
  * ```
  */
-export class Kernel<const S extends KernelSignature = KernelSignature> {
+export class Kernel<const S extends KernelSignature = KernelSignature> extends PublicObject {
   /** @internal */
   static get [loadedFrom](): string {
     return import.meta.url
@@ -135,6 +144,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     signature: S,
     attributes?: EncodedAttributes,
   ) {
+    super()
     const { context } = module
     this._attributes = attributes
     const needsConfig = attributes !== undefined || context._cuda.name === 'runtime'
@@ -394,7 +404,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     return 'Kernel'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('Kernel', { name: this.name, parameters: this.signature.map(parameterName).join(', ') })
   }
 

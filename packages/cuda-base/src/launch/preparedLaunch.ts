@@ -1,4 +1,4 @@
-import { inspectKey, inspectLine, loadedFrom, requireInteger, type StreamLike } from '@shoal/types'
+import { inspectKey, inspectLine, loadedFrom, PublicObject, requireInteger, type StreamLike } from '@shoal/types'
 import { isCapturing } from '../context/capturing.js'
 import { streamHalvesFor } from '../stream/stream.js'
 import type { U64Halves } from '../u64Halves.js'
@@ -17,7 +17,7 @@ import { isReference, type KernelArgument, type KernelArguments, type KernelSign
  * step.set(0, 0.5).launch() // with another factor
  * ```
  */
-export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
+export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends PublicObject {
   /** @internal */
   static get [loadedFrom](): string {
     return import.meta.url
@@ -32,6 +32,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
   readonly #hasMemory: boolean
 
   private constructor(kernel: Kernel<S>, shape: LaunchShape, stream: StreamLike | undefined, args: KernelArguments<S>) {
+    super()
     this.kernel = kernel
     this.#shape = shape
     this.#stream = stream
@@ -86,7 +87,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     return 'PreparedLaunch'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { gridX, gridY, gridZ, blockX, blockY, blockZ } = this.#shape
     const grid = `${gridX} × ${gridY} × ${gridZ}`
     return inspectLine('PreparedLaunch', { kernel: this.kernel.name, grid, block: `${blockX} × ${blockY} × ${blockZ}` })

@@ -7,6 +7,7 @@ import {
   type OptionKeys,
   optionsChecker,
   outOfRange,
+  PublicObject,
   requireList,
   requireOptions,
   toMemoryRange,
@@ -49,7 +50,7 @@ const inStreamOrder = 1
 /**
  * Many copies that are queued by one call, checked and packed once; made by {@link prepareCopies} and `prepareCopies3D`.
  */
-export class PreparedCopies {
+export class PreparedCopies extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -69,6 +70,7 @@ export class PreparedCopies {
     arrays: readonly Usable[],
     call: BatchCall,
   ) {
+    super()
     this.count = count
     this.#context = context
     this.#memories = memories
@@ -103,7 +105,7 @@ export class PreparedCopies {
     return 'PreparedCopies'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('PreparedCopies', { device: this.#context.device.ordinal, count: this.count })
   }
 }

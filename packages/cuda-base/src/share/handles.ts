@@ -53,7 +53,7 @@ abstract class Handle<C extends HandleContent> extends Resource implements Handl
   }
 
   /** What {@link HandleDescription} has, for `JSON.stringify`. */
-  toJSON(): HandleDescription<C> {
+  override toJSON(): HandleDescription<C> {
     const { type, content, byteLength, deviceUuid } = this
     return { type, content, byteLength, ...(deviceUuid === undefined ? {} : { deviceUuid }) }
   }

@@ -26,6 +26,7 @@ import {
   type MemoryRange,
   type OptionKeys,
   outOfRange,
+  PublicObject,
   requireInteger,
   requireKeyOf,
   requireList,
@@ -209,7 +210,7 @@ interface Checked {
  * const map = TensorMap.tiled(matrix, { dimensions: [1024, 512], box: [64, 64], swizzle: '128B' })
  * module.kernel('multiply', ['tensorMap', 'ptr']).launch({ grid: 128, block: 128 }, map, out)
  */
-export class TensorMap {
+export class TensorMap extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -224,6 +225,7 @@ export class TensorMap {
   readonly #alignment: number
 
   private constructor(memory: MemoryLike, checked: Checked, encode: (map: bigint) => number, call: string) {
+    super()
     const native = NativeMemory.allocate(mapBytes + mapAlignment)
     const start = Number(-native.address & BigInt(mapAlignment - 1))
     this.#native = native
@@ -361,7 +363,7 @@ export class TensorMap {
     return 'TensorMap'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('TensorMap', { byteLength: this.#byteLength })
   }
 }

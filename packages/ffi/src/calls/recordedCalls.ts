@@ -1,4 +1,4 @@
-import { inspectKey, loadedFrom, requireFunction } from '@shoal/types'
+import { inspectKey, loadedFrom, PublicObject, requireFunction } from '@shoal/types'
 import { dropCallContext } from '../addon/block.js'
 import type { Addon, NativeRecording } from '../addon/contract.js'
 import { addon } from '../addon/load.js'
@@ -6,7 +6,7 @@ import { isMainThread } from '../mainThread.js'
 import { recording, refuseAsynchronous } from './recording.js'
 
 /** C calls with their arguments, to be made again and again in one crossing. Made by {@link recordCalls}. */
-export class RecordedCalls {
+export class RecordedCalls extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -15,6 +15,7 @@ export class RecordedCalls {
 
   /** @internal */
   constructor(native: Addon, calls: NativeRecording) {
+    super()
     this.#native = native
     this.#calls = calls
   }
@@ -33,7 +34,7 @@ export class RecordedCalls {
     return 'RecordedCalls'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return 'RecordedCalls {}'
   }
 }

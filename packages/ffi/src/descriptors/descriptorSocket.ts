@@ -13,6 +13,7 @@ import {
   optionalOptions,
   outOfRange,
   PeerRefusedError,
+  PublicObject,
   requireFunction,
   requireInteger,
   requireOptions,
@@ -77,11 +78,12 @@ const leaked = new FinalizationRegistry<number>((descriptor) => {
 })
 
 /** Everything a Unix socket needs to be waited for, closed once and refused afterwards. */
-abstract class UnixSocket {
+abstract class UnixSocket extends PublicObject {
   readonly #descriptor: number
   #isClosed = false
 
   protected constructor(descriptor: number) {
+    super()
     this.#descriptor = descriptor
     closeAtThreadEnd(descriptor)
     leaked.register(this, descriptor, this)
@@ -110,7 +112,7 @@ abstract class UnixSocket {
     this.dispose()
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('DescriptorSocket', { descriptor: this.#descriptor, disposed: this.#isClosed })
   }
 

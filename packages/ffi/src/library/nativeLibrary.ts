@@ -4,6 +4,7 @@ import {
   inspectLine,
   type LoadAttempt,
   loadedFrom,
+  PublicObject,
   requireInteger,
   requireText,
   ShoalError,
@@ -71,7 +72,7 @@ export function definedLibraries(): readonly NativeLibrary[] {
  * import { driver } from '@shoal/cuda-sys'
  * if (driver.has('cuMulticastCreate', 12_010)) console.log(driver.versionText)
  */
-export class NativeLibrary {
+export class NativeLibrary extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -89,6 +90,7 @@ export class NativeLibrary {
 
   /** Use {@link defineLibrary}. */
   constructor(spec: LibrarySpec) {
+    super()
     this.#spec = spec
   }
 
@@ -268,7 +270,7 @@ export class NativeLibrary {
     return bindForeignFunction(this.load().path, symbol, prototype)
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('NativeLibrary', {
       id: this.id,
       path: this.#loaded?.path,

@@ -1,5 +1,13 @@
 import { constants } from 'node:buffer'
-import { DisposedError, inspectKey, inspectLine, loadedFrom, type OwnedArrayOf, requireInteger } from '@shoal/types'
+import {
+  DisposedError,
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  type OwnedArrayOf,
+  PublicObject,
+  requireInteger,
+} from '@shoal/types'
 import { addon } from '../addon/load.js'
 
 /** Other ends of an `ArrayBuffer`'s memory: nothing tells when the last of them is gone once its first thread has ended. */
@@ -25,7 +33,7 @@ function keepInPlace(buffer: ArrayBuffer): void {
  * cuMemAlloc(out.address, 1024)
  * const devicePointer = out.u64[0]
  */
-export class NativeMemory {
+export class NativeMemory extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -42,6 +50,7 @@ export class NativeMemory {
   #f64: OwnedArrayOf<'f64'> | undefined
 
   private constructor(buffer: ArrayBuffer, address: bigint) {
+    super()
     keepInPlace(buffer)
     this.#buffer = buffer
     this.#address = address
@@ -120,7 +129,7 @@ export class NativeMemory {
     this.dispose()
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('NativeMemory', {
       address: this.#address,
       byteLength: this.byteLength,

@@ -6,6 +6,7 @@ import {
   loadedFrom,
   type OptionKeys,
   optionalBoolean,
+  PublicObject,
   requireAddress,
   requireFunction,
   requireInstance,
@@ -32,7 +33,7 @@ import { requireBackground } from './waitOptions.js'
  * await offThread({ lane }, () => cudaSetDevice(1))
  * await offThread({ lane }, () => cudaDeviceSynchronize()) // on the same thread
  */
-export class Lane {
+export class Lane extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -60,7 +61,7 @@ export class Lane {
     this.dispose()
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('Lane', { disposed: this.#disposed })
   }
 }

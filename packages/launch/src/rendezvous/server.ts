@@ -5,6 +5,7 @@ import {
   inspectLine,
   loadedFrom,
   type OptionKeys,
+  PublicObject,
   requireInteger,
   requireOptions,
   requireText,
@@ -75,7 +76,7 @@ export interface ServerOptions {
  * using server = await RendezvousServer.listen({ worldSize: 4, secret: randomBytes(32) })
  * console.log(formatAddress(server.address)) // for SHOAL_RENDEZVOUS
  */
-export class RendezvousServer {
+export class RendezvousServer extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -95,6 +96,7 @@ export class RendezvousServer {
   #isClosed = false
 
   private constructor(options: ServerOptions) {
+    super()
     this.#options = options
     this.#secret = Buffer.from(options.secret)
     this.#state = new RendezvousState(options.worldSize)
@@ -166,7 +168,7 @@ export class RendezvousServer {
     this.dispose()
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('RendezvousServer', {
       address: this.#isClosed ? undefined : formatAddress(this.address),
       worldSize: this.#state.worldSize,

@@ -414,7 +414,7 @@ export class Communicator extends CommunicatorOperations {
     return 'Communicator'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { rank, worldSize, deviceOrdinal } = this
     const { state } = this.#lifecycle
     return inspectLine('Communicator', { rank, worldSize, deviceOrdinal, state: state === 'open' ? undefined : state })

@@ -1,4 +1,5 @@
 import type { MemoryLike } from '@shoal/types'
+import { PublicObject } from '@shoal/types'
 import {
   createDeviceCommunicator,
   type DeviceCommunicator,
@@ -33,7 +34,7 @@ import { createPreMulSum, type PreMulSum, type PreMulSumOptions } from '../opera
 import { broadcast, gather, reduce, scatter } from '../operations/rooted.js'
 
 /** What a communicator does for the data of its rank: the operations of `Communicator`. */
-export abstract class CommunicatorOperations {
+export abstract class CommunicatorOperations extends PublicObject {
   /** @internal The communicator, for an operation that is about to use it. @throws DisposedError when it takes none any more. */
   protected abstract _use(operation: string): LiveCommunicator
 

@@ -1,5 +1,5 @@
 import { ncclGetUniqueId } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, isInstance, loadedFrom, wrongType } from '@shoal/types'
+import { inspectKey, inspectLine, isInstance, loadedFrom, PublicObject, wrongType } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import type { OwnBytes } from '../ownBytes.js'
 
@@ -9,7 +9,7 @@ const byteLength = 128
  * The id by which the ranks of one communicator find each other (`ncclUniqueId`): 128 opaque bytes.
  * One rank creates it, every rank gets the same bytes by whatever way the program has.
  */
-export class UniqueId {
+export class UniqueId extends PublicObject {
   /** Number of bytes of an id: 128. */
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
@@ -20,11 +20,12 @@ export class UniqueId {
   }
 
   /** False for an object that only has the prototype. */
-  static [Symbol.hasInstance](value: unknown): value is UniqueId {
+  static override [Symbol.hasInstance](value: unknown): value is UniqueId {
     return typeof value === 'object' && value !== null && #bytes in value
   }
 
   private constructor(bytes: Uint8Array) {
+    super(Buffer.from(bytes).toString('base64'))
     this.#bytes = bytes
   }
 
@@ -72,12 +73,12 @@ export class UniqueId {
   }
 
   /** The id as base64: it travels in JSON, in an environment variable or in a message to a child process. */
-  toString(): string {
+  override toString(): string {
     return Buffer.from(this.#bytes).toString('base64')
   }
 
   /** The id as base64, for `JSON.stringify`. */
-  toJSON(): string {
+  override toJSON(): string {
     return this.toString()
   }
 
@@ -91,7 +92,7 @@ export class UniqueId {
   }
 
   /** One line with the start of the id. */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('UniqueId', { bytes: `${this.toString().slice(0, 16)}…` })
   }
 }

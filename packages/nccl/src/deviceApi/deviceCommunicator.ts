@@ -17,6 +17,7 @@ import {
   isPlainObject,
   type OptionKeys,
   optionalBoolean,
+  PublicObject,
   requireBoolean,
   requireInteger,
   requireKeyOf,
@@ -132,7 +133,7 @@ const teamKeys: OptionKeys<TeamRequirement> = { team: true, multimem: true }
  *
  * All ranks make it together. It ends with its communicator at the latest; await the kernels of all ranks that use it before.
  */
-export class DeviceCommunicator<R extends string = string, T extends string = string> {
+export class DeviceCommunicator<R extends string = string, T extends string = string> extends PublicObject {
   /** Where each of the resources lies that were asked for, by its name. */
   readonly resources: Readonly<Record<R, DeviceResourceHandle>>
   /** Where stores reach all ranks of a team; undefined for one that asked for none: see `Window.multimemPointer`. */
@@ -150,6 +151,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
     resources: Readonly<Record<R, DeviceResourceHandle>>,
     multimem: Readonly<Record<T, bigint | undefined>>,
   ) {
+    super()
     this.resources = Object.freeze(resources)
     this.multimem = Object.freeze(multimem)
     this.#live = live
@@ -207,7 +209,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
     return 'DeviceCommunicator'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { rank, worldSize, deviceOrdinal } = this.#live
     return inspectLine('DeviceCommunicator', { rank, worldSize, deviceOrdinal, disposed: this.disposed || undefined })
   }

@@ -7,7 +7,16 @@ import {
   ncclTeamRankToWorld,
   ncclTeamWorld,
 } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, outOfRange, propertyOf, requireInteger, requireKeyOf, wrongType } from '@shoal/types'
+import {
+  inspectKey,
+  inspectLine,
+  outOfRange,
+  PublicObject,
+  propertyOf,
+  requireInteger,
+  requireKeyOf,
+  wrongType,
+} from '@shoal/types'
 import { type LiveCommunicator, requireAlive, requireIdle } from '../lifetime/live.js'
 
 /**
@@ -27,7 +36,7 @@ export interface TeamShape {
 }
 
 /** A team of a communicator, as one of its ranks sees it. */
-export class Team implements TeamShape {
+export class Team extends PublicObject implements TeamShape {
   /** Number of ranks. */
   readonly size: number
   /** This rank's place in the team. */
@@ -38,6 +47,7 @@ export class Team implements TeamShape {
 
   /** @internal */
   constructor(live: LiveCommunicator, { size, rank, stride }: TeamShape) {
+    super()
     this.#live = live
     this.size = size
     this.rank = rank
@@ -76,7 +86,7 @@ export class Team implements TeamShape {
     return 'Team'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { size, rank, stride } = this
     return inspectLine('Team', { size, rank, stride })
   }

@@ -25,6 +25,7 @@ import {
   type MemoryRange,
   memoryProtocol,
   type OptionKeys,
+  PublicObject,
   requireInteger,
   requireOneOf,
   requireOptions,
@@ -48,7 +49,7 @@ const stays = (): string => 'it stays allocated until the process ends'
  *
  * It lives until `free()`, which `await using` calls, or `dispose()`; the collector only reports what was forgotten.
  */
-export class NcclMemory implements MemoryLike {
+export class NcclMemory extends PublicObject implements MemoryLike {
   /** Usable size in bytes; NCCL may have set aside more. */
   readonly byteLength: number
   /** Ordinal of the device that holds it. */
@@ -63,6 +64,7 @@ export class NcclMemory implements MemoryLike {
 
   /** @internal */
   constructor(key: typeof constructing, context: PrimaryContext, address: bigint, size: Size) {
+    super()
     if (key !== constructing)
       throw new TypeError('NcclMemory: key must be left to NcclMemory.allocate, which makes such memory')
     this.byteLength = size.byteLength
@@ -191,7 +193,7 @@ export class NcclMemory implements MemoryLike {
     return 'NcclMemory'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { deviceOrdinal, byteLength, dtype } = this
     const { address } = this.#range
     return inspectLine('NcclMemory', {

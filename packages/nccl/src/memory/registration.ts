@@ -1,5 +1,5 @@
 import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, type MemoryLike } from '@shoal/types'
+import { inspectKey, inspectLine, type MemoryLike, PublicObject } from '@shoal/types'
 import { afterCollected } from '../group/groupOffThread.js'
 import { callNow } from '../group/submit.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
@@ -10,7 +10,7 @@ import { addRegistration, type RegisteredRange, removeRegistration } from './reg
  * Memory that NCCL may use without a copy of its own (`ncclCommRegister`). It ends with its communicator at the latest;
  * the memory must stay until then.
  */
-export class Registration {
+export class Registration extends PublicObject {
   /** The memory. */
   readonly memory: MemoryLike
   readonly #live: LiveCommunicator
@@ -21,6 +21,7 @@ export class Registration {
 
   /** @internal */
   constructor(live: LiveCommunicator, handle: bigint, memory: MemoryLike, range: RegisteredRange) {
+    super()
     this.memory = memory
     this.#live = live
     this.#handle = handle
@@ -63,7 +64,7 @@ export class Registration {
     return 'Registration'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { address, byteLength, deviceOrdinal } = this.#range
     return inspectLine('Registration', { address, byteLength, deviceOrdinal, disposed: this.#disposed || undefined })
   }

@@ -25,6 +25,7 @@ import {
   type OptionKeys,
   optionalBoolean,
   outOfRange,
+  PublicObject,
   requireAddress,
   requireInteger,
   requireOptions,
@@ -75,7 +76,7 @@ const windows = new WeakMap<LiveCommunicator, Set<Window>>()
  * All ranks make it together, with buffers of the same size. It ends with its communicator at the latest; the memory must
  * stay until then.
  */
-export class Window {
+export class Window extends PublicObject {
   /** This rank's memory. */
   readonly memory: MemoryLike
   /** Size of each rank's part, in bytes. */
@@ -95,7 +96,7 @@ export class Window {
   }
 
   /** False for an object that only has the prototype. */
-  static [Symbol.hasInstance](value: unknown): value is Window {
+  static override [Symbol.hasInstance](value: unknown): value is Window {
     return typeof value === 'object' && value !== null && #handle in value
   }
 
@@ -107,6 +108,7 @@ export class Window {
     range: RegisteredRange,
     symmetric: boolean,
   ) {
+    super()
     this.memory = memory
     this.byteLength = range.byteLength
     this.symmetric = symmetric
@@ -239,7 +241,7 @@ export class Window {
     return 'Window'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { byteLength, symmetric } = this
     const { deviceOrdinal, address } = this.#range
     return inspectLine('Window', {

@@ -8,6 +8,7 @@ import {
   loadedFrom,
   type MemoryLike,
   memoryProtocol,
+  PublicObject,
   requireInstance,
   requireList,
   type StreamLike,
@@ -33,7 +34,7 @@ import type { ReductionOptions } from './options.js'
  * for (let step = 0; step < 1000; step += 1) sum.launch()
  * ```
  */
-export class PreparedCollective {
+export class PreparedCollective extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -51,6 +52,7 @@ export class PreparedCollective {
     recv: MemoryLike,
     options: ReductionOptions,
   ) {
+    super()
     this.#use = use
     this.#kind = kind
     this.#send = send
@@ -91,7 +93,7 @@ export class PreparedCollective {
     return 'PreparedCollective'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('PreparedCollective', { operation: this.#kind.name })
   }
 
@@ -136,7 +138,7 @@ export class PreparedCollective {
 /**
  * Prepared collectives that are started together, as in a `group`, with one crossing into C. Made by {@link prepareGroup}.
  */
-export class PreparedGroup {
+export class PreparedGroup extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -148,6 +150,7 @@ export class PreparedGroup {
 
   /** @internal */
   constructor(collectives: readonly PreparedCollective[]) {
+    super()
     this.#collectives = collectives
   }
 
@@ -174,7 +177,7 @@ export class PreparedGroup {
     return 'PreparedGroup'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('PreparedGroup', { collectives: this.#collectives.length })
   }
 

@@ -19,6 +19,7 @@ import {
   type MemoryLike,
   type MemoryRange,
   type OptionKeys,
+  PublicObject,
   requireOneOf,
   requireOptions,
   wrongType,
@@ -42,7 +43,7 @@ export interface PreMulSumOptions {
  *
  * It ends with its communicator at the latest. Operations that were queued with it are not affected by `dispose()`.
  */
-export class PreMulSum {
+export class PreMulSum extends PublicObject {
   /** Type of the elements it is for. */
   readonly dtype: DType
   readonly #code: ncclRedOp_t
@@ -57,12 +58,13 @@ export class PreMulSum {
   }
 
   /** False for an object that only has the prototype. */
-  static [Symbol.hasInstance](value: unknown): value is PreMulSum {
+  static override [Symbol.hasInstance](value: unknown): value is PreMulSum {
     return typeof value === 'object' && value !== null && #code in value
   }
 
   /** @internal */
   constructor(live: LiveCommunicator, code: ncclRedOp_t, dtype: DType, scalar: MemoryLike | undefined) {
+    super()
     this.dtype = dtype
     this.#live = live
     this.#code = code
@@ -110,7 +112,7 @@ export class PreMulSum {
     return 'PreMulSum'
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('PreMulSum', { dtype: this.dtype, disposed: this.#disposed || undefined })
   }
 

@@ -1,9 +1,9 @@
-import { inspectKey, inspectLine, requireText } from '@shoal/types'
+import { inspectKey, inspectLine, PublicObject, requireText } from '@shoal/types'
 import type { CompiledData, Origin } from '../compilation/data.js'
 import { type Diagnostic, parseLog } from '../log/diagnostic.js'
 
 /** The code that was made of a program. Made by `Program.compile`. */
-export class Compiled {
+export class Compiled extends PublicObject {
   /** The program's name. */
   readonly name: string
   /** PTX. Absent where LTO-IR or OptiX IR was asked for. */
@@ -26,6 +26,7 @@ export class Compiled {
 
   /** @internal */
   constructor(name: string, data: CompiledData, origin: Origin, cacheProblem?: string) {
+    super()
     this.name = name
     this.ptx = data.ptx
     // Each result has bytes of its own: those of the cache are handed out again.
@@ -72,7 +73,7 @@ export class Compiled {
     return this.#lowered
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const kinds = (['ptx', 'cubin', 'ltoIr', 'optixIr'] as const).filter((kind) => this[kind] !== undefined)
     return inspectLine('Compiled', { name: this.name, has: kinds.join(', '), origin: this.origin })
   }

@@ -5,6 +5,7 @@ import {
   type OptionKeys,
   optionalOptions,
   optionalSignal,
+  PublicObject,
   requireText,
   settledNow,
 } from '@shoal/types'
@@ -32,7 +33,7 @@ const offThreadKeys: OptionKeys<CompileOptions & Abortable> = { ...compileKeys, 
  * compiled.cubin; compiled.lowered('scale<float>')
  * ```
  */
-export class Program {
+export class Program extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
   }
@@ -48,6 +49,7 @@ export class Program {
 
   /** @throws TypeError, RangeError */
   constructor(source: string, options?: ProgramOptions) {
+    super()
     const { name, headers, nameExpressions } = readProgramOptions(
       optionalOptions(options, 'Program', programKeys),
       'Program',
@@ -108,7 +110,7 @@ export class Program {
     return new Compiled(this.name, data, cached.origin ?? 'memory', cached.problem)
   }
 
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('Program', { name: this.name, characters: this.source.length })
   }
 }

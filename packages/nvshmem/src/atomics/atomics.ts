@@ -7,6 +7,7 @@ import {
   inspectKey,
   inspectLine,
   type OptionKeys,
+  PublicObject,
   requireInteger,
   requireOptions,
 } from '@shoal/types'
@@ -77,12 +78,13 @@ const syncNames = namesOf('Sync')
  * const before = await session.atomics.fetchAdd(counter, 1n, { pe: 0 }) // every PE gets another number
  * ```
  */
-export class AtomicOperations {
+export class AtomicOperations extends PublicObject {
   readonly #live: LiveSession
   readonly #kernels: AtomicSupport
 
   /** @internal */
   constructor(live: LiveSession, kernels: AtomicSupport) {
+    super()
     this.#live = live
     this.#kernels = kernels
   }
@@ -312,7 +314,7 @@ export class AtomicOperations {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const kernels =
       this.#kernels === 'library' ? 'library' : this.#kernels instanceof AtomicKernels ? 'kernels' : 'none'
     return inspectLine('AtomicOperations', { pe: this.#live.pe, madeBy: kernels })

@@ -6,7 +6,7 @@ import {
   nvshmemx_cumodule_finalize,
   nvshmemx_cumodule_init,
 } from '@shoal/nvshmem-sys'
-import { inspectKey, inspectLine } from '@shoal/types'
+import { inspectKey, inspectLine, PublicObject } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { handleOf } from './handles.js'
@@ -36,11 +36,12 @@ export type LibraryLike = { readonly handle: bigint } | bigint
  * session.deviceCode.launchCollectively(kernel, { grid: 4, block: 256, stream }, target, { dtype: 'i32', value: 1 })
  * ```
  */
-export class DeviceCode {
+export class DeviceCode extends PublicObject {
   readonly #live: LiveSession
 
   /** @internal */
   constructor(live: LiveSession) {
+    super()
     this.#live = live
   }
 
@@ -110,7 +111,7 @@ export class DeviceCode {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { pe, deviceOrdinal } = this.#live
     return inspectLine('DeviceCode', { pe, deviceOrdinal })
   }

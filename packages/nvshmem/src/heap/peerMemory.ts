@@ -6,6 +6,7 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  PublicObject,
 } from '@shoal/types'
 import type { Allocation } from './allocation.js'
 
@@ -19,7 +20,7 @@ import type { Allocation } from './allocation.js'
  * if (peer !== undefined) ownMemory.copyFrom(peer, { stream })
  * ```
  */
-export class PeerMemory<D extends DType = DType> implements MemoryLike {
+export class PeerMemory<D extends DType = DType> extends PublicObject implements MemoryLike {
   /** The PE that owns the memory. */
   readonly pe: number
   /** Type of the elements. */
@@ -31,6 +32,7 @@ export class PeerMemory<D extends DType = DType> implements MemoryLike {
 
   /** @internal */
   constructor(allocation: Allocation, pe: number, address: bigint, dtype: D, length: number) {
+    super()
     this.#allocation = allocation
     this.#address = address
     this.pe = pe
@@ -68,7 +70,7 @@ export class PeerMemory<D extends DType = DType> implements MemoryLike {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { pe, dtype, length } = this
     return inspectLine('PeerMemory', { pe, dtype, length, disposed: this.#allocation.freed || undefined })
   }

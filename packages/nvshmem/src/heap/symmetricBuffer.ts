@@ -13,6 +13,7 @@ import {
   memoryProtocol,
   type OwnedArrayOf,
   outOfRange,
+  PublicObject,
   propertyOf,
   requireCount,
   requireInteger,
@@ -62,7 +63,7 @@ export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
  * const elements = await buffer.toArray()
  * ```
  */
-export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
+export class SymmetricBuffer<D extends DType = DType> extends PublicObject implements MemoryLike {
   /** @internal */
   static get [loadedFrom](): string {
     return import.meta.url
@@ -79,6 +80,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   #range: MemoryRange | undefined
 
   private constructor(allocation: Allocation, offset: number, dtype: D, length: number) {
+    super()
     this.#allocation = allocation
     this.#offset = offset
     this.#address = allocation.address + BigInt(offset)
@@ -373,7 +375,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { dtype, length, deviceOrdinal } = this
     const { pe } = this.#allocation.live
     return inspectLine('SymmetricBuffer', { dtype, length, pe, deviceOrdinal, disposed: this.disposed || undefined })

@@ -1,4 +1,5 @@
 import type { DType, WaitOptions } from '@shoal/types'
+import { PublicObject } from '@shoal/types'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import type { LocalMemory, LocalOperand } from '../operands.js'
 import { type LiveSession, whenOpen } from '../queue/liveSession.js'
@@ -27,12 +28,13 @@ import {
 import type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from './types.js'
 
 /** Transfers between this process and the symmetric memory of a PE: a part of `Session`. */
-export abstract class TransferOperations {
+export abstract class TransferOperations extends PublicObject {
   /** @internal The session, for an operation that is about to use it. */
   protected readonly _live: LiveSession
 
   /** @internal */
   constructor(live: LiveSession) {
+    super()
     this._live = live
   }
 

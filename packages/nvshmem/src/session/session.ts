@@ -185,7 +185,7 @@ export class Session extends SessionOperations {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { pe, peCount, deviceOrdinal } = this
     return inspectLine('Session', { pe, peCount, deviceOrdinal, ended: this.#lifetime.ended })
   }

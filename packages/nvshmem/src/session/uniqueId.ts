@@ -1,5 +1,5 @@
 import { nvshmemx_get_uniqueid, nvshmemx_uniqueid_t, structVersion } from '@shoal/nvshmem-sys'
-import { inspectKey, inspectLine, isInstance, loadedFrom, outOfRange, wrongType } from '@shoal/types'
+import { inspectKey, inspectLine, isInstance, loadedFrom, outOfRange, PublicObject, wrongType } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import { environmentOfNvshmem } from '../workarounds/environment.js'
 
@@ -16,7 +16,7 @@ const version = structVersion(byteLength)
  * const session = await Session.init({ device, rank: job.rank, worldSize: job.worldSize, id })
  * ```
  */
-export class UniqueId {
+export class UniqueId extends PublicObject {
   /** Bytes of an id: 128. */
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
@@ -27,11 +27,12 @@ export class UniqueId {
   }
 
   /** @internal */
-  static [Symbol.hasInstance](value: unknown): value is UniqueId {
+  static override [Symbol.hasInstance](value: unknown): value is UniqueId {
     return typeof value === 'object' && value !== null && #bytes in value
   }
 
   private constructor(bytes: Uint8Array) {
+    super(Buffer.from(bytes).toString('base64'))
     this.#bytes = bytes
   }
 
@@ -82,12 +83,12 @@ export class UniqueId {
   }
 
   /** The id as base64, for JSON, an environment variable or a message to a child process. */
-  toString(): string {
+  override toString(): string {
     return Buffer.from(this.#bytes).toString('base64')
   }
 
   /** The id as base64, for `JSON.stringify`. */
-  toJSON(): string {
+  override toJSON(): string {
     return this.toString()
   }
 
@@ -101,7 +102,7 @@ export class UniqueId {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('UniqueId', { base64: this.toString() })
   }
 }

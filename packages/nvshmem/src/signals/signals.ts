@@ -12,6 +12,7 @@ import {
   type MemoryLike,
   type OptionKeys,
   optionalOptions,
+  PublicObject,
   requireCount,
   requireInteger,
   requireKeyOf,
@@ -113,11 +114,12 @@ const waitUntilAllVector: Family<WaitUntilAll> = typedFamily('nvshmemx_', '_wait
  * await session.signals.waitForSignalOnStream(signal, { comparison: '==', value: 1n, stream }) // the PE before has put
  * ```
  */
-export class Signals {
+export class Signals extends PublicObject {
   readonly #live: LiveSession
 
   /** @internal */
   constructor(live: LiveSession) {
+    super()
     this.#live = live
   }
 
@@ -211,7 +213,7 @@ export class Signals {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     return inspectLine('Signals', { pe: this.#live.pe })
   }
 

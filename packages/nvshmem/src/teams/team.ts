@@ -14,6 +14,7 @@ import {
   inspectLine,
   loadedFrom,
   otherCopy,
+  PublicObject,
   requireInteger,
   type WaitOptions,
   wrongType,
@@ -72,7 +73,7 @@ export interface Split2d {
  * await even?.reduce(total, part, { op: 'sum' })
  * ```
  */
-export class Team implements SessionTeam {
+export class Team extends PublicObject implements SessionTeam {
   /** @internal */
   static get [loadedFrom](): string {
     return import.meta.url
@@ -90,6 +91,7 @@ export class Team implements SessionTeam {
 
   /** @internal */
   constructor({ live, handle, name, pe, peCount, isPredefined }: TeamParts) {
+    super()
     this.#live = live
     this.#handle = handle
     this.#isPredefined = isPredefined
@@ -350,7 +352,7 @@ export class Team implements SessionTeam {
   }
 
   /** @internal */
-  [inspectKey](): string {
+  override [inspectKey](): string {
     const { name, pe, peCount, disposed } = this
     return inspectLine('Team', { name, pe, peCount, disposed: disposed || undefined })
   }

@@ -1,0 +1,35 @@
+import { inspectKey } from './arguments/instances.js'
+
+let last = 0
+
+/** Why `structuredClone` and `postMessage` refuse an object: the error quotes this text. */
+const notCloneable = Symbol(
+  'an object of Shoal, which belongs to its thread: send what describes it, or share() its memory',
+)
+
+/**
+ * What the objects of all packages have in common. No two are deeply equal, since most of what makes them differ is private. They cannot be
+ * cloned. `JSON.stringify` has the line that `console.log` prints.
+ */
+export abstract class PublicObject {
+  /** @internal Compared by `assert.deepStrictEqual` and its like. */
+  declare readonly _identity: unknown
+  /** @internal Found by `structuredClone`, which cannot clone it. */
+  declare readonly _thread: symbol
+
+  /** @internal @param identity what objects that count as equal have in common. Default: none are equal. */
+  constructor(identity?: unknown) {
+    // Assigned, not declared with a value: defining a property is a slow call of V8 in a class that so many extend.
+    const self = this as { _identity: unknown; _thread: symbol }
+    self._identity = identity ?? ++last
+    self._thread = notCloneable
+  }
+
+  /** One line for `console.log`: the class and what it is. Never throws. */
+  abstract [inspectKey](): string
+
+  /** The line that `console.log` prints, for `JSON.stringify`. */
+  toJSON(): unknown {
+    return this[inspectKey]()
+  }
+}
