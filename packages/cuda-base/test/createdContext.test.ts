@@ -70,6 +70,24 @@ describe('CreatedContext', () => {
     expect(cuCtxDestroy(handle)).not.toBe(0)
   })
 
+  test('is a peer until it ends', () => {
+    using second = new TestDevice(1)
+    using reader = CreatedContext.create(device)
+    const owner = CreatedContext.create(second)
+    reader.enablePeerAccess(owner)
+    expect(reader._peers).toEqual([1])
+    owner.dispose()
+    expect(reader._peers).toEqual([])
+    using next = CreatedContext.create(second)
+    reader.enablePeerAccess(next)
+    reader.enablePeerAccess(second)
+    expect(reader._peers).toEqual([1, 1])
+    reader.disablePeerAccess(next)
+    expect(reader._peers).toEqual([1])
+    reader.disablePeerAccess(second)
+    expect(reader._peers).toEqual([])
+  })
+
   test('a reset of the device leaves it alone', async () => {
     const second = new TestDevice(1)
     using context = CreatedContext.create(second)

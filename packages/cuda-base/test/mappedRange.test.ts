@@ -65,6 +65,7 @@ test('a MappedRange goes on when its memory is disposed of, and says where it is
     address: range.address,
     byteLength: unit,
     deviceOrdinal: 0,
+    access: 'granted',
     context: device.primaryContext.handle,
   })
   expect(device.used).toBe(unit)

@@ -111,7 +111,9 @@ describe('arguments', () => {
     expect(() => mapped.launch(config, texture as never, 1, out)).toThrow(/args\[0\] must be a TensorMap/)
     using elsewhere = DeviceBuffer.zeros(Device.get(1), 'f32', 4)
     const foreign = TensorMap.tiled(elsewhere, { dimensions: [4, 1], box: [4, 1] })
-    expect(() => mapped.launch(config, foreign, 1, out)).toThrow(/args\[0\] must be a TensorMap of memory of device 0/)
+    expect(() => mapped.launch(config, foreign, 1, out)).toThrow(
+      /the memory of args\[0\] must be memory that device 0, where the kernel runs, can use, not memory of device 1/,
+    )
     device.enablePeerAccess(Device.get(1))
     mapped.launch(config, foreign, 1, out)
     device.disablePeerAccess(Device.get(1))

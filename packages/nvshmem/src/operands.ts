@@ -1,4 +1,4 @@
-import { orderBehind } from '@shoal/cuda-base/basics'
+import { orderBehind, requireGranted } from '@shoal/cuda-base/basics'
 import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver/common'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
@@ -84,6 +84,7 @@ export function localAt(
   if (range.context !== live.context && range.context !== 0n) {
     throw otherContext(live, parameter, api)
   }
+  if (range.access !== undefined) requireGranted(live.context, live.deviceOrdinal, range, api, parameter)
   if (written && range.readOnly === true) throw new TypeError(`${api}: ${parameter} is read-only memory`)
   return range
 }

@@ -34,6 +34,7 @@ import {
 import type { DeviceReference } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, Status } from '../errors.js'
+import { addPeer, peerOrdinals, removePeer } from '../memory/reach.js'
 import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { ContextLifetime } from './contextLifetime.js'
@@ -64,8 +65,6 @@ export interface DeviceWithContext {
  * thread and released when its device was disposed of and nothing that lives in it is left.
  */
 export class Context extends ContextLifetime {
-  /** @internal Ordinals of the devices whose memory kernels of this context may use. */
-  readonly _peers = new Set<number>()
   /** @internal Where `DeviceBuffer.allocateOn` takes memory from, in the place of the device's current pool. */
   _allocator: StreamAllocator | undefined
 
@@ -263,7 +262,12 @@ export class Context extends ContextLifetime {
 
   /** @internal The same for another function, which errors name. */
   _enablePeerAccess(peer: DeviceOrContext, api: string): void {
-    this._peers.add(this.#peerAccess('ctxEnablePeerAccess', api, peer, Status.peerAccessAlreadyEnabled))
+    addPeer(this, this.#peerAccess('ctxEnablePeerAccess', api, peer, Status.peerAccessAlreadyEnabled))
+  }
+
+  /** @internal Ordinals of the devices whose plain memory it may use. */
+  get _peers(): readonly number[] {
+    return peerOrdinals(this)
   }
 
   /** Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`, `cudaDeviceDisablePeerAccess`). */
@@ -273,16 +277,16 @@ export class Context extends ContextLifetime {
 
   /** @internal The same for another function, which errors name. */
   _disablePeerAccess(peer: DeviceOrContext, api: string): void {
-    this._peers.delete(this.#peerAccess('ctxDisablePeerAccess', api, peer, Status.peerAccessNotEnabled))
+    removePeer(this, this.#peerAccess('ctxDisablePeerAccess', api, peer, Status.peerAccessNotEnabled))
   }
 
-  /** Gives the ordinal of the other device. */
+  /** Returns the other context. */
   #peerAccess(
     call: 'ctxEnablePeerAccess' | 'ctxDisablePeerAccess',
     api: string,
     peer: DeviceOrContext,
     harmless: number,
-  ): number {
+  ): Context {
     const primaryContext = contextOf(peer, api, 'peer')
     const { ordinal } = primaryContext.device
     if (ordinal === this.device.ordinal) throw outOfRange(api, 'peer', 'another device', peer)
@@ -291,7 +295,7 @@ export class Context extends ContextLifetime {
     void reference.primaryContext.handle
     const status = this._status(call, reference)
     if (status !== Status.success && status !== harmless) throw this._error(status, call)
-    return ordinal
+    return primaryContext
   }
 
   get [Symbol.toStringTag](): string {

@@ -1,9 +1,11 @@
 import {
+  DeviceBuffer,
   isReference,
   Kernel,
   type KernelArguments,
   type KernelSignature,
   type LaunchConfig,
+  reachNeed,
   type U64Halves,
 } from '@shoal/cuda-base'
 import { requireInstance } from '@shoal/types'
@@ -124,8 +126,12 @@ class KernelDescription extends NodeDescription {
     const args = this.#args
     for (let index = 0; index < args.length; index += 1) {
       const value = args[index]
-      if (typeof value !== 'object' || value === null || to.has(value) || !isReference(kernel.signature[index]))
-        continue
+      if (typeof value !== 'object' || value === null || !isReference(kernel.signature[index])) continue
+      const { context } = kernel.module
+      const isOwn = value instanceof DeviceBuffer && value._addressIn(context) !== undefined
+      const need = isOwn ? undefined : reachNeed(context, value)
+      if (need !== undefined) to.set(need.key, need.check)
+      if (to.has(value)) continue
       to.set(value, () => {
         const block = kernel._takeNodeBlock(api)
         block.recheck(index, value)

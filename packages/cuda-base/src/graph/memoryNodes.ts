@@ -1,4 +1,11 @@
-import { type Context, DeviceBuffer, type ElementValue, elementBytes, type PinnedBuffer } from '@shoal/cuda-base'
+import {
+  type Context,
+  DeviceBuffer,
+  type ElementValue,
+  elementBytes,
+  isReachedByCopies,
+  type PinnedBuffer,
+} from '@shoal/cuda-base'
 import { CUmemorytype } from '@shoal/cuda-sys/driver'
 import {
   type ElementType,
@@ -213,7 +220,12 @@ function requireSome(byteLength: number, api: string, name: string): void {
   if (byteLength === 0) throw outOfRange(api, name, 'memory of at least one byte', byteLength)
 }
 
-/** The copy runs where its memory is; where that is the host's, on the graph's device. */
+/** The copy runs where its memory is; where that is the host's, on the graph's device. That device may lack access to one end. */
 function contextFor(context: Context, ranges: readonly MemoryRange[]): bigint {
+  const [{ deviceOrdinal: first } = {}] = ranges
+  if (ranges.some(({ access, deviceOrdinal }) => access !== undefined || deviceOrdinal !== first)) {
+    const away = ranges.find((range) => !isReachedByCopies(context, range))
+    return away === undefined || away.context === 0n ? context.handle : away.context
+  }
   return ranges.find(({ deviceOrdinal, context: own }) => deviceOrdinal >= 0 && own !== 0n)?.context ?? context.handle
 }

@@ -1,10 +1,19 @@
 import { isUint8Array } from 'node:util/types'
 import { NativeMemory } from '@shoal/ffi'
-import { DisposedError, type DType, type MemoryLike, outOfRange, requireAddress, wrongType } from '@shoal/types'
+import {
+  DisposedError,
+  type DType,
+  type MemoryLike,
+  type MemoryRange,
+  outOfRange,
+  requireAddress,
+  wrongType,
+} from '@shoal/types'
 import type { Context } from '../context/context.js'
 import { byteLengthOf } from '../memory/arrayBytes.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { writeElement } from '../memory/elements.js'
+import { isKnownToReach, requireReach, requireReachable } from '../memory/reach.js'
 import { toSpan } from '../memory/span.js'
 import { orderBehind, type Producer } from '../stream/orderBehind.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
@@ -186,10 +195,17 @@ export class ArgumentBlock {
     if (allocation.source !== undefined) {
       buffer._use()
       if (buffer._pending !== undefined) this.#await(buffer._pending)
+      this.#requireReachable(index, buffer._surroundings(allocation.source))
+      return
     }
-    if (allocation.context === this.#context) return
-    allocation.context._requireAlive()
-    this.#requireReachable(index, allocation.context.device.ordinal)
+    const { context } = allocation
+    if (context === this.#context) return
+    context._requireAlive()
+    if (isKnownToReach(this.#context, allocation)) return
+    const deviceOrdinal = context.device.ordinal
+    if (deviceOrdinal === this.#context.device.ordinal) return
+    const range = { address: buffer._address, deviceOrdinal }
+    requireReach(this.#context, range, allocation, this.api, this.#name(index))
   }
 
   #address(index: number, value: unknown): bigint {
@@ -205,7 +221,7 @@ export class ArgumentBlock {
       throw wrongType(this.api, this.#name(index), 'memory, a bigint address or null', value)
     }
     const range = toSpan(value as MemoryLike, this.api, this.#name(index))
-    if (range.deviceOrdinal >= 0) this.#requireReachable(index, range.deviceOrdinal)
+    this.#requireReachable(index, range)
     if (range.stream !== undefined && range.stream !== null) this.#await(range)
     return range.address
   }
@@ -227,13 +243,8 @@ export class ArgumentBlock {
     return this.api === 'PreparedLaunch.set' ? 'value' : (this.#names[index] as string)
   }
 
-  #requireReachable(index: number, deviceOrdinal: number): void {
-    const own = this.#context.device.ordinal
-    if (deviceOrdinal === own || this.#context._peers.has(deviceOrdinal)) return
-    throw new TypeError(
-      `${this.api}: ${this.#name(index)} must be memory that device ${own}, where the kernel runs, can use, not memory of device ` +
-        `${deviceOrdinal}; enablePeerAccess() lets it use that where the devices can`,
-    )
+  #requireReachable(index: number, range: MemoryRange): void {
+    requireReachable(this.#context, range, this.api, this.#name(index))
   }
 }
 

@@ -24,6 +24,7 @@ import { isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
 import { keepCaptured } from '../context/keptByCaptures.js'
 import { driverError, Status } from '../errors.js'
+import { reachNeed } from '../memory/reach.js'
 import { scratch } from '../native.js'
 import {
   activeBlocksOf,
@@ -212,7 +213,12 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   /** @internal Keeps what a launch uses while a graph that captured the launch exists. */
   _keepCaptured(stream: U64Halves, args: readonly unknown[]): void {
     const references = args.filter((_, index) => isReference(this.signature[index]))
-    keepCaptured(this.#context._handle, u64Of(stream), references, this._ownNeeds)
+    const needs = new Map(this._ownNeeds)
+    for (const argument of references) {
+      const need = reachNeed(this.#context, argument)
+      if (need !== undefined) needs.set(need.key, need.check)
+    }
+    keepCaptured(this.#context._handle, u64Of(stream), references, needs)
   }
 
   /**

@@ -1,6 +1,6 @@
 import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver/common'
 import { offThread } from '@shoal/ffi'
-import { type MemoryLike, outOfRange } from '@shoal/types'
+import { type MemoryLike, memoryProtocol, outOfRange } from '@shoal/types'
 import type { CallName } from '../calls/cudaLibrary.js'
 import { afterCapture, isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
@@ -18,6 +18,7 @@ import { scratch } from '../native.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import type { Block } from './caching/block.js'
+import { grantedRange, type ReachCell, type Reaching } from './reach.js'
 import { toSpan } from './span.js'
 import { freeOn, isFreedLater, noteAllocation } from './streamOrdered.js'
 
@@ -43,6 +44,11 @@ interface MemoryOrigin {
   endUse(): void
 }
 
+/** A pool that is one of a device. */
+interface DevicePool extends PoolWithLifetime {
+  readonly context: Context
+}
+
 interface PoolWithLifetime {
   readonly _lifetime: MemoryOrigin | undefined
 }
@@ -61,7 +67,7 @@ const owned: Origin = { isOwned: true }
 const noAddress: U64Halves = { low: 0, high: 0 }
 
 /** One piece of device memory, shared by the buffer it was made for and the views of that. */
-export class Allocation implements ShortLived {
+export class Allocation implements ShortLived, ReachCell {
   readonly context: Context
   readonly byteLength: number
   readonly source: MemoryLike | undefined
@@ -70,6 +76,8 @@ export class Allocation implements ShortLived {
   readonly block: Block | undefined
   /** Whether the memory was given back. */
   freed = false
+  reachedBy: Reaching | undefined = undefined
+  reachedIn = 0
   readonly #low: number
   readonly #high: number
   readonly #stream: Stream | undefined
@@ -139,7 +147,7 @@ export class Allocation implements ShortLived {
   }
 
   /** `cuMemAllocFromPoolAsync`, `cudaMallocFromPoolAsync` */
-  static allocateFrom(pool: PoolWithLifetime, handle: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
+  static allocateFrom(pool: DevicePool, handle: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
     const { context, handle: queue } = stream
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
@@ -150,8 +158,17 @@ export class Allocation implements ShortLived {
   }
 
   /** Takes over memory of a pool that is to be freed on a stream. */
-  static adoptOn(stream: Stream, address: bigint, byteLength: number, pool: PoolWithLifetime): Allocation {
-    return new Allocation(stream.context, halvesOf(address), byteLength, { isOwned: true, stream, pool }).#begin()
+  static adoptOn(stream: Stream, address: bigint, byteLength: number, pool: DevicePool): Allocation {
+    const { context } = stream
+    const { ordinal: deviceOrdinal } = pool.context.device
+    const origin: Origin = { isOwned: true, stream, pool }
+    if (deviceOrdinal === context.device.ordinal) {
+      return new Allocation(context, halvesOf(address), byteLength, origin).#begin()
+    }
+    // The pool's access decides who may use it, the device of the stream included.
+    const range = grantedRange({ address, byteLength, deviceOrdinal, context: context._handle })
+    const source: MemoryLike = { [memoryProtocol]: range }
+    return new Allocation(context, halvesOf(address), byteLength, { ...origin, source }).#begin()
   }
 
   /** Memory that somebody else frees. */

@@ -32,6 +32,8 @@ import { queueBytes } from './fill.js'
 import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { uploadNow } from './hostCopy.js'
 import { startWith } from './newMemory.js'
+import { isOwn } from './reach.js'
+import { toSpan } from './span.js'
 import type { StreamAllocator } from './streamAllocator.js'
 import { allocateOn, freeOn, isFreedLater } from './streamOrdered.js'
 import { reinterpretedLength, requireWithin, sliceOf, type ViewOptions, viewOf } from './typed.js'
@@ -344,8 +346,15 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
       context: pending === undefined || pending.context === 0n ? context._handle : pending.context,
       ...(typeof dtype === 'string' ? { dtype, length: this.length } : {}),
       ...(pending === undefined ? {} : { stream: pending.stream }),
+      ...(this.#isByGrant() ? { access: 'granted' } : {}),
     })
     return this.range
+  }
+
+  /** Whether it looks into memory that its own device may be unable to use. */
+  #isByGrant(): boolean {
+    const { source } = this._allocation
+    return source !== undefined && !isOwn(this.context, this._surroundings(source))
   }
 
   override [inspectKey](): string {
@@ -391,6 +400,11 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     if (this._disposed || allocation.freed) throw new DisposedError(this.kind)
     allocation.context._requireAlive()
     if (allocation.source !== undefined) this._lookInto(allocation.source)
+  }
+
+  /** @internal What the object it looks into has; after {@link _use}. */
+  _surroundings(source: MemoryLike): MemoryRange {
+    return this.surroundings ?? toSpan(source, this.kind)
   }
 
   /** @internal The object it looks into may have given its memory back, or part of it. */

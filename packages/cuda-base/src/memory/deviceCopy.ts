@@ -6,6 +6,7 @@ import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 import type { StreamQueue } from '../stream/stream.js'
+import { isReachedByCopies } from './reach.js'
 
 const fourGiB = 2 ** 32
 /** `cudaMemcpyDefault` */
@@ -50,8 +51,10 @@ export function queueCopy(
     return
   }
   const to = target as CUdeviceptr
+  // Each side of the other call needs access for its own device.
+  const isDirect = deviceOrdinal < 0 || (source.access !== undefined && isReachedByCopies(context, source))
   callInContext(context.handle)
-  if (deviceOrdinal < 0) {
+  if (isDirect) {
     const status = cuda.calls.memcpyAsync(to, address as CUdeviceptr, byteLength, _handle)
     if (status !== Status.success) throw context._error(status, 'memcpyAsync')
   } else {

@@ -48,6 +48,7 @@ import {
   type ReusePolicy,
   reuseKeys,
 } from './poolTypes.js'
+import { forgetReach } from './reach.js'
 
 /** `CUmemPool_attribute`, which `cudaMemPoolAttr` has the same numbers as. */
 const attributes = {
@@ -254,6 +255,7 @@ export class MemoryPool extends Resource {
     const { handle } = this
     const { memory, count } = writeGrants(resolveSameAccess(places, access, 'MemoryPool.setAccess'))
     if (count > 0) this.context._call('memPoolSetAccess', handle, memory.bytes, count)
+    if (access === 'none') forgetReach()
   }
 
   /** What a device may do with what is allocated from the pool (`cuMemPoolGetAccess`, `cudaMemPoolGetAccess`). */

@@ -1,4 +1,12 @@
-import { type Context, check, checkRelease, DeviceBuffer, driverLibrary, scratch } from '@shoal/cuda-base'
+import {
+  type Context,
+  check,
+  checkRelease,
+  DeviceBuffer,
+  driverLibrary,
+  requireReachable,
+  scratch,
+} from '@shoal/cuda-base'
 import {
   type CUcontext,
   type CUdevice,
@@ -31,7 +39,6 @@ import {
   requireKeyOf,
   requireList,
   requireOptions,
-  wrongType,
 } from '@shoal/types'
 import { toSpan } from '../memory/span.js'
 
@@ -349,12 +356,7 @@ export class TensorMap extends PublicObject {
 
   /** @internal Writes itself as an argument of a kernel. @throws TypeError, DisposedError */
   _writeArgument(target: DataView, offset: number, context: Context, api: string, name: string): void {
-    const { deviceOrdinal } = toSpan(this.#memory, api, name)
-    const { ordinal } = context.device
-    if (deviceOrdinal >= 0 && deviceOrdinal !== ordinal && !context._peers.has(deviceOrdinal)) {
-      const expected = `a TensorMap of memory of device ${ordinal}, where the kernel runs, or of one with peer access`
-      throw wrongType(api, name, expected, `one of memory of device ${deviceOrdinal}`)
-    }
+    requireReachable(context, toSpan(this.#memory, api, name), api, `the memory of ${name}`)
     const source = this.#native.bytes.subarray(this.#start, this.#start + mapBytes)
     new Uint8Array(target.buffer, target.byteOffset + offset, mapBytes).set(source)
   }

@@ -29,6 +29,7 @@ import {
   watchForLeak,
   watchLater,
 } from '../lifetime.js'
+import { forgetReach, grantedRange } from '../memory/reach.js'
 import {
   type AccessGrant,
   getAccess,
@@ -182,6 +183,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     const grants = writeGrants(resolveSameAccess(places, access, 'MappedRange.setAccess'))
     if (access !== 'readWrite') this.#wait()
     setAccess(address, this.byteLength, grants)
+    if (access === 'none') forgetReach()
     this.#addUsers(grants.users)
   }
 
@@ -193,8 +195,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   get [memoryProtocol](): MemoryRange {
     const { address } = this
     const context = this.#context
-    this.#description ??= Object.freeze({
-      version: 0,
+    this.#description ??= grantedRange({
       address,
       byteLength: this.byteLength,
       deviceOrdinal: context === undefined ? -1 : context.device.ordinal,

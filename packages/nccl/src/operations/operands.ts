@@ -1,4 +1,4 @@
-import { orderBehind } from '@shoal/cuda-base/basics'
+import { orderBehind, requireGranted } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@shoal/types'
 import {
@@ -53,6 +53,7 @@ export function memoryAt(
   if (!isPlainRange(range)) range = toMemoryRange(memory, api, parameter)
   if (range.deviceOrdinal !== place.deviceOrdinal) throw wrongDevice(api, parameter, range.deviceOrdinal, place)
   if (range.context !== place.context && range.context !== 0n) throw wrongContext(api, parameter, place)
+  if (range.access !== undefined) requireGranted(place.context, place.deviceOrdinal, range, api, parameter)
   bits64[0] = range.address
   if (bits64[0] !== range.address)
     throw new RangeError(`${api}: ${parameter} must have an address of 64 bits, not ${range.address}`)

@@ -49,6 +49,11 @@ export interface MemoryRange {
    * out: nothing is pending. The same as in version 3 of `__cuda_array_interface__`.
    */
   readonly stream?: bigint | null | undefined
+  /**
+   * `'granted'`: mapped memory that each device, that of `deviceOrdinal` included, may use only while access was granted to it
+   * (`cuMemSetAccess`); a launch asks the driver. Left out: its device may always use it.
+   */
+  readonly access?: 'granted' | undefined
 }
 
 /** Memory with everything that {@link toStridedRange} tells of its elements. */
@@ -172,6 +177,7 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
   const answer = checkedAnswer(memory, 'describeMemory', 'memory')
   const { address, byteLength, deviceOrdinal, context, dtype, length, readOnly, shape, strides, stream, version } =
     answer
+  const { access } = answer
   if (shape !== undefined || (strides !== undefined && strides !== null)) layoutOf(answer, 'describeMemory', 'memory')
   if (stream === perThreadStream) {
     throw wrongType(
@@ -202,13 +208,14 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
     ...(shape === undefined ? {} : { shape: [...shape] }),
     ...(strides === undefined || strides === null ? {} : { strides: [...strides] }),
     ...(stream === undefined || stream === null ? {} : { stream }),
+    ...(access === undefined ? {} : { access }),
     ...(ipc === undefined ? {} : { ipc: { handle: ipc.handle.slice(), offset: ipc.offset } }),
   }
 }
 
 function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRange {
   checkVersion(answer, 'cuda.memory', api, name, 1)
-  const { address, byteLength, deviceOrdinal, context, dtype, length, strides, stream } = answer
+  const { address, byteLength, deviceOrdinal, context, dtype, length, strides, stream, access } = answer
   checkAddress(address, api, name, 'address')
   checkCount(byteLength, api, name, 'byteLength')
   checkOrdinal(deviceOrdinal, api, name)
@@ -227,5 +234,7 @@ function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRan
     if (stream === 0n)
       throw outOfRange(api, `${name}.stream`, 'a CUstream, 1n or 2n for a default stream, or null', stream)
   }
+  if (access !== undefined && access !== 'granted')
+    throw wrongType(api, `${name}.access`, "'granted' or left out", access)
   return answer
 }

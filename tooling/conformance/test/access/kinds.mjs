@@ -1,0 +1,227 @@
+// Memory of every kind of access: what is made on device 0, by its name. Each returns the memory, or several of it by the user's device.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import {
+  AddressRange,
+  allocationGranularity,
+  Device,
+  DeviceBuffer,
+  GrowableBuffer,
+  IpcMemory,
+  ManagedBuffer,
+  MemoryPool,
+  MulticastObject,
+  multicastGranularity,
+  PhysicalMemory,
+  PinnedBuffer,
+  RegisteredBuffer,
+} from '@shoal/driver'
+import { CreatedContext } from '@shoal/driver/context'
+import { describeMemory, memoryProtocol } from '@shoal/types'
+
+const [home, other] = [Device.get(0), Device.get(1)]
+const both = [home, other]
+const bytes = 1024
+
+const plain = (owner = home) => DeviceBuffer.zeros(owner, 'u8', bytes)
+
+function mapped(access, place = home) {
+  const unit = allocationGranularity(place)
+  const memory = PhysicalMemory.create(place, unit)
+  return AddressRange.reserve(unit).map(memory, access === undefined ? {} : { access })
+}
+
+const grant = (...places) => places.map((place) => ({ place, access: 'readWrite' }))
+
+async function fromPool(change, owner = home) {
+  const pool = MemoryPool.create(home)
+  if (owner !== home) pool.setAccess(owner, 'readWrite')
+  const stream = owner.createStream()
+  const buffer = pool.allocate(stream, 'u8', bytes)
+  await stream.synchronize()
+  change?.(pool)
+  return buffer
+}
+
+function multicast(members) {
+  const properties = { deviceCount: members.length, byteLength: 2 ** 21 }
+  const byteLength = multicastGranularity(properties)
+  const object = MulticastObject.create({ deviceCount: members.length, byteLength })
+  for (const device of members) object.addDevice(device)
+  for (const device of members) object.bindMemorySync(PhysicalMemory.create(device, byteLength))
+  return AddressRange.reserve(byteLength).map(object)
+}
+
+/** What another process of the same program exports, as JSON. It lives as long as this process. */
+async function exported(what) {
+  const script = fileURLToPath(new URL('exporter.mjs', import.meta.url))
+  const child = spawn(process.execPath, [script, what], { stdio: ['pipe', 'pipe', 'inherit'] })
+  child.stdout.setEncoding('utf8')
+  const [line] = await once(child.stdout, 'data')
+  return JSON.parse(line)
+}
+
+async function ncclRanks() {
+  const { Communicator } = await import('@shoal/nccl')
+  return Communicator.initAll(both)
+}
+
+export const kinds = {
+  plain: () => plain(),
+  'plain by its address': () => DeviceBuffer.fromAddress(home, plain().address, 'u8', bytes),
+  'allocated on a stream': () => DeviceBuffer.allocateOn(home.createStream(), 'u8', bytes),
+  'with peer access': () => {
+    other.enablePeerAccess(home)
+    return plain()
+  },
+  'with peer access that has ended': () => {
+    other.enablePeerAccess(home)
+    other.disablePeerAccess(home)
+    return plain()
+  },
+  'of a context that is no peer': () => {
+    other.enablePeerAccess(home)
+    return plain(CreatedContext.create(home))
+  },
+  'of a context that is a peer': () => {
+    const context = CreatedContext.create(home)
+    other.primaryContext.enablePeerAccess(context)
+    return plain(context)
+  },
+  'beside a context that is a peer': () => {
+    other.primaryContext.enablePeerAccess(CreatedContext.create(home))
+    return plain()
+  },
+  'a view for the other device': () => {
+    const memory = plain()
+    return both.map((device) => DeviceBuffer.view(device, memory, 'u8'))
+  },
+  'a view of a view': () => {
+    const memory = plain()
+    return both.map((device) =>
+      DeviceBuffer.view(device, DeviceBuffer.view(other, DeviceBuffer.view(device, memory, 'u8'), 'u8'), 'u8'),
+    )
+  },
+  'a view with peer access': () => {
+    other.enablePeerAccess(home)
+    const memory = plain()
+    return both.map((device) => DeviceBuffer.view(device, memory, 'u8').slice(8))
+  },
+  mapped: () => mapped(),
+  'mapped for nobody': () => mapped([]),
+  'mapped for nobody, with peer access': () => {
+    other.enablePeerAccess(home)
+    return mapped([])
+  },
+  'mapped for its device, with peer access': () => {
+    other.enablePeerAccess(home)
+    return mapped()
+  },
+  'mapped for both': () => mapped(grant(...both)),
+  'mapped for the other device alone': () => mapped(grant(other)),
+  'mapped, a view': () => {
+    const memory = mapped()
+    return both.map((device) => DeviceBuffer.view(device, memory, 'u8'))
+  },
+  'mapped for both, a view': () => {
+    const memory = mapped(grant(...both))
+    return both.map((device) => DeviceBuffer.view(device, memory, 'u8', { byteOffset: 64 }))
+  },
+  'mapped for nobody, a view': () => {
+    const memory = mapped([])
+    return both.map((device) => DeviceBuffer.view(device, memory, 'u8'))
+  },
+  'mapped, as a descriptor': () => describeMemory(mapped()),
+  'mapped for the other device, offered by an object': () => {
+    const memory = mapped(grant(other))
+    return {
+      get [memoryProtocol]() {
+        return { ...memory[memoryProtocol] }
+      },
+    }
+  },
+  'granted later': () => {
+    const memory = mapped([])
+    memory.setAccess(both, 'readWrite')
+    return memory
+  },
+  'revoked for the other device': (use) => {
+    const memory = mapped(grant(...both))
+    use(memory)
+    memory.setAccess(other, 'none')
+    return memory
+  },
+  'revoked for both': (use) => {
+    const memory = mapped(grant(...both))
+    use(memory)
+    memory.setAccess(both, 'none')
+    return memory
+  },
+  'for reading': () => {
+    const memory = mapped()
+    memory.setAccess(both, 'read')
+    return memory
+  },
+  'of the host, mapped for nobody': () => mapped([], { hostNode: 0 }),
+  'of the host, mapped for its device': () => mapped(grant(home), { hostNode: 0 }),
+  'of the host, mapped for both': () => mapped(grant(...both), { hostNode: 0 }),
+  growable: () => GrowableBuffer.reserve(home, 'u8', { maximumLength: 2 ** 22, length: bytes }),
+  'growable, shared': () => {
+    const buffer = GrowableBuffer.reserve(home, 'u8', { maximumLength: 2 ** 22, sharedWith: [other] })
+    return buffer.resize(bytes).buffer
+  },
+  pool: () => fromPool(),
+  'pool, with peer access': () => {
+    other.enablePeerAccess(home)
+    return fromPool()
+  },
+  'pool, granted': () => fromPool((pool) => pool.setAccess(other, 'readWrite')),
+  'pool, revoked': (use) => {
+    let granted
+    return fromPool((pool) => {
+      granted = pool
+      pool.setAccess(other, 'readWrite')
+    }).then((buffer) => {
+      use(buffer)
+      granted.setAccess(other, 'none')
+      return buffer
+    })
+  },
+  "pool, on the other device's stream": () => fromPool(undefined, other),
+  "pool, on the other device's stream, revoked": () => fromPool((pool) => pool.setAccess(other, 'none'), other),
+  managed: () => ManagedBuffer.allocate(home, 'u8', bytes),
+  'page-locked': () => PinnedBuffer.allocate(home, 'u8', bytes),
+  registered: () => RegisteredBuffer.register(home, new ArrayBuffer(65_536)),
+  'imported by a handle': async () => IpcMemory.open(home, await exported('memory')),
+  'imported by a handle, with peer access': async () => {
+    other.enablePeerAccess(home)
+    return IpcMemory.open(home, await exported('memory')).buffer
+  },
+  multicast: () => multicast(both),
+  'multicast of one device': () => multicast([home]),
+  "NCCL's memory": async () => {
+    const [first] = await ncclRanks()
+    return first.allocate({ dtype: 'u8', length: bytes })
+  },
+  "NCCL's memory without a communicator": async () => {
+    const { NcclMemory } = await import('@shoal/nccl')
+    return NcclMemory.allocate(home, { dtype: 'u8', length: bytes })
+  },
+  "a peer's part of a window": async () => {
+    const ranks = await ncclRanks()
+    const memory = await Promise.all(ranks.map((rank) => rank.allocate({ dtype: 'u8', length: bytes })))
+    const windows = await Promise.all(ranks.map((rank, index) => rank.registerWindow(memory[index])))
+    return [windows[0].peerMemory(1), windows[1].peerMemory(0)]
+  },
+  symmetric: async () => {
+    const { Session, UniqueId } = await import('@shoal/nvshmem')
+    const session = await Session.init({ device: 0, rank: 0, worldSize: 1, id: UniqueId.create() })
+    return session.allocate('u8', bytes)
+  },
+}
+
+/** Memory through which nothing is read, and that kernels reach by instructions of its own alone. */
+export const writeOnly = new Set(['multicast', 'multicast of one device'])
+/** Memory that may not be written. */
+export const readOnly = new Set(['for reading'])
