@@ -1,5 +1,5 @@
 /** What all safe packages share, also those that have no contexts and memory of their own. Little of it, and quick to load. */
-export { type GraphUse, isCapturing, useInCaptured } from './context/capturing.js'
+export { type GraphUse, isCapturing, isInCapture, useInCaptured } from './context/capturing.js'
 export { keepCaptured } from './context/keptByCaptures.js'
 export { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './context/primaryContexts.js'
 export { check as checkCuda } from './errors.js'

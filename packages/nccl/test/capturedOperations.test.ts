@@ -2,6 +2,7 @@
 import {
   Communicator,
   group,
+  groupOffThread,
   NcclMemory,
   type PreMulSum,
   prepareGroup,
@@ -186,6 +187,18 @@ describe('a captured operation', () => {
     await communicator.abort()
     expect(launch(step, stream)).toMatchObject({ name: 'DisposedError', operation: 'GraphExec.launch' })
   })
+})
+
+test('groupOffThread refuses a captured stream, since it makes its calls after the capture', async () => {
+  const { communicator, send, recv, stream } = await world()
+  communicator.allReduce(send, recv, { stream })
+  let made: Promise<void> | undefined
+  using graph = Graph.capture(stream, () => {
+    made = groupOffThread(() => communicator.allReduce(send, recv, { stream }))
+    made.catch(() => undefined)
+  })
+  await expect(made).rejects.toThrow('groupOffThread: stream must be one that is not captured (group takes those)')
+  expect(graph.nodes).toEqual([])
 })
 
 test('the communicator can be destroyed after a capture that failed', async () => {

@@ -106,6 +106,11 @@ function capturesOf(context: bigint, stream: bigint): readonly Capture[] {
   return captures.length === 1 ? captures : captures.filter(({ has }) => has(context, stream))
 }
 
+/** Whether this thread has an open capture that records work of a stream. */
+export function isInCapture(context: bigint, stream: bigint): boolean {
+  return capturesOf(context, stream).length > 0
+}
+
 /** Counts the graphs that record work of a stream as users. */
 export function useInCaptured(context: bigint, stream: bigint, use: GraphUse): void {
   for (const { needs } of capturesOf(context, stream)) needs.addUse(use)

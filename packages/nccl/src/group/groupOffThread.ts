@@ -1,10 +1,20 @@
-import { keepWhile } from '@shoal/cuda-base/basics'
+import { isCapturing, isInCapture, keepWhile } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
-import { isMemoryLike, isStreamLike, memoryProtocol, requireFunction, settledNow, streamProtocol } from '@shoal/types'
+import {
+  isMemoryLike,
+  isStreamLike,
+  memoryProtocol,
+  requireFunction,
+  type StreamLike,
+  settledNow,
+  streamProtocol,
+  wrongType,
+} from '@shoal/types'
 import { ncclError } from '../errors.js'
 import { exclusively, type LiveCommunicator, settled } from '../lifetime/live.js'
 import { type CommunicatorWaitOptions, requireWait } from '../lifetime/waitOptions.js'
+import { streamHandleAt } from '../operations/operands.js'
 import { markConnected, takePendingConnects, trackAsyncConnects } from './connections.js'
 import { chain, hasFailed, takeFailures } from './failures.js'
 import { noteMismatch, runInGroup } from './group.js'
@@ -20,8 +30,16 @@ export function collect(
   stream: unknown,
 ): boolean {
   if (groupState.collected === undefined) return false
+  if (isCapturing()) refuseCaptured(live, stream)
   groupState.collected.calls.push({ api, live, call, operands: [send, recv, stream] })
   return true
+}
+
+/** The calls are made after the capture. @throws TypeError for a stream that is captured */
+function refuseCaptured(live: LiveCommunicator, stream: unknown): void {
+  const { handle } = streamHandleAt(stream as StreamLike | bigint | null, live, 'groupOffThread')
+  if (isInCapture(live.context, handle))
+    throw wrongType('groupOffThread', 'stream', 'one that is not captured (group takes those)', stream)
 }
 
 /**

@@ -18,6 +18,7 @@ import { type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { type StreamOperand, streamAt } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
+import { startOnStream } from '../queue/onStream.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream, type Shape } from './operands.js'
 
 /** Collectives that copy elements without computing. */
@@ -180,5 +181,7 @@ export function queueDataCollective(
     const move = (isTyped ? moves[kind].typedOnStream(dtype) : undefined) ?? moves[kind].bytesOnStream
     return move(handle, checked.target, checked.source, units, stream)
   }
-  return live.queue.start(api, record, [options.stream], (status) => checkOnStream(status, checked.api))
+  const uses = [target, source, team.team]
+  const checkStatus = (status: unknown): void => checkOnStream(status, checked.api)
+  return startOnStream(live, { api, stream, given: options.stream, call: record, uses, check: checkStatus })
 }

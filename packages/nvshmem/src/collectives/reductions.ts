@@ -1,3 +1,4 @@
+import { isCapturing, isInCapture } from '@shoal/cuda-base/basics'
 import type { nvshmem_float_sum_reduce, nvshmemx_float_sum_reduce_on_stream } from '@shoal/nvshmem-sys'
 import {
   dtypeInfo,
@@ -13,6 +14,7 @@ import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { streamAt } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
+import { startOnStream } from '../queue/onStream.js'
 import { maxElementsPerCall, requireScratch, scratchTooSmall } from '../workarounds/reduceScratch.js'
 import type { CountOptions } from './dataCollectives.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream } from './operands.js'
@@ -157,21 +159,25 @@ export function queueReduction(
   const { queue } = live
   const { calls, parts, api: name } = check(team, kind, target, source, options, streamKeys, api)
   const stream = streamAt(live, options.stream, api)
-  const operands = [options.stream]
+  const given = options.stream
+  const uses = [target, source, team.team]
   const queuePart = ({ dtype, target, source, count }: CollectiveOperands): unknown =>
     (calls.onStream(dtype) as typeof nvshmemx_float_sum_reduce_on_stream)(handle, target, source, count, stream)
   const [only] = parts
   if (only !== undefined && parts.length === 1) {
-    return queue.start(
-      api,
-      () => queuePart(only),
-      operands,
-      (status) => checkOnStream(status, name),
-    )
+    const check = (status: unknown): void => checkOnStream(status, name)
+    return startOnStream(live, { api, stream, given, call: () => queuePart(only), uses, check })
+  }
+  // A captured stream only takes note of calls.
+  if (isCapturing() && isInCapture(live.context, stream)) {
+    const check = (statuses: unknown): void => {
+      for (const status of statuses as unknown[]) checkOnStream(status, name)
+    }
+    return startOnStream(live, { api, stream, given, call: () => parts.map(queuePart), uses, check })
   }
   // Not on this thread: a stream takes some thousand calls and then blocks its caller until it has done the first.
   return queue
-    .run(api, () => parts.map(queuePart), { operands })
+    .run(api, () => parts.map(queuePart), { operands: [given] })
     .then((statuses) => {
       for (const status of statuses) checkOnStream(status, name)
     })

@@ -1,3 +1,4 @@
+import { isCapturing } from '@shoal/cuda-base/basics'
 import {
   type cudaStream_t,
   nvshmem_barrier,
@@ -13,6 +14,7 @@ import { doneNow, type OptionKeys, requireOptions, type WaitOptions } from '@sho
 import { checkNvshmem } from '../errors.js'
 import { type StreamOperand, streamAt } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { startOnStream } from '../queue/onStream.js'
 
 interface Calls {
   /** Name of the C function, and what calls it. Without a status it returns undefined. */
@@ -89,18 +91,19 @@ export function synchronizeSync(
   if (completes) live.untilQuiet.clear()
 }
 
-/** Queues it. Throws for wrong arguments; callers turn that into a rejection. */
+/** Queues it; `owner` is the team. Throws for wrong arguments; callers turn that into a rejection. */
 export function queueSynchronization(
   live: LiveSession,
   kind: StreamSynchronization,
   team: nvshmem_team_t,
   operation: string,
   options: OnStreamOptions,
+  owner?: object,
 ): Promise<void> {
   requireOptions(options, operation, streamKeys)
   const stream = streamAt(live, options.stream, operation)
   const { queue } = live
-  if (!queue.idle) return queueLater(live, kind, team, operation, stream, options.stream)
+  if (isCapturing() || !queue.idle) return queueApart(live, kind, team, operation, stream, options.stream, owner)
   const { onStream, check } = calls[kind]
   queue.enter()
   check(onStream(team, stream))
@@ -108,14 +111,16 @@ export function queueSynchronization(
 }
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
-function queueLater(
+function queueApart(
   live: LiveSession,
   kind: StreamSynchronization,
   team: nvshmem_team_t,
-  operation: string,
+  api: string,
   stream: cudaStream_t,
-  operand: StreamOperand,
+  given: StreamOperand,
+  owner: object | undefined,
 ): Promise<void> {
   const { onStream, check } = calls[kind]
-  return live.queue.start(operation, () => onStream(team, stream), [operand], check)
+  const call = (): unknown => onStream(team, stream)
+  return startOnStream(live, { api, stream, given, call, uses: [owner], check })
 }

@@ -1,4 +1,4 @@
-import { bytesOf } from '@shoal/cuda-base/basics'
+import { bytesOf, isCapturing } from '@shoal/cuda-base/basics'
 import {
   type CUfunction,
   type CUstream,
@@ -23,6 +23,7 @@ import {
 import { checkCuda } from '../errors.js'
 import { localAt, type StreamOperand, streamAt } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { keepInGraphs } from '../queue/onStream.js'
 import { handleOf } from './handles.js'
 
 /** Sizes in one, two or three dimensions; those left out are 1. */
@@ -76,6 +77,10 @@ export function launchCollectively(
         'cuLaunchCooperativeKernel',
       )
     })
+    if (isCapturing()) {
+      const needs = typeof kernel === 'object' ? new Map([[kernel, () => void kernel.handle]]) : undefined
+      keepInGraphs(live, stream, parameters, needs)
+    }
   } finally {
     // The driver has copied the parameters when the call returns.
     packed.memory.dispose()

@@ -1,4 +1,4 @@
-import { copyInSlices, orderBehind } from '@shoal/cuda-base/basics'
+import { copyInSlices, isCapturing, orderBehind } from '@shoal/cuda-base/basics'
 import { NativeMemory } from '@shoal/ffi'
 import type {
   cudaStream_t,
@@ -34,6 +34,7 @@ import {
 } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { startOnStream } from '../queue/onStream.js'
 import { callSyncBehind, runBehind } from '../queue/runBehind.js'
 import type { Direction, QueuedTransfer, StreamCall } from './recentTransfers.js'
 import {
@@ -217,7 +218,7 @@ export function queueTransfer(
     const isKnown =
       last !== undefined && isSame(last, direction, target, source, options, api) && isPlainTransfer(options)
     const transfer = isKnown ? last : checkQueued(live, direction, target, source, options, isNonBlocking, api)
-    if (!live.queue.idle) return queueLater(live, transfer, [target, source, options.stream], api)
+    if (isCapturing() || !live.queue.idle) return queueApart(live, transfer, target, source, options.stream, api)
     live.queue.enter()
     makeQueued(transfer)
     return doneNow()
@@ -246,13 +247,17 @@ async function refuseQueued(
 const nonBlockingKind = { put: 'putNonBlocking', get: 'getNonBlocking' } as const
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
-function queueLater(
+function queueApart(
   live: LiveSession,
   transfer: QueuedTransfer,
-  operands: readonly unknown[],
+  target: LocalMemory,
+  source: LocalMemory,
+  given: unknown,
   api: string,
 ): Promise<void> {
-  return live.queue.start(api, () => makeQueued(transfer), operands)
+  const { stream } = transfer
+  const call = (): void => makeQueued(transfer)
+  return startOnStream(live, { api, stream, given, call, uses: [target, source] })
 }
 
 function makeQueued({ call, to, from, count, pe, stream }: QueuedTransfer): void {

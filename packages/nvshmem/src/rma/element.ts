@@ -13,6 +13,7 @@ import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { elementAt, type StreamOperand, streamAt } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { startOnStream } from '../queue/onStream.js'
 import { fromNative, toNative } from '../values.js'
 
 /** Which element of which PE. */
@@ -132,7 +133,8 @@ export function queuePutElement(
   const call = find(putElementsOnStream, dtype, api)
   const native = toNative(dtype, value, api, 'value')
   const stream = streamAt(live, options.stream, api)
-  return live.queue.start(api, () => call(address, native, pe, stream), [options.stream])
+  const put = (): void => call(address, native, pe, stream)
+  return startOnStream(live, { api, stream, given: options.stream, call: put, uses: [target] })
 }
 
 /** The value is returned by C, so this waits for the stream. */

@@ -4,6 +4,7 @@ import { sizedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { checkTransfer, type LocalMemory, streamAt, transferRoles } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { startOnStream } from '../queue/onStream.js'
 import { type SignalOp, signalOps } from '../signals/operators.js'
 import { signalAt } from '../signals/signalAt.js'
 import { toNative } from '../values.js'
@@ -66,7 +67,8 @@ export function queuePutSignal(
   const stream = streamAt(live, options.stream, api, source)
   const call = (isNonBlocking ? nonBlockingCalls : calls)(dtype) as PutSignal
   const queue = (): void => call(remote, local, count, signal, value, op, pe, stream)
-  return live.queue.start(api, queue, [source, options.stream])
+  const uses = [target, source, options.signal]
+  return startOnStream(live, { api, stream, given: options.stream, call: queue, uses })
 }
 
 function requireApart(target: bigint, bytes: number, signal: bigint, api: string): void {

@@ -27,6 +27,7 @@ import {
 } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { startOnStream } from '../queue/onStream.js'
 import { callSyncBehind, type Pending, runBehind } from '../queue/runBehind.js'
 
 /** A transfer of elements that lie at equal distances. */
@@ -205,5 +206,5 @@ export function queueStrided(
   const { remote, local, targetStride, sourceStride, count, pe } = checked
   const [to, from] = direction === 'put' ? [remote, local] : [local, remote]
   const queue = (): void => call(to, from, targetStride, sourceStride, count, pe, stream)
-  return live.queue.start(api, queue, [target, source, options.stream])
+  return startOnStream(live, { api, stream, given: options.stream, call: queue, uses: [target, source] })
 }

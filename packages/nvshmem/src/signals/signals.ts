@@ -23,6 +23,7 @@ import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { elementAt, localAt, requireRoom, requireSameDType, streamAt, symmetricAt } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { startOnStream } from '../queue/onStream.js'
 import { type ElementValue, toNative } from '../values.js'
 import { type Comparison, comparisons, type SignalOp, signalOps } from './operators.js'
 import { signalAt } from './signalAt.js'
@@ -140,24 +141,24 @@ export class Signals extends PublicObject {
 
   /** Queues setting, or adding to, a signal of another PE (`nvshmemx_signal_op_on_stream`). */
   signalOnStream(signal: SymmetricBuffer<'u64'>, options: SignalOptions): Promise<void> {
-    return this.#queue('signalOnStream', options, signalKeys, (live, api) => {
+    return this.#queue('signalOnStream', options, signalKeys, signal, (live, api) => {
       const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
       const address = signalAt(live, signal, options.index, api, 'signal')
       const value = toNative('u64', options.value, api, 'value')
       const op = requireKeyOf(options.op === undefined ? 'set' : options.op, api, 'op', signalOps)
       const stream = streamAt(live, options.stream, api)
-      return () => nvshmemx_signal_op_on_stream(address, value, op, pe, stream)
+      return { call: () => nvshmemx_signal_op_on_stream(address, value, op, pe, stream), stream }
     })
   }
 
   /** Makes a stream wait until a signal of this PE compares with a value as asked (`nvshmemx_signal_wait_until_on_stream`). */
   waitForSignalOnStream(signal: SymmetricBuffer<'u64'>, options: WaitUntilOptions<'u64'>): Promise<void> {
-    return this.#queue('waitForSignalOnStream', options, waitUntilKeys, (live, api) => {
+    return this.#queue('waitForSignalOnStream', options, waitUntilKeys, signal, (live, api) => {
       const address = signalAt(live, signal, options.index, api, 'signal')
       const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
       const value = toNative('u64', options.value, api, 'value')
       const stream = streamAt(live, options.stream, api)
-      return () => nvshmemx_signal_wait_until_on_stream(address, comparison, value, stream)
+      return { call: () => nvshmemx_signal_wait_until_on_stream(address, comparison, value, stream), stream }
     })
   }
 
@@ -166,13 +167,13 @@ export class Signals extends PublicObject {
     variables: SymmetricBuffer<D>,
     options: WaitUntilOptions<D>,
   ): Promise<void> {
-    return this.#queue('waitUntilOnStream', options, waitUntilKeys, (live, api) => {
+    return this.#queue('waitUntilOnStream', options, waitUntilKeys, variables, (live, api) => {
       const { address, dtype } = elementAt(live, variables, options.index, api, 'variables')
       const call = waitable(waitUntil, dtype, api)
       const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
       const value = toNative(dtype, options.value, api, 'value')
       const stream = streamAt(live, options.stream, api)
-      return () => call(address, comparison, value, stream)
+      return { call: () => call(address, comparison, value, stream), stream }
     })
   }
 
@@ -181,13 +182,13 @@ export class Signals extends PublicObject {
     variables: SymmetricBuffer<D>,
     options: WaitUntilAllOptions<D>,
   ): Promise<void> {
-    return this.#queue('waitUntilAllOnStream', options, waitUntilAllKeys, (live, api) => {
+    return this.#queue('waitUntilAllOnStream', options, waitUntilAllKeys, variables, (live, api) => {
       const { address, dtype, count, ignore } = variablesAt(live, variables, options, api)
       const call = waitable(waitUntilAll, dtype, api)
       const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
       const value = toNative(dtype, options.value, api, 'value')
       const stream = streamAt(live, options.stream, api, options.ignore)
-      return () => call(address, count, ignore, comparison, value, stream)
+      return { call: () => call(address, count, ignore, comparison, value, stream), stream }
     })
   }
 
@@ -196,7 +197,7 @@ export class Signals extends PublicObject {
     variables: SymmetricBuffer<D>,
     options: WaitUntilAllVectorOptions,
   ): Promise<void> {
-    return this.#queue('waitUntilAllVectorOnStream', options, vectorKeys, (live, api) => {
+    return this.#queue('waitUntilAllVectorOnStream', options, vectorKeys, variables, (live, api) => {
       const { address, dtype, count, ignore } = variablesAt(live, variables, options, api)
       const call = waitable(waitUntilAllVector, dtype, api)
       const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
@@ -204,7 +205,7 @@ export class Signals extends PublicObject {
       requireSameDType(values, dtype, { local: 'values', remote: 'variables' }, api)
       requireRoom(values.byteLength, count, dtype, 'values', api)
       const stream = streamAt(live, options.stream, api, options.ignore, options.values)
-      return () => call(address, count, ignore, comparison, values.address, stream)
+      return { call: () => call(address, count, ignore, comparison, values.address, stream), stream }
     })
   }
 
@@ -229,14 +230,20 @@ export class Signals extends PublicObject {
     method: string,
     options: O,
     keys: OptionKeys<O>,
-    check: (live: LiveSession, api: string) => () => void,
+    memory: SymmetricBuffer,
+    check: (live: LiveSession, api: string) => { readonly call: () => void; readonly stream: bigint },
   ): Promise<void> {
     const api = `Signals.${method}`
     try {
       this.#live.requireOpen(api)
       requireOptions(options, api, keys)
       const { stream, ignore, values } = options
-      return this.#live.queue.start(api, check(this.#live, api), [stream, ignore, values])
+      return startOnStream(this.#live, {
+        api,
+        ...check(this.#live, api),
+        given: stream,
+        uses: [memory, ignore, values],
+      })
     } catch (error) {
       return Promise.reject(error)
     }

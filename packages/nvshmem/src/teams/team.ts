@@ -375,7 +375,7 @@ export class Team extends PublicObject implements SessionTeam {
 
   #queue(kind: StreamSynchronization, api: string, options: OnStreamOptions): Promise<void> {
     try {
-      return queueSynchronization(this.#live, kind, this.#use(api), api, options)
+      return queueSynchronization(this.#live, kind, this.#use(api), api, options, this)
     } catch (error) {
       return Promise.reject(error)
     }
