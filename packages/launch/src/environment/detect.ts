@@ -1,3 +1,4 @@
+import { refuseHalfSet } from './halfSet.js'
 import { readOpenMpi } from './openMpi.js'
 import type { ForeignPlace } from './place.js'
 import { readPmi, refusePmix } from './pmi.js'
@@ -8,6 +9,7 @@ import type { Environment } from './variables.js'
 /**
  * Which launcher started this process, other than `shoal run`. They start one another (srun starts mpirun's daemons, a
  * script of sbatch starts torchrun), so the one nearest to the rank comes first.
+ * @throws LaunchEnvironmentError for variables of a launcher that are incomplete
  */
 export function detect(environment: Environment): ForeignPlace | undefined {
   const torchrun = readTorchrun(environment)
@@ -18,5 +20,7 @@ export function detect(environment: Environment): ForeignPlace | undefined {
   const slurm = readSlurm(environment)
   // srun --mpi=pmi2 sets both, and its own variables say more.
   if (pmi !== undefined && !(slurm?.rank === pmi.rank && slurm.worldSize === pmi.worldSize)) return pmi
-  return slurm ?? refusePmix(environment)
+  const found = slurm ?? refusePmix(environment)
+  if (found === undefined) refuseHalfSet(environment)
+  return found
 }
