@@ -1,16 +1,16 @@
-import { readFileSync } from 'node:fs'
-import { hostname } from 'node:os'
 import { isRevoked, type OptionKeys, optionalOptions, usersWith, waitKeys, wrongType } from '@shoal/types'
 import { ConnectedJob, type Placement } from './connectedJob.js'
 import { detect } from './environment/detect.js'
 import { deviceOrdinalIn } from './environment/deviceOrdinal.js'
 import { endpointFor, type RendezvousEndpoint, servedByLauncher } from './environment/endpoint.js'
+import { machineName } from './environment/identity.js'
 import { checkPlace, type RankPlace } from './environment/place.js'
 import { readShoal } from './environment/shoal.js'
 import type { Environment } from './environment/variables.js'
 import type { Job, RendezvousOptions } from './job.js'
 import { waitOf } from './options.js'
-import { type Connection, connectTo, type RequestOptions } from './rendezvous/connection.js'
+import { connectTo } from './rendezvous/connect.js'
+import type { Connection, RequestOptions } from './rendezvous/connection.js'
 import { SingleJob } from './singleJob.js'
 
 const keys: OptionKeys<BootstrapOptions> = { ...waitKeys, environment: true, users: true }
@@ -49,17 +49,9 @@ export async function bootstrap(options?: BootstrapOptions): Promise<Job> {
   const start = performance.now()
   const endpoint = found.endpoint()
   if (place.rank === 0) await endpoint.serve()
-  const connection = await connectTo({
-    identity: { rank: place.rank, worldSize: place.worldSize },
-    target: endpoint.target,
-    place: endpoint.description,
-    isSecretFresh: endpoint.isSecretFresh,
-    users,
-    timeout,
-    signal,
-  })
+  const connection = await connectTo({ ...endpoint, users, timeout, signal })
   const left = Math.max(timeout - (performance.now() - start), 0)
-  return join(connection, place, deviceOrdinal, { timeout: left, statedTimeout: timeout, signal })
+  return join(connection, place, deviceOrdinal, { timeout: left, statedTimeout: timeout, signal, hint: endpoint.hint })
 }
 
 /** Which rank this process is, and where the rendezvous of its job is. */
@@ -67,7 +59,7 @@ function find(
   environment: Environment,
 ): { readonly place: RankPlace; readonly endpoint: () => RendezvousEndpoint } | undefined {
   const shoal = readShoal(environment)
-  if (shoal !== undefined) return { place: shoal, endpoint: () => servedByLauncher(shoal.target) }
+  if (shoal !== undefined) return { place: shoal, endpoint: () => servedByLauncher(shoal, shoal.target) }
   const foreign = detect(environment)
   return foreign && { place: foreign, endpoint: () => endpointFor(foreign, environment) }
 }
@@ -102,14 +94,5 @@ async function join(
   } catch (error) {
     await connection.close(error instanceof Error ? error : new Error(String(error)))
     throw error
-  }
-}
-
-/** The same for all processes of a machine, and for no others: containers share a kernel and not a name, clones a name. */
-function machineName(): string {
-  try {
-    return `${hostname()} ${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}`
-  } catch {
-    return hostname() // not Linux
   }
 }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { bootstrap, LaunchEnvironmentError } from '@shoal/launch'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 // Internal: which launcher a set of variables means can be told without the launcher.
 import { detect } from '../src/environment/detect.js'
 import { deviceOrdinalIn } from '../src/environment/deviceOrdinal.js'
@@ -60,8 +60,6 @@ test('its variables without it', () => {
   expect(detect(few)).toMatchObject({ launcher: 'torchrun', rank: 0, isOneMachine: true })
   expect(detect({ ...few, MASTER_ADDR: '127.0.0.1' })?.isOneMachine).toBe(true)
   expect(detect({ ...few, MASTER_ADDR: 'node0' })?.isOneMachine).toBe(false)
-  expect(detect({ RANK: '3' })).toBeUndefined()
-  expect(detect({ WORLD_SIZE: '3' })).toBeUndefined()
 })
 
 test('Open MPI', () => {
@@ -93,7 +91,6 @@ test('Slurm', () => {
     nodeRank: 1,
     isOneMachine: false,
     firstHost: 'gpu03',
-    port: 23456,
   })
   expect(detect({ ...slurm, SLURM_STEP_NUM_NODES: '1' })?.isOneMachine).toBe(true)
 })
@@ -177,14 +174,104 @@ test.each([
 
 test('where the rendezvous of a job over several machines is', () => {
   const secret = { SHOAL_SECRET: 'x'.repeat(16) }
-  const at = (environment: Record<string, string>) => endpointFor(detect(environment)!, environment).description
+  const at = (environment: Record<string, string>) => endpointFor(detect(environment)!, environment).place
   // The port of MASTER_PORT itself belongs to torchrun.
-  expect(at({ ...torchrun, ...secret })).toBe('tcp://node0:29501')
+  expect(at({ ...torchrun, ...secret })).toMatch(/^tcp:\/\/node0:29501 \(or port (2\d{4}, ){6}2\d{4}\)$/)
   expect(at({ ...torchrun, ...secret, SHOAL_PORT: '4000' })).toBe('tcp://node0:4000')
   for (const port of ['1', '65535'])
     expect(at({ ...torchrun, ...secret, SHOAL_PORT: port })).toBe(`tcp://node0:${port}`)
-  expect(at({ ...slurm, ...secret })).toBe('tcp://gpu03:23456')
-  expect(at({ ...slurm, ...secret, MASTER_ADDR: 'fd00::1', MASTER_PORT: '4000' })).toBe('tcp://[fd00::1]:4001')
+  expect(at({ ...slurm, ...secret })).toMatch(/^tcp:\/\/gpu03:2\d{4} \(or port /)
+  expect(at({ ...slurm, ...secret, MASTER_ADDR: 'fd00::1', MASTER_PORT: '4000' })).toMatch(/^tcp:\/\/\[fd00::1\]:4001 /)
+})
+
+test('the ports of a job come from its job and step, and no two ranks differ', () => {
+  const secret = { SHOAL_SECRET: 'x'.repeat(16) }
+  const portsOf = (environment: Record<string, string>) =>
+    endpointFor(detect({ ...slurm, ...environment })!, { ...slurm, ...secret, ...environment })
+      .targets()
+      .map(({ address }) => (address.kind === 'tcp' ? address.port : 0))
+  const own = portsOf({})
+  expect(own).toHaveLength(8)
+  for (const port of own) expect(port >= 20_000 && port < 30_000).toBe(true)
+  const otherRank = { SLURM_PROCID: '0', SLURM_NODEID: '0', SLURM_LOCALID: '0', MASTER_ADDR: 'another-name' }
+  expect(portsOf(otherRank)).toEqual(own)
+  for (const other of [{ SLURM_STEP_ID: '1' }, { SLURM_JOB_ID: '133456' }, { SHOAL_JOB_ID: 'named' }]) {
+    expect(portsOf(other)[0]).not.toBe(own[0])
+  }
+})
+
+describe('variables that are set by half', () => {
+  test.each<[Record<string, string>, string]>([
+    [{ RANK: '0' }, 'RANK is set (0), and WORLD_SIZE is not set'],
+    [{ RANK: '3', MASTER_ADDR: 'node0' }, 'WORLD_SIZE is not set'],
+    [{ WORLD_SIZE: '2' }, 'WORLD_SIZE is set (2), and RANK is not set'],
+    [{ LOCAL_RANK: '0' }, 'LOCAL_RANK is set (0), and RANK is not set'],
+    [{ LOCAL_WORLD_SIZE: '2' }, 'and RANK is not set'],
+    [{ GROUP_RANK: '1' }, 'and RANK is not set'],
+    [{ TORCHELASTIC_RUN_ID: 'none' }, 'and RANK is not set'],
+    [{ OMPI_COMM_WORLD_SIZE: '2' }, 'OMPI_COMM_WORLD_SIZE is set (2), and OMPI_COMM_WORLD_RANK is not set'],
+    [{ OMPI_COMM_WORLD_LOCAL_SIZE: '2' }, 'and OMPI_COMM_WORLD_RANK is not set'],
+    [{ OMPI_COMM_WORLD_LOCAL_RANK: '0' }, 'and OMPI_COMM_WORLD_RANK is not set'],
+    [{ PMI_SIZE: '2' }, 'PMI_SIZE is set (2), and PMI_RANK is not set'],
+    [{ MPI_LOCALNRANKS: '4' }, 'and PMI_RANK is not set'],
+    [{ PMI_LOCAL_SIZE: '4' }, 'and PMI_RANK is not set'],
+    [{ MPI_LOCALRANKID: '0' }, 'and PMI_RANK is not set'],
+    [{ SLURM_STEP_NUM_TASKS: '2' }, 'SLURM_STEP_NUM_TASKS is set (2), and SLURM_PROCID is not set'],
+    [{ SLURM_PROCID: '1', SLURM_NTASKS: '2' }, 'SLURM_PROCID is set (1), and SLURM_STEP_NUM_TASKS is not set'],
+    [{ JOB_COMPLETION_INDEX: '0' }, 'RANK=$JOB_COMPLETION_INDEX'],
+    [{ LWS_WORKER_INDEX: '1', LWS_GROUP_SIZE: '2' }, 'WORLD_SIZE=$LWS_GROUP_SIZE'],
+    [{ LWS_WORKER_INDEX: '0' }, 'RANK and WORLD_SIZE are not set'],
+  ])('%j is no job of one, and what is missing is named', async (environment, words) => {
+    const error = await bootstrap({ environment }).catch((caught: unknown) => caught)
+    expect(error).toBeInstanceOf(LaunchEnvironmentError)
+    expect((error as Error).message).toContain(words)
+    expect((error as Error).message).toMatch(/For a job of this process alone, set RANK=0 and WORLD_SIZE=1\.$/)
+    const alone = { ...environment, RANK: '0', LOCAL_WORLD_SIZE: '', WORLD_SIZE: '1' }
+    expect(await bootstrap({ environment: alone })).toMatchObject({
+      worldSize: 1,
+    })
+  })
+
+  test.each<[string, Record<string, string>]>([
+    ['the script of a batch job', { SLURM_JOB_ID: '1', SLURM_PROCID: '0', SLURM_LOCALID: '0', SLURM_NTASKS: '8' }],
+    ['a shell of salloc', { SLURM_JOB_ID: '1', SLURM_NTASKS: '8', SLURM_NNODES: '2' }],
+    ['a world of one', { WORLD_SIZE: '1', LOCAL_WORLD_SIZE: '1', OMPI_COMM_WORLD_SIZE: '1', PMI_SIZE: '1' }],
+    ['a group of one', { LWS_WORKER_INDEX: '0', LWS_GROUP_SIZE: '1' }],
+    ['where the first rank is to be', { MASTER_ADDR: 'node0', MASTER_PORT: '29500', SHOAL_SECRET: 'x'.repeat(16) }],
+  ])('%s is none of them', async (_, environment) => {
+    expect(await bootstrap({ environment })).toMatchObject({ launcher: 'single', rank: 0, worldSize: 1 })
+  })
+
+  test('halves of one launcher do not hide another', () => {
+    expect(detect({ ...openMpi, WORLD_SIZE: '8', JOB_COMPLETION_INDEX: '1' })?.launcher).toBe('openmpi')
+    expect(detect({ ...hydra, LOCAL_RANK: '3' })?.launcher).toBe('pmi')
+    expect(detect({ ...torchrun, LWS_WORKER_INDEX: '1' })?.launcher).toBe('torchrun')
+  })
+})
+
+test('Slurm with rank 0 elsewhere than on the first node is told so, and takes MASTER_ADDR', () => {
+  const arbitrary = { ...slurm, SLURM_DISTRIBUTION: 'arbitrary,Pack' }
+  expect(() => detect(arbitrary)).toThrow("Slurm's arbitrary distribution (SLURM_DISTRIBUTION) does not say which node")
+  expect(detect({ ...arbitrary, MASTER_ADDR: 'gpu04' })?.firstHost).toBe('gpu04')
+  expect(detect({ ...arbitrary, SLURM_STEP_NUM_NODES: '1' })?.isOneMachine).toBe(true)
+  const first = { ...slurm, SLURM_PROCID: '0', SLURM_DISTRIBUTION: 'cyclic' }
+  expect(() => detect({ ...first, SLURMD_NODENAME: 'gpu04' })).toThrow('rank 0 runs on gpu04 (SLURMD_NODENAME)')
+  expect(detect({ ...first, SLURMD_NODENAME: 'gpu03' })?.firstHost).toBe('gpu03')
+  expect(detect({ ...slurm, SLURMD_NODENAME: 'gpu04' })?.firstHost).toBe('gpu03')
+})
+
+test('what may be wrong where ranks do not find each other is told', () => {
+  const secret = { SHOAL_SECRET: 'x'.repeat(16) }
+  const hintFor = (environment: Record<string, string>) => endpointFor(detect(environment)!, environment).hint
+  const guess = /all ranks are taken to be on this machine; where they are not, .* MASTER_ADDR/
+  expect(hintFor({ RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: 'localhost' })).toMatch(guess)
+  expect(hintFor({ PMI_RANK: '0', PMI_SIZE: '2' })).toMatch(guess)
+  expect(hintFor({ RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: 'node0', MASTER_PORT: '1', ...secret })).toContain(
+    "the same MASTER_ADDR (here 'node0': the machine of rank 0",
+  )
+  const together = { ...torchrun, LOCAL_WORLD_SIZE: '8', LOCAL_RANK: '5' }
+  expect(hintFor(together)).toBe('Ranks that different processes have started need the same SHOAL_JOB_ID')
+  expect(hintFor({ ...together, SHOAL_JOB_ID: 'x' })).toBeUndefined()
 })
 
 test('a job of one rank needs no rendezvous, whoever started it', async () => {

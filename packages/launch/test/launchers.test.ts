@@ -1,79 +1,15 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir, userInfo } from 'node:os'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { PrivateFolder } from '../src/rendezvous/privateFolder.js'
+import { children, type End, folder, freePort, holdPort, script, start, startRanks } from './support/processes.js'
 
-const script = fileURLToPath(new URL('fixtures/rank.mjs', import.meta.url))
 /** Waits 1.5 s for the others. */
 const impatient = [script, 'end', '1500']
-const children: ChildProcess[] = []
-let folder: string
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'shoal-launchers-'))
-})
-
-afterEach(() => {
-  for (const child of children.splice(0)) child.kill('SIGKILL')
-  rmSync(folder, { recursive: true, force: true })
-})
-
-interface End {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  readonly lines: Record<string, unknown>[]
-  readonly errors: string
-}
-
-/** Without what a launcher around this test may have set. */
-function cleanEnvironment(more: Record<string, string>): NodeJS.ProcessEnv {
-  const names = /^(?:SHOAL_|OMPI_|PMI|SLURM_|TORCHELASTIC|MASTER_|MPI_)|^(?:RANK|WORLD_SIZE|LOCAL_|GROUP_)/
-  const kept = Object.entries(process.env).filter(([name]) => !names.test(name))
-  return { ...Object.fromEntries(kept), TMPDIR: folder, XDG_RUNTIME_DIR: '', ...more }
-}
-
-function start(file: string, commandLine: readonly string[], more: Record<string, string> = {}): Promise<End> {
-  const child = spawn(file, commandLine, { env: cleanEnvironment(more), stdio: ['ignore', 'pipe', 'pipe'] })
-  children.push(child)
-  let output = ''
-  let errors = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
-  return new Promise((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code, signal) => {
-      const lines = output.split('\n').filter((line) => line.startsWith('{'))
-      resolve({ code, signal, lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>), errors })
-    })
-  })
-}
-
-/** One process a rank, with variables as a launcher would set them. */
-function startRanks(
-  worldSize: number,
-  environment: (rank: number) => Record<string, string>,
-  action = 'share',
-): Promise<End[]> {
-  return Promise.all(
-    Array.from({ length: worldSize }, (_, rank) => start(process.execPath, [script, action], environment(rank))),
-  )
-}
-
 /** The folder for this user's rendezvous is empty again, and the process that served them has ended. */
 async function expectNothingLeft(): Promise<void> {
   const base = join(folder, `shoal-${userInfo().uid}`)
@@ -257,15 +193,6 @@ describe('over a port, as between machines', () => {
     SHOAL_SECRET: secret,
   })
 
-  const freePort = (): Promise<number> =>
-    new Promise((resolve) => {
-      const server = createServer()
-      server.listen(0, '127.0.0.1', () => {
-        const address = server.address()
-        server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-      })
-    })
-
   test('the ranks find each other', async () => {
     const port = await freePort()
     const ends = await startRanks(2, (rank) => apart(rank, port, 'the secret of this job'))
@@ -295,13 +222,7 @@ describe('over a port, as between machines', () => {
     expect(String(first.lines[0]?.['message'])).toContain(`did not end within ${limit} ms`)
     expect(second.lines[0]).toMatchObject({ failed: 'SHOAL_RENDEZVOUS' })
     expect(String(second.lines[0]?.['message'])).toContain('another secret than the job')
-    const holder = createServer()
-    const held = await new Promise<number>((resolve) => {
-      holder.listen(0, '127.0.0.1', () => {
-        const address = holder.address()
-        resolve(typeof address === 'object' && address !== null ? address.port : 0)
-      })
-    })
+    const { server: holder, port: held } = await holdPort()
     const refused = await start(process.execPath, [script, 'end'], apart(0, held, 'the secret of this job'))
     holder.close()
     expect(String(refused.lines[0]?.['message'])).toMatch(/cannot serve a rendezvous at tcp:.*EADDRINUSE/)
@@ -372,7 +293,10 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     })
     children.push(helper)
     const address = { kind: 'unix', path: join(own, 'socket') }
-    helper.stdin.write(`${JSON.stringify({ worldSize: 2, secret: 'the secret of this job', address, folder: own })}\n`)
+    const job = { instance: '', job: 'a job', place: '', launch: '', localWorldSize: 0, pid: 1 }
+    helper.stdin.write(
+      `${JSON.stringify({ worldSize: 2, secret: 'the secret of this job', address, job, folder: own })}\n`,
+    )
     const [answer] = await once(helper.stdout, 'data')
     expect(String(answer)).toBe('ready\n')
     expect(readdirSync(own).sort()).toEqual(['secret', 'socket'])

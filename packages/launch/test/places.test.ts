@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 // Internal: what each set of variables means is told without the launcher that sets it.
 import { detect } from '../src/environment/detect.js'
 import { endpointFor, servedByLauncher } from '../src/environment/endpoint.js'
@@ -14,7 +14,7 @@ import { startHelper } from '../src/rendezvous/helper.js'
 import { PrivateFolder } from '../src/rendezvous/privateFolder.js'
 import { mostRanks } from '../src/rendezvous/state.js'
 
-vi.mock('../src/rendezvous/helper.js', () => ({ startHelper: vi.fn(async () => undefined) }))
+vi.mock('../src/rendezvous/helper.js', () => ({ startHelper: vi.fn(), inUse: 'in use' }))
 
 const folder = mkdtempSync(join(tmpdir(), 'shoal-places-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -24,7 +24,7 @@ afterEach(() => {
 })
 
 const unknown = { localRank: undefined, localWorldSize: undefined, nodeRank: undefined }
-const nowhere = { firstHost: undefined, port: undefined }
+const nowhere = { firstHost: undefined, isGuess: false }
 
 describe('torchrun', () => {
   const few = { RANK: '1', WORLD_SIZE: '4' }
@@ -36,14 +36,14 @@ describe('torchrun', () => {
   const whole = { ...place, localRank: 0, localWorldSize: 2, nodeRank: 1, firstHost: 'node0' }
 
   test.each<[Environment, object | undefined]>([
-    [few, { ...place, isOneMachine: true, jobId: '   ' }],
+    [few, { ...place, isOneMachine: true, isGuess: true, jobId: '   ' }],
     [
       { ...few, MASTER_ADDR: 'a' },
       { ...place, isOneMachine: false, jobId: ' a  ', firstHost: 'a' },
     ],
     ...['localhost', '127.0.0.1', '127.9.9.9', '::1'].map((firstHost): [Environment, object] => [
       { ...few, MASTER_ADDR: firstHost },
-      { ...place, isOneMachine: true, jobId: ` ${firstHost}  `, firstHost },
+      { ...place, isOneMachine: true, isGuess: true, jobId: ` ${firstHost}  `, firstHost },
     ]),
     ...['localhost2', '128.0.0.1', '::11', '1::1'].map((firstHost): [Environment, object] => [
       { ...few, MASTER_ADDR: firstHost },
@@ -54,9 +54,7 @@ describe('torchrun', () => {
       { ...all, LOCAL_WORLD_SIZE: '4' },
       { ...whole, localWorldSize: 4, isOneMachine: true, jobId: 'run node0 29500 3' },
     ],
-    [{ RANK: '1' }, undefined],
-    [{ RANK: '1', WORLD_SIZE: '' }, undefined],
-    [{ WORLD_SIZE: '4', TORCHELASTIC_RUN_ID: 'run' }, undefined],
+    [{ WORLD_SIZE: '1' }, undefined],
   ])('%j', (environment, wanted) => {
     expect(detect(environment)).toEqual(wanted)
   })
@@ -101,7 +99,7 @@ describe('PMI', () => {
   const place = { launcher: 'pmi', rank: 1, worldSize: 2, ...unknown, ...nowhere, jobId: '', rankVariable: 'PMI_RANK' }
 
   test.each([
-    [few, { isOneMachine: true }],
+    [few, { isOneMachine: true, isGuess: true }],
     [
       { ...few, MASTER_ADDR: 'a', PMI_JOBID: 'j' },
       { isOneMachine: false, firstHost: 'a', jobId: 'j' },
@@ -127,7 +125,7 @@ describe('PMI', () => {
     expect(() => detect({ PMIX_RANK: '1' })).toThrow(
       'PMIX_RANK says that this is rank 1 of a job, and no variable says',
     )
-    expect(detect({ PMI_SIZE: '2' })).toBeUndefined()
+    expect(() => detect({ PMI_SIZE: '2' })).toThrow('PMI_SIZE is set (2), and PMI_RANK is not set')
   })
 })
 
@@ -135,12 +133,12 @@ describe('Slurm', () => {
   const few = { SLURM_PROCID: '6', SLURM_STEP_NUM_TASKS: '7', SLURM_JOB_ID: '123456', SLURM_NNODES: '2' }
   const place = {
     ...{ launcher: 'slurm', rank: 6, worldSize: 7, ...unknown, ...nowhere, isOneMachine: false },
-    ...{ jobId: '123456  0', rankVariable: undefined, port: 23_456 },
+    ...{ jobId: '123456  0', rankVariable: undefined },
   }
 
   test.each<[Environment, object]>([
     [{}, {}],
-    [{ SLURM_NNODES: '1' }, { isOneMachine: true }],
+    [{ SLURM_NNODES: '1', SLURM_JOB_NODELIST: 'b' }, { isOneMachine: true }],
     [{ SLURM_STEP_NUM_NODES: '1' }, { isOneMachine: true }],
     [{ SLURM_STEP_NUM_NODES: '3', SLURM_NNODES: '1' }, {}],
     [{ SLURM_STEP_ID: '5', SLURM_RESTART_COUNT: '2' }, { jobId: '123456 5 2' }],
@@ -166,8 +164,8 @@ describe('Slurm', () => {
     [{ SLURM_JOB_NODELIST: 'b[7-9],c' }, { firstHost: 'b7' }],
     [{ SLURM_JOB_NODELIST: 'b[7-9],c', SLURM_STEP_NODELIST: 'd,e' }, { firstHost: 'd' }],
     [{ SLURM_JOB_NODELIST: 'b', SLURM_STEP_NODELIST: 'd', MASTER_ADDR: 'a' }, { firstHost: 'a' }],
-    [{ SLURM_JOB_ID: '9999' }, { jobId: '9999  0', port: 29_999 }],
-    [{ SLURM_JOB_ID: '10000' }, { jobId: '10000  0', port: 20_000 }],
+    [{ SLURM_JOB_ID: '9999' }, { jobId: '9999  0' }],
+    [{ SLURM_JOB_ID: '10000' }, { jobId: '10000  0' }],
   ])('%j', (more, changed) => {
     expect(detect({ ...few, ...more })).toEqual({ ...place, ...changed })
   })
@@ -176,7 +174,9 @@ describe('Slurm', () => {
     const because = 'SLURM_PROCID and SLURM_STEP_NUM_TASKS are set, and'
     expect(() => detect({ ...few, SLURM_JOB_ID: '' })).toThrow(`${because} SLURM_JOB_ID is not set`)
     expect(() => detect({ ...few, SLURM_NNODES: '' })).toThrow(`${because} SLURM_NNODES is not set`)
-    for (const name of ['SLURM_PROCID', 'SLURM_STEP_NUM_TASKS']) expect(detect({ ...few, [name]: '' })).toBeUndefined()
+    expect(() => detect({ ...few, SLURM_PROCID: '' })).toThrow('and SLURM_PROCID is not set')
+    expect(() => detect({ ...few, SLURM_STEP_NUM_TASKS: '' })).toThrow('and SLURM_STEP_NUM_TASKS is not set')
+    expect(detect({ ...few, SLURM_STEP_NUM_TASKS: '', SLURM_PROCID: '0' })).toBeUndefined()
   })
 
   test('beside others that it has started, or that have started it', () => {
@@ -300,35 +300,52 @@ describe('an address', () => {
 describe('where the ranks of a job meet', () => {
   const secret = 'x'.repeat(16)
   const foreign: ForeignPlace = {
-    ...{ launcher: 'openmpi', rank: 0, worldSize: 4, ...unknown, isOneMachine: false, jobId: 'j' },
-    ...{ rankVariable: undefined, firstHost: 'node0', port: undefined },
+    ...{ launcher: 'openmpi', rank: 0, worldSize: 4, ...unknown, isOneMachine: false, isGuess: false, jobId: 'j' },
+    ...{ rankVariable: undefined, firstHost: 'node0' },
   }
   const at = (changed: Partial<ForeignPlace>, environment: Environment = {}) =>
     endpointFor({ ...foreign, ...changed }, { SHOAL_SECRET: secret, ...environment })
 
+  beforeEach(() => void vi.mocked(startHelper).mockReset().mockResolvedValue('ready'))
+
   test('where the launcher serves it, is there at once', async () => {
     const target = { address: { kind: 'tcp', host: 'h', port: 1 }, secret: new Uint8Array(16) } as const
-    const endpoint = servedByLauncher(target)
-    expect(endpoint).toMatchObject({ description: 'tcp://h:1', isSecretFresh: true })
-    expect([endpoint.target(), await endpoint.serve()]).toEqual([target, undefined])
+    const endpoint = servedByLauncher(foreign, target)
+    expect(endpoint).toMatchObject({ place: 'tcp://h:1', isSecretFresh: true, isServedByLauncher: true })
+    expect([endpoint.targets(), await endpoint.serve()]).toEqual([[target], undefined])
     expect(startHelper).not.toHaveBeenCalled()
   })
 
   test.each<[Partial<ForeignPlace>, Environment, number, string]>([
-    [{ port: 5 }, {}, 5, '0.0.0.0'],
-    [{ port: 5 }, { MASTER_PORT: '100' }, 101, '0.0.0.0'],
-    [{}, { MASTER_PORT: '100', SHOAL_PORT: '7' }, 7, '0.0.0.0'],
-    [{ port: 1 }, { SHOAL_LISTEN: '10.0.0.1' }, 1, '10.0.0.1'],
-    [{ port: 65_535, firstHost: 'fd00::1' }, {}, 65_535, '::'],
+    [{}, { MASTER_PORT: '100' }, 101, '::'],
+    [{}, { MASTER_PORT: '100', SHOAL_PORT: '7' }, 7, '::'],
+    [{}, { SHOAL_PORT: '1', SHOAL_LISTEN: '10.0.0.1' }, 1, '10.0.0.1'],
+    [{ firstHost: 'fd00::1' }, { SHOAL_PORT: '65535' }, 65_535, '::'],
   ])('on several machines is a port of the first: %j with %j', async (changed, environment, port, host) => {
-    vi.mocked(startHelper).mockClear()
     const endpoint = at(changed, environment)
     const address = { kind: 'tcp', host: changed.firstHost ?? 'node0', port } as const
-    expect(endpoint).toMatchObject({ description: formatAddress(address), isSecretFresh: true })
-    expect(endpoint.target()).toEqual({ address, secret: Buffer.from(secret) })
+    const target = { address, secret: Buffer.from(secret) }
+    expect(endpoint).toMatchObject({ isSecretFresh: true, isServedByLauncher: false })
+    expect(endpoint.place).toMatch(new RegExp(`^${formatAddress(address).replaceAll(/[[\]]/g, '\\$&')}( |$)`))
+    // A port that was chosen is the only one.
+    expect(endpoint.targets()).toHaveLength('SHOAL_PORT' in environment ? 1 : 8)
+    expect(endpoint.targets()[0]).toEqual(target)
     await endpoint.serve()
-    const task = { worldSize: 4, secret, address: { kind: 'tcp', host, port }, folder: undefined }
+    const task = { worldSize: 4, secret, address: { kind: 'tcp', host, port }, job: endpoint.who, folder: undefined }
     expect(vi.mocked(startHelper).mock.calls).toEqual([[task]])
+    // Rank 0 knows by now.
+    expect(endpoint.targets()).toEqual([target])
+  })
+
+  test('on several machines is the next port where the first is in use by others', async () => {
+    vi.mocked(startHelper).mockResolvedValueOnce('in use')
+    const endpoint = at({ firstHost: '127.0.0.1' }, { MASTER_PORT: '100' })
+    const second = endpoint.targets()[1]
+    await endpoint.serve()
+    expect(endpoint.targets()).toEqual([second])
+    vi.mocked(startHelper).mockResolvedValue('in use')
+    const crowded = at({ firstHost: '127.0.0.1' }, { MASTER_PORT: '100' })
+    await expect(crowded.serve()).rejects.toThrow(/at tcp:\/\/127\.0\.0\.1:101: EADDRINUSE, .*; nor at 7 other ports/)
   })
 
   const because = 'openmpi has started ranks on several machines'
@@ -337,7 +354,7 @@ describe('where the ranks of a job meet', () => {
     [{}, {}, `${because}: set SHOAL_PORT, on all ranks, to a port from 1 to 65535 that is free on node0`],
     [{}, { SHOAL_PORT: '0' }, 'that is free on node0; 0 is none'],
     [{}, { MASTER_PORT: '65535' }, 'that is free on node0; 65536 is none'],
-    [{ port: 5 }, { SHOAL_SECRET: '' }, `${because}, and SHOAL_SECRET is not set`],
+    [{}, { MASTER_PORT: '5', SHOAL_SECRET: '' }, `${because}, and SHOAL_SECRET is not set`],
   ])('on several machines has to be known: %j with %j', (changed, environment, words) => {
     expect(() => at(changed, environment)).toThrow(LaunchEnvironmentError)
     expect(() => at(changed, environment)).toThrow(words)
@@ -347,25 +364,25 @@ describe('where the ranks of a job meet', () => {
     vi.stubEnv('XDG_RUNTIME_DIR', folder)
     const here = { isOneMachine: true }
     const endpoint = at(here)
-    expect(endpoint.target()).toBeUndefined()
+    expect(endpoint.targets()).toEqual([])
     expect(endpoint.isSecretFresh).toBe(false)
-    vi.mocked(startHelper).mockClear()
     await endpoint.serve()
-    const path = endpoint.description.replace('unix://', '')
-    const { secret: made } = endpoint.target()!
-    expect(endpoint.target()).toEqual({ address: { kind: 'unix', path }, secret: made })
+    const path = endpoint.place.replace('unix://', '')
+    const { secret: made } = endpoint.targets()[0]!
+    expect(endpoint.targets()).toEqual([{ address: { kind: 'unix', path }, secret: made }])
     expect(made.byteLength).toBe(64)
     const task = {
       worldSize: 4,
       secret: String(made),
       address: { kind: 'unix', path },
+      job: endpoint.who,
       folder: path.replace('/socket', ''),
     }
     expect(vi.mocked(startHelper).mock.calls).toEqual([[task]])
     // The same once more is the same place, with another secret.
-    expect(at(here).description).toBe(endpoint.description)
+    expect(at(here).place).toBe(endpoint.place)
     await at(here).serve()
-    expect(endpoint.target()!.secret).not.toEqual(made)
+    expect(endpoint.targets()[0]!.secret).not.toEqual(made)
     const others = [
       at({ ...here, jobId: 'k' }),
       at({ ...here, worldSize: 5 }),
@@ -373,9 +390,9 @@ describe('where the ranks of a job meet', () => {
       at({ ...here, rankVariable: 'NOBODY_HAS_THIS' }),
       at(here, { SHOAL_JOB_ID: 'named' }),
     ]
-    expect(new Set([endpoint, ...others].map(({ description }) => description)).size).toBe(6)
+    expect(new Set([endpoint, ...others].map(({ place }) => place)).size).toBe(6)
     // What somebody has named counts alone.
-    expect(at({ ...here, jobId: 'k' }, { SHOAL_JOB_ID: 'named' }).description).toBe(others[4]?.description)
+    expect(at({ ...here, jobId: 'k' }, { SHOAL_JOB_ID: 'named' }).place).toBe(others[4]?.place)
   })
 
   test('on one machine lies where a system has sockets of its users', () => {

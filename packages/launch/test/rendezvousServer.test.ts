@@ -31,8 +31,8 @@ async function expectUndisturbed(jobs: readonly Job[]): Promise<void> {
 test.each([
   ['a request of HTTP', Buffer.from(`GET / HTTP/1.1\r\nHost: localhost\r\n\r\n${'x'.repeat(200)}`)],
   ['random bytes', randomBytes(4096)],
-  ['the shape of an introduction, and nothing in it', Buffer.concat([Buffer.from('shoal/1\n'), Buffer.alloc(72)])],
-  ['the length of an endless message', Buffer.alloc(112, 0xff)],
+  ['the shape of an introduction, and nothing in it', Buffer.concat([Buffer.from('shoal/2\n'), Buffer.alloc(196)])],
+  ['the length of an endless message', Buffer.alloc(240, 0xff)],
   ['ten megabytes', Buffer.alloc(10 * 2 ** 20, 0x41)],
 ])('%s is rejected', async (_, garbage) => {
   const { rendezvous, jobs } = await startJob(2)
@@ -105,13 +105,14 @@ async function captureProof(server: RendezvousServer, environment: Record<string
 async function rawRank(rendezvous: TestRendezvous, rank: number, worldSize: number): Promise<Socket> {
   const socket = await connectRaw(rendezvous)
   const greeting = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
-  const numbers = Buffer.alloc(8)
-  numbers.writeUInt32LE(rank, 0)
-  numbers.writeUInt32LE(worldSize, 4)
+  // Rank, world size, role, process, ranks of its machine, an instance, and hashes of its job, its place and its launcher.
+  const said = Buffer.alloc(132)
+  said.writeUInt32LE(rank, 0)
+  said.writeUInt32LE(worldSize, 4)
   const nonce = randomBytes(32)
-  const parts = [greeting.subarray(8), nonce, numbers]
+  const parts = [greeting.subarray(8), nonce, said]
   const proof = createHmac('sha256', rendezvous.secret).update('shoal rank').update(Buffer.concat(parts)).digest()
-  socket.write(Buffer.concat([Buffer.from('shoal/1\n'), numbers, nonce, proof]))
+  socket.write(Buffer.concat([Buffer.from('shoal/2\n'), said, nonce, proof]))
   const answer = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
   const expected = createHmac('sha256', rendezvous.secret).update('shoal rendezvous')
   expect(answer.subarray(1)).toEqual(expected.update(Buffer.concat([greeting.subarray(8), nonce])).digest())
@@ -184,7 +185,7 @@ test('a connection that says nothing holds nobody up, and is closed', async () =
   const rendezvous = await serve(2)
   const silent = await connectRaw(rendezvous)
   const half = await connectRaw(rendezvous)
-  half.write('shoal/1\n')
+  half.write('shoal/2\n')
   silent.resume()
   half.resume()
   const jobs = await Promise.all([rendezvous.join(0), rendezvous.join(1)])
@@ -268,7 +269,7 @@ test.each<[string, (socket: Socket) => void, string]>([
   [
     'an acceptance without knowing the secret',
     (socket) => {
-      socket.write(Buffer.concat([Buffer.from('shoal/1\n'), randomBytes(32)]))
+      socket.write(Buffer.concat([Buffer.from('shoal/2\n'), randomBytes(32)]))
       socket.once('data', () => socket.write(Buffer.concat([Buffer.from([0]), randomBytes(32)])))
     },
     'what answers there does not know the secret of the job',
@@ -311,16 +312,16 @@ test('the secret is never sent', async () => {
   const heard: Buffer[] = []
   const rendezvous = await fakeServer((socket) => {
     const index = heard.push(Buffer.alloc(0)) - 1
-    socket.write(Buffer.concat([Buffer.from('shoal/1\n'), randomBytes(32)]))
+    socket.write(Buffer.concat([Buffer.from('shoal/2\n'), randomBytes(32)]))
     socket.on('data', (chunk: Buffer) => {
       heard[index] = Buffer.concat([heard[index]!, chunk])
     })
   })
   const environment = { SHOAL_RENDEZVOUS: rendezvous, SHOAL_SECRET: secret, RANK: '0', WORLD_SIZE: '2' }
   await failuresOf([bootstrap({ environment, timeout: 1_000 })])
-  expect(heard[0]!.byteLength).toBe(80)
+  expect(heard[0]!.byteLength).toBe(204)
   for (const bytes of heard) {
-    expect([0, 80]).toContain(bytes.byteLength)
+    expect([0, 204]).toContain(bytes.byteLength)
     expect(bytes.includes(secret)).toBe(false)
   }
 })

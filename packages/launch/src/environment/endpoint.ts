@@ -1,84 +1,199 @@
 import { randomBytes } from 'node:crypto'
-import { LaunchEnvironmentError } from '../errors.js'
+import { LaunchEnvironmentError, RendezvousError } from '../errors.js'
 import { type Address, formatAddress } from '../rendezvous/address.js'
-import type { Target } from '../rendezvous/connection.js'
-import { startHelper } from '../rendezvous/helper.js'
+import { attempt, isRefused, type Target } from '../rendezvous/attempt.js'
+import { type ConnectOptions, describeRefusal, sleep } from '../rendezvous/connect.js'
+import { type Introducing, makeInstance } from '../rendezvous/handshake.js'
+import { inUse, startHelper } from '../rendezvous/helper.js'
 import { PrivateFolder } from '../rendezvous/privateFolder.js'
+import { endingJobLimit } from '../rendezvous/timing.js'
+import { identityOf, type JobIdentity, portsOf } from './identity.js'
 import { launcherProcess } from './launcherProcess.js'
-import type { ForeignPlace } from './place.js'
+import type { ForeignPlace, RankPlace } from './place.js'
 import { readSecret } from './shoal.js'
 import { type Environment, numberIn, textIn } from './variables.js'
 
 /** Where the rendezvous of a job is, and how it is served. */
-export interface RendezvousEndpoint {
-  readonly description: string
-  readonly target: () => Target | undefined
-  /** Whether a refused secret is final. */
-  readonly isSecretFresh: boolean
+export interface RendezvousEndpoint
+  extends Pick<ConnectOptions, 'who' | 'targets' | 'place' | 'isServedByLauncher' | 'isSecretFresh' | 'hint'> {
   /** Rank 0 does this first. */
   readonly serve: () => Promise<void>
 }
 
+/** Milliseconds for what listens at a port of ours to say what it is. */
+const probeLimit = 2_000
+/** How many ports a job tries that have not been chosen by hand. */
+const mostPorts = 8
+
 /** The launcher serves it. */
-export function servedByLauncher(target: Target): RendezvousEndpoint {
-  const description = formatAddress(target.address)
-  return { description, target: () => target, isSecretFresh: true, serve: async () => undefined }
+export function servedByLauncher({ rank, worldSize }: RankPlace, target: Target): RendezvousEndpoint {
+  const place = formatAddress(target.address)
+  return {
+    who: { rank, worldSize, pid: process.pid, instance: '', job: '', place: '', launch: '', localWorldSize: 0 },
+    targets: () => [target],
+    place,
+    isServedByLauncher: true,
+    isSecretFresh: true,
+    hint: undefined,
+    serve: async () => undefined,
+  }
 }
 
 /** Rank 0 has to serve it. */
 export function endpointFor(place: ForeignPlace, environment: Environment): RendezvousEndpoint {
-  return place.isOneMachine ? onOneMachine(place, environment) : acrossMachines(place, environment)
+  const identity = identityOf(place, environment)
+  return place.isOneMachine ? onOneMachine(place, environment, identity) : acrossMachines(place, environment, identity)
+}
+
+function introducing({ rank, worldSize }: ForeignPlace, identity: JobIdentity): RendezvousEndpoint['who'] {
+  return { rank, worldSize, pid: process.pid, instance: rank === 0 ? makeInstance() : '', ...identity }
 }
 
 /** A socket in a folder of this user's. */
-function onOneMachine(place: ForeignPlace, environment: Environment): RendezvousEndpoint {
+function onOneMachine(place: ForeignPlace, environment: Environment, identity: JobIdentity): RendezvousEndpoint {
   const { launcher, worldSize, rankVariable } = place
   const named = textIn(environment, 'SHOAL_JOB_ID')
   const launchedBy = rankVariable === undefined ? '' : launcherProcess(rankVariable)
   const folder = new PrivateFolder(`${launcher} ${worldSize} ${named ?? `${place.jobId} ${launchedBy}`}`)
+  const who = introducing(place, identity)
+  const description = `unix://${folder.socket}`
   return {
-    description: `unix://${folder.socket}`,
-    target: () => folder.target(),
+    who,
+    targets: () => {
+      const target = folder.target()
+      return target === undefined ? [] : [target]
+    },
+    place: description,
+    isServedByLauncher: false,
     isSecretFresh: false,
+    hint: hintOnOneMachine(place, named),
     serve: async () => {
+      await requireNoneStarting(folder, who)
       const secret = randomBytes(32).toString('hex')
       folder.create(secret)
-      await startHelper({ worldSize, secret, address: { kind: 'unix', path: folder.socket }, folder: folder.path })
+      const address: Address = { kind: 'unix', path: folder.socket }
+      const answer = await startHelper({ worldSize, secret, address, job: who, folder: folder.path })
+      if (answer === inUse) throw new RendezvousError(`cannot serve a rendezvous at ${description}: it is in use`)
     },
   }
 }
 
+/** Takes no other job's place whose ranks have not all come: they would come here. @throws RendezvousError */
+async function requireNoneStarting(folder: PrivateFolder, who: RendezvousEndpoint['who']): Promise<void> {
+  const target = folder.target()
+  if (target === undefined) return
+  const outcome = await attempt(target, { ...who, role: 'rank' }, probeLimit, undefined)
+  // Otherwise nobody is there any more, or its ranks have all come and keep their connections.
+  if (!isRefused(outcome) || outcome.refusal !== 'starting') return
+  throw new RendezvousError(`${formatAddress(target.address)}: ${describeRefusal(outcome)}`)
+}
+
+function hintOnOneMachine({ rankVariable, isGuess }: ForeignPlace, named: string | undefined): string | undefined {
+  const guess =
+    'Without LOCAL_WORLD_SIZE, and with no MASTER_ADDR or one of this machine alone, all ranks are taken to be on this machine; ' +
+    'where they are not, give all of them the same MASTER_ADDR, a name that every machine knows'
+  if (isGuess) return guess
+  return named === undefined && rankVariable !== undefined
+    ? 'Ranks that different processes have started need the same SHOAL_JOB_ID'
+    : undefined
+}
+
 /** A port on the machine of rank 0. */
-function acrossMachines(place: ForeignPlace, environment: Environment): RendezvousEndpoint {
+function acrossMachines(place: ForeignPlace, environment: Environment, identity: JobIdentity): RendezvousEndpoint {
   const { launcher, worldSize, firstHost } = place
   const because = `${launcher} has started ranks on several machines`
-  const masterPort = numberIn(environment, 'MASTER_PORT')
-  const port = numberIn(environment, 'SHOAL_PORT') ?? (masterPort === undefined ? place.port : masterPort + 1)
   if (firstHost === undefined) {
     throw new LaunchEnvironmentError(
       `${because}, and does not say where rank 0 is. Set MASTER_ADDR to the name or address of its machine, on all ranks.`,
     )
   }
-  if (port === undefined || port < 1 || port > 65_535) {
-    throw new LaunchEnvironmentError(
-      `${because}: set SHOAL_PORT, on all ranks, to a port from 1 to 65535 that is free on ${firstHost}` +
-        (port === undefined ? '' : `; ${port} is none`),
-    )
-  }
+  const ports = portsFor(place, environment, identity, because, firstHost)
   const secret = readSecret(environment, because)
-  const address: Address = { kind: 'tcp', host: firstHost, port }
+  const who = introducing(place, identity)
+  const addresses = ports.map((port): Address & { kind: 'tcp' } => ({ kind: 'tcp', host: firstHost, port }))
+  const serving = { own: undefined as Address | undefined }
+  const first = formatAddress(addresses[0] as Address)
   return {
-    description: formatAddress(address),
-    target: () => ({ address, secret }),
+    who,
+    targets: () => (serving.own === undefined ? addresses : [serving.own]).map((address) => ({ address, secret })),
+    place: ports.length === 1 ? first : `${first} (or port ${ports.slice(1).join(', ')})`,
+    isServedByLauncher: false,
     isSecretFresh: true,
+    hint:
+      `All ranks need the same MASTER_ADDR (here '${firstHost}': the machine of rank 0, by a name that every machine knows), the ` +
+      'same SHOAL_PORT or MASTER_PORT, and the same SHOAL_SECRET',
     serve: async () => {
-      const host = textIn(environment, 'SHOAL_LISTEN') ?? (firstHost.includes(':') ? '::' : '0.0.0.0')
-      await startHelper({
-        worldSize,
-        secret: Buffer.from(secret).toString(),
-        address: { kind: 'tcp', host, port },
-        folder: undefined,
-      })
+      const host = textIn(environment, 'SHOAL_LISTEN') ?? '::'
+      const listen = ({ port }: { readonly port: number }) =>
+        startHelper({
+          worldSize,
+          secret: Buffer.from(secret).toString(),
+          address: { kind: 'tcp', host, port },
+          job: who,
+          folder: undefined,
+        })
+      serving.own = await serveAtOne(addresses, listen, { ...who, role: 'rank' }, secret)
     },
   }
+}
+
+/** Which ports the ranks of this job try: one that somebody has chosen alone, or some that all come to by themselves. */
+function portsFor(
+  { launcher }: ForeignPlace,
+  environment: Environment,
+  identity: JobIdentity,
+  because: string,
+  firstHost: string,
+): readonly number[] {
+  const chosen = numberIn(environment, 'SHOAL_PORT')
+  const masterPort = numberIn(environment, 'MASTER_PORT')
+  const first = chosen ?? (masterPort === undefined ? undefined : masterPort + 1)
+  if (first === undefined && launcher === 'slurm') return portsOf(identity, mostPorts)
+  if (first === undefined || first < 1 || first > 65_535) {
+    throw new LaunchEnvironmentError(
+      `${because}: set SHOAL_PORT, on all ranks, to a port from 1 to 65535 that is free on ${firstHost}` +
+        (first === undefined ? '' : `; ${first} is none`),
+    )
+  }
+  return chosen === undefined ? [...new Set([first, ...portsOf(identity, mostPorts - 1)])] : [first]
+}
+
+/**
+ * Serves at the first address that is free, or that only others than this job use. Where the port was chosen, or the same
+ * job is there, a moment is given to what may be an earlier job that is ending. @throws RendezvousError
+ */
+async function serveAtOne<A extends Address>(
+  addresses: readonly A[],
+  listen: (address: A) => Promise<'ready' | typeof inUse>,
+  who: Introducing,
+  secret: Uint8Array,
+): Promise<A> {
+  const found: string[] = []
+  for (const address of addresses) {
+    const start = performance.now()
+    for (;;) {
+      if ((await listen(address)) === 'ready') return address
+      const outcome = await attempt({ address, secret }, who, probeLimit, undefined, probeLimit)
+      const isOurs = isRefused(outcome)
+      if (typeof outcome === 'object' && !isOurs) outcome.socket.destroy()
+      const isSame = isOurs && outcome.refusal !== 'job' && outcome.refusal !== 'secret'
+      const words = isOurs
+        ? describeRefusal(outcome)
+        : typeof outcome === 'string'
+          ? outcome
+          : 'somebody else serves there'
+      // Of two that start, neither may go on: the other one's ranks would come to it.
+      const limit = isOurs && outcome.refusal !== 'starting' ? endingJobLimit : 0
+      const mayEnd = (isSame || addresses.length === 1) && performance.now() - start < limit
+      if (mayEnd) {
+        await sleep(200)
+        continue
+      }
+      const failure = `cannot serve a rendezvous at ${formatAddress(address)}: EADDRINUSE, ${words}`
+      if (isSame || addresses.length === 1) throw new RendezvousError(failure)
+      found.push(failure)
+      break
+    }
+  }
+  throw new RendezvousError(`${found[0]}; nor at ${addresses.length - 1} other ports`)
 }

@@ -17,9 +17,9 @@ export const readOpenMpi: ReadPlace = (environment) => {
     // OMPI_COMM_WORLD_NODE_RANK is the number of the process on its node, not that of the node.
     nodeRank: undefined,
     isOneMachine: localWorldSize === worldSize,
+    isGuess: false,
     jobId: textIn(environment, 'PMIX_NAMESPACE') ?? textIn(environment, 'OMPI_MCA_ess_base_jobid') ?? '',
     rankVariable: 'OMPI_COMM_WORLD_RANK',
     firstHost: textIn(environment, 'MASTER_ADDR'),
-    port: undefined,
   }
 }

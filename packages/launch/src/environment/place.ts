@@ -18,6 +18,8 @@ export interface RankPlace {
 export interface ForeignPlace extends RankPlace {
   /** Whether all ranks are on this machine. */
   readonly isOneMachine: boolean
+  /** Whether that is only what the lack of other variables suggests. */
+  readonly isGuess: boolean
   /** The same for all ranks of the job. */
   readonly jobId: string
   /**
@@ -27,8 +29,6 @@ export interface ForeignPlace extends RankPlace {
   readonly rankVariable: string | undefined
   /** The machine of rank 0, where the launcher tells. */
   readonly firstHost: string | undefined
-  /** A port, where one can be derived. */
-  readonly port: number | undefined
 }
 
 export type ReadPlace = (environment: Environment) => ForeignPlace | undefined

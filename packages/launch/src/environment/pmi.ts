@@ -17,10 +17,10 @@ export const readPmi: ReadPlace = (environment) => {
     localWorldSize,
     nodeRank: undefined,
     isOneMachine: localWorldSize === undefined ? firstHost === undefined : localWorldSize === worldSize,
+    isGuess: localWorldSize === undefined && firstHost === undefined,
     jobId: textIn(environment, 'PMI_JOBID') ?? '',
     rankVariable: 'PMI_RANK',
     firstHost,
-    port: undefined,
   }
 }
 

@@ -1,6 +1,6 @@
 import { LaunchEnvironmentError } from '../errors.js'
 import { type Address, parseAddress } from '../rendezvous/address.js'
-import type { Target } from '../rendezvous/connection.js'
+import type { Target } from '../rendezvous/attempt.js'
 import type { RankPlace } from './place.js'
 import { type Environment, numberIn, requiredNumber, textIn } from './variables.js'
 

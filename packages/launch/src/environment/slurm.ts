@@ -1,6 +1,7 @@
+import { LaunchEnvironmentError } from '../errors.js'
 import type { ReadPlace } from './place.js'
 import { firstHostOf, tasksOfNode } from './slurmLists.js'
-import { numberIn, requiredNumber, textIn } from './variables.js'
+import { type Environment, numberIn, requiredNumber, textIn } from './variables.js'
 
 /** A task that srun started. The script of sbatch has some of the variables too, and is no rank. */
 export const readSlurm: ReadPlace = (environment) => {
@@ -12,7 +13,6 @@ export const readSlurm: ReadPlace = (environment) => {
   const nodes = numberIn(environment, 'SLURM_STEP_NUM_NODES') ?? requiredNumber(environment, 'SLURM_NNODES', because)
   const nodeRank = numberIn(environment, 'SLURM_NODEID')
   const perNode = textIn(environment, 'SLURM_STEP_TASKS_PER_NODE')
-  const hosts = textIn(environment, 'SLURM_STEP_NODELIST') ?? textIn(environment, 'SLURM_JOB_NODELIST')
   const attempt = textIn(environment, 'SLURM_RESTART_COUNT') ?? '0'
   return {
     launcher: 'slurm',
@@ -22,11 +22,30 @@ export const readSlurm: ReadPlace = (environment) => {
     localWorldSize: perNode === undefined || nodeRank === undefined ? undefined : tasksOfNode(perNode, nodeRank),
     nodeRank,
     isOneMachine: nodes === 1,
+    isGuess: false,
     jobId: `${job} ${textIn(environment, 'SLURM_STEP_ID') ?? ''} ${attempt}`,
     // The numbers of job and step are unique.
     rankVariable: undefined,
-    firstHost: textIn(environment, 'MASTER_ADDR') ?? (hosts === undefined ? undefined : firstHostOf(hosts)),
-    // Below the range that systems give to outgoing connections.
-    port: 20_000 + (job % 10_000),
+    firstHost: textIn(environment, 'MASTER_ADDR') ?? (nodes === 1 ? undefined : firstHostIn(environment, rank)),
   }
+}
+
+/** The first node of the list has rank 0, unless the tasks were distributed by hand. @throws LaunchEnvironmentError */
+function firstHostIn(environment: Environment, rank: number): string | undefined {
+  const hosts = textIn(environment, 'SLURM_STEP_NODELIST') ?? textIn(environment, 'SLURM_JOB_NODELIST')
+  const first = hosts === undefined ? undefined : firstHostOf(hosts)
+  if (textIn(environment, 'SLURM_DISTRIBUTION')?.startsWith('arbitrary') === true) {
+    throw new LaunchEnvironmentError(
+      "Slurm's arbitrary distribution (SLURM_DISTRIBUTION) does not say which node has rank 0. Set MASTER_ADDR to the first " +
+        'name in SLURM_HOSTFILE, on all ranks.',
+    )
+  }
+  const own = textIn(environment, 'SLURMD_NODENAME')
+  if (rank === 0 && own !== undefined && first !== undefined && own !== first) {
+    throw new LaunchEnvironmentError(
+      `rank 0 runs on ${own} (SLURMD_NODENAME), and the others look for it on ${first}, the first node of ` +
+        `SLURM_STEP_NODELIST. Set MASTER_ADDR=${own} on all ranks.`,
+    )
+  }
+  return first
 }

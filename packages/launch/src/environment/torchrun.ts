@@ -11,6 +11,7 @@ export const readTorchrun: ReadPlace = (environment) => {
   const worldSize = requiredNumber(environment, 'WORLD_SIZE', 'TORCHELASTIC_RUN_ID and RANK are set')
   const localWorldSize = numberIn(environment, 'LOCAL_WORLD_SIZE')
   const firstHost = textIn(environment, 'MASTER_ADDR')
+  const isLocal = firstHost === undefined || loopback.test(firstHost)
   const parts = ['MASTER_ADDR', 'MASTER_PORT', 'TORCHELASTIC_RESTART_COUNT'].map((name) => textIn(environment, name))
   return {
     launcher: 'torchrun',
@@ -19,11 +20,10 @@ export const readTorchrun: ReadPlace = (environment) => {
     localRank: numberIn(environment, 'LOCAL_RANK'),
     localWorldSize,
     nodeRank: numberIn(environment, 'GROUP_RANK'),
-    isOneMachine:
-      localWorldSize === undefined ? firstHost === undefined || loopback.test(firstHost) : localWorldSize === worldSize,
+    isOneMachine: localWorldSize === undefined ? isLocal : localWorldSize === worldSize,
+    isGuess: localWorldSize === undefined && isLocal,
     jobId: [runId, ...parts].join(' '),
     rankVariable: 'RANK',
     firstHost,
-    port: undefined,
   }
 }

@@ -1,40 +1,13 @@
-import { lstatSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
-import { AbortedError, longestTimeout, PeerRefusedError } from '@shoal/types'
+import type { Socket } from 'node:net'
+import { AbortedError, longestTimeout } from '@shoal/types'
 import { RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '../errors.js'
-import { type Address, formatAddress, socketOptions } from './address.js'
-import { type Header, headerRoom, type Message, maximumValueBytes, Reader, writeMessage } from './frames.js'
-import {
-  acceptanceBytes,
-  greetingBytes,
-  isAcceptance,
-  makeIntroduction,
-  type Refusal,
-  readGreeting,
-  refusals,
-} from './handshake.js'
-
-/** Who connects. */
-export interface Identity {
-  readonly rank: number
-  readonly worldSize: number
-}
-
-/** Where to connect, with what secret; undefined where neither is there yet. */
-export type Target = { readonly address: Address; readonly secret: Uint8Array }
-
-export interface ConnectOptions {
-  readonly identity: Identity
-  /** Asked before each attempt. */
-  readonly target: () => Target | undefined
-  /** Where that is, in words. */
-  readonly place: string
-  /** Whether a refused secret may be an old one, and is tried again. */
-  readonly isSecretFresh: boolean
-  /** User ids that may serve a Unix socket. */
-  readonly users: readonly number[]
-  readonly timeout: number
-  readonly signal: AbortSignal | undefined
+import { type Header, headerRoom, type Message, maximumValueBytes, type Reader, writeMessage } from './frames.js'
+/** A socket that is through the handshake, and what it has brought beyond. Paused. */
+export interface Admitted {
+  readonly socket: Socket
+  readonly reader: Reader
+  /** A second connection on which nothing is ever sent, to a rendezvous on another machine. */
+  readonly watch?: Socket | undefined
 }
 
 export interface RequestOptions {
@@ -43,31 +16,20 @@ export interface RequestOptions {
   /** What an error gives as the limit, where a part of it had passed before. Default: the timeout. */
   readonly statedTimeout?: number | undefined
   readonly signal?: AbortSignal | undefined
+  /** What an error says of ranks that have not come. */
+  readonly hint?: string | undefined
 }
 
 interface Request {
   readonly operation: string
   readonly timeout: number
+  readonly hint: string | undefined
   readonly resolve: (message: Message) => void
   readonly reject: (error: unknown) => void
 }
 
 /** Milliseconds beyond its own limit that the server has to say who is missing. */
 const answerLimit = 2_000
-/** Milliseconds for the greeting of the server, unless less time is left. */
-const handshakeLimit = 10_000
-
-const nothing = 'nothing was there'
-const silence = 'it does not answer'
-
-const refusalWords: Readonly<Record<Refusal, string>> = {
-  secret: 'this rank has another secret than the job (SHOAL_SECRET must be the same on all ranks)',
-  worldSize: 'this rank was told another world size than the others',
-  rank: 'the rank is beyond the world size',
-  taken: 'another process is this rank already: was it started twice, or bootstrap() called twice?',
-  gone: 'this rank has been part of the job and is gone; it cannot come back',
-}
-
 /** Connections that a process which runs to its end has to leave, or its rank would count as lost. */
 const open = new Set<Connection>()
 
@@ -89,13 +51,22 @@ export class Connection {
   #onEnd: (error: RendezvousLostError) => void = () => undefined
   readonly place: string
 
-  constructor({ socket, reader }: Admitted, place: string, worldSize: number) {
+  constructor({ socket, reader, watch }: Admitted, place: string, worldSize: number) {
     this.#socket = socket
     this.#reader = reader
     this.place = place
     // The longest answer is that of a gathering: a value of each rank.
     this.#mostBytes = worldSize * maximumValueBytes + headerRoom
-    socket.once('close', () => this.#ended('the connection ended'))
+    socket.once('close', () => {
+      watch?.destroy()
+      this.#ended('the connection ended')
+    })
+    watch?.once('close', (isFailure: boolean) => {
+      // Bytes that nobody acknowledges would keep the first connection for 15 minutes.
+      if (!isFailure || socket.destroyed) return
+      this.#ended('its machine does not answer')
+      socket.destroy()
+    })
     socket.on('data', (chunk: Buffer) => {
       reader.push(chunk)
       this.#read()
@@ -142,6 +113,7 @@ export class Connection {
       this.#requests.set(id, {
         operation,
         timeout: stated,
+        hint: options.hint,
         resolve: (message) => {
           settle()
           resolve(message)
@@ -218,140 +190,11 @@ export class Connection {
 function errorOf(failure: Header, request: Request): Error {
   const { kind, message } = failure
   const ranks = Array.isArray(failure['ranks']) ? failure['ranks'].filter((rank) => typeof rank === 'number') : []
-  if (kind === 'timeout') return new RendezvousTimeoutError(request.operation, request.timeout, ranks)
+  if (kind === 'timeout') {
+    const details = [message, request.hint].filter((text) => typeof text === 'string')
+    const detail = details.length === 0 ? undefined : details.join('. ')
+    return new RendezvousTimeoutError(request.operation, request.timeout, ranks, detail)
+  }
   if (kind === 'lost' || kind === 'left') return new RanksLostError(ranks, kind, request.operation)
   return new RendezvousError(`${request.operation}: ${String(message)}`)
-}
-
-/** Connects and proves the secret, again and again until it works or the time is over. */
-export async function connectTo(options: ConnectOptions): Promise<Connection> {
-  const { identity, place, timeout, signal } = options
-  const operation = `bootstrap of rank ${identity.rank}`
-  const deadline = performance.now() + timeout
-  let pause = 5
-  let last = nothing
-  for (;;) {
-    if (signal?.aborted === true) throw new AbortedError({ operation, cause: signal.reason })
-    const target = options.target()
-    const left = deadline - performance.now()
-    if (left <= 0) {
-      throw new RendezvousTimeoutError(operation, timeout, [], `The rendezvous at ${place} was not reached: ${last}`)
-    }
-    if (target !== undefined) {
-      requireOwner(target.address, options.users)
-      const outcome = await attempt(target, identity, left, signal)
-      if (typeof outcome !== 'string') return new Connection(outcome, formatAddress(target.address), identity.worldSize)
-      if (isRefusal(outcome)) {
-        const words = refusalWords[outcome]
-        if (outcome !== 'secret' || options.isSecretFresh) {
-          throw new RendezvousError(`${place} refused rank ${identity.rank}: ${words}`)
-        }
-        last = words
-      } else if (outcome !== silence || last === nothing) {
-        // The last attempt may have had no time to find out; what an earlier one found says more.
-        last = outcome
-      }
-    }
-    await sleep(Math.min(pause, Math.max(deadline - performance.now(), 0)), signal)
-    pause = Math.min(pause * 2, 200)
-  }
-}
-
-/** Whoever listens at a path has made the file there. @throws PeerRefusedError */
-function requireOwner(address: Address, users: readonly number[]): void {
-  if (address.kind !== 'unix') return
-  let user: number
-  try {
-    user = lstatSync(address.path).uid
-  } catch {
-    return // the attempt to connect says why
-  }
-  if (!users.includes(user)) throw new PeerRefusedError({ api: 'bootstrap', user, users })
-}
-
-function isRefusal(outcome: string): outcome is Refusal {
-  return (refusals as readonly string[]).includes(outcome)
-}
-
-/** A socket that is through the handshake, and what it has brought beyond. Paused. */
-interface Admitted {
-  readonly socket: Socket
-  readonly reader: Reader
-}
-
-/** One attempt: a connection, or why there is none. */
-function attempt(
-  target: Target,
-  { rank, worldSize }: Identity,
-  timeout: number,
-  signal: AbortSignal | undefined,
-): Promise<Admitted | string> {
-  const secret = Buffer.from(target.secret)
-  const keepAlive = { keepAlive: true, keepAliveInitialDelay: 10_000 }
-  return new Promise((resolve) => {
-    const socket = connect({ ...socketOptions(target.address), noDelay: true, ...keepAlive })
-    const reader = new Reader()
-    let serverNonce: Buffer | undefined
-    let clientNonce: Buffer | undefined
-
-    const finish = (outcome: Admitted | string): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', onAbort)
-      socket.off('error', onError).off('close', onClose).off('data', onData)
-      socket.on('error', () => undefined) // 'close' follows, and tells all that matters
-      if (typeof outcome === 'string') socket.destroy()
-      resolve(outcome)
-    }
-    const onAbort = (): void => finish('aborted')
-    const onError = (error: Error): void => finish(error.message)
-    const onClose = (): void => finish('it closed the connection')
-    const onData = (chunk: Buffer): void => {
-      reader.push(chunk)
-      const answer = step()
-      if (answer !== undefined) finish(answer)
-    }
-    const start = performance.now()
-    const giveUp = (): void => finish(silence)
-    let timer = setTimeout(giveUp, Math.min(timeout, handshakeLimit))
-    signal?.addEventListener('abort', onAbort, { once: true })
-    socket.on('error', onError).on('close', onClose).on('data', onData)
-
-    function step(): Admitted | string | undefined {
-      if (serverNonce === undefined || clientNonce === undefined) {
-        const greeting = reader.take(greetingBytes)
-        if (greeting === undefined) return undefined
-        serverNonce = readGreeting(greeting)
-        if (serverNonce === undefined) return 'something else answers there'
-        const introduction = makeIntroduction(secret, serverNonce, rank, worldSize)
-        clientNonce = introduction.nonce
-        socket.write(introduction.bytes)
-        // The server may have let this rank in by now: one that went away again would be lost.
-        clearTimeout(timer)
-        timer = setTimeout(giveUp, Math.max(timeout - (performance.now() - start), 0))
-      }
-      const first = reader.peek()
-      if (first === undefined) return undefined
-      if (first !== 0) return refusals[first - 1] ?? 'something else answers there'
-      const answer = reader.take(acceptanceBytes)
-      if (answer === undefined) return undefined
-      if (!isAcceptance(secret, serverNonce, clientNonce, answer)) {
-        return 'what answers there does not know the secret of the job'
-      }
-      // Nobody listens until the connection takes over; nothing may get lost until then.
-      socket.pause()
-      return { socket, reader }
-    }
-  })
-}
-
-function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, milliseconds)
-    signal?.addEventListener('abort', end, { once: true })
-  })
 }

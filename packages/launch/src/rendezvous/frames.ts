@@ -52,9 +52,9 @@ export class Reader {
     return this.#held
   }
 
-  /** The first byte, which stays. */
-  peek(): number | undefined {
-    return this.#chunks[0]?.[0]
+  /** What is there, and stays; undefined while nothing is. */
+  peek(): Buffer | undefined {
+    return this.#held === 0 ? undefined : this.#joined()
   }
 
   /** Exactly so many bytes, once they are there. */

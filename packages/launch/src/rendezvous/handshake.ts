@@ -1,28 +1,70 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /*
- * Server: magic, 32 random bytes. Client: magic, rank and world size (32 bits, little-endian), 32 random bytes, its proof.
- * Server: one byte, 0 and its own proof, or the reason of a refusal. A proof is an HMAC-SHA256 over both random values,
- * keyed by the secret, so the secret itself never travels and no answer can be used again. Each side has a label of its own:
- * neither proof can be sent back as the other.
+ * Server: magic, 32 random bytes. Client: magic, who it is (`Introducing`), 32 random bytes, its proof. Server: one byte, 0
+ * and its own proof, or the reason of a refusal, followed by a text with a proof where the client has proven the secret. A
+ * proof is an HMAC-SHA256 over both random values and all that is said with it, keyed by the secret, so the secret itself
+ * never travels and no answer can be used again. Each kind of proof has a label of its own: none can be sent as another.
  */
-const magic = Buffer.from('shoal/1\n')
+const magic = Buffer.from('shoal/2\n')
 const nonceBytes = 32
 const proofBytes = 32
+const hashBytes = 32
+const numbersBytes = 20
+const instanceBytes = 16
+const saidBytes = numbersBytes + instanceBytes + 3 * hashBytes
 
 export const greetingBytes = magic.byteLength + nonceBytes
-export const introductionBytes = magic.byteLength + 8 + nonceBytes + proofBytes
+export const introductionBytes = magic.byteLength + saidBytes + nonceBytes + proofBytes
 export const acceptanceBytes = 1 + proofBytes
 
 /** Why a server refuses a client; the byte that says so is the index plus 1. */
-export const refusals = ['secret', 'worldSize', 'rank', 'taken', 'gone'] as const
+export const refusals = [
+  'secret',
+  'job',
+  'worldSize',
+  'rank',
+  'starting',
+  'taken',
+  'gone',
+  'launch',
+  'crowded',
+] as const
 export type Refusal = (typeof refusals)[number]
 
-export interface Introduction {
+/** What a client wants: to be a rank, or to watch over the connection of one that is in. */
+export type Role = 'rank' | 'watch'
+
+/** What a client says of itself. */
+export interface Introducing {
   readonly rank: number
   readonly worldSize: number
+  readonly role: Role
+  readonly pid: number
+  /** How many ranks its machine has, where that is to be checked; otherwise 0. */
+  readonly localWorldSize: number
+  /** In hexadecimal digits: names one start of a rendezvous, known to the rank that started it. Empty for other ranks. */
+  readonly instance: string
+  /** What names its job; empty where the secret alone does. */
+  readonly job: string
+  /** What tells its machine from others, and the launcher's process there from others; empty where that is not checked. */
+  readonly place: string
+  readonly launch: string
+}
+
+/** The same, as the server knows it: texts are hashes in hexadecimal digits. */
+export interface Introduction extends Introducing {
   readonly isProven: boolean
   readonly nonce: Buffer
+}
+
+/** A text as an introduction has it; nothing for an empty one. */
+export function hashOf(text: string): string {
+  return text === '' ? '' : createHash('sha256').update(text).digest('hex')
+}
+
+export function makeInstance(): string {
+  return randomBytes(instanceBytes).toString('hex')
 }
 
 function proofOf(secret: Buffer, label: string, parts: readonly Uint8Array[]): Buffer {
@@ -45,35 +87,92 @@ export function readGreeting(bytes: Buffer): Buffer | undefined {
 export function makeIntroduction(
   secret: Buffer,
   serverNonce: Buffer,
-  rank: number,
-  worldSize: number,
+  who: Introducing,
 ): { readonly bytes: Buffer; readonly nonce: Buffer } {
-  const numbers = Buffer.alloc(8)
-  numbers.writeUInt32LE(rank, 0)
-  numbers.writeUInt32LE(worldSize, 4)
+  const said = Buffer.alloc(saidBytes)
+  const numbers = [who.rank, who.worldSize, who.role === 'watch' ? 1 : 0, who.pid, who.localWorldSize]
+  for (const [index, number] of numbers.entries()) said.writeUInt32LE(number, 4 * index)
+  const texts = [who.instance, hashOf(who.job), hashOf(who.place), hashOf(who.launch)]
+  let start = numbersBytes
+  for (const [index, text] of texts.entries()) {
+    said.set(Buffer.from(text, 'hex'), start)
+    start += index === 0 ? instanceBytes : hashBytes
+  }
   const nonce = randomBytes(nonceBytes)
-  const proof = proofOf(secret, 'shoal rank', [serverNonce, nonce, numbers])
-  return { bytes: Buffer.concat([magic, numbers, nonce, proof]), nonce }
+  const proof = proofOf(secret, 'shoal rank', [serverNonce, nonce, said])
+  return { bytes: Buffer.concat([magic, said, nonce, proof]), nonce }
 }
 
 export function readIntroduction(secret: Buffer, serverNonce: Buffer, bytes: Buffer): Introduction | undefined {
   if (!bytes.subarray(0, magic.byteLength).equals(magic)) return undefined
-  const numbers = bytes.subarray(magic.byteLength, magic.byteLength + 8)
-  const nonce = bytes.subarray(magic.byteLength + 8, magic.byteLength + 8 + nonceBytes)
-  const expected = proofOf(secret, 'shoal rank', [serverNonce, nonce, numbers])
-  const isProven = timingSafeEqual(bytes.subarray(-proofBytes), expected)
-  return { rank: numbers.readUInt32LE(0), worldSize: numbers.readUInt32LE(4), isProven, nonce }
+  const said = bytes.subarray(magic.byteLength, magic.byteLength + saidBytes)
+  const nonce = bytes.subarray(magic.byteLength + saidBytes, magic.byteLength + saidBytes + nonceBytes)
+  const expected = proofOf(secret, 'shoal rank', [serverNonce, nonce, said])
+  const hex = (start: number, length: number): string => {
+    const part = said.subarray(start, start + length)
+    return part.every((byte) => byte === 0) ? '' : part.toString('hex')
+  }
+  const hash = (index: number): string => hex(numbersBytes + instanceBytes + index * hashBytes, hashBytes)
+  return {
+    rank: said.readUInt32LE(0),
+    worldSize: said.readUInt32LE(4),
+    role: said.readUInt32LE(8) === 1 ? 'watch' : 'rank',
+    pid: said.readUInt32LE(12),
+    localWorldSize: said.readUInt32LE(16),
+    instance: hex(numbersBytes, instanceBytes),
+    job: hash(0),
+    place: hash(1),
+    launch: hash(2),
+    isProven: timingSafeEqual(bytes.subarray(-proofBytes), expected),
+    nonce,
+  }
 }
 
 export function makeAcceptance(secret: Buffer, serverNonce: Buffer, clientNonce: Buffer): Buffer {
   return Buffer.concat([Buffer.from([0]), proofOf(secret, 'shoal rendezvous', [serverNonce, clientNonce])])
 }
 
-export function makeRefusal(refusal: Refusal): Buffer {
-  return Buffer.from([refusals.indexOf(refusal) + 1])
-}
-
 /** Whether the server knows the secret too. */
 export function isAcceptance(secret: Buffer, serverNonce: Buffer, clientNonce: Buffer, bytes: Buffer): boolean {
   return timingSafeEqual(bytes, makeAcceptance(secret, serverNonce, clientNonce))
+}
+
+/** A refusal of a client that has not proven the secret: it learns nothing of the job. */
+export function makeBareRefusal(refusal: Refusal): Buffer {
+  return Buffer.from([refusals.indexOf(refusal) + 1])
+}
+
+/** A refusal of one that has, with words about the job. */
+export function makeRefusal(
+  secret: Buffer,
+  serverNonce: Buffer,
+  clientNonce: Buffer,
+  refusal: Refusal,
+  words: string,
+): Buffer {
+  const text = Buffer.from(words).subarray(0, 4096)
+  const head = Buffer.from([refusals.indexOf(refusal) + 1, 0, 0])
+  head.writeUInt16LE(text.byteLength, 1)
+  return Buffer.concat([head, text, proofOf(secret, 'shoal refusal', [serverNonce, clientNonce, head, text])])
+}
+
+/** How many bytes a refusal has that begins so; undefined while that is not known. */
+export function refusalBytes(start: Buffer): number | undefined {
+  if (refusals[(start[0] ?? 0) - 1] === 'secret') return 1
+  return start.byteLength < 3 ? undefined : 3 + start.readUInt16LE(1) + proofBytes
+}
+
+/** Why a server refused, in its words; undefined where it is none of ours. */
+export function readRefusal(
+  secret: Buffer,
+  serverNonce: Buffer,
+  clientNonce: Buffer,
+  bytes: Buffer,
+): { readonly refusal: Refusal; readonly words: string } | undefined {
+  const refusal = refusals[(bytes[0] ?? 0) - 1]
+  if (refusal === undefined) return undefined
+  if (refusal === 'secret') return { refusal, words: '' }
+  const [head, text] = [bytes.subarray(0, 3), bytes.subarray(3, -proofBytes)]
+  const expected = proofOf(secret, 'shoal refusal', [serverNonce, clientNonce, head, text])
+  return timingSafeEqual(bytes.subarray(-proofBytes), expected) ? { refusal, words: text.toString() } : undefined
 }

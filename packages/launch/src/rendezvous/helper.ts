@@ -1,25 +1,31 @@
 import { spawn } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { RendezvousError } from '../errors.js'
-import { type Address, formatAddress } from './address.js'
-import { RendezvousServer } from './server.js'
+import type { Address } from './address.js'
+import type { ServedJob } from './admission.js'
+import { listenForJob, RendezvousServer } from './server.js'
 
 /** What a helper is told, on its standard input: the secret is on no command line and in no environment. */
 interface HelperTask {
   readonly worldSize: number
   readonly secret: string
   readonly address: Address
+  readonly job: ServedJob
   /** Removed at the end. */
   readonly folder: string | undefined
 }
 
+/** The address is in use by somebody else. */
+export const inUse = 'in use'
+
 /**
  * Starts a process that serves the rendezvous, for launchers that have none. A process of its own, so that the ranks can
  * still find each other when rank 0 dies, and are not kept waiting when it is busy. It ends with the last connection.
- * @throws RendezvousError
+ * Tells whether the address was free. @throws RendezvousError
  */
-export async function startHelper(task: HelperTask): Promise<void> {
+export async function startHelper(task: HelperTask): Promise<'ready' | typeof inUse> {
   const code = 'require(process.argv[1]).serveAsHelper()'
   const child = spawn(process.execPath, ['--input-type=commonjs', '-e', code, serverModule()], {
     // A session of its own: what ends the group of rank 0 must not end the rendezvous of the others.
@@ -47,7 +53,8 @@ export async function startHelper(task: HelperTask): Promise<void> {
   for (const stream of [child.stdin, child.stdout]) {
     if ('unref' in stream && typeof stream.unref === 'function') stream.unref()
   }
-  if (answer !== 'ready') throw new RendezvousError(answer)
+  if (answer !== 'ready' && answer !== inUse) throw new RendezvousError(answer)
+  return answer
 }
 
 /** What Node itself may need to start. Its options are meant for the program, and the rest is none of the helper's business. */
@@ -70,18 +77,20 @@ function serverModule(): string {
 /** @internal What the process does that `startHelper` starts. */
 export async function serveAsHelper(): Promise<void> {
   const task = await readTask()
+  const { worldSize, address, job } = task
   const end = (): void => {
-    if (task.folder !== undefined) rmSync(task.folder, { recursive: true, force: true })
+    if (task.folder !== undefined) removeFolder(task.folder, task.secret)
     process.exit(0)
   }
   // Somebody ends everything that runs here, such as a container that stops.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, end)
   try {
-    const server = await RendezvousServer.listen({
-      worldSize: task.worldSize,
-      secret: Buffer.from(task.secret),
-      address: task.address,
-      onEmpty: end,
+    const options = { worldSize, secret: Buffer.from(task.secret), onEmpty: end }
+    const server = await RendezvousServer[listenForJob]({ ...options, address }, job).catch((error: unknown) => {
+      // A machine without IPv6.
+      const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
+      if (address.kind !== 'tcp' || address.host !== '::' || code === 'EADDRINUSE') throw error
+      return RendezvousServer[listenForJob]({ ...options, address: { ...address, host: '0.0.0.0' } }, job)
     })
     // Rank 0 holds the other end. Where it dies before anybody has come, nobody will.
     process.stdin.once('close', () => {
@@ -89,11 +98,20 @@ export async function serveAsHelper(): Promise<void> {
     })
     process.stdout.end('ready\n')
   } catch (error) {
-    process.stdout.end(
-      `${error instanceof Error ? error.message : String(error)} (${formatAddress(task.address)})\n`,
-      end,
-    )
+    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
+    const words = code === 'EADDRINUSE' ? inUse : error instanceof Error ? error.message : String(error)
+    process.stdout.end(`${words}\n`, end)
   }
+}
+
+/** A later job of the same name may have made it its own. */
+function removeFolder(folder: string, secret: string): void {
+  try {
+    if (readFileSync(join(folder, 'secret'), 'utf8') !== secret) return
+  } catch {
+    return // it is gone
+  }
+  rmSync(folder, { recursive: true, force: true })
 }
 
 function readTask(): Promise<HelperTask> {

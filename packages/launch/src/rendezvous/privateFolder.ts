@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } f
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { RendezvousError } from '../errors.js'
-import type { Target } from './connection.js'
+import type { Target } from './attempt.js'
 
 /** The longest path that every system takes for a socket. */
 const longestSocketPath = 100

@@ -13,17 +13,18 @@ import {
 } from '@shoal/types'
 import { RendezvousError } from '../errors.js'
 import { type Address, formatAddress, socketOptions } from './address.js'
+import { Admission, type Denial, type ServedJob } from './admission.js'
 import { headerRoom, maximumValueBytes, Reader, writeMessage } from './frames.js'
 import {
-  type Introduction,
   introductionBytes,
   makeAcceptance,
+  makeBareRefusal,
   makeGreeting,
   makeRefusal,
-  type Refusal,
   readIntroduction,
 } from './handshake.js'
 import { mostRanks, RendezvousState } from './state.js'
+import { keepAliveDelay } from './timing.js'
 
 /** Milliseconds in which a connection must have proven that it knows the secret. */
 const handshakeLimit = 5_000
@@ -35,6 +36,9 @@ const fewRanks = 64
 const lossInterval = 20
 /** So many times as long as telling of the last ones took, nobody is told of the next. */
 const lossShare = 4
+
+/** @internal For a rendezvous whose launcher does not serve it. */
+export const listenForJob: unique symbol = Symbol('listenForJob')
 
 const api = 'RendezvousServer.listen'
 const keys: OptionKeys<ServerOptions> = {
@@ -84,8 +88,11 @@ export class RendezvousServer extends PublicObject {
   readonly #options: ServerOptions
   readonly #secret: Buffer
   readonly #state: RendezvousState
+  readonly #admission: Admission
   readonly #server: Server
   readonly #ranks = new Map<number, Socket>()
+  /** A second connection of each rank on another machine. Nothing is ever sent on it, so the kernel keeps asking the other one. */
+  readonly #watches = new Map<number, Socket>()
   readonly #unverified = new Set<Socket>()
   readonly #mostUnverified: number
   /** Ranks that are lost, and of whom nobody has been told yet; whether the launcher is to hear of it. */
@@ -95,24 +102,30 @@ export class RendezvousServer extends PublicObject {
   #nextLosses = 0
   #isClosed = false
 
-  private constructor(options: ServerOptions) {
+  private constructor(options: ServerOptions, job: ServedJob | undefined) {
     super()
     this.#options = options
     this.#secret = Buffer.from(options.secret)
     this.#state = new RendezvousState(options.worldSize)
+    this.#admission = new Admission(this.#state, job)
     this.#mostUnverified = Math.max(maxUnverified, 2 * options.worldSize)
-    this.#server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 }, (socket) =>
+    this.#server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay }, (socket) =>
       this.#greet(socket),
     )
   }
 
   /** @throws TypeError, RangeError for wrong options; RendezvousError when the address cannot be listened on. */
-  static async listen(options: ServerOptions): Promise<RendezvousServer> {
+  static listen(options: ServerOptions): Promise<RendezvousServer> {
+    return RendezvousServer[listenForJob](options, undefined)
+  }
+
+  /** @internal */
+  static async [listenForJob](options: ServerOptions, job: ServedJob | undefined): Promise<RendezvousServer> {
     const { secret, worldSize } = requireOptions(options, api, keys)
     requireInteger(worldSize, api, 'worldSize', 1, mostRanks)
     if (!(secret instanceof Uint8Array)) throw wrongType(api, 'secret', 'a Uint8Array', secret)
     requireInteger(secret.byteLength, api, 'secret.byteLength', 16)
-    const rendezvous = new RendezvousServer(options)
+    const rendezvous = new RendezvousServer(options, job)
     const address = options.address ?? { kind: 'tcp', host: '127.0.0.1', port: 0 }
     if (address.kind === 'unix') requireText(address.path, api, 'address.path')
     await new Promise<void>((resolve, reject) => {
@@ -160,7 +173,7 @@ export class RendezvousServer extends PublicObject {
     this.#isClosed = true
     clearTimeout(this.#lossTimer)
     this.#server.close()
-    for (const socket of [...this.#unverified, ...this.#ranks.values()]) socket.destroy()
+    for (const socket of [...this.#unverified, ...this.#ranks.values(), ...this.#watches.values()]) socket.destroy()
     this.#state.dispose()
   }
 
@@ -181,7 +194,7 @@ export class RendezvousServer extends PublicObject {
     socket.on('error', () => undefined) // 'close' follows, and tells all that matters
     if (!this.#isClosed && this.#unverified.size >= this.#mostUnverified) {
       const [oldest] = this.#unverified
-      if (oldest !== undefined) this.#reject(oldest, 'too many connections have not proven the secret')
+      if (oldest !== undefined) this.#reject(oldest, { reason: 'too many connections have not proven the secret' })
     }
     // Also where whoever was told of the rejection has just disposed of it.
     if (this.#isClosed) {
@@ -192,7 +205,7 @@ export class RendezvousServer extends PublicObject {
     const reader = new Reader()
     const greeting = makeGreeting()
     const timer = setTimeout(
-      () => this.#reject(socket, `it did not say who it is within ${handshakeLimit} ms`),
+      () => this.#reject(socket, { reason: `it did not say who it is within ${handshakeLimit} ms` }),
       handshakeLimit,
     )
     const onData = (chunk: Buffer): void => {
@@ -213,35 +226,48 @@ export class RendezvousServer extends PublicObject {
 
   #introduce(socket: Socket, reader: Reader, nonce: Buffer, bytes: Buffer): void {
     const said = readIntroduction(this.#secret, nonce, bytes)
-    const refused = this.#refusalOf(said, reader.held)
-    if (refused !== undefined || said === undefined) {
-      this.#reject(socket, refused?.reason ?? notOurs, refused?.refusal)
+    // Nothing follows an introduction before it is answered; the client is none of ours if something does.
+    if (said === undefined || reader.held > 0) {
+      this.#reject(socket, { reason: notOurs })
+      return
+    }
+    const denial = this.#admission.admit(said, `from ${peerOf(socket)}`)
+    if (denial !== undefined) {
+      const { refusal, words = '' } = denial
+      const answer =
+        refusal === undefined || refusal === 'secret'
+          ? refusal && makeBareRefusal(refusal)
+          : makeRefusal(this.#secret, nonce, said.nonce, refusal, words)
+      this.#reject(socket, denial, answer)
       return
     }
     const { rank } = said
     this.#unverified.delete(socket)
+    const acceptance = makeAcceptance(this.#secret, nonce, said.nonce)
+    if (said.role === 'watch') {
+      this.#watch(rank, socket, acceptance)
+      return
+    }
     this.#ranks.set(rank, socket)
-    socket.write(makeAcceptance(this.#secret, nonce, said.nonce))
+    socket.write(acceptance)
     this.#state.connected(rank, (header, body) => {
       if (!socket.destroyed) writeMessage(socket, header, body)
     })
     this.#serve(rank, socket)
   }
 
-  #refusalOf(said: Introduction | undefined, more: number): { reason: string; refusal?: Refusal } | undefined {
-    // Nothing follows an introduction before it is answered; the client is none of ours if something does.
-    if (said === undefined || more > 0) return { reason: notOurs }
-    const { rank, worldSize } = said
-    if (!said.isProven) return { reason: 'it does not know the secret of the job', refusal: 'secret' }
-    if (worldSize !== this.#state.worldSize) {
-      const counts = `${worldSize} ranks, and this one has ${this.#state.worldSize}`
-      return { reason: `it belongs to a job of ${counts}`, refusal: 'worldSize' }
-    }
-    if (rank >= worldSize) return { reason: `it says it is rank ${rank} of ${worldSize}`, refusal: 'rank' }
-    const presence = this.#state.presenceOf(rank)
-    if (presence === 'joined') return { reason: `rank ${rank} is here already`, refusal: 'taken' }
-    if (presence !== 'absent') return { reason: `rank ${rank} has been here and is gone`, refusal: 'gone' }
-    return undefined
+  /** Ends a rank's connection when its machine no longer answers, also where unacknowledged bytes would keep it for 15 minutes. */
+  #watch(rank: number, socket: Socket, acceptance: Buffer): void {
+    this.#watches.get(rank)?.destroy()
+    this.#watches.set(rank, socket)
+    socket.write(acceptance)
+    socket.resume()
+    socket.once('close', (isFailure: boolean) => {
+      if (this.#watches.get(rank) !== socket) return
+      this.#watches.delete(rank)
+      // One that ends in order is ended by a rank whose first connection tells more.
+      if (isFailure) this.#ranks.get(rank)?.destroy()
+    })
   }
 
   #serve(rank: number, socket: Socket): void {
@@ -269,6 +295,7 @@ export class RendezvousServer extends PublicObject {
 
   #ended(rank: number): void {
     this.#ranks.delete(rank)
+    this.#watches.get(rank)?.destroy()
     if (this.#isClosed) return
     if (this.#state.presenceOf(rank) === 'joined' && !this.#losses.has(rank)) this.#lose(rank, true)
     if (this.#ranks.size > 0) return
@@ -303,12 +330,16 @@ export class RendezvousServer extends PublicObject {
     for (const [rank, isNews] of losses) if (isNews) this.#options.onLost?.(rank)
   }
 
-  #reject(socket: Socket, reason: string, refusal?: Refusal): void {
+  #reject(socket: Socket, { reason }: Denial, answer?: Buffer): void {
     this.#unverified.delete(socket)
-    const { remoteAddress = 'this machine', remotePort } = socket
-    const from = remotePort === undefined ? remoteAddress : `${remoteAddress}:${remotePort}`
-    this.#options.onRejected?.(`a connection from ${from} was closed: ${reason}`)
-    if (refusal === undefined) socket.destroy()
-    else socket.end(makeRefusal(refusal), () => socket.destroy())
+    this.#options.onRejected?.(`a connection from ${peerOf(socket)} was closed: ${reason}`)
+    if (answer === undefined) socket.destroy()
+    else socket.end(answer, () => socket.destroy())
   }
+}
+
+function peerOf({ remoteAddress = 'this machine', remotePort }: Socket): string {
+  // An address of IPv4, as a socket for both has it.
+  const address = remoteAddress.replace(/^::ffff:(?=\d)/, '')
+  return remotePort === undefined ? address : `${address}:${remotePort}`
 }

@@ -21,7 +21,7 @@ interface Member {
 }
 
 type Failure =
-  | { readonly kind: 'timeout'; readonly ranks: readonly number[] }
+  | { readonly kind: 'timeout'; readonly ranks: readonly number[]; readonly message?: string }
   | { readonly kind: 'lost' | 'left'; readonly ranks: readonly number[] }
   | { readonly kind: 'refused'; readonly message: string }
 
@@ -33,6 +33,11 @@ export class RendezvousState {
   #nextSpace = 1
   /** How many ranks were there and are not any more, or will not come. While none are, nobody has to look for them. */
   #gone = 0
+  #isComplete = false
+  /** Why nobody can join any more. */
+  #contest: Failure | undefined
+  /** What is known of connections that said they were ranks who have not come, by rank. */
+  readonly #turnedAway = new Map<number, string>()
 
   constructor(worldSize: number) {
     this.#members = Array.from({ length: worldSize }, () => ({
@@ -51,6 +56,23 @@ export class RendezvousState {
 
   get worldSize(): number {
     return this.#members.length
+  }
+
+  /** Whether all ranks have joined. */
+  get isComplete(): boolean {
+    return this.#isComplete
+  }
+
+  /** Ends the job before it is complete: its ranks cannot be told from another job's. */
+  contest(message: string): void {
+    if (this.#isComplete) return
+    this.#contest ??= { kind: 'refused', message }
+    for (const pending of [...this.#joining.values()]) this.#fail(pending, this.#contest)
+  }
+
+  /** A connection that said it is this rank was refused; told to those who wait for the rank in vain. */
+  turnedAway(rank: number, words: string): void {
+    this.#turnedAway.set(rank, words)
   }
 
   presenceOf(rank: number): Presence {
@@ -120,12 +142,13 @@ export class RendezvousState {
       () => this.#joining.delete(rank),
       (pending) => this.#joining.set(rank, pending),
     )
-    const gone = this.#failureOf(this.#spaceOfAll, undefined)
+    const gone = this.#contest ?? this.#failureOf(this.#spaceOfAll, undefined)
     if (gone !== undefined) {
       for (const pending of [...this.#joining.values()]) this.#fail(pending, gone)
       return
     }
     if (this.#joining.size < this.worldSize) return
+    this.#isComplete = true
     const nodes = new Map<string, number>()
     const numbers = this.#members.map(({ host }) => {
       const node = nodes.get(host) ?? nodes.size
@@ -367,9 +390,16 @@ export class RendezvousState {
   }
 
   #expire(pending: Pending): void {
-    const failure: Failure = { kind: 'timeout', ranks: pending.missing() }
+    const ranks = pending.missing()
+    const isJoining = this.#joining.get(pending.rank) === pending
+    const refused = isJoining ? ranks.flatMap((rank) => this.#turnedAway.get(rank) ?? []).slice(0, 3) : []
+    const failure: Failure = {
+      kind: 'timeout',
+      ranks,
+      ...(refused.length === 0 ? {} : { message: refused.join('; ') }),
+    }
     // Whoever else waits for the job to be complete waits for the same ranks, and should be told who they are.
-    const all = this.#joining.get(pending.rank) === pending ? [...this.#joining.values()] : [pending]
+    const all = isJoining ? [...this.#joining.values()] : [pending]
     for (const one of all) this.#fail(one, failure)
   }
 
