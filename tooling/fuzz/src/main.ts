@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { readOptions, runCampaign, usage } from './model/campaign.js'
 import { brokenPtx } from './ptx.js'
 import { rankDeaths } from './ranks/rankDeaths.js'
+import { wrongMessages } from './receive/campaign.js'
 
 interface Campaign {
   readonly title: string
@@ -44,6 +45,7 @@ const campaigns: Readonly<Record<string, Campaign>> = {
     },
   },
   ranks: rankDeaths,
+  receive: wrongMessages,
   ptx: brokenPtx,
 }
 
