@@ -3,6 +3,7 @@
 #include "core/entry.h"
 #include "core/stream.h"
 #include "core/thread.h"
+#include "core/workers.h"
 #include "graph/capture.h"
 #include "graph/hostwork.h"
 
@@ -13,6 +14,7 @@ namespace {
 // Marks the thread while user code runs on it: CUDA calls from there answer CUDA_ERROR_NOT_PERMITTED.
 template <class Call>
 void callUser(Call&& call) {
+  const Workers::Waiting waiting;
   ThreadState& thread = threadState();
   thread.isInHostFunction = true;
   call();

@@ -9,6 +9,7 @@
 #include "core/context.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "core/workers.h"
 #include "graph/capture.h"
 #include "graph/memopwork.h"
 
@@ -58,6 +59,7 @@ CUresult prepareWait(const std::shared_ptr<Context>& context, CUdeviceptr addres
   MemoryRange range;
   if (const CUresult status = checkWord<Word>(*context, Access::read, address, range)) return status;
   step = [range = std::move(range), value, condition = flags & kConditionMask, context]() -> CUresult {
+    const Workers::Waiting waiting;
     long pause = 1000;
     for (;;) {
       {

@@ -11,6 +11,7 @@
 #include "core/device.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "core/workers.h"
 #include "graph/capture.h"
 
 using namespace shoal;
@@ -90,7 +91,11 @@ Operation deviceWork(Run run, Callback discard, void* userData, Ranges ranges) {
       if (discard != nullptr) discard(userData);
       return result;
     }
-    result = run(userData);
+    {
+      // It waits for other ranks and processes.
+      const Workers::Waiting waiting;
+      result = run(userData);
+    }
     for (auto& each : ranges.written) result = result != CUDA_SUCCESS ? result : held.wrote(each, 0, each.length);
     return result;
   };

@@ -6,6 +6,7 @@
 #include "core/entry.h"
 #include "core/event.h"
 #include "core/green.h"
+#include "core/workers.h"
 #include "graph/capture.h"
 #include "graph/eventwork.h"
 #include "ipc/sharedevent.h"
@@ -62,6 +63,7 @@ CUresult shoal::prepareWait(const std::shared_ptr<Event>& event, const std::shar
     const uint64_t number = event->shared->last();
     if (event->shared->hasPassed(number)) return CUDA_SUCCESS;
     wait.run = [shared = event->shared, number, context = stream->context] {
+      const Workers::Waiting waiting;
       shared->waitFor(number, [&] { return context->isEnding || context->error != CUDA_SUCCESS; });
       return CUDA_SUCCESS;
     };

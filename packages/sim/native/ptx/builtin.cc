@@ -1,6 +1,8 @@
 // The functions that the device has without anybody writing them: printf, malloc, free, assert, and those of graphs.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "graph/conditional.h"
 #include "graph/devicelaunch.h"
@@ -44,6 +46,35 @@ class Memory {
   Range range_;
 };
 
+// What one call of printf prints at most: the size of the buffer that hardware has for all of them.
+constexpr size_t kMostPrinted = 1 << 20;
+
+// A conversion with its widths cut to what C promises to print (4095 characters). One with billions of columns would keep the
+// thread busy past every limit on a kernel's time.
+std::string withLimits(const std::string& spec) {
+  constexpr size_t kMostDigits = 4;
+  constexpr const char* kMost = "4095";
+  std::string out;
+  for (size_t at = 0; at < spec.size();) {
+    const size_t digit = spec.find_first_of("123456789", at), end = spec.find_first_not_of("0123456789", digit);
+    out.append(spec, at, digit - at);
+    if (digit == std::string::npos) break;
+    const std::string number = spec.substr(digit, end - digit);
+    out += number.size() > kMostDigits || (number.size() == kMostDigits && number > kMost) ? kMost : number;
+    at = end;
+  }
+  return out;
+}
+
+template <class Value>
+std::string print(const std::string& spec, Value value) {
+  const int length = snprintf(nullptr, 0, spec.c_str(), value);
+  std::string out(static_cast<size_t>(std::max(length, 0)) + 1, '\0');
+  snprintf(out.data(), out.size(), spec.c_str(), value);
+  out.pop_back();
+  return out;
+}
+
 // The arguments lie one behind the other, each at a multiple of its size.
 std::string formatted(Memory& memory, uint64_t format, uint64_t arguments, int& count) {
   const std::string text = memory.text(format);
@@ -56,7 +87,7 @@ std::string formatted(Memory& memory, uint64_t format, uint64_t arguments, int& 
     ++count;
     return here;
   };
-  for (size_t index = 0; index < text.size(); ++index) {
+  for (size_t index = 0; index < text.size() && out.size() < kMostPrinted; ++index) {
     if (text[index] != '%') {
       out += text[index];
       continue;
@@ -67,7 +98,10 @@ std::string formatted(Memory& memory, uint64_t format, uint64_t arguments, int& 
     for (; end < text.size() && strchr("-+ #0123456789.*hlLjztI", text[end]) != nullptr; ++end) {
       const char c = text[end];
       if (c == '*') {
-        spec += std::to_string(memory.read<int32_t>(next(4)));
+        const int given = memory.read<int32_t>(next(4));
+        // A negative precision is none.
+        if (given < 0 && spec.back() == '.') spec.pop_back();
+        else spec += std::to_string(given);
       } else if (strchr("lLjzt", c) != nullptr) {
         isLong = true;
       } else if (c == 'h') {
@@ -79,50 +113,37 @@ std::string formatted(Memory& memory, uint64_t format, uint64_t arguments, int& 
     }
     if (end >= text.size()) break;
     const char kind = text[end];
-    char buffer[512];
+    spec = withLimits(spec);
     switch (kind) {
       case '%': out += '%'; break;
       case 'd': case 'i': {
         int64_t value = isLong ? memory.read<int64_t>(next(8)) : memory.read<int32_t>(next(4));
         if (isChar) value = static_cast<int8_t>(value);
         else if (isShort) value = static_cast<int16_t>(value);
-        snprintf(buffer, sizeof buffer, (spec + "lld").c_str(), static_cast<long long>(value));
-        out += buffer;
+        out += print(spec + "lld", static_cast<long long>(value));
         break;
       }
       case 'u': case 'x': case 'X': case 'o': {
         uint64_t value = isLong ? memory.read<uint64_t>(next(8)) : memory.read<uint32_t>(next(4));
         if (isChar) value = static_cast<uint8_t>(value);
         else if (isShort) value = static_cast<uint16_t>(value);
-        snprintf(buffer, sizeof buffer, (spec + "ll" + kind).c_str(), static_cast<unsigned long long>(value));
-        out += buffer;
+        out += print(spec + "ll" + kind, static_cast<unsigned long long>(value));
         break;
       }
-      case 'c':
-        snprintf(buffer, sizeof buffer, (spec + 'c').c_str(), memory.read<int32_t>(next(4)));
-        out += buffer;
-        break;
-      case 'p':
-        snprintf(buffer, sizeof buffer, (spec + 'p').c_str(), reinterpret_cast<void*>(memory.read<uint64_t>(next(8))));
-        out += buffer;
-        break;
-      case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
-        snprintf(buffer, sizeof buffer, (spec + kind).c_str(), memory.read<double>(next(8)));
-        out += buffer;
-        break;
+      case 'c': out += print(spec + 'c', memory.read<int32_t>(next(4))); break;
+      case 'p': out += print(spec + 'p', reinterpret_cast<void*>(memory.read<uint64_t>(next(8)))); break;
+      case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A': out += print(spec + kind, memory.read<double>(next(8))); break;
       case 's': {
         const uint64_t address = memory.read<uint64_t>(next(8));
         const std::string value = address == 0 ? "(null)" : memory.text(address);
-        const int length = snprintf(nullptr, 0, (spec + 's').c_str(), value.c_str());
-        std::string whole(static_cast<size_t>(length > 0 ? length : 0) + 1, '\0');
-        snprintf(whole.data(), whole.size(), (spec + 's').c_str(), value.c_str());
-        out.append(whole.c_str());
+        out += print(spec + 's', value.c_str());
         break;
       }
       default: out += text.substr(index, end - index + 1);
     }
     index = end;
   }
+  if (out.size() > kMostPrinted) out.resize(kMostPrinted);
   return out;
 }
 

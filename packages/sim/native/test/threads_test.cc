@@ -102,6 +102,39 @@ TEST(streams_without_threads_return_a_status) {
   OK(cuMemFree_v2(memory));
 }
 
+TEST(graphs_without_threads_return_a_status_and_begin_nothing) {
+  check::Primary primary;
+  const CUdeviceptr memory = check::memory(4096);
+  CUgraph graph = nullptr;
+  OK(cuGraphCreate(&graph, 0));
+  CUDA_MEMSET_NODE_PARAMS fill{};
+  fill.elementSize = 1;
+  fill.width = 16;
+  fill.height = 1;
+  for (unsigned node = 0; node < 6; ++node) {
+    CUgraphNode made = nullptr;
+    fill.dst = memory + node * 16;
+    fill.value = 7;
+    OK(cuGraphAddMemsetNode(&made, graph, nullptr, 0, &fill, primary.context));
+  }
+  CUgraphExec exec = nullptr;
+  OK(cuGraphInstantiate_v2(&exec, graph, nullptr, nullptr, 0));
+  withFewerThreads([&] {
+    const CUstream stream = check::stream();
+    OK(cuMemsetD8_v2(memory, 0, 96));
+    const CUresult status = cuGraphLaunch(exec, stream);
+    CHECK(isTold(status));
+    OK(cuStreamSynchronize(stream));
+    unsigned char found[96];
+    OK(cuMemcpyDtoH_v2(found, memory, 96));
+    for (unsigned char each : found) EQUAL(each, status == CUDA_SUCCESS ? 7 : 0);
+    OK(cuStreamDestroy_v2(stream));
+  });
+  OK(cuGraphExecDestroy(exec));
+  OK(cuGraphDestroy(graph));
+  OK(cuMemFree_v2(memory));
+}
+
 TEST(memory_is_not_shared_without_a_thread_that_answers) {
   check::Primary primary;
   const CUdeviceptr memory = check::memory(64);

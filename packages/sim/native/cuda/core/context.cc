@@ -87,7 +87,10 @@ std::shared_ptr<Stream> Context::perThreadDefaultStream() {
 
 void Context::add(const std::shared_ptr<Stream>& stream) {
   std::lock_guard lock(streamsMutex_);
-  streams_.erase(std::remove_if(streams_.begin(), streams_.end(), [](auto& weak) { return weak.expired(); }), streams_.end());
+  if (streams_.size() >= cleanAt_) {
+    streams_.erase(std::remove_if(streams_.begin(), streams_.end(), [](auto& weak) { return weak.expired(); }), streams_.end());
+    cleanAt_ = 2 * streams_.size() + 16;  // so that adding many does not look at all of them each time
+  }
   streams_.push_back(stream);
 }
 

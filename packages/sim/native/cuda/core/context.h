@@ -73,6 +73,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::mutex streamsMutex_;
   std::shared_ptr<Stream> default_;
   std::vector<std::weak_ptr<Stream>> streams_;
+  size_t cleanAt_ = 16;
   std::shared_ptr<Stream> marks_;  // carries out what belongs to no one stream
   std::vector<std::pair<Dependency, const GreenContext*>> gates_;
   void resetSettings();

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "context.h"
@@ -9,6 +10,7 @@
 #include "pool/pool.h"
 #include "state.h"
 #include "thread.h"
+#include "workers.h"
 
 namespace shoal {
 
@@ -48,18 +50,71 @@ std::vector<Dependency> Stream::orderAgainstDefaultStream() {
   return after;
 }
 
-uint64_t Stream::append(Operation operation) {
+// The caller holds the mutex.
+void Stream::makeThread() {
+  if (hasThread_) return;
+  std::thread([self = shared_from_this()] { self->loop(); }).detach();
+  hasThread_ = true;
+}
+
+void Stream::ensureThread() {
   std::lock_guard lock(mutex_);
-  if (!hasThread_) {
-    std::thread([self = shared_from_this()] { self->loop(); }).detach();
-    hasThread_ = true;
-  }
+  makeThread();
+}
+
+uint64_t Stream::append(Operation operation) {
+  std::unique_lock lock(mutex_);
+  const bool isBranch = kind == StreamKind::branch, isUnseen = isBranch && !hasThread_;
+  if (!isBranch) makeThread();
   const uint64_t sequence = enqueued_.load(std::memory_order_relaxed) + 1;
   operation.sequence = sequence;
   queue_.push_back(std::move(operation));
   enqueued_.store(sequence, std::memory_order_release);
   changed_.notify_all();
+  if (isUnseen) {
+    hasThread_ = true;
+    lock.unlock();
+    awaitTurn();
+  }
   return sequence;
+}
+
+// A branch is given to the pool once nothing is left that its first operation waits for.
+void Stream::awaitTurn() {
+  std::vector<Dependency> after;
+  {
+    std::lock_guard lock(mutex_);
+    after = queue_.front().after;
+  }
+  missing_ = after.size() + 1;
+  const auto arrive = [self = shared_from_this()] {
+    if (self->missing_.fetch_sub(1) == 1) Workers::shared().push(self);
+  };
+  for (auto& dependency : after) dependency.stream->whenFinished(dependency.sequence, arrive);
+  arrive();
+}
+
+void Stream::runReady() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    Operation operation = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    execute(operation);
+    const uint64_t sequence = operation.sequence;
+    operation = Operation();  // lets go of what it kept alive before anybody hears that it has ended
+    Workers::shared().countEnd();
+    finish(sequence);
+    lock.lock();
+    if (queue_.empty()) {
+      hasThread_ = false;
+      return;
+    }
+    const auto& after = queue_.front().after;
+    if (std::any_of(after.begin(), after.end(), [](auto& each) { return !each.stream->hasFinished(each.sequence); })) break;
+  }
+  lock.unlock();
+  awaitTurn();
 }
 
 uint64_t Stream::enqueue(Operation operation) {
@@ -112,9 +167,30 @@ void Stream::execute(Operation& operation) {
 }
 
 void Stream::finish(uint64_t sequence) {
-  std::lock_guard lock(mutex_);
-  completed_.store(sequence, std::memory_order_release);
-  changed_.notify_all();
+  std::vector<std::function<void()>> calls;
+  {
+    std::lock_guard lock(mutex_);
+    completed_.store(sequence, std::memory_order_release);
+    changed_.notify_all();
+    const auto isDue = [&](auto& waiter) {
+      if (waiter.first > sequence) return false;
+      calls.push_back(std::move(waiter.second));
+      return true;
+    };
+    waiters_.erase(std::remove_if(waiters_.begin(), waiters_.end(), isDue), waiters_.end());
+  }
+  for (auto& call : calls) call();
+}
+
+void Stream::whenFinished(uint64_t sequence, std::function<void()> call) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!hasFinished(sequence)) {
+      waiters_.emplace_back(sequence, std::move(call));
+      return;
+    }
+  }
+  call();
 }
 
 void Stream::loop() {
@@ -137,14 +213,14 @@ void Stream::loop() {
     const uint64_t sequence = operation.sequence;
     execute(operation);
     operation = Operation();  // lets go of what it kept alive before anybody hears that it has ended
+    finish(sequence);
     lock.lock();
-    completed_.store(sequence, std::memory_order_release);
-    changed_.notify_all();
   }
 }
 
 void Stream::waitFor(uint64_t sequence) {
   if (hasFinished(sequence)) return;
+  const Workers::Waiting waiting;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return hasFinished(sequence); });
 }

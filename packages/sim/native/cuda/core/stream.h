@@ -1,4 +1,4 @@
-// A stream: a queue of operations that one thread of its own carries out in order.
+// A stream: a queue of operations that are carried out in order, by a thread of its own. Branches of graphs share threads (Workers).
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct Operation {
   uint64_t sequence = 0;
 };
 
-enum class StreamKind { legacyDefault, perThreadDefault, blocking, nonBlocking };
+enum class StreamKind { legacyDefault, perThreadDefault, blocking, nonBlocking, branch };
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
@@ -46,7 +46,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   static int nearestPriority(int priority) { return priority > kLeastPriority ? kLeastPriority : priority < kGreatestPriority ? kGreatestPriority : priority; }
 
   CUstream handle() const { return reinterpret_cast<CUstream>(handle_); }
-  bool isBlocking() const { return kind != StreamKind::nonBlocking; }
+  bool isBlocking() const { return kind != StreamKind::nonBlocking && kind != StreamKind::branch; }
 
   // Queues the operation and returns its number.
   uint64_t enqueue(Operation operation);
@@ -61,7 +61,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The operation that is being carried out, as the thread that does it sees it.
   uint64_t running() const { return completed_.load(std::memory_order_acquire) + 1; }
   void waitFor(uint64_t sequence);
+  // Calls it once the first `sequence` operations have finished, perhaps at once; it must not wait.
+  void whenFinished(uint64_t sequence, std::function<void()> call);
   CUresult synchronize();
+  // Makes the thread that its work needs, so that queueing cannot fail for the want of one. Throws std::system_error.
+  void ensureThread();
+  // For the pool that a branch's thread comes from: carries out operations until one has to wait for other streams.
+  void runReady();
 
   // No work follows; the thread ends when the queue is empty.
   void close();
@@ -82,9 +88,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   friend class Context;
   std::vector<Dependency> orderAgainstDefaultStream();
   uint64_t append(Operation operation);
+  void makeThread();
   void loop();
   void execute(Operation& operation);
   void finish(uint64_t sequence);
+  void awaitTurn();
 
   uint64_t handle_ = 0;
   std::mutex mutex_;
@@ -92,7 +100,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::deque<Operation> queue_;
   std::atomic<uint64_t> enqueued_{0};
   std::atomic<uint64_t> completed_{0};
-  bool hasThread_ = false;
+  std::vector<std::pair<uint64_t, std::function<void()>>> waiters_;
+  std::atomic<size_t> missing_{0};  // a branch: what the first operation still waits for
+  bool hasThread_ = false;          // a branch: somebody sees to its first operation
   bool isClosed_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/context.h"
+#include "core/workers.h"
 #include "core/entry.h"
 #include "graph/capture.h"
 
@@ -97,6 +98,7 @@ CUresult import(CUexternalSemaphore* out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_D
 void run(ExternalSemaphore& semaphore, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS& parameters, const Context*) { semaphore.signal(parameters.params.fence.value); }
 
 void run(ExternalSemaphore& semaphore, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS& parameters, const Context* context) {
+  const Workers::Waiting waiting;
   long pause = 1000;
   while (!semaphore.take(parameters.params.fence.value)) {
     if (context != nullptr && (context->isEnding || context->error != CUDA_SUCCESS)) return;

@@ -113,10 +113,12 @@ CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> depend
   if (parameters.ctx != nullptr) owner = state().contexts.find(parameters.ctx);
   else if (const CUresult status = currentContext(owner)) return status;
   if (!owner) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!graph.hasRoomFor(1)) return CUDA_ERROR_NOT_SUPPORTED;
   std::vector<std::shared_ptr<Graph>> bodies;
   for (unsigned index = 0; index < parameters.size; ++index) {
     bodies.push_back(Graph::createOwned());
     bodies.back()->isBody = true;
+    bodies.back()->depthOfBody = graph.depth();
   }
   auto work = std::make_shared<ConditionalWork>(condition, kind, std::move(bodies), std::move(owner));
   parameters.phGraph_out = work->handles.data();

@@ -4,6 +4,7 @@
 
 #include "conditional.h"
 #include "core/context.h"
+#include "core/workers.h"
 #include "fillwork.h"
 #include "memory.h"
 
@@ -318,11 +319,15 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
       lane.stream.reset();
     }
     if (!lane.stream) {
-      lane.stream = std::make_shared<Stream>(context, StreamKind::nonBlocking, stream->priority);
+      lane.stream = std::make_shared<Stream>(context, StreamKind::branch, stream->priority);
       context->add(lane.stream);
     }
     streams.push_back(lane.stream);
   }
+  // All threads that a launch needs are there before anything is begun.
+  stream->ensureThread();
+  const bool hasBranches = std::any_of(streams.begin(), streams.end(), [&](auto& each) { return each != stream; });
+  const auto threads = hasBranches ? Workers::shared().lease() : nullptr;
   // Checked before anything is begun: work of NCCL takes its place among other calls when it is made ready.
   for (const Step& step : steps_) {
     if (disabled_.count(step.node) != 0) continue;
@@ -369,7 +374,7 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     if (queued) queued(own, sequences[index]);
   }
   Operation tail;
-  tail.run = [run, stream] { return run == nullptr ? CUDA_SUCCESS : run->runTails(stream); };
+  tail.run = [run, stream, threads] { return run == nullptr ? CUDA_SUCCESS : run->runTails(stream); };
   for (size_t index = 0; index < lanes_.size(); ++index) {
     if (streams[index] != stream) tail.after.push_back({streams[index], sequences[lanes_[index].last]});
   }

@@ -56,7 +56,11 @@ std::shared_ptr<Graph> Graph::owned() {
 
 Graph::~Graph() {
   std::lock_guard lock(graphMutex());
-  for (auto& node : nodes) nodesByNumber().erase(node->number);
+  for (auto& node : nodes) {
+    nodesByNumber().erase(node->number);
+    // Somebody else may still have the graph inside.
+    if (const auto* child = dynamic_cast<const ChildWork*>(node->work.get())) child->graph->parent_ = nullptr;
+  }
   for (auto& [object, count] : userObjects) releaseUserObject(object, count);
 }
 
@@ -68,7 +72,14 @@ GraphNode* Graph::add(std::shared_ptr<const Work> work, std::vector<Edge> depend
   node->dependencies = std::move(dependencies);
   nodesByNumber()[node->number] = node.get();
   nodes.push_back(node);
+  count(*node->work, true);
   return node.get();
+}
+
+void Graph::replace(GraphNode& node, std::shared_ptr<const Work> work) {
+  count(*node.work, false);
+  node.work = std::move(work);
+  count(*node.work, true);
 }
 
 void Graph::remove(GraphNode* node) {
@@ -76,6 +87,7 @@ void Graph::remove(GraphNode* node) {
     auto& edges = other->dependencies;
     edges.erase(std::remove_if(edges.begin(), edges.end(), [&](const Edge& edge) { return edge.node == node; }), edges.end());
   }
+  count(*node->work, false);
   nodesByNumber().erase(node->number);
   nodes.erase(std::find_if(nodes.begin(), nodes.end(), [&](auto& each) { return each.get() == node; }));
 }
@@ -106,32 +118,36 @@ std::vector<GraphNode*> Graph::inOrder() const {
   return order;
 }
 
-namespace {
-
-// Whether a node of the graph, or of one inside, is as asked.
-template <class Test>
-bool anyNode(const Graph& graph, const Test& test) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](auto& node) {
-    auto* child = dynamic_cast<const ChildWork*>(node->work.get());
-    return test(*node->work) || (child != nullptr && anyNode(*child->graph, test));
-  });
+void Graph::count(const Work& work, bool isAdded) {
+  const auto type = work.type();
+  const auto* child = dynamic_cast<const ChildWork*>(&work);
+  if (child != nullptr) {
+    child->graph->parent_ = isAdded ? this : nullptr;
+    // What was removed still counts: that is one level too many at most, and nobody looks at all nodes.
+    size_t height = child->graph->height_;
+    for (Graph* graph = this; isAdded && graph != nullptr && graph->height_ <= height; graph = graph->parent_) graph->height_ = ++height;
+  }
+  const size_t memory = child != nullptr ? child->graph->memoryNodes_ : type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+  const size_t conditional = child != nullptr ? child->graph->conditionalNodes_ : type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  if (memory == 0 && conditional == 0) return;
+  for (Graph* graph = this; graph != nullptr; graph = graph->parent_) {
+    graph->memoryNodes_ += isAdded ? memory : 0 - memory;
+    graph->conditionalNodes_ += isAdded ? conditional : 0 - conditional;
+  }
 }
 
-}  // namespace
-
-bool Graph::hasMemory() const {
-  return anyNode(*this, [](const Work& work) { return work.type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC || work.type() == CU_GRAPH_NODE_TYPE_MEM_FREE; });
-}
-
-bool Graph::hasConditions() const {
-  return anyNode(*this, [](const Work& work) { return work.type() == CU_GRAPH_NODE_TYPE_CONDITIONAL; });
+size_t Graph::depth() const {
+  size_t levels = 1;
+  const Graph* graph = this;
+  for (; graph->parent_ != nullptr; graph = graph->parent_) ++levels;
+  return levels + graph->depthOfBody;
 }
 
 bool Graph::contains(const Graph& other) const {
-  return this == &other || anyNode(*this, [&](const Work& work) {
-           auto* child = dynamic_cast<const ChildWork*>(&work);
-           return child != nullptr && child->graph.get() == &other;
-         });
+  for (const Graph* graph = &other; graph != nullptr; graph = graph->parent_) {
+    if (graph == this) return true;
+  }
+  return false;
 }
 
 std::vector<Edge> Graph::dependentsOf(const GraphNode* node) const {

@@ -45,11 +45,20 @@ struct Graph : std::enable_shared_from_this<Graph> {
   GraphNode* add(std::shared_ptr<const Work> work, std::vector<Edge> dependencies);
   CUresult addChecked(CUgraphNode* out, std::shared_ptr<const Work> work, std::vector<Edge> dependencies);
   void remove(GraphNode* node);
+  // Gives a node other work of its kind.
+  void replace(GraphNode& node, std::shared_ptr<const Work> work);
   bool holds(const GraphNode* node) const { return node->graph == this; }
   // Whether it has nodes of memory, and conditional ones, also in graphs inside. Such a graph cannot be cloned.
-  bool hasMemory() const;
-  bool hasConditions() const;
+  bool hasMemory() const { return memoryNodes_ != 0; }
+  bool hasConditions() const { return conditionalNodes_ != 0; }
   bool isCloneable() const { return !hasMemory() && !hasConditions(); }
+  // Graphs lie at most so deep in one another: much that is done with a graph calls itself for each level.
+  static constexpr size_t kDeepest = 4096;
+  // Whether a graph of this height may be put inside.
+  bool hasRoomFor(size_t height) const { return depth() + height <= kDeepest; }
+  // Levels around it, and levels with it.
+  size_t depth() const;
+  size_t height() const { return height_; }
   // Itself, or a graph inside.
   bool contains(const Graph& other) const;
   std::vector<Edge> dependentsOf(const GraphNode* node) const;
@@ -58,10 +67,19 @@ struct Graph : std::enable_shared_from_this<Graph> {
   uint64_t number = 0;
   bool isOwned = false;     // by a node or an executable graph
   bool isBody = false;      // of a conditional node
+  size_t depthOfBody = 0;
   bool isCaptured = false;  // a capture that has not ended adds to it
   std::vector<std::shared_ptr<GraphNode>> nodes;
   std::vector<std::pair<std::shared_ptr<UserObject>, unsigned>> userObjects;
   std::vector<std::shared_ptr<Condition>> conditions;
+
+ private:
+  // Keeps the counts of this graph and of those around it.
+  void count(const Work& work, bool isAdded);
+
+  Graph* parent_ = nullptr;  // whose node this is
+  size_t memoryNodes_ = 0, conditionalNodes_ = 0;  // also in graphs inside
+  size_t height_ = 1;
 };
 
 // An object of the user's with a count of its own; called to destroy it when the last reference goes.

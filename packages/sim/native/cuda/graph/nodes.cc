@@ -93,7 +93,7 @@ CUresult makeEventWork(CUevent handle, WorkPointer& work) {
 CUresult makeChild(CUgraph parent, CUgraph handle, bool isMoved, WorkPointer& work) {
   const auto from = graphs().find(handle);
   if (!from || from->isCaptured) return CUDA_ERROR_INVALID_VALUE;
-  if (from->isOwned) return CUDA_ERROR_NOT_SUPPORTED;
+  if (from->isOwned || !graphs().find(parent)->hasRoomFor(from->height())) return CUDA_ERROR_NOT_SUPPORTED;
   if (!isMoved) {
     auto copy = Graph::createOwned();
     if (const CUresult status = copyGraph(*from, *copy, false)) return status;
@@ -161,7 +161,7 @@ CUresult change(CUgraphNode handle, CUgraphNodeType type, Make&& make) {
     if (node.work->type() != type) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = make(node, work)) return status;
     if (const CUresult status = work->prepare(nullptr, unused)) return status;
-    node.work = std::move(work);
+    node.graph->replace(node, std::move(work));
     return CUDA_SUCCESS;
   });
 }
