@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Fetches the libraries of CUDA's runtime, NCCL, NVSHMEM, NVRTC and nvJitLink, and their headers, as wheels with pip, where that works, and
-// prints the variables that name them, for `eval`. What it could not fetch it says; the tests that need it are skipped, with
-// that reason, and counted. Usage: eval "$(node tooling/setup/realLibraries.mjs)"
+// Fetches the libraries and headers that have a Python wheel (tooling/libraries) with pip, if it works, and prints the
+// variables that name them, for `eval`. It reports wheels that pip cannot fetch. Tests that need one of them are counted skips. Usage: eval "$(node tooling/setup/realLibraries.mjs)"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { libraries, versionParts } from '../libraries/index.mjs'
 import { say } from './install.mjs'
 import { cacheFolder, captureBeside, commandEnvironment, readJson, root, SetupError } from './workspace.mjs'
 
@@ -11,22 +11,13 @@ import { cacheFolder, captureBeside, commandEnvironment, readJson, root, SetupEr
 const limit = 240
 const folder = join(cacheFolder, 'real-libraries')
 const versionOf = (library) => readJson(join(root, 'tooling/bindgen/spec', `${library}.json`)).headerVersion
-const cudaOf = (library) => `${Math.floor(versionOf(library) / 1000)}.${Math.floor(versionOf(library) / 10) % 100}.*`
-const cuda = cudaOf('runtime')
-const dotted = (value) => [value / 10_000, (value / 100) % 100, value % 100].map(Math.floor).join('.')
 
-/** Wheels, each with the version that the spec is of. */
-const wheels = [
-  `nvidia-cuda-runtime==${cuda}`,
-  `nvidia-cuda-crt==${cuda}`,
-  `nvidia-cuda-cccl==${cuda}`,
-  `nvidia-cuda-cupti==${cuda}`,
-  `nvidia-cuda-profiler-api==${cuda}`,
-  `nvidia-nccl-cu13==${dotted(versionOf('nccl'))}`,
-  `nvidia-nvshmem-cu13==${dotted(versionOf('nvshmem'))}`,
-  `nvidia-cuda-nvrtc==${cudaOf('nvrtc')}`,
-  `nvidia-nvjitlink==${cudaOf('nvjitlink')}`,
-]
+/** Wheels, each with the version of the library's spec. CUDA's patch releases change no header. */
+const wheels = libraries.flatMap(({ id, version: { format }, install: { wheel, headerWheels = [] } }) => {
+  if (wheel === undefined) return []
+  const version = `${versionParts(format, versionOf(id)).join('.')}${format === 'cuda' ? '.*' : ''}`
+  return [wheel, ...headerWheels].map((each) => `${each}==${version}`)
+})
 
 const started = performance.now()
 mkdirSync(folder, { recursive: true })
@@ -79,16 +70,16 @@ function addStandIns() {
   }
 }
 
+/** The variables that name headers and libraries, each with a path below the folder. */
 function variables() {
-  return {
-    CUDA_HOME: 'nvidia/cu13',
-    NCCL_HOME: 'nvidia/nccl',
-    NCCL_INCLUDE: 'nvidia/nccl/include',
-    NVSHMEM_HOME: 'nvidia/nvshmem',
-    SHOAL_CUDART_LIBRARY: `nvidia/cu13/lib/libcudart.so.${Math.floor(versionOf('runtime') / 1000)}`,
-    SHOAL_NCCL_LIBRARY: 'nvidia/nccl/lib/libnccl.so.2',
-    SHOAL_NVSHMEM_LIBRARY: 'nvidia/nvshmem/lib/libnvshmem_host.so.3',
-    SHOAL_NVRTC_LIBRARY: `nvidia/cu13/lib/libnvrtc.so.${Math.floor(versionOf('nvrtc') / 1000)}`,
-    SHOAL_NVJITLINK_LIBRARY: `nvidia/cu13/lib/libnvJitLink.so.${Math.floor(versionOf('nvjitlink') / 1000)}`,
+  const found = {}
+  for (const { id, headers, places, version, install } of libraries) {
+    const { include, home } = headers.variables
+    if (home !== undefined) found[home] = headers.wheelFolder.replace(/\/include$/, '')
+    if (include !== undefined) found[include] = headers.wheelFolder
+    if (install.wheelFile === undefined) continue
+    const major = version.format === 'cuda' ? versionParts('cuda', versionOf(id))[0] : places.linux[0].split('.so.')[1]
+    found[places.environment] = install.wheelFile.replace('*', major)
   }
+  return found
 }

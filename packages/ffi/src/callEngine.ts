@@ -43,4 +43,6 @@ export {
   type TensorFields,
   type ThreadOffer,
   takeOfThread,
+  type VersionReaderOptions,
+  versionReader,
 } from './internal.js'

@@ -11,4 +11,4 @@ export {
   ncclConfigFields,
   readNcclCommProperties,
 } from './initial.js'
-export { nccl } from './library.js'
+export { nccl } from './generated/library.gen.js'

@@ -1,7 +1,7 @@
 import { NativeMemory, type StructCodec, type StructMemory, type StructValue } from '@shoal/ffi'
 import { formatNcclVersion, VersionTooOldError } from '@shoal/types'
 import { NCCL_VERSION_CODE } from './generated/constants.gen.js'
-import { nccl } from './library.js'
+import { nccl } from './generated/library.gen.js'
 
 type AtLeastOne<T> = readonly [T, ...T[]]
 

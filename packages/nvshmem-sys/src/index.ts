@@ -9,4 +9,4 @@ export {
   NVSHMEMX_UNIQUEID_INITIALIZER,
   structVersion,
 } from './initializers.js'
-export { nvshmem } from './library.js'
+export { nvshmem } from './generated/library.gen.js'

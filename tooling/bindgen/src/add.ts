@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { libraries, libraryRecord, type Product } from '../../libraries/index.mjs'
 import { emitLibrary } from './emit/library.js'
 import { versionText } from './emit/versions.js'
 import { syncFolder, writeText } from './files.js'
 import type { Library, Workspace } from './libraries.js'
-import { type HeaderLocations, headerVersion, type Product } from './parse/headers.js'
+import { type HeaderLocations, headerVersion } from './parse/headers.js'
 import { describeBreaks, describeChanges } from './spec/changes.js'
 import { History } from './spec/history.js'
 import type { ExportsSpec, LibraryName, LibrarySpecFile } from './spec/types.js'
@@ -17,11 +18,11 @@ export interface Addition {
   readonly version: number
 }
 
-/** @throws Error for anything but `cuda=13.1`, `nvrtc=13.1`, `nvjitlink=13.5`, `nccl=2.31.0`, `nvshmem=3.5.0` and the like */
+/** @throws Error for anything but `cuda=13.1`, `nvrtc=13.1`, `nccl=2.31.0` and the like */
 export function readAddition(text: string): Addition {
-  const [, product, major, minor, patch] =
-    /^(cuda|nvrtc|nvjitlink|nccl|nvshmem)=(\d+)\.(\d+)(?:\.(\d+))?$/.exec(text) ?? []
-  if (product === undefined || (patch === undefined) === (product === 'nccl' || product === 'nvshmem'))
+  const [, product, major, minor, patch] = /^(\w+)=(\d+)\.(\d+)(?:\.(\d+))?$/.exec(text) ?? []
+  const format = libraries.find(({ headers }) => headers.product === product)?.version.format
+  if (product === undefined || format === undefined || (patch === undefined) !== (format === 'cuda'))
     throw new Error(`--add must be cuda=13.1, nccl=2.31.0, nvshmem=3.5.0 or the like, not ${text}`)
   const version =
     patch === undefined
@@ -30,19 +31,9 @@ export function readAddition(text: string): Addition {
   return { product: product as Product, version }
 }
 
-/** File names of the libraries, and prefixes of the symbols that are their interface. */
-const files: Readonly<Record<LibraryName, { readonly file: RegExp; readonly symbol: RegExp }>> = {
-  driver: { file: /^libcuda\.so/, symbol: /^cu/ },
-  runtime: { file: /^libcudart\.so/, symbol: /^cuda/ },
-  nccl: { file: /^libnccl\.so/, symbol: /^nccl/ },
-  nvshmem: { file: /^libnvshmem_host\.so/, symbol: /^nvshmem/ },
-  nvrtc: { file: /^libnvrtc\.so/, symbol: /^(__)?nvrtc/ },
-  nvjitlink: { file: /^libnvJitLink\.so/, symbol: /^(__)?nvJitLink/ },
-}
-
 /** Finds the library of the headers: a file that was named, or one in a library folder beside them. */
 function findLibrary(name: LibraryName, folder: string, named: readonly string[]): string | undefined {
-  const { file } = files[name]
+  const { file } = libraryRecord(name)
   const beside = ['lib64', 'lib', 'targets/x86_64-linux/lib'].flatMap((each) => {
     const place = join(dirname(folder), each)
     return existsSync(place) ? readdirSync(place).map((entry) => join(place, entry)) : []
@@ -58,7 +49,7 @@ function exportsOf(name: LibraryName, file: string, version: number): { exports:
   const text = versionText(name, version).replace(/^\w+ /, '')
   return {
     exports: { title: `${kind} ${text}`, file: `${kind}-${text}`, version },
-    symbols: [...new Set(symbols)].filter((symbol) => files[name].symbol.test(symbol)).sort(),
+    symbols: [...new Set(symbols)].filter((symbol) => libraryRecord(name).symbols.test(symbol)).sort(),
   }
 }
 

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
+import { libraries } from '../../libraries/index.mjs'
 import { listFiles, readText, writeText } from './files.js'
 import { parseCompiler } from './parse/compilers.js'
 import { parseDriver } from './parse/driver.js'
-import { type HeaderLocations, mainHeaders, type Product } from './parse/headers.js'
+import { type HeaderLocations, mainHeaders } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
 import { parseNvshmem } from './parse/nvshmem.js'
 import { parseRuntime } from './parse/runtime.js'
@@ -23,44 +24,22 @@ export interface Library {
   parse: (headers: HeaderLocations, history: History) => LibrarySpecFile
 }
 
-const needs =
-  (...wanted: Product[]) =>
-  (headers: HeaderLocations) =>
-    wanted.filter((name) => headers[name] === undefined).map((name) => mainHeaders[name])
+type Parse = (headers: HeaderLocations, history: History) => LibrarySpecFile
 
-type Parser = Pick<Library, 'missing' | 'parse'> & { sources: string }
+/** Reads the headers of each library. The folders that it needs were found. */
+const parsers: Readonly<Record<LibraryName, Parse>> = {
+  driver: ({ cuda }, history) => parseDriver(cuda as string, history),
+  runtime: ({ cuda }, history) => parseRuntime(cuda as string, history),
+  nccl: ({ cuda, nccl }, history) => parseNccl(nccl as string, cuda as string, history),
+  nvshmem: ({ cuda, nvshmem }, history) => parseNvshmem(nvshmem as string, cuda as string, history),
+  nvrtc: ({ nvrtc }, history) => parseCompiler('nvrtc', nvrtc as string, history),
+  nvjitlink: ({ nvjitlink }, history) => parseCompiler('nvjitlink', nvjitlink as string, history),
+}
 
-const parsers: Readonly<Record<LibraryName, Parser>> = {
-  driver: {
-    sources: 'cuda-sys/src/driver',
-    missing: needs('cuda'),
-    parse: ({ cuda }, history) => parseDriver(cuda as string, history),
-  },
-  runtime: {
-    sources: 'cuda-sys/src/runtime',
-    missing: needs('cuda'),
-    parse: ({ cuda }, history) => parseRuntime(cuda as string, history),
-  },
-  nccl: {
-    sources: 'nccl-sys/src',
-    missing: needs('cuda', 'nccl'),
-    parse: ({ cuda, nccl }, history) => parseNccl(nccl as string, cuda as string, history),
-  },
-  nvshmem: {
-    sources: 'nvshmem-sys/src',
-    missing: needs('cuda', 'nvshmem'),
-    parse: ({ cuda, nvshmem }, history) => parseNvshmem(nvshmem as string, cuda as string, history),
-  },
-  nvrtc: {
-    sources: 'nvrtc-sys/src',
-    missing: needs('nvrtc'),
-    parse: ({ nvrtc }, history) => parseCompiler('nvrtc', nvrtc as string, history),
-  },
-  nvjitlink: {
-    sources: 'nvjitlink-sys/src',
-    missing: needs('nvjitlink'),
-    parse: ({ nvjitlink }, history) => parseCompiler('nvjitlink', nvjitlink as string, history),
-  },
+/** The sources of a raw package or entry, below `packages`: `@shoal/cuda-sys/driver` is in `cuda-sys/src/driver`. */
+function sourcesOf(module: string): string {
+  const [, name, ...entry] = module.split('/')
+  return [name, 'src', ...entry].join('/')
 }
 
 export function digestOf(text: string): string {
@@ -82,12 +61,13 @@ export class Workspace {
     this.coverageFile = `${root}/docs/coverage.md`
     this.digestsFile = `${root}/tooling/bindgen/spec/digests.txt`
     this.packagesFolder = `${root}/packages`
-    this.libraries = Object.entries(parsers).map(([name, { sources, missing, parse }]) => ({
-      name: name as LibraryName,
-      specFile: `${root}/tooling/bindgen/spec/${name}.json`,
-      generatedFolder: `${root}/packages/${sources}/generated`,
-      missing,
-      parse: (headers, history) => history.complete(parse(headers, history)),
+    this.libraries = libraries.map(({ id, module, headers: { product, needs } }) => ({
+      name: id,
+      specFile: `${root}/tooling/bindgen/spec/${id}.json`,
+      generatedFolder: `${root}/packages/${sourcesOf(module)}/generated`,
+      missing: (headers) =>
+        [...needs, product].filter((each) => headers[each] === undefined).map((each) => mainHeaders[each]),
+      parse: (headers, history) => history.complete(parsers[id](headers, history)),
     }))
   }
 

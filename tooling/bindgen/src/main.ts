@@ -4,6 +4,7 @@ import { addVersion, readAddition } from './add.js'
 import { count } from './coverage/count.js'
 import { coveragePage } from './coverage/page.js'
 import { emitCallTables } from './emit/callTables.js'
+import { emitDoctor } from './emit/doctor.js'
 import { emitLibrary } from './emit/library.js'
 import { emitEntryPoints, emitHeaders, emitUnsupported } from './emit/softwareDevice.js'
 import { versionText } from './emit/versions.js'
@@ -83,8 +84,8 @@ function processCoverage(workspace: Workspace, check: boolean): boolean {
 }
 
 /**
- * Writes or compares what is made of several specs: the tables of what libcuda and libcudart both have, and the headers of
- * the software device. False when one differs.
+ * Writes or compares what is made of several specs and records: the tables of what libcuda and libcudart both have, the
+ * headers of the software device, and the libraries that the doctor looks for. False when one differs.
  */
 function processShared(workspace: Workspace, check: boolean): boolean {
   const specs = workspace.libraries.map((library) => workspace.readSpec(library))
@@ -97,7 +98,7 @@ function processShared(workspace: Workspace, check: boolean): boolean {
     ...emitUnsupported(runtime, 'runtime', defined),
   ]
   let isSame = true
-  for (const [path, text] of [...emitCallTables(driver, runtime), ...headers]) {
+  for (const [path, text] of [...emitCallTables(driver, runtime), ...headers, emitDoctor()]) {
     const file = join(workspace.packagesFolder, path)
     const current = readText(file)
     if (!check) writeText(file, text)
@@ -108,7 +109,10 @@ function processShared(workspace: Workspace, check: boolean): boolean {
       isSame = false
     }
   }
-  if (check && isSame) console.log('the call tables and the headers of the software device equal the specs')
+  if (check && isSame)
+    console.log(
+      'the call tables, the headers of the software device and the list of the doctor equal the specs and the records',
+    )
   return isSame
 }
 

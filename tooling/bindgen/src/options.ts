@@ -1,14 +1,13 @@
 import { parseArgs } from 'node:util'
+import { libraries, type Product } from '../../libraries/index.mjs'
 
 export interface Options {
   check: boolean
   allowMissingHeaders: boolean
   fromSpec: boolean
   cudaHome?: string
-  ncclInclude?: string
-  nvshmemInclude?: string
-  nvrtcInclude?: string
-  nvjitlinkInclude?: string
+  /** folders of headers, by product */
+  includes: Partial<Record<Product, string>>
   headerVersion?: string
   /** names of the libraries to look at; all when empty */
   only: string[]
@@ -21,31 +20,38 @@ export interface Options {
   help: boolean
 }
 
+/** Products whose headers have an option of their own: those of CUDA are in the toolkit. */
+const products = libraries.filter(({ headers }) => headers.product !== 'cuda')
+
+const includeOptions = products.map(({ headers: { product, main, variables }, places }) => {
+  const option = `  --${product}-include FOLDER`.padEnd(28)
+  const variable = variables.include ?? places.environment
+  return `${option} folder with ${main} (else ${variable}, PYTHONPATH, the toolkit)`
+})
+
 export const usage = `Usage: pnpm bindgen [--check] [options]
        pnpm bindgen --add LIBRARY=VERSION --headers FOLDER [--library FILE]
 
-Reads the headers of CUDA, NCCL, NVSHMEM, NVRTC and nvJitLink, writes the spec (tooling/bindgen/spec) and from it the generated sources
-and docs/coverage.md.
+Reads the headers of the libraries in tooling/libraries, writes the spec (tooling/bindgen/spec) and from it the generated
+sources and docs/coverage.md.
 
   --check                  write nothing; compare with what is committed, exit 1 on any difference
   --from-spec              leave the spec as it is and generate the sources from it
-  --add LIBRARY=VERSION    add a version (cuda=13.1, nvrtc=13.1, nvjitlink=13.5, nccl=2.31.0, nvshmem=3.5.0): what the spec does not have is new in it;
+  --add LIBRARY=VERSION    add a version (cuda=13.1, nccl=2.31.0): what the spec does not have is new in it;
                            prints what is new, and what could not be known
   --headers FOLDER         with --add: the headers of that version
   --library FILE           with --add: a library of that version, for what it exports (else those in ../lib and ../lib64)
   --root FOLDER            read and write spec, lists, sources and page in a copy of the repository
   --only LIBRARY           this library alone; may be given several times
-  --cuda-home FOLDER       toolkit with include/cuda.h      (else CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/include)
-  --nccl-include FOLDER    folder with nccl.h               (else NCCL_INCLUDE, NCCL_HOME/include, PYTHONPATH, the toolkit)
-  --nvshmem-include FOLDER folder with nvshmem_host.h       (else NVSHMEM_INCLUDE, NVSHMEM_HOME/include, PYTHONPATH, the toolkit)
-  --nvrtc-include FOLDER, --nvjitlink-include FOLDER
-                           folders with nvrtc.h, nvJitLink.h (else the toolkit, SHOAL_NVRTC_LIBRARY, SHOAL_NVJITLINK_LIBRARY)
+  --cuda-home FOLDER       toolkit with include/cuda.h (else CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/include)
+${includeOptions.join('\n')}
   --header-version X       say so when the spec was written from headers of another version; X as in 13.0
   --allow-missing-headers  exit 0 from --check where headers or clang are missing; the sources are still checked
                            against the spec
 `
 
 export function readOptions(argv: readonly string[]): Options {
+  const includes = products.map(({ headers }) => `${headers.product}-include`)
   const { values } = parseArgs({
     args: [...argv],
     options: {
@@ -54,10 +60,7 @@ export function readOptions(argv: readonly string[]): Options {
       'allow-missing-headers': { type: 'boolean', default: false },
       only: { type: 'string', multiple: true, default: [] },
       'cuda-home': { type: 'string' },
-      'nccl-include': { type: 'string' },
-      'nvshmem-include': { type: 'string' },
-      'nvrtc-include': { type: 'string' },
-      'nvjitlink-include': { type: 'string' },
+      ...Object.fromEntries(includes.map((name) => [name, { type: 'string' } as const])),
       'header-version': { type: 'string' },
       add: { type: 'string' },
       headers: { type: 'string' },
@@ -68,10 +71,6 @@ export function readOptions(argv: readonly string[]): Options {
   })
   const given = {
     cudaHome: values['cuda-home'],
-    ncclInclude: values['nccl-include'],
-    nvshmemInclude: values['nvshmem-include'],
-    nvrtcInclude: values['nvrtc-include'],
-    nvjitlinkInclude: values['nvjitlink-include'],
     headerVersion: values['header-version'],
     add: values.add,
     headers: values.headers,
@@ -83,6 +82,11 @@ export function readOptions(argv: readonly string[]): Options {
     allowMissingHeaders: values['allow-missing-headers'],
     only: values.only,
     libraries: values.library,
+    includes: Object.fromEntries(
+      Object.entries(values as Record<string, unknown>)
+        .filter(([name, value]) => includes.includes(name) && value !== undefined)
+        .map(([name, value]) => [name.replace('-include', ''), value]),
+    ),
     help: values.help,
     ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<Options>),
   }

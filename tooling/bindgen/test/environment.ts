@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import { libraries, libraryRecord } from '../../libraries/index.mjs'
 import { type Library, Workspace } from '../src/libraries.js'
 import { clangVersion } from '../src/parse/clang.js'
 import { compilerSources } from '../src/parse/compilers.js'
@@ -40,13 +41,8 @@ export function noHeaders(name: LibraryName): string | undefined {
   const product = productOf(name)
   if (headers.cuda === undefined) return 'no cuda.h: set CUDA_HOME to a toolkit'
   if (headers[product] !== undefined) return undefined
-  const where = {
-    cuda: 'CUDA_HOME',
-    nccl: 'NCCL_INCLUDE',
-    nvshmem: 'NVSHMEM_INCLUDE',
-    nvrtc: 'SHOAL_NVRTC_LIBRARY',
-    nvjitlink: 'SHOAL_NVJITLINK_LIBRARY',
-  }[product]
+  const { headers: record, places } = libraryRecord(name)
+  const where = record.variables.include ?? record.variables.home ?? places.environment
   return `no ${mainHeaders[product]}: set ${where}`
 }
 
@@ -82,9 +78,8 @@ export const prelude: Record<LibraryName, string> = {
 }
 
 function includeFlags(): string[] {
-  return [standInHeaders, headers.nccl, headers.nvshmem, headers.cuda, headers.nvrtc, headers.nvjitlink]
-    .filter((entry) => entry !== undefined)
-    .map((entry) => `-I${entry}`)
+  const folders = [...new Set(libraries.map((record) => headers[record.headers.product]))]
+  return [standInHeaders, ...folders].filter((entry) => entry !== undefined).map((entry) => `-I${entry}`)
 }
 
 /** A C++ source after g++'s preprocessor. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import { libraries } from '../../libraries/index.mjs'
 
 // What each library is called, and where NVIDIA's packages and the distributions put it. The packages are asked as they were
 // built, with an engine that keeps what they say of their libraries.
@@ -33,18 +34,14 @@ writeFileSync(
   }`,
 )
 
-for (const [name, ...entries] of [
-  ['cuda-sys', 'driver/index.js', 'runtime/index.js'],
-  ['nccl-sys', 'index.js'],
-  ['nvshmem-sys', 'index.js'],
-  ['nvrtc-sys', 'index.js'],
-  ['nvjitlink-sys', 'index.js'],
-] as const) {
+const entries = libraries.map(({ module }) => module.replace('@shoal/', '').split('/'))
+for (const [name = '', ...entry] of entries) {
   cpSync(join(packages, name, 'dist'), join(modules, name, 'dist'), { recursive: true })
   cpSync(join(packages, name, 'package.json'), join(modules, name, 'package.json'))
-  for (const entry of entries) await import(pathToFileURL(join(modules, name, 'dist', entry)).href)
+  await import(pathToFileURL(join(modules, name, 'dist', ...entry, 'index.js')).href)
 }
 
+// The expected values are written out: they are what NVIDIA's packages and the distributions do, not what a record says.
 const system = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64']
 const toolkitFolders = ['lib64', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib', 'bin', 'bin/x64']
 const wheelsOf = (name: string) => [

@@ -1,6 +1,7 @@
 // The pages that are written by hand: guides in the order in which docs/README.md lists them, examples, design notes.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { libraries, rawPackages } from '../../libraries/index.mjs'
 import { type Heading, headingsOf, render, wordsOf } from './markdown.js'
 import { type Found, type Page, relativeUrl } from './pages.js'
 
@@ -22,23 +23,14 @@ interface Part {
 }
 
 /** The packages, those that programs begin with first. */
-export const packageOrder = [
-  'driver',
-  'runtime',
-  'nccl',
-  'nvshmem',
-  'nvrtc',
-  'nvjitlink',
+export const packageOrder: readonly string[] = [
+  ...libraries.flatMap(({ safePackages }) => safePackages),
   'launch',
   'cli',
   'sim',
   'types',
   'ffi',
-  'cuda-sys',
-  'nccl-sys',
-  'nvshmem-sys',
-  'nvrtc-sys',
-  'nvjitlink-sys',
+  ...rawPackages,
   'cuda-base',
 ]
 

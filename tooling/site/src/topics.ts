@@ -1,4 +1,5 @@
 // The topics of the reference: those of the vendors' manuals, which the docstring of each C function links to.
+import { libraries } from '../../libraries/index.mjs'
 import type { Export } from './exports.js'
 
 /** What the manuals call their chapters, by the names that are in the links. */
@@ -60,8 +61,6 @@ const titles: { readonly [group: string]: string } = {
   heap: 'Symmetric memory',
   ipc: 'Sharing memory',
   memory: 'Symmetric memory',
-  nvjitlink: 'Linking',
-  nvrtc: 'Compiling',
   ops: 'Reduction operators',
   ordering: 'Ordering',
   p2p: 'Point to point',
@@ -70,9 +69,10 @@ const titles: { readonly [group: string]: string } = {
   signal: 'Signals',
   sync: 'Synchronization',
   teams: 'Teams',
+  ...Object.fromEntries(libraries.flatMap(({ id, topic }) => (topic === undefined ? [] : [[id, topic]]))),
 }
 
-const cName = /\b(?:cu[A-Z]|cuda[A-Z]|nccl[A-Z]|nvshmemx?_|nvrtc[A-Z]|nvJitLink[A-Z])\w+/g
+const cName = new RegExp(`\\b(?:${libraries.map(({ functionNames }) => functionNames).join('|')})\\w+`, 'g')
 
 /** The chapter that a link into a manual leads to. @throws Error where it has no title here */
 export function chapterOf(link: string): string {

@@ -1,7 +1,8 @@
 import { homedir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { type Command, HelpRequest, UsageError } from '../command.js'
-import { examine, type LibraryName, librariesByName } from './examine.js'
+import { examine } from './examine.js'
+import { type LibraryName, librariesByName } from './libraries.gen.js'
 import { markdown, printable } from './print.js'
 
 const usage = `usage: shoal doctor [options]
@@ -9,8 +10,8 @@ const usage = `usage: shoal doctor [options]
 Tells what this machine has for Shoal: libraries (found where, how, which version), devices, the links between them, what
 is missing and what to do about it. It starts nothing on a device.
 
-  --require LIST   libraries that have to be there, of driver, runtime, nccl, nvshmem, nvrtc,
-                   nvjitlink (default: driver)
+  --require LIST   libraries that have to be there (default: driver), of
+                   ${Object.keys(librariesByName).join(', ')}
   --verbose        every place that was searched, too
   --json           the report as JSON
   --markdown       the report as Markdown, to be pasted into an issue

@@ -1,28 +1,10 @@
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { driver, runtime } from '@shoal/cuda-sys'
 import { type LibraryReport, probe, probeAddon } from '@shoal/ffi'
-import { nccl } from '@shoal/nccl-sys'
-import { nvjitlink } from '@shoal/nvjitlink-sys'
-import { nvrtc } from '@shoal/nvrtc-sys'
-import { nvshmem } from '@shoal/nvshmem-sys'
 import { examineDevices } from './devices.js'
+import { compilers, type LibraryName, librariesByName, variables } from './libraries.gen.js'
 import type { DoctorReport, Finding, SystemReport } from './report.js'
 import { examineSystem } from './system.js'
-
-/** The libraries that can be required, by the name a user gives them. */
-export const librariesByName = { driver, runtime, nccl, nvshmem, nvrtc, nvjitlink } as const
-export type LibraryName = keyof typeof librariesByName
-
-/** What names the file of each; then nothing else is searched. */
-const variables: Readonly<Record<LibraryName, string>> = {
-  driver: 'SHOAL_CUDA_LIBRARY',
-  runtime: 'SHOAL_CUDART_LIBRARY',
-  nccl: 'SHOAL_NCCL_LIBRARY',
-  nvshmem: 'SHOAL_NVSHMEM_LIBRARY',
-  nvrtc: 'SHOAL_NVRTC_LIBRARY',
-  nvjitlink: 'SHOAL_NVJITLINK_LIBRARY',
-}
 
 /** Shared memory below this makes NCCL and NVSHMEM fail on machines with several GPUs; containers have 64 MiB by default. */
 const enoughSharedMemory = 2 ** 30
@@ -68,9 +50,7 @@ export function examine(required: readonly LibraryName[]): DoctorReport {
 
 function libraryFindings(name: LibraryName, report: LibraryReport, required: readonly LibraryName[]): Finding[] {
   const isRequired = name === 'driver' || required.includes(name)
-  // Compilers are wanted by programs with sources, and a machine is none the worse without.
-  const isCompiler = name === 'nvrtc' || name === 'nvjitlink'
-  const level = isRequired ? 'error' : isCompiler ? 'note' : 'warning'
+  const level = isRequired ? 'error' : compilers.has(name) ? 'note' : 'warning'
   if (report.found) {
     if (report.error === undefined) return []
     return [{ level, subject: report.title, message: `its version could not be read: ${report.error}`, remedies: [] }]

@@ -1,7 +1,8 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
-import { bindCall, type NativeCall, nestedCall, putCString, putI32, putPointer, putSize } from '@shoal/ffi/calls'
+import { bindCall, type NativeCall, nestedCall, putCString, putI32, putPointer, putSize, versionReader } from '@shoal/ffi/calls'
 import { formatCudaVersion, SymbolNotFoundError, streamMode } from '@shoal/types'
 import { perThreadSuffixes, versionedSymbols } from './generated/lookup.gen.js'
+import { places } from './generated/places.gen.js'
 
 /** First version that had per-thread default streams: no per-thread variant can be asked for below it. */
 const firstPerThreadVersion = 7000
@@ -18,21 +19,9 @@ interface EntryPoint {
 }
 
 let entryPoint: EntryPoint | null | undefined
-let installedVersion: number | undefined
 
-/** Version of the driver as `cuDriverGetVersion` tells it, e.g. 13000; `undefined` where it does not. */
-function driverVersion(library: NativeLibrary): number | undefined {
-  if (installedVersion !== undefined) return installedVersion
-  const address = library.rawSymbol('cuDriverGetVersion')
-  if (address === undefined) return undefined
-  const cell = new Int32Array(1)
-  const status = nestedCall(
-    () => putPointer(0, cell, 'cuDriverGetVersion', 'driverVersion'),
-    bindCall(address, 1, 'i32', 'cuDriverGetVersion'),
-  )
-  if (status === 0) installedVersion = cell[0]
-  return installedVersion
-}
+/** Version of the driver, e.g. 13000. Undefined if the driver does not tell it (`cuDriverGetVersion`). */
+const driverVersion = versionReader('cuDriverGetVersion', 1, 'cuda')
 
 /** `cuGetProcAddress_v2`, which came with CUDA 12.0; `null` where the driver is older. */
 function procAddress(library: NativeLibrary): EntryPoint | null {
@@ -92,18 +81,7 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
 
 /** libcuda, the CUDA driver's user-mode library. Nothing is loaded before the first call. */
 export const driver: NativeLibrary = defineLibrary({
-  id: 'cuda',
-  title: 'NVIDIA CUDA driver',
-  environment: 'SHOAL_CUDA_LIBRARY',
-  linux: ['libcuda.so.1'],
-  win32: ['nvcuda.dll'],
-  systemFolders:
-    process.platform === 'linux'
-      ? ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib/wsl/lib']
-      : [],
-  sim: 'libshoal-sim-cuda.so.1',
-  hint: 'install the NVIDIA driver (it is not part of the CUDA toolkit), or set SHOAL_DEVICE=sim to use the software device',
+  ...places,
   resolve,
   versionOf: driverVersion,
-  formatVersion: formatCudaVersion,
 })

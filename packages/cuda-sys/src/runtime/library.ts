@@ -1,7 +1,8 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
-import { formatCudaVersion, streamMode } from '@shoal/types'
+import { streamMode } from '@shoal/types'
 import { generatedVersion, otherMajors, perThreadSymbols, versionMarkers } from './generated/lookup.gen.js'
+import { places } from './generated/places.gen.js'
 import { signatureError } from './signature.js'
 
 let installedVersion: number | undefined
@@ -49,16 +50,7 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
 
 /** libcudart, the CUDA runtime. Nothing is loaded before the first call. */
 export const runtime: NativeLibrary = defineLibrary({
-  id: 'cudart',
-  title: 'NVIDIA CUDA runtime',
-  environment: 'SHOAL_CUDART_LIBRARY',
-  linux: ['libcudart.so.13', 'libcudart.so.12', 'libcudart.so.11.0'],
-  win32: ['cudart64_13.dll', 'cudart64_12.dll', 'cudart64_110.dll'],
-  wheelFolders: ['nvidia/cu13/lib', 'nvidia/cuda_runtime/lib', 'nvidia/cu13/bin/x86_64', 'nvidia/cuda_runtime/bin'],
-  toolkitFolders: ['lib64', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib', 'bin', 'bin/x64'],
-  sim: 'libshoal-sim-cudart.so.13',
-  hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-runtime',
+  ...places,
   resolve,
   versionOf: runtimeVersion,
-  formatVersion: formatCudaVersion,
 })

@@ -1,15 +1,7 @@
+import { libraryRecord } from '../../../libraries/index.mjs'
 import { sinceText, versionText } from '../emit/versions.js'
 import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from '../spec/types.js'
 import { type Coverage, sum } from './count.js'
-
-const titles: Record<LibrarySpecFile['library'], { readonly name: string; readonly module: string }> = {
-  driver: { name: 'CUDA driver', module: '@shoal/cuda-sys/driver' },
-  runtime: { name: 'CUDA runtime', module: '@shoal/cuda-sys/runtime' },
-  nccl: { name: 'NCCL', module: '@shoal/nccl-sys' },
-  nvshmem: { name: 'NVSHMEM', module: '@shoal/nvshmem-sys' },
-  nvrtc: { name: 'NVRTC', module: '@shoal/nvrtc-sys' },
-  nvjitlink: { name: 'nvJitLink', module: '@shoal/nvjitlink-sys' },
-}
 
 /** The page that says of each library what is bound, since when it is there, and what is not bound and why. */
 export function coveragePage(libraries: readonly Coverage[]): string {
@@ -29,7 +21,7 @@ packages: [Raw packages](guides/raw-packages.md).`
 function summary(libraries: readonly Coverage[]): string {
   const row = (title: string, value: (library: Coverage) => number | string) => [title, ...libraries.map(value)]
   return table(
-    ['', ...libraries.map(({ spec }) => titles[spec.library].name)],
+    ['', ...libraries.map(({ spec }) => libraryRecord(spec.library).title)],
     [
       row('headers', ({ spec }) => versionText(spec.library, spec.headerVersion)),
       row('**functions bound**, every ABI counted', ({ bound }) => bound),
@@ -52,7 +44,7 @@ function summary(libraries: readonly Coverage[]): string {
 
 function section(coverage: Coverage): string {
   const { spec } = coverage
-  const { name, module } = titles[spec.library]
+  const { title: name, module } = libraryRecord(spec.library)
   const parts = [`## ${name}`, `\`${module}\``, unboundTable(coverage), conditions(coverage), versions(spec)]
   return parts.filter((part) => part !== '').join('\n\n')
 }

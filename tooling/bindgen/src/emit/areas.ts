@@ -1,3 +1,4 @@
+import { libraryRecord } from '../../../libraries/index.mjs'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { camelCase, isNvshmemName, nvshmemArea, nvshmemEnumFile, nvshmemStructFile } from './nvshmemAreas.js'
 
@@ -114,12 +115,17 @@ const splits: Record<string, readonly [RegExp, string][]> = {
   ],
 }
 
+/** Files of documentation groups. A library without an entry has a file for each of its groups. */
+const groups: Partial<Record<Library, Record<string, string>>> = {
+  driver: driverGroups,
+  runtime: runtimeGroups,
+  nccl: ncclGroups,
+}
+
 /** Name of the file, without ending, that a function goes into; a group that the tables do not have gets its own. */
 export function areaOf(library: Library, entry: FunctionSpec): string {
   if (library === 'nvshmem') return nvshmemArea(entry)
-  const table = { driver: driverGroups, runtime: runtimeGroups, nccl: ncclGroups, nvrtc: {}, nvjitlink: {} }[
-    library
-  ] as Record<string, string>
+  const table = groups[library] ?? {}
   const area = table[entry.group] ?? camelCase(entry.group.replace(/^CUDA(RT)?_/, ''))
   const file = splits[area]?.find(([pattern]) => pattern.test(entry.name))?.[1] ?? area
   return entry.supersededBy === undefined ? file : (earlierFiles[file] ?? 'earlier')
@@ -132,7 +138,7 @@ const subjects: readonly [RegExp, string][] = [
   [/^CU(GL|egl|output_mode)|^cuda(GL|Egl)/, 'graphicsInterfaces'],
   [/graph|node/i, 'graph'],
   [/_attribute|Attr$/, 'attributes'],
-  [/^CUresult$|^cudaError$|^(nccl|nvrtc|nvJitLink)Result/, 'results'],
+  [/^CUresult$|^cudaError$|^ncclResult|^nv\w+Result$/, 'results'],
   [/sem|external|ext_/i, 'externalResource'],
   [/array|texture|tex|surf|resource|tensor|format|filter|address_?mode/i, 'array'],
   [/stream|event|launch|cluster|sync|batchmemop/i, 'launch'],
@@ -179,14 +185,5 @@ export function structFileOf(name: string): string {
 
 /** Page of the vendor's manual. */
 export function manualPage(library: Library, entry: FunctionSpec): string | undefined {
-  if (library === 'nccl') {
-    if (entry.group === 'params' || entry.header === undefined) return undefined
-    const anchor = entry.group === 'device' ? '' : `#${entry.name.toLowerCase()}`
-    return `https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/${entry.group}.html${anchor}`
-  }
-  if (entry.group === '') return undefined
-  if (library === 'nvrtc' || library === 'nvjitlink') return `https://docs.nvidia.com/cuda/${library}/index.html`
-  if (library === 'nvshmem') return `https://docs.nvidia.com/nvshmem/api/gen/api/${entry.group}.html`
-  const manual = library === 'driver' ? 'cuda-driver-api' : 'cuda-runtime-api'
-  return `https://docs.nvidia.com/cuda/${manual}/group__${entry.group.replaceAll('_', '__')}.html`
+  return libraryRecord(library).manual(entry)
 }

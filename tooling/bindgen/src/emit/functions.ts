@@ -1,5 +1,6 @@
 import type { FunctionSpec, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
 import { areaOf, manualPage } from './areas.js'
+import { libraryModule } from './places.js'
 import { SourceFile } from './source.js'
 import type { SymbolTable } from './symbols.js'
 import { sinceText } from './versions.js'
@@ -42,7 +43,7 @@ export function emitFunctions(spec: LibrarySpecFile, symbols: SymbolTable): Sour
 }
 
 function emitFunction(file: SourceFile, spec: LibrarySpecFile, symbols: SymbolTable, entry: FunctionSpec): void {
-  const library = file.use('../../library.js', symbols.libraryVariable)
+  const library = file.use(`../${libraryModule(spec.library)}`, symbols.libraryVariable)
   const parameters = entry.parameters.map((parameter) => ({
     ...parameter,
     name: reserved.has(parameter.name) ? `${parameter.name}_` : parameter.name,

@@ -2,6 +2,7 @@ import type { LibrarySpecFile } from '../spec/types.js'
 import { emitFunctions } from './functions.js'
 import { emitLookup } from './lookup.js'
 import { emitConstants, emitEnums, emitHandles } from './names.js'
+import { emitPlaces } from './places.js'
 import { SourceFile } from './source.js'
 import { emitStructs, placeStructs } from './structs.js'
 import { SymbolTable } from './symbols.js'
@@ -19,6 +20,8 @@ export function emitLibrary(spec: LibrarySpecFile): Map<string, string> {
   ].filter((file) => !file.isEmpty)
   const index = new SourceFile('index.gen.ts')
   index.add(...files.map(({ path }) => `export * from './${path.replace(/\.ts$/, '.js')}'`).sort())
-  const internal = [emitLookup(spec), emitVersionedStructs(spec, symbols)].filter((file) => !file.isEmpty)
+  const internal = [emitLookup(spec), emitVersionedStructs(spec, symbols), emitPlaces(spec)].filter(
+    (file) => !file.isEmpty,
+  )
   return new Map([...files, index, ...internal].map((file) => [file.path, file.render()]))
 }

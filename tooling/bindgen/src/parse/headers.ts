@@ -1,18 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
+import { libraries, libraryRecord, type Product } from '../../../libraries/index.mjs'
 import type { LibraryName } from '../spec/types.js'
 
-/** What headers come with: those of the driver and the runtime come together. */
-export type Product = 'cuda' | 'nccl' | 'nvshmem' | 'nvrtc' | 'nvjitlink'
-
 /** The header that tells that a folder has those of a product. */
-export const mainHeaders: Readonly<Record<Product, string>> = {
-  cuda: 'cuda.h',
-  nccl: 'nccl.h',
-  nvshmem: 'nvshmem_host.h',
-  nvrtc: 'nvrtc.h',
-  nvjitlink: 'nvJitLink.h',
-}
+export const mainHeaders = Object.fromEntries(
+  libraries.map(({ headers }) => [headers.product, headers.main]),
+) as Readonly<Record<Product, string>>
 
 /** The folder that holds the main header of each product. */
 export interface HeaderLocations extends Partial<Record<Product, string>> {
@@ -22,10 +16,8 @@ export interface HeaderLocations extends Partial<Record<Product, string>> {
 
 export interface HeaderOptions {
   cudaHome?: string
-  ncclInclude?: string
-  nvshmemInclude?: string
-  nvrtcInclude?: string
-  nvjitlinkInclude?: string
+  /** folders of headers, by product */
+  includes?: Partial<Record<Product, string>>
   /** file of a NCCL or NVSHMEM whose headers are wanted: packages have them in a folder beside it */
   library?: string
   /** folders of Python packages, besides those in usual places */
@@ -33,7 +25,7 @@ export interface HeaderOptions {
 }
 
 export function productOf(library: LibraryName): Product {
-  return library === 'driver' || library === 'runtime' ? 'cuda' : library
+  return libraryRecord(library).headers.product
 }
 
 /** Finds the headers: option, then environment, then the usual places. */
@@ -58,65 +50,31 @@ export function findHeaders(options: HeaderOptions): HeaderLocations {
     ...sites.map((folder) => join(folder, 'nvidia/cu13/include')),
     '/usr/include',
   ])
-  first('nccl', [
-    options.ncclInclude,
-    beside(options.library),
-    env['NCCL_INCLUDE'],
-    below(env['NCCL_HOME']),
-    beside(env['SHOAL_NCCL_LIBRARY']),
-    ...sites.map((folder) => join(folder, 'nvidia/nccl/include')),
-    locations.cuda,
-    '/usr/include',
-  ])
-  first('nvshmem', [
-    options.nvshmemInclude,
-    beside(options.library),
-    env['NVSHMEM_INCLUDE'],
-    below(env['NVSHMEM_HOME']),
-    beside(env['SHOAL_NVSHMEM_LIBRARY']),
-    ...sites.map((folder) => join(folder, 'nvidia/nvshmem/include')),
-    locations.cuda,
-    ...['/usr/include', ...versionFolders('/usr/include', /^nvshmem_\d+$/)],
-  ])
-  // They come with the toolkit, and as wheels that lay their headers among CUDA's.
-  for (const product of ['nvrtc', 'nvjitlink'] as const) {
-    const library = env[`SHOAL_${product.toUpperCase()}_LIBRARY`]
+  for (const { headers, places } of libraries) {
+    const { product, variables, wheelFolder, needs } = headers
+    if (product === 'cuda') continue
     first(product, [
-      options[`${product}Include`],
+      options.includes?.[product],
+      ...(needs.length > 0 ? [beside(options.library)] : [locations.cuda]),
+      ...(variables.include ? [env[variables.include]] : []),
+      ...(variables.home ? [below(env[variables.home])] : []),
+      beside(env[places.environment]),
+      ...sites.map((folder) => join(folder, wheelFolder)),
       locations.cuda,
-      beside(library),
-      ...sites.map((folder) => join(folder, 'nvidia/cu13/include')),
+      '/usr/include',
+      ...versionFolders('/usr/include', new RegExp(`^${product}_\\d+$`)),
     ])
   }
   return locations
 }
 
-/** Header with a library's version, and the macros that tell it: a number, or parts of two digits each. */
-const versions: Readonly<Record<Exclude<LibraryName, 'nvjitlink'>, readonly [file: string, ...macros: string[]]>> = {
-  driver: ['cuda.h', 'CUDA_VERSION'],
-  // Its own header does not tell; it comes with this one.
-  nvrtc: ['cuda.h', 'CUDA_VERSION'],
-  runtime: ['cuda_runtime_api.h', 'CUDART_VERSION'],
-  nccl: ['nccl.h', 'NCCL_VERSION_CODE'],
-  nvshmem: [
-    'non_abi/nvshmem_version.h',
-    ...['MAJOR', 'MINOR', 'PATCH'].map((part) => `NVSHMEM_VENDOR_${part}_VERSION`),
-  ],
-}
-
 /** Version of the headers in a folder, as the library counts versions; NaN where they do not tell. */
 export function headerVersion(library: LibraryName, folder: string): number {
-  const read = (file: string) => (existsSync(join(folder, file)) ? readFileSync(join(folder, file), 'utf8') : '')
-  if (library === 'nvjitlink') {
-    // The symbols that its inline functions call are named after the release.
-    const [, major, minor] = /__nvJitLinkCreate_(\d+)_(\d+)/.exec(read(mainHeaders.nvjitlink)) ?? []
-    return Number(major) * 1000 + Number(minor) * 10
-  }
-  const [file, ...macros] = versions[library]
-  const text = read(file)
-  return macros
-    .map((macro) => Number(new RegExp(`#define\\s+${macro}\\s+(\\d+)`).exec(text)?.[1]))
-    .reduce((version, part) => version * 100 + part)
+  const { versionFile, versionPatterns, versionSteps } = libraryRecord(library).headers
+  const file = join(folder, versionFile)
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  const parts = versionPatterns.map((pattern) => Number(pattern.exec(text)?.[1]))
+  return parts.reduce((version, part, index) => version + part * (versionSteps[index] as number), 0)
 }
 
 /** Folders of packages that install one version beside another. */

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { LibraryName } from '../spec/types.js'
+import { type LibraryName, libraries } from '../../../libraries/index.mjs'
 
 export interface NativeMemory {
   readonly address: bigint
@@ -53,15 +53,9 @@ export async function loadSysPackage(file: string, name: LibraryName): Promise<S
 }
 
 /** How a package is imported, and the variable that names the library's file, by library. */
-export const sysPackages: Readonly<Record<LibraryName, { readonly specifier: string; readonly environment: string }>> =
-  {
-    driver: { specifier: '@shoal/cuda-sys/driver', environment: 'SHOAL_CUDA_LIBRARY' },
-    runtime: { specifier: '@shoal/cuda-sys/runtime', environment: 'SHOAL_CUDART_LIBRARY' },
-    nccl: { specifier: '@shoal/nccl-sys', environment: 'SHOAL_NCCL_LIBRARY' },
-    nvshmem: { specifier: '@shoal/nvshmem-sys', environment: 'SHOAL_NVSHMEM_LIBRARY' },
-    nvrtc: { specifier: '@shoal/nvrtc-sys', environment: 'SHOAL_NVRTC_LIBRARY' },
-    nvjitlink: { specifier: '@shoal/nvjitlink-sys', environment: 'SHOAL_NVJITLINK_LIBRARY' },
-  }
+export const sysPackages = Object.fromEntries(
+  libraries.map(({ id, module, places }) => [id, { specifier: module, environment: places.environment }]),
+) as Readonly<Record<LibraryName, { readonly specifier: string; readonly environment: string }>>
 
 /** The built file behind a specifier, from the root of the repository. */
 export function builtFile(specifier: string): string {

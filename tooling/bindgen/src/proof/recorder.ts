@@ -1,6 +1,7 @@
 // A C++ library that stands in for a vendor's: it has every symbol of the spec, each records the bytes of its arguments as
 // they arrived and returns what it was told to. Needs no header of the vendor's.
 
+import { libraryRecord, versionParts } from '../../../libraries/index.mjs'
 import { type LibrarySpecFile, type Lowered, type StructSpec, scalarBytes } from '../spec/types.js'
 import { holdsFloat, type RecorderSymbol, recorderSymbols, structsByName } from './abi.js'
 import { cName, scalarKind } from './scalars.js'
@@ -18,28 +19,23 @@ export const logLayout = {
   size: 528 + (4 << 20),
 } as const
 
-/** Stores major and minor of a version as CUDA counts them, where there is memory for them. */
-const cudaParts = (version: number) =>
-  `if (a0) *(int*)a0 = ${Math.floor(version / 1000)}; if (a1) *(int*)a1 = ${Math.floor((version % 1000) / 10)};`
+/** The function that tells a library's version, which a package calls by itself. */
+function versionAction(id: string, version: number): Record<string, string> {
+  const { format, function: name, parts, returnsNothing } = libraryRecord(id).version
+  const values = parts === 1 ? [version] : versionParts(format, version)
+  const stores = values.map((value, index) => `if (a${index}) *(int*)a${index} = ${value};`)
+  return { [name]: `${stores.join(' ')} return${returnsNothing ? '' : ' 0'};` }
+}
 
 /** Functions that a package calls by itself while it resolves others, and what they do for it. */
-const loaderActions: Record<string, (headerVersion: number) => Record<string, string>> = {
-  driver: (version) => ({
-    cuDriverGetVersion: `if (a0) *(int*)a0 = ${version}; return 0;`,
-    cuGetProcAddress_v2: 'return shoal_proof_lookup((const char*)a0, (void**)a1, a2, a3, (int*)a4);',
-  }),
-  runtime: (version) => ({ cudaRuntimeGetVersion: `if (a0) *(int*)a0 = ${version}; return 0;` }),
-  nccl: (version) => ({ ncclGetVersion: `if (a0) *(int*)a0 = ${version}; return 0;` }),
-  nvrtc: (version) => ({ nvrtcVersion: `${cudaParts(version)} return 0;` }),
-  nvjitlink: (version) => ({ nvJitLinkVersion: `${cudaParts(version)} return 0;` }),
-  nvshmem: (version) => ({
-    nvshmemx_vendor_get_version_info: `*(int*)a0 = ${Math.floor(version / 10000)}; *(int*)a1 = ${Math.floor(version / 100) % 100}; *(int*)a2 = ${version % 100}; return;`,
-  }),
+function loaderActions(id: string, version: number): Record<string, string> {
+  const lookup = 'return shoal_proof_lookup((const char*)a0, (void**)a1, a2, a3, (int*)a4);'
+  return { ...versionAction(id, version), ...(id === 'driver' ? { cuGetProcAddress_v2: lookup } : {}) }
 }
 
 /** The symbols of those functions. */
 export function loaderFunctions(library: string): string[] {
-  return Object.keys(loaderActions[library]?.(0) ?? {})
+  return Object.keys(loaderActions(library, 0))
 }
 
 const unitSize = 300
@@ -194,7 +190,7 @@ function emitFunction(spec: LibrarySpecFile, { id, symbol, entry }: RecorderSymb
     `shoal_proof_put(&a${index}, sizeof a${index});`,
     ...(lowered.kind === 'cstring' ? [`shoal_proof_text((void*)a${index});`] : []),
   ])
-  const act = loaderActions[spec.library]?.(spec.headerVersion)[symbol]
+  const act = loaderActions(spec.library, spec.headerVersion)[symbol]
   if (act !== undefined) body.push(`if (shoal_proof_log.loader) { ${act} }`)
   if (result !== 'void') body.push(`${result} result; shoal_proof_result(&result, sizeof result); return result;`)
   return `extern "C" ${result} ${symbol}(${list}) { shoal_proof_begin(${id}); ${body.join(' ')} }`

@@ -1,3 +1,5 @@
+import { type DeviceLibraryName, type LibraryName, libraries } from '../../../libraries/index.mjs'
+
 // The spec: everything the generator knows about one library, as plain data.
 
 export type Direction = 'in' | 'out' | 'inout'
@@ -200,13 +202,15 @@ export interface ExportsSpec {
   version: number
 }
 
-/** The libraries that work on devices. */
-export const deviceLibraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
-export type DeviceLibraryName = (typeof deviceLibraryNames)[number]
+export type { DeviceLibraryName, LibraryName }
 
-/** Those, and the compilers, which need no device. */
-export const libraryNames = [...deviceLibraryNames, 'nvrtc', 'nvjitlink'] as const
-export type LibraryName = (typeof libraryNames)[number]
+/** All libraries. */
+export const libraryNames: readonly LibraryName[] = libraries.map(({ id }) => id)
+
+/** The libraries that work on devices: the software device has a twin of each. */
+export const deviceLibraryNames = libraries
+  .filter(({ places }) => places.sim !== undefined)
+  .map(({ id }) => id) as readonly DeviceLibraryName[]
 
 /** The spec of a library that works on devices. */
 export type DeviceSpecFile = LibrarySpecFile & { library: DeviceLibraryName }
