@@ -2,9 +2,11 @@
 export function describeValue(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return value.length > 60 ? `'${value.slice(0, 57)}…'` : `'${value}'`
+      return `'${escaped(value)}'`
     case 'bigint':
-      return `${value}n`
+      return `${shortened(String(value))}n`
+    case 'symbol':
+      return escaped(String(value))
     case 'function':
       return 'a function'
     case 'object':
@@ -12,6 +14,15 @@ export function describeValue(value: unknown): string {
     default:
       return String(value)
   }
+}
+
+function shortened(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 57)}…` : text
+}
+
+/** On one line: a message is not to be torn apart by the value that it is about. */
+function escaped(text: string): string {
+  return shortened(text).replaceAll('\n', '\\n').replaceAll('\r', '\\r')
 }
 
 function describeObject(value: object): string {

@@ -4,7 +4,7 @@ import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { loadRefusal } from '../loadRefusal.js'
 import { announceSoftwareDevice, isSoftwareDevice, softwareFolders, softwareHint } from '../software.js'
-import { installedToolkits, list, sitePackages, toolkitsOfEnvironment } from './folders.js'
+import { condaFolders, installedToolkits, list, sitePackages, targetFolders, toolkitsOfEnvironment } from './folders.js'
 import { loaderPlaces } from './loaderSearch.js'
 import type { LibraryPlaces } from './places.js'
 
@@ -45,9 +45,15 @@ function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
     for (const root of roots)
       for (const folder of folders) for (const name of names) yield { step, file: join(root, folder, name) }
   }
-  if (spec.toolkitFolders !== undefined) yield* below('cuda-home', toolkitsOfEnvironment(), spec.toolkitFolders)
+  const inToolkits = function* (step: string, roots: readonly string[]): Generator<Candidate> {
+    for (const root of roots) {
+      yield* below(step, [root], [...new Set([...(spec.toolkitFolders ?? []), ...targetFolders(root)])])
+    }
+  }
+  yield* inToolkits('cuda-home', toolkitsOfEnvironment())
+  yield* below('conda', condaFolders(), ['.'])
   if (spec.systemFolders !== undefined) yield* below('system', spec.systemFolders, ['.'])
-  if (spec.toolkitFolders !== undefined) yield* below('toolkit', installedToolkits(), spec.toolkitFolders)
+  yield* inToolkits('toolkit', installedToolkits())
   if (spec.wheelFolders !== undefined) yield* below('wheel', sitePackages(), spec.wheelFolders)
 }
 
@@ -73,7 +79,7 @@ export function locateLibrary(spec: LibraryPlaces, explicit: string | undefined)
 
 /**
  * Finds and opens a library. Order: the explicit path, the library's environment variable, the software device when it was
- * asked for, what the process has loaded already, the system's loader, CUDA_HOME and friends, system folders, toolkits,
+ * asked for, what the process has loaded already, the system's loader, CUDA_HOME and friends, the conda environment, system folders, toolkits,
  * Python wheels. A path that was named and does not load is an error at once: nothing else is taken in its place.
  * @param attempts receives everything that was tried.
  */

@@ -31,6 +31,21 @@ export function installedToolkits(): string[] {
   return ['/usr/local/cuda', ...versions, '/opt/cuda']
 }
 
+/** Folders of libraries for each processor that a toolkit has, below its root. */
+export function targetFolders(toolkit: string): string[] {
+  return list(join(toolkit, 'targets'))
+    .sort()
+    .map((target) => join('targets', target, 'lib'))
+}
+
+/** Folders of libraries of the active conda environment. */
+export function condaFolders(environment: NodeJS.ProcessEnv = process.env): string[] {
+  const prefix = environment['CONDA_PREFIX']
+  if (prefix === undefined || !isAbsolute(prefix)) return []
+  if (process.platform === 'win32') return [join(prefix, 'Library', 'bin')]
+  return ['lib', ...targetFolders(prefix)].map((folder) => join(prefix, folder))
+}
+
 function versionsOf(names: readonly string[], pattern: RegExp): string[] {
   const order = (name: string): number => {
     const match = pattern.exec(name)

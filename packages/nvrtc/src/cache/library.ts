@@ -24,6 +24,12 @@ export function libraryIdentity(): string | undefined {
   return 'text' in known ? known.text : undefined
 }
 
+/** The file that {@link libraryIdentity} is about, or the loaded one. @throws LibraryNotFoundError */
+export function libraryPath(): string {
+  known ??= identify()
+  return 'path' in known ? known.path : nvrtc.load().path
+}
+
 /** Why it cannot be known. */
 export function identityProblem(): string | undefined {
   return known !== undefined && 'problem' in known ? known.problem : undefined

@@ -1,4 +1,4 @@
-import { nameErrorClass, StatusError } from '@shoal/types'
+import { defineUnprinted, nameErrorClass, type ShoalErrorJson, StatusError } from '@shoal/types'
 import { type Diagnostic, parseLog } from './diagnostic.js'
 
 /** What a {@link CompileError} says. */
@@ -11,6 +11,8 @@ export interface CompileErrorOptions {
   readonly log: string
   /** What the library says of the status, where the log is empty. */
   readonly description: string
+  /** What to do, given the messages; the last line of the message. */
+  readonly hint?: ((diagnostics: readonly Diagnostic[]) => string | undefined) | undefined
   readonly libraryVersion?: string | undefined
 }
 
@@ -26,17 +28,22 @@ export class CompileError extends StatusError {
     nameErrorClass(CompileError, 'CompileError')
   }
 
-  /** What the compiler wrote. */
-  readonly log: string
-  /** Its messages, in their order. */
-  readonly diagnostics: readonly Diagnostic[]
+  /** What the compiler wrote. Not printed. */
+  declare readonly log: string
+  /** Its messages, in their order. Not printed. */
+  declare readonly diagnostics: readonly Diagnostic[]
 
   constructor(options: CompileErrorOptions) {
     const { log } = options
     const diagnostics = parseLog(log)
-    super({ ...options, description: describe(diagnostics, log.trim() || options.description) })
-    this.log = log
-    this.diagnostics = diagnostics
+    const hint = options.hint?.(diagnostics)
+    const description = describe(diagnostics, log.trim() || options.description)
+    super({ ...options, description: hint === undefined ? description : `${description}\n${hint}` })
+    defineUnprinted(this, { log, diagnostics })
+  }
+
+  override toJSON(): ShoalErrorJson {
+    return { ...super.toJSON(), log: this.log, diagnostics: this.diagnostics }
   }
 }
 
@@ -49,10 +56,15 @@ function describe(diagnostics: readonly Diagnostic[], otherwise: string): string
   return `${showDiagnostic(first)}${more}`
 }
 
+/** Lines of a compiler's message in that of the error; instances of templates make many. */
+const mostLines = 4
+
 /** `axpy.cu:3:14: error: …`, with the line and a mark below it. */
 function showDiagnostic({ file, line, column, severity, message, text }: Diagnostic): string {
   const place = [file, line, column].filter((part) => part !== undefined).join(':')
-  const shown = `${place === '' ? '' : `${place}: `}${severity}: ${message}`
+  const lines = message.split('\n')
+  const short = lines.length > mostLines ? `${lines.slice(0, mostLines).join('\n')}\n…` : message
+  const shown = `${place === '' ? '' : `${place}: `}${severity}: ${short}`
   if (text === undefined || column === undefined) return shown
   const mark = text.slice(0, column - 1).replace(/[^\t]/g, ' ')
   return `${shown}\n  ${text}\n  ${mark}^`

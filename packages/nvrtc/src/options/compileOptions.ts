@@ -55,7 +55,7 @@ export interface CommandOptions {
   readonly defines?: Readonly<Record<string, string | number | bigint | boolean | undefined>> | undefined
   /** Macros that are not to be defined (`--undefine-macro`). */
   readonly undefines?: readonly string[] | undefined
-  /** Folders that headers are looked for in (`--include-path`). */
+  /** Folders of headers (`--include-path`). CUDA's own headers beside the loaded NVRTC are searched after these. */
   readonly includeFolders?: readonly string[] | undefined
   /** Headers that are included before all else (`--pre-include`). */
   readonly preIncludes?: readonly string[] | undefined

@@ -124,7 +124,7 @@ export function* compilation(request: Request): Calls<CompiledData> {
     }
     // It ends with empty lines.
     const log = textOf(found.log)?.trimEnd() ?? ''
-    if (!isCompiled) throw compileError(status, log)
+    if (!isCompiled) throw compileError(status, log, options)
     const lowered: Record<string, string> = {}
     for (const [index, expression] of expressions.entries()) {
       checkNvrtc(got[wanted.length + index], 'nvrtcGetLoweredName')

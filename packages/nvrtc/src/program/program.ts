@@ -14,6 +14,7 @@ import type { CompiledData, Request } from '../compilation/data.js'
 import { type Abortable, untilAborted } from '../native/abort.js'
 import { runHere, runOffThread } from '../native/calls.js'
 import { type CompileOptions, commandRules, compileKeys, requireCache } from '../options/compileOptions.js'
+import { cudaHeaderFolders } from '../options/cudaHeaders.js'
 import { encodeOptions } from '../options/encode.js'
 import { compilation } from './compilation.js'
 import { Compiled } from './compiled.js'
@@ -96,10 +97,14 @@ export class Program extends PublicObject {
     return this.#compiled(runHere(compilation(request)), cached)
   }
 
-  #prepare({ cache, ...options }: Partial<CompileOptions>, api: string): { request: Request; cached: Cached } {
+  #prepare({ cache, ...given }: Partial<CompileOptions>, api: string): { request: Request; cached: Cached } {
     const { source, name, headers, nameExpressions } = this
+    const place = requireCache(cache, api)
+    encodeOptions(given, commandRules, api) // wrong options are an error also without an NVRTC
+    const includeFolders = [...(given.includeFolders ?? []), ...cudaHeaderFolders()]
+    const options = includeFolders.length === 0 ? given : { ...given, includeFolders }
     const request = { source, name, headers, nameExpressions, options: encodeOptions(options, commandRules, api) }
-    return { request, cached: lookUp(request, options, requireCache(cache, api)) }
+    return { request, cached: lookUp(request, options, place) }
   }
 
   #compiled(data: CompiledData, cached: Cached): Compiled {

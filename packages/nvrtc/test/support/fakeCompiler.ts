@@ -14,7 +14,7 @@ export function noCCompiler(): string | undefined {
 /**
  * A library in NVRTC's place. Its PTX is the source, its log the options, a line each; a name expression `x` is `lowered_x`. Every
  * compilation adds a byte to the file that `FAKE_COUNT` names, and gives handlers of signals back without their flags, as NVRTC
- * does. A source that begins with `#error` does not compile.
+ * does. A source that begins with `#error` does not compile; `FAKE_LOG` is its log then.
  */
 export function fakeCompiler(name = 'nvrtc'): string {
   return compileStub(
@@ -44,7 +44,7 @@ int nvrtcCompileProgram(Program* p, int count, const char** options) {
   if (file) { int f = open(file, O_WRONLY | O_APPEND | O_CREAT, 0600); write(f, "x", 1); close(f); }
   if (getenv("FAKE_SLEEP")) usleep(atoi(getenv("FAKE_SLEEP")) * 1000);
   if (!strncmp(p->source, "#error", 6)) {
-    p->log = strdup("program.cu(1): error: #error directive: no\\n  #error no\\n   ^\\n\\n1 error detected in the compilation.\\n");
+    p->log = getenv("FAKE_LOG") ? strdup(getenv("FAKE_LOG")) : strdup("program.cu(1): error: #error directive: no\\n  #error no\\n   ^\\n\\n1 error detected in the compilation.\\n");
     p->failed = 1;
     return 6;
   }

@@ -1,3 +1,6 @@
+import { inspectKey } from '../arguments/instances.js'
+import { type Inspect, printError, stackOfCaller } from './print.js'
+
 /** What `toJSON` of a Shoal error returns: name, code and message, then the data fields of the class. */
 export interface ShoalErrorJson {
   /** Name of the class. */
@@ -14,15 +17,20 @@ export interface ShoalErrorJson {
  * anywhere in JavaScript.
  *
  * `code` is stable across releases; `message` is for people and may change. Data fields are own enumerable properties,
- * so `console.log(error)` shows them and `JSON.stringify(error)` carries them.
+ * so `console.log(error)` shows them and `JSON.stringify(error)` carries them. Printed, an error has at most 15 lines; long
+ * data, such as the attempts of a search, is not printed but in JSON.
  */
 export abstract class ShoalError extends Error {
   /** Stable across releases, for programs. */
   abstract readonly code: string
 
   constructor(message: string, options?: { cause?: unknown }) {
+    const limit = raiseStackTraceLimit()
     // `cause: undefined` would show up as "[cause]: undefined" in every printed error.
     super(message, options?.cause === undefined ? undefined : { cause: options.cause })
+    if (limit === undefined) return
+    Error.stackTraceLimit = limit
+    if (typeof this.stack === 'string') this.stack = stackOfCaller(this.stack, message, limit)
   }
 
   override toString(): string {
@@ -37,6 +45,26 @@ export abstract class ShoalError extends Error {
     }
     if (this.cause !== undefined) json['cause'] = causeToJson(this.cause)
     return json as unknown as ShoalErrorJson
+  }
+
+  /** @internal At most 15 lines, whatever the data. */
+  [inspectKey](_depth: number, options: object, inspect: Inspect): string {
+    return typeof inspect === 'function' ? printError(this, inspect, options) : (this.stack ?? String(this))
+  }
+}
+
+/** Frames that the packages themselves may take before the caller's. */
+const ownFrames = 20
+
+/** Makes the engine look beyond the packages' own frames. @returns the limit to restore; `undefined` if the program fixed it or switched stacks off. */
+function raiseStackTraceLimit(): number | undefined {
+  const limit: unknown = Error.stackTraceLimit
+  if (typeof limit !== 'number' || !(limit > 0) || limit > 100) return undefined
+  try {
+    Error.stackTraceLimit = limit + ownFrames
+    return limit
+  } catch {
+    return undefined // frozen
   }
 }
 

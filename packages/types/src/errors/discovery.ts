@@ -1,8 +1,12 @@
-import { nameErrorClass, ShoalError } from './base.js'
+import { nameErrorClass, ShoalError, type ShoalErrorJson } from './base.js'
+import { defineUnprinted } from './print.js'
 
 /** One place where a library was looked for, and how that ended. */
 export interface LoadAttempt {
-  /** The kind of place: `'option'`, `'environment'`, `'loaded'`, `'loader'`, `'cuda-home'`, `'toolkit'`, `'wheel'` or `'sim'`. */
+  /**
+   * The kind of place: `'option'`, `'environment'`, `'loaded'`, `'loader'`, `'cuda-home'`,
+   * `'conda'`, `'system'`, `'toolkit'`, `'wheel'` or `'sim'`.
+   */
   readonly step: string
   /** File name or path that was tried. */
   readonly candidate: string
@@ -10,19 +14,45 @@ export interface LoadAttempt {
   readonly outcome: string
 }
 
-/** The attempts as an indented table, one line each: what was tried, where, and what came of it. */
-export function formatLoadAttempts(attempts: readonly LoadAttempt[]): string {
-  if (attempts.length === 0) return '  (nothing was tried)'
-  const stepWidth = Math.max(...attempts.map((attempt) => attempt.step.length))
-  const continuation = `\n${' '.repeat(stepWidth + 6)}`
-  return attempts
-    .map(({ step, candidate, outcome }) => {
-      // A loader may answer with several lines; keep them inside the column.
-      const words = outcome.trim().replaceAll('\n', continuation)
-      return `  ${step.padEnd(stepWidth)}  ${candidate}: ${words}`
-    })
-    .join('\n')
+/** Attempts as lines of a message, the most telling ones: where a file was found, it says why that does not load. */
+function attemptLines(attempts: readonly LoadAttempt[]): string[] {
+  const refused = attempts.filter(({ outcome }) => !isAbsence(outcome))
+  const told = attempts.length <= mostAttempts ? attempts : refused.slice(0, mostAttempts)
+  const lines = told.map(({ candidate, outcome }) => `  ${candidate}: ${oneLine(outcome)}`)
+  const more = refused.length - mostAttempts
+  return told === attempts || more <= 0 ? lines : [...lines, `  and ${more} more that do not load`]
 }
+
+/** Attempts that a message names. */
+const mostAttempts = 3
+
+function isAbsence(outcome: string): boolean {
+  return outcome === 'not there' || outcome === 'not loaded' || /cannot open shared object file/.test(outcome)
+}
+
+function oneLine(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join(' ')
+}
+
+/** What failed, how many places were looked at, the attempts that tell something, and what to do: at most 12 lines. */
+function messageOf(what: string, attempts: readonly LoadAttempt[], hints: readonly string[]): string {
+  const lines = attemptLines(attempts)
+  const places = attempts.length === 1 ? '1 place' : `${attempts.length} places`
+  const listed = attempts.length > lines.length ? ', listed in error.attempts' : ''
+  return [
+    `${what}. Looked at ${places}${listed}${lines.length === 0 ? '.' : ':'}`,
+    ...lines,
+    'What to do:',
+    ...hints.slice(0, mostHints).map((hint) => `  - ${oneLine(hint)}`),
+  ].join('\n')
+}
+
+/** Advice that a message gives. */
+const mostHints = 5
 
 /** What a {@link LibraryNotFoundError} says. */
 export interface LibraryNotFoundErrorOptions {
@@ -40,7 +70,7 @@ export interface LibraryNotFoundErrorOptions {
 }
 
 /**
- * A shared library could not be loaded. The message lists every place tried and what to do.
+ * A shared library could not be loaded. The message says what to do; `attempts` lists every place that was looked at.
  *
  * @example
  * if (error instanceof LibraryNotFoundError) for (const { candidate, outcome } of error.attempts) console.log(candidate, outcome)
@@ -54,8 +84,8 @@ export class LibraryNotFoundError extends ShoalError {
   readonly code = 'SHOAL_LIBRARY_NOT_FOUND'
   /** Title of the library, such as `'NCCL'`. */
   readonly library: string
-  /** Everything that was tried, in order. */
-  readonly attempts: readonly LoadAttempt[]
+  /** Everything that was tried, in order. Not printed. */
+  declare readonly attempts: readonly LoadAttempt[]
   /** How to get the library. */
   declare readonly hint?: string
   /** Environment variable that names the library's file. */
@@ -70,15 +100,15 @@ export class LibraryNotFoundError extends ShoalError {
     if (options.isOfDevice !== false && options.attempts.every(({ step }) => step !== 'sim')) {
       hints.push('To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.')
     }
-    super(
-      `Cannot load ${options.library}. Tried, in this order:\n${formatLoadAttempts(options.attempts)}\n` +
-        `What to do:\n${hints.map((hint) => `  - ${hint}`).join('\n')}`,
-      options,
-    )
+    super(messageOf(`Cannot load ${options.library}`, options.attempts, hints), options)
     this.library = options.library
-    this.attempts = options.attempts
+    defineUnprinted(this, { attempts: options.attempts })
     if (options.hint !== undefined) this.hint = options.hint
     if (options.environment !== undefined) this.environment = options.environment
+  }
+
+  override toJSON(): ShoalErrorJson {
+    return { ...super.toJSON(), attempts: this.attempts }
   }
 }
 
@@ -153,8 +183,8 @@ export class AddonLoadError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_ADDON_NOT_LOADED'
-  /** Everything that was tried, in order. */
-  readonly attempts: readonly LoadAttempt[]
+  /** Everything that was tried, in order. Not printed. */
+  declare readonly attempts: readonly LoadAttempt[]
   /** Platform the addon was looked for, such as `'linux-x64'`, or `'linuxmusl-x64'`. */
   readonly platform: string
 
@@ -169,12 +199,13 @@ export class AddonLoadError extends ShoalError {
       'Or name a file built elsewhere for this platform: SHOAL_FFI_ADDON=/path/to/the/addon.node.',
       'For raw calls alone, npm install koffi@^3.3.4 and set SHOAL_FFI_ENGINE=koffi.',
     ]
-    super(
-      `Cannot load the native addon of @shoal/ffi on ${platform} (Node ${process.version}). Tried, in this order:\n` +
-        `${formatLoadAttempts(options.attempts)}\nWhat to do:\n${hints.map((hint) => `  - ${hint}`).join('\n')}`,
-      options,
-    )
-    this.attempts = options.attempts
+    const what = `Cannot load the native addon of @shoal/ffi on ${platform} (Node ${process.version})`
+    super(messageOf(what, options.attempts, hints), options)
+    defineUnprinted(this, { attempts: options.attempts })
     this.platform = platform
+  }
+
+  override toJSON(): ShoalErrorJson {
+    return { ...super.toJSON(), attempts: this.attempts }
   }
 }

@@ -1,4 +1,4 @@
-import { formatLoadAttempts, LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
+import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
 import { describe, expect, it } from 'vitest'
 import { itIsAShoalError } from './describeError.js'
 
@@ -24,24 +24,35 @@ describe('LibraryNotFoundError', () => {
     environment: 'SHOAL_NCCL_LIBRARY',
   })
 
-  it('lists everything that was tried, and what to do', () => {
+  it('names the few places that were looked at, and what to do', () => {
     for (const { candidate } of attempts) expect(error.message).toContain(candidate)
-    for (const words of ['not there', 'invalid ELF header', 'second line', 'Install it.', 'SHOAL_NCCL_LIBRARY=']) {
+    for (const words of ['not there', 'invalid ELF header second line', 'Install it.', 'SHOAL_NCCL_LIBRARY=']) {
       expect(error.message).toContain(words)
     }
     expect(error.message).toContain('SHOAL_DEVICE=sim')
   })
-})
 
-describe('formatLoadAttempts', () => {
-  it('aligns the attempts and keeps long outcomes in their column', () => {
-    expect(formatLoadAttempts(attempts)).toBe(
-      [
-        '  environment  /opt/libnccl.so: not there',
-        '  loader       libnccl.so.2: invalid ELF header',
-        '                 second line',
-      ].join('\n'),
-    )
-    expect(formatLoadAttempts([])).toContain('nothing was tried')
+  it('counts many places and names those where a file does not load', () => {
+    const places = Array.from({ length: 400 }, (_, i) => ({
+      step: 'wheel',
+      candidate: `/opt/${i}/libnccl.so.2`,
+      outcome: i % 50 === 7 ? 'truncated\n  at byte 7' : i % 2 === 0 ? 'not there' : 'not loaded',
+    }))
+    const { message, attempts: all } = new LibraryNotFoundError({
+      library: 'NCCL',
+      attempts: places,
+      hint: 'Install it.',
+    })
+    expect(message.split('\n')).toEqual([
+      'Cannot load NCCL. Looked at 400 places, listed in error.attempts:',
+      '  /opt/7/libnccl.so.2: truncated at byte 7',
+      '  /opt/57/libnccl.so.2: truncated at byte 7',
+      '  /opt/107/libnccl.so.2: truncated at byte 7',
+      '  and 5 more that do not load',
+      'What to do:',
+      '  - Install it.',
+      '  - To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.',
+    ])
+    expect(all).toBe(places)
   })
 })

@@ -1,0 +1,96 @@
+/** `util.inspect`, which an object that prints itself receives. */
+export type Inspect = (value: unknown, options?: object) => string
+
+/** Lines of a printed error: it stays on one screen, whatever its data. */
+const mostLines = 15
+const mostHeadLines = 11
+const fewestFrames = 2
+const mostDataLines = 2
+const lineLength = 120
+const mostTextLength = 80
+
+/** An error in at most 15 lines: its message, the frames from the public function on, its data fields and its cause. */
+export function printError(error: Error, inspect: Inspect, options: object): string {
+  const head = shorten(`${error.name}: ${error.message}`.split('\n'), mostHeadLines)
+  const data = dataLines(error, inspect, options)
+  let left = mostLines - head.length - data.length
+  const frames = framesOf(error)
+  const causeLines = error.cause === undefined ? [] : inspect(error.cause, options).split('\n')
+  const cause = causeLines.slice(0, Math.max(1, left - Math.min(frames.length, fewestFrames + 2)))
+  if (cause.length > 0) cause[0] = `  [cause]: ${cause[0]}`
+  left -= cause.length
+  return [...head, ...frames.slice(0, left), ...data, ...cause.map(cut)].join('\n')
+}
+
+/** The data fields as `{ name: value, … }`, on few lines. */
+function dataLines(error: Error, inspect: Inspect, options: object): string[] {
+  const limits = { ...options, depth: 1, compact: true, breakLength: Number.POSITIVE_INFINITY, maxArrayLength: 16 }
+  const lines: string[] = []
+  let line = '  {'
+  const fields = Object.entries(error)
+  for (const [index, [name, value]] of fields.entries()) {
+    const text = cut(inspect(value, { ...limits, maxStringLength: mostTextLength }).replaceAll('\n', ' '))
+    const part = ` ${name}: ${text}${index < fields.length - 1 ? ',' : ' }'}`
+    if (line.length + part.length > lineLength && line !== '  {' && lines.length + 1 < mostDataLines) {
+      lines.push(line)
+      line = '   '
+    }
+    line += part
+  }
+  return fields.length === 0 ? [] : [...lines, line]
+}
+
+function framesOf({ stack, message }: Error): string[] {
+  return typeof stack === 'string' ? stack.split('\n').slice(headLength(message)).filter(isFrame) : []
+}
+
+/** Lines of a stack before its frames. */
+function headLength(message: string): number {
+  return message.split('\n').length
+}
+
+/**
+ * A stack of at most `most` frames that begins with the function that the program called: frames of the packages' own code and of Node.js
+ * would hide the caller.
+ */
+export function stackOfCaller(stack: string, message: string, most: number): string {
+  const lines = stack.split('\n')
+  const start = headLength(message)
+  if (!lines.slice(start).every(isFrame)) return stack // the program formats stacks itself
+  const frames = lines.slice(start).filter((line) => !line.includes('node:internal/'))
+  const caller = frames.findIndex((line) => !isOwn(line))
+  const shown = caller < 1 ? frames : frames.slice(caller - 1)
+  return [...lines.slice(0, start), ...shown.slice(0, most)].join('\n')
+}
+
+const packages =
+  /[\\/](?:@shoal|packages)[\\/](?:[a-z]+-sys|types|ffi|cuda-base|driver|runtime|nccl|nvshmem|nvrtc|nvjitlink|launch)[\\/]dist[\\/]/
+
+function isFrame(line: string): boolean {
+  return line.startsWith('    at ')
+}
+
+/** Whether a frame is of the packages, or of what they called in the engine. */
+function isOwn(frame: string): boolean {
+  return packages.test(frame) || frame.endsWith('(<anonymous>)') || frame.endsWith('(native)')
+}
+
+/** At most so many lines; the last one says how many are missing. */
+function shorten(lines: readonly string[], most: number): string[] {
+  if (lines.length <= most) return lines.map(cut)
+  const shown = lines.slice(0, most - 1).map(cut)
+  return [...shown, `… and ${lines.length - shown.length} more lines in error.message`]
+}
+
+/** A line without its end, if it is longer than is reasonable to print. */
+function cut(line: string): string {
+  const most = 4 * lineLength
+  return line.length > most ? `${line.slice(0, most - 1)}…` : line
+}
+
+/** Defines fields of an error that printers leave out because they can be long. For error classes of packages. */
+export function defineUnprinted(error: Error, fields: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(fields)) {
+    Object.defineProperty(error, name, { value, writable: true, configurable: true, enumerable: false })
+  }
+}
