@@ -5,9 +5,12 @@ import { runInNewContext } from 'node:vm'
 import { DisposedError } from '@shoal/types'
 import { describe, expect, test, vi } from 'vitest'
 import { capturedCalls, withoutNeeds } from './support/capturedCalls.js'
-import { stream } from './support/graphObjects.js'
+import { device, firstOf, other, stream, zeros } from './support/graphObjects.js'
 
+const { DeviceBuffer } = await import('@shoal/driver')
 const { Graph } = await import('@shoal/driver/graph')
+
+type GraphType = import('@shoal/driver/graph').Graph
 
 setFlagsFromString('--expose-gc')
 // The objects of most tests are dropped on purpose.
@@ -56,6 +59,119 @@ describe('a captured call', () => {
     graph.dispose()
     await collected()
     expect([launch(step), refs.map((ref) => ref.deref() !== undefined)]).toEqual([undefined, refs.map(() => true)])
+  })
+})
+
+describe('a graph with captured calls', () => {
+  const filled = (): { graph: GraphType; memory: ReturnType<typeof zeros> } => {
+    const memory = zeros()
+    return { memory, graph: Graph.capture(stream, () => memory.fill(7, { stream })) }
+  }
+
+  test('gives its needs to an executable graph that is updated by it, in place of those that it had', () => {
+    const [before, after] = [filled(), filled()]
+    using step = before.graph.instantiate()
+    expect(step.update(after.graph).result).toBe('success')
+    before.memory.dispose()
+    expect(launch(step)).toBeUndefined()
+    after.memory.dispose()
+    expect(launch(step)).toBeInstanceOf(DisposedError)
+    expect(() => step.update(after.graph)).toThrow(DisposedError)
+    for (const { graph } of [before, after]) graph.dispose()
+  })
+
+  test('needs what streams use that joined the capture, and nothing that other streams use meanwhile', () => {
+    const [forked, apart] = [zeros(), zeros()]
+    using elsewhere = device.createStream({ nonBlocking: true })
+    using graph = Graph.capture(stream, () => {
+      other.waitEvent(stream.record())
+      forked.fill(7, { stream: other })
+      stream.waitEvent(other.record())
+      apart.fill(5, { stream: elsewhere })
+    })
+    using step = graph.instantiate()
+    apart.dispose()
+    expect(launch(step)).toBeUndefined()
+    forked.dispose()
+    expect(launch(step)).toBeInstanceOf(DisposedError)
+  })
+
+  test('needs nothing of a capture on another stream within its own', () => {
+    const [outer, inner] = [zeros(), zeros()]
+    let within: GraphType | undefined
+    using around = Graph.capture(stream, () => {
+      within = Graph.capture(other, () => inner.fill(5, { stream: other }))
+      outer.fill(7, { stream })
+    })
+    using step = around.instantiate()
+    inner.dispose()
+    expect(launch(step)).toBeUndefined()
+    expect(() => within?.instantiate()).toThrow(DisposedError)
+    within?.dispose()
+    outer.dispose()
+    expect(launch(step)).toBeInstanceOf(DisposedError)
+  })
+
+  test.each([
+    ['a copy', (whole, part) => void whole.addGraph(part.graph)],
+    ['a move', (whole, part) => void whole.addGraph(part.graph, { move: true })],
+    [
+      'a capture into a body',
+      (whole, { memory }) => {
+        const { bodies } = whole.addConditional({ type: 'if' })
+        bodies[0]?.capture(stream, () => memory.fill(1, { stream }))
+      },
+    ],
+  ] satisfies [string, (whole: GraphType, part: ReturnType<typeof filled>) => void][])(
+    'gives its needs to the graph that it becomes a part of by %s',
+    (_, join) => {
+      const part = filled()
+      using whole = Graph.create(device)
+      join(whole, part)
+      using step = whole.instantiate()
+      part.graph.dispose()
+      expect(launch(step)).toBeUndefined()
+      part.memory.dispose()
+      expect(launch(step)).toBeInstanceOf(DisposedError)
+    },
+  )
+
+  test('does not need memory that it allocates and frees itself, or a stream that captured it', () => {
+    using kept = zeros()
+    using passing = device.createStream({ nonBlocking: true })
+    using graph = Graph.capture(passing, () => {
+      using memory = DeviceBuffer.allocateOn(passing, 'u32', 4)
+      memory.fill(7, { stream: passing })
+      kept.copyFrom(memory.slice(0, 1), { stream: passing })
+    })
+    using step = graph.instantiate()
+    passing.dispose()
+    expect(launch(step)).toBeUndefined()
+    expect(launch(step)).toBeUndefined()
+    expect(firstOf(kept)).toBe(7)
+  })
+
+  test('needs the memory of another graph', () => {
+    let memory: ReturnType<typeof zeros> | undefined
+    using making = Graph.capture(stream, () => {
+      memory = DeviceBuffer.allocateOn(stream, 'u32', 1)
+    })
+    using made = making.instantiate()
+    expect(launch(made)).toBeUndefined()
+    using graph = Graph.capture(stream, () => memory?.fill(7, { stream }))
+    using step = graph.instantiate()
+    expect(launch(step)).toBeUndefined()
+    memory?.dispose()
+    expect(launch(step)).toBeInstanceOf(DisposedError)
+  })
+
+  test('lets go of everything when it and its executable graphs are gone', async () => {
+    const { graph, refs } = dropped('DeviceBuffer.copyFrom')
+    const step = graph.instantiate()
+    graph.dispose()
+    step.dispose()
+    await collected()
+    expect(refs.map((ref) => ref.deref())).toEqual(refs.map(() => undefined))
   })
 })
 

@@ -208,7 +208,7 @@ export class GraphExec extends Resource {
 
   /**
    * Takes over the parameters of a graph of the same shape, in place of making a new executable graph (`cuGraphExecUpdate`).
-   * Where they do not fit, nothing changes and the result says why.
+   * Where they do not fit, nothing changes and the result says why. From then on it needs what that graph needs, and nothing else.
    * @throws TypeError, DisposedError; StatusError for other failures
    */
   update(graph: Graph): GraphUpdate {
@@ -226,7 +226,7 @@ export class GraphExec extends Resource {
     const name = updateResults[result]
     if (status !== Status.success && (name === undefined || name === 'success'))
       throw driverError(status, 'cuGraphExecUpdate', hintFor(status, graph))
-    if (status === Status.success) this.#resources.addAll(graph._resources)
+    if (status === Status.success) this.#resources.replaceBy(graph._resources)
     const node = (errorFromNode as bigint) === 0n ? undefined : graph._locate(errorFromNode as CUgraphNode)
     return { result: name ?? 'error', node }
   }

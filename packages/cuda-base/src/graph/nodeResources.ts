@@ -56,6 +56,15 @@ export class NodeResources implements CaptureNeeds {
     if (child !== undefined) this.addAll(child._resources)
   }
 
+  /** Takes over the objects of `other` in place of its own. Functions stay: launches under way may still call them. */
+  replaceBy(other: NodeResources): void {
+    this.#checks.clear()
+    this.#held.clear()
+    this.#lastSole = undefined
+    this.#list = undefined
+    this.addAll(other)
+  }
+
   /** Adds all that `other` has. */
   addAll(other: NodeResources): void {
     for (const [object, check] of other.#checks) this.add(object, check)
