@@ -1,11 +1,20 @@
 // Memory of streams and of pools while a stream is captured.
+import { BusyError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { device, firstOf, other, stream, zeros } from './support/graphObjects.js'
 
 const { CachingPool, DeviceBuffer, MemoryPool } = await import('@shoal/driver')
-const { captureStatus, Graph } = await import('@shoal/driver/graph')
+const { captureStatus, Graph, withCaptureMode } = await import('@shoal/driver/graph')
 
 const usedBytes = (): number => device.memoryPool.used.current
+
+function thrownBy(call: () => unknown): unknown {
+  try {
+    return call()
+  } catch (error) {
+    return error
+  }
+}
 
 beforeEach(() => {
   device.primaryContext.synchronizeSync()
@@ -129,6 +138,65 @@ describe('a CachingPool while a stream is captured', () => {
     using step = graph.instantiate()
     step.launch(stream)
     expect([...mine.toArraySync({ stream }), firstOf(target)]).toEqual([1, 1, 1, 1, 7])
+  })
+
+  test('refuses a miss before it costs the capture, unless the mode is relaxed', () => {
+    using pool = CachingPool.create(device)
+    using target = zeros()
+    pool.allocate(other, 'u8', 1000).dispose()
+    let failure: unknown
+    using graph = Graph.capture(stream, () => {
+      pool.allocate(other, 'u8', 1000).dispose()
+      failure = thrownBy(() => pool.allocate(other, 'u8', 2 ** 22))
+      withCaptureMode('relaxed', () => pool.allocate(other, 'u8', 2 ** 22).dispose())
+      target.fill(7, { stream })
+    })
+    expect(failure).toBeInstanceOf(BusyError)
+    expect(failure).toMatchObject({
+      message: expect.stringMatching(
+        /^CachingPool\.allocate: the CachingPool is busy with a capture; no free block has 4194304 bytes, .*allocate before it/,
+      ),
+    })
+    expect([graph.nodes.length, pool.used.current]).toEqual([1, 0])
+    const relaxed = { mode: 'relaxed' } as const
+    Graph.capture(stream, () => pool.allocate(other, 'u8', 2 ** 25).dispose(), relaxed).dispose()
+    expect(pool.statistics.misses).toBe(3)
+  })
+
+  test('asks no events in a capture, which would cost it', () => {
+    using pool = CachingPool.create(device)
+    using target = zeros()
+    const memory = pool.allocate(other, 'u8', 1000)
+    pool.recordUse(memory, stream)
+    memory.dispose()
+    using gone = device.createStream({ nonBlocking: true })
+    pool.allocate(gone, 'u8', 2 ** 21).dispose()
+    gone.dispose()
+    using graph = Graph.capture(stream, () => {
+      target.fill(7, { stream })
+      pool.allocate(other, 'u8', 1000).dispose()
+      expect(() => pool.allocate(other, 'u8', 2 ** 23)).toThrow(BusyError)
+    })
+    expect(graph.nodes.length).toBe(1)
+  })
+
+  test('keeps memory aside that a launch of a graph uses on another stream', async () => {
+    using pool = CachingPool.create(device)
+    const memory = pool.allocate(stream, 'u32', 1)
+    using graph = Graph.capture(stream, () => memory.slice().fill(7, { stream }))
+    using step = graph.instantiate()
+    using flag = zeros()
+    other.waitValue(flag, 1)
+    for (let turn = 0; turn < 3; turn += 1) step.launch(other)
+    const { address } = memory
+    memory.dispose()
+    const next = pool.allocate(stream, 'u32', 1)
+    expect([next.address === address, pool.statistics.waitingBytes]).toEqual([false, 512])
+    stream.writeValue(flag, 1)
+    await other.synchronize()
+    expect(pool.trimSync()).toBe(0)
+    expect(pool.statistics.waitingBytes).toBe(0)
+    next.dispose()
   })
 
   test('takes back what a captured stream uses, behind the capture', async () => {

@@ -38,6 +38,8 @@ export interface CaptureNeeds {
 /** A capture that this thread has begun and not ended. */
 export interface OpenCapture {
   readonly needs: CaptureNeeds
+  /** Whether the driver refuses calls of this thread that may wait, and ends the capture without a graph. */
+  readonly isStrict: boolean
   /** Whether work of a captured stream goes into this capture. Only asked when captures are nested. */
   readonly has: (context: bigint, stream: bigint) => boolean
 }
@@ -75,6 +77,21 @@ export function afterCapture(what: string, release: () => void): void {
 /** Whether this thread captures: what it queues runs later, and any number of times. */
 export function isCapturing(): boolean {
   return captures.length > 0
+}
+
+/** Whether `withCaptureMode('relaxed', fn)` runs a function. */
+let isRelaxed = false
+
+/** Says whether the driver takes all calls of this thread from now on. Returns what held before. */
+export function setRelaxed(relaxed: boolean): boolean {
+  const before = isRelaxed
+  isRelaxed = relaxed
+  return before
+}
+
+/** Whether a call that allocates, frees or asks an event would cost this thread its capture. */
+export function wouldLoseCapture(): boolean {
+  return captures.length > 0 && !isRelaxed && captures.some(({ isStrict }) => isStrict)
 }
 
 /** Whether what is queued on a stream goes into a graph that this thread captures. */

@@ -55,8 +55,14 @@ export function capture(
   requireInstance(stream, api, 'stream', Stream)
   requireFunction(fn, api, 'fn')
   requireOptions(options, api, captureKeys)
-  begin(stream, captureModes[modeOf(options, api)], into)
-  startCapturing({ needs: resources, has: (context, other) => isSameCapture(stream, context, other as CUstream) })
+  const mode = modeOf(options, api)
+  begin(stream, captureModes[mode], into)
+  const isStrict = mode !== 'relaxed'
+  startCapturing({
+    needs: resources,
+    isStrict,
+    has: (context, other) => isSameCapture(stream, context, other as CUstream),
+  })
   // Its handle is needed once more, also where `fn` disposes of it.
   let release = (): void => undefined
   const released = new Promise<void>((resolve) => {

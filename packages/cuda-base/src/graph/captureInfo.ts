@@ -1,4 +1,4 @@
-import { check, Stream, scratch } from '@shoal/cuda-base'
+import { check, Stream, scratch, setRelaxed } from '@shoal/cuda-base'
 import {
   CUgraphEdgeData,
   type CUstreamUpdateCaptureDependencies_flags,
@@ -116,9 +116,11 @@ export function withCaptureMode<R>(mode: 'global' | 'thread-local' | 'relaxed', 
   requireKeyOf(mode, api, 'mode', captureModes)
   requireFunction(fn, api, 'fn')
   const before = exchange(captureModes[mode])
+  const wasRelaxed = setRelaxed(mode === 'relaxed')
   try {
     return requireSynchronous(fn(), api)
   } finally {
+    setRelaxed(wasRelaxed)
     exchange(before)
   }
 }

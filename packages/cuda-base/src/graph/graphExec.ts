@@ -8,6 +8,7 @@ import {
   processIsEnding,
   Resource,
   Status,
+  Stream,
   scratch,
   streamFor,
   streamHalvesFor,
@@ -112,6 +113,8 @@ export class GraphExec extends Resource {
   readonly #handle: CUgraphExec
   readonly #halves: U64Halves
   readonly #resources = new NodeResources()
+  /** Where it was launched last, if it needs memory of caching pools. */
+  #lastStream: { readonly given: StreamLike | undefined; readonly stream: Stream } | undefined
   /** The graph that it was made of, while somebody has it. */
   readonly #source: WeakRef<Graph>
 
@@ -187,6 +190,17 @@ export class GraphExec extends Resource {
     this.#resources.check('GraphExec.launch')
     const status = graphLaunchCall(context._halves, this.#halves, queue)
     if (status !== Status.success) throw driverError(status, 'cuGraphLaunch')
+    if (this.#resources.hasBlocks) this.#resources.recordUse(this.#streamOf(stream))
+  }
+
+  /** The same object for the same stream: pools keep it. */
+  #streamOf(given: StreamLike | undefined): Stream {
+    const { context } = this
+    const known = this.#lastStream
+    if (known !== undefined && known.given === given) return known.stream
+    const stream = given === undefined ? Stream.borrow(context, 0n) : Stream.from(context, given)
+    this.#lastStream = { given, stream }
+    return stream
   }
 
   /** @internal @throws DisposedError when it, or something that it needs, is gone */

@@ -1,5 +1,6 @@
-import type { CaptureNeeds, Context, GraphUse } from '@shoal/cuda-base'
-import { DisposedError } from '@shoal/types'
+import { type CaptureNeeds, type Context, DeviceBuffer, type GraphUse, type Stream } from '@shoal/cuda-base'
+import { DisposedError, isInstance } from '@shoal/types'
+import type { Block } from '../memory/caching/block.js'
 import type { NodeDescription } from './nodeDescription.js'
 
 /**
@@ -12,6 +13,8 @@ export class NodeResources implements CaptureNeeds {
   readonly #checks = new Map<object, () => void>()
   /** The same in a row, for the launches. */
   #list: readonly (() => void)[] | undefined
+  /** Memory of caching pools among the objects, as of {@link #list}. */
+  #blocks: readonly Block[] = []
   /** Objects that are kept alive and may be disposed of. */
   readonly #held = new Set<object>()
   /** Functions that C calls, and objects that count their graphs. */
@@ -82,7 +85,7 @@ export class NodeResources implements CaptureNeeds {
 
   /** @throws DisposedError when something is gone, which says before what. */
   check(operation: string): void {
-    const list = (this.#list ??= [...this.#checks.values()])
+    const list = this.#list ?? this.#makeList()
     try {
       for (let index = 0; index < list.length; index += 1) (list[index] as () => void)()
     } catch (cause) {
@@ -94,12 +97,31 @@ export class NodeResources implements CaptureNeeds {
     }
   }
 
+  #makeList(): readonly (() => void)[] {
+    this.#blocks = [...this.#checks.keys()].flatMap((object) => {
+      return isInstance<DeviceBuffer>(object, DeviceBuffer as never) && !object.disposed ? (object._block ?? []) : []
+    })
+    this.#list = [...this.#checks.values()]
+    return this.#list
+  }
+
+  /** Whether memory of caching pools is among the objects. They were checked. */
+  get hasBlocks(): boolean {
+    return this.#blocks.length > 0
+  }
+
+  /** Tells caching pools that work of a stream uses their memory. */
+  recordUse(stream: Stream): void {
+    for (const block of this.#blocks) block.owner.addUser(block, stream)
+  }
+
   /** Lets go of everything, once the graph is destroyed. */
   release(): void {
     this.#checks.clear()
     this.#lastSole = undefined
     this.#list = undefined
     this.#held.clear()
+    this.#blocks = []
     const uses = [...this.#uses]
     this.#uses.clear()
     for (const use of uses) {

@@ -8,6 +8,8 @@ export interface BlockOwner {
   readonly context: Context
   /** @param stream whose work may still use the block, beside that of its own stream. */
   giveBack(block: Block, stream: Stream | undefined): void
+  /** Work of another stream uses the block, too. */
+  addUser(block: Block, stream: Stream): void
 }
 
 /** Memory that came from the source at once: its blocks lie in it one after the other, without gaps. */

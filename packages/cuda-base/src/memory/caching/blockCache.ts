@@ -1,6 +1,6 @@
 import type { CUdeviceptr, CUevent } from '@shoal/cuda-sys/driver/common'
-import { ShoalError, StatusError, settledNow } from '@shoal/types'
-import { afterCapture } from '../../context/capturing.js'
+import { BusyError, ShoalError, StatusError, settledNow } from '@shoal/types'
+import { afterCapture, wouldLoseCapture } from '../../context/capturing.js'
 import type { Context } from '../../context/context.js'
 import { isGone, Status } from '../../errors.js'
 import { processIsEnding } from '../../lifetime.js'
@@ -140,10 +140,12 @@ export class BlockCache implements BlockOwner {
 
   /** A block where none of exactly that size is free. */
   #takeOther(freeBlocks: FreeBlocks, size: number): Block {
-    if (this.#waiting.length > 0) this.#collect(false)
+    const isStrict = wouldLoseCapture()
+    if (this.#waiting.length > 0 && !isStrict) this.#collect(false)
     const found = freeBlocks.takeExact(size) ?? freeBlocks.takePart(size)
     if (found !== undefined) return found
-    this.#freeGoneStreams()
+    if (!isStrict) this.#freeGoneStreams()
+    else if (this.#source === undefined) refuseMiss(size)
     const [usual, least] = segmentSizes(size)
     try {
       return freeBlocks.takeFrom(this.#newSegment(freeBlocks, usual, isSmall(size)), size)
@@ -285,6 +287,17 @@ export class BlockCache implements BlockOwner {
       if (this.reservedBytes === 0) this.#leaveContext()
     }
   }
+}
+
+/** @throws BusyError */
+function refuseMiss(byteLength: number): never {
+  const reason = `no free block has ${byteLength} bytes, and memory from the device would end the capture`
+  throw new BusyError({
+    object: 'CachingPool',
+    api: 'CachingPool.allocate',
+    underWay: 'a capture',
+    hint: `${reason}; allocate before it, or in withCaptureMode('relaxed', fn)`,
+  })
 }
 
 function bytesOf(segments: readonly Segment[]): number {

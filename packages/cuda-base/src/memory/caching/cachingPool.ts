@@ -94,8 +94,8 @@ export class CachingPool extends Resource implements StreamAllocator {
 
   /**
    * Memory that work queued on `stream` can use from now on. dispose() and disposeOn() give it back to the pool, and neither
-   * waits. Work of any other stream has to be named with {@link recordUse}.
-   * @throws TypeError, RangeError; StatusError when there is not enough memory, also after all that is free was given back
+   * waits. Work of any other stream has to be named with {@link recordUse}; a launch of a graph that needs the buffer is noted by itself.
+   * @throws TypeError, RangeError; BusyError when nothing free fits while this thread captures in a mode other than `relaxed`; StatusError when there is not enough memory, also after all that is free was given back
    */
   allocate<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'CachingPool.allocate'
