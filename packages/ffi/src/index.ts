@@ -19,6 +19,7 @@ export {
   duplicateDescriptor,
   enterContext,
   type ForeignFunction,
+  findSoftwareDeviceFrom,
   type HostCallback,
   type HostView,
   type HostViewReach,

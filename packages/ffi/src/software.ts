@@ -78,7 +78,14 @@ export function announceSoftwareDevice(): void {
   process.stderr.write('shoal: software device in use (SHOAL_DEVICE=sim): computed on this CPU, no GPU involved\n')
 }
 
-/** Folders of `@shoal/sim`: seen from this package and from the program, never from the working directory. */
+const furtherPlaces: string[] = []
+
+/** Also looks for the software device where a file at this path would find it: for the command line, which serves another program. */
+export function findSoftwareDeviceFrom(place: string): void {
+  furtherPlaces.push(place)
+}
+
+/** Folders of `@shoal/sim`: seen from this package and from the program, never from the working directory unless the program says so. */
 function softwarePackages(): string[] {
   const folders: string[] = []
   try {
@@ -86,7 +93,7 @@ function softwarePackages(): string[] {
   } catch {
     // bundled, and moved away: the software device may still be in sight of the program
   }
-  for (const place of codePlaces()) {
+  for (const place of [...codePlaces(), ...furtherPlaces]) {
     try {
       folders.push(
         dirname(process.getBuiltinModule('node:module').createRequire(place).resolve('@shoal/sim/package.json')),

@@ -16,13 +16,14 @@ function run(mounts: string) {
   })
 }
 
-const nowhere = 'mount -t tmpfs -o ro tmpfs'
+/** Nothing below the folder is hidden: this project itself may lie there. */
+const readOnly = (folder: string): string => `mount --rbind ${folder} ${folder} && mount -o remount,bind,ro ${folder}`
 
 test.for([
   ['no /dev/shm', 'umount -l /dev/shm'],
   ['a full /dev/shm', 'mount -t tmpfs -o size=4k tmpfs /dev/shm'],
-  ['a home that can only be read', `${nowhere} /mnt`],
-  ['no file system but for reading', `${nowhere} /dev/shm && ${nowhere} /tmp && ${nowhere} /mnt`],
+  ['a home that can only be read', readOnly('/mnt')],
+  ['no file system but for reading', ['/dev/shm', '/tmp', '/mnt'].map(readOnly).join(' && ')],
 ])('processes of the software device share memory with %s', ([, mounts], { skip }) => {
   if (spawnSync('unshare', ['--mount', 'true']).status !== 0)
     return skip('file systems cannot be mounted here: not root')

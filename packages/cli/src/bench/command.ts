@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+import { findSoftwareDeviceFrom } from '@shoal/ffi'
 import { AbortedError, ShoalError } from '@shoal/types'
 import type { Command } from '../command.js'
 import { benchCalls } from './calls.js'
@@ -57,5 +59,6 @@ export const benchCommand: Command = {
 /** Sets the environment for the software device, which reads it when it is loaded. */
 function prepareSoftwareDevice({ devices }: BenchOptions): void {
   process.env['SHOAL_DEVICE'] = 'sim'
+  findSoftwareDeviceFrom(join(process.cwd(), 'package.json')) // npx runs the command line far from the program
   if (devices !== undefined) process.env['SHOAL_SIM_DEVICES'] ??= String(Math.max(devices, 2))
 }

@@ -1,5 +1,7 @@
 import { homedir } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { findSoftwareDeviceFrom } from '@shoal/ffi'
 import { type Command, HelpRequest, UsageError } from '../command.js'
 import { examine } from './examine.js'
 import { type LibraryName, librariesByName } from './libraries.gen.js'
@@ -28,6 +30,7 @@ export const doctorCommand: Command = {
       throw new UsageError('--json has all of it: leave --verbose and --markdown out')
     if (verbose && asMarkdown) throw new UsageError('--markdown is brief: leave --verbose out')
     const required = readRequired(require)
+    findSoftwareDeviceFrom(join(process.cwd(), 'package.json')) // npx runs the command line far from the program
     const report = examine(required)
     const ok = !report.findings.some(({ level }) => level === 'error')
     const words = (): string => (asMarkdown ? markdown(report, homedir()) : printable(report, verbose))
