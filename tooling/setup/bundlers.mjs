@@ -38,6 +38,34 @@ const files = {
   'main.mjs': `import { Device, DeviceBuffer } from '@shoal/driver'\nimport { Communicator } from '@shoal/nccl'\n${guarded}`,
   'main.cjs': `const { Device, DeviceBuffer } = require('@shoal/driver')\nconst { Communicator } = require('@shoal/nccl')\n${guarded}`,
   'package.json': '{ "private": true }',
+  // Descriptors that the runtime has not opened itself, and memory that a program moves away.
+  'sharing.mjs': `
+  import { DescriptorSocket, Device, GrowableBuffer, PinnedBuffer } from '@shoal/driver'
+  import { receiveMemory, sendMemory } from '@shoal/driver/sharing'
+  const device = Device.get(0)
+  const options = { maximumLength: 2 ** 23, stepBytes: 1, handleTypes: 'posix-fd' }
+  const buffer = GrowableBuffer.reserve(device, 'u8', options)
+  for (const length of [1, 2 ** 22]) buffer.resize(length)
+  buffer.buffer.fillSync(5)
+  const [ours, theirs] = DescriptorSocket.pair()
+  const [memory] = await Promise.all([receiveMemory(theirs), sendMemory(ours, buffer)])
+  const shared = memory.buffer.slice(-3).toArraySync()
+  for (const one of [memory, buffer, ours, theirs]) one.dispose()
+
+  const pinned = PinnedBuffer.allocate(device, 'u8', 4096)
+  pinned.array.fill(7)
+  let moved = pinned.array.slice()
+  try {
+    moved = new Uint8Array(structuredClone(pinned.buffer, { transfer: [pinned.buffer] }))
+  } catch (error) {
+    // Most runtimes refuse.
+    if (error.name !== 'DataCloneError') throw error
+  }
+  pinned.dispose()
+  const next = PinnedBuffer.allocate(device, 'u8', 4096)
+  next.array.fill(9)
+  moved[0] = 1
+  console.log([...shared, moved.at(-1), next.array[0]].join())\n`,
 }
 
 /** What makes `out/NAME/MAIN` of the program, in the project's folder. */
@@ -96,7 +124,11 @@ await runMain(() => {
         .map(([name]) => `${name}: makes no bundle`),
       ...runtimes.filter(isWanted).flatMap(([name, file, options]) => {
         const executable = join(tools, 'node_modules', file)
-        return problem(name, execute(executable, [...options, join(moved, 'main.mjs')]), '1,2,3')
+        const runs = (program) => execute(executable, [...options, join(moved, program)])
+        return [
+          ...problem(name, runs('main.mjs'), '1,2,3'),
+          ...problem(`${name}, sharing`, runs('sharing.mjs'), '5,5,5,7,9'),
+        ]
       }),
     ]
     process.stdout.write(failures.map((failure) => `FAILED  ${failure}\n`).join(''))

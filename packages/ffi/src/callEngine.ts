@@ -16,6 +16,7 @@ export {
   contextSlot,
   createTensor,
   deleteTensor,
+  descriptorKind,
   externalAddress,
   floatSlot,
   holdEventLoop,

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync } from 'node:fs'
-import { closeDescriptor, duplicateDescriptor } from '@shoal/ffi'
+import { closeDescriptor, DescriptorSocket, duplicateDescriptor } from '@shoal/ffi'
+import { descriptorKind } from '@shoal/ffi/calls'
 import { SystemError } from '@shoal/types'
 import { expect, test } from 'vitest'
 
@@ -13,10 +14,25 @@ test('a duplicate is another number of the same file, and stays when the first i
   closeSync(duplicate)
 })
 
-test.each([closeDescriptor, duplicateDescriptor])('$name says what is wrong with a descriptor', (act) => {
-  for (const wrong of [-1, 2 ** 31, 1.5, '1']) {
-    expect(() => act(wrong as never)).toThrow(`${act.name}: descriptor must be an integer from 0 to 2147483647, not `)
+test('the kind of a descriptor comes from the system, whoever opened it', () => {
+  const [socket, other] = DescriptorSocket.pair()
+  const [file, folder, device] = [process.execPath, '/', '/dev/null'].map((path) => openSync(path, 'r'))
+  try {
+    const all = [file, folder, device, socket.descriptor] as number[]
+    expect(all.map((one) => descriptorKind(one))).toEqual(['file', 'folder', 'other', 'socket'])
+  } finally {
+    for (const one of [file, folder, device]) closeSync(one as number)
+    for (const end of [socket, other]) end.dispose()
   }
-  expect(() => act(2 ** 31 - 1)).toThrow(SystemError)
-  expect(() => act(2 ** 31 - 1)).toThrow(expect.objectContaining({ code: 'EBADF' }))
 })
+
+test.each([closeDescriptor, duplicateDescriptor, descriptorKind])(
+  '$name says what is wrong with a descriptor',
+  (act) => {
+    for (const wrong of [-1, 2 ** 31, 1.5, '1']) {
+      expect(() => act(wrong as never)).toThrow(`${act.name}: descriptor must be an integer from 0 to 2147483647, not `)
+    }
+    expect(() => act(2 ** 31 - 1)).toThrow(SystemError)
+    expect(() => act(2 ** 31 - 1)).toThrow(expect.objectContaining({ code: 'EBADF' }))
+  },
+)

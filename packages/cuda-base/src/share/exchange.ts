@@ -1,6 +1,7 @@
-import { fstatSync, readlinkSync, type Stats } from 'node:fs'
+import { readlinkSync } from 'node:fs'
 import type { CUmemAllocationHandleType } from '@shoal/cuda-sys/driver'
 import type { NativeMemory } from '@shoal/ffi'
+import { descriptorKind } from '@shoal/ffi/calls'
 import { FeatureNotSupportedError, isInstance, otherCopy, wrongType } from '@shoal/types'
 import { scratch } from '../native.js'
 import { deviceUuid, visibleUuids } from './deviceUuid.js'
@@ -114,22 +115,20 @@ function requireVisibleDevice({ deviceUuid: uuid, content }: HandleFacts, api: s
 
 /** The descriptor of a handle. @throws TypeError where it is closed, or of something that is no memory, such as a file. */
 export function requireOpenDescriptor({ descriptor }: DescriptorHandle, api: string): number {
-  let status: Stats
+  let kind: ReturnType<typeof descriptorKind>
   try {
-    status = fstatSync(descriptor)
+    kind = descriptorKind(descriptor)
   } catch (cause) {
     throw new TypeError(`${api}: handle must have an open descriptor, and ${descriptor} is not open`, { cause })
   }
-  const what = nameOfOther(status, descriptor)
+  const what = nameOfOther(kind, descriptor)
   if (what === undefined) return descriptor
   throw new TypeError(`${api}: handle must have a descriptor of shared memory, and ${descriptor} is of ${what}`)
 }
 
-function nameOfOther(status: Stats, descriptor: number): string | undefined {
-  if (status.isDirectory()) return 'a folder'
-  if (status.isSocket()) return 'a socket'
-  if (status.isFIFO()) return 'a pipe'
-  if (!status.isFile()) return undefined
+function nameOfOther(kind: ReturnType<typeof descriptorKind>, descriptor: number): string | undefined {
+  if (kind === 'other') return undefined
+  if (kind !== 'file') return `a ${kind}`
   // A memory file counts as a file, too; only its name tells.
   const name = nameOf(descriptor)
   return name.startsWith('/memfd:') ? undefined : `the file ${name}`

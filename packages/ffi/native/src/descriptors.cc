@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 #endif
@@ -188,6 +189,15 @@ void CloseAtEnd(const Napi::CallbackInfo& info) {
   else descriptors.erase(descriptor);
 }
 
+// descriptorKind(descriptor): what it is of, or minus errno. Deno's fs.fstat knows only what Deno has opened.
+Napi::Value DescriptorKind(const Napi::CallbackInfo& info) {
+  struct stat status {};
+  if (fstat(info[0].As<Napi::Number>().Int32Value(), &status) != 0) return Code(info.Env(), errno);
+  const mode_t mode = status.st_mode;
+  const int kind = S_ISREG(mode) ? 1 : S_ISDIR(mode) ? 2 : S_ISSOCK(mode) ? 3 : S_ISFIFO(mode) ? 4 : 0;
+  return Napi::Number::New(info.Env(), kind);
+}
+
 // duplicateDescriptor(descriptor): another number for the same, or minus errno.
 Napi::Value DuplicateDescriptor(const Napi::CallbackInfo& info) {
   const int descriptor = fcntl(info[0].As<Napi::Number>().Int32Value(), F_DUPFD_CLOEXEC, 0);
@@ -211,6 +221,7 @@ void DefineDescriptors(Napi::Env env, Napi::Object exports) {
   exports.Set("receiveSocket", Napi::Function::New(env, ReceiveSocket, "receiveSocket"));
   exports.Set("closeDescriptor", Napi::Function::New(env, CloseDescriptor, "closeDescriptor"));
   exports.Set("closeAtEnd", Napi::Function::New(env, CloseAtEnd, "closeAtEnd"));
+  exports.Set("descriptorKind", Napi::Function::New(env, DescriptorKind, "descriptorKind"));
   exports.Set("duplicateDescriptor", Napi::Function::New(env, DuplicateDescriptor, "duplicateDescriptor"));
   exports.Set("readyToReadAddress", AddressOf(env, ReadyToRead));
   exports.Set("readyToWriteAddress", AddressOf(env, ReadyToWrite));

@@ -82,6 +82,8 @@ export interface Addon {
   receiveSocket(descriptor: number, bytes: Uint8Array, descriptors: number[]): number
   closeDescriptor(descriptor: number): number
   closeAtEnd?(descriptor: number, isWanted: boolean): void
+  /** 1: a file, 2: a folder, 3: a socket, 4: a pipe, 0: anything else. */
+  descriptorKind(descriptor: number): number
   duplicateDescriptor(descriptor: number): number
   readonly readyToReadAddress: bigint
   readonly readyToWriteAddress: bigint

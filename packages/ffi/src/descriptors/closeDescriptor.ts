@@ -43,3 +43,11 @@ export function duplicateDescriptor(descriptor: number, api = 'duplicateDescript
   requireInteger(descriptor, api, 'descriptor', 0, 2 ** 31 - 1)
   return requireDone(socketAddon().duplicateDescriptor(descriptor), api, 'fcntl')
 }
+
+const kindsOfDescriptors = ['other', 'file', 'folder', 'socket', 'pipe'] as const
+
+/** What a descriptor is of, whoever opened it (`fstat`). @throws SystemError with `code`, such as `'EBADF'`. */
+export function descriptorKind(descriptor: number, api = 'descriptorKind'): (typeof kindsOfDescriptors)[number] {
+  requireInteger(descriptor, api, 'descriptor', 0, 2 ** 31 - 1)
+  return kindsOfDescriptors[requireDone(socketAddon().descriptorKind(descriptor), api, 'fstat')] ?? 'other'
+}

@@ -126,7 +126,8 @@ export class Sender {
       server.dispose()
       await socket.receive({ signal: stop.signal })
       await sendAll(socket, one.parts, stop.signal)
-      if (one.parts.length !== 1 || mayWantMore(one.parts[0] as Part)) socket.dispose()
+      // One that has ended before it was told that the memory is taken, has given it up.
+      if (!one.isRight && (one.parts.length !== 1 || mayWantMore(one.parts[0] as Part))) socket.dispose()
     } catch {
       // It wanted nothing of what was offered.
     }
