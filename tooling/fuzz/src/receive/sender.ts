@@ -18,6 +18,9 @@ const nextPath = (): string => {
   return `\0shoal-share-fuzz-${process.pid}-${paths}`
 }
 
+/** Bytes that fit into an argument of a program. */
+const mostOfArgument = 60_000
+
 /** What a send says when nobody reads. */
 const tryAgain = -11
 
@@ -167,7 +170,8 @@ export class Sender {
     this.close()
     const [{ bytes, descriptors }] = one.parts as [Part]
     const frame = framed(bytes, descriptors.length)
-    const part = Buffer.from(frame.subarray(0, new Random(one.seed).integer(0, frame.length))).toString('base64')
+    const end = new Random(one.seed).integer(0, Math.min(frame.length, mostOfArgument))
+    const part = Buffer.from(frame.subarray(0, end)).toString('base64')
     const path = nextPath()
     const program = new URL('dyingPeer.js', import.meta.url)
     const peer = fork(program, [path.slice(1), part], { execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
