@@ -5,6 +5,7 @@ import {
   elementBytes,
   isReachedByCopies,
   type PinnedBuffer,
+  requireApart,
 } from '@shoal/cuda-base'
 import { CUmemorytype } from '@shoal/cuda-sys/driver'
 import {
@@ -75,6 +76,7 @@ export function copyNode(
     throw outOfRange(api, 'source', `as long as target, ${to.byteLength} bytes`, from.byteLength)
   }
   requireSome(to.byteLength, api, 'target')
+  requireApart(to.address, from.address, to.byteLength, api)
   return new NodeDescription('memcpy', {
     needs: new Map<object, () => void>([
       [target, () => rangeOf(target, api, 'target')],

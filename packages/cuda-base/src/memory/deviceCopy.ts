@@ -6,6 +6,7 @@ import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 import type { StreamQueue } from '../stream/stream.js'
+import { overlapsInSlots, refuseOverlap, requireApart } from './overlap.js'
 import { isReachedByCopies } from './reach.js'
 
 const fourGiB = 2 ** 32
@@ -29,6 +30,7 @@ export function queueCopy(
   { _handle, _halves: stream }: StreamQueue,
   target: bigint,
   source: MemoryRange,
+  api: string,
 ): void {
   const { address, byteLength, deviceOrdinal } = source
   if (byteLength === 0) return
@@ -38,6 +40,7 @@ export function queueCopy(
     const slots = slots32
     slots64[0] = target
     slots64[1] = address
+    if (overlapsInSlots(byteLength)) refuseOverlap(api, 'source')
     slots[4] = byteLength
     slots[5] = byteLength / fourGiB
     slots[6] = hasKind ? byAddresses : stream.low
@@ -51,6 +54,7 @@ export function queueCopy(
     return
   }
   const to = target as CUdeviceptr
+  requireApart(target, address, byteLength, api)
   // Each side of the other call needs access for its own device.
   const isDirect = deviceOrdinal < 0 || (source.access !== undefined && isReachedByCopies(context, source))
   callInContext(context.handle)

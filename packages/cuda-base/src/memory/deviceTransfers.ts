@@ -74,7 +74,8 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
    * or not, must stay as it is until the copy has ended, as `stream.synchronize()` tells: what arrives of one that is changed
    * or detached before is undefined. It is kept alive until then. Device memory may be another device's, with or without peer
    * access.
-   * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError
+   * @throws TypeError for another dtype; RangeError for another length, or a source that overlaps this memory without being the same;
+   * DisposedError, StatusError
    */
   copyFrom(source: CopySource<E>, options?: QueueOptions): this {
     const api = 'DeviceBuffer.copyFrom'
@@ -83,7 +84,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     const from = sourceFor(this, source, api)
     const address = useBehind(this, queue)
     if (ArrayBuffer.isView(from)) queueUpload(context, queue, address, from)
-    else queueCopyBehind(context, queue, address, from)
+    else queueCopyBehind(context, queue, address, from, api)
     if (isCapturing()) keepCaptured(context._handle, queue._handle, [this, source, from])
     return this
   }
@@ -99,7 +100,7 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
       uploadNow(context, queue._handle, address, from)
       return this
     }
-    queueCopyBehind(context, queue, address, from)
+    queueCopyBehind(context, queue, address, from, api)
     context._call('streamSynchronize', queue._handle)
     return this
   }
@@ -224,7 +225,7 @@ function streamIn(options: QueueOptions, api: string): StreamLike | undefined {
   return stream
 }
 
-function queueCopyBehind(context: Context, queue: StreamQueue, target: bigint, source: MemoryRange): void {
+function queueCopyBehind(context: Context, queue: StreamQueue, target: bigint, source: MemoryRange, api: string): void {
   if (source.stream !== undefined) orderBehind(queue._handle, context.handle, source)
-  queueCopy(context, queue, target, source)
+  queueCopy(context, queue, target, source, api)
 }

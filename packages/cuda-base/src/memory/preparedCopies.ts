@@ -19,6 +19,7 @@ import { orderBehind } from '../stream/orderBehind.js'
 import { streamFor } from '../stream/stream.js'
 import { DeviceBuffer } from './deviceBuffer.js'
 import type { QueueOptions } from './deviceTransfers.js'
+import { requireApart, requireNoRace } from './overlap.js'
 import { toSpan } from './span.js'
 
 /** One copy of many. */
@@ -113,7 +114,8 @@ export class PreparedCopies extends PublicObject {
 /**
  * Checks and packs many copies, to be queued together by `launch({ stream })`: between device, page-locked and managed memory,
  * of any package.
- * @throws TypeError, RangeError for copies whose ends are not equally long; DisposedError
+ * @throws TypeError; RangeError for copies whose ends are not equally long or overlap, or that write what another copy uses;
+ * DisposedError
  *
  * @example
  * const copies = prepareCopies(device, blocks.map((block, index) => ({ target: cache.slice(index * n, (index + 1) * n), source: block })))
@@ -133,8 +135,17 @@ export function prepareCopies(owner: DeviceOrContext, copies: readonly BatchedCo
     if (to.byteLength !== from.byteLength) {
       throw outOfRange(api, `${name}.source`, `as long as its target, ${to.byteLength} bytes`, from.byteLength)
     }
+    requireApart(to.address, from.address, to.byteLength, api, `${name}.source`)
     return [to, from] as const
   })
+  requireNoRace(
+    ranges.map(([to, from]) => ({
+      to: Number(to.address),
+      from: Number(from.address),
+      byteLength: to.byteLength,
+    })),
+    api,
+  )
   const targets = BigUint64Array.from(ranges, ([to]) => to.address)
   const sources = BigUint64Array.from(ranges, ([, from]) => from.address)
   const sizes = BigUint64Array.from(ranges, ([to]) => BigInt(to.byteLength))

@@ -1,4 +1,4 @@
-import type { Context } from '@shoal/cuda-base'
+import { type Context, requireRowsApart } from '@shoal/cuda-base'
 import {
   CUDA_MEMCPY3D,
   CUDA_MEMCPY3D_PEER,
@@ -56,8 +56,18 @@ export interface BoxEnd {
 /**
  * Queues a copy of rows and slices (`cuMemcpy3DAsync`); between devices, with or without peer access, `cuMemcpy3DPeerAsync`.
  * libcudart fills the same structures: libcuda serves both packages.
+ * @param api the function that errors name, where the ends may overlap.
+ * @throws RangeError when the ends overlap
  */
-export function queueBoxCopy(context: Context, stream: CUstream, to: BoxEnd, from: BoxEnd, size: BoxSize): void {
+export function queueBoxCopy(
+  context: Context,
+  stream: CUstream,
+  to: BoxEnd,
+  from: BoxEnd,
+  size: BoxSize,
+  api?: string,
+): void {
+  if (api !== undefined) requireRowsApart(to.side, from.side, size, api)
   const own = context.device.ordinal
   const isOwn = ({ deviceOrdinal }: BoxEnd): boolean => deviceOrdinal < 0 || deviceOrdinal === own
   const described = sides(to.side, from.side, size)

@@ -1,4 +1,4 @@
-import { nameOfType } from '@shoal/cuda-base'
+import { nameOfType, requireRowsApart } from '@shoal/cuda-base'
 import { type MemoryLike, outOfRange, toMemoryRange, wrongType } from '@shoal/types'
 import { sides } from './boxCopy.js'
 import { isPitched } from './isPitched.js'
@@ -29,5 +29,7 @@ export function describePitchedCopy(target: unknown, source: unknown, api: strin
       throw outOfRange(api, name, `of ${pitched.byteLength} bytes, as many as all rows have`, byteLength)
     return { address, pitch: size.width, rows: size.height }
   }
-  return sides(sideOf(target, 'target'), sideOf(source, 'source'), pitched._size)
+  const [to, from] = [sideOf(target, 'target'), sideOf(source, 'source')]
+  requireRowsApart(to, from, pitched._size, api)
+  return sides(to, from, pitched._size)
 }

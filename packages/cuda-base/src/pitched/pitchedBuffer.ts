@@ -252,7 +252,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     const queue = this.#queueFor(options, api)
     const from = this.#sourceOf(source, api)
     if (ArrayBuffer.isView(from)) queueUpload(this.context, queue, this.#rows, from)
-    else this.#copyFromMemory(queue._handle, from)
+    else this.#copyFromMemory(queue._handle, from, api)
     keepCaptured(this.context._handle, queue._handle, [this, source, from])
     return this
   }
@@ -264,7 +264,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     const from = this.#sourceOf(source, api)
     if (ArrayBuffer.isView(from)) uploadNow(this.context, queue._handle, this.#rows, from)
     else {
-      this.#copyFromMemory(queue._handle, from)
+      this.#copyFromMemory(queue._handle, from, api)
       this.context._call('streamSynchronize', queue._handle)
     }
     return this
@@ -304,16 +304,16 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return all
   }
 
-  #copyFromMemory(stream: CUstream, source: MemoryRange | PitchedBuffer<ElementType>): void {
+  #copyFromMemory(stream: CUstream, source: MemoryRange | PitchedBuffer<ElementType>, api: string): void {
     const size = this._size
     if (isInstance(source, PitchedBuffer)) {
-      queueBoxCopy(this.context, stream, this.#end, source.#end, size)
+      queueBoxCopy(this.context, stream, this.#end, source.#end, size, api)
       return
     }
     const { address, deviceOrdinal, context } = source
     const from = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
     orderBehind(stream, this.context.handle, source)
-    queueBoxCopy(this.context, stream, this.#end, { side: from, deviceOrdinal, context }, size)
+    queueBoxCopy(this.context, stream, this.#end, { side: from, deviceOrdinal, context }, size, api)
   }
 
   /**
@@ -355,7 +355,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     }
     orderBehind(queue._handle, context.handle, range)
     const to = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
-    queueBoxCopy(context, queue._handle, { side: to, deviceOrdinal, context: owner }, this.#end, size)
+    queueBoxCopy(context, queue._handle, { side: to, deviceOrdinal, context: owner }, this.#end, size, api)
     keepCaptured(context._handle, queue._handle, [this, target])
     return this
   }

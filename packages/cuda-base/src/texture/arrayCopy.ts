@@ -13,6 +13,7 @@ import {
   queueHostCopy,
   queueUnobservedCopy,
   refuseInCapture,
+  refuseOverlap,
   requireArrayFor,
   StagingPool,
   Status,
@@ -286,7 +287,17 @@ export class ArrayCopy {
     const { x, y, z } = requireRegion(source, region, this.#api, 'at')
     const type = CUmemorytype.CU_MEMORYTYPE_ARRAY
     this.#other = source
-    return { type, address: source._use(), x: x * bytes, y, z, pitch: 0, rows: 0 }
+    const end: End = { type, address: source._use(), x: x * bytes, y, z, pitch: 0, rows: 0 }
+    if (this.#overlaps(end)) refuseOverlap(this.#api, 'source')
+    return end
+  }
+
+  /** Whether texels of this array that are copied elsewhere are written, too. */
+  #overlaps({ address, x, y, z }: End): boolean {
+    const own = this.#own
+    const [byX, byY, byZ] = [Math.abs(x - own.x), Math.abs(y - own.y), Math.abs(z - own.z)]
+    const isElsewhere = byX + byY + byZ > 0
+    return address === own.address && isElsewhere && byX < this.#width && byY < this.#height && byZ < this.#depth
   }
 
   /** Queues a copy from the other end, or to it. */

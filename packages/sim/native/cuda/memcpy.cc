@@ -19,6 +19,17 @@ namespace {
 constexpr size_t kLargestStaged = size_t{64} << 20;
 constexpr size_t kMaxPitch = 2147483647;
 
+// CUDA copies nothing that overlaps: a device copies in an order of its own. Here it is the one that reads what was written before.
+void copyBytes(char* to, const char* from, size_t length) {
+  if (to >= from + length || from >= to + length) {
+    memcpy(to, from, length);
+  } else if (to > from) {
+    for (size_t at = 0; at < length; ++at) to[at] = from[at];
+  } else if (to < from) {
+    for (size_t at = length; at-- > 0;) to[at] = from[at];
+  }
+}
+
 struct Rows {
   MemoryRange range;
   size_t pitch = 0;  // from row to row
@@ -46,14 +57,16 @@ struct Copy {
     if (const CUresult status = held.add(to.range)) return status;
     if (from.tiled || to.tiled) return runTiled(held);
     if (depth == 1 && (height == 1 || (from.pitch == width && to.pitch == width))) {
-      memmove(to.range.data, from.range.data, width * height);
+      copyBytes(to.range.data, from.range.data, width * height);
       return held.wrote(to.range, 0, width * height);
     }
     CUresult result = CUDA_SUCCESS;
-    for (size_t index = 0; index < height * depth && result == CUDA_SUCCESS; ++index) {
+    const bool isUpwards = to.range.data > from.range.data;
+    for (size_t each = 0; each < height * depth && result == CUDA_SUCCESS; ++each) {
+      const size_t index = isUpwards ? each : height * depth - 1 - each;
       const size_t row = index % height, slice = index / height;
       const size_t at = slice * to.slice + row * to.pitch;
-      memmove(to.range.data + at, from.range.data + slice * from.slice + row * from.pitch, width);
+      copyBytes(to.range.data + at, from.range.data + slice * from.slice + row * from.pitch, width);
       result = held.wrote(to.range, at, width);
     }
     return result;
@@ -73,7 +86,7 @@ struct Copy {
         char* const target = to.find(toTiles.get(), at, row, slice);
         if (target == nullptr) continue;
         if (source == nullptr) memset(target, 0, length);
-        else memmove(target, source, length);
+        else copyBytes(target, source, length);
       }
       if (!toTiles) result = held.wrote(to.range, slice * to.slice + row * to.pitch, width);
     }

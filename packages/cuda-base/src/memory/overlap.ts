@@ -1,0 +1,124 @@
+import { slots32 } from '@shoal/ffi/calls'
+
+const fourGiB = 2 ** 32
+
+/**
+ * Whether a copy whose target and source address are in the first two slots of a call would read bytes that it writes elsewhere. Memory
+ * that is copied onto itself stays as it is.
+ */
+export function overlapsInSlots(byteLength: number): boolean {
+  const slots = slots32
+  const high = (slots[1] as number) - (slots[3] as number)
+  const low = ((slots[0] as number) >>> 0) - ((slots[2] as number) >>> 0)
+  const distance = high * fourGiB + low
+  return distance !== 0 && distance < byteLength && -distance < byteLength
+}
+
+/** Rows and slices in memory, as copies have them. */
+export interface RowsAt {
+  readonly address: bigint
+  /** Bytes from row to row. */
+  readonly pitch: number
+  /** Rows from slice to slice. */
+  readonly rows: number
+}
+
+/** How much is copied: bytes of a row, rows and slices. */
+interface Size {
+  readonly width: number
+  readonly height: number
+  readonly depth: number
+}
+
+/** @throws RangeError */
+export function refuseOverlap(api: string, name: string): never {
+  throw new RangeError(
+    `${api}: ${name} must not overlap what the copy writes, because a device copies in any order; copy through other memory`,
+  )
+}
+
+/** Refuses a copy whose ends share bytes, unless they are the same. @throws RangeError */
+export function requireApart(to: bigint, from: bigint, byteLength: number, api: string, name = 'source'): void {
+  const distance = Number(to - from)
+  if (distance !== 0 && Math.abs(distance) < byteLength) refuseOverlap(api, name)
+}
+
+/** The same for rows: rows that lie between those of the other end share nothing with them. @throws RangeError */
+export function requireRowsApart(to: RowsAt, from: RowsAt, size: Size, api: string): void {
+  const { width, height, depth } = size
+  const distance = Number(to.address - from.address)
+  const isSame =
+    distance === 0 && (height === 1 || to.pitch === from.pitch) && (depth === 1 || sliceOf(to) === sliceOf(from))
+  if (isSame || distance >= spanOf(from, size) || -distance >= spanOf(to, size)) return
+  for (let slice = 0; slice < depth; slice += 1) {
+    for (let row = 0; row < height; row += 1) {
+      const start = distance + slice * sliceOf(to) + row * to.pitch
+      if (touchesRow(start, start + width, from, size)) refuseOverlap(api, 'source')
+    }
+  }
+}
+
+function sliceOf({ pitch, rows }: RowsAt): number {
+  return pitch * rows
+}
+
+/** Bytes from the first to the last. */
+function spanOf(side: RowsAt, { width, height, depth }: Size): number {
+  return (depth - 1) * sliceOf(side) + (height - 1) * side.pitch + width
+}
+
+/** Whether bytes, counted from the first row, are of any row. They are no more than a row has. */
+function touchesRow(start: number, end: number, side: RowsAt, { width, height, depth }: Size): boolean {
+  const slice = sliceOf(side)
+  const lastSlice = depth === 1 ? 0 : Math.min(Math.floor((end - 1) / slice), depth - 1)
+  for (let index = depth === 1 ? 0 : Math.max(Math.floor(start / slice), 0); index <= lastSlice; index += 1) {
+    const [first, last] = [start - index * slice, end - index * slice]
+    const lastRow = height === 1 ? 0 : Math.min(Math.floor((last - 1) / side.pitch), height - 1)
+    for (let row = height === 1 ? 0 : Math.max(Math.floor(first / side.pitch), 0); row <= lastRow; row += 1) {
+      if (first < row * side.pitch + width && last > row * side.pitch) return true
+    }
+  }
+  return false
+}
+
+/** A copy of a batch. */
+interface Piece {
+  readonly to: number
+  readonly from: number
+  readonly byteLength: number
+}
+
+/** Refuses copies that read or write what another one writes, since those of a batch run in no order. @throws RangeError */
+export function requireNoRace(pieces: readonly Piece[], api: string): void {
+  const order = pieces.map((_, index) => index).sort((one, other) => at(pieces, one).to - at(pieces, other).to)
+  for (let place = 1; place < order.length; place += 1) {
+    const [before, after] = [order[place - 1] as number, order[place] as number]
+    const { to, byteLength } = at(pieces, before)
+    if (to + byteLength > at(pieces, after).to) refuseRace(api, after, 'target', before)
+  }
+  for (const [index, { from, byteLength }] of pieces.entries()) {
+    let [low, high] = [0, order.length]
+    // The first target that ends behind the source's start.
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const target = at(pieces, order[middle] as number)
+      if (target.to + target.byteLength <= from) low = middle + 1
+      else high = middle
+    }
+    for (; low < order.length; low += 1) {
+      const other = order[low] as number
+      if (at(pieces, other).to >= from + byteLength) break
+      if (other !== index) refuseRace(api, index, 'source', other)
+    }
+  }
+}
+
+function at(pieces: readonly Piece[], index: number): Piece {
+  return pieces[index] as Piece
+}
+
+function refuseRace(api: string, index: number, name: string, other: number): never {
+  throw new RangeError(
+    `${api}: copies[${index}].${name} must not overlap the target of copies[${other}], because copies of a batch run in any order`,
+  )
+}
