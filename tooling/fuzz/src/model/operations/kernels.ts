@@ -249,7 +249,10 @@ const refused: Operation = {
     const { module, device } = model
     const kernel = module.kernel('addEach', signatures.addEach) as unknown as Kernel
     const shape = { grid: 1, block: 32 }
-    const away = world.pick(world.liveMemories().filter(({ root }) => root.device !== device))
+    // Managed memory is everybody's, and access to mapped memory and that of pools may have been granted.
+    const away = world.pick(
+      world.liveMemories().filter(({ root }) => root.device !== device && /^memory/.test(root.name)),
+    )
     const gone = world.pick(world.memories.filter(({ root }) => root.disposed && root.device === device))
     const elsewhere = world.pick(world.liveStreams().filter((stream) => stream.device !== device))
     world.refused('a missing argument', () => kernel.launch(shape, null, 1), [TypeError])
