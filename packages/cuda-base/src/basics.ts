@@ -3,7 +3,7 @@ export { type GraphUse, isCapturing, isInCapture, useInCaptured } from './contex
 export { keepCaptured } from './context/keptByCaptures.js'
 export { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './context/primaryContexts.js'
 export { check as checkCuda } from './errors.js'
-export { keepWhile, untilMemoryUnused, whenMemoryUnused } from './inUse.js'
+export { keepRegistered, keepWhile, untilMemoryUnused, whenMemoryUnused } from './inUse.js'
 export { forgetLeak, warnOnReject, watchForLeak } from './lifetime.js'
 export { byteLengthOf, bytesOf } from './memory/arrayBytes.js'
 export { copyInSlices } from './memory/copyInSlices.js'

@@ -32,6 +32,21 @@ export function keepWhile(operands: readonly object[], ended: Promise<unknown>, 
   }
 }
 
+/**
+ * Keeps memory that a library has registered, however it is disposed of, until the function returned is called. Nobody waits for that:
+ * the memory is given back later. Its owner must stay reachable.
+ */
+export function keepRegistered(memory: object): () => void {
+  let end = (): void => undefined
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const background: BackgroundWork = {}
+  keepWhile([memory], ended, background)
+  background.release?.()
+  return end
+}
+
 function whenReleased(background: BackgroundWork | undefined): Promise<void> {
   return new Promise((resolve) => {
     if (background === undefined) return

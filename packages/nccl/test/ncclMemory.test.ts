@@ -5,14 +5,16 @@ import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import type { BackgroundWork } from '@shoal/ffi'
 import { Communicator, group, NcclMemory } from '@shoal/nccl'
 import { DisposedError, memoryProtocol } from '@shoal/types'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+startSoftwareDevice()
+const { Device, DeviceBuffer, driverLibrary } = await import('@shoal/cuda-base')
 
 let communicators: Communicator[]
 let streams: TestStream[]
 
 beforeAll(async () => {
-  startSoftwareDevice()
   communicators = await Communicator.initAll([0, 1])
   streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
 })
@@ -96,14 +98,18 @@ test('dispose gives it back at once, also with using, and again does nothing', a
   expect(errorOf(() => memory.address)).toBeInstanceOf(DisposedError)
 })
 
+const isThereAt = (address: bigint, context: bigint): boolean => {
+  const out = new BigUint64Array(2)
+  const ask = (): number => cuMemGetAddressRange(out, out.subarray(1), address as CUdeviceptr)
+  return withContext(context, ask) === 0
+}
+
 /** Memory, whether the driver knows it, and a call that works with it until it is ended. */
 async function memoryOfCall() {
   const memory = await NcclMemory.allocate(0, 4096)
   const { address } = memory
   const { context } = memory[memoryProtocol]
-  const out = new BigUint64Array(2)
-  const isThere = (): boolean =>
-    withContext(context as bigint, () => cuMemGetAddressRange(out, out.subarray(1), address as CUdeviceptr)) === 0
+  const isThere = (): boolean => isThereAt(address, context)
   let end = (): void => undefined
   const call = new Promise<void>((resolve) => {
     end = resolve
@@ -133,15 +139,49 @@ test('free does not wait for a call that was given up, and the memory goes when 
   await vi.waitUntil(() => !isThere(), { timeout: 60_000, interval: 5 })
 })
 
-test('neither free nor dispose takes memory away that is registered', async () => {
-  const [communicator] = communicators as [Communicator]
-  const memory = await communicator.allocate(4096)
-  const registration = communicator.register(memory)
-  expect(errorOf(() => memory.dispose())).toMatchObject({ code: 'SHOAL_BUSY', api: 'NcclMemory.dispose' })
-  await expect(memory.free()).rejects.toMatchObject({ code: 'SHOAL_BUSY', api: 'NcclMemory.free' })
-  expect(memory.disposed).toBe(false)
-  registration.dispose()
-  memory.dispose()
+describe.each(['NcclMemory', 'DeviceBuffer'] as const)('%s that was disposed of', (kind) => {
+  const device = new Device(0, 0 as never, driverLibrary)
+  const allocate = async (communicator: Communicator) =>
+    kind === 'NcclMemory' ? communicator.allocate(4096) : DeviceBuffer.zeros(device, 'u8', 4096)
+  const free = (memory: Disposable & AsyncDisposable, way: string): unknown =>
+    way === 'at once' ? memory[Symbol.dispose]() : memory[Symbol.asyncDispose]()
+
+  test.each(['at once', 'later'])('%s is given back after its registration', async (way) => {
+    const [communicator] = communicators as [Communicator]
+    const memory = await allocate(communicator)
+    const { address } = memory
+    const { context } = memory[memoryProtocol]
+    const registration = communicator.register(memory)
+    await free(memory, way)
+    expect([memory.disposed, isThereAt(address, context)]).toEqual([true, true])
+    registration.dispose()
+    await vi.waitUntil(() => !isThereAt(address, context), { timeout: 60_000, interval: 5 })
+  })
+
+  test.each(['at once', 'later'])('%s is given back after its window', async (way) => {
+    if (kind !== 'NcclMemory') return // windows take mapped memory alone
+    const [communicator] = (await Communicator.initAll([0])) as [Communicator]
+    const memory = await allocate(communicator)
+    const { address } = memory
+    const { context } = memory[memoryProtocol]
+    const window = await communicator.registerWindow(memory)
+    await free(memory, way)
+    expect(isThereAt(address, context)).toBe(true)
+    await window.dispose()
+    await vi.waitUntil(() => !isThereAt(address, context), { timeout: 60_000, interval: 5 })
+    await communicator.destroy()
+  })
+
+  test('is given back when the communicator is aborted', async () => {
+    const [communicator] = (await Communicator.initAll([0])) as [Communicator]
+    const memory = await allocate(communicator)
+    const { address } = memory
+    const { context } = memory[memoryProtocol]
+    communicator.register(memory)
+    memory[Symbol.dispose]()
+    await communicator.abort()
+    await vi.waitUntil(() => !isThereAt(address, context), { timeout: 60_000, interval: 5 })
+  })
 })
 
 test('refuses an unknown key of its size, and an object of a class', async () => {

@@ -190,7 +190,7 @@ export abstract class CommunicatorOperations extends PublicObject {
 
   /**
    * Lets NCCL use memory without a copy of its own (`ncclCommRegister`, NCCL 2.19); whether an operation then does depends
-   * on its kind and on the machine. The memory must stay until the registration ends.
+   * on its kind and on the machine. Memory that is disposed of before is given back when the registration ends.
    *
    * @example
    * ```ts
@@ -206,7 +206,7 @@ export abstract class CommunicatorOperations extends PublicObject {
   /**
    * Opens memory to all ranks of the communicator, which all call this, with the same number of bytes
    * (`ncclCommWindowRegister`, NCCL 2.27, off the JavaScript thread). The memory is `NcclMemory`, or mapped like it, and
-   * starts at a multiple of 4096 bytes; it must stay until the window ends. Settles when all ranks have come; until then
+   * starts at a multiple of 4096 bytes; other memory takes `symmetric: false`. Settles when all ranks have come; until then
    * the communicator takes no other call. When the signal fires or the time is up the communicator is aborted.
    *
    * @example

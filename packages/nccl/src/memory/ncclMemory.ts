@@ -13,7 +13,6 @@ import { cuCtxSynchronize } from '@shoal/cuda-sys/driver/common'
 import { enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
 import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
 import {
-  BusyError,
   type DeviceLike,
   DisposedError,
   type DType,
@@ -33,7 +32,6 @@ import {
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
-import { registrationsWithin } from './registeredRanges.js'
 
 /** How much memory: bytes, or elements of a dtype. */
 export type MemorySize = number | { readonly dtype: DType; readonly length: number }
@@ -136,34 +134,28 @@ export class NcclMemory extends PublicObject implements MemoryLike {
 
   /**
    * Waits for the work of the device and gives the memory back (`ncclMemFree`, off the JavaScript thread). Idempotent.
-   * Windows and registrations over it end first. It does not wait for a call on another thread that was given up: the memory is given back
-   * when that returns.
+   * It does not wait for windows and registrations over the memory, nor for a call on another thread that was given up: the memory is given
+   * back after these.
    *
-   * @throws (rejects) BusyError while a window or a registration is open over it; StatusError when NCCL or the driver refuses.
+   * @throws (rejects) StatusError when NCCL or the driver refuses.
    */
   free(): Promise<void> {
     if (this.#freeing !== undefined) return this.#freeing
-    let left: readonly Promise<void>[]
-    try {
-      left = this.#requireUnregistered('NcclMemory.free')
-    } catch (error) {
-      return Promise.reject(error)
-    }
-    this.#freeing = this.#free(left)
+    this.#freeing = this.#free()
     return this.#freeing
   }
 
   /**
    * The same at once: blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`). Memory that a
-   * call on another thread works with, such as that of `groupOffThread`, is given back when the call has returned.
+   * call on another thread works with, such as that of `groupOffThread`, is given back when the call has returned, and memory under a window
+   * or a registration when that has ended.
    *
-   * @throws BusyError while a window or a registration is open over it; StatusError when NCCL or the driver refuses.
+   * @throws StatusError when NCCL or the driver refuses.
    */
   dispose(): void {
     if (this.#freeing !== undefined) return
-    const left = this.#requireUnregistered('NcclMemory.dispose')
-    if (left.length > 0 || whenMemoryUnused(this.#range.address, this.byteLength) !== undefined) {
-      this.#freeing = this.#free(left)
+    if (whenMemoryUnused(this.#range.address, this.byteLength) !== undefined) {
+      this.#freeing = this.#free()
       warnOnReject('NcclMemory', this.#freeing)
       return
     }
@@ -205,22 +197,12 @@ export class NcclMemory extends PublicObject implements MemoryLike {
     })
   }
 
-  /** What communicators that have ended have left behind, which lets go of the memory by itself. @throws BusyError */
-  #requireUnregistered(api: string): Promise<void>[] {
-    return registrationsWithin(this.#range).map(({ description, whenReleased }) => {
-      const released = whenReleased?.()
-      if (released !== undefined) return released
-      throw new BusyError({ object: 'NcclMemory', api, underWay: description, hint: 'dispose of that first' })
-    })
-  }
-
-  async #free(left: readonly Promise<void>[]): Promise<void> {
+  async #free(): Promise<void> {
     forgetLeak(this)
     const { address } = this.#range
-    const isUnused = await untilMemoryUnused(address, this.byteLength)
-    if (isUnused && left.length === 0) return this.#giveBack()
-    // The call was given up and may never return: whoever frees the memory does not wait for it either.
-    const unused = Promise.all([whenMemoryUnused(address, this.byteLength), ...left])
+    if (await untilMemoryUnused(address, this.byteLength)) return this.#giveBack()
+    // A registration, or a call that was given up and may never return: whoever frees the memory does not wait for these.
+    const unused = Promise.resolve(whenMemoryUnused(address, this.byteLength))
     warnOnReject(
       'NcclMemory',
       unused.then(() => this.#giveBack()),

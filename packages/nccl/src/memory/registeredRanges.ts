@@ -6,11 +6,6 @@ export interface RegisteredRange {
   readonly address: bigint
   readonly byteLength: number
   readonly description: string
-  /**
-   * A call that waits for other ranks still has the memory. Where its communicator has ended, it lets go of it when it returns,
-   * which may be never, and the promise resolves then; undefined while it may go on.
-   */
-  readonly whenReleased?: () => Promise<void> | undefined
 }
 
 const open = new Set<RegisteredRange>()

@@ -1,3 +1,4 @@
+import { keepRegistered } from '@shoal/cuda-base/basics'
 import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
 import { inspectKey, inspectLine, type MemoryLike, PublicObject } from '@shoal/types'
 import { afterCollected } from '../group/groupOffThread.js'
@@ -8,7 +9,7 @@ import { addRegistration, type RegisteredRange, removeRegistration } from './reg
 
 /**
  * Memory that NCCL may use without a copy of its own (`ncclCommRegister`). It ends with its communicator at the latest;
- * the memory must stay until then.
+ * memory that is disposed of before is given back then.
  */
 export class Registration extends PublicObject {
   /** The memory. */
@@ -17,6 +18,8 @@ export class Registration extends PublicObject {
   readonly #handle: bigint
   readonly #range: RegisteredRange
   readonly #child: Child
+  /** The memory may go. */
+  readonly #giveBack: () => void
   #disposed = false
 
   /** @internal */
@@ -26,7 +29,8 @@ export class Registration extends PublicObject {
     this.#live = live
     this.#handle = handle
     this.#range = range
-    this.#child = { release: async () => this.dispose(), forget: () => this.#end() }
+    this.#child = { release: async () => this.dispose(), forget: () => this.#forget() }
+    this.#giveBack = keepRegistered(memory)
     addRegistration(range)
     addChild(live, this.#child)
   }
@@ -51,7 +55,11 @@ export class Registration extends PublicObject {
     if (this.#disposed) return
     this.#end()
     const deregister = (): void => {
-      callNow(this.#live, 'ncclCommDeregister', () => ncclCommDeregister(this.#live.handle, this.#handle))
+      try {
+        callNow(this.#live, 'ncclCommDeregister', () => ncclCommDeregister(this.#live.handle, this.#handle))
+      } finally {
+        this.#giveBack()
+      }
     }
     if (!afterCollected(this.#live, deregister)) deregister()
   }
@@ -67,6 +75,11 @@ export class Registration extends PublicObject {
   override [inspectKey](): string {
     const { address, byteLength, deviceOrdinal } = this.#range
     return inspectLine('Registration', { address, byteLength, deviceOrdinal, disposed: this.#disposed || undefined })
+  }
+
+  #forget(): void {
+    this.#end()
+    this.#giveBack()
   }
 
   #end(): void {

@@ -1,5 +1,10 @@
-import { keepWhile } from '@shoal/cuda-base/basics'
-import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
+import { keepRegistered, keepWhile } from '@shoal/cuda-base/basics'
+import {
+  type CUmemGenericAllocationHandle,
+  cuMemRelease,
+  cuMemRetainAllocationHandle,
+} from '@shoal/cuda-sys/driver/common'
+import { type BackgroundWork, callInContext, NativeMemory, offThread } from '@shoal/ffi'
 import {
   NCCL_WIN_COLL_SYMMETRIC,
   NCCL_WIN_DEFAULT,
@@ -37,6 +42,7 @@ import { whenDeviceIdle } from '../lifetime/deviceIdle.js'
 import { InFlightMemory } from '../lifetime/inFlightMemory.js'
 import { addChild, type Child, exclusively, type LiveCommunicator, removeChild, settled } from '../lifetime/live.js'
 import { type CommunicatorWaitOptions, readWait } from '../lifetime/waitOptions.js'
+import { NcclMemory } from '../memory/ncclMemory.js'
 import { addRegistration, type RegisteredRange, removeRegistration } from '../memory/registeredRanges.js'
 import { memoryAt } from '../operations/operands.js'
 import { requireNcclVersion } from '../version.js'
@@ -73,8 +79,8 @@ const windows = new WeakMap<LiveCommunicator, Set<Window>>()
  * Memory that all ranks of a communicator have opened to each other (`ncclWindow_t`, NCCL 2.27). Collectives on it run
  * without copies in between, one-sided operations write into it, and kernels reach the memory of peers through it.
  *
- * All ranks make it together, with buffers of the same size. It ends with its communicator at the latest; the memory must
- * stay until then.
+ * All ranks make it together, with buffers of the same size. It ends with its communicator at the latest; memory that is disposed of before
+ * is given back then.
  */
 export class Window extends PublicObject {
   /** This rank's memory. */
@@ -88,6 +94,8 @@ export class Window extends PublicObject {
   readonly #range: RegisteredRange
   readonly #child: Child
   readonly #forgotten = new AbortController()
+  /** The memory may go. */
+  readonly #giveBack: () => void
   #ending: Promise<void> | undefined
 
   /** @internal */
@@ -107,6 +115,7 @@ export class Window extends PublicObject {
     memory: MemoryLike,
     range: RegisteredRange,
     symmetric: boolean,
+    giveBack: () => void,
   ) {
     super()
     this.memory = memory
@@ -116,6 +125,7 @@ export class Window extends PublicObject {
     this.#handle = handle
     this.#range = range
     this.#child = { release: () => this.dispose(), forget: () => this.#forget() }
+    this.#giveBack = giveBack
     addRegistration(range)
     addChild(live, this.#child)
     let own = windows.get(live)
@@ -282,6 +292,7 @@ export class Window extends PublicObject {
     this.#ending = Promise.resolve()
     this.#forgotten.abort()
     removeRegistration(this.#range)
+    this.#giveBack()
     removeChild(this.#live, this.#child)
     windows.get(this.#live)?.delete(this)
   }
@@ -308,6 +319,19 @@ export function isInSymmetricWindow(live: LiveCommunicator, range: MemoryRange, 
   return false
 }
 
+/** NCCL itself would find out in the middle of the call, and the communicator would be lost. @throws TypeError */
+function requireMapped(live: LiveCommunicator, address: bigint, api: string): void {
+  const handle = new BigUint64Array(1)
+  callInContext(live.context)
+  const isMapped = cuMemRetainAllocationHandle(handle, address) === 0
+  if (isMapped) cuMemRelease(handle[0] as CUmemGenericAllocationHandle)
+  else
+    throw new TypeError(
+      `${api}: memory must be NcclMemory or other mapped memory (PhysicalMemory), not memory allocated in another way; ` +
+        'symmetric: false takes any memory',
+    )
+}
+
 export async function registerWindow(
   live: LiveCommunicator,
   memory: MemoryLike,
@@ -323,26 +347,19 @@ export async function registerWindow(
   if (address % requiredAlignment !== 0n) {
     throw new RangeError(`${api}: memory must start at a multiple of 4096, not at 0x${address.toString(16)}`)
   }
+  if (symmetric && !(memory instanceof NcclMemory)) requireMapped(live, address, api)
   if (strictOrdering) requireNcclVersion(`${api} with strictOrdering`, firstWithStrictOrdering)
   const flags =
     (symmetric ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT) | (strictOrdering ? NCCL_WIN_STRICT_ORDERING : 0)
   const out = NativeMemory.allocate(8)
   const description = `a window of the communicator of rank ${live.rank}`
-  let release = (): void => undefined
-  const released = new Promise<void>((resolve) => {
-    release = resolve
-  })
   const range = { deviceOrdinal: live.deviceOrdinal, address, byteLength, description }
-  const registered: RegisteredRange = {
-    ...range,
-    whenReleased: () => (live.ended === undefined ? undefined : released),
-  }
-  // From here on `NcclMemory` is not given back under the call.
-  addRegistration(registered)
+  // From here on the memory is not given back under the call, nor under the window.
+  const giveBack = keepRegistered(memory)
+  let isOpen = false
   const inFlight = new InFlightMemory(live, () => {
     out.dispose()
-    removeRegistration(registered)
-    release()
+    if (!isOpen) giveBack()
   })
   const register = (background: BackgroundWork): Promise<ncclWindow_t> =>
     inFlight.during(async () => {
@@ -361,6 +378,7 @@ export async function registerWindow(
   let handle: ncclWindow_t
   try {
     handle = await exclusively([live], 'registerWindow', register, waitOptions)
+    isOpen = handle !== 0n
   } finally {
     inFlight.release()
   }
@@ -372,5 +390,5 @@ export async function registerWindow(
       reason: 'the devices of this communicator have no symmetric memory, or NCCL_CUMEM_ENABLE or NCCL_WIN_ENABLE is 0',
     })
   }
-  return new Window(live, handle, memory, range, symmetric)
+  return new Window(live, handle, memory, range, symmetric, giveBack)
 }
