@@ -15,6 +15,7 @@ export const Status = {
   peerAccessAlreadyEnabled: 704,
   peerAccessNotEnabled: 705,
   contextIsDestroyed: 709,
+  cooperativeLaunchTooLarge: 720,
   notSupported: 801,
   streamCaptureImplicit: 906,
 } as const

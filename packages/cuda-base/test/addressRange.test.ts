@@ -89,7 +89,7 @@ describe('AddressRange.map', () => {
     [
       'memory',
       { offsets: 0 },
-      "options must have only the keys offset, memoryOffset, byteLength, access, not 'offsets'",
+      "options must have only the keys offset, memoryOffset, byteLength, access, not 'offsets'; did you mean 'offset'?",
     ],
     ['memory', { access: 'read' }, "access must be an array, not 'read'"],
     ['memory', { access: [5] }, 'access[0] must be a plain object such as { place, access }, not 5'],

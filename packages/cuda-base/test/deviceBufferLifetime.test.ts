@@ -146,7 +146,11 @@ describe('DeviceBuffer.view and fromAddress', () => {
     [{ byteOffset: 0.5 }, TypeError, 'byteOffset must be an integer from 0 to 20, not 0.5'],
     [{ byteOffset: 4, length: 5 }, RangeError, 'length must be an integer from 0 to 4, not 5'],
     [{ length: Number.NaN }, TypeError, 'length must be an integer from 0 to 5, not NaN'],
-    [{ offset: 4 }, TypeError, "options must have only the keys byteOffset, length, not 'offset'"],
+    [
+      { offset: 4 },
+      TypeError,
+      "options must have only the keys byteOffset, length, not 'offset'; did you mean 'byteOffset'?",
+    ],
     [new Map(), TypeError, 'options must be a plain object such as { byteOffset, length }, not an object of class Map'],
   ] as const)('view() refuses %o', (options, type, message) => {
     using whole = DeviceBuffer.allocate(device, 'f32', 5)

@@ -37,7 +37,11 @@ describe('GrowableRange.reserve', () => {
     [device, undefined, 'options must be a plain object such as { maximumBytes, stepBytes, access }, not undefined'],
     [device, {}, `maximumBytes must be an integer from 1 to ${2 ** 47}, not undefined`],
     [device, { maximumBytes: unit, stepBytes: '1' }, "stepBytes must be an integer from 1 to 2^53 - 1, not '1'"],
-    [device, { maximumBytes: unit, step: 1 }, `options must have only the keys ${keys}, not 'step'`],
+    [
+      device,
+      { maximumBytes: unit, step: 1 },
+      `options must have only the keys ${keys}, not 'step'; did you mean 'stepBytes'?`,
+    ],
     [
       device,
       { maximumBytes: unit, access: [{ place: second, access: 'all' }] },

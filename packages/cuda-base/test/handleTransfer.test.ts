@@ -68,7 +68,12 @@ describe('sendHandle refuses', () => {
       'handle must be a DescriptorHandle or a FabricHandle, not an object of class WindowsHandle',
     ],
     [left, fabric, { timeout: '5' }, "timeout must be a number of milliseconds from 0 to 2147483647, not '5'"],
-    [left, fabric, { timeOut: 5 }, "options must have only the keys signal, timeout, not 'timeOut'"],
+    [
+      left,
+      fabric,
+      { timeOut: 5 },
+      "options must have only the keys signal, timeout, not 'timeOut'; did you mean 'timeout'?",
+    ],
     [left, fabric, 5, 'options must be a plain object such as { signal, timeout }, not 5'],
   ])('%o, %o with %o', async (socket, handle, options, message) => {
     await expect(sendHandle(socket as typeof left, handle as typeof fabric, options as object)).rejects.toThrow(

@@ -62,7 +62,12 @@ describe('MemoryPool.create', () => {
       TypeError,
       "handleTypes must be 'posix-fd', 'win32', 'win32-kmt' or 'fabric', not 'fd'",
     ],
-    [device, { maximum: 1 }, TypeError, `options must have only the keys ${keys}, not 'maximum'`],
+    [
+      device,
+      { maximum: 1 },
+      TypeError,
+      `options must have only the keys ${keys}, not 'maximum'; did you mean 'maximumBytes'?`,
+    ],
     [device, stream, TypeError, `options must be a plain object such as { ${keys} }, not an object of class Stream`],
     [device, null, TypeError, `options must be a plain object such as { ${keys} }, not null`],
   ] as const)('refuses %o, %o', (owner, options, type, message) => {

@@ -29,7 +29,7 @@ describe('allocationGranularity', () => {
     [
       device,
       { rdma: true },
-      "options must have only the keys handleTypes, gpuDirectRdma, compressible, granularity, not 'rdma'",
+      "options must have only the keys handleTypes, gpuDirectRdma, compressible, granularity, not 'rdma'; did you mean 'gpuDirectRdma'?",
     ],
     [0, {}, "place must be a Device, a Context, 'host' or { hostNode }, not 0"],
     [{ hostNode: '0' }, {}, "place.hostNode must be an integer from 0 to 2147483647, not '0'"],

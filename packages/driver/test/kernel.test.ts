@@ -163,7 +163,7 @@ describe('launch', () => {
     const kernel = module.kernel('args_4', ['i32'])
     kernel.launch({ grid: 1, block: 32 }, 1)
     expect(() => kernel.launch(config as unknown as typeof good, 1)).toThrow(
-      /config must have only the keys .*, not '(?:blocks|gird)'$/,
+      /config must have only the keys .*, not '(?:blocks|gird)'; did you mean '(?:block|grid)'\?$/,
     )
   })
 
@@ -232,7 +232,7 @@ describe('occupancy', () => {
     }
     expect(() => kernel.maxActiveBlocks(32, { shared: 1 } as never)).toThrow(
       new TypeError(
-        "Kernel.maxActiveBlocks: options must have only the keys sharedMemory, disableCachingOverride, not 'shared'",
+        "Kernel.maxActiveBlocks: options must have only the keys sharedMemory, disableCachingOverride, not 'shared'; did you mean 'sharedMemory'?",
       ),
     )
     expect(() => kernel.availableSharedMemory(0, 32)).toThrow(/^Kernel\.availableSharedMemory: blockCount must be /)

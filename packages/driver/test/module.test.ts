@@ -135,7 +135,7 @@ describe('loadFile', () => {
     )
     const options = { level: 5 } as object
     await expect(Module.loadFile(device, writeImage('good.ptx', ptx), options)).rejects.toThrow(
-      /^Module\.loadFile: options must have only the keys .*, not 'level'$/,
+      /^Module\.loadFile: options must have only the keys .*, not 'level'; did you mean '\w+'\?$/,
     )
   })
 })

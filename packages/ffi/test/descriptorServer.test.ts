@@ -48,7 +48,9 @@ test('a server whose file is gone is disposed of all the same', () => {
 
 test('a wait for a process ends by signal, timeout and dispose', async () => {
   const server = DescriptorServer.listen(join(folder, 'nobody-comes'))
-  await expect(server.accept({ timeout: 20 })).rejects.toBeInstanceOf(TimeoutError)
+  const timedOut = server.accept({ timeout: 20 })
+  await expect(timedOut).rejects.toBeInstanceOf(TimeoutError)
+  await expect(timedOut).rejects.toThrow(/^DescriptorServer\.accept did not end within 20 ms/)
   await expect(server.accept({ signal: AbortSignal.timeout(20) })).rejects.toBeInstanceOf(AbortedError)
   await expect(server.accept(5 as never)).rejects.toThrow(/^DescriptorServer\.accept: options must be /)
   const waiting = server.accept()

@@ -24,7 +24,7 @@ describe('a call that waits for its turn', () => {
     const unlimited = right.receive()
     const timed = right.receive({ timeout: 20 })
     await expect(timed).rejects.toBeInstanceOf(TimeoutError)
-    await expect(timed).rejects.toMatchObject({ operation: 'a message on a socket', timeout: 20 })
+    await expect(timed).rejects.toMatchObject({ operation: 'DescriptorSocket.receive', timeout: 20 })
     await expect(right.receive({ signal: AbortSignal.abort('enough') })).rejects.toMatchObject({
       name: 'AbortedError',
       cause: 'enough',
@@ -44,7 +44,7 @@ describe('a call that waits for its turn', () => {
     const unlimited = left.send(large)
     await expect(left.send(message(1), { timeout: 20 })).rejects.toMatchObject({
       name: 'TimeoutError',
-      operation: 'room in a socket',
+      operation: 'DescriptorSocket.send',
       timeout: 20,
     })
     await expect(left.send(message(2), { signal: AbortSignal.abort() })).rejects.toBeInstanceOf(AbortedError)

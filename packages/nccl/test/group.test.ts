@@ -147,7 +147,7 @@ test('ranks that ask for different things are refused, and nothing is started', 
   const cases: [name: string, words: RegExp, call: () => void][] = [
     [
       'dtype',
-      /rank 0 calls ncclAllReduce of 1 of ncclFloat32, op 0, rank 1 .* of ncclFloat64, op 0;/,
+      /rank 0 calls ncclAllReduce of 1 of ncclFloat32, ncclSum, rank 1 .* of ncclFloat64, ncclSum;/,
       () => second.allReduce(doubles, doubles, { stream: otherStream }),
     ],
     ['size', /ncclInt32/, () => second.allReduce(integers, integers, { stream: otherStream })],
@@ -241,7 +241,7 @@ test('ranks that joined by themselves are compared call by call, in whatever ord
     }),
   ) as TypeError & { readonly suppressed: TypeError }
   const expected = (rank: number) =>
-    new RegExp(`rank 2 calls ncclAllReduce of 2 .*, op 2, rank ${rank} ncclAllReduce of 1 .*, op 0;`)
+    new RegExp(`rank 2 calls ncclAllReduce of 2 .*, ncclMax, rank ${rank} ncclAllReduce of 1 .*, ncclSum;`)
   expect(differing.message).toMatch(expected(0))
   expect(differing.suppressed.message).toMatch(expected(1))
   expect(differing.suppressed).not.toHaveProperty('suppressed')

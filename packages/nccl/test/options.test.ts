@@ -84,7 +84,9 @@ describe.each(Object.keys(calls))('%s', (api) => {
   test('refuses an unknown option by name', async () => {
     const error = await refusal(() => call({ steam: null }))
     expect(error).toBeInstanceOf(TypeError)
-    expect((error as Error).message).toMatch(new RegExp(`^${api}: options must have only the keys .*, not 'steam'$`))
+    expect((error as Error).message).toMatch(
+      new RegExp(`^${api}: options must have only the keys .*, not 'steam'(?:; did you mean 'stream'\\?)?$`),
+    )
     expect(communicators.every(({ disposed }) => !disposed)).toBe(true)
   })
 })

@@ -109,7 +109,7 @@ describe('options', () => {
 
   it('refuse unknown keys by name, also inherited ones', () => {
     expect(refusal(() => requireOptions({ strem: 1 }, 'record', keys))).toEqual(
-      new TypeError("record: options must have only the keys stream, count, not 'strem'"),
+      new TypeError("record: options must have only the keys stream, count, not 'strem'; did you mean 'stream'?"),
     )
     expect(refusal(() => requireOptions(Object.create({ external: true }), 'f', keys))).toBeInstanceOf(TypeError)
   })

@@ -181,6 +181,11 @@ describe('refusals', () => {
 
   it('refuses definitions that are no C struct', () => {
     expect(() => defineStruct('Empty', {})).toThrow('Empty has no fields')
+    const cyclic: unknown[] = []
+    cyclic.push(cyclic, 2)
+    expect(() => defineStruct('S', { a: cyclic as never })).toThrow(
+      new TypeError('defineStruct: fields.a must have arrays at most 32 deep, and none that contains itself'),
+    )
     expect(() => defineStruct('1st', { a: 'u8' })).toThrow('C identifier')
     expect(() => defineStruct('S', { '0': 'u8' })).toThrow('C identifier')
     expect(() => defineStruct('S', { a: 'float' as 'f32' })).toThrow('defineStruct: fields.a must be a dtype')

@@ -278,17 +278,46 @@ export function isOver(context: Context, status: number, call: 'eventQuery' | 's
 /**
  * Milliseconds between two recorded events, with a resolution of about half a microsecond (`cuEventElapsedTime`,
  * `cudaEventElapsedTime`).
- * @throws TypeError when one was made without timing, StatusError while one is not reached or was never recorded.
+ * @throws TypeError when one was made without timing, or when they are of two contexts; StatusError while one is not complete or
+ * was never recorded, which the message says
  */
 export function elapsedMs(start: EventLike, end: EventLike): number {
   const first = requireTimedEvent(start, 'elapsedMs', 'start')
-  const last = requireTimedEvent(end, 'elapsedMs', 'end').handle
-  const { handle, context } = first
+  const last = requireTimedEvent(end, 'elapsedMs', 'end')
+  const { context } = first
   const out = scratch()
-  callInContext(context.handle)
-  const status = elapsedTime(context._cuda, out, handle, last)
-  if (status !== Status.success) throw context._error(status, 'eventElapsedTime')
-  return out.f32[0] as number
+  const status = elapsedStatus(out, first, last)
+  if (status === Status.success) return out.f32[0] as number
+  if (last.context._handle !== context._handle) {
+    const where = whereIs(context.device.ordinal, last.context)
+    throw new TypeError(`elapsedMs: end must be an Event of the context of start, on device ${where}`)
+  }
+  throw context._error(status, 'eventElapsedTime', whyNotElapsed(first, last))
+}
+
+function whereIs(ordinal: number, { device }: Context): string {
+  return device.ordinal === ordinal
+    ? `${ordinal}, not of another context there`
+    : `${ordinal}, not on device ${device.ordinal}`
+}
+
+/** Which event does not let the time be told. An event alone has a time of 0 to itself once it was recorded. */
+function whyNotElapsed(start: EventLike, end: EventLike): string | undefined {
+  const out = scratch()
+  for (const [name, event] of Object.entries({ start, end })) {
+    const { handle, context } = event
+    if (eventStatusNow(context, handle as CUevent) === Status.notReady)
+      return `elapsedMs: ${name} is not complete; await ${name}.synchronize() first`
+    if (elapsedStatus(out, event, event) !== Status.success)
+      return `elapsedMs: ${name} was never recorded; call stream.record(${name}) first`
+  }
+  return undefined
+}
+
+function elapsedStatus(out: NativeMemory, start: EventLike, end: EventLike): number {
+  const [first, last] = [start.handle, end.handle]
+  callInContext(start.context.handle)
+  return elapsedTime(start.context._cuda, out, first, last)
 }
 
 /** Drivers before 12.8 have the function under its older version, with the same parameters. */

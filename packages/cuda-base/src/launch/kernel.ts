@@ -432,18 +432,30 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
       return
     }
     const status = launchCall(this.#context._halves, this.#halves, shape, stream, block.pointers)
-    if (status !== Status.success) this.#fail(driverError, status, 'cuLaunchKernel')
+    if (status !== Status.success) this.#fail(driverError, status, 'cuLaunchKernel', shape)
   }
 
   #launchEx(config: LaunchExConfig, shape: LaunchShape, stream: U64Halves, block: ArgumentBlock): void {
     config.set(shape, stream)
     const { _halves: context, _cuda: cuda } = this.#context
     const status = config.launch(cuda, context, this.#halves, block.pointers)
-    if (status !== Status.success) this.#fail(cuda.error, status, cuda.launch.api)
+    if (status !== Status.success) this.#fail(cuda.error, status, cuda.launch.api, shape)
   }
 
-  #fail(error: typeof driverError, status: number, api: string): never {
-    throw error(status, api, `kernel: ${this.name}`)
+  #fail(error: typeof driverError, status: number, api: string, shape: LaunchShape): never {
+    const fits = status === Status.cooperativeLaunchTooLarge ? this.#blocksThatFit(shape) : ''
+    throw error(status, api, `kernel: ${this.name}${fits}`)
+  }
+
+  /** All blocks of a cooperative launch run at once. */
+  #blocksThatFit({ gridX, gridY, gridZ, blockX, blockY, blockZ, sharedMemory }: LaunchShape): string {
+    const threads = blockX * blockY * blockZ
+    const perMultiprocessor = this.maxActiveBlocks(threads, { sharedMemory })
+    const multiprocessors = this.#context.device.attribute('MULTIPROCESSOR_COUNT')
+    return (
+      `\nA cooperative launch must have at most ${perMultiprocessor * multiprocessors} blocks of ${threads} threads here ` +
+      `(${perMultiprocessor} on each of ${multiprocessors} multiprocessors), not ${gridX * gridY * gridZ}.`
+    )
   }
 
   /** Raises the kernel's limit of dynamic shared memory, which starts at 48 KiB less its static part. */

@@ -41,6 +41,7 @@ import {
 } from '@shoal/cuda-sys/driver/common'
 import { type NativeMemory, offThread } from '@shoal/ffi'
 import { type ElementType, loadedFrom, requireInteger, requireKeyOf, requireText } from '@shoal/types'
+import { missingKernel } from '../module/image.js'
 import { LibraryLoad, type LibraryOptions, type LoadedLibrary } from './loaded.js'
 
 /**
@@ -309,7 +310,14 @@ export class Library extends Resource {
     requireText(name, api, 'name')
     const { handle } = this
     const out = scratch()
-    this.#loaded.call(this.context, 'libraryGetKernel', `kernel: ${name}`, out, handle, name)
+    this.#loaded.call(
+      this.context,
+      'libraryGetKernel',
+      () => missingKernel(name, () => this.kernelNames),
+      out,
+      handle,
+      name,
+    )
     return out.u64[0] as CUkernel
   }
 

@@ -94,9 +94,16 @@ export class LoadedLibrary {
   }
 
   /** Calls one of the library's functions in a context. @throws StatusError, with what the compiler said of a failure */
-  call<N extends CallName>(context: Context, name: N, detail: string, ...args: Parameters<CudaCalls[N]>): void {
+  call<N extends CallName>(
+    context: Context,
+    name: N,
+    detail: string | (() => string),
+    ...args: Parameters<CudaCalls[N]>
+  ): void {
     const status = context._status(name, ...args)
-    if (status !== Status.success) throw context._error(status, name, `${detail}\n${this.#jit.errorLog}`.trim())
+    if (status === Status.success) return
+    const text = typeof detail === 'string' ? detail : detail()
+    throw context._error(status, name, `${text}\n${this.#jit.errorLog}`.trim())
   }
 
   addUse(): void {

@@ -20,6 +20,29 @@ export function imageMemory(image: ModuleImage, api: string, isArchive = false):
   return memory
 }
 
+const mostNames = 12
+
+/** What to say of a kernel that an image does not have. `names` may throw: drivers before 12.4 cannot list them. */
+export function missingKernel(name: string, names: () => readonly string[]): string {
+  let known: readonly string[]
+  try {
+    known = names()
+  } catch {
+    // The error that led here is the one to report.
+    known = []
+  }
+  const mangled = known.find((each) => each.startsWith(`_Z${name.length}${name}`))
+  const listed = known.slice(0, mostNames).join(', ')
+  const more = known.length > mostNames ? ` and ${known.length - mostNames} more` : ''
+  return [
+    `kernel: ${name}`,
+    ...(known.length === 0 ? [] : [`The image has ${listed}${more}.`]),
+    mangled === undefined
+      ? 'A C++ kernel has its plain name only if it is declared extern "C".'
+      : `'${mangled}' is its mangled name; declare it extern "C" to keep the plain one.`,
+  ].join('\n')
+}
+
 /** The path of a file. @throws TypeError for what is no path; RangeError for an empty one */
 export function requireImagePath(path: string | URL, api: string): string {
   if (isInstance(path, URL) && path.protocol === 'file:')
@@ -41,6 +64,7 @@ function imageBytes(image: ModuleImage, api: string): Uint8Array {
   if (typeof image === 'string') {
     if (image.trim() === '') throw new RangeError(`${api}: image must not be empty`)
     if (image.includes('\0')) throw new TypeError(`${api}: image must be PTX without NUL characters`)
+    requirePtx(image, api)
     return new TextEncoder().encode(image)
   }
   if (!isInstance(image, Uint8Array)) throw wrongType(api, 'image', 'PTX text or a Uint8Array', image)
@@ -60,7 +84,29 @@ function requireComplete(image: Uint8Array, api: string): void {
     requireBytes(image, view.getUint16(6, true) + Number(view.getBigUint64(8, true)), 'its contents', api)
   } else if (image.subarray(0, -1).includes(0)) {
     throw new TypeError(`${api}: image must be PTX, a cubin or a fat binary, not other bytes`)
+  } else if (
+    (magic & 0xffffff) === 0xbfbbef ||
+    !Buffer.from(image.buffer, image.byteOffset, image.length).includes('.version')
+  ) {
+    // A byte order mark would be left out.
+    requirePtx(new TextDecoder('utf-8', { ignoreBOM: true }).decode(image.subarray(0, mostLookedAt)), api)
   }
+}
+
+/** Of text without `.version`, what is looked at. */
+const mostLookedAt = 65_536
+
+/** Refuses text that is certainly no PTX, with what to do instead. The driver refuses all else. */
+function requirePtx(text: string, api: string): void {
+  const refuse = (what: string): never => {
+    throw new TypeError(`${api}: image must be PTX, a cubin or a fat binary, not ${what}`)
+  }
+  if (text.startsWith('\uFEFF')) refuse('text that begins with a byte order mark (U+FEFF); cut that off')
+  if (text.includes('.version')) return
+  if (/\b__global__\b|#include\b/.test(text.slice(0, mostLookedAt)))
+    refuse("CUDA C++ source; compile() of '@shoal/driver/compile' compiles it")
+  if (text.length < 4096 && !text.includes('\n') && /\.(?:ptx|cubin|fatbin|cu|o)$/i.test(text.trimEnd()))
+    refuse(`a path; ${api.slice(0, api.indexOf('.'))}.loadFile reads the file '${text.slice(-60)}'`)
 }
 
 /** Where a table of a 64-bit ELF file ends: its offset, and next to each other its entry size and entry count. */

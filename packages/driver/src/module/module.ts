@@ -13,6 +13,7 @@ import {
   Kernel,
   type KernelSignature,
   type ModuleImage,
+  missingKernel,
   processIsEnding,
   Resource,
   readCString,
@@ -196,7 +197,13 @@ export class Module extends Resource {
     const out = scratch()
     const symbol = this.#symbolOf(name)
     const status: number = this.context.run(() => cuModuleGetFunction(out, handle, symbol))
-    if (status !== Status.success) throw driverError(status, 'cuModuleGetFunction', `kernel: ${name}`)
+    if (status !== Status.success) {
+      throw driverError(
+        status,
+        'cuModuleGetFunction',
+        missingKernel(name, () => this.kernelNames),
+      )
+    }
     const found = out.u64[0] as CUfunction
     return Kernel._create(this, name, { handle: found, function: found, api: 'Module.kernel' }, signature)
   }

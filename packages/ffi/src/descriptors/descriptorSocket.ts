@@ -56,9 +56,6 @@ const notReady = 600
 
 const sending = { api: 'DescriptorSocket.send', syscall: 'sendmsg' }
 const receiving = { api: 'DescriptorSocket.receive', syscall: 'recvmsg' }
-/** What waits are for, in errors. */
-const incoming = 'a message on a socket'
-const room = 'room in a socket'
 const accepting = { api: 'DescriptorServer.accept', syscall: 'accept' }
 
 function failed({ api, syscall }: typeof sending, code: string): SystemError {
@@ -132,17 +129,16 @@ abstract class UnixSocket extends PublicObject {
       const query = direction === 'read' ? native.readyToReadAddress : native.readyToWriteAddress
       const signals = [this.#whenClosed.signal, ...(wait.signal === undefined ? [] : [wait.signal])]
       const event = BigInt(this.#descriptor)
-      const what = direction === 'read' ? incoming : room
       try {
         await waitForEvent(
-          { context: 0n, event, query, notReady, what },
+          { context: 0n, event, query, notReady, what: api },
           { ...restOf(wait), signal: AbortSignal.any(signals) },
         )
       } catch (error) {
         if (this.#isClosed) throw new DisposedError(this.constructor.name)
         // Of what was left of the limit the caller knows nothing.
         if (!(error instanceof TimeoutError)) throw error
-        throw new TimeoutError({ operation: what, timeout: wait.timeout, ofDevice: false })
+        throw new TimeoutError({ operation: api, timeout: wait.timeout, ofDevice: false })
       }
     }
   }
@@ -223,7 +219,7 @@ export class DescriptorSocket extends UnixSocket {
   send(message: DescriptorMessage, options?: WaitOptions): Promise<void> {
     const frame = checkMessage(message)
     const wait = limitedFromNow(readWaitOptions(options, 'DescriptorSocket.send'))
-    return this.#sending.run(wait, room, () => this.#send(frame.bytes, frame.descriptors, wait))
+    return this.#sending.run(wait, sending.api, () => this.#send(frame.bytes, frame.descriptors, wait))
   }
 
   /**
@@ -233,7 +229,7 @@ export class DescriptorSocket extends UnixSocket {
    */
   receive(options?: WaitOptions): Promise<ReceivedMessage> {
     const wait = limitedFromNow(readWaitOptions(options, 'DescriptorSocket.receive'))
-    return this.#receiving.run(wait, incoming, () => this.#receive(wait))
+    return this.#receiving.run(wait, receiving.api, () => this.#receive(wait))
   }
 
   async #send(bytes: Uint8Array, descriptors: readonly number[], wait: LimitedWait): Promise<void> {
@@ -376,8 +372,10 @@ export class DescriptorServer extends UnixSocket {
       }
       // One that connects again and again must hold up neither the event loop nor what ends the wait.
       await nextTurn()
-      if (wait.signal?.aborted === true) throw new AbortedError({ operation: incoming, cause: wait.signal.reason })
-      if (end !== undefined && performance.now() >= end) throw new TimeoutError({ operation: incoming, timeout })
+      if (wait.signal?.aborted === true)
+        throw new AbortedError({ operation: accepting.api, ofDevice: false, cause: wait.signal.reason })
+      if (end !== undefined && performance.now() >= end)
+        throw new TimeoutError({ operation: accepting.api, timeout, ofDevice: false })
     }
   }
 

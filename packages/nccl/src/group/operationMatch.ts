@@ -103,7 +103,12 @@ const typeNames = new Map<number, string>(
     .map(([name, code]) => [code, name]),
 )
 
+const opNames = ['ncclSum', 'ncclProd', 'ncclMax', 'ncclMin', 'ncclAvg']
+
 function textOf({ api, amount, type, op, root }: OperationSignature): string {
-  const what = type === absent ? `${amount} bytes` : `${amount} of ${typeNames.get(type) ?? type}, op ${op}`
+  const what =
+    type === absent
+      ? `${amount} bytes`
+      : `${amount} of ${typeNames.get(type) ?? type}, ${opNames[op] ?? 'an op of its own'}`
   return `${api} of ${what}${root === absent ? '' : ` with root ${root}`}`
 }

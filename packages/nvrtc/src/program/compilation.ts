@@ -24,6 +24,7 @@ import {
 import type { CompiledData, Request } from '../compilation/data.js'
 import type { CallStep, Calls } from '../native/calls.js'
 import { CStrings } from '../native/cStrings.js'
+import { supportedArchitectures } from './architectures.js'
 import { checkNvrtc, compileError } from './status.js'
 
 type SizeOf = (program: nvrtcProgram, size: bigint) => number
@@ -124,7 +125,7 @@ export function* compilation(request: Request): Calls<CompiledData> {
     }
     // It ends with empty lines.
     const log = textOf(found.log)?.trimEnd() ?? ''
-    if (!isCompiled) throw compileError(status, log, options)
+    if (!isCompiled) throw compileError(status, log, options, wrongArchitecture(status, options))
     const lowered: Record<string, string> = {}
     for (const [index, expression] of expressions.entries()) {
       checkNvrtc(got[wanted.length + index], 'nvrtcGetLoweredName')
@@ -151,4 +152,18 @@ export function* compilation(request: Request): Calls<CompiledData> {
 
 function textOf(bytes: Uint8Array | undefined): string | undefined {
   return bytes === undefined ? undefined : textIn(bytes)
+}
+
+const architectureFlag = '--gpu-architecture='
+
+/** NVRTC says that an architecture is invalid, and neither which one nor which ones are valid. */
+function wrongArchitecture(status: number, options: readonly string[]): string | undefined {
+  const option = options.find((each) => each.startsWith(architectureFlag))
+  if (status !== nvrtcResult.NVRTC_ERROR_INVALID_OPTION || option === undefined) return undefined
+  if (!nvrtc.has('nvrtcGetSupportedArchs', 11_020)) return undefined
+  const given = option.slice(architectureFlag.length)
+  const known = supportedArchitectures({ cache: false })
+  if (known.includes(Number(/^(?:sm|compute|lto)_(\d+)[af]?$/.exec(given)?.[1]))) return undefined
+  const list = known.map((each) => `sm_${each}`).join(', ')
+  return `architecture must be one of ${list}, or compute_ with one of these numbers, not '${given}'`
 }

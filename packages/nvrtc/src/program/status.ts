@@ -24,10 +24,10 @@ export function checkNvrtc(status: number | undefined, api: string): void {
   if (status !== nvrtcResult.NVRTC_SUCCESS) throw new StatusError(factsOf(status ?? -1, api))
 }
 
-/** The error of a compilation that ended with a status. */
-export function compileError(status: number, log: string, options: readonly string[]): CompileError {
+/** The error of a compilation that ended with a status. `reason` is what NVRTC does not say. */
+export function compileError(status: number, log: string, options: readonly string[], reason?: string): CompileError {
   const facts = factsOf(status, 'nvrtcCompileProgram')
-  return new CompileError({ ...facts, log, hint: (diagnostics) => headerHint(diagnostics, options) })
+  return new CompileError({ ...facts, log, hint: (diagnostics) => reason ?? headerHint(diagnostics, options) })
 }
 
 /** NVRTC's words for a header that it does not find, in all versions. */

@@ -14,7 +14,7 @@ export function noCCompiler(): string | undefined {
 /**
  * A library in NVRTC's place. Its PTX is the source, its log the options, a line each; a name expression `x` is `lowered_x`. Every
  * compilation adds a byte to the file that `FAKE_COUNT` names, and gives handlers of signals back without their flags, as NVRTC
- * does. A source that begins with `#error` does not compile; `FAKE_LOG` is its log then.
+ * does. A source that begins with `#error` does not compile; `FAKE_LOG` is its log then. `sm_42` is no architecture.
  */
 export function fakeCompiler(name = 'nvrtc'): string {
   return compileStub(
@@ -47,6 +47,12 @@ int nvrtcCompileProgram(Program* p, int count, const char** options) {
     p->log = getenv("FAKE_LOG") ? strdup(getenv("FAKE_LOG")) : strdup("program.cu(1): error: #error directive: no\\n  #error no\\n   ^\\n\\n1 error detected in the compilation.\\n");
     p->failed = 1;
     return 6;
+  }
+  for (int i = 0; i < count; i++) {
+    if (strcmp(options[i], "--gpu-architecture=sm_42")) continue;
+    p->log = strdup("nvrtc: error: invalid value for --gpu-architecture (-arch)\\n");
+    p->failed = 1;
+    return 5;
   }
   size_t bytes = 1;
   for (int i = 0; i < count; i++) bytes += strlen(options[i]) + 1;

@@ -79,7 +79,44 @@ function example(keys: object): string {
 }
 
 function unknownKey(api: string, name: string, key: string, keys: object): TypeError {
-  return new TypeError(`${api}: ${name} must have only the keys ${Object.keys(keys).join(', ')}, not '${key}'`)
+  const meant = closestTo(key, Object.keys(keys))
+  const hint = meant === undefined ? '' : `; did you mean '${meant}'?`
+  return new TypeError(`${api}: ${name} must have only the keys ${Object.keys(keys).join(', ')}, not '${key}'${hint}`)
+}
+
+/** The word that a misspelled one stands for, if one is close: one contains the other, or few letters differ. */
+function closestTo(given: string, words: readonly string[]): string | undefined {
+  if (given.length > 40) return undefined
+  const low = given.toLowerCase()
+  let closest: string | undefined
+  let least = Math.max(1, Math.floor(low.length / 3)) + 1
+  for (const word of words) {
+    const other = word.toLowerCase()
+    const contains = low.length > 2 && (other.includes(low) || (other.length > 2 && low.includes(other)))
+    const distance = contains ? 1 : lettersBetween(low, other)
+    if (distance >= least) continue
+    closest = word
+    least = distance
+  }
+  return closest
+}
+
+/** How many letters have to be put in, left out, changed or swapped with the next one (Damerau and Levenshtein). */
+function lettersBetween(from: string, to: string): number {
+  let before: number[] = []
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i]
+    for (let j = 1; j <= to.length; j += 1) {
+      const changed = (row[j - 1] as number) + (from[i - 1] === to[j - 1] ? 0 : 1)
+      const isSwapped = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
+      const swapped = isSwapped ? (before[j - 2] as number) + 1 : changed
+      next.push(Math.min(changed, swapped, (row[j] as number) + 1, (next[j - 1] as number) + 1))
+    }
+    before = row
+    row = next
+  }
+  return row[to.length] as number
 }
 
 /** The longest limit of a wait, in milliseconds: timers of JavaScript have no longer ones. About 24.8 days. */

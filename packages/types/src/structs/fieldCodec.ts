@@ -28,10 +28,17 @@ export function isStructType(value: unknown): value is StructType {
   return typeof value === 'object' && propertyOf(value, 'kind') === 'struct' && 'codec' in (value as object)
 }
 
+/** Arrays of arrays may be so deep. One that contains itself has no end. */
+const deepest = 32
+
 /** The codec of a field type; `path` names the field in errors. */
-export function fieldCodec(type: FieldType, path: string): FieldCodec {
+export function fieldCodec(type: FieldType, path: string, depth = 0): FieldCodec {
+  if (depth > deepest) {
+    const top = path.slice(0, path.indexOf('['))
+    throw new TypeError(`defineStruct: ${top} must have arrays at most ${deepest} deep, and none that contains itself`)
+  }
   if (type === 'ptr' || isDType(type)) return scalarCodecs()[type]
-  if (isArray(type)) return arrayCodec(type as unknown as FieldArray, path)
+  if (isArray(type)) return arrayCodec(type as unknown as FieldArray, path, depth)
   if (isStructType(type)) return (type as StructWithCodec).codec
   throw wrongType('defineStruct', path, "a dtype, 'ptr', a struct of defineStruct or [type, count]", type)
 }
@@ -213,12 +220,12 @@ function makeScalarCodecs(): { readonly [T in DType | 'ptr']: FieldCodec } {
   }
 }
 
-function arrayCodec(type: FieldArray, path: string): FieldCodec {
+function arrayCodec(type: FieldArray, path: string, depth: number): FieldCodec {
   const [elementType, count] = type
   if (type.length !== 2 || !Number.isSafeInteger(count) || count < 1) {
     throw wrongType('defineStruct', path, '[type, count] with a count from 1', count)
   }
-  const element = fieldCodec(elementType, `${path}[]`)
+  const element = fieldCodec(elementType, `${path}[]`, depth + 1)
   return {
     bytes: element.bytes * count,
     alignment: element.alignment,

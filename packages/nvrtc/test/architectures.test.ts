@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+import { fakeCompiler, noCCompiler } from './support/fakeCompiler.js'
+
+test('a wrong architecture is named, with those that NVRTC has', async ({ skip }) => {
+  const reason = noCCompiler()
+  if (reason !== undefined) return skip(reason)
+  process.env['SHOAL_NVRTC_LIBRARY'] = fakeCompiler()
+  const { Program } = await import('@shoal/nvrtc')
+  const wrong = new Program('a').compile({ architecture: 'sm_42', cache: false })
+  await expect(wrong).rejects.toThrow(
+    /architecture must be one of sm_75, sm_80, sm_90, or compute_ with one of these numbers, not 'sm_42'/,
+  )
+  await expect(wrong).rejects.toMatchObject({ name: 'CompileError' })
+})
