@@ -98,10 +98,11 @@ describe('options', () => {
 })
 
 describe('the environment of a rank', () => {
-  const rendezvous = { address: 'tcp://127.0.0.1:5', secret: 'abc', freePort: 77 }
+  const rendezvous = { address: 'tcp://127.0.0.1:5', secret: 'abc', nvshmemId: '/tmp/id', freePort: 77 }
   const common = {
     ...{ RANK: '1', LOCAL_RANK: '1', WORLD_SIZE: '3', LOCAL_WORLD_SIZE: '3', GROUP_RANK: '0' },
     ...{ MASTER_ADDR: '127.0.0.1', MASTER_PORT: '77', SHOAL_RENDEZVOUS: 'tcp://127.0.0.1:5', SHOAL_SECRET: 'abc' },
+    ...{ SHOAL_NVSHMEM_ID: '/tmp/id' },
   }
 
   test.each<[DeviceMap, NodeJS.ProcessEnv, NodeJS.ProcessEnv]>([

@@ -16,7 +16,8 @@ function run(program: string, more: NodeJS.ProcessEnv = {}): Ended {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     encoding: 'utf8',
-    timeout: 10_000,
+    // A process that hangs waits for ever; one that does not may still need long on a busy machine.
+    timeout: 120_000,
     killSignal: 'SIGKILL',
     env: {
       ...process.env,
@@ -93,7 +94,7 @@ describe('a process whose NVSHMEM waits at its end for a call that never returns
   test.for(['hangsInBarrier', 'bySignal', 'hangsInFinalize'])('%s: the PE that is left ends', async (program) => {
     const [left, other] = (await runJob(`faults.${program}`, 2, {
       environment: { SHOAL_NVSHMEM_LIBRARY: library },
-      limit: 15_000,
+      limit: 120_000,
       // Not before: the software device lets a call go whose PE has died.
       onSaid: (_, __, job) => void job[0]?.once('exit', () => job[1]?.kill('SIGKILL')),
     })) as [End, End]

@@ -6,6 +6,8 @@ export interface RendezvousInfo {
   /** Of the rendezvous, as `bootstrap()` reads it. */
   readonly address: string
   readonly secret: string
+  /** A file that no one has made yet, through which the ranks' NVSHMEM shares its id. */
+  readonly nvshmemId: string
   /** A port that is free for the program's own use. */
   readonly freePort: number
 }
@@ -35,6 +37,7 @@ export function rankEnvironment(
     MASTER_PORT: String(rendezvous.freePort),
     SHOAL_RENDEZVOUS: rendezvous.address,
     SHOAL_SECRET: rendezvous.secret,
+    SHOAL_NVSHMEM_ID: rendezvous.nvshmemId,
   }
 }
 

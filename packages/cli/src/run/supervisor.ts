@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { constants } from 'node:os'
+import { constants, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { formatAddress, RendezvousServer } from '@shoal/launch/server'
 import { jobMarker, type RendezvousInfo, rankEnvironment } from './environment.js'
 import { Guard } from './guard.js'
@@ -48,8 +50,10 @@ export class Supervisor {
     })
     this.#server = server
     const removeListeners = this.#listen()
+    // Nobody can guess the name, so nobody else has made the file.
+    const nvshmemId = join(tmpdir(), `shoal-nvshmem-${randomBytes(16).toString('hex')}`)
     try {
-      const rendezvous = { address: formatAddress(server.address), secret, freePort: await freePort() }
+      const rendezvous = { address: formatAddress(server.address), secret, nvshmemId, freePort: await freePort() }
       await this.#startAll(rendezvous)
       return this.#exitStatus()
     } finally {
@@ -59,6 +63,7 @@ export class Supervisor {
       clearTimeout(this.#killTimer)
       this.#guard?.close()
       server.dispose()
+      rmSync(nvshmemId, { force: true })
     }
   }
 

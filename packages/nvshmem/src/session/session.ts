@@ -10,6 +10,7 @@ import { type CheckedInit, checkInit, type InitOptions, type ThreadLevel, thread
 import { claimSession, recordStart, recordState, releaseSession } from './processSession.js'
 import { SessionLifetime } from './sessionLifetime.js'
 import { SessionOperations } from './sessionOperations.js'
+import { peersOf } from './shoalRun.js'
 import { loadLibraries, predefinedTeams, type Started, start } from './start.js'
 
 /**
@@ -82,7 +83,7 @@ export class Session extends SessionOperations {
   /**
    * Starts NVSHMEM in this process and waits for the other PEs (`nvshmemx_hostlib_init_attr`, on the thread of the
    * session). The PEs find each other by an id that one process made and all of them got (`rank`, `worldSize`, `id`), by what
-   * launched them (`launcher`), or, where neither is given, by what the environment says: `NVSHMEM_BOOTSTRAP` and those that begin with its name.
+   * launched them (`launcher`), or, where neither is given, by what the environment says: `NVSHMEM_BOOTSTRAP` and those that begin with its name, or `shoal run`.
    *
    * @throws SessionExistsError when NVSHMEM runs in this process already, or has run: it cannot be started twice.
    * @throws TypeError, RangeError for wrong options, before anything native runs.
@@ -91,11 +92,13 @@ export class Session extends SessionOperations {
    */
   static async init(options: InitOptions): Promise<Session> {
     const api = 'Session.init'
-    const checked = checkInit(options, api)
+    const given = checkInit(options, api)
     loadLibraries()
     claimSession(api)
+    let checked: CheckedInit
     let context: PrimaryContext | undefined
     try {
+      checked = { ...given, peers: await peersOf(given, api) }
       context = (await retainPrimaryContexts([checked.ordinal], api))[0] as PrimaryContext
     } catch (error) {
       releaseSession()
