@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { compileBlockingExitLibrary } from './fixtures/blockingExitLibrary.js'
 import { type End, runJob } from './fixtures/job.js'
 
@@ -11,6 +13,17 @@ interface Ended {
   readonly stdout: string
   readonly stderr: string
 }
+
+const folder = scratchFolder()
+let runs = 0
+
+/** For the programs: waits until NVSHMEM would hold the process up, however busy the machine is. */
+const inside = `
+  const inside = async () => {
+    const { existsSync } = process.getBuiltinModule('node:fs')
+    while (!existsSync(process.env.TELL_INSIDE)) await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  const lost = new AbortController()`
 
 function run(program: string, more: NodeJS.ProcessEnv = {}): Ended {
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
@@ -26,6 +39,7 @@ function run(program: string, more: NodeJS.ProcessEnv = {}): Ended {
       NODE_OPTIONS: '',
       SHOAL_NVSHMEM_LIBRARY: library,
       TELL_UNLOADED: '1',
+      TELL_INSIDE: join(folder, `inside-${(runs += 1)}`),
       ...more,
     },
   })
@@ -34,47 +48,54 @@ function run(program: string, more: NodeJS.ProcessEnv = {}): Ended {
 
 const options = (worldSize: number): string => `{ device: 0, rank: 0, worldSize: ${worldSize}, id: UniqueId.create() }`
 
-/** What a worker does that says when it waits for a PE that never comes. */
-const waitingWorker = (timeout: string): string => `
+/** What a worker does that says when it waits for a PE that never comes, or has given that up. */
+const waitingWorker = (givesUp: boolean): string => `
   import { Worker } from 'node:worker_threads'
   const worker = new Worker(\`
     import('@shoal/nvshmem').then(async ({ Session, UniqueId }) => {
+      ${inside}
       const { parentPort } = await import('node:worker_threads')
-      const start = Session.init({ ...${options(2)}, timeout: ${timeout} })
-      ${timeout === 'undefined' ? "setTimeout(() => parentPort.postMessage('waits'), 1000)" : "start.catch(() => parentPort.postMessage('gave up'))"}
+      const start = Session.init({ ...${options(2)}, signal: lost.signal })
+      start.catch(() => parentPort.postMessage('gave up'))
+      await inside()
+      ${givesUp ? 'lost.abort()' : "setTimeout(() => parentPort.postMessage('waits'), 1000)"}
     })\`, { eval: true, execArgv: [] })
   await new Promise((resolve) => worker.once('message', resolve))
   process.on('exit', () => console.log('handlers run'))`
 
 describe('a process whose NVSHMEM waits at its end for a call that never returns', () => {
   test.for([
-    ['is told to exit', 'setTimeout(() => process.exit(7), 200)', 7],
-    ['is told by its exit code', 'process.exitCode = 7; start.catch(() => undefined)', 7],
-    ['ends by itself', 'await start.catch(() => undefined)', 0],
-    ['fails', 'setTimeout(() => { throw new Error("wrong") }, 200)', 1],
+    ['is told to exit', 'await inside(); process.exit(7)', 7],
+    ['is told by its exit code', 'process.exitCode = 7; await inside(); lost.abort()', 7],
+    ['ends by itself', 'await inside(); lost.abort(); await start.catch(() => undefined)', 0],
+    ['fails', 'await inside(); setTimeout(() => { throw new Error("wrong") }, 10)', 1],
   ] as const)('ends with its own status when it %s', ([, ending, status]) => {
     const program = `
       import { Session, UniqueId } from '@shoal/nvshmem'
-      const start = Session.init({ ...${options(2)}, timeout: ${ending.includes('start') ? 300 : 'undefined'} })
-      ${ending}
-      process.on('exit', () => console.log('handlers run'))`
+      ${inside}
+      const start = Session.init({ ...${options(2)}, signal: lost.signal })
+      start.catch(() => undefined)
+      process.on('exit', () => console.log('handlers run'))
+      ${ending}`
     expect(run(program)).toMatchObject({ status, stdout: 'handlers run\n' })
   })
 
   test('honours what later handlers make of the status', () => {
     const program = `
       import { Session, UniqueId } from '@shoal/nvshmem'
+      ${inside}
       Session.init(${options(2)})
       process.on('exit', () => { process.exitCode = 9 })
-      setTimeout(() => process.exit(), 200)`
+      await inside()
+      process.exit()`
     expect(run(program).status).toBe(9)
   })
 
-  test.for(['undefined', '200'])(
-    'a worker that waits (timeout %s) holds up neither its own end nor the process',
-    (timeout) => {
-      expect(run(`${waitingWorker(timeout)}\nprocess.exit(7)`)).toMatchObject({ status: 7, stdout: 'handlers run\n' })
-      expect(run(`${waitingWorker(timeout)}\nawait worker.terminate(); console.log('worker ended')`)).toMatchObject({
+  test.for([false, true])(
+    'a worker that waits (given up: %s) holds up neither its own end nor the process',
+    (givesUp) => {
+      expect(run(`${waitingWorker(givesUp)}\nprocess.exit(7)`)).toMatchObject({ status: 7, stdout: 'handlers run\n' })
+      expect(run(`${waitingWorker(givesUp)}\nawait worker.terminate(); console.log('worker ended')`)).toMatchObject({
         status: 0,
         stdout: 'worker ended\nhandlers run\n',
       })
