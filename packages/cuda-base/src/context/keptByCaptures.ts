@@ -48,8 +48,9 @@ function rangeOf(memory: MemoryLike): MemoryRange {
 /** Asks the memory again. It must still be where the graph uses it. */
 function checkOfMemory(memory: MemoryLike, { address, byteLength }: MemoryRange): () => void {
   let known: MemoryRange | undefined
+  const gapped = hasGaps(memory) ? memory : undefined
   return () => {
-    const range = rangeOf(memory)
+    const range = gapped === undefined ? memory[memoryProtocol] : gapped._span
     if (range === known) return
     if (range.address !== address || range.byteLength < byteLength)
       throw new DisposedError(`the memory that a ${memory.constructor.name} had during the capture`)

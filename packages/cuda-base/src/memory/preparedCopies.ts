@@ -13,6 +13,7 @@ import {
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import { isCapturing } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { keepCaptured } from '../context/keptByCaptures.js'
 import { orderBehind } from '../stream/orderBehind.js'
@@ -93,7 +94,7 @@ export class PreparedCopies extends PublicObject {
     for (const array of this.#arrays) array._use()
     const { name, queue } = this.#call
     this.#context._callDriver(name, () => queue(stream))
-    keepCaptured(this.#context._handle, stream, [...this.#memories, ...this.#arrays])
+    if (isCapturing()) keepCaptured(this.#context._handle, stream, [...this.#memories, ...this.#arrays])
   }
 
   #requireReady(memory: MemoryLike, stream: CUstream, api: string): void {
