@@ -10,7 +10,7 @@ Object.assign(process.env, {
   SHOAL_SIM_DEVICES: '2',
   SHOAL_SIM_MEMORY_BYTES: String(deviceBytes),
 })
-const { CachingPool, DeviceBuffer, MemoryPool, Stream } = await import('@shoal/cuda-base')
+const { CachingPool, DeviceBuffer, Event, MemoryPool, Stream } = await import('@shoal/cuda-base')
 const { TestDevice, delay } = await import('./support.js')
 
 const device = new TestDevice(0)
@@ -80,6 +80,84 @@ describe('trim', () => {
     using pool = CachingPool.create(device)
     await expect(pool.trim(-1)).rejects.toThrow('CachingPool.trim: bytesToKeep must be an integer from 0')
     expect(() => pool.trimSync(1.5)).toThrow('CachingPool.trimSync: bytesToKeep must be an integer from 0')
+  })
+})
+
+describe('memory that is still used', () => {
+  /** A source that notes, at each free, whether the work of a stream had ended by then. */
+  function watched(isOver: () => boolean) {
+    const freedAfterWork: boolean[] = []
+    const memory = new Map<bigint, Buffer<'u8'>>()
+    const source = {
+      allocate: (byteLength: number): bigint => {
+        const buffer = DeviceBuffer.allocate(device, 'u8', byteLength)
+        memory.set(buffer.address, buffer)
+        return buffer.address
+      },
+      free: (address: bigint): void => {
+        freedAfterWork.push(isOver())
+        memory.get(address)?.dispose()
+      },
+    }
+    return { source, freedAfterWork }
+  }
+
+  test.each(['trim', 'trimSync'] as const)(
+    '%s() waits for the stream before it frees into its source',
+    async (name) => {
+      const { source, freedAfterWork } = watched(() => stream.query())
+      using pool = CachingPool.create(device, { source })
+      const buffer = pool.allocate(stream, 'u8', 100)
+      delay(stream, 30)
+      buffer.fill(1, { stream }).dispose()
+      expect(await pool[name]()).toBe(2 * mebibyte)
+      expect(freedAfterWork).toEqual([true])
+    },
+  )
+
+  test('trim() leaves the event loop free while it waits to free into its source', async () => {
+    const { source, freedAfterWork } = watched(() => stream.query())
+    using pool = CachingPool.create(device, { source })
+    const buffer = pool.allocate(stream, 'u8', 100)
+    delay(stream, 50)
+    buffer.dispose()
+    let turns = 0
+    const ticking = setInterval(() => (turns += 1), 1)
+    await pool.trim()
+    clearInterval(ticking)
+    expect([freedAfterWork, turns > 0]).toEqual([[true], true])
+  })
+
+  test('memory of a stream that is gone is freed into its source after the work of that stream', async () => {
+    const gone = Stream.create(device, { nonBlocking: true })
+    using ended = Event.create(device)
+    const { source, freedAfterWork } = watched(() => ended.query())
+    using pool = CachingPool.create(device, { source })
+    const buffer = pool.allocate(gone, 'u8', 100)
+    delay(gone, 30)
+    buffer.fill(1, { stream: gone }).dispose()
+    ended.record(gone)
+    gone.dispose()
+    pool.allocate(stream, 'u8', 100).dispose()
+    expect(freedAfterWork).toEqual([true])
+  })
+
+  test('memory that a stream which is gone still uses is not handed out again before its work has ended', async () => {
+    using pool = CachingPool.create(device)
+    const gone = Stream.create(device, { nonBlocking: true })
+    const ended = Event.create(device)
+    const first = pool.allocate(stream, 'u8', 4096)
+    const { address } = first
+    pool.recordUse(first, gone)
+    delay(gone, 30)
+    ended.record(gone)
+    gone.dispose()
+    first.dispose()
+    const next = pool.allocate(stream, 'u8', 4096)
+    expect(next.address !== address || ended.query()).toBe(true)
+    next.dispose()
+    await ended.synchronize()
+    ended.dispose()
   })
 })
 

@@ -97,13 +97,36 @@ test('a kernel without a signature: what is missing, and how large it is', () =>
   expect(() => module.kernel('none', wrong(undefined))).toThrow(/^Module\.kernel: signature must be an array/)
 })
 
-describe('a signal', () => {
-  const reason = noCCompiler()
-  const ptx = `.version 7.0
+const reason = noCCompiler()
+const ptx = `.version 7.0
     .target sm_70
     .address_size 64
     .visible .entry k() { ret; }`
 
+test.for(['', '120', '60'])(
+  'compiles for the newest architecture that NVRTC and the device know (NVRTC knows 75, 80, 90 and %j)',
+  (newest, { skip }) => {
+    if (reason !== undefined) return skip(reason)
+    // The log of the compiler in place of NVRTC is its options.
+    const lines = runModule(
+      `import { Device } from '@shoal/driver'
+       import { compile, compileSync } from '@shoal/driver/compile'
+       const device = Device.get(0)
+       const source = ${JSON.stringify(ptx)}
+       const architectureOf = (module) => /--gpu-architecture=\\S+/.exec(module.compilerLog)?.[0]
+       console.log(device.computeCapability.major, architectureOf(compileSync(device, source)), architectureOf(await compile(device, source)))`,
+      {
+        SHOAL_DEVICE: 'sim',
+        SHOAL_NVRTC_LIBRARY: fakeCompiler(),
+        SHOAL_CACHE_FOLDER: join(scratch, `cache${newest}`),
+        ...(newest === '' ? {} : { FAKE_NEWEST: newest }),
+      },
+    )
+    expect(lines).toEqual(['9 --gpu-architecture=compute_90 --gpu-architecture=compute_90'])
+  },
+)
+
+describe('a signal', () => {
   test('ends the wait; what comes afterwards is loaded for nobody, and kept for the next', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const folder = scratch
@@ -134,6 +157,30 @@ describe('a signal', () => {
       },
     )
     expect(lines).toEqual(['AbortedError compile early false', 'AbortedError compile late', 'k'])
+  })
+
+  test('that fires while the driver loads the code has the module disposed of', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const lines = runModule(
+      `import { Device, Module } from '@shoal/driver'
+       import { compile } from '@shoal/driver/compile'
+       const controller = new AbortController()
+       const load = Module._loadCompiled
+       let late
+       Module._loadCompiled = async (...given) => {
+         controller.abort('late')
+         return (late = await load.apply(Module, given))
+       }
+       await compile(Device.get(0), ${JSON.stringify(ptx)}, { signal: controller.signal }).catch((error) => console.log(error.name))
+       for (let turn = 0; turn < 1000 && late?.disposed !== true; turn += 1) await new Promise((resolve) => setTimeout(resolve, 5))
+       console.log(late.disposed)`,
+      {
+        SHOAL_DEVICE: 'sim',
+        SHOAL_NVRTC_LIBRARY: fakeCompiler(),
+        SHOAL_CACHE_FOLDER: join(scratch, 'late'),
+      },
+    )
+    expect(lines).toEqual(['AbortedError', 'true'])
   })
 
   test('that is none is refused, and so is one of compileSync', async () => {

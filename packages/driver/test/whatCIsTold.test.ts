@@ -23,7 +23,7 @@ const {
 const { Graph } = await import('@shoal/driver/graph')
 const { CreatedContext, DeviceResource } = await import('@shoal/driver/context')
 const { ExternalMemory } = await import('@shoal/driver/external')
-const { Library } = await import('@shoal/driver/library')
+const { Library, Linker } = await import('@shoal/driver/library')
 const { setCoreDumpSetting } = await import('@shoal/driver/diagnostics')
 const { CudaArray, TextureObject } = await import('@shoal/driver/texture')
 
@@ -94,6 +94,22 @@ function told(api: string, act: () => unknown): Told {
   shimRecorded()
   return new Told()
 }
+
+test('cuLinkAddData is told the bytes of each kind of image, and of PTX the NUL that ends it too', () => {
+  const sizeOf = (image: string | Uint8Array, kind?: 'library'): number =>
+    told('cuLinkAddData', () => {
+      const linker = Linker.create(device)
+      try {
+        linker.add(image, kind === undefined ? {} : { kind })
+      } finally {
+        linker.dispose()
+      }
+    }).size(3)
+  expect(sizeOf(ptx)).toBe(ptx.length + 1)
+  expect(sizeOf(new TextEncoder().encode(ptx))).toBe(ptx.length + 1)
+  const archive = new TextEncoder().encode('!<arch>\n')
+  expect(sizeOf(archive, 'library')).toBe(archive.length)
+})
 
 type Flags = readonly [options: object, told: number]
 

@@ -3,8 +3,19 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { type Job, RanksLostError, RendezvousTimeoutError } from '@shoal/launch'
 import { DisposedError } from '@shoal/types'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { failuresOf, serve, sleep, startJob } from './support/jobs.js'
+
+// The name of the machine that what runs within it is on. Set before the package takes the function that tells it.
+const host = vi.hoisted(() => {
+  const { AsyncLocalStorage } = process.getBuiltinModule('node:async_hooks')
+  const os = process.getBuiltinModule('node:os')
+  const names = new AsyncLocalStorage<string>()
+  const { hostname } = os
+  os.hostname = () => names.getStore() ?? hostname()
+  process.getBuiltinModule('node:module').syncBuiltinESMExports()
+  return names
+})
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values)
 
@@ -131,6 +142,24 @@ describe('survivors', () => {
     // The old object has nothing any more that it could take with it.
     await jobs[0]!.dispose()
     await Promise.all(next.map((job) => job.barrier('new')))
+  })
+
+  test('count the ranks of their own node only, after each loss', async () => {
+    const rendezvous = await serve(6)
+    const nodes = ['a', 'a', 'b', 'b', 'b', 'c']
+    const jobs = await Promise.all(nodes.map((name, rank) => host.run(name, () => rendezvous.join(rank))))
+    const counts = (all: readonly Job[]) => all.map(({ localWorldSize }) => localWorldSize)
+    expect(counts(jobs)).toEqual([2, 2, 3, 3, 3, 1])
+    rendezvous.server.gone(1, 'lost')
+    const first = await Promise.all([0, 2, 3, 4, 5].map((rank) => jobs[rank]!.survivors()))
+    expect(counts(first)).toEqual([1, 3, 3, 3, 1])
+    expect(first.map(({ nodeRank, localRank }) => [nodeRank, localRank])).toEqual(
+      [0, 2, 3, 4, 5].map((rank) => [jobs[rank]!.nodeRank, jobs[rank]!.localRank]),
+    )
+    // The ranks are numbered anew: rank 2 of the survivors was rank 3.
+    rendezvous.server.gone(3, 'lost')
+    const second = await Promise.all([0, 1, 3, 4].map((rank) => first[rank]!.survivors()))
+    expect(counts(second)).toEqual([1, 2, 2, 1])
   })
 
   test('survive again, and again', async () => {

@@ -219,6 +219,22 @@ describe('the end', () => {
     stream.dispose()
   })
 
+  test('finalize() refuses a communicator that is revoked or suspended, and changes nothing', async () => {
+    for (const [state, enter] of [
+      ['revoked', (one: Communicator) => one.revoke()],
+      ['suspended', (one: Communicator) => one.suspend()],
+    ] as const) {
+      const communicators = await Communicator.initAll([0, 1])
+      await Promise.all(communicators.map(enter))
+      for (const communicator of communicators) {
+        const refused = { code: 'SHOAL_COMMUNICATOR_STATE', operation: 'finalize', state }
+        await expect(communicator.finalize()).rejects.toMatchObject(refused)
+        expect(inspect(communicator)).toContain(`state: '${state}'`)
+      }
+      await Promise.all(communicators.map((communicator) => communicator.destroy()))
+    }
+  })
+
   test('abort frees: destroy has nothing left to do', async () => {
     const communicators = await Communicator.initAll([0, 1])
     const aborts = communicators.map((communicator) => communicator.abort())

@@ -38,6 +38,10 @@ test('memory whose producer is still at work: transfers and copies come behind i
   expect(await resultsOf('otherPackages.producerStreams', 1, { options: { calls } })).toEqual([{}])
 })
 
+test('waits come behind the producers of their values and of what they ignore', async () => {
+  expect(await resultsOf('otherPackages.waitProducers', 1)).toEqual([[]])
+})
+
 test('symmetric memory handed over behind a stream: copies and collectives of others come behind that', async () => {
   const right = { isEarly: false, right: true }
   const all = { copy: right, view: right, nccl: right, broadcast: right }

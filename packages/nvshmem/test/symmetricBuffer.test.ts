@@ -89,6 +89,26 @@ describe('SymmetricBuffer', () => {
     )
   })
 
+  test('reinterprets a part of a buffer at the place of that part', async () => {
+    const { session } = pe
+    const buffer = await session.allocate('u32', 8, { zeroed: true })
+    buffer.copyFromSync(Uint32Array.from({ length: 8 }, (_, index) => index))
+    const part = buffer.slice(2, 6)
+    for (const [dtype, length] of [
+      ['u8', 16],
+      ['i32', 4],
+      ['u64', 2],
+    ] as const) {
+      const view = part.reinterpret(dtype)
+      expect([view.address, view.length, view.byteLength]).toEqual([part.address, length, 16])
+    }
+    expect(part.reinterpret('u64').toArraySync()).toEqual(BigUint64Array.of(0x3_0000_0002n, 0x5_0000_0004n))
+    // The address on a peer has the same offset.
+    await session.putElement(part.slice(1).reinterpret('i32'), -7, { pe: 0 })
+    expect(Array.from(buffer.toArraySync())).toEqual([0, 1, 2, 0xff_ff_ff_f9, 4, 5, 6, 7])
+    await buffer.dispose()
+  })
+
   test('is refused after dispose(), as its views are; disposing of it again does nothing', async () => {
     const { session } = pe
     const buffer = await session.allocate('f32', 8)

@@ -15,6 +15,7 @@ export function noCCompiler(): string | undefined {
  * A library in NVRTC's place. Its PTX is the source, its log the options, a line each; a name expression `x` is `lowered_x`. Every
  * compilation adds a byte to the file that `FAKE_COUNT` names, and gives handlers of signals back without their flags, as NVRTC
  * does. A source that begins with `#error` does not compile; `FAKE_LOG` is its log then. `sm_42` is no architecture.
+ * `FAKE_NEWEST` is one more architecture that it knows.
  */
 export function fakeCompiler(name = 'nvrtc'): string {
   return compileStub(
@@ -26,8 +27,12 @@ export function fakeCompiler(name = 'nvrtc'): string {
 #include <unistd.h>
 typedef struct { char* source; char* log; char* expressions[16]; char lowered[16][64]; int count; int failed; } Program;
 int nvrtcVersion(int* major, int* minor) { *major = 13; *minor = 0; return 0; }
-int nvrtcGetNumSupportedArchs(int* count) { *count = 3; return 0; }
-int nvrtcGetSupportedArchs(int* found) { found[0] = 90; found[1] = 80; found[2] = 75; return 0; }
+int nvrtcGetNumSupportedArchs(int* count) { *count = getenv("FAKE_NEWEST") ? 4 : 3; return 0; }
+int nvrtcGetSupportedArchs(int* found) {
+  found[0] = 90; found[1] = 80; found[2] = 75;
+  if (getenv("FAKE_NEWEST")) found[3] = atoi(getenv("FAKE_NEWEST"));
+  return 0;
+}
 const char* nvrtcGetErrorString(int status) { return status == 6 ? "NVRTC_ERROR_COMPILATION" : "other"; }
 int nvrtcCreateProgram(Program** p, const char* source, const char* name, int n, const char** headers, const char** names) {
   *p = calloc(1, sizeof(Program));

@@ -384,6 +384,73 @@ TEST(memory_of_a_graph_is_there_from_its_node_on_and_freed_by_one) {
   OK(cuGraphDestroy(graph));
 }
 
+// What graphs use and reserve, now and at most: one graph beside another, trimmed, freed and set back.
+TEST(memory_of_graphs_is_counted) {
+  Primary primary;
+  const CUstream stream = check::stream();
+  const auto read = [](CUgraphMem_attribute attribute) {
+    cuuint64_t value = 0;
+    OK(cuDeviceGetGraphMemAttribute(0, attribute, &value));
+    return value;
+  };
+  const auto counted = [&](cuuint64_t used, cuuint64_t usedHigh, cuuint64_t reserved, cuuint64_t reservedHigh) {
+    EQUAL(read(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), used);
+    EQUAL(read(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), usedHigh);
+    EQUAL(read(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), reserved);
+    EQUAL(read(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), reservedHigh);
+  };
+  const auto setBack = [](CUgraphMem_attribute attribute) {
+    cuuint64_t none = 0;
+    return cuDeviceSetGraphMemAttribute(0, attribute, &none);
+  };
+  OK(cuDeviceGraphMemTrim(0));
+  OK(setBack(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH));
+  OK(setBack(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
+  counted(0, 0, 0, 0);
+  CUgraph graphs[2];
+  CUgraphExec execs[2];
+  CUdeviceptr memory[2];
+  for (unsigned index = 0; index < 2; ++index) {
+    OK(cuGraphCreate(&graphs[index], 0));
+    CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
+    wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wanted.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    wanted.bytesize = (index + 1) << 20;
+    CUgraphNode node = nullptr;
+    OK(cuGraphAddMemAllocNode(&node, graphs[index], nullptr, 0, &wanted));
+    memory[index] = wanted.dptr;
+    execs[index] = instantiate(graphs[index]);
+  }
+  constexpr cuuint64_t mebibyte = 1 << 20;
+  counted(0, 0, 0, 0);
+  OK(cuGraphLaunch(execs[0], stream));
+  counted(mebibyte, mebibyte, mebibyte, mebibyte);
+  OK(cuGraphLaunch(execs[1], stream));
+  counted(3 * mebibyte, 3 * mebibyte, 3 * mebibyte, 3 * mebibyte);
+  // What a program has is not trimmed.
+  OK(cuDeviceGraphMemTrim(0));
+  counted(3 * mebibyte, 3 * mebibyte, 3 * mebibyte, 3 * mebibyte);
+  OK(cuStreamSynchronize(stream));
+  OK(cuMemFree_v2(memory[0]));
+  OK(cuDeviceGraphMemTrim(0));
+  counted(2 * mebibyte, 3 * mebibyte, 2 * mebibyte, 3 * mebibyte);
+  OK(setBack(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH));
+  counted(2 * mebibyte, 2 * mebibyte, 2 * mebibyte, 3 * mebibyte);
+  OK(setBack(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH));
+  counted(2 * mebibyte, 2 * mebibyte, 2 * mebibyte, 2 * mebibyte);
+  EQUAL(setBack(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), CUDA_ERROR_INVALID_VALUE);
+  // A free by address within the memory is none, and one of memory that is not there neither.
+  EQUAL(cuMemFree_v2(memory[0]), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemFree_v2(memory[1]));
+  for (unsigned index = 0; index < 2; ++index) {
+    OK(cuGraphExecDestroy(execs[index]));
+    OK(cuGraphDestroy(graphs[index]));
+  }
+  OK(cuDeviceGraphMemTrim(0));
+  counted(0, 2 * mebibyte, 0, 2 * mebibyte);
+  OK(cuStreamDestroy_v2(stream));
+}
+
 TEST(user_objects_live_as_long_as_the_last_graph_that_holds_them) {
   Primary primary;
   static int destroyed = 0;

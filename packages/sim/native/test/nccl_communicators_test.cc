@@ -355,6 +355,7 @@ TEST(a_suspended_communicator_takes_no_work) {
     Buffer buffer(4);
     EQUAL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, self.stream), ncclInvalidUsage);
     EQUAL(ncclCommSuspend(self.comm, NCCL_SUSPEND_MEM), ncclInvalidUsage);
+    EQUAL(ncclCommFinalize(self.comm), ncclInvalidUsage);
     NCCL(ncclCommResume(self.comm));
     EQUAL(sum(self.comm, self.stream, 1), 2);
     uint64_t parts[4];
