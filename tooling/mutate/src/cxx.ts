@@ -1,31 +1,50 @@
 import { type Mutant, operators } from './mutant.js'
 
-/** Everything that can be wrong in a source of C++, as far as its text tells: it is formatted, operators stand between spaces. */
+/**
+ * Everything that can be wrong in a source of C++, as far as its text tells: it is formatted, operators stand between spaces. Half of
+ * the kinds are things that are forgotten: a lock, a status, a term, a statement.
+ */
 export function cxxMutants(file: string, text: string): Mutant[] {
   const code = withoutWords(text)
   const found: Mutant[] = []
-  const add = (start: number, length: number, replacement: string): void => {
-    found.push({ file, start, end: start + length, replacement })
+  const add = (kind: string, start: number, length: number, replacement: string): void => {
+    found.push({ kind, file, start, end: start + length, replacement })
   }
   for (const match of code.matchAll(/(?<=[\w)\]] )([=!<>]=|[<>+\-*/%&|]|&&|\|\||<<|>>|[+-]=)(?= [\w(!*&~-])/g)) {
-    add(match.index, match[0].length, operators[match[0]] as string)
+    add('operator', match.index, match[0].length, operators[match[0]] as string)
   }
   for (const match of code.matchAll(/\b(?:true|false)\b/g)) {
-    add(match.index, match[0].length, match[0] === 'true' ? 'false' : 'true')
+    add('boolean', match.index, match[0].length, match[0] === 'true' ? 'false' : 'true')
   }
   for (const match of code.matchAll(/(?<![\w.'])\d+(?![\w.'])/g))
-    add(match.index, match[0].length, `${Number(match[0]) + 1}`)
+    add('number', match.index, match[0].length, `${Number(match[0]) + 1}`)
   for (const match of code.matchAll(/\bstd::(min|max)\b/g)) {
-    add(match.index, match[0].length, match[1] === 'min' ? 'std::max' : 'std::min')
+    add('another function', match.index, match[0].length, match[1] === 'min' ? 'std::max' : 'std::min')
   }
   for (const match of code.matchAll(/\bif \(/g)) {
     const start = match.index + match[0].length
     const end = closing(code, start)
-    if (!/;| = /.test(code.slice(start, end))) add(start, end - start, `!(${text.slice(start, end)})`)
+    const condition = text.slice(start, end)
+    const status = /^const (\w+) (\w+) = ([^;]+)$/.exec(condition)
+    if (status !== null) add('status ignored', start, end - start, `(${status[3]}, false)`)
+    else if (!/;| = /.test(code.slice(start, end))) {
+      add('condition turned round', start, end - start, `!(${condition})`)
+      add('condition never true', start, end - start, `false && (${condition})`)
+    }
+  }
+  // Terms that are forgotten: offsets, high words, conditions.
+  for (const match of code.matchAll(/(?<=[\w)\]]) (?:[+\-|&]|&&|\|\|) [\w.:]+(?:->[\w.]+)*(?:\([^()]*\))?(?=[;),])/g)) {
+    add('term left out', match.index, match[0].length, '')
   }
   const call =
     /(?<=[;{}]\s*\n\s+)(?!return\b|throw\b|delete\b|else\b|if\b|for\b|while\b|switch\b)[\w:.]+(?:->[\w.]+)*\([^;{}]*\);(?=\n)/g
-  for (const match of code.matchAll(call)) add(match.index, match[0].length, ';')
+  for (const match of code.matchAll(call)) add('statement left out', match.index, match[0].length, ';')
+  const assignment = /(?<=[;{}]\s*\n\s+)[\w.\->[\]]+ [+\-|&]?= [^;{}\n]+;(?=\n)/g
+  for (const match of code.matchAll(assignment)) add('statement left out', match.index, match[0].length, ';')
+  // What begins and ends with a scope: locks, contexts, counts of users.
+  const scope =
+    /(?<=\n\s+)(?:const )?(?:std::(?:lock_guard|unique_lock|scoped_lock)|[\w:]*(?:Scope|Context|Waiting|Current|Held|OnStream))\b \w+\([^;{}]*\);(?=\n)/g
+  for (const match of code.matchAll(scope)) add('scope left out', match.index, match[0].length, ';')
   return found
 }
 

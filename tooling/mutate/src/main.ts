@@ -18,7 +18,7 @@ const usage = `npm run mutate -- [--seed N] [--count N] [--json FILE] [SUBJECT o
   --count N    how many of each subject; default 10
   --json FILE  keeps the results; a run that finds the file goes on where it ended
   --again      with --json: tries what nothing noticed before, and draws no others
-  --page FILE  writes the parts that were tried into the table of this page, between its marks
+  --page FILE  adds the run to the table of this page, between its marks
   --list       prints the faults that would be tried`
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -58,11 +58,20 @@ function main(): number {
     for (const mutant of mutants) {
       const place = placeOf(mutant, readFileSync(join(home, mutant.file), 'utf8'))
       const before = results.findIndex((one) => isSame(one, place))
-      if (scratch === undefined) console.log(`${place.file}:${place.line}  ${place.change}  in  ${place.before}`)
+      if (scratch === undefined)
+        console.log(`${place.file}:${place.line}  ${mutant.kind}: ${place.change}  in  ${place.before}`)
       else if (before < 0 || values.again) {
         const judged = judge(scratch, subject, mutant)
         scratch.mend()
-        const result = { subject: subject.name, seed, ...results[before], ...place, ...judged, isAgain: before >= 0 }
+        const result = {
+          subject: subject.name,
+          seed,
+          kind: mutant.kind,
+          ...results[before],
+          ...place,
+          ...judged,
+          isAgain: before >= 0,
+        }
         results.splice(before < 0 ? results.length : before, 1, result)
         print(result)
         if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, undefined, 1)}\n`)
@@ -120,18 +129,18 @@ function judge(scratch: Scratch, subject: Subject, mutant: Mutant): Pick<Result,
   return { outcome: scratch.compiles(mutant) ? 'survived' : 'unbuilt' }
 }
 
-function print({ outcome, file, line, change, before, by }: Result): void {
+function print({ outcome, kind, file, line, change, before, by }: Result): void {
   const who = by === undefined ? '' : `\n          by ${by}`
-  console.log(`${outcome.padEnd(10)}${file}:${line}  ${change}  in  ${before}${who}`)
+  console.log(`${outcome.padEnd(10)}${file}:${line}  ${kind}: ${change}  in  ${before}${who}`)
 }
 
-/** Puts rows into the table between the marks of a page, in the place of those of the same parts. */
+/** Adds rows to the table between the marks of a page. Only rows of the same run are replaced: a bad run stays. */
 function writePage(page: string, rows: readonly Row[]): void {
   const [from, to] = ['<!-- mutation -->', '<!-- /mutation -->']
   const text = existsSync(page) ? readFileSync(page, 'utf8') : `${from}\n${to}\n`
   const others = rowsIn(text.slice(text.indexOf(from), text.indexOf(to)))
-  const all = new Map([...others, ...rows].map((row) => [row.what, row]))
-  const told = `The newest runs of each part, most of them beside other work:\n\n${table([...all.values()])}`
+  const all = new Map([...others, ...rows].map((row) => [`${row.seed} ${row.what}`, row]))
+  const told = `All runs:\n\n${table([...all.values()])}`
   mkdirSync(dirname(page), { recursive: true })
   writeFileSync(
     page,

@@ -1,5 +1,7 @@
 /** One small fault: a range of a file and what stands there instead. */
 export interface Mutant {
+  /** What is wrong, such as `a wait that is left out`: a line is drawn first, then one of its kinds. */
+  readonly kind: string
   /** Path below the root of the repository. */
   readonly file: string
   readonly start: number

@@ -3,6 +3,7 @@ import type { Place } from './mutant.js'
 export interface Result extends Place {
   readonly subject: string
   readonly seed: number
+  readonly kind: string
   /**
    * `noticed` by a test, `late` where the tests did not end and those of the original did,
    * `unclear` where neither did, `unbuilt` what no compiler takes, `equivalent` what changes nothing.
@@ -28,10 +29,10 @@ export function isEquivalent(place: Place, list: readonly Equivalent[]): boolean
   )
 }
 
-/** Counts of a part of the sources: `first` of its faults were noticed when they were tried first, `noticed` now. */
+/** Counts of a part of the sources in one run: `first` of its faults were noticed when they were tried first, `noticed` now. */
 export interface Row {
   readonly what: string
-  readonly seeds: string
+  readonly seed: string
   readonly faults: number
   readonly first: number
   readonly noticed: number
@@ -49,13 +50,15 @@ const titles: Readonly<Record<string, string>> = {
 
 export function rowsOf(results: readonly Result[]): Row[] {
   const nameOf = ({ subject }: Result): string => titles[subject] ?? titles[subject.split('/')[0] as string] ?? subject
-  return [...new Set(results.map(nameOf))].map((what) => {
-    const some = results.filter((one) => nameOf(one) === what)
+  const runOf = (one: Result): string => `${one.seed} ${nameOf(one)}`
+  return [...new Set(results.map(runOf))].map((run) => {
+    const some = results.filter((one) => runOf(one) === run)
+    const { seed } = some[0] as Result
     const counted = some.filter(({ outcome }) => !['unbuilt', 'equivalent', 'unclear'].includes(outcome))
     const noticed = counted.filter(({ outcome }) => outcome !== 'survived')
     return {
-      what,
-      seeds: [...new Set(some.map(({ seed }) => seed))].sort().join(' and '),
+      what: nameOf(some[0] as Result),
+      seed: String(seed),
       faults: counted.length,
       first: noticed.filter(({ isAgain }) => isAgain !== true).length,
       noticed: noticed.length,
@@ -66,10 +69,10 @@ export function rowsOf(results: readonly Result[]): Row[] {
 
 /** The rows of a table that `table` wrote. */
 export function rowsIn(text: string): Row[] {
-  const row = /^\| (?!all )(.+) \| ([\d and]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|.*\|$/gm
-  return [...text.matchAll(row)].map(([, what = '', seeds = '', ...counts]) => {
+  const row = /^\| (?!all )(.+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|.*\|$/gm
+  return [...text.matchAll(row)].map(([, what = '', seed = '', ...counts]) => {
     const [faults = 0, first = 0, noticed = 0, equivalent = 0] = counts.map(Number)
-    return { what, seeds, faults, first, noticed, equivalent }
+    return { what, seed, faults, first, noticed, equivalent }
   })
 }
 
@@ -77,10 +80,10 @@ export function rowsIn(text: string): Row[] {
 export function table(rows: readonly Row[]): string {
   const sum = (key: 'faults' | 'first' | 'noticed' | 'equivalent') => rows.reduce((all, row) => all + row[key], 0)
   const all = { faults: sum('faults'), first: sum('first'), noticed: sum('noticed'), equivalent: sum('equivalent') }
-  return [...head, ...[...rows, { what: 'all', seeds: '', ...all }].map(line)].join('\n')
+  return [...head, ...[...rows, { what: 'all', seed: '', ...all }].map(line)].join('\n')
 }
 
-function line({ what, seeds, faults, first, noticed, equivalent }: Row): string {
+function line({ what, seed, faults, first, noticed, equivalent }: Row): string {
   const score = faults === 0 ? '' : `${Math.floor((100 * noticed) / faults)} %`
-  return `| ${[what, seeds, faults, first, noticed, equivalent, score].join(' | ')} |`
+  return `| ${[what, seed, faults, first, noticed, equivalent, score].join(' | ')} |`
 }

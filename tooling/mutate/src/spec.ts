@@ -14,8 +14,9 @@ const facts: Readonly<Record<string, readonly [RegExp, (said: string) => string]
 
 /** Faults of a spec, a list for each kind: there are far more of some than of others. */
 export function specMutants(file: string, text: string): Mutant[][] {
-  return Object.values(facts).map(([pattern, wrong]) =>
+  return Object.entries(facts).map(([kind, [pattern, wrong]]) =>
     [...text.matchAll(pattern)].map(({ index, 0: said }) => ({
+      kind,
       file,
       start: index,
       end: index + said.length,

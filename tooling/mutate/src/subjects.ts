@@ -98,7 +98,11 @@ export function allSubjects(root: string): Subject[] {
 /** Sources below a folder that people wrote. */
 function sources(root: string, folder: string, ending: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith(ending) && !/(^|\/)generated\/|\.gen\.ts$/.test(file))
+    .filter(
+      (file) =>
+        (file.endsWith(ending) || (ending === '.cc' && file.endsWith('.h'))) &&
+        !/(^|\/)generated\/|\.gen\.(?:ts|h)$/.test(file),
+    )
     .map((file) => `${folder}/${file}`)
     .sort()
 }
@@ -107,14 +111,34 @@ function sources(root: string, folder: string, ending: string): string[] {
 export function mutantsOf(root: string, file: string): Mutant[][] {
   const text = readFileSync(join(root, file), 'utf8')
   if (file.endsWith('.json')) return specMutants(file, text)
-  return [file.endsWith('.cc') ? cxxMutants(file, text) : typescriptMutants(file, text)]
+  return [file.endsWith('.ts') ? typescriptMutants(file, text) : cxxMutants(file, text)]
 }
 
-/** Draws so many mutants of a subject, all equally likely; of a spec, every kind equally likely. */
+/**
+ * Draws so many mutants of a subject: of a source a line, all equally likely, then one of the kinds of faults that it may have; of a
+ * spec a kind. Drawn from the list of all mutants, lines full of numbers and operators would be most of the sample.
+ */
 export function draw(root: string, subject: Subject, count: number, random: Random): Mutant[] {
-  const lists = subject.files.flatMap((file) => {
+  const places = subject.files.flatMap((file) => {
     const kinds = mutantsOf(root, file)
-    return file.endsWith('.json') ? kinds.map((list) => random.shuffled(list).slice(0, count)) : kinds
+    if (file.endsWith('.json'))
+      return kinds.flatMap((list) => random.shuffled(list).slice(0, count)).map((one) => [one])
+    return byLine(readFileSync(join(root, file), 'utf8'), kinds.flat())
   })
-  return random.shuffled(lists.flat()).slice(0, count)
+  return random
+    .shuffled(places)
+    .slice(0, count)
+    .map((place) => {
+      const [kind] = random.shuffled([...new Set(place.map((one) => one.kind))])
+      return random.shuffled(place.filter((one) => one.kind === kind))[0] as Mutant
+    })
+}
+
+function byLine(text: string, mutants: readonly Mutant[]): Mutant[][] {
+  const lines = new Map<number, Mutant[]>()
+  for (const mutant of mutants) {
+    const line = text.slice(0, mutant.start).split('\n').length
+    lines.set(line, [...(lines.get(line) ?? []), mutant])
+  }
+  return [...lines.values()]
 }

@@ -2,47 +2,87 @@ import ts from 'typescript-api'
 import { type Mutant, operators } from './mutant.js'
 
 /** Methods and functions that take each other's place. */
-const names: Readonly<Record<string, string>> = { some: 'every', every: 'some', min: 'max', max: 'min' }
+const names: Readonly<Record<string, string>> = {
+  ...{ some: 'every', every: 'some', min: 'max', max: 'min', floor: 'ceil', ceil: 'floor' },
+  ...{ find: 'findLast', findLast: 'find', push: 'unshift', finally: 'then' },
+}
 
-/** Everything that can be wrong in a source of TypeScript. Types, imports and the words of errors are left alone. */
+/** Operators whose right side may be forgotten: offsets, high words, flags, fallbacks, conditions. */
+const terms = new Set(['+', '-', '|', '&', '*', '<<', '??', '&&', '||'])
+
+/**
+ * Everything that can be wrong in a source of TypeScript. Types, imports and the words of errors are left alone. Half of the kinds are
+ * things that are forgotten, which tests notice least: a wait, an argument, a term, a property, a result.
+ */
 export function typescriptMutants(file: string, text: string): Mutant[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
   const found: Mutant[] = []
-  const replace = (node: ts.Node, replacement: string): void => {
-    found.push({ file, start: node.getStart(source), end: node.getEnd(), replacement })
+  const change = (kind: string, start: number, end: number, replacement: string): void => {
+    found.push({ kind, file, start, end, replacement })
   }
-  const condition = (node: ts.Expression): void => {
-    replace(node, `!(${node.getText(source)})`)
-    replace(node, 'false')
+  const replace = (kind: string, node: ts.Node, replacement: string): void =>
+    change(kind, node.getStart(source), node.getEnd(), replacement)
+  /** Leaves one of a list out, with the comma behind it or before it. */
+  const leaveOut = (kind: string, list: ts.NodeArray<ts.Node>, index: number): void => {
+    const [node, next, before] = [list[index] as ts.Node, list[index + 1], list[index - 1]]
+    if (next !== undefined) change(kind, node.getStart(source), next.getStart(source), '')
+    else change(kind, before?.getEnd() ?? node.getStart(source), node.getEnd(), '')
   }
   const visit = (node: ts.Node): void => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return
     if (ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)) return
     if (ts.isNewExpression(node) && /Error$/.test(node.expression.getText(source))) return
     if (ts.isBinaryExpression(node)) {
-      const other = operators[node.operatorToken.getText(source)]
+      const operator = node.operatorToken.getText(source)
+      const other = operators[operator]
       const isText = [node.left, node.right].some((side) => ts.isStringLiteral(side) || ts.isTemplateExpression(side))
+      const [left, right] = [node.left.getText(source), node.right.getText(source)]
       if (other !== undefined && !(isText && other === '-')) {
-        const [left, right] = [node.left.getText(source), node.right.getText(source)]
-        const isAssignment = /[^=!<>]=$/.test(node.operatorToken.getText(source))
-        replace(node, isAssignment ? `${left} ${other} ${right}` : `((${left}) ${other} (${right}))`)
+        const isAssignment = /[^=!<>]=$/.test(operator)
+        replace('operator', node, isAssignment ? `${left} ${other} ${right}` : `((${left}) ${other} (${right}))`)
       }
-    } else if (ts.isIfStatement(node) || ts.isWhileStatement(node)) condition(node.expression)
-    else if (ts.isConditionalExpression(node)) replace(node.condition, `!(${node.condition.getText(source)})`)
-    else if (node.kind === ts.SyntaxKind.TrueKeyword) replace(node, 'false')
-    else if (node.kind === ts.SyntaxKind.FalseKeyword) replace(node, 'true')
-    else if (ts.isNumericLiteral(node)) replace(node, `${Number(node.text) + 1}`)
-    else if (ts.isBigIntLiteral(node)) replace(node, `${BigInt(node.text.slice(0, -1)) + 1n}n`)
+      if (terms.has(operator) && !isText) replace('term left out', node, `(${left})`)
+    } else if (ts.isIfStatement(node) || ts.isWhileStatement(node)) {
+      const { expression } = node
+      replace('condition turned round', expression, `!(${expression.getText(source)})`)
+      replace('condition never true', expression, 'false')
+    } else if (ts.isConditionalExpression(node)) {
+      replace('always one branch', node, `(${node.whenTrue.getText(source)})`)
+      replace('always one branch', node, `(${node.whenFalse.getText(source)})`)
+    } else if (node.kind === ts.SyntaxKind.TrueKeyword) replace('boolean', node, 'false')
+    else if (node.kind === ts.SyntaxKind.FalseKeyword) replace('boolean', node, 'true')
+    else if (ts.isNumericLiteral(node)) replace('number', node, `${Number(node.text) + 1}`)
+    else if (ts.isBigIntLiteral(node)) replace('number', node, `${BigInt(node.text.slice(0, -1)) + 1n}n`)
     else if (ts.isPrefixUnaryExpression(node) && /[!-]/.test(source.text[node.getStart(source)] as string)) {
-      replace(node, node.operand.getText(source))
+      replace('operator', node, node.operand.getText(source))
     } else if (ts.isPropertyAccessExpression(node) && Object.hasOwn(names, node.name.text)) {
-      replace(node.name, names[node.name.text] as string)
-    } else if (ts.isExpressionStatement(node) && canGo(node.expression)) replace(node, ';')
+      replace('another function', node.name, names[node.name.text] as string)
+    } else if (ts.isExpressionStatement(node) && canGo(node.expression)) {
+      replace(ts.isAwaitExpression(node.expression) ? 'wait left out' : 'statement left out', node, ';')
+    } else if (ts.isObjectLiteralExpression(node)) {
+      for (const index of node.properties.keys()) leaveOut('property left out', node.properties, index)
+    } else if (ts.isArrayLiteralExpression(node) && !isTarget(node)) {
+      for (const index of node.elements.keys()) leaveOut('element left out', node.elements, index)
+    } else if (ts.isArrowFunction(node) && ts.isCallExpression(node.body)) {
+      replace('call left out', node.body, 'undefined')
+    }
+    if ((ts.isCallExpression(node) || ts.isNewExpression(node)) && (node.arguments?.length ?? 0) > 0) {
+      const list = node.arguments as ts.NodeArray<ts.Expression>
+      leaveOut('argument left out', list, list.length - 1)
+      for (const each of list)
+        if (/offset|start|high|index|first/i.test(each.getText(source))) replace('argument zero', each, '0')
+    }
+    if (ts.isAwaitExpression(node)) replace('wait left out', node, `(${node.expression.getText(source)})`)
     ts.forEachChild(node, visit)
   }
   visit(source)
   return found
 }
+
+/** What an assignment takes apart. */
+const isTarget = (node: ts.ArrayLiteralExpression): boolean =>
+  (ts.isBinaryExpression(node.parent) && node.parent.left === node) ||
+  (ts.isForOfStatement(node.parent) && node.parent.initializer === node)
 
 function canGo(expression: ts.Expression): boolean {
   const inner = ts.isAwaitExpression(expression) || ts.isVoidExpression(expression) ? expression.expression : expression
