@@ -28,7 +28,7 @@ export interface BootstrapOptions extends RendezvousOptions {
  * one. Call it once a process.
  *
  * @throws LaunchEnvironmentError for variables that are incomplete; RendezvousTimeoutError, which names who did not come;
- *   RendezvousError where this rank is refused; PeerRefusedError where another user serves the Unix socket; RanksLostError where one has died meanwhile; AbortedError.
+ *   RendezvousError where this rank is refused, or another job lives at its port; PeerRefusedError where another user serves the Unix socket; RanksLostError where one has died meanwhile; AbortedError.
  * @example
  * await using job = await bootstrap({ timeout: 60_000 })
  * console.log(`rank ${job.rank} of ${job.worldSize} on device ${job.deviceOrdinal}`)

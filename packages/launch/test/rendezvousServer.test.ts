@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { createHmac, randomBytes } from 'node:crypto'
 import { connect, createServer, type Socket } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { bootstrap, type Job, RendezvousError, RendezvousTimeoutError } from '@shoal/launch'
@@ -211,6 +212,24 @@ test('a flood of connections keeps no rank out', async () => {
   expect(rendezvous.rejections.length).toBeGreaterThan(0)
   expect(rendezvous.rejections.every((reason) => reason.includes('too many connections'))).toBe(true)
   await expectUndisturbed(jobs)
+})
+
+test('a rendezvous at all addresses takes ranks over IPv4 and IPv6', async (context) => {
+  const has6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))
+  if (!has6) return context.skip('no IPv6 on the loopback interface of this machine')
+  const rendezvous = await serve(2, { address: { kind: 'tcp', host: '::', port: 0 } })
+  const { address } = rendezvous.server
+  if (address.kind !== 'tcp') throw new Error('a port was expected')
+  const join = (rank: number, host: string) => {
+    const SHOAL_RENDEZVOUS = formatAddress({ kind: 'tcp', host, port: address.port })
+    return bootstrap({ environment: { ...rendezvous.environment(rank), SHOAL_RENDEZVOUS } })
+  }
+  const jobs = await Promise.all([join(0, '127.0.0.1'), join(1, '::1')])
+  await expectUndisturbed(jobs)
+  await expect(join(0, '127.0.0.1')).rejects.toThrow('another process is this rank already')
+  // As the user writes it, not as a socket for both kinds has it.
+  expect(rendezvous.rejections).toEqual([expect.stringMatching(/from 127\.0\.0\.1:\d+ was closed/)])
+  for (const job of jobs) await job.dispose()
 })
 
 test('the guard against floods lets all ranks of a large job come at once', async () => {
