@@ -1,9 +1,9 @@
 import { inspect } from 'node:util'
-import { DisposedError } from '@shoal/types'
+import { DisposedError, memoryProtocol, StatusError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 
 process.env['SHOAL_DEVICE'] = 'sim'
-const { AddressRange, allocationGranularity, PhysicalMemory } = await import('@shoal/cuda-base')
+const { AddressRange, allocationGranularity, DeviceBuffer, PhysicalMemory } = await import('@shoal/cuda-base')
 const { TestDevice } = await import('./support.js')
 const { secondCopy, twoCopies } = await import('./secondCopy.js')
 
@@ -81,6 +81,26 @@ describe('AddressRange.map', () => {
     expect(first.offset).toBe(unit)
     using again = range.map(memory, { offset: unit * 3 })
     expect(again.address).toBe(range.address + BigInt(unit * 3))
+  })
+
+  test('takes the raw handle of memory, whose size is given', () => {
+    using range = AddressRange.reserve(unit * 2)
+    using memory = PhysicalMemory.create(device, unit)
+    const raw = memory.handle as bigint
+    using mapped = range.map(raw, { byteLength: unit, offset: unit })
+    expect(mapped[memoryProtocol]).toMatchObject({ address: range.address + BigInt(unit), deviceOrdinal: 0 })
+    using same = range.map(memory)
+    DeviceBuffer.view(device, mapped, 'u8', { length: 4 }).fillSync(7)
+    expect(DeviceBuffer.view(device, same, 'u8', { length: 4 }).toArraySync()).toEqual(Uint8Array.of(7, 7, 7, 7))
+    for (const [handle, options, type, words] of [
+      [raw, {}, TypeError, 'byteLength must be an integer from 1 to 2^53 - 1, not undefined'],
+      [raw, { byteLength: 5 }, RangeError, `byteLength must be a multiple of the granularity of ${unit} bytes, not 5`],
+      [-1n, { byteLength: unit }, RangeError, 'memory must be'],
+      [12345n, { byteLength: unit }, StatusError, 'cuMemGetAllocationPropertiesFromHandle failed'],
+    ] as const) {
+      expect(() => range.map(handle, options)).toThrow(type)
+      expect(() => range.map(handle, options)).toThrow(words)
+    }
   })
 
   test.each([

@@ -144,6 +144,15 @@ describe('binding memory to a MulticastObject', () => {
     await object.bindAddress(mapped, { offset: unit })
     expect(() => object.bindAddressSync(mapped)).toThrow('that device 0 has bound at 0')
     await expect(object.bindAddress(5 as never)).rejects.toThrow(TypeError)
+    object.unbind(device)
+    await object.bindAddress(mapped.address, { byteLength: unit })
+    expect(() => object.bindAddressSync(mapped.address, { byteLength: unit })).toThrow('that device 0 has bound at 0')
+    await expect(object.bindAddress(mapped.address)).rejects.toThrow('bindAddress: byteLength must be an integer')
+    await expect(object.bindAddress(0n, { byteLength: unit })).rejects.toThrow('memory must be an address other than 0')
+    await expect(object.bindAddress(mapped, { flags: -1 })).rejects.toThrow('bindAddress: flags must be')
+    object.unbind(device)
+    await expect(object.bindAddress(mapped, { flags: 1n })).rejects.toThrow(StatusError)
+    await object.bindAddress(mapped, { flags: 0 })
   })
 
   test('refuses what is no memory, unknown options and memory of a second copy of the package', async () => {
@@ -153,7 +162,7 @@ describe('binding memory to a MulticastObject', () => {
       new TypeError('MulticastObject.bindMemorySync: memory must be PhysicalMemory or its raw handle, not 5'),
     )
     await expect(object.bindMemory(memory, { at: 0 } as object)).rejects.toThrow(
-      "MulticastObject.bindMemory: options must have only the keys offset, memoryOffset, byteLength, not 'at'",
+      "MulticastObject.bindMemory: options must have only the keys offset, memoryOffset, byteLength, flags, not 'at'",
     )
     expect(() => object.unbind(device, { at: 0 } as object)).toThrow(
       "MulticastObject.unbind: options must have only the keys offset, byteLength, not 'at'",

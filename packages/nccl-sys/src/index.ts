@@ -1,6 +1,7 @@
 /** Raw NCCL: functions, constants and struct layouts of nccl.h and of the device API's host functions. */
 export { formatNcclVersion } from '@shoal/types'
 export * from './generated/index.gen.js'
+export { nccl } from './generated/library.gen.js'
 export {
   initialNcclCommProperties,
   initialNcclConfig,
@@ -11,4 +12,3 @@ export {
   ncclConfigFields,
   readNcclCommProperties,
 } from './initial.js'
-export { nccl } from './generated/library.gen.js'

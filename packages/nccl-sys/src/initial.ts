@@ -28,10 +28,12 @@ export type NcclDevCommRequirementsValues = Settable<ncclDevCommRequirements>
  * The memory also holds the names; keep it until the call has returned, `dispose()` it then or leave it to the collector.
  *
  * @param version - as NCCL counts versions, e.g. 22809. Default: that of the library in use, which this loads.
+ * @param raw - an `ncclConfig_t` to start from, as a newer header lays it out, for fields that these bindings do not know. It takes the
+ * place of the initializer, its `size`, `magic` and `version` included; `values` are written over it.
  * @throws VersionTooOldError naming the field, the first version that has it and the one in use; LibraryNotFoundError.
  */
-export function initialNcclConfig(values: NcclConfigValues = {}, version?: number): NativeMemory {
-  return makeVersioned(ncclConfig_t_versions, values, version)
+export function initialNcclConfig(values: NcclConfigValues = {}, version?: number, raw?: Uint8Array): NativeMemory {
+  return makeVersioned(ncclConfig_t_versions, values, version, raw)
 }
 
 /** Fields of `ncclConfig_t` that a version of NCCL knows; default: the library in use. */

@@ -31,11 +31,13 @@ const own = new Set(['size', 'magic', 'version'])
 /**
  * Makes the struct as a program built for the given version of NCCL would: that version's size, magic number and
  * version, every field unset, then `values`. Texts are stored behind the struct.
+ * @param raw the struct to start from, as a newer header lays it out; it says its own size and version.
  */
 export function makeVersioned<T extends object>(
   struct: VersionedStruct<T>,
   values: Readonly<Record<string, unknown>>,
   version: number | undefined,
+  raw?: Uint8Array,
 ): NativeMemory {
   if (typeof values !== 'object' || values === null)
     throw new TypeError(`${struct.name}: expected an object with its fields`)
@@ -52,7 +54,7 @@ export function makeVersioned<T extends object>(
   )
   const newest = struct.runs.at(-1)?.layouts.at(-1)?.[1].size ?? 0
   // Room for the newest layout, so that its codec can read any.
-  const room = Math.max(newest, layout.codec.size)
+  const room = Math.max(newest, layout.codec.size, Math.ceil((raw?.length ?? 0) / 8) * 8)
   const memory = NativeMemory.allocate(texts.reduce((bytes, [, text]) => bytes + text.length + 1, room))
   if (layout.initialized) {
     const initial = Object.entries(struct.initial).filter(([field]) => Object.hasOwn(layout.codec.offsets, field))
@@ -60,6 +62,7 @@ export function makeVersioned<T extends object>(
     const told = { size: BigInt(layout.codec.size), version: Math.min(target, NCCL_VERSION_CODE) }
     layout.codec.write(memory, { ...Object.fromEntries(initial), ...told })
   }
+  if (raw !== undefined) memory.bytes.set(raw)
   const pointers: Record<string, bigint> = {}
   let end = room
   for (const [field, text] of texts) {

@@ -1,4 +1,5 @@
 import { Communicator, type CommunicatorConfig, communicatorConfigFields, ncclSupports, UniqueId } from '@shoal/nccl'
+import { initialNcclConfig, NCCL_CONFIG_UNDEF_INT, ncclConfig_t } from '@shoal/nccl-sys'
 import { Feature } from '@shoal/types'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { nativeConfig } from '../src/communicator/config.js'
@@ -6,7 +7,7 @@ import { errorOf, startSoftwareDevice } from './fixtures/device.js'
 
 beforeAll(startSoftwareDevice)
 
-const everyField: Required<CommunicatorConfig> = {
+const everyField: Required<Omit<CommunicatorConfig, 'raw'>> = {
   blocking: true,
   cgaClusterSize: 4,
   minCTAs: 1,
@@ -50,6 +51,44 @@ test('fields that are undefined are left to NCCL', () => {
   )
   expect(undefineds?.bytes).toEqual(empty?.bytes)
   expect(nativeConfig(undefined, 'test')).toBeUndefined()
+})
+
+describe('raw bytes, for fields that the package does not know', () => {
+  /** What a newer header would make: eight bytes more. */
+  function newer(values: Parameters<typeof initialNcclConfig>[0] = {}): Uint8Array {
+    const raw = new Uint8Array(ncclConfig_t.size + 8)
+    raw.set(initialNcclConfig(values, 23005).bytes.subarray(0, ncclConfig_t.size))
+    new DataView(raw.buffer).setBigUint64(0, BigInt(raw.length), true)
+    raw.fill(0x5a, ncclConfig_t.size)
+    return raw
+  }
+
+  test('stand before the fields that are named', async () => {
+    const raw = newer({ minCTAs: 2, maxCTAs: 4 })
+    const made = nativeConfig({ raw, maxCTAs: 8, commName: 'raw', blocking: true }, 'test')
+    expect(made?.bytes.subarray(ncclConfig_t.size, raw.length)).toEqual(new Uint8Array(8).fill(0x5a))
+    const fields = ncclConfig_t.read(made as NonNullable<typeof made>)
+    expect(fields).toMatchObject({ size: BigInt(raw.length), minCTAs: 2, maxCTAs: 8, blocking: 1 })
+    expect(fields.cgaClusterSize).toBe(NCCL_CONFIG_UNDEF_INT)
+    const [communicator] = await Communicator.initAll([0], { config: { raw, maxCTAs: 8 } })
+    await communicator?.destroy()
+  })
+
+  test.each([
+    ['no bytes', { raw: 'bytes' as never }, TypeError, 'config.raw must be a Uint8Array'],
+    [
+      'too few',
+      { raw: new Uint8Array(8) },
+      RangeError,
+      'config.raw must be an ncclConfig_t of 16 to 4096 bytes, not 8',
+    ],
+    ['a wrong size', { raw: newer().subarray(0, 96) }, RangeError, 'config.raw must be 96 bytes by its own size'],
+    ['no magic', { raw: newer().fill(0, 8, 12) }, RangeError, 'config.raw must be a struct with the magic'],
+    ['a field of this package', { raw: newer({ blocking: 0 }) }, RangeError, 'config.raw must leave blocking unset'],
+  ])('%s are refused', (_name, config, type, words) => {
+    expect(() => nativeConfig(config, 'test')).toThrow(type)
+    expect(() => nativeConfig(config, 'test')).toThrow(`test: ${words}`)
+  })
 })
 
 describe('refused before NCCL is called', () => {

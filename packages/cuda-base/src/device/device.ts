@@ -40,6 +40,7 @@ import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { uuidOf } from '../share/deviceUuid.js'
 import { Stream, type StreamOptions } from '../stream/stream.js'
+import { findPrimaryContextsWith } from '../vmm/location.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
 import {
   type AllocationOptions,
@@ -516,3 +517,5 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     throwFirst(`Device ${this.ordinal}`, failures)
   }
 }
+
+findPrimaryContextsWith((ordinal) => Device.get(ordinal).primaryContext)

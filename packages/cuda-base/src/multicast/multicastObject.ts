@@ -47,8 +47,10 @@ export interface BindOptions {
   readonly offset?: number | undefined
   /** Bytes from the start of the memory. Default: 0. */
   readonly memoryOffset?: number | undefined
-  /** Default: all of the memory from `memoryOffset` on. Memory given by its raw handle has no default. */
+  /** Default: all of the memory from `memoryOffset` on. Memory given by its raw handle or address has no default. */
   readonly byteLength?: number | undefined
+  /** Flags of `cuMulticastBindMem` and `cuMulticastBindAddr`. Default: 0, and drivers take nothing else yet. */
+  readonly flags?: number | bigint | undefined
 }
 
 /** Which binding of a device is undone. */
@@ -59,7 +61,7 @@ export interface UnbindOptions {
   readonly byteLength?: number | undefined
 }
 
-const bindKeys: OptionKeys<BindOptions> = { offset: true, memoryOffset: true, byteLength: true }
+const bindKeys: OptionKeys<BindOptions> = { offset: true, memoryOffset: true, byteLength: true, flags: true }
 const unbindKeys: OptionKeys<UnbindOptions> = { offset: true, byteLength: true }
 
 interface Binding {
@@ -221,14 +223,15 @@ export class MulticastObject extends Resource {
   /**
    * Binds memory that is mapped already, by its address (`cuMulticastBindAddr`, on a native thread). It waits as
    * {@link bindMemory} does; the memory must not be disposed of before.
+   * @param memory memory of any package, or its address, which needs `byteLength`.
    * @throws TypeError, RangeError, StatusError, DisposedError as {@link bindMemory}
    */
-  async bindAddress(memory: MemoryLike, options?: BindOptions): Promise<this> {
+  async bindAddress(memory: MemoryLike | bigint, options?: BindOptions): Promise<this> {
     return this.#bind(this.#addressCall(memory, options, 'MulticastObject.bindAddress'))
   }
 
   /** The same, blocking the thread until all devices were added (`cuMulticastBindAddr`). */
-  bindAddressSync(memory: MemoryLike, options?: BindOptions): this {
+  bindAddressSync(memory: MemoryLike | bigint, options?: BindOptions): this {
     return this.#bindSync(this.#addressCall(memory, options, 'MulticastObject.bindAddressSync'))
   }
 
@@ -298,32 +301,34 @@ export class MulticastObject extends Resource {
   #memoryCall(memory: PhysicalMemory | bigint, options: BindOptions | undefined, api: string): BindCall {
     const { handle } = this
     const chosen = optionalOptions(options, api, bindKeys)
+    const flags = requireFlags(chosen.flags, api)
     if (typeof memory === 'bigint') {
       const raw = requireAddress(memory, api, 'memory') as CUmemGenericAllocationHandle
       const byteLength = requireInteger(chosen.byteLength, api, 'byteLength', 1)
       const deviceOrdinal = requireOnDevice(deviceOrdinalOf(raw), api)
       const binding = this.#region({ ...chosen, byteLength }, Number.MAX_SAFE_INTEGER, deviceOrdinal, api)
       const { offset, memoryOffset } = binding
-      const call = (): number => cuMulticastBindMem(handle, offset, raw, memoryOffset, byteLength, 0)
+      const call = (): number => cuMulticastBindMem(handle, offset, raw, memoryOffset, byteLength, flags)
       return { api: 'cuMulticastBindMem', call, binding }
     }
     requireInstance(memory, api, 'memory', PhysicalMemory, 'PhysicalMemory or its raw handle')
     const from = memory.handle
     const binding = this.#region(chosen, memory.byteLength, requireOnDevice(memory._deviceOrdinal, api), api)
     const { offset, memoryOffset, byteLength } = binding
-    const call = (): number => cuMulticastBindMem(handle, offset, from, memoryOffset, byteLength, 0)
+    const call = (): number => cuMulticastBindMem(handle, offset, from, memoryOffset, byteLength, flags)
     return { api: 'cuMulticastBindMem', call, binding, memory, handleTypes: () => memory.properties.handleTypes }
   }
 
-  #addressCall(memory: MemoryLike, options: BindOptions | undefined, api: string): BindCall {
+  #addressCall(memory: MemoryLike | bigint, options: BindOptions | undefined, api: string): BindCall {
     const { handle } = this
     const chosen = optionalOptions(options, api, bindKeys)
-    const range = toMemoryRange(memory, api)
+    const flags = requireFlags(chosen.flags, api)
+    const range = typeof memory === 'bigint' ? rawRange(memory, chosen, api) : toMemoryRange(memory, api)
     const deviceOrdinal = this.#deviceOrdinalAt(range.address as CUdeviceptr)
     const binding = this.#region(chosen, range.byteLength, deviceOrdinal, api)
     const { offset, memoryOffset, byteLength } = binding
     const address = range.address + BigInt(memoryOffset)
-    const call = (): number => cuMulticastBindAddr(handle, offset, address, byteLength, 0)
+    const call = (): number => cuMulticastBindAddr(handle, offset, address, byteLength, flags)
     return { api: 'cuMulticastBindAddr', call, binding }
   }
 
@@ -404,6 +409,23 @@ export class MulticastObject extends Resource {
     }
     return { deviceOrdinal, offset, memoryOffset, byteLength }
   }
+}
+
+function requireFlags(flags: number | bigint | undefined, api: string): bigint {
+  if (typeof flags === 'bigint') return requireAddress(flags, api, 'flags')
+  return BigInt(requireInteger(flags === undefined ? 0 : flags, api, 'flags', 0))
+}
+
+/** Memory by its address: the caller says how much of it is bound. */
+function rawRange(
+  memory: bigint,
+  { byteLength, memoryOffset = 0 }: BindOptions,
+  api: string,
+): { readonly address: bigint; readonly byteLength: number } {
+  const address = requireAddress(memory, api, 'memory')
+  if (address === 0n) throw outOfRange(api, 'memory', 'an address other than 0', address)
+  requireInteger(memoryOffset, api, 'memoryOffset', 0)
+  return { address, byteLength: memoryOffset + requireInteger(byteLength, api, 'byteLength', 1) }
 }
 
 function requireOnDevice(deviceOrdinal: number | undefined, api: string): number {

@@ -94,10 +94,11 @@ export class AddressRange extends Resource implements ShortLived {
   /**
    * Maps physical memory or a multicast object at an offset (`cuMemMap`) and gives access to it (`cuMemSetAccess`). The
    * same memory may be mapped several times.
+   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of physical memory of this process, which needs `byteLength`.
    * @throws TypeError; RangeError where it does not fit or overlaps another mapping; StatusError, with nothing mapped;
    * DisposedError
    */
-  map(memory: Mappable, options?: MapOptions): MappedRange {
+  map(memory: Mappable | bigint, options?: MapOptions): MappedRange {
     return MappedRange._map(this, this.address, memory, options)
   }
 

@@ -54,6 +54,19 @@ export function resolveDevice(device: DeviceOrContext, api: string, name = 'devi
   return deviceOf(contextOf(device, api, name))
 }
 
+let findContext: ((ordinal: number) => Context) | undefined
+
+/** Says how the context of a device is found: the device's own file imports this one. */
+export function findPrimaryContextsWith(find: (ordinal: number) => Context): void {
+  findContext = find
+}
+
+/** The primary context of a device that the driver named. */
+export function primaryContextAt(ordinal: number): Context {
+  if (findContext === undefined) throw new Error('device.ts was not loaded')
+  return findContext(ordinal)
+}
+
 function deviceOf(context: Context): DevicePlace {
   return { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: context.device.ordinal, context }
 }

@@ -13,6 +13,7 @@ import {
   optionalOptions,
   otherCopy,
   propertyOf,
+  requireInteger,
   wrongType,
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
@@ -43,6 +44,7 @@ import {
 } from './access.js'
 import type { AddressRange } from './addressRange.js'
 import { type MemoryPlace, resolvePlace } from './location.js'
+import { mappableOf } from './physicalMemory.js'
 import { requireMultiple, requirePart } from './properties.js'
 import { unmapOffThread } from './unmapOffThread.js'
 
@@ -64,7 +66,10 @@ export interface MapOptions {
   readonly offset?: number | undefined
   /** Bytes from the start of the memory. Default: 0, and drivers take nothing else yet: `CUDA_ERROR_NOT_SUPPORTED`. */
   readonly memoryOffset?: number | undefined
-  /** Default: all of the memory from `memoryOffset` on, and drivers take no less yet: `CUDA_ERROR_NOT_SUPPORTED`. */
+  /**
+   * Default: all of the memory from `memoryOffset` on, and drivers take no less yet: `CUDA_ERROR_NOT_SUPPORTED`. Memory given by its raw
+   * handle has no default.
+   */
   readonly byteLength?: number | undefined
   /**
    * Who may use it; `[]` for nobody until `setAccess` is called. Default: the devices the memory lies on, for reading and
@@ -139,9 +144,15 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   }
 
   /** @internal See `AddressRange.map`. */
-  static _map(range: AddressRange, start: bigint, memory: Mappable, options: MapOptions | undefined): MappedRange {
+  static _map(
+    range: AddressRange,
+    start: bigint,
+    given: Mappable | bigint,
+    options: MapOptions | undefined,
+  ): MappedRange {
     const api = 'AddressRange.map'
     const chosen = optionalOptions(options, api, mapKeys)
+    const memory = typeof given === 'bigint' ? ofRawHandle(given, chosen, api) : given
     const { handle, granularity } = requireMappable(memory, api)
     const part = requirePart(chosen.memoryOffset, chosen.byteLength, memory.byteLength, granularity, api)
     const { memoryOffset, byteLength } = part
@@ -268,6 +279,11 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
       context._addChild()
     }
   }
+}
+
+function ofRawHandle(handle: bigint, { byteLength, memoryOffset = 0 }: MapOptions, api: string): Mappable {
+  requireInteger(memoryOffset, api, 'memoryOffset', 0)
+  return mappableOf(handle, memoryOffset + requireInteger(byteLength, api, 'byteLength', 1), api)
 }
 
 function requireMappable(

@@ -25,7 +25,15 @@ import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
 import { type HandleKind, platformHandleKind } from '../share/handleKinds.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { startDriver } from '../start.js'
-import { locationOf, type MemoryLocation, type MemoryPlace, resolveDevice, resolvePlace } from './location.js'
+import {
+  locationOf,
+  type MemoryLocation,
+  type MemoryPlace,
+  primaryContextAt,
+  resolveDevice,
+  resolvePlace,
+} from './location.js'
+import type { Mappable } from './mappedRange.js'
 import { createMemory } from './mappingCalls.js'
 import {
   type AllocationProperties,
@@ -228,6 +236,19 @@ function structOf(handle: CUmemGenericAllocationHandle): Uint8Array {
 export function deviceOrdinalOf(handle: CUmemGenericAllocationHandle): number | undefined {
   const { location } = readProperties(structOf(handle))
   return location.type === 'device' ? location.deviceOrdinal : undefined
+}
+
+/**
+ * Memory of this process by its raw handle, to be mapped: the driver says where it lies, the caller how large it is.
+ * @throws TypeError, RangeError; StatusError for what is no handle of physical memory
+ */
+export function mappableOf(memory: bigint, byteLength: number, api: string): Mappable {
+  const handle = requireAddress(memory, api, 'memory') as CUmemGenericAllocationHandle
+  startDriver()
+  const struct = structOf(handle)
+  const { location } = readProperties(struct)
+  const contexts = location.type === 'device' ? [primaryContextAt(location.deviceOrdinal)] : []
+  return { handle, byteLength, _contexts: contexts, _granularity: granularityFor(struct) }
 }
 
 /** Makes an object of a handle, or releases the handle. */

@@ -1,19 +1,25 @@
 import type { NativeMemory } from '@shoal/ffi'
 import {
   initialNcclConfig,
+  NCCL_API_MAGIC,
+  NCCL_CONFIG_UNDEF_INT,
   NCCL_CTA_POLICY_DEFAULT,
   NCCL_CTA_POLICY_EFFICIENCY,
   NCCL_CTA_POLICY_ZERO,
   type NcclConfigValues,
+  ncclConfig_t,
   ncclConfigFields,
 } from '@shoal/nccl-sys'
 import {
+  isInstance,
   type OptionKeys,
+  outOfRange,
   requireBoolean,
   requireInteger,
   requireKeyOf,
   requireOptions,
   requireText,
+  wrongType,
 } from '@shoal/types'
 
 /** How NCCL spends thread blocks: `NCCL_CTA_POLICY_DEFAULT`, `…_EFFICIENCY`, `…_ZERO`. */
@@ -64,9 +70,15 @@ export interface CommunicatorConfig {
   readonly maxP2pPeers?: number | undefined
   /** Whether operations captured into graphs keep the order of their streams. NCCL 2.30.5. */
   readonly graphStreamOrdering?: boolean | undefined
+  /**
+   * The bytes of an `ncclConfig_t` to start from, for fields that this package does not know. Its `size`, `magic` and `version` are those
+   * of the header it was made for (`NCCL_CONFIG_INITIALIZER`). Fields named above are written over it, and `blocking`, `splitShare` and
+   * `shrinkShare` must be named. `initialNcclConfig` of `@shoal/nccl-sys` makes the bytes of known fields.
+   */
+  readonly raw?: Uint8Array | undefined
 }
 
-type Field = keyof CommunicatorConfig
+type Field = Exclude<keyof CommunicatorConfig, 'raw'>
 type Rule =
   | { readonly kind: 'flag' | 'text' | 'policy' }
   | { readonly kind: 'number'; readonly least: number; readonly most: number }
@@ -119,16 +131,44 @@ export function communicatorConfigFields(): (keyof CommunicatorConfig)[] {
  */
 export function nativeConfig(config: CommunicatorConfig | undefined, api: string): NativeMemory | undefined {
   if (config === undefined) return undefined
-  requireOptions(config, api, rules as unknown as OptionKeys<CommunicatorConfig>, 'config')
+  const { raw, ...named } = requireOptions(config, api, configKeys, 'config')
+  if (raw !== undefined) requireRaw(raw, named, api)
   const values: Record<string, number | string> = {}
-  for (const [field, value] of Object.entries(config)) {
+  for (const [field, value] of Object.entries(named)) {
     if (value !== undefined) values[field] = nativeValue(rules[field as Field], value, api, `config.${field}`)
   }
-  const { minCTAs, maxCTAs } = config
+  const { minCTAs, maxCTAs } = named
   if (minCTAs !== undefined && maxCTAs !== undefined && minCTAs > maxCTAs) {
     throw new RangeError(`${api}: config.minCTAs must be at most config.maxCTAs, ${maxCTAs}, not ${minCTAs}`)
   }
-  return initialNcclConfig(values as NcclConfigValues)
+  return initialNcclConfig(values as NcclConfigValues, undefined, raw)
+}
+
+const configKeys = { raw: true, ...rules } as unknown as OptionKeys<CommunicatorConfig>
+/** What this package itself has to know. */
+const ownFields = ['blocking', 'splitShare', 'shrinkShare'] as const
+const mostBytes = 4096
+
+/** Bytes that begin as an `ncclConfig_t` does. @throws TypeError, RangeError */
+function requireRaw(raw: Uint8Array, others: CommunicatorConfig, api: string): void {
+  if (!isInstance(raw, Uint8Array)) throw wrongType(api, 'config.raw', 'a Uint8Array', raw)
+  const { length } = raw
+  const { offsets } = ncclConfig_t
+  // Before the fields: `size`, `magic` and `version`.
+  const least = offsets.blocking
+  if (length < least || length > mostBytes) {
+    throw outOfRange(api, 'config.raw', `an ncclConfig_t of ${least} to ${mostBytes} bytes`, length)
+  }
+  const view = new DataView(raw.buffer, raw.byteOffset, length)
+  const size = view.getBigUint64(offsets.size, true)
+  if (size !== BigInt(length)) throw outOfRange(api, 'config.raw', `${length} bytes by its own size`, size)
+  const magic = view.getUint32(offsets.magic, true)
+  if (magic !== NCCL_API_MAGIC) throw outOfRange(api, 'config.raw', `a struct with the magic ${NCCL_API_MAGIC}`, magic)
+  for (const field of ownFields) {
+    const at = offsets[field]
+    if (others[field] !== undefined || at + 4 > length || view.getInt32(at, true) === NCCL_CONFIG_UNDEF_INT) continue
+    throw new RangeError(`${api}: config.raw must leave ${field} unset; name it in config instead`)
+  }
 }
 
 function nativeValue(rule: Rule, value: unknown, api: string, name: string): number | string {

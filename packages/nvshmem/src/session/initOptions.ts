@@ -1,6 +1,8 @@
+import { nvshmemx_init_attr_t } from '@shoal/nvshmem-sys'
 import {
   AbortedError,
   type DeviceLike,
+  isInstance,
   type OptionKeys,
   optionalSignal,
   optionalTimeout,
@@ -13,6 +15,7 @@ import {
   requireOptions,
   toDeviceOrdinal,
   type WaitOptions,
+  wrongType,
 } from '@shoal/types'
 import { UniqueId } from './uniqueId.js'
 
@@ -49,6 +52,11 @@ interface CommonOptions {
   readonly defaultTimeout?: number | undefined
   /** The level to ask NVSHMEM for. Default: the level it gives when not asked, `'serialized'`. */
   readonly threadLevel?: ThreadLevel | undefined
+  /**
+   * The bytes of an `nvshmemx_init_attr_t` to start from, for fields that this package does not know. They take the place of
+   * `NVSHMEMX_INIT_ATTR_INITIALIZER`; what the other options say is written over them.
+   */
+  readonly rawAttributes?: Uint8Array | undefined
 }
 
 /** A start by an id that one process made and all got. */
@@ -89,6 +97,9 @@ export interface EnvironmentInitOptions extends OptionsWithoutId {
 /** How a session starts: by an id, by what launched the processes, or by what NVSHMEM finds in the environment. */
 export type InitOptions = UniqueIdInitOptions | LauncherInitOptions | EnvironmentInitOptions
 
+/** Far more than any version has. */
+const mostBytes = 4096
+
 const initKeys: OptionKeys<UniqueIdInitOptions & Pick<LauncherInitOptions, 'mpiCommunicator'>> = {
   device: true,
   rank: true,
@@ -100,6 +111,7 @@ const initKeys: OptionKeys<UniqueIdInitOptions & Pick<LauncherInitOptions, 'mpiC
   signal: true,
   defaultTimeout: true,
   threadLevel: true,
+  rawAttributes: true,
 }
 
 export interface CheckedInit {
@@ -107,6 +119,7 @@ export interface CheckedInit {
   readonly wait: WaitOptions
   readonly defaults: WaitOptions
   readonly threadLevel: number | undefined
+  readonly rawAttributes: Uint8Array | undefined
   readonly peers:
     | { readonly kind: 'id'; readonly rank: number; readonly worldSize: number; readonly id: UniqueId }
     | { readonly kind: 'launcher'; readonly bootstrap: string; readonly pmi: string | undefined }
@@ -123,6 +136,8 @@ export function checkInit(options: InitOptions, api: string): CheckedInit {
   const signal = optionalSignal(options.signal, api)
   if (threadLevel !== undefined) requireOneOf(threadLevel, api, 'threadLevel', threadLevels)
   const peers = checkPeers(options, api)
+  const { rawAttributes } = options
+  if (rawAttributes !== undefined) requireRawAttributes(rawAttributes, api)
   // Nothing has been started, so another start may follow.
   if (signal?.aborted === true) throw new AbortedError({ operation: api, cause: signal.reason })
   return {
@@ -130,8 +145,17 @@ export function checkInit(options: InitOptions, api: string): CheckedInit {
     wait: { timeout, signal },
     defaults: { timeout: defaultTimeout, signal },
     threadLevel: threadLevel === undefined ? undefined : threadLevels.indexOf(threadLevel),
+    rawAttributes,
     peers,
   }
+}
+
+function requireRawAttributes(bytes: Uint8Array, api: string): void {
+  const name = 'rawAttributes'
+  if (!isInstance(bytes, Uint8Array)) throw wrongType(api, name, 'a Uint8Array', bytes)
+  const { size } = nvshmemx_init_attr_t
+  if (bytes.length >= size && bytes.length <= mostBytes) return
+  throw outOfRange(api, name, `an nvshmemx_init_attr_t of ${size} to ${mostBytes} bytes`, bytes.length)
 }
 
 function checkPeers(options: InitOptions, api: string): CheckedInit['peers'] {

@@ -130,11 +130,13 @@ function initialize(
 }
 
 function attributesOf(
-  { peers }: CheckedInit,
+  { peers, rawAttributes }: CheckedInit,
   api: string,
 ): { readonly flags: number; readonly attributes: NativeMemory; readonly memory: readonly NativeMemory[] } {
-  const attributes = NativeMemory.allocate(nvshmemx_init_attr_t.size)
-  nvshmemx_init_attr_t.write(attributes, NVSHMEMX_INIT_ATTR_INITIALIZER)
+  const { size } = nvshmemx_init_attr_t
+  const attributes = NativeMemory.allocate(Math.max(size, rawAttributes?.length ?? 0))
+  if (rawAttributes === undefined) nvshmemx_init_attr_t.write(attributes, NVSHMEMX_INIT_ATTR_INITIALIZER)
+  else attributes.bytes.set(rawAttributes)
   if (peers.kind === 'id') {
     const id = NativeMemory.allocate(nvshmemx_uniqueid_t.size)
     nvshmemx_uniqueid_t.write(id, NVSHMEMX_UNIQUEID_INITIALIZER)

@@ -154,7 +154,7 @@ export const wrongMessages = {
       only: kinds.find((kind) => kind === given.only),
       onFailure: say,
       onCase: (count) => {
-        if (count % 10_000 === 0) say(`${count} messages`)
+        if (count % 1000 === 0) say(`${count} messages`)
       },
     })
     if (given.errors === true)

@@ -115,8 +115,13 @@ export function caseOf(seed: number, memories: Memories, only?: Kind): Case {
   const isRight = kind !== 'frame' && kind !== 'death' && random.integer(0, 19) === 0
   const template = templateOf(random, kind, memories)
   const right = partsOf(random, template, true, memories)
+  const first = right[0] as Part
   const parts =
-    kind === 'frame' ? frames(random, right[0] as Part, memories) : partsOf(random, template, isRight, memories)
+    kind === 'frame'
+      ? frames(random, first, memories)
+      : kind === 'death'
+        ? [first]
+        : partsOf(random, template, isRight, memories)
   const offer = { shoal: 'share', version: 1, id: `${seed}`, path: '' }
   const changes = isRight ? 0 : random.integer(0, 1)
   const wrongOffers = changes === 1 && random.integer(0, 1) === 0
