@@ -1,12 +1,37 @@
 #!/usr/bin/env node
-// What CommonJS gets of the package in the current folder: the same module, by `require`, which loads ES modules in every Node.js that the
-// packages run on. TypeScript does not know that under `module: node16` and `node18`, hence a module of two lines for it.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { basename } from 'node:path'
+// What CommonJS gets of the package in the current folder. `require` of Node.js and of bundlers loads ES modules: there an entry is the same
+// module. TypeScript does not know that under `module: node16` and `node18`, and Jest's `require` cannot: hence an entry of a few lines, and a
+// loader that turns the ES modules into CommonJS. A second set of bundles would double the packages.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { basename, dirname, join, relative } from 'node:path'
+import { minifySync, parseSync } from 'rolldown/utils'
 
 const { exports: entryPoints } = JSON.parse(readFileSync('package.json', 'utf8'))
-for (const { require: required, default: file } of Object.values(entryPoints)) {
-  if (required === undefined) continue
-  writeFileSync(required.default, `module.exports = require('./${basename(file)}')\n`)
-  writeFileSync(required.types, `// @ts-ignore TS1479\nexport * from './${basename(file)}'\n`)
+const entries = Object.values(entryPoints).filter(({ require: required }) => required !== undefined)
+const loader = new URL('commonjsLoader.cjs', import.meta.url)
+for (const { require: required, default: file } of entries) {
+  const own = `./${basename(file)}`
+  const place = relative(dirname(file), 'dist/commonjs.cjs')
+  const loaderPlace = place.startsWith('.') ? place : `./${place}`
+  writeFileSync(
+    required.default,
+    `try {\n  module.exports = require('${own}')\n} catch (error) {\n` +
+      `  module.exports = require('${loaderPlace}')(module, '${own}', error)\n}\n`,
+  )
+  writeFileSync(required.types, `// @ts-ignore TS1479\nexport * from '${own}'\n`)
+}
+
+if (entries.length > 0) {
+  const { code } = minifySync('commonjs.cjs', readFileSync(loader, 'utf8'), { module: false, compress: false })
+  writeFileSync('dist/commonjs.cjs', code)
+  const { convert } = createRequire(import.meta.url)('./commonjsLoader.cjs')
+  for (const name of readdirSync('dist', { recursive: true }).filter((each) => each.endsWith('.js'))) {
+    const file = join('dist', name)
+    const { errors, program } = parseSync('converted.cjs', convert(readFileSync(file, 'utf8')), {
+      sourceType: 'script',
+    })
+    const [error = program.body.length === 1 ? undefined : { message: 'more than a function' }] = errors
+    if (error !== undefined) throw new Error(`${file} cannot be converted to CommonJS: ${error.message}`)
+  }
 }

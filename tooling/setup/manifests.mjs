@@ -72,7 +72,7 @@ function completed(own, path) {
   const repository = { ...rootManifest.repository, directory: relative(root, path) }
   const { name, version, description, keywords, ...more } = own
   const exports = Object.fromEntries(
-    Object.entries(own.exports).map(([path, target]) => [path, withRequire(name, path, target)]),
+    Object.entries(own.exports).map(([path, target]) => [path, withRequire(name, target)]),
   )
   const files = [...new Set([...own.files, 'CHANGELOG.md', 'NOTICE'])]
   const about = { name, version, description, keywords, homepage, bugs, repository, license }
@@ -83,9 +83,9 @@ function completed(own, path) {
 /** What packages of this family import from each other: not for programs. */
 export const ownUse = /^@shoal\/(?:cuda-base|cli)\b|\/(?:internal|public|basics|common|calls)$/
 
-/** An entry of programs, with what `require` gets of it (`tooling/config/commonjs.mjs`). */
-function withRequire(name, path, target) {
-  if (typeof target === 'string' || ownUse.test(join(name, path))) return target
+/** An entry, also one that packages have from each other, with what `require` gets of it (`tooling/config/commonjs.mjs`). */
+function withRequire(name, target) {
+  if (typeof target === 'string' || name === '@shoal/cli') return target
   const { types, default: file } = target
   return { require: { types: types.replace(/ts$/, 'cts'), default: file.replace(/js$/, 'cjs') }, types, default: file }
 }

@@ -192,7 +192,7 @@ async function publintProblems({ file }) {
 
 /** What are-the-types-wrong finds, for all ways to find modules that know `exports`. */
 async function typeProblems({ name, manifest }, { file }) {
-  // Entries that the packages have for each other are for ES modules alone.
+  // Entries that the packages have for each other are not for programs.
   const excludeEntrypoints = Object.keys(manifest.exports).filter((path) => ownUse.test(join(name, path)))
   const tarball = createPackageFromTarballData(new Uint8Array(readFileSync(file)))
   const { types, problems } = await checkPackage(tarball, { excludeEntrypoints })
@@ -285,7 +285,7 @@ function weightProblems(project) {
 async function consumerProblems(packages, project, compiler, settings = { module: 'NodeNext' }) {
   const imports = packages.flatMap(entryPoints).map((specifier, i) => `export * as entry${i} from '${specifier}'`)
   writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n`)
-  // CommonJS, by names and as a whole; without what is for ES modules alone.
+  // CommonJS, by names and as a whole; without what is not for programs.
   const required = imports.filter((line) => !ownUse.test(/'(.*)'/.exec(line)[1]))
   const whole = required.map((line) =>
     line.replace(/export \* as (\w+) from (.*)/, 'export import $1AsAWhole = require($2)'),

@@ -24,6 +24,18 @@ console.log('sum', (await buffers[1].toArray())[999])
 await Promise.all(ranks.map((rank) => rank.destroy()))
 `
 
+/** The program as a test. @param head - what gives it `test` */
+export function testProgram(head) {
+  const [imports, body] = [program.match(/^import .*$/gm), program.replaceAll(/^import .*\n/gm, '')]
+  const checked = body.replace(/^console\.log\('sum', (.*)\)$/m, "if ($1 !== 3) throw new Error('a wrong sum')")
+  return `${[head, ...imports].join('\n')}\ntest('sum', async () => {\n${checked}})\n`
+}
+
+/** The same for CommonJS. */
+export function testInCommonJS(head) {
+  return testProgram(head).replaceAll(/^import (.*) from (.*)$/gm, 'const $1 = require($2)')
+}
+
 /** Tries the entries that the command line names, or all, each by `attempt(entry, registry, env)`, which tells version and problem. */
 export async function rehearse(entries, attempt) {
   const chosen = process.argv.slice(2)
