@@ -27,6 +27,7 @@ export {
   PeerRefusedError,
   ShoalError,
   StatusError,
+  type StreamArgument,
   type StreamHandle,
   type StreamLike,
   type StructType,

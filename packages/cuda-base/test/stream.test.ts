@@ -216,7 +216,9 @@ describe('Stream.from', () => {
     expect(refusalOf(() => Stream.from(device, stream))).toEqual(
       new TypeError('Stream.from: stream must be one of device 0, not of device 1'),
     )
-    for (const bad of [5, 8n, 'stream', null]) {
+    expect(Stream.from(device, null).handle).toBe(0n)
+    expect(() => Stream.from(device, 8n)).toThrow(/^Stream\.from: stream must be a CUstream, which is an address, /)
+    for (const bad of [5, 'stream']) {
       expect(() => Stream.from(device, bad as never)).toThrow(/^Stream\.from: stream must be a stream, not /)
     }
     for (const bad of [{}, device, { [streamProtocol]: 5 }]) {

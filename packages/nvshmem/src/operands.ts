@@ -1,4 +1,4 @@
-import { orderBehind, requireGranted } from '@shoal/cuda-base/basics'
+import { boundStreamOf, missingStreams, orderBehind, requireGranted } from '@shoal/cuda-base/basics'
 import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver/common'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
@@ -14,6 +14,7 @@ import {
   requireCount,
   requireInteger,
   type StorageArray,
+  type StreamArgument,
   type StreamHandle,
   type StreamLike,
   streamProtocol,
@@ -37,7 +38,7 @@ export type LocalOperand = LocalMemory | StorageArray
  * A stream: an object that has one, a bare handle, or null for the default stream. A stream object that is disposed of
  * while a call waits for its turn rejects the call; a bare handle has to stay valid until the call was made.
  */
-export type StreamOperand = StreamLike | bigint | null
+export type StreamOperand = StreamArgument
 
 /** Symmetric memory of this session, as a call needs it. */
 export function symmetricAt(live: LiveSession, memory: unknown, api: string, parameter: string): SymmetricBuffer {
@@ -92,7 +93,7 @@ export function localAt(
 /** The `cudaStream_t` behind a stream, which waits for what is pending on the operands of its call. They were checked. */
 export function streamAt(
   live: LiveSession,
-  stream: StreamOperand,
+  stream: StreamOperand | undefined,
   api: string,
   ...operands: readonly unknown[]
 ): cudaStream_t {
@@ -105,11 +106,12 @@ export function streamAt(
 }
 
 /** What the stream protocol tells of a stream, checked. */
-export function streamHandleAt(live: LiveSession, stream: StreamOperand, api: string): StreamHandle {
-  if (stream === undefined) throw wrongType(api, 'stream', 'named (null is the default stream)', stream)
+export function streamHandleAt(live: LiveSession, given: StreamOperand | undefined, api: string): StreamHandle {
+  const left = missingStreams.areDefault || given !== undefined ? undefined : boundStreamOf(live.context, api)
+  const stream = given ?? left ?? null
   let handle: StreamHandle | undefined
   try {
-    handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
+    handle = typeof stream === 'object' && stream !== null ? (stream as StreamLike)[streamProtocol] : undefined
   } catch (error) {
     if (!isRevoked(stream)) throw error
   }

@@ -275,7 +275,7 @@ describe('memory and streams that lie about themselves, which', () => {
     ['a stream of another context', stream({ context: 5n }), 'the stream belongs to another context of device 0'],
     ['a stream that was revoked', () => pe.session.barrierAllOnStream({ stream: revoked() }), 'stream must be'],
     ['a stream whose getter throws', () => pe.session.barrierAllOnStream({ stream: throwing(streamProtocol) }), mine],
-    ['no stream', () => pe.session.barrierAllOnStream(anything({})), 'stream must be named (null is the default'],
+    ['a stream that is none', () => pe.session.barrierAllOnStream(anything({ stream: 5 })), 'stream must be'],
     [
       'an array that a stream would read later',
       () => pe.session.putOnStream(target, anything(floats), { pe: 0, stream: null }),

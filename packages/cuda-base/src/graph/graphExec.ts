@@ -36,7 +36,7 @@ import {
   requireBoolean,
   requireInstance,
   requireOptions,
-  type StreamLike,
+  type StreamArgument,
   wrongType,
 } from '@shoal/types'
 import type { Graph } from './graph.js'
@@ -114,7 +114,7 @@ export class GraphExec extends Resource {
   readonly #halves: U64Halves
   readonly #resources = new NodeResources()
   /** Where it was launched last, if it needs memory of caching pools. */
-  #lastStream: { readonly given: StreamLike | undefined; readonly stream: Stream } | undefined
+  #lastStream: { readonly given: StreamArgument | undefined; readonly stream: Stream } | undefined
   /** The graph that it was made of, while somebody has it. */
   readonly #source: WeakRef<Graph>
 
@@ -182,7 +182,7 @@ export class GraphExec extends Resource {
    * @param stream Default: the default stream of its device.
    * @throws DisposedError, also when memory or another object that it needs is gone; TypeError, StatusError
    */
-  launch(stream?: StreamLike): void {
+  launch(stream?: StreamArgument): void {
     this._requireAlive()
     const { context } = this
     context._requireAlive()
@@ -194,7 +194,7 @@ export class GraphExec extends Resource {
   }
 
   /** The same object for the same stream: pools keep it. */
-  #streamOf(given: StreamLike | undefined): Stream {
+  #streamOf(given: StreamArgument | undefined): Stream {
     const { context } = this
     const known = this.#lastStream
     if (known !== undefined && known.given === given) return known.stream
@@ -214,7 +214,7 @@ export class GraphExec extends Resource {
    * Brings it to the device ahead of the first launch, which is then as short as the others, and of launches by kernels, for which a
    * change counts from then on (`cuGraphUpload`).
    */
-  upload(stream?: StreamLike): void {
+  upload(stream?: StreamArgument): void {
     const { handle, context } = this
     const queue: CUstream = streamFor(context, stream, 'GraphExec.upload')
     context._callDriver('cuGraphUpload', () => cuGraphUpload(handle, queue))

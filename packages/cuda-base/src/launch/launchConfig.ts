@@ -1,4 +1,4 @@
-import { type OptionKeys, outOfRange, requireInteger, requireOptions, type StreamLike } from '@shoal/types'
+import { type OptionKeys, outOfRange, requireInteger, requireOptions, type StreamArgument } from '@shoal/types'
 import { type Dimensions, dimensionAt } from '../attributes/dimensions.js'
 
 /** How a kernel is launched. */
@@ -10,7 +10,7 @@ export interface LaunchConfig {
   /** Bytes of dynamic shared memory a block; above 48 KiB the kernel is opted in. Default: 0. */
   readonly sharedMemory?: number | undefined
   /** Default: the default stream of the kernel's device. */
-  readonly stream?: StreamLike | undefined
+  readonly stream?: StreamArgument | undefined
 }
 
 const configKeys: OptionKeys<LaunchConfig> = { grid: true, block: true, sharedMemory: true, stream: true }
@@ -44,8 +44,8 @@ export class LaunchShape {
    * code of all a launch does.
    * @throws TypeError or RangeError naming the key that is wrong.
    */
-  set(config: LaunchConfig): StreamLike | undefined {
-    let grid: Dimensions, block: Dimensions, sharedMemory: number | undefined, stream: StreamLike | undefined
+  set(config: LaunchConfig): StreamArgument | undefined {
+    let grid: Dimensions, block: Dimensions, sharedMemory: number | undefined, stream: StreamArgument | undefined
     try {
       ;({ grid, block, sharedMemory, stream } = config)
     } catch (error) {

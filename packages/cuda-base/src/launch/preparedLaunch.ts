@@ -1,4 +1,4 @@
-import { inspectKey, inspectLine, loadedFrom, PublicObject, requireInteger, type StreamLike } from '@shoal/types'
+import { inspectKey, inspectLine, loadedFrom, PublicObject, requireInteger, type StreamArgument } from '@shoal/types'
 import { isCapturing } from '../context/capturing.js'
 import { streamHalvesFor } from '../stream/stream.js'
 import type { U64Halves } from '../u64Halves.js'
@@ -25,13 +25,18 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends
   /** The kernel that is launched. */
   readonly kernel: Kernel<S>
   readonly #shape: LaunchShape
-  readonly #stream: StreamLike | undefined
+  readonly #stream: StreamArgument | undefined
   readonly #block: ArgumentBlock
   /** Arguments that are memory, which must still be there at each launch; the rest is undefined. */
   readonly #memory: unknown[]
   readonly #hasMemory: boolean
 
-  private constructor(kernel: Kernel<S>, shape: LaunchShape, stream: StreamLike | undefined, args: KernelArguments<S>) {
+  private constructor(
+    kernel: Kernel<S>,
+    shape: LaunchShape,
+    stream: StreamArgument | undefined,
+    args: KernelArguments<S>,
+  ) {
     super()
     this.kernel = kernel
     this.#shape = shape
@@ -47,7 +52,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends
   static _create<S extends KernelSignature>(
     kernel: Kernel<S>,
     shape: LaunchShape,
-    stream: StreamLike | undefined,
+    stream: StreamArgument | undefined,
     args: KernelArguments<S>,
   ): PreparedLaunch<S> {
     return new PreparedLaunch(kernel, shape, stream, args)

@@ -8,7 +8,7 @@ import {
   type MemoryRange,
   memoryProtocol,
   optionsChecker,
-  type StreamLike,
+  type StreamArgument,
 } from '@shoal/types'
 import { isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
@@ -26,8 +26,8 @@ import { checkSource, checkTarget } from './typed.js'
 
 /** Where an operation is queued. */
 export interface QueueOptions {
-  /** A stream of any package. Default: the default stream of the memory's device. */
-  readonly stream?: StreamLike | undefined
+  /** A stream of any package, its handle, or `null` for the default stream. Default: that of `Stream.use`, else the default stream. */
+  readonly stream?: StreamArgument | undefined
 }
 
 const requireQueueOptions = optionsChecker<QueueOptions>({ stream: true })
@@ -211,8 +211,8 @@ function useBehind(memory: DeviceTransfers<ElementType>, queue: StreamQueue): bi
 }
 
 /** As in `LaunchShape.set`: after the property was read, its keys are counted. */
-function streamIn(options: QueueOptions, api: string): StreamLike | undefined {
-  let stream: StreamLike | undefined
+function streamIn(options: QueueOptions, api: string): StreamArgument | undefined {
+  let stream: StreamArgument | undefined
   try {
     stream = options.stream
   } catch (error) {

@@ -16,6 +16,7 @@ import {
 import { isCapturing } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { keepCaptured } from '../context/keptByCaptures.js'
+import { boundStreamOf, missingStreams } from '../stream/boundStream.js'
 import { orderBehind } from '../stream/orderBehind.js'
 import { streamFor } from '../stream/stream.js'
 import { DeviceBuffer } from './deviceBuffer.js'
@@ -82,14 +83,15 @@ export class PreparedCopies extends PublicObject {
 
   /**
    * Queues all copies, in no order among each other, and returns at once (`cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync`).
-   * @param options `stream` must be given: CUDA has no such call for the legacy default stream.
+   * @param options `stream` must be given, here or by `Stream.use`: CUDA has no such call for the legacy default stream.
    * @throws DisposedError when memory of one is gone; TypeError, StatusError; VersionTooOldError before CUDA 13.0
    */
-  launch(options: QueueOptions): void {
+  launch(options: QueueOptions = {}): void {
     const api = 'PreparedCopies.launch'
     requireQueueOptions(options, api)
-    if (options.stream === undefined) throw wrongType(api, 'stream', 'a stream', undefined)
-    const stream = streamFor(this.#context, options.stream, api)
+    const given = options.stream ?? (missingStreams.areDefault ? undefined : boundStreamOf(this.#context._handle, api))
+    if (given === undefined) throw wrongType(api, 'stream', 'a stream', options.stream)
+    const stream = streamFor(this.#context, given, api)
     for (const memory of this.#memories) this.#requireReady(memory, stream, api)
     for (const array of this.#arrays) array._use()
     const { name, queue } = this.#call

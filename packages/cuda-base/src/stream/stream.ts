@@ -8,12 +8,14 @@ import {
   type OptionKeys,
   optionalBoolean,
   requireAddress,
+  requireFunction,
   requireInstance,
   requireInteger,
   requireOptions,
   requireSynchronous,
   requireSynchronousFunction,
   requireWaitOptions,
+  type StreamArgument,
   type StreamHandle,
   type StreamLike,
   settledNow,
@@ -38,6 +40,7 @@ import { streamStatus } from '../waiting/streamStatus.js'
 import { UnmarkedWork } from '../waiting/unmarkedWork.js'
 import { settle } from '../waiting/wait.js'
 import { readAttributes, type StreamAttributes, type StreamAttributeValues, setAttributes } from './attributes.js'
+import { boundStreamOf, missingStreams, noteStream, withBoundStream } from './boundStream.js'
 import { encodeOperations, type MemoryOperation, type WordCondition } from './memoryOperations.js'
 
 /** `CU_STREAM_NON_BLOCKING`, `cudaStreamNonBlocking` */
@@ -84,10 +87,10 @@ export class Stream extends Resource implements StreamLike {
   readonly _unmarked: UnmarkedWork | undefined
   readonly #isOwned: boolean
   /** The object that has the stream, when this one borrows it. */
-  readonly #source: StreamLike | undefined
+  readonly #source: StreamArgument | undefined
   #identity: StreamHandle | undefined
 
-  private constructor(context: Context, handle: CUstream, isOwned: boolean, source?: StreamLike) {
+  private constructor(context: Context, handle: CUstream, isOwned: boolean, source?: StreamArgument) {
     super()
     this.context = context
     this._handle = handle
@@ -122,7 +125,9 @@ export class Stream extends Resource implements StreamLike {
       const { greatest, least } = context.streamPriorityRange
       priority = requireInteger(options.priority, api, 'priority', greatest, least)
     }
-    return new Stream(context, createHandle(context, bits, priority), true)
+    const handle = createHandle(context, bits, priority)
+    noteStream(context._handle, bits !== 0)
+    return new Stream(context, handle, true)
   }
 
   /** A stream somebody else made and destroys; `0n` is the default stream of the current stream mode. */
@@ -138,7 +143,7 @@ export class Stream extends Resource implements StreamLike {
    * A stream of another package or library as one of `owner`: the same handle, and the other object keeps it.
    * @throws TypeError for what is no stream, or one of another context; DisposedError
    */
-  static from(owner: DeviceOrContext, stream: StreamLike): Stream {
+  static from(owner: DeviceOrContext, stream: StreamArgument): Stream {
     const api = 'Stream.from'
     const context = contextOf(owner, api)
     // Where others leave the stream out, they mean the default one.
@@ -174,6 +179,23 @@ export class Stream extends Resource implements StreamLike {
       isThere = false
     })
     return new Stream(context, handle, false)
+  }
+
+  /**
+   * Runs `fn`, and queues on this stream what work of its context names no stream meanwhile, in every package. Scopes nest, and each
+   * device has a scope of its own. `fn` must not be asynchronous: what it awaits would run outside.
+   * @throws TypeError when `fn` gives a promise; DisposedError; what `fn` throws
+   *
+   * @example
+   * stream.use(() => {
+   *   x.copyFrom(samples)
+   *   kernel.launch({ grid: 64, block: 256 }, x, y)
+   * })
+   */
+  use<T>(fn: () => T): T {
+    requireFunction(fn, 'Stream.use', 'fn')
+    this._requireUsable()
+    return requireSynchronous(withBoundStream(this, fn), 'Stream.use')
   }
 
   /** The `CUstream`, which also is the `cudaStream_t`. @throws DisposedError after dispose(). */
@@ -217,7 +239,7 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /** Takes all attributes of another stream over (`cuStreamCopyAttributes`, `cudaStreamCopyAttributes`). */
-  copyAttributes(from: StreamLike): this {
+  copyAttributes(from: StreamArgument): this {
     const { context, handle } = this
     if (from === undefined) throw wrongType('Stream.copyAttributes', 'from', 'a stream', from)
     context._call('streamCopyAttributes', handle, streamFor(context, from, 'Stream.copyAttributes'))
@@ -450,7 +472,7 @@ function destroy(context: Context, handle: CUstream): void {
   }
 }
 
-function isDisposed(source: StreamLike): boolean {
+function isDisposed(source: StreamArgument): boolean {
   try {
     toStreamHandle(source)
     return false
@@ -481,11 +503,15 @@ export function isStream(value: unknown): value is Stream {
 }
 
 /**
- * The handle of the stream where an operation of `context` goes: the one named, else the default stream.
+ * The handle of the stream where an operation of `context` goes: the one named, else that of the innermost `Stream.use`, else the
+ * default stream.
  * @throws TypeError when the stream belongs to another context, DisposedError when it is gone.
  */
-export function streamFor(context: Context, stream: StreamLike | undefined, api: string): CUstream {
-  if (stream === undefined) return toStreamHandle(null).handle as CUstream
+export function streamFor(context: Context, stream: StreamArgument | undefined, api: string): CUstream {
+  if (stream === undefined) {
+    const bound = missingStreams.areDefault ? undefined : boundStreamOf(context._handle, api)
+    return streamFor(context, bound ?? null, api)
+  }
   if (isStream(stream)) {
     stream._requireUsable()
     if (stream.context !== context && stream.context._handle !== context._handle) {
@@ -493,7 +519,7 @@ export function streamFor(context: Context, stream: StreamLike | undefined, api:
     }
     return stream._handle
   }
-  if (typeof stream !== 'object' || stream === null) throw wrongType(api, 'stream', 'a stream', stream)
+  if (typeof stream !== 'object' && typeof stream !== 'bigint') throw wrongType(api, 'stream', 'a stream', stream)
   const { handle, deviceOrdinal, context: owner } = toStreamHandle(stream, api)
   if (owner !== 0n && owner !== context._handle) refuseForeignStream(deviceOrdinal, context, api)
   return handle as CUstream
@@ -502,7 +528,7 @@ export function streamFor(context: Context, stream: StreamLike | undefined, api:
 let defaultQueue: StreamQueue | undefined
 
 /** {@link streamFor} in two halves. */
-export function streamHalvesFor(context: Context, stream: StreamLike | undefined, api: string): U64Halves {
+export function streamHalvesFor(context: Context, stream: StreamArgument | undefined, api: string): U64Halves {
   return queueFor(context, stream, api)._halves
 }
 
@@ -510,17 +536,22 @@ export function streamHalvesFor(context: Context, stream: StreamLike | undefined
 export type StreamQueue = Pick<Stream, '_handle' | '_halves' | '_unmarked'>
 
 /** {@link streamFor} in both forms, and short enough that V8 makes one piece of code of all a launch does. */
-export function queueFor(context: Context, stream: StreamLike | undefined, api: string): StreamQueue {
+export function queueFor(context: Context, stream: StreamArgument | undefined, api: string): StreamQueue {
   if (!isStream(stream) || stream.context !== context) return otherQueueFor(context, stream, api)
   stream._requireUsable()
   return stream
 }
 
-function otherQueueFor(context: Context, stream: StreamLike | undefined, api: string): StreamQueue {
-  if (stream === undefined && defaultQueue !== undefined) return defaultQueue
+function otherQueueFor(context: Context, stream: StreamArgument | undefined, api: string): StreamQueue {
+  if (stream === undefined) {
+    if (missingStreams.areDefault && defaultQueue !== undefined) return defaultQueue
+    const bound = missingStreams.areDefault ? undefined : boundStreamOf(context._handle, api)
+    return queueFor(context, bound ?? null, api)
+  }
+  if (stream === null && defaultQueue !== undefined) return defaultQueue
   const _handle = streamFor(context, stream, api)
   const queue = { _handle, _halves: halvesOf(_handle), _unmarked: undefined }
-  if (stream === undefined) defaultQueue = queue
+  if (stream === null) defaultQueue = queue
   return queue
 }
 

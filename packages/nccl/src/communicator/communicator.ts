@@ -16,7 +16,7 @@ import {
   inspectLine,
   requireOptions,
   type StatusError,
-  type StreamLike,
+  type StreamArgument,
 } from '@shoal/types'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
 import { groupState, requireNoGroup } from '../group/groupState.js'
@@ -198,7 +198,7 @@ export class Communicator extends CommunicatorOperations {
    * @throws StatusError of the driver when the context has failed; TypeError, RangeError for wrong arguments; BusyError inside
    * a group, whose operations start when it ends.
    */
-  async synchronize(stream: StreamLike | bigint | null, options?: CommunicatorWaitOptions): Promise<void> {
+  async synchronize(stream: StreamArgument, options?: CommunicatorWaitOptions): Promise<void> {
     const api = 'Communicator.synchronize'
     this.#lifecycle.requireUsable('synchronize')
     const waitOptions = requireWait(options, api)

@@ -52,27 +52,27 @@ export abstract class CommunicatorOperations extends PublicObject {
    * CommunicatorStateError when the communicator is suspended or revoked, or when NCCL would wait for another rank of this
    * thread to connect it (see `group`). The same holds for the other operations.
    */
-  allReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
+  allReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): void {
     queueCollective(this._use('allReduce'), allReduceKind, send, recv, options)
   }
 
   /** Checks an {@link allReduce} once, to be queued again and again by `launch()`. @throws as {@link allReduce} */
-  prepareAllReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): PreparedCollective {
+  prepareAllReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): PreparedCollective {
     return this.#prepare(allReduceKind, 'prepareAllReduce', send, recv, options)
   }
 
   /** Checks an {@link allGather} once, to be queued again and again by `launch()`. @throws as {@link allGather} */
-  prepareAllGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): PreparedCollective {
+  prepareAllGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions = {}): PreparedCollective {
     return this.#prepare(allGatherKind, 'prepareAllGather', send, recv, options)
   }
 
   /** Checks a {@link reduceScatter} once, to be queued again and again by `launch()`. @throws as {@link reduceScatter} */
-  prepareReduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): PreparedCollective {
+  prepareReduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): PreparedCollective {
     return this.#prepare(reduceScatterKind, 'prepareReduceScatter', send, recv, options)
   }
 
   /** Checks an {@link allToAll} once, to be queued again and again by `launch()`. @throws as {@link allToAll} */
-  prepareAllToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): PreparedCollective {
+  prepareAllToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions = {}): PreparedCollective {
     return this.#prepare(allToAllKind, 'prepareAllToAll', send, recv, options)
   }
 
@@ -107,7 +107,7 @@ export abstract class CommunicatorOperations extends PublicObject {
    * Puts the `send` of all ranks one after the other into `recv` of every rank (`ncclAllGather`). `count` is that of
    * one rank. In place when `send` is this rank's part of `recv`.
    */
-  allGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
+  allGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions = {}): void {
     queueCollective(this._use('allGather'), allGatherKind, send, recv, options)
   }
 
@@ -115,7 +115,7 @@ export abstract class CommunicatorOperations extends PublicObject {
    * Combines the elements of `send` over all ranks and leaves each rank its part of the result in `recv`
    * (`ncclReduceScatter`). `count` is that of one part. In place when `recv` is this rank's part of `send`.
    */
-  reduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
+  reduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): void {
     queueCollective(this._use('reduceScatter'), reduceScatterKind, send, recv, options)
   }
 
@@ -123,7 +123,7 @@ export abstract class CommunicatorOperations extends PublicObject {
    * Sends part j of `send` to rank j and puts the part that rank i sent here at place i of `recv` (`ncclAlltoAll`, NCCL
    * 2.28). `count` is that of one part: both buffers hold one for each rank. Not in place.
    */
-  allToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
+  allToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions = {}): void {
     queueCollective(this._use('allToAll'), allToAllKind, send, recv, options)
   }
 

@@ -6,7 +6,7 @@ import {
   isStreamLike,
   memoryProtocol,
   requireFunction,
-  type StreamLike,
+  type StreamArgument,
   settledNow,
   streamProtocol,
   wrongType,
@@ -37,7 +37,7 @@ export function collect(
 
 /** The calls are made after the capture. @throws TypeError for a stream that is captured */
 function refuseCaptured(live: LiveCommunicator, stream: unknown): void {
-  const { handle } = streamHandleAt(stream as StreamLike | bigint | null, live, 'groupOffThread')
+  const { handle } = streamHandleAt(stream as StreamArgument, live, 'groupOffThread')
   if (isInCapture(live.context, handle))
     throw wrongType('groupOffThread', 'stream', 'one that is not captured (group takes those)', stream)
 }

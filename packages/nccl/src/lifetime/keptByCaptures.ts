@@ -1,5 +1,5 @@
 import { isCapturing, keepCaptured, useInCaptured } from '@shoal/cuda-base/basics'
-import { isMemoryLike, memoryProtocol, type StreamLike } from '@shoal/types'
+import { isMemoryLike, memoryProtocol, type StreamArgument } from '@shoal/types'
 import { registrationsWithin, requireRegistered } from '../memory/registeredRanges.js'
 import { streamHandleAt } from '../operations/operands.js'
 import type { LiveCommunicator } from './live.js'
@@ -22,6 +22,6 @@ export function keepInGraphs(live: LiveCommunicator, stream: bigint, operands: r
 
 /** The same for the stream as the program gave it. */
 export function keepOnStream(live: LiveCommunicator, stream: unknown, operands: readonly unknown[]): void {
-  const { handle } = streamHandleAt(stream as StreamLike | bigint | null, live, 'Communicator')
+  const { handle } = streamHandleAt(stream as StreamArgument, live, 'Communicator')
   keepInGraphs(live, handle, operands)
 }

@@ -6,7 +6,7 @@ import {
   requireInstance,
   requireInteger,
   requireOptions,
-  type StreamLike,
+  type StreamArgument,
   wrongType,
 } from '@shoal/types'
 import { keepUntilGroupEnds } from '../group/group.js'
@@ -29,7 +29,7 @@ export interface SignalChannel {
 /** Whom to signal. */
 export interface SignalOptions extends SignalChannel, PeerOptions {
   /** Stream the operation is queued on. */
-  readonly stream: StreamLike | bigint | null
+  readonly stream?: StreamArgument | undefined
 }
 
 /** Where a put goes. */
@@ -42,8 +42,11 @@ export interface PutSignalOptions extends CollectiveOptions, SignalOptions {
 
 /** Which stream waits. */
 export interface WaitSignalOptions {
-  /** Stream that waits: a stream object, a bare `cudaStream_t`, or null for the default stream. */
-  readonly stream: StreamLike | bigint | null
+  /**
+   * Stream that waits: a stream object, a bare `cudaStream_t`, or null for the default
+   * stream. Default: that of `Stream.use`, else the default stream.
+   */
+  readonly stream?: StreamArgument | undefined
 }
 
 /** Signals to wait for. */

@@ -1,6 +1,6 @@
-import { orderBehind, requireGranted } from '@shoal/cuda-base/basics'
+import { boundStreamOf, missingStreams, orderBehind, requireGranted } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nccl-sys'
-import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@shoal/types'
+import type { DType, MemoryLike, MemoryRange, StreamArgument, StreamHandle, StreamLike } from '@shoal/types'
 import {
   dtypeInfo,
   dtypes,
@@ -10,7 +10,6 @@ import {
   streamProtocol,
   toMemoryRange,
   toStreamHandle,
-  wrongType,
 } from '@shoal/types'
 
 /** What every collective has to know about a dtype. */
@@ -70,7 +69,7 @@ function isPlainRange(range: MemoryRange | null | undefined): range is MemoryRan
 
 /** The stream behind `stream`, which waits for what is pending on the operands of its call. */
 export function queueFor(
-  stream: StreamLike | bigint | null,
+  stream: StreamArgument | undefined,
   place: Place,
   api: string,
   ...operands: readonly (MemoryRange | undefined)[]
@@ -82,7 +81,7 @@ export function queueFor(
 
 /** The `cudaStream_t` behind `stream`. A bare handle is taken at its word. */
 export function streamAt(
-  stream: StreamLike | bigint | null,
+  stream: StreamArgument | undefined,
   place: Place,
   api: string,
   ...operands: readonly (MemoryRange | undefined)[]
@@ -90,12 +89,17 @@ export function streamAt(
   return queueFor(stream, place, api, ...operands).handle as cudaStream_t
 }
 
+/** What a missing stream means: that of the innermost `Stream.use` of the context, else the default stream. */
+function streamLeftOut({ context }: Place, api: string): StreamArgument {
+  return (missingStreams.areDefault ? undefined : boundStreamOf(context, api)) ?? null
+}
+
 /** What the stream protocol tells of `stream`, checked. */
-export function streamHandleAt(stream: StreamLike | bigint | null, place: Place, api: string): StreamHandle {
-  if (stream === undefined) throw wrongType(api, 'stream', 'a stream (null is the default stream)', stream)
+export function streamHandleAt(given: StreamArgument | undefined, place: Place, api: string): StreamHandle {
+  const stream = given === undefined ? streamLeftOut(place, api) : given
   let handle: StreamHandle | undefined
   try {
-    handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
+    handle = typeof stream === 'object' && stream !== null ? (stream as StreamLike)[streamProtocol] : undefined
   } catch (error) {
     if (!isRevoked(stream)) throw error
   }

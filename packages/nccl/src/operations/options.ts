@@ -1,11 +1,14 @@
-import { type DType, type OptionKeys, optionsChecker, type StreamLike } from '@shoal/types'
+import { type DType, type OptionKeys, optionsChecker, type StreamArgument } from '@shoal/types'
 import type { ReduceOp } from './reduceOp.js'
 import type { PreMulSum } from './reductionOps.js'
 
 /** What all operations take. */
 export interface CollectiveOptions {
-  /** Stream the operation is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
-  readonly stream: StreamLike | bigint | null
+  /**
+   * Stream the operation is queued on: a stream object, a bare `cudaStream_t`, or null for the default
+   * stream. Default: that of `Stream.use`, else the default stream.
+   */
+  readonly stream?: StreamArgument | undefined
   /** Number of elements. Default: all of them, and then the buffers have to match. */
   readonly count?: number | undefined
   /** Type of the elements; needed where neither buffer carries one. */

@@ -110,6 +110,8 @@ export class PreparedCollective extends PublicObject {
       known !== undefined &&
       this.#send[memoryProtocol] === known.source &&
       this.#recv[memoryProtocol] === known.target &&
+      // A missing stream may be another one at each launch.
+      stream !== undefined &&
       (typeof stream !== 'object' || stream === null || (stream as StreamLike)[streamProtocol] === known.queue)
     ) {
       return known

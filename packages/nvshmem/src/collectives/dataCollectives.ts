@@ -35,8 +35,11 @@ export type CollectiveOptions = CountOptions & WaitOptions
 
 /** How many elements a collective moves, and on which stream. */
 export interface StreamCollectiveOptions extends CountOptions {
-  /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
-  readonly stream: StreamOperand
+  /**
+   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * `Stream.use`, else the default stream.
+   */
+  readonly stream?: StreamOperand | undefined
 }
 
 /** Whose elements are broadcast. */

@@ -59,8 +59,11 @@ export type StreamSynchronization = Exclude<Synchronization, 'fence'>
 
 /** On which stream. */
 export interface OnStreamOptions {
-  /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
-  readonly stream: StreamOperand
+  /**
+   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * `Stream.use`, else the default stream.
+   */
+  readonly stream?: StreamOperand | undefined
 }
 
 const streamKeys: OptionKeys<OnStreamOptions> = { stream: true }
@@ -117,7 +120,7 @@ function queueApart(
   team: nvshmem_team_t,
   api: string,
   stream: cudaStream_t,
-  given: StreamOperand,
+  given: StreamOperand | undefined,
   owner: object | undefined,
 ): Promise<void> {
   const { onStream, check } = calls[kind]

@@ -43,8 +43,11 @@ export interface CollectiveLaunchOptions {
   readonly block: Dimensions
   /** Bytes of dynamic shared memory a block. Default 0. */
   readonly sharedMemory?: number | undefined
-  /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
-  readonly stream: StreamOperand
+  /**
+   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * `Stream.use`, else the default stream.
+   */
+  readonly stream?: StreamOperand | undefined
 }
 
 const launchKeys: OptionKeys<CollectiveLaunchOptions> = { grid: true, block: true, stream: true, sharedMemory: true }

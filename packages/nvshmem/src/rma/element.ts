@@ -29,8 +29,11 @@ export type WaitingElementOptions = ElementOptions & WaitOptions
 
 /** Which element, and on which stream. */
 export interface StreamElementOptions extends ElementOptions {
-  /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
-  readonly stream: StreamOperand
+  /**
+   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * `Stream.use`, else the default stream.
+   */
+  readonly stream?: StreamOperand | undefined
 }
 
 export const elementKeys: OptionKeys<ElementOptions> = { pe: true, index: true }

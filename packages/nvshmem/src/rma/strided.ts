@@ -47,8 +47,11 @@ export type WaitingStridedOptions = StridedOptions & WaitOptions
 
 /** The same as {@link StridedOptions}, and on which stream. */
 export interface StreamStridedOptions extends StridedOptions {
-  /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
-  readonly stream: StreamOperand
+  /**
+   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * `Stream.use`, else the default stream.
+   */
+  readonly stream?: StreamOperand | undefined
 }
 
 const stridedKeys: OptionKeys<StridedOptions> = { pe: true, count: true, targetStride: true, sourceStride: true }

@@ -1,4 +1,4 @@
-import { requireAddress, wrongType } from '../arguments/scalars.js'
+import { outOfRange, requireAddress, wrongType } from '../arguments/scalars.js'
 import { streamMode } from '../streamMode.js'
 import { checkAddress, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 
@@ -33,8 +33,16 @@ export interface StreamDescriptor extends StreamHandle {
   readonly process: number
 }
 
+/**
+ * What counts as a stream wherever one is given: an object with the stream protocol, a descriptor from another thread, a bare `CUstream`,
+ * or `null` for the default stream. A bare handle is not checked: it must be a stream of the device.
+ */
+export type StreamArgument = StreamLike | StreamDescriptor | bigint | null
+
 /** `CU_STREAM_PER_THREAD`: the handle that means each thread's own default stream, however a library was built. */
 const perThreadDefaultStream = 2n
+/** Handles are addresses, and no process has memory in the first page. */
+const firstAddress = 4096n
 
 const legacyDefault: StreamHandle = Object.freeze({ version: 0, handle: 0n, deviceOrdinal: -1, context: 0n })
 const perThreadDefault: StreamHandle = Object.freeze({
@@ -57,15 +65,13 @@ export function isStreamLike(value: unknown): value is StreamLike {
  * @throws TypeError when it is none of these, or the protocol's answer is malformed
  * @throws DisposedError when the stream was disposed
  */
-export function toStreamHandle(
-  stream: StreamLike | StreamDescriptor | bigint | null,
-  api = 'toStreamHandle',
-  name = 'stream',
-): StreamHandle {
+export function toStreamHandle(stream: StreamArgument, api = 'toStreamHandle', name = 'stream'): StreamHandle {
   // Named explicitly in per-thread mode: NCCL and NVSHMEM are built for the legacy meaning of 0.
   if (stream === null) return streamMode() === 'per-thread' ? perThreadDefault : legacyDefault
   if (typeof stream === 'bigint') {
     requireAddress(stream, api, name)
+    if (stream > perThreadDefaultStream && stream < firstAddress)
+      throw outOfRange(api, name, 'a CUstream, which is an address, or 0n, 1n or 2n for a default stream', stream)
     return { version: 0, handle: stream, deviceOrdinal: -1, context: 0n }
   }
   if (isStreamLike(stream)) return checkedHandle(stream[streamProtocol], api, name)
@@ -85,7 +91,7 @@ export function toStreamHandle(
  * @example
  * worker.postMessage(describeStream(stream))
  */
-export function describeStream(stream: StreamLike | StreamDescriptor | bigint | null): StreamDescriptor {
+export function describeStream(stream: StreamArgument): StreamDescriptor {
   const { handle, deviceOrdinal, context } = toStreamHandle(stream, 'describeStream')
   if (handle === perThreadDefaultStream) {
     throw new TypeError(
