@@ -15,9 +15,10 @@ import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
 import {
   type DeviceLike,
   DisposedError,
-  type DType,
   dtypeInfo,
   dtypes,
+  type ElementType,
+  elementLayout,
   inspectKey,
   inspectLine,
   type MemoryLike,
@@ -33,8 +34,8 @@ import {
 import { checkNccl } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
 
-/** How much memory: bytes, or elements of a dtype. */
-export type MemorySize = number | { readonly dtype: DType; readonly length: number }
+/** How much memory: bytes, or elements of a dtype or a struct. */
+export type MemorySize = number | { readonly dtype: ElementType; readonly length: number }
 
 const constructing = Symbol('NcclMemory')
 // Freeing waits for the device, which a collector must not.
@@ -53,7 +54,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   /** Ordinal of the device that holds it. */
   readonly deviceOrdinal: number
   /** Type of its elements, where it was allocated for one. */
-  readonly dtype: DType | undefined
+  readonly dtype: ElementType | undefined
   /** Number of elements, where it has a dtype. */
   readonly length: number | undefined
   readonly #range: MemoryRange
@@ -70,7 +71,9 @@ export class NcclMemory extends PublicObject implements MemoryLike {
     this.dtype = size.dtype
     this.length = size.length
     this.#context = context
-    const elements = size.dtype === undefined ? {} : { dtype: size.dtype, length: size.length as number }
+    const { dtype, length } = size
+    // The protocol has no structs: others see their bytes.
+    const elements = typeof dtype === 'string' ? { dtype, length: length as number } : {}
     this.#range = Object.freeze({
       version: 0,
       address,
@@ -91,7 +94,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
    * const elements = DeviceBuffer.view(Device.get(0), memory, 'f32')
    * ```
    *
-   * @param size bytes, or elements of a dtype; at least one.
+   * @param size bytes, or elements of a dtype or a struct; at least one.
    * @throws TypeError, RangeError for a wrong device or size; StatusError when NCCL or the driver refuses, as when there
    * is not enough memory; VersionTooOldError below NCCL 2.19.
    */
@@ -192,7 +195,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
       deviceOrdinal,
       address,
       byteLength,
-      dtype,
+      dtype: typeof dtype === 'object' ? dtype.name : dtype,
       disposed: this.disposed || undefined,
     })
   }
@@ -230,19 +233,22 @@ export class NcclMemory extends PublicObject implements MemoryLike {
 
 interface Size {
   readonly byteLength: number
-  readonly dtype: DType | undefined
+  readonly dtype: ElementType | undefined
   readonly length: number | undefined
 }
 
-const sizeKeys: OptionKeys<{ readonly dtype: DType; readonly length: number }> = { dtype: true, length: true }
+const sizeKeys: OptionKeys<{ readonly dtype: ElementType; readonly length: number }> = { dtype: true, length: true }
 
 function checkedSize(size: MemorySize, api: string): Size {
   if (typeof size !== 'object') {
     return { byteLength: requireInteger(size, api, 'size', 1), dtype: undefined, length: undefined }
   }
   requireOptions(size, api, sizeKeys, 'size')
-  const dtype = requireOneOf(size.dtype, api, 'size.dtype', dtypes)
-  const { bytes } = dtypeInfo(dtype)
+  const { dtype } = size
+  const { bytes } =
+    typeof dtype === 'object'
+      ? elementLayout(dtype, api, 'size.dtype')
+      : dtypeInfo(requireOneOf(dtype, api, 'size.dtype', dtypes))
   const length = requireInteger(size.length, api, 'size.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
   return { byteLength: length * bytes, dtype, length }
 }
