@@ -151,6 +151,21 @@ describe('a graph with captured calls', () => {
     expect(firstOf(kept)).toBe(7)
   })
 
+  test('keeps memory that it allocates itself from the collector, which would free it', async () => {
+    const { graph, ref } = ((): { graph: GraphType; ref: WeakRef<object> } => {
+      let ref: WeakRef<object> | undefined
+      const made = Graph.capture(stream, () => {
+        const memory = DeviceBuffer.allocateOn(stream, 'u32', 1).fill(7, { stream })
+        ref = new WeakRef(memory)
+      })
+      return { graph: made, ref: ref as WeakRef<object> }
+    })()
+    using step = graph.instantiate({ autoFreeOnLaunch: true })
+    graph.dispose()
+    await collected()
+    expect([launch(step), launch(step), ref.deref() !== undefined]).toEqual([undefined, undefined, true])
+  })
+
   test('needs the memory of another graph', () => {
     let memory: ReturnType<typeof zeros> | undefined
     using making = Graph.capture(stream, () => {

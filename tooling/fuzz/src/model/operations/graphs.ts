@@ -95,8 +95,6 @@ const capture: Operation = {
       { hasMemory: own !== undefined },
     )
     if (victim !== undefined) victim.disposed = true
-    // Captured calls do not tell what they need.
-    graph.keep(...model.needs)
     return `${model.name}: ${told}${gone ? ', which was disposed of' : ''}${victim === undefined ? '' : `; ${victim.name} is gone`}`
   },
 }
@@ -426,6 +424,7 @@ function changeByGraph(
   const { result } = exec.update(source.graph)
   if (result !== 'success') throw new Mismatch(`update() of ${model.name} with ${source.name} ended with ${result}`)
   model.steps = source.steps.map((one, index) => ({ step: one, enabled: model.steps[index]?.enabled ?? true }))
+  model.needs.clear()
   for (const need of source.needs) model.needs.add(need)
   return `${told} in ${source.name}, brought to ${model.name}`
 }

@@ -14,6 +14,7 @@ import {
 } from '@shoal/nccl'
 import { BusyError, DisposedError } from '@shoal/types'
 import { integers, joined, partOf, reduced } from '../arithmetic.js'
+import { graphsOf } from '../graphModel.js'
 import { arrays, type Block, type Expected, type Memory, type ModelType, modelTypes } from '../memory.js'
 import { Mismatch, type Operation } from '../operation.js'
 import type { StreamModel, World } from '../world.js'
@@ -408,8 +409,16 @@ const end: Operation = {
     if (ranks === undefined) return undefined
     await settleAll(world, ranks)
     ranks.ended = true
-    const way = world.random.integer(0, 3)
     const { communicators } = ranks
+    const graphs = world.part(graphsOf)
+    const isCaptured = [...graphs.liveGraphs(), ...graphs.liveExecs()].some(({ needs }) =>
+      communicators.some((one) => needs.has(one)),
+    )
+    const way = isCaptured ? 0 : world.random.integer(0, 3)
+    if (isCaptured) {
+      const [first] = communicators as [Communicator]
+      await world.rejects('destroy() of a communicator that a graph uses', first.destroy(), [BusyError])
+    }
     if (way === 0) await Promise.all(communicators.map((communicator) => communicator.abort()))
     else if (way === 1) {
       await Promise.all(communicators.map((communicator) => communicator.finalize()))

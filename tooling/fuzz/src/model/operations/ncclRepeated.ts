@@ -96,7 +96,6 @@ const capture: Operation = {
       apply: () => applyResults(collective),
     }
     const model = addGraph(world, graph, first.device, [step], { isOpaque: true })
-    graph.keep(...model.needs)
     return `${model.name}: ${told}`
   },
 }

@@ -50,7 +50,6 @@ const capture: Operation = {
       for (const call of queue) call()
     })
     const model = addGraph(world, graph, stream.device, steps, { isOpaque: true })
-    graph.keep(...model.needs)
     return `${model.name}: ${steps.map(({ told }) => told).join(', ')} on ${stream.name}`
   },
 }
