@@ -2,6 +2,7 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import { type MemoryRange, memoryProtocol, type StreamHandle, streamProtocol } from '@shoal/types'
 import { warnOnReject } from './lifetime.js'
+import { addAwaited, awaitReleases, releasesAreAwaited } from './releasing.js'
 
 interface Use {
   readonly memory: MemoryRange | undefined
@@ -73,7 +74,11 @@ export function whenMemoryUnused(address: bigint, byteLength: number): Promise<u
  * for it, and it may never return, so the memory is to be given back by {@link afterUseOfMemory}.
  */
 export function untilMemoryUnused(address: bigint, byteLength: number): Promise<boolean> {
-  const found = [...uses].filter(usesMemory(address, byteLength))
+  return untilEnded(usesMemory(address, byteLength))
+}
+
+function untilEnded(isMeant: (use: Use) => boolean): Promise<boolean> {
+  const found = [...uses].filter(isMeant)
   const all = Promise.all(found.map(({ ended }) => ended)).then(() => true)
   return Promise.race([all, ...found.map(({ givenUp }) => givenUp.then(() => false))])
 }
@@ -87,12 +92,12 @@ function usesMemory(address: bigint, byteLength: number): (use: Use) => boolean 
 
 /** Gives a stream back now, or when no call works with it any more. */
 export function afterUseOfStream(handle: bigint, release: () => void): void {
-  later('A Stream', uses.size === 0 ? undefined : whenEnded(({ stream }) => stream === handle), release)
+  later('A Stream', ({ stream }) => stream === handle, release)
 }
 
 /** Gives memory back now, or when no call works with it any more. */
 export function afterUseOfMemory(what: string, address: bigint, byteLength: number, release: () => void): void {
-  later(what, uses.size === 0 ? undefined : whenMemoryUnused(address, byteLength), release)
+  later(what, usesMemory(address, byteLength), release)
 }
 
 function whenEnded(isMeant: (use: Use) => boolean): Promise<unknown> | undefined {
@@ -100,7 +105,20 @@ function whenEnded(isMeant: (use: Use) => boolean): Promise<unknown> | undefined
   return found.length === 0 ? undefined : Promise.all(found.map(({ ended }) => ended))
 }
 
-function later(what: string, unused: Promise<unknown> | undefined, release: () => void): void {
+function later(what: string, isMeant: (use: Use) => boolean, release: () => void): void {
+  const unused = uses.size === 0 ? undefined : whenEnded(isMeant)
   if (unused === undefined) release()
+  else if (releasesAreAwaited()) addAwaited(releaseOnceUnused(what, unused, untilEnded(isMeant), release))
+  else warnOnReject(what, unused.then(release))
+}
+
+async function releaseOnceUnused(
+  what: string,
+  unused: Promise<unknown>,
+  ended: Promise<boolean>,
+  release: () => void,
+): Promise<void> {
+  if (await ended) await awaitReleases(release)
+  // Somebody gave the call up, which may never return: nobody waits for it.
   else warnOnReject(what, unused.then(release))
 }

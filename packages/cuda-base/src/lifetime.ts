@@ -1,5 +1,7 @@
 import { inNextTurn } from '@shoal/ffi'
-import { DisposedError, inspectKey, inspectLine, loadedFrom, PublicObject } from '@shoal/types'
+import { adjustExternalMemory, forgetObject, takeCollected, watchObject } from '@shoal/ffi/calls'
+import { DisposedError, doneNow, inspectKey, inspectLine, loadedFrom, PublicObject } from '@shoal/types'
+import { awaitReleases, withBlockingReleases } from './releasing.js'
 
 let isEnding = false
 
@@ -46,17 +48,77 @@ interface Leak {
   readonly where: string | undefined
   /** Frees what is safe to free from a collector callback and says so, or says why it stays. Undefined: no warning. */
   readonly reclaim: () => string | undefined
+  /** What the collector counts it as. */
+  readonly bytes: number
+  /** Of much memory: its number for {@link reclaimDropped}. */
+  id: number
+  isOver: boolean
 }
 
 /** Set SHOAL_TRACE_LEAKS=1 to see in each leak warning where the object was made. */
 const traceLeaks = process.env['SHOAL_TRACE_LEAKS'] === '1'
 
-const leaks = new FinalizationRegistry<Leak>((leak) => {
+const leaks = new FinalizationRegistry<Leak>(collected)
+
+/** Objects with at least so many bytes are looked for when memory is short. Watching others would cost more than they hold. */
+const leastWatched = 64 * 1024
+const watchedById = new Map<number, Leak>()
+const watchedLeaks = new WeakMap<object, Leak>()
+/** Objects with memory that the collector has found so far. */
+let dropped = 0
+
+/** How many objects with memory were dropped without dispose(), and found, so far. */
+export function droppedCount(): number {
+  return dropped
+}
+
+/** Changes of less than so many bytes are told to the collector together. */
+const leastTold = 1024 * 1024
+let untold = 0
+
+/** The collector of JavaScript counts so many bytes more, or fewer, as held by objects. */
+function addPressure(bytes: number): void {
+  untold += bytes
+  if (untold < leastTold && untold > -leastTold) return
+  adjustExternalMemory(untold)
+  untold = 0
+}
+
+/**
+ * Runs the collector, and gives back what objects with much memory held that were dropped. Their memory is freed later, or on its stream.
+ * @returns whether there were any
+ */
+export function reclaimDropped(): boolean {
+  flushPending()
+  if (watchedById.size === 0) return false
+  const before = dropped
+  for (const id of takeCollected()) {
+    const leak = watchedById.get(id)
+    if (leak !== undefined) collected(leak)
+  }
+  return dropped > before
+}
+
+/** Whether the object is over for the first time. */
+function endLeak(leak: Leak): boolean {
+  if (leak.isOver) return false
+  leak.isOver = true
+  if (leak.id > 0) watchedById.delete(leak.id)
+  return true
+}
+
+function collected(leak: Leak): void {
+  if (!endLeak(leak)) return
+  if (leak.id > 0) forgetObject(leak.id)
+  if (leak.bytes > 0) {
+    dropped += 1
+    addPressure(-leak.bytes)
+  }
   const outcome = reclaim(leak)
   if (outcome === undefined) return
   const detail = leak.where === undefined ? '' : `\nmade ${leak.where}`
   report(`${leak.what} was dropped without ${leak.end}; ${outcome}`, detail)
-})
+}
 
 /** More of a kind than this, found by one run of the collector, are one warning with their number. */
 const mostAlike = 3
@@ -132,11 +194,24 @@ export function warnOnReject(what: string, work: Promise<unknown>): void {
 
 /**
  * Reports `object` when it is collected before {@link forgetLeak} was called for it; `end` is what should have been called.
- * `reclaim` must not refer to the object.
+ * `reclaim` must not refer to the object. The collector runs sooner, the more `bytes` there are; forgetLeak() needs them again.
  */
-export function watchForLeak(object: object, what: string, reclaim: () => string | undefined, end = 'dispose()'): void {
+export function watchForLeak(
+  object: object,
+  what: string,
+  reclaim: () => string | undefined,
+  end = 'dispose()',
+  bytes = 0,
+): void {
   const where = traceLeaks ? (new Error().stack ?? '').split('\n').slice(2).join('\n').trim() : undefined
-  leaks.register(object, { what, end, where, reclaim }, object)
+  const leak: Leak = { what, end, where, reclaim, bytes, id: 0, isOver: false }
+  leaks.register(object, leak, object)
+  if (bytes === 0) return
+  addPressure(bytes)
+  if (bytes < leastWatched) return
+  leak.id = watchObject(object)
+  watchedById.set(leak.id, leak)
+  watchedLeaks.set(object, leak)
 }
 
 /** What is made and disposed of so often that watching each one would cost more than the call of the driver. */
@@ -185,9 +260,15 @@ function flushPending(): void {
   }
 }
 
-/** The object was disposed of: nothing to report. */
-export function forgetLeak(object: object): void {
+/** The object was disposed of: nothing to report. @param bytes as they were given to {@link watchForLeak} */
+export function forgetLeak(object: object, bytes = 0): void {
   leaks.unregister(object)
+  if (bytes === 0) return
+  addPressure(-bytes)
+  const leak = bytes < leastWatched ? undefined : watchedLeaks.get(object)
+  if (leak === undefined) return
+  endLeak(leak)
+  forgetObject(leak.id)
 }
 
 /** What everything with a native handle shares: an idempotent dispose() and the refusal of use after it. */
@@ -213,11 +294,25 @@ export abstract class Resource extends PublicObject {
     return this._disposed
   }
 
-  /** Releases what this object holds. Calling it again does nothing. */
+  /**
+   * Releases what this object holds. Calling it again does nothing. It never blocks the thread for work of the device: what must wait
+   * for that is released on a native thread, and an error of it becomes a process warning.
+   */
   dispose(): void {
     if (this._disposed) return
     this._disposed = true
     this.release()
+  }
+
+  /** The same as {@link dispose}, but blocks the thread until the driver has released everything. @throws StatusError */
+  disposeSync(): void {
+    withBlockingReleases(() => this.dispose())
+  }
+
+  /** The same as {@link dispose}; resolves when the driver has released everything. @throws (rejects) StatusError */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await awaitReleases(() => this.dispose())
+    await doneNow()
   }
 
   [Symbol.dispose](): void {

@@ -76,7 +76,7 @@ describe('AddressRange.map', () => {
     expect(() => range.map(memory, { offset: unit * 4 })).toThrow(
       new RangeError(`AddressRange.map: offset must be ${beyond}`),
     )
-    last.dispose()
+    last.disposeSync()
     expect(range.mappedBytes).toBe(unit)
     expect(first.offset).toBe(unit)
     using again = range.map(memory, { offset: unit * 3 })
@@ -173,7 +173,7 @@ describe('AddressRange.dispose', () => {
     range.dispose()
     expect(() => range.address).toThrow('its addresses are freed with its last mapping')
     expect(mapped.address).toBeTypeOf('bigint')
-    mapped.dispose()
+    mapped.disposeSync()
     expect(() => range.address).toThrow(DisposedError)
     expect(() => range.address).not.toThrow('its addresses are freed')
   })

@@ -61,7 +61,7 @@ describe('CreatedContext', () => {
     expect(() => DeviceBuffer.zeros(context, 'u8', 1)).toThrow(DisposedError)
     expect(() => Stream.create(context)).toThrow('CreatedContext')
     const { handle } = context
-    buffer.dispose()
+    buffer.disposeSync()
     expect(context.disposed).toBe(true)
     expect(() => context.handle).toThrow(DisposedError)
     expect(() => context.flags).toThrow(DisposedError)

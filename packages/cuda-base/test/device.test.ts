@@ -5,8 +5,17 @@ import { afterAll, describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '3' })
 const { DisposedError, StatusError } = await import('@shoal/types')
-const { Context, Device, DeviceBuffer, DeviceInUseError, deviceAttributeNames, Event, MemoryPool, Stream } =
-  await import('@shoal/cuda-base')
+const {
+  Context,
+  Device,
+  DeviceBuffer,
+  DeviceInUseError,
+  deviceAttributeNames,
+  Event,
+  finishReleasesSync,
+  MemoryPool,
+  Stream,
+} = await import('@shoal/cuda-base')
 const { TestDevice, delay } = await import('./support.js')
 const { secondCopy, twoCopies } = await import('./secondCopy.js')
 
@@ -171,13 +180,13 @@ describe('primaryContext and dispose', () => {
     const { primaryContext, defaultStream } = last
     expect(primaryContext).toBeInstanceOf(Context)
     expect(last.primaryContextState.active).toBe(true)
-    last.dispose()
+    last.disposeSync()
     last.dispose()
     expect([primaryContext.disposed, last.primaryContextState.active]).toEqual([true, false])
     expect(() => defaultStream.query()).toThrow(DisposedError)
     expect(last.primaryContext).not.toBe(primaryContext)
     expect(last.defaultStream.query()).toBe(true)
-    last[Symbol.dispose]()
+    last.disposeSync()
     expect(last.primaryContextState.active).toBe(false)
   })
 })
@@ -224,6 +233,8 @@ describe('reset', () => {
   test('refuses uses of the device while it is under way', async () => {
     const own = new TestDevice(1)
     const { primaryContext } = own
+    // A reset waits for what is being released.
+    finishReleasesSync()
     const reset = own.reset()
     // The native thread's end is heard of by the event loop, which has no turn in between.
     for (let turn = 0; turn < 100 && !primaryContext.disposed; turn += 1) await undefined

@@ -6,7 +6,7 @@ import { bytes, Particle, randomFloats, randomInteger, randomParticles } from '.
 type Buffer32 = import('@shoal/cuda-base').DeviceBuffer<'f32'>
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { DeviceBuffer, MemoryPool, PinnedBuffer, Stream } = await import('@shoal/cuda-base')
+const { DeviceBuffer, finishReleasesSync, MemoryPool, PinnedBuffer, Stream } = await import('@shoal/cuda-base')
 const { TestDevice } = await import('./support.js')
 
 const device = new TestDevice(0)
@@ -224,6 +224,7 @@ describe('stream-ordered memory', () => {
       await dispose(before)
       brief.dispose()
       await dispose(after)
+      finishReleasesSync()
       expect([current.used.current, view.disposed]).toEqual([0, true])
     }
   })

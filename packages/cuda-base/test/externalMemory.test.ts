@@ -112,7 +112,7 @@ describe('ExternalMemory', () => {
     expect(() => memory.map('u8')).toThrow(DisposedError)
     expect(buffer.fillSync(3).toArraySync()[4095]).toBe(3)
     expect(openings(path)).toBe(1)
-    buffer.dispose()
+    buffer.disposeSync()
     expect(openings(path)).toBe(0)
     expect(inspect(memory)).toBe('ExternalMemory { device: 0, byteLength: 4096, disposed: true }')
   })
@@ -218,7 +218,7 @@ describe('MipmappedArray.fromExternal', () => {
     closeSync(other)
     expect(new Float32Array(bytes.buffer)).toEqual(values)
     expect(openings(path)).toBe(1)
-    array.dispose()
+    array.disposeSync()
     expect(openings(path)).toBe(0)
   })
 
@@ -232,7 +232,7 @@ describe('MipmappedArray.fromExternal', () => {
   ])('refuses %o, and the memory stays', (options, words) => {
     const { memory, path } = make()
     expect(() => MipmappedArray.fromExternal(memory, { ...shape, ...options } as never)).toThrow(words)
-    memory.dispose()
+    memory.disposeSync()
     expect(openings(path)).toBe(0)
   })
 

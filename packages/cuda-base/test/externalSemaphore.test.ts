@@ -133,7 +133,7 @@ describe('ExternalSemaphore', () => {
   test('goes when the work that uses it has ended', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     for (const end of [
-      (semaphore: Disposable) => semaphore[Symbol.dispose](),
+      (semaphore: { disposeSync(): void }) => semaphore.disposeSync(),
       async (semaphore: AsyncDisposable) => await semaphore[Symbol.asyncDispose](),
     ]) {
       const semaphore = ExternalSemaphore.import(device, { type: 'opaque-fd', handle: eventDescriptor() })

@@ -124,7 +124,7 @@ describe('GreenContext', () => {
     const green = GreenContext.create(DeviceResource.of(own))
     own.dispose()
     expect(green.context.disposed).toBe(false)
-    green.dispose()
+    green.disposeSync()
     expect(green.context.disposed).toBe(true)
   })
 

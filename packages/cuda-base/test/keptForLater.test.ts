@@ -3,7 +3,7 @@ import { afterAll, expect, test, vi } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
 const { cuEventQuery } = await import('@shoal/cuda-sys/driver')
-const { Stream } = await import('@shoal/cuda-base')
+const { finishReleasesSync, Stream } = await import('@shoal/cuda-base')
 const { delay, TestDevice } = await import('./support.js')
 // What the package does not export.
 const { StagingPool } = await import('../src/memory/staging.js')
@@ -18,8 +18,8 @@ const MiB = 2 ** 20
 test('page-locked memory of copies is kept for later ones, 96 MiB of what was used last, and goes with the context', () => {
   const device = new TestDevice(0)
   const context = device.primaryContext
-  const made = vi.spyOn(context, '_call')
-  const freed = vi.spyOn(context, '_release')
+  const made = vi.spyOn(context, '_callWithRoom')
+  const freed = vi.spyOn(context, '_releaseCall')
   const addresses = (): unknown[] =>
     freed.mock.calls.map(([call, address]) => (call === 'memFreeHost' ? address : call))
   const pool = StagingPool.of(context as never)
@@ -64,6 +64,7 @@ test('page-locked memory of copies is kept for later ones, 96 MiB of what was us
   expect(pool.take(3 * MiB)).toBe(parts[1])
   for (const part of parts) pool.give(part)
   pool.give(small as never)
+  finishReleasesSync()
   freed.mockClear()
   device.dispose()
   const left = [...others.slice(1), middle, parts[1], small, parts[0]]

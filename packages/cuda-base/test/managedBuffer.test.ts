@@ -29,7 +29,7 @@ describe('ManagedBuffer.allocate', () => {
         expect([buffer.device, buffer.context]).toEqual([second, second.primaryContext])
         expect([array.constructor, array.length, array.buffer]).toEqual([Float64Array, length, buffer.buffer])
         expect(isManaged(address)).toBe(true)
-        buffer.dispose()
+        buffer.disposeSync()
         expect([isManaged(address), array.length]).toEqual([false, 0])
       }
     }

@@ -76,7 +76,7 @@ describe('MappedRange.dispose', () => {
     using memory = PhysicalMemory.create(device, unit)
     using range = AddressRange.reserve(unit)
     const mapped = range.map(memory)
-    mapped.dispose()
+    mapped.disposeSync()
     mapped.dispose()
     expect(range.mappedBytes).toBe(0)
     expect(() => mapped.address).toThrow(DisposedError)

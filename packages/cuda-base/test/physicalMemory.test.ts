@@ -105,7 +105,7 @@ describe('PhysicalMemory.retain', () => {
       new RangeError('PhysicalMemory.retain: place must be where the memory lies, on device 0, not device 1'),
     )
     expect(() => PhysicalMemory.retain('host', address, unit)).toThrow('on device 0, not the host')
-    mapped.dispose()
+    mapped.disposeSync()
     expect(() => PhysicalMemory.retain(device, address, unit)).toThrow(StatusError)
   })
 })

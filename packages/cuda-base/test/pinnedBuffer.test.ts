@@ -28,7 +28,7 @@ describe('PinnedBuffer.allocate', () => {
       expect([buffer.device, buffer.context]).toEqual([second, second.primaryContext])
       expect([array.constructor, array.length, array.buffer === buffer.buffer]).toEqual([Float64Array, length, true])
       expect([isPinned(address), second.used]).toEqual([true, 0])
-      buffer.dispose()
+      buffer.disposeSync()
       expect([isPinned(address), array.length, array.buffer.byteLength]).toEqual([false, 0, 0])
     }
   })

@@ -108,7 +108,7 @@ describe('pointerInfo', () => {
     const buffer = DeviceBuffer.allocate(device, 'f32', 3)
     const { address } = buffer
     expect(pointerInfo(device, address).type).toBe('device')
-    buffer.dispose()
+    buffer.disposeSync()
     expect(pointerInfo(device, address)).toEqual(unregistered)
     expect(() => pointerInfo(device, buffer)).toThrow(new DisposedError('DeviceBuffer'))
   })

@@ -225,7 +225,7 @@ describe('what goes wrong', () => {
       await expect(share(other.channel, memory, limit)).rejects.toThrow(FeatureNotSupportedError)
       await expect(share(other.channel, memory, limit)).rejects.toThrow(words.split(': ').at(-1))
     }
-    mapped[1]?.dispose()
+    mapped[1]?.disposeSync()
     await expect(share(other.channel, at(0, 2), limit)).rejects.toThrow('a part of it is not mapped')
     for (const one of [plain, ...mapped, ...made]) one.dispose()
   })

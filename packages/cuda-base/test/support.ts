@@ -1,4 +1,4 @@
-import { Device, driverLibrary, type Stream, startDriver } from '@shoal/cuda-base'
+import { Device, driverLibrary, finishReleasesSync, type Stream, startDriver } from '@shoal/cuda-base'
 import { type CUdevice, driver } from '@shoal/cuda-sys/driver'
 import { bindCall, slots64 } from '@shoal/ffi/calls'
 
@@ -9,8 +9,9 @@ export class TestDevice extends Device {
     super(ordinal, ordinal as CUdevice, driverLibrary)
   }
 
-  /** Bytes in use. */
+  /** Bytes in use, when what was disposed of is released. */
   get used(): number {
+    finishReleasesSync()
     const { free, total } = this.memoryInfo()
     return total - free
   }

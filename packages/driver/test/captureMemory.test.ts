@@ -3,10 +3,15 @@ import { BusyError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { device, firstOf, other, stream, zeros } from './support/graphObjects.js'
 
+const { finishReleasesSync } = await import('@shoal/cuda-base')
 const { CachingPool, DeviceBuffer, MemoryPool } = await import('@shoal/driver')
 const { captureStatus, Graph, withCaptureMode } = await import('@shoal/driver/graph')
 
-const usedBytes = (): number => device.memoryPool.used.current
+/** When what was disposed of is released. */
+const usedBytes = (): number => {
+  finishReleasesSync()
+  return device.memoryPool.used.current
+}
 
 function thrownBy(call: () => unknown): unknown {
   try {

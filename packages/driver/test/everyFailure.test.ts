@@ -23,6 +23,7 @@ const count = NativeMemory.allocate(8)
 async function callsOf(work: () => unknown): Promise<ReadonlyMap<string, number>> {
   call('shimWatch', '', 0, 0, 0)
   await work()
+  await released()
   call('shimUnwatch', '')
   const calls = new Map<string, number>()
   const shimCalled = bindCall(driver.rawSymbol('shimCalled') as bigint, 3, 'i32', 'shimCalled')
@@ -59,14 +60,29 @@ async function ended(): Promise<void> {
   expect(isActive()).toBe(false)
 }
 
-/** What work throws, the first where something else failed on the way out. */
+/** Resolves when what was disposed of is released, and warnings of that have come. */
+async function released(): Promise<void> {
+  while (hasReleases()) await sleep(1)
+  await sleep(1)
+}
+
+/** What work throws, the first where something else failed on the way out; or what a late release warns of. */
 async function thrownBy(work: () => unknown): Promise<string> {
+  const warnings: string[] = []
+  const note = ({ message }: Error): void => {
+    const [, api, status] = /could not be freed: (\w+) failed: \w+ \((\d+)\)/.exec(message) ?? []
+    if (api !== undefined) warnings.push(`${api} ${status}`)
+  }
+  process.on('warning', note)
   try {
     await work()
-    return 'nothing'
+    await released()
+    return warnings[0] ?? 'nothing'
   } catch (error) {
     const first = (error as { suppressed?: unknown }).suppressed ?? error
     return first instanceof StatusError ? `${first.api} ${first.status}` : String(first)
+  } finally {
+    process.off('warning', note)
   }
 }
 

@@ -8,6 +8,8 @@ const shim = compile('faultShim')
 Object.assign(process.env, shimEnvironment(shim), { SHOAL_SIM_DEVICES: '1' })
 const { Device, DeviceBuffer, PinnedBuffer, StatusError, Stream } = await import('@shoal/driver')
 
+const { finishReleasesSync } = await import('@shoal/cuda-base')
+
 const outOfMemory = 2
 const notReady = 600
 let device: import('@shoal/driver').Device
@@ -21,6 +23,8 @@ function call(name: string, argument: string, ...rest: number[]): number {
 }
 
 function fail(name: string, times: number, status: number): void {
+  // A call that fails would wait for these, and be made again.
+  finishReleasesSync()
   expect(call('shimFail', name, times, status)).toBe(0)
 }
 
@@ -191,10 +195,10 @@ test.each([
   ['cuEventDestroy', () => device.createEvent()],
   ['cuMemFree', () => DeviceBuffer.allocate(device, 'u8', 100)],
   ['cuMemFreeHost', () => PinnedBuffer.allocate(device, 'u8', 100)],
-])('a dispose() that fails in %s keeps the context no longer', (api, make) => {
+])('a disposeSync() that fails in %s keeps the context no longer', (api, make) => {
   const object = make()
   fail(api, 1, 1)
-  expect(thrownBy(() => object.dispose())).toMatchObject({ api, status: 1 })
+  expect(thrownBy(() => object.disposeSync())).toMatchObject({ api, status: 1 })
   expect(object.disposed).toBe(true)
 })
 
@@ -207,6 +211,7 @@ test('page-locked memory that cannot become an ArrayBuffer is freed', async () =
   })
   fail('cuMemHostAlloc', 1, 0)
   await expect(buffer.toArray()).rejects.toThrow('hostView')
+  finishReleasesSync()
   expect(calls('cuMemFreeHost') - before).toBe(2)
 })
 

@@ -5,6 +5,7 @@ import { DisposedError, defineStruct, StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { add, device, firstOf, one, other, stream, zeros } from './support/graphObjects.js'
 
+const { finishReleasesSync } = await import('@shoal/cuda-base')
 const driver = await import('@shoal/driver')
 const { DeviceBuffer, PinnedBuffer } = driver
 const { CudaArray } = await import('@shoal/driver/texture')
@@ -213,7 +214,7 @@ describe('Graph.capture', () => {
         pool,
       ]
     }
-    for (const owner of make()) owner.dispose()
+    for (const owner of make()) owner.disposeSync()
     const { free } = device.memoryInfo()
     const owners = make()
     expect(device.memoryInfo().free).toBeLessThan(free)
@@ -225,6 +226,7 @@ describe('Graph.capture', () => {
       for (const owner of owners) owner.dispose()
       expect(owners.map(({ disposed }) => disposed)).toEqual(owners.map(() => true))
     })
+    finishReleasesSync()
     expect(device.memoryInfo().free).toBe(free)
     process.off('warning', listen)
     expect(warnings).toEqual([])

@@ -39,7 +39,7 @@ describe('loading', () => {
     expect(loadedModules()).toBe(before + 2n)
     first.dispose()
     first.dispose()
-    second[Symbol.dispose]()
+    second.disposeSync()
     expect(loadedModules()).toBe(before)
     expect(first.disposed).toBe(true)
     expect(() => first.handle).toThrow(DisposedError)
@@ -74,7 +74,7 @@ describe('loading', () => {
     own.dispose()
     expect(own.primaryContextState.active).toBe(true)
     await expect(again).resolves.toBeInstanceOf(Module)
-    ;(await again).dispose()
+    ;(await again).disposeSync()
     expect(own.primaryContextState.active).toBe(false)
   })
 

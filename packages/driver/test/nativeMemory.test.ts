@@ -33,10 +33,10 @@ test.each<[string, () => unknown]>([
   ['Module.loadSync that fails', () => fails(() => Module.loadSync(device, wrong))],
   ['Module.loadFile', async () => (await Module.loadFile(device, file)).dispose()],
   ['Module.loadFile of what is not there', () => fails(() => Module.loadFile(device, `${file}x`))],
-  ['Library.load', async () => (await Library.load(device, ptx)).dispose()],
+  ['Library.load', async () => (await Library.load(device, ptx)).disposeSync()],
   ['Library.load that fails', () => fails(() => Library.load(device, wrong))],
-  ['Library.loadSync', () => Library.loadSync(device, ptx).dispose()],
-  ['Library.loadFile', async () => (await Library.loadFile(device, file)).dispose()],
+  ['Library.loadSync', () => Library.loadSync(device, ptx).disposeSync()],
+  ['Library.loadFile', async () => (await Library.loadFile(device, file)).disposeSync()],
   ['Linker', () => Linker.create(device).add(ptx).addFile(file).dispose()],
   ['Linker.add that fails', () => fails(() => using(Linker.create(device), (linker) => linker.add(wrong)))],
   ['Linker.complete', () => using(Linker.create(device), (linker) => linker.add(ptx).complete())],
@@ -44,10 +44,10 @@ test.each<[string, () => unknown]>([
   expect((await nativeMemoryKept(work)).filter((bytes) => bytes > 16)).toEqual([])
 })
 
-async function using<T extends Disposable>(object: T, work: (object: T) => unknown): Promise<void> {
+async function using<T extends { disposeSync(): void }>(object: T, work: (object: T) => unknown): Promise<void> {
   try {
     await work(object)
   } finally {
-    object[Symbol.dispose]()
+    object.disposeSync()
   }
 }

@@ -216,7 +216,7 @@ describe('what loses the context', () => {
     const code = await failure(read, (owner) => {
       const memory = DeviceBuffer.zeros(owner, 'f32', 4)
       const { handle } = TextureObject.create(memory)
-      memory.dispose()
+      memory.disposeSync()
       return handle
     })
     expect(code).toBe('CUDA_ERROR_ILLEGAL_ADDRESS')
@@ -226,7 +226,7 @@ describe('what loses the context', () => {
     const gone = (owner: DriverDevice): bigint => {
       const made = arrayOf(owner)
       const { handle } = TextureObject.create(made)
-      made.dispose()
+      made.disposeSync()
       return handle
     }
     expect(await failure(read, gone)).toBe('CUDA_ERROR_ILLEGAL_ADDRESS')

@@ -13,6 +13,7 @@ Object.assign(process.env, {
 const { AddressRange, Device, DeviceBuffer, MulticastObject, PhysicalMemory, allocationGranularity } = await import(
   '@shoal/driver'
 )
+const { finishReleasesSync } = await import('@shoal/cuda-base')
 const { World } = await import('./model/world.js')
 const { commands, outcomes } = await import('./model/commands.js')
 
@@ -62,6 +63,7 @@ test(`${runs} sequences of what can be done with mapped memory go as the model s
         world.disposeAll(start)
       }
       for (const device of devices) {
+        finishReleasesSync()
         const { free, total } = device.memoryInfo()
         expect(total - free).toBe(0)
       }

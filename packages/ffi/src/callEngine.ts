@@ -2,6 +2,7 @@
 
 export * from './calls/arguments.js'
 export {
+  adjustExternalMemory,
   type BigNativeCall,
   type BigResult,
   bindBigCall,
@@ -19,6 +20,7 @@ export {
   descriptorKind,
   externalAddress,
   floatSlot,
+  forgetObject,
   holdEventLoop,
   hostConvention,
   type LoweredParameter,
@@ -43,7 +45,9 @@ export {
   stagedCopyTo,
   type TensorFields,
   type ThreadOffer,
+  takeCollected,
   takeOfThread,
   type VersionReaderOptions,
   versionReader,
+  watchObject,
 } from './internal.js'

@@ -5,6 +5,7 @@ import { check, Status } from '../errors.js'
 import { releaseAfterFailure } from '../lifetime.js'
 import { scratch } from '../native.js'
 import type { Context } from './context.js'
+import { finishReleasesSync } from './releases.js'
 
 /** Counts the captures, graphs and executable graphs that use something. */
 export interface GraphUse {
@@ -55,6 +56,8 @@ const delayed: { readonly what: string; readonly release: () => void }[] = []
 
 /** A stream of this thread is captured into a graph from now on. */
 export function startCapturing(capture: OpenCapture): void {
+  // The driver refuses them on any thread meanwhile, and the capture would come to nothing.
+  if (captures.length === 0) finishReleasesSync()
   captures.push({ ...capture, own: [] })
 }
 

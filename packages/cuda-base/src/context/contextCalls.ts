@@ -4,8 +4,18 @@ import { DisposedError, PublicObject } from '@shoal/types'
 import type { CallName, CudaCalls, CudaLibrary } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, isGone, Status } from '../errors.js'
-import { processIsEnding } from '../lifetime.js'
+import { droppedCount, processIsEnding, reclaimDropped } from '../lifetime.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
+import { finishReleasesSync, type ReleaseCall } from './releases.js'
+
+function reclaimAndFinish(): boolean {
+  if (!reclaimDropped()) return false
+  finishReleasesSync()
+  return true
+}
+
+/** A device whose memory is in use as a whole counts as so many bytes for the collector of JavaScript, or as its size where that is less. */
+const mostPressure = 2 ** 30
 
 /** The calls that are made in a context: it is current during each, and a status becomes an error. */
 export abstract class ContextCalls extends PublicObject {
@@ -19,6 +29,9 @@ export abstract class ContextCalls extends PublicObject {
   readonly _halves: U64Halves
   /** @internal What gives memory back that is kept for later; whether it had any. */
   readonly _whenShort = new Set<() => boolean>()
+  /** @internal While the context closes: what is released with it, on a native thread. */
+  protected _closingCalls: ReleaseCall[] | undefined
+  #weight: number | undefined
   /** What errors call it once it was released or reset. */
   #gone: string | undefined
 
@@ -39,6 +52,12 @@ export abstract class ContextCalls extends PublicObject {
   /** Whether the context was released or reset. */
   get disposed(): boolean {
     return this.#gone !== undefined
+  }
+
+  /** @internal What the collector counts memory of the device as. */
+  _pressureOf(byteLength: number): number {
+    this.#weight ??= Math.min(1, mostPressure / this.device.totalMemory)
+    return Math.ceil(byteLength * this.#weight)
   }
 
   /** @internal From now on every use is refused. */
@@ -74,16 +93,58 @@ export abstract class ContextCalls extends PublicObject {
     if (status !== Status.success) throw this._error(status, call)
   }
 
-  /** @internal The same for a function that allocates: once more where caches gave memory back. @throws StatusError */
-  _callWithRoom<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): void {
-    const status = this._status(call, ...args)
-    if (status === Status.success) return
-    if (status !== Status.outOfMemory || !this._makeRoom()) throw this._error(status, call)
-    this._call(call, ...args)
+  /** @internal The same for a function that allocates: again when what was disposed of is released. @throws StatusError */
+  _callWithRoom<N extends CallName>(byteLength: number, call: N, ...args: Parameters<CudaCalls[N]>): void {
+    const status = this._withRoom(() => this._status(call, ...args))
+    if (status !== Status.success) throw this._allocationError(status, call, byteLength)
   }
 
-  /** @internal Has caches give back what they keep. Gives whether there was any. */
+  /** @internal The error of a call that was to allocate: tells how short memory is. */
+  _allocationError(status: number, call: CallName, byteLength: number): Error {
+    return this._error(status, call, status === Status.outOfMemory ? this._shortage(byteLength) : undefined)
+  }
+
+  /** @internal What there is of the memory of the device, in words. */
+  _shortage(byteLength: number): string {
+    const words = [`asked for: ${byteLength} bytes`]
+    try {
+      const { free, total } = this.device.memoryInfo()
+      words.push(`free on device ${this.device.ordinal}: ${free} of ${total} bytes`)
+    } catch {
+      // A context that has failed tells nothing more; the error says why.
+    }
+    const count = droppedCount()
+    if (count > 0)
+      words.push(`dropped without dispose() so far: ${count} objects with memory; dispose of them, or use \`using\``)
+    return words.join('; ')
+  }
+
+  /**
+   * @internal Makes a call again after each step that releases what may have been in its way. Gives the last status.
+   * @param first the status of the first attempt. Default: it is made.
+   */
+  _withRoom(attempt: () => number, first = attempt()): number {
+    let status = first
+    if (status === Status.hostMemoryAlreadyRegistered || status === Status.alreadyMapped) {
+      return finishReleasesSync() ? attempt() : status
+    }
+    for (const step of this.#stepsForRoom) if (status === Status.outOfMemory && step()) status = attempt()
+    return status
+  }
+
+  /** @internal Releases what can be released at once. Gives whether there was anything. */
   _makeRoom(): boolean {
+    let hasMore = false
+    for (const step of this.#stepsForRoom) hasMore = step() || hasMore
+    return hasMore
+  }
+
+  /** What makes room on the device, the cheapest first. Each tells whether there was anything. */
+  get #stepsForRoom(): readonly (() => boolean)[] {
+    return [finishReleasesSync, () => this.#trimCaches(), reclaimAndFinish]
+  }
+
+  #trimCaches(): boolean {
     let hasMore = false
     for (const giveBack of this._whenShort) hasMore = giveBack() || hasMore
     return hasMore
@@ -92,9 +153,23 @@ export abstract class ContextCalls extends PublicObject {
   /** @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with it. */
   _release<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): void {
     if (this.disposed || processIsEnding()) return
+    if (this._closingCalls !== undefined) {
+      this._closingCalls.push(this._releaseCall(call, ...args))
+      return
+    }
     callInContext(this._handle)
     const status = this.#make(call, args)
     if (status !== Status.success && !isGone(status)) throw this._error(status, call)
+  }
+
+  /** @internal One releasing function, for the queue of releases. */
+  _releaseCall<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): ReleaseCall {
+    return {
+      make: () => (this._cuda.calls[call] as (...args: readonly unknown[]) => number)(...args),
+      check: (status) => {
+        if (status !== Status.success && !isGone(status)) throw this._error(status, call)
+      },
+    }
   }
 
   #make(call: CallName, args: readonly unknown[]): number {
@@ -109,14 +184,19 @@ export abstract class ContextCalls extends PublicObject {
 
   /** @internal The same for one function that libcuda alone has. */
   _callDriver(api: string, call: () => number): void {
+    const status = this.#driverStatus(call)
+    if (status === Status.success) return
+    const again = (): number => this.#driverStatus(call)
+    check(status === Status.outOfMemory ? this._withRoom(again, status) : status, api)
+  }
+
+  #driverStatus(call: () => number): number {
     callInContext(this.handle)
-    let status: number
     try {
-      status = call()
+      return call()
     } catch (error) {
       callInContext(0n)
       throw error
     }
-    check(status, api)
   }
 }

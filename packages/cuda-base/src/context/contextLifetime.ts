@@ -4,10 +4,12 @@ import { holdEventLoop } from '@shoal/ffi/calls'
 import { loadedFrom } from '@shoal/types'
 import { checkRelease, Status } from '../errors.js'
 import { processIsEnding, throwFirst, tidyUpAtEnd, warnAtEnd } from '../lifetime.js'
+import { withBlockingReleases } from '../releasing.js'
 import { ContextCalls } from './contextCalls.js'
 import { DeviceInUseError } from './deviceInUse.js'
 import { EventPool } from './eventPool.js'
 import { hasHolds } from './primaryContexts.js'
+import { finishReleasesSync, type ReleaseCall, ReleaseQueue } from './releases.js'
 
 /**
  * Why a context is closed down: it is released; reset, when nothing needs freeing and nothing may wait; or its JavaScript
@@ -16,12 +18,16 @@ import { hasHolds } from './primaryContexts.js'
 export type CloseReason = 'close' | 'reset' | 'thread-end'
 type CloseHandler = (reason: CloseReason) => void
 
+/** What was disposed of just before the thread ends is still given back, unless the device works for longer. In milliseconds. */
+const patienceAtEnd = 1000
+
 const living = new Set<ContextLifetime>()
 let isTidiedUp = false
 
 /** Called when the JavaScript thread ends. Nobody is left to catch an error: it is a warning, where the process goes on. */
 function closeContextsOfThread(isProcess: boolean): void {
   if (isProcess && hasHolds()) return
+  finishReleasesSync(patienceAtEnd)
   for (const context of [...living]) {
     try {
       context._endOfThread(isProcess)
@@ -39,6 +45,8 @@ export abstract class ContextLifetime extends ContextCalls {
 
   /** @internal */
   readonly _events = new EventPool(this)
+  /** @internal What waits for the device before it is given back. */
+  readonly _releases = new ReleaseQueue(this)
   #isClosing = false
   #children = 0
   /** Those of the children that are events: none of them stands for work that may be under way. */
@@ -132,9 +140,14 @@ export abstract class ContextLifetime extends ContextCalls {
     return [...living].filter((context) => context._isPrimary && context.device.ordinal === device.ordinal)
   }
 
-  /** @internal Gives the handle up, when nothing lives in the context any more. */
-  _giveUp(): void {
-    checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
+  /** @internal Gives the handle up, when nothing lives in the context any more: no call where it is somebody else's. */
+  get _giveUp(): ReleaseCall | undefined {
+    const { handle } = this.device
+    return {
+      make: () => cuDevicePrimaryCtxRelease(handle),
+      check: (status) => checkRelease(status, 'cuDevicePrimaryCtxRelease'),
+      context: null,
+    }
   }
 
   /** @internal Resolves when nothing waits in this context; false when nothing did. */
@@ -185,16 +198,19 @@ export abstract class ContextLifetime extends ContextCalls {
       this._events.destroyAll()
     } else {
       this.#isClosing = true
-      this.#closeIfUnused()
+      withBlockingReleases(() => this.#closeIfUnused())
     }
   }
 
   #closeIfUnused(): void {
     if (!this.#isClosing || this.disposed || this.#children > 0 || processIsEnding()) return
+    const calls: ReleaseCall[] = []
+    this._closingCalls = calls
     try {
       this.#closeDown('close')
     } finally {
-      this._giveUp()
+      this._closingCalls = undefined
+      this._releases.close(`The context of device ${this.device.ordinal}`, calls, this._giveUp)
     }
   }
 

@@ -3,13 +3,10 @@ import {
   type Context,
   checkRelease,
   forgetLeak,
-  processIsEnding,
+  type ReleaseCall,
   Resource,
-  warnOnReject,
   watchForLeak,
 } from '@shoal/cuda-base'
-import { callInContext } from '@shoal/ffi'
-import { doneNow } from '@shoal/types'
 
 /** The C function that takes a handle back. */
 export interface Destroyer {
@@ -28,21 +25,26 @@ export abstract class ContextObject extends Resource {
   readonly context: Context
   readonly #handle: bigint
   readonly #destroyer: Destroyer | undefined
+  #pressure = 0
 
-  /** Without a `destroyer` it is a part of another object, which ends with that. */
-  constructor(context: Context, handle: bigint, what: string, destroyer: Destroyer | undefined) {
+  /**
+   * Without a `destroyer` it is a part of another object, which ends with that.
+   * @param byteLength memory of the device that it holds, more or less
+   */
+  constructor(context: Context, handle: bigint, what: string, destroyer: Destroyer | undefined, byteLength = 0) {
     super()
     this.context = context
     this.#handle = handle
     this.#destroyer = destroyer
     if (destroyer === undefined) return
     context._addChild()
-    watchForLeak(this, what, () => {
+    this.#pressure = context._pressureOf(byteLength)
+    const reclaim = (): string => {
       if (context.disposed) return 'it went with its context'
-      const freed = context.synchronize().finally(() => endOf(context, handle, destroyer))
-      warnOnReject(what, freed)
+      endLate(what, context, handle, destroyer)
       return 'it is freed when the work of its context has ended'
-    })
+    }
+    watchForLeak(this, what, reclaim, 'dispose()', this.#pressure)
   }
 
   /** The device it is on. */
@@ -57,38 +59,25 @@ export abstract class ContextObject extends Resource {
     return this.#handle
   }
 
-  /** Waits for the work of the context without blocking the thread, then releases what this object holds. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.disposed && !this.context.disposed && this.#destroyer !== undefined) await this.context.synchronize()
-    this.dispose()
-    await doneNow()
-  }
-
   protected override inspectFacts(): { readonly [fact: string]: unknown } {
     return { device: this.context.device.ordinal }
   }
 
   protected release(): void {
     if (this.#destroyer === undefined) return
-    forgetLeak(this)
-    const destroyer = this.#destroyer
-    afterCapture(this.kind, () => {
-      try {
-        this.context._release('ctxSynchronize')
-      } finally {
-        endOf(this.context, this.#handle, destroyer)
-      }
-    })
+    forgetLeak(this, this.#pressure)
+    const [handle, destroyer] = [this.#handle, this.#destroyer]
+    afterCapture(this.kind, () => endLate(this.kind, this.context, handle, destroyer))
   }
 }
 
-function endOf(context: Context, handle: bigint, { api, call, after }: Destroyer): void {
-  try {
-    if (context.disposed || processIsEnding()) return
-    callInContext(context._handle)
-    checkRelease(call(handle), api)
-  } finally {
-    after?.()
-    context._removeChild()
-  }
+function endLate(what: string, context: Context, handle: bigint, { api, call, after }: Destroyer): void {
+  const destroy: ReleaseCall = { make: () => call(handle), check: (status) => checkRelease(status, api) }
+  context._releases.add(what, [context._releaseCall('ctxSynchronize'), destroy], () => {
+    try {
+      after?.()
+    } finally {
+      context._removeChild()
+    }
+  })
 }

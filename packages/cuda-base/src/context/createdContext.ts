@@ -1,4 +1,5 @@
 import {
+  awaitReleases,
   Context,
   type ContextFlags,
   check,
@@ -9,7 +10,9 @@ import {
   type DeviceOrContext,
   driverLibrary,
   encodeContextFlags,
+  type ReleaseCall,
   scratch,
+  withBlockingReleases,
 } from '@shoal/cuda-base'
 import {
   type CUcontext,
@@ -23,7 +26,7 @@ import {
   cuCtxPushCurrent,
 } from '@shoal/cuda-sys/driver'
 import { callInContext, NativeMemory } from '@shoal/ffi'
-import { DisposedError, isInstance, type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
+import { DisposedError, doneNow, isInstance, type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
 
 /** How a context is made. */
 export interface CreatedContextOptions extends Partial<ContextFlags> {
@@ -85,10 +88,24 @@ export class CreatedContext extends Context {
     return false
   }
 
-  /** Destroys the context as soon as nothing lives in it (`cuCtxDestroy`); does nothing for one of somebody else. */
+  /**
+   * Destroys the context as soon as nothing lives in it (`cuCtxDestroy`), on a native thread; does nothing for one of somebody
+   * else.
+   */
   dispose(): void {
     this.#isDisposed = true
     this._close()
+  }
+
+  /** The same as {@link dispose}, but blocks this thread until the driver has destroyed the context. */
+  disposeSync(): void {
+    withBlockingReleases(() => this.dispose())
+  }
+
+  /** Resolves when the driver has destroyed the context. Does not wait for what still lives in it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await awaitReleases(() => this.dispose())
+    await doneNow()
   }
 
   [Symbol.dispose](): void {
@@ -100,8 +117,10 @@ export class CreatedContext extends Context {
     super._requireOpen()
   }
 
-  override _giveUp(): void {
-    if (!this.#isBorrowed) checkRelease(cuCtxDestroy(this._handle), 'cuCtxDestroy')
+  override get _giveUp(): ReleaseCall | undefined {
+    const { _handle: handle } = this
+    if (this.#isBorrowed) return undefined
+    return { make: () => cuCtxDestroy(handle), check: (status) => checkRelease(status, 'cuCtxDestroy'), context: null }
   }
 
   override get [Symbol.toStringTag](): string {

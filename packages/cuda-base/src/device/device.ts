@@ -29,6 +29,7 @@ import { Context, type DeviceWithContext } from '../context/context.js'
 import { DeviceInUseError } from '../context/deviceInUse.js'
 import { type CacheConfig, type ContextFlags, encodeContextFlags } from '../context/flags.js'
 import { type ContextLimit, limitCode } from '../context/limits.js'
+import { hasReleases, whenReleasesEnd } from '../context/releases.js'
 import { check, Status } from '../errors.js'
 import { Event, type EventOptions } from '../event/event.js'
 import { throwFirst } from '../lifetime.js'
@@ -38,6 +39,7 @@ import { MemoryPool } from '../memory/memoryPool.js'
 import type { MemoryPoolOptions } from '../memory/poolTypes.js'
 import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
+import { withBlockingReleases } from '../releasing.js'
 import { uuidOf } from '../share/deviceUuid.js'
 import { Stream, type StreamOptions } from '../stream/stream.js'
 import { findPrimaryContextsWith } from '../vmm/location.js'
@@ -469,6 +471,11 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     context._close()
   }
 
+  /** The same as {@link dispose}, but blocks this thread until the driver has released the context, if nothing lives in it. */
+  disposeSync(): void {
+    withBlockingReleases(() => this.dispose())
+  }
+
   [Symbol.dispose](): void {
     this.dispose()
   }
@@ -483,6 +490,7 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   async #resetOnce(): Promise<void> {
+    if (hasReleases()) await whenReleasesEnd()
     const { handle } = this.primaryContext
     let contexts = Context._livingOn(this)
     for (let index = 0; index < contexts.length; ) {

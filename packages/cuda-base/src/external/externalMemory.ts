@@ -7,7 +7,7 @@ import {
   type DeviceOrContext,
   forgetLeak,
   nameOfType,
-  processIsEnding,
+  type ReleaseCall,
   Resource,
   requireElementType,
   scratch,
@@ -21,7 +21,6 @@ import {
   cuExternalMemoryGetMappedBuffer,
   cuImportExternalMemory,
 } from '@shoal/cuda-sys/driver'
-import { callInContext } from '@shoal/ffi'
 import {
   type ElementType,
   type OptionKeys,
@@ -197,13 +196,12 @@ export class ExternalLifetime {
     this.#uses -= 1
     if (this.#uses > 0) return
     const context = this.#context
-    try {
-      if (context.disposed || processIsEnding()) return
-      callInContext(context._handle)
-      checkRelease(cuDestroyExternalMemory(this.#handle), 'cuDestroyExternalMemory')
-    } finally {
-      context._removeChild()
+    const handle = this.#handle
+    const destroy: ReleaseCall = {
+      make: () => cuDestroyExternalMemory(handle),
+      check: (status) => checkRelease(status, 'cuDestroyExternalMemory'),
     }
+    context._releases.add('An ExternalMemory', [destroy], () => context._removeChild())
   }
 
   /** The object itself is gone. */

@@ -5,7 +5,7 @@ import {
   type Device,
   type EventLike,
   forgetLeak,
-  processIsEnding,
+  type ReleaseCall,
   Resource,
   requireEventLike,
   Stream,
@@ -220,10 +220,12 @@ export class GreenContext extends Resource {
 }
 
 function destroy(context: Context, handle: CUgreenCtx, forget: () => void): void {
-  forget()
-  try {
-    if (!context.disposed && !processIsEnding()) checkRelease(cuGreenCtxDestroy(handle), 'cuGreenCtxDestroy')
-  } finally {
-    context._removeChild()
+  const call: ReleaseCall = {
+    make: () => cuGreenCtxDestroy(handle),
+    check: (status) => checkRelease(status, 'cuGreenCtxDestroy'),
   }
+  context._releases.add('A GreenContext', [call], () => {
+    forget()
+    context._removeChild()
+  })
 }

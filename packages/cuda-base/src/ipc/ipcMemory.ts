@@ -116,7 +116,13 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
     const bytes = checkHandle(context.device, handle)
     const out = scratch()
     withReason([Status.invalidContext], 'a process cannot open handles of its own', () =>
-      context._call('ipcOpenMemHandle', out, bytes, lazyPeerAccess),
+      context._callWithRoom(
+        handle.length * dtypeInfo(handle.dtype).bytes,
+        'ipcOpenMemHandle',
+        out,
+        bytes,
+        lazyPeerAccess,
+      ),
     )
     const base = out.u64[0] as CUdeviceptr
     try {
@@ -155,30 +161,17 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
   }
 
   /**
-   * Closes it (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`): blocks until the work of the device has ended. Where a call on
-   * another thread works with it, that is done when the call has returned.
+   * Closes it (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`) when the work of the device has ended. Where a call on another thread
+   * works with it, that is done when the call has returned.
    */
   protected release(): void {
     forgetLeak(this)
     if (processIsEnding()) return
-    const close = (): void => afterCapture('IpcMemory', () => this.#close())
-    afterUseOfMemory('IpcMemory', this.#address, this.byteLength, close)
-  }
-
-  #close(): void {
     const context = this.#context
-    const close = (): void => context._release('ipcCloseMemHandle', this.#base)
-    try {
-      try {
-        context._release('ctxSynchronize')
-      } catch (error) {
-        releaseAfterFailure('IpcMemory', close)
-        throw error
-      }
-      close()
-    } finally {
-      context._removeChild()
-    }
+    const calls = [context._releaseCall('ctxSynchronize'), context._releaseCall('ipcCloseMemHandle', this.#base)]
+    afterUseOfMemory('IpcMemory', this.#address, this.byteLength, () =>
+      afterCapture('IpcMemory', () => context._releases.add('IpcMemory', calls, () => context._removeChild())),
+    )
   }
 }
 

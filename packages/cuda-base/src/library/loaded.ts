@@ -113,20 +113,22 @@ export class LoadedLibrary {
   removeUse(): void {
     this.#uses -= 1
     if (this.#uses > 0) return
-    try {
-      this.#unload()
-    } finally {
+    const context = this.#context
+    const after = (): void => {
       this.#jit.dispose()
       this.#image?.dispose()
-      this.#context._removeChild()
+      context._removeChild()
     }
-  }
-
-  #unload(): void {
-    const context = this.#context
-    if (processIsEnding()) return
-    if (!context.disposed) context._release('libraryUnload', this.handle)
-    // A reset of the device leaves it loaded: it is of no context.
-    else checkRelease(context._cuda.calls.libraryUnload(this.handle), context._cuda.nameOf('libraryUnload'))
+    if (!context.disposed) {
+      context._releases.add('A Library', [context._releaseCall('libraryUnload', this.handle)], after)
+      return
+    }
+    try {
+      // A reset of the device leaves it loaded: it is of no context.
+      const { calls } = context._cuda
+      if (!processIsEnding()) checkRelease(calls.libraryUnload(this.handle), context._cuda.nameOf('libraryUnload'))
+    } finally {
+      after()
+    }
   }
 }

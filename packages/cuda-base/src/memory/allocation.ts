@@ -1,19 +1,9 @@
 import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver/common'
-import { offThread } from '@shoal/ffi'
 import { type MemoryLike, memoryProtocol, outOfRange } from '@shoal/types'
-import type { CallName } from '../calls/cudaLibrary.js'
 import { afterCapture, isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'
-import { isGone, Status } from '../errors.js'
-import { afterUseOfMemory, isAnythingInUse, untilMemoryUnused } from '../inUse.js'
-import {
-  forgetLeak,
-  releaseAfterFailure,
-  type ShortLived,
-  warnOnReject,
-  watchForLeak,
-  watchLater,
-} from '../lifetime.js'
+import { afterUseOfMemory, isAnythingInUse } from '../inUse.js'
+import { forgetLeak, releaseAfterFailure, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { scratch } from '../native.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
@@ -85,6 +75,7 @@ export class Allocation implements ShortLived, ReachCell {
   readonly #pool: MemoryOrigin | undefined
   #address: bigint | undefined
   #isWatched = false
+  #pressure = 0
 
   private constructor(context: Context, { low, high }: U64Halves, byteLength: number, origin: Origin) {
     this.context = context
@@ -104,7 +95,7 @@ export class Allocation implements ShortLived, ReachCell {
   static allocate(context: Context, byteLength: number): Allocation {
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
-    context._callWithRoom('memAlloc', out, byteLength)
+    context._callWithRoom(byteLength, 'memAlloc', out, byteLength)
     const halves = { low: out.i32[0] as number, high: out.i32[1] as number }
     const allocation = new Allocation(context, halves, byteLength, owned)
     allocation.#address = out.u64[0] as bigint
@@ -117,7 +108,7 @@ export class Allocation implements ShortLived, ReachCell {
     { width, height, depth, elementBytes }: RowsWanted,
   ): { readonly allocation: Allocation; readonly pitch: number } {
     const out = scratch()
-    context._callWithRoom('memAllocPitch', out, width, height, depth, elementBytes)
+    context._callWithRoom(width * height * depth, 'memAllocPitch', out, width, height, depth, elementBytes)
     const [address = 0n, bytes] = out.u64
     const pitch = Number(bytes)
     return { allocation: Allocation.adopt(context, address, pitch * height * depth), pitch }
@@ -151,7 +142,7 @@ export class Allocation implements ShortLived, ReachCell {
     const { context, handle: queue } = stream
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
-    context._callWithRoom('memAllocFromPoolAsync', out, byteLength, handle, queue)
+    context._callWithRoom(byteLength, 'memAllocFromPoolAsync', out, byteLength, handle, queue)
     const [low = 0, high = 0] = out.i32
     if (isCapturing()) noteAllocation(stream, low, high, byteLength)
     return Allocation.adoptOn(stream, u64Of({ low, high }), byteLength, pool)
@@ -197,7 +188,7 @@ export class Allocation implements ShortLived, ReachCell {
     return this.freed
   }
 
-  /** Gives the memory back, waiting for the work that uses it, or on its stream, or on another. */
+  /** Gives the memory back when the work that uses it has ended, or on its stream, or on another. */
   free(stream: Stream | undefined = this.#stream): void {
     if (!this.#markFreed()) return
     if (isAnythingInUse()) this.#giveBackAfterUse(stream)
@@ -208,51 +199,40 @@ export class Allocation implements ShortLived, ReachCell {
     afterUseOfMemory('A DeviceBuffer', this.address, this.byteLength, () => this.#giveBack(stream))
   }
 
-  /** Like {@link free}, without blocking this thread while work still uses the memory. */
-  async freeOffThread(): Promise<void> {
-    if (!this.#markFreed()) return
-    if (isAnythingInUse() && !(await untilMemoryUnused(this.address, this.byteLength)))
-      return this.#giveBackAfterUse(this.#stream)
-    if (this.block !== undefined) return this.block.giveBack()
-    if (this.#stream !== undefined && !this.#stream._isGone) return this.#giveBack(this.#stream)
-    try {
-      await freeLater(this.context, this.address, this.#stream !== undefined)
-    } finally {
-      endUse(this.context, this.#pool)
-    }
-  }
-
   /** @internal */
   _watch(): void {
     this.#isWatched = true
     const { context, address } = this
     const [stream, pool, low, high] = [this.#stream, this.#pool, this.#low, this.#high]
     const block = this.block
+    this.#pressure = context._pressureOf(this.byteLength)
     const what = `A DeviceBuffer of ${this.byteLength} bytes on device ${context.device.ordinal}`
-    watchForLeak(this, what, () => {
-      if (block !== undefined) {
-        block.giveBack()
-        return 'its memory is back in its pool'
-      }
-      if (stream !== undefined && !stream._isGone) {
-        try {
-          freeOn(stream, low, high)
-        } finally {
-          endUse(context, pool)
+    watchForLeak(
+      this,
+      what,
+      () => {
+        if (block !== undefined) {
+          block.giveBack()
+          return 'its memory is back in its pool'
         }
-        return 'its memory is freed on its stream'
-      }
-      if (context.disposed) {
-        endUse(context, pool)
-        return 'its memory went with its context'
-      }
-      const freed = freeLater(context, address, stream !== undefined)
-      warnOnReject(
-        what,
-        freed.finally(() => endUse(context, pool)),
-      )
-      return 'its memory is freed when the work that uses it has ended'
-    })
+        if (stream !== undefined && !stream._isGone) {
+          try {
+            freeOn(stream, low, high)
+          } finally {
+            endUse(context, pool)
+          }
+          return 'its memory is freed on its stream'
+        }
+        if (context.disposed) {
+          endUse(context, pool)
+          return 'its memory went with its context'
+        }
+        freeLate(what, context, address, stream !== undefined, () => endUse(context, pool))
+        return 'its memory is freed when the work that uses it has ended'
+      },
+      'dispose()',
+      this.#pressure,
+    )
   }
 
   /** Memory that is to be given back holds its context and its pool, and the collector looks out for it. */
@@ -270,7 +250,11 @@ export class Allocation implements ShortLived, ReachCell {
       return
     }
     if (stream === undefined || stream._isGone) {
-      afterCapture('A DeviceBuffer', () => this.#freeNow())
+      const { context, address } = this
+      const [wasOnStream, pool] = [this.#stream !== undefined, this.#pool]
+      afterCapture('A DeviceBuffer', () => {
+        freeLate('A DeviceBuffer', context, address, wasOnStream, () => endUse(context, pool))
+      })
       return
     }
     if (isCapturing() && isFreedLater(stream, this.#low, this.#high)) {
@@ -284,22 +268,12 @@ export class Allocation implements ShortLived, ReachCell {
     }
   }
 
-  #freeNow(): void {
-    try {
-      // The stream of stream-ordered memory is gone, and freeing does not wait for such memory: wait for everything.
-      if (this.#stream !== undefined) this.context._release('ctxSynchronize')
-      this.context._release('memFree', this.address as CUdeviceptr)
-    } finally {
-      endUse(this.context, this.#pool)
-    }
-  }
-
   /** Whether there was something to free. */
   #markFreed(): boolean {
     if (this.freed) return false
     this.freed = true
     if (!this.#isOwned) return false
-    if (this.#isWatched) forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this, this.#pressure)
     return true
   }
 }
@@ -332,24 +306,11 @@ export function requireImported(allocation: Allocation, api: string): Allocation
   }
 }
 
-/** Frees on a native thread, because that waits for the device. */
-export async function freeLater(context: Context, address: bigint, waitFirst: boolean): Promise<void> {
-  if (context.disposed) return
-  const { calls } = context._cuda
-  const made: CallName[] = waitFirst ? ['ctxSynchronize', 'memFree'] : ['memFree']
-  // A reset meanwhile would take the context from under the thread that frees.
-  context._addWait()
-  let statuses: number[]
-  try {
-    statuses = await offThread({ context: context._handle, stopOnError: false }, () => {
-      if (waitFirst) calls.ctxSynchronize()
-      calls.memFree(address as CUdeviceptr)
-    })
-  } finally {
-    context._endWait()
-  }
-  for (const [index, call] of made.entries()) {
-    const status = statuses[index] ?? Status.success
-    if (status !== Status.success && !isGone(status)) throw context._error(status, call)
-  }
+/**
+ * Frees memory in the queue of releases, because that waits for the device.
+ * @param waitFirst for stream-ordered memory whose stream is gone: freeing does not wait for such memory.
+ */
+export function freeLate(what: string, context: Context, address: bigint, waitFirst: boolean, after: () => void): void {
+  const free = context._releaseCall('memFree', address as CUdeviceptr)
+  context._releases.add(what, waitFirst ? [context._releaseCall('ctxSynchronize'), free] : [free], after)
 }

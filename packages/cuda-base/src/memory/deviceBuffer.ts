@@ -1,7 +1,6 @@
 import {
   DisposedError,
   type DType,
-  doneNow,
   dtypeOf,
   type ElementInputOf,
   type ElementType,
@@ -374,16 +373,6 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     this.#free(stream)
   }
 
-  /** Frees the memory without blocking the thread while work still uses it. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this._disposed) return
-    this._disposed = true
-    if (this.#viewAddress !== undefined) return
-    if (this.#owner instanceof Allocation) await this.#owner.freeOffThread()
-    else this.#free()
-    await doneNow()
-  }
-
   /** @internal The address, or DisposedError. */
   _use(): bigint {
     if (!(this.#owner instanceof Allocation) && !this._disposed) this._watch()
@@ -419,7 +408,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     if (Object.isFrozen(range)) this.surroundings = range
   }
 
-  /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
+  /** Frees the memory when the work of the device has ended; on its stream, if it was allocated on one. */
   protected release(): void {
     this.#free()
   }

@@ -166,13 +166,6 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     return { dtype: nameOfType(this.dtype), length: this.length, device: this.context.device.ordinal }
   }
 
-  /** Gives everything back without blocking the thread while work still uses it. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this._disposed) return
-    this._disposed = true
-    await this.#range[Symbol.asyncDispose]()
-  }
-
   protected release(): void {
     this.#range.dispose()
   }

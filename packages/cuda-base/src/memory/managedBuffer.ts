@@ -161,7 +161,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     requireOneOf(attach, api, 'attach', ['global', 'host'])
     if (attach === 'global') requireConcurrentAccess(context, api)
     const out = scratch()
-    context._call('memAllocManaged', out, byteLength, attachments[attach])
+    context._callWithRoom(byteLength, 'memAllocManaged', out, byteLength, attachments[attach])
     const address = out.u64[0] as CUdeviceptr
     try {
       return new ManagedBuffer(context, dtype, length, byteLength, address)
@@ -286,21 +286,13 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     return { dtype: nameOfType(this.dtype), length: this.length, device: this.context.device.ordinal }
   }
 
-  /** Frees it (`cuMemFree`, `cudaFree`): blocks until the work that uses it has ended. */
+  /** Frees it (`cuMemFree`, `cudaFree`) when the work of the device has ended. */
   protected release(): void {
     forgetLeak(this)
-    const { context } = this
+    const { context, byteLength } = this
     const address = this.#address
     const free = this.#end ?? ((): void => freeManaged(context, address))
-    const { byteLength } = this
-    afterCapture('A ManagedBuffer', () => {
-      try {
-        // Work in flight may still use what the array lets go of.
-        context._release('ctxSynchronize')
-      } finally {
-        this.#memory.detach().whenUnreachable(() => afterUseOfMemory('A ManagedBuffer', address, byteLength, free))
-      }
-    })
+    this.#memory.detach().whenUnreachable(() => afterUseOfMemory('A ManagedBuffer', address, byteLength, free))
   }
 
   #requireUsable(): void {
@@ -339,11 +331,9 @@ function requireConcurrentAccess(context: Context, api: string): void {
 }
 
 function freeManaged(context: Context, address: bigint): void {
-  try {
-    context._release('memFree', address as CUdeviceptr)
-  } finally {
-    context._removeChild()
-  }
+  const what = 'A ManagedBuffer'
+  const calls = [context._releaseCall('ctxSynchronize'), context._releaseCall('memFree', address as CUdeviceptr)]
+  afterCapture(what, () => context._releases.add(what, calls, () => context._removeChild()))
 }
 
 /** The bytes of a `CUmemLocation`. @throws TypeError, RangeError */

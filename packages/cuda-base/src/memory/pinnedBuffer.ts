@@ -94,7 +94,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     const { releaser } = memory
     watchForLeak(this, `A PinnedBuffer of ${byteLength} bytes`, () => {
       releaser(() => freeHost(context, address))
-      return 'its memory is freed now'
+      return 'its memory is freed when the work of the device has ended'
     })
   }
 
@@ -262,7 +262,7 @@ function allocate<E extends ElementType>(
   if (byteLength === 0) return PinnedBuffer._make(context, dtype, length, 0, isMapped, 0n)
   requireViewable(byteLength, api)
   const out = scratch()
-  context._call('memHostAlloc', out, byteLength, bits)
+  context._callWithRoom(byteLength, 'memHostAlloc', out, byteLength, bits)
   const address = out.u64[0] as bigint
   try {
     return PinnedBuffer._make(context, dtype, length, byteLength, isMapped, address)
@@ -273,11 +273,7 @@ function allocate<E extends ElementType>(
 }
 
 function freeHost(context: Context, address: bigint): void {
-  afterCapture('A PinnedBuffer', () => {
-    try {
-      context._release('memFreeHost', address)
-    } finally {
-      context._removeChild()
-    }
-  })
+  const what = 'A PinnedBuffer'
+  const free = context._releaseCall('memFreeHost', address)
+  afterCapture(what, () => context._releases.add(what, [free], () => context._removeChild()))
 }

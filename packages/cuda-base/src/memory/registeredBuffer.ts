@@ -58,7 +58,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
   readonly _start: U64Halves
   readonly #isMapped: boolean
   readonly #isReadOnly: boolean
-  readonly #unregister: () => void
+  readonly #unregister: (buffer?: ArrayBuffer) => void
   #holds = 0
 
   private constructor(context: Context, buffer: ArrayBuffer, address: bigint, isMapped: boolean, isReadOnly: boolean) {
@@ -76,7 +76,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
     this.#unregister = unregister
     watchForLeak(this, `A RegisteredBuffer of ${buffer.byteLength} bytes`, () => {
       unregister()
-      return 'its memory is no longer page-locked'
+      return 'its memory is page-locked until the work of the device has ended'
     })
   }
 
@@ -97,7 +97,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
       (isMapped ? flags.mapped : 0) |
       (isReadOnly ? flags.readOnly : 0)
     const address = addressOf(buffer)
-    context._call('memHostRegister', address, buffer.byteLength, bits)
+    context._callWithRoom(buffer.byteLength, 'memHostRegister', address, buffer.byteLength, bits)
     return new RegisteredBuffer(context, buffer, address, isMapped, isReadOnly)
   }
 
@@ -171,11 +171,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
 
   #unlock(): void {
     const { buffer } = this
-    afterUseOfMemory('A RegisteredBuffer', this.#address, this.byteLength, () => {
-      // Until here the buffer was to stay.
-      void buffer
-      this.#unregister()
-    })
+    afterUseOfMemory('A RegisteredBuffer', this.#address, this.byteLength, () => this.#unregister(buffer))
   }
 }
 
@@ -194,16 +190,16 @@ const getByteLength = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'by
 ) => number
 
 /** The memory is freed with its thread: what is page-locked then would stay so, with whatever comes to lie there. */
-function unregistering(context: Context, address: bigint): () => void {
-  const release = (): void => context._release('memHostUnregister', address)
-  const forget = callAtThreadEnd(release)
-  return () =>
-    afterCapture('A RegisteredBuffer', () => {
-      forget()
-      try {
-        release()
-      } finally {
+function unregistering(context: Context, address: bigint): (buffer?: ArrayBuffer) => void {
+  const what = 'A RegisteredBuffer'
+  const forget = callAtThreadEnd(() => context._release('memHostUnregister', address))
+  return (buffer) =>
+    afterCapture(what, () =>
+      context._releases.add(what, [context._releaseCall('memHostUnregister', address)], () => {
+        // Until here the buffer was to stay.
+        void buffer
+        forget()
         context._removeChild()
-      }
-    })
+      }),
+    )
 }

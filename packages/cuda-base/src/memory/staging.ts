@@ -37,8 +37,8 @@ export class StagingPool {
       if (this.#idleForParts !== undefined) blocks.push(this.#idleForParts)
       this.#idleForParts = undefined
       for (const block of blocks) {
-        if (reason === 'reset') block.detach()
-        else this.#free(block)
+        block.detach()
+        if (reason !== 'reset') this.#context._release('memFreeHost', block.address)
       }
       this.#idleBytes = 0
     })
@@ -71,7 +71,7 @@ export class StagingPool {
       return idle
     }
     const out = scratch()
-    this.#context._call('memHostAlloc', out, size, portable)
+    this.#context._callWithRoom(size, 'memHostAlloc', out, size, portable)
     const address = out.u64[0] as bigint
     try {
       const { buffer, detach } = hostView(address, size)
@@ -110,7 +110,7 @@ export class StagingPool {
 }
 
 function freeHost(context: Context, address: bigint): void {
-  context._release('memFreeHost', address)
+  context._releases.add('Page-locked memory', [context._releaseCall('memFreeHost', address)], () => undefined)
 }
 
 const pools = new WeakMap<Context, StagingPool>()

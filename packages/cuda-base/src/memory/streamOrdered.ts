@@ -48,21 +48,10 @@ function bindTo(used: CudaLibrary): void {
 
 /** Allocates (`cuMemAllocAsync`, `cudaMallocAsync`): the halves of the address, until the next call. */
 export function allocateOn(stream: Stream, byteLength: number): OwnedArrayOf<'i32'> {
-  const { context, _halves: handle, _callContext: current } = stream
-  if (context._cuda !== library) bindTo(context._cuda)
-  slots32[0] = outAddress.low
-  slots32[1] = outAddress.high
-  slots32[2] = byteLength
-  slots32[3] = byteLength < fourGiB ? 0 : Math.floor(byteLength / fourGiB)
-  slots32[4] = handle.low
-  slots32[5] = handle.high
-  slots32[2 * contextSlot] = current.low
-  slots32[2 * contextSlot + 1] = current.high
-  const status = allocate()
-  if (status !== Status.success) {
-    if (status !== Status.outOfMemory || !context._makeRoom()) throw context._error(status, 'memAllocAsync')
-    return allocateOn(stream, byteLength)
-  }
+  const { context } = stream
+  let status = allocateNow(stream, byteLength)
+  if (status === Status.outOfMemory) status = context._withRoom(() => allocateNow(stream, byteLength), status)
+  if (status !== Status.success) throw context._allocationError(status, 'memAllocAsync', byteLength)
   context._addChild()
   // Asking takes the cells of the address.
   if (isCapturing()) {
@@ -72,6 +61,19 @@ export function allocateOn(stream: Stream, byteLength: number): OwnedArrayOf<'i3
     outCells[1] = high
   }
   return outCells
+}
+
+function allocateNow({ context, _halves: handle, _callContext: current }: Stream, byteLength: number): number {
+  if (context._cuda !== library) bindTo(context._cuda)
+  slots32[0] = outAddress.low
+  slots32[1] = outAddress.high
+  slots32[2] = byteLength
+  slots32[3] = byteLength < fourGiB ? 0 : Math.floor(byteLength / fourGiB)
+  slots32[4] = handle.low
+  slots32[5] = handle.high
+  slots32[2 * contextSlot] = current.low
+  slots32[2 * contextSlot + 1] = current.high
+  return allocate()
 }
 
 /** Frees (`cuMemFreeAsync`, `cudaFreeAsync`), unless the memory went with its context or goes with the process. */

@@ -450,14 +450,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return { dtype: nameOfType(dtype), width, height, depth, pitch, device: this.context.device.ordinal }
   }
 
-  /** Frees the memory without blocking the thread while work still uses it. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this._disposed) return
-    this._disposed = true
-    if (!this.#isView) await this.#memory[Symbol.asyncDispose]()
-  }
-
-  /** Frees the memory: blocks until work that uses it has ended. */
+  /** Frees the memory when the work of the device has ended. */
   protected release(): void {
     if (!this.#isView) this.#memory.dispose()
   }

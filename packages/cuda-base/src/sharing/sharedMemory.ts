@@ -1,4 +1,16 @@
-import { Device, DeviceBuffer, openIpcEvent, Resource, throwFirst, visibleUuids } from '@shoal/cuda-base'
+import {
+  addAwaited,
+  awaitReleases,
+  Device,
+  DeviceBuffer,
+  openIpcEvent,
+  Resource,
+  releasesAreAwaited,
+  releasesBlock,
+  throwFirst,
+  visibleUuids,
+  warnOnReject,
+} from '@shoal/cuda-base'
 import { closeDescriptor } from '@shoal/ffi'
 import {
   contiguousStrides,
@@ -157,8 +169,22 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
     return { way: this.way, dtype: this.dtype, shape: `[${this.shape}]`, deviceOrdinal: this.device.ordinal }
   }
 
-  /** Closes what was opened, once the work of this process that uses it has ended, and tells the sender. */
+  /** Closes what was opened, when the work of this process that uses it has ended, and then tells the sender. */
   protected release(): void {
+    if (releasesBlock()) {
+      try {
+        this.#close()
+      } finally {
+        this.#whenClosed()
+      }
+      return
+    }
+    const closed = awaitReleases(() => this.#close()).finally(this.#whenClosed)
+    if (releasesAreAwaited()) addAwaited(closed)
+    else warnOnReject('SharedMemory', closed)
+  }
+
+  #close(): void {
     const failures: unknown[] = []
     for (const holder of this.#opened.holders) {
       try {
@@ -167,7 +193,6 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
         failures.push(error)
       }
     }
-    this.#whenClosed()
     throwFirst('SharedMemory', failures)
   }
 }

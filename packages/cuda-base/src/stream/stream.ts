@@ -407,7 +407,7 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /** Waits for the work and then destroys the stream, so that `await using` leaves nothing behind. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     if (this.disposed) return
     try {
       // Where the stream is gone with the object that has it, or with its context, there is nothing to wait for.

@@ -44,6 +44,7 @@ import {
   type ArrayOptions,
   arrayKeys,
   readDescriptor,
+  slicesOf,
   writeDescriptor,
 } from './arrayDescription.js'
 import { type ArrayFormat, planesOf, texelBytes } from './arrayFormat.js'
@@ -93,7 +94,10 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   readonly #whole: ContextObject | undefined
 
   private constructor(context: Context, handle: bigint, description: ArrayDescription, whole?: ContextObject) {
-    super(context, handle, `A CudaArray of ${sizes(description)}`, whole === undefined ? destroyer : undefined)
+    const { width, height } = description
+    const byteLength = width * height * slicesOf(description) * texelBytes(description)
+    const what = `A CudaArray of ${sizes(description)}`
+    super(context, handle, what, whole === undefined ? destroyer : undefined, byteLength)
     this.#description = description
     this.#whole = whole
   }

@@ -61,7 +61,10 @@ export class MipmappedArray extends ContextObject {
   readonly #levels: (CudaArray | undefined)[]
 
   private constructor(context: Context, handle: bigint, levels: number, options: ArrayOptions, after?: () => void) {
-    super(context, handle, `A MipmappedArray of ${levels} levels`, { ...destroyer, after })
+    const { width, height = 1, depth = 1, layers = 1 } = options
+    // The formats of a texel hardly matter here: the collector shall know how large an array is, not how large exactly.
+    const byteLength = width * height * depth * layers * 4
+    super(context, handle, `A MipmappedArray of ${levels} levels`, { ...destroyer, after }, byteLength)
     this.levels = levels
     this.sparse = options.sparse === true
     this.deferredMapping = options.deferredMapping === true

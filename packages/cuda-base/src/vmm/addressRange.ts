@@ -6,6 +6,7 @@ import {
   requireAddress,
   requireInteger,
 } from '@shoal/types'
+import { finishReleasesSync } from '../context/releases.js'
 import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { startDriver } from '../start.js'
 import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
@@ -134,11 +135,17 @@ export class AddressRange extends Resource implements ShortLived {
   }
 
   #requireNoOverlap(api: string, offset: number, byteLength: number): void {
-    for (const [start, length] of this.#mapped) {
-      if (offset >= start + length || start >= offset + byteLength) continue
-      const expected = `such that ${byteLength} bytes do not overlap the ${length} bytes mapped at ${start}`
-      throw outOfRange(api, 'offset', expected, offset)
-    }
+    // What was disposed of may still be mapped, as long as the device works.
+    if (this.#overlapping(offset, byteLength) !== undefined) finishReleasesSync()
+    const other = this.#overlapping(offset, byteLength)
+    if (other === undefined) return
+    const [start, length] = other
+    const expected = `such that ${byteLength} bytes do not overlap the ${length} bytes mapped at ${start}`
+    throw outOfRange(api, 'offset', expected, offset)
+  }
+
+  #overlapping(offset: number, byteLength: number): readonly [start: number, length: number] | undefined {
+    return [...this.#mapped].find(([start, length]) => offset < start + length && start < offset + byteLength)
   }
 
   #freeIfUnused(): void {

@@ -8,17 +8,8 @@ import {
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
 import type { Context, DeviceOrContext } from '../context/context.js'
-import { afterUseOfMemory, isAnythingInUse, untilMemoryUnused, whenMemoryUnused } from '../inUse.js'
-import {
-  forgetLeak,
-  processIsEnding,
-  Resource,
-  type ShortLived,
-  throwFirst,
-  warnOnReject,
-  watchForLeak,
-  watchLater,
-} from '../lifetime.js'
+import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
+import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { startDriver } from '../start.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { type AccessGrant, resolveGrants, type WrittenGrants, writeGrants } from './access.js'
@@ -34,7 +25,7 @@ import {
   propertiesAt,
   type ResolvedProperties,
 } from './properties.js'
-import { unmapOffThread } from './unmapOffThread.js'
+import { unmapLate } from './unmapLate.js'
 
 /** How growable memory is reserved. */
 export interface GrowableOptions extends AllocationOptions {
@@ -117,7 +108,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const pieces = this.#pieces
     const what = `A GrowableRange of ${pieces.byteLength} bytes`
     watchForLeak(this, what, () => {
-      warnOnReject(what, freeOffThread(pieces))
+      freeLate(what, pieces)
       return 'its memory is freed when the work that uses it has ended'
     })
   }
@@ -204,28 +195,14 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     return { address, byteLength, capacity, maximumBytes }
   }
 
-  /** Frees everything, on a native thread, once the work of the devices with access has ended. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this._disposed) return
-    this._disposed = true
-    if (this.#isWatched) forgetLeak(this)
-    this.#capacity = 0
-    const pieces = this.#pieces
-    if (isAnythingInUse() && !(await untilMemoryUnused(pieces.address, pieces.byteLength))) return this.#freeAfterUse()
-    await freeOffThread(pieces)
-  }
-
+  /** Frees everything when the work of the devices with access has ended. */
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     this.#capacity = 0
     if (processIsEnding()) return
-    this.#freeAfterUse()
-  }
-
-  #freeAfterUse(): void {
     const pieces = this.#pieces
     const what = 'A GrowableRange'
-    afterUseOfMemory(what, pieces.address, pieces.byteLength, () => afterCapture(what, () => free(pieces)))
+    afterUseOfMemory(what, pieces.address, pieces.byteLength, () => afterCapture(what, () => freeLate(what, pieces)))
   }
 
   #requireUsable(): void {
@@ -265,38 +242,19 @@ function waitFor(users: readonly Context[]): void {
   for (const context of users) context._release('ctxSynchronize')
 }
 
-/** Frees everything, whatever fails, and throws the first failure. */
-function free({ address, words, byteLength, ends, users }: Pieces): void {
-  const failures: unknown[] = []
-  const attempt = (release: () => void): void => {
-    try {
-      release()
-    } catch (error) {
-      failures.push(error)
-    }
-  }
-  if (ends.length > 0) attempt(() => waitFor(users))
-  let start = 0
-  for (const end of ends.splice(0)) {
-    try {
-      unmapPiece(words, start, end - start)
-    } catch (error) {
-      failures.push(error)
-    }
-    start = end
-  }
-  attempt(() => freeAddresses(address, byteLength))
-  for (const user of users) attempt(() => user._removeChild())
-  throwFirst('A GrowableRange', failures)
-}
-
-/** The same on a native thread, because it waits for the devices. */
-async function freeOffThread({ address, byteLength, ends, users }: Pieces): Promise<void> {
+/** Frees everything when the work of the devices has ended. */
+function freeLate(what: string, { address, byteLength, ends, users }: Pieces): void {
   const mappings = ends.splice(0).map((end, index, all) => {
     const start = all[index - 1] ?? 0
     return { address: address + BigInt(start), byteLength: end - start }
   })
-  await unmapOffThread(mappings, users, () => freeAddresses(address, byteLength))
+  unmapLate(what, mappings, mappings.length === 0 ? [] : users, () => {
+    try {
+      freeAddresses(address, byteLength)
+    } finally {
+      if (mappings.length === 0) for (const user of users) user._removeChild()
+    }
+  })
 }
 
 /** What pieces are created with, and who may use them. */

@@ -19,14 +19,13 @@ import {
 import { afterCapture } from '../context/capturing.js'
 import { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
-import { afterUseOfMemory, isAnythingInUse, untilMemoryUnused } from '../inUse.js'
+import { afterUseOfMemory } from '../inUse.js'
 import {
   forgetLeak,
   processIsEnding,
   Resource,
   releaseAfterFailure,
   type ShortLived,
-  warnOnReject,
   watchForLeak,
   watchLater,
 } from '../lifetime.js'
@@ -46,7 +45,7 @@ import type { AddressRange } from './addressRange.js'
 import { type MemoryPlace, resolvePlace } from './location.js'
 import { mappableOf } from './physicalMemory.js'
 import { requireMultiple, requirePart } from './properties.js'
-import { unmapOffThread } from './unmapOffThread.js'
+import { unmapLate } from './unmapLate.js'
 
 /** What can be mapped: physical memory or a multicast object. */
 export interface Mappable {
@@ -134,11 +133,9 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     const address = this.#address
     const watched = { users: this.#users }
     this.#watched = watched
-    watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
-      warnOnReject(
-        `A MappedRange of ${byteLength} bytes`,
-        unmapOffThread([{ address, byteLength }], watched.users, () => range._removeMapping(offset)),
-      )
+    const what = `A MappedRange of ${byteLength} bytes`
+    watchForLeak(this, what, () => {
+      unmapLate(what, [{ address, byteLength }], watched.users, () => range._removeMapping(offset))
       return 'it is unmapped when the work that uses it has ended'
     })
   }
@@ -225,45 +222,16 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     }
   }
 
-  /** Unmaps it, on a native thread, once the work of the devices with access has ended. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this._disposed) return
-    this._disposed = true
-    if (this.#isWatched) forgetLeak(this)
-    const { range, offset, byteLength } = this
-    if (isAnythingInUse() && !(await untilMemoryUnused(this.#address, byteLength))) return this.#unmapAfterUse()
-    await unmapOffThread([{ address: this.#address, byteLength }], this.#users, () => range._removeMapping(offset))
-  }
-
-  /** Unmaps it (`cuMemUnmap`): blocks until the work of the devices with access has ended. */
+  /** Unmaps it (`cuMemUnmap`) when the work of the devices with access has ended. */
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     if (processIsEnding()) return
-    this.#unmapAfterUse()
-  }
-
-  #unmapAfterUse(): void {
     const what = 'A MappedRange'
-    afterUseOfMemory(what, this.#address, this.byteLength, () => afterCapture(what, () => this.#waitAndUnmap(what)))
-  }
-
-  #waitAndUnmap(what: string): void {
-    try {
-      this.#wait()
-    } catch (error) {
-      releaseAfterFailure(what, () => this.#unmap())
-      throw error
-    }
-    this.#unmap()
-  }
-
-  #unmap(): void {
-    try {
-      checkRelease(cuMemUnmap(this.#address, this.byteLength), 'cuMemUnmap')
-    } finally {
-      for (const context of this.#users) context._removeChild()
-      this.range._removeMapping(this.offset)
-    }
+    const { range, offset, byteLength } = this
+    const address = this.#address
+    const users = this.#users
+    const unmap = (): void => unmapLate(what, [{ address, byteLength }], users, () => range._removeMapping(offset))
+    afterUseOfMemory(what, address, byteLength, () => afterCapture(what, unmap))
   }
 
   /** The driver itself does not wait: a kernel whose memory is unmapped ends the context. */

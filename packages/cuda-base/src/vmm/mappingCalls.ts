@@ -1,6 +1,7 @@
 import { driver } from '@shoal/cuda-sys/driver/common'
 import { type NativeCall, slots32 } from '@shoal/ffi/calls'
-import { check, checkRelease, isGone, Status } from '../errors.js'
+import { finishReleasesSync } from '../context/releases.js'
+import { check, checkRelease, driverError, isGone, Status } from '../errors.js'
 import { releaseAfterFailure } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { withCreateReason } from '../share/handleKinds.js'
@@ -73,7 +74,25 @@ function highAt({ low, high }: U64Halves, offset: number): number {
 }
 
 /** Makes physical memory (`cuMemCreate`): its handle stands at the start of {@link scratch} then. @throws StatusError */
-export function createMemory({ words, handleTypes, place }: ResolvedProperties, byteLength: number): void {
+export function createMemory(properties: ResolvedProperties, byteLength: number): void {
+  const { handleTypes, place } = properties
+  let status = createWith(properties, byteLength)
+  if (status === Status.outOfMemory) {
+    const again = (): number => createWith(properties, byteLength)
+    // Memory of the host belongs to no context.
+    if (place.context !== undefined) status = place.context._withRoom(again, status)
+    else if (finishReleasesSync()) status = again()
+  }
+  if (status === Status.success) return
+  const detail = status === Status.outOfMemory ? place.context?._shortage(byteLength) : undefined
+  withCreateReason(handleTypes, () => throwDriverError(status, 'cuMemCreate', detail), place.type)
+}
+
+function throwDriverError(status: number, api: string, detail: string | undefined): never {
+  throw driverError(status, api, detail)
+}
+
+function createWith({ words }: ResolvedProperties, byteLength: number): number {
   create ??= driver.bind('cuMemCreate', 10020, 4)
   outHandle ??= halvesOf(scratch().address)
   slots32[0] = outHandle.low
@@ -84,8 +103,7 @@ export function createMemory({ words, handleTypes, place }: ResolvedProperties, 
   slots32[5] = words.high
   slots32[6] = 0
   slots32[7] = 0
-  const status = create()
-  if (status !== Status.success) withCreateReason(handleTypes, () => check(status, 'cuMemCreate'), place.type)
+  return create()
 }
 
 function mapMemory(low: number, high: number, byteLength: number, handleLow: number, handleHigh: number): number {

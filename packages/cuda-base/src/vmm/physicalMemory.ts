@@ -66,6 +66,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
   /** @internal The device it lies on. Imported memory may be for the use of another one. */
   readonly _deviceOrdinal: number | undefined
   #isWatched = false
+  #pressure = 0
   /** Calls on native threads that use the handle. It is released when they have ended. */
   #pendingCalls = 0
   readonly #handle: CUmemGenericAllocationHandle
@@ -92,10 +93,13 @@ export class PhysicalMemory extends Resource implements ShortLived {
     this.#isWatched = true
     const handle = this.#handle
     const [context] = this._contexts
-    watchForLeak(this, `PhysicalMemory of ${this.byteLength} bytes`, () => {
+    const what = `PhysicalMemory of ${this.byteLength} bytes`
+    const reclaim = (): string => {
       releaseHandle(handle, context)
       return 'it is freed as soon as nothing maps it'
-    })
+    }
+    this.#pressure = context === undefined ? this.byteLength : context._pressureOf(this.byteLength)
+    watchForLeak(this, what, reclaim, 'dispose()', this.#pressure)
   }
 
   /**
@@ -210,7 +214,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
   }
 
   protected release(): void {
-    if (this.#isWatched) forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this, this.#pressure)
     if (!processIsEnding() && this.#pendingCalls === 0) releaseHandle(this.#handle, this._contexts[0])
   }
 

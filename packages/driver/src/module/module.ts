@@ -14,7 +14,7 @@ import {
   type KernelSignature,
   type ModuleImage,
   missingKernel,
-  processIsEnding,
+  type ReleaseCall,
   Resource,
   readCString,
   readImage,
@@ -265,15 +265,12 @@ export class Module extends Resource {
   protected release(): void {
     forgetLeak(this)
     for (const { _allocation } of this.#globals.splice(0)) _allocation.freed = true
-    try {
-      if (!this.context.disposed && !processIsEnding()) {
-        checkRelease(
-          this.context.run(() => cuModuleUnload(this.#handle)),
-          'cuModuleUnload',
-        )
-      }
-    } finally {
-      this.context._removeChild()
+    const { context } = this
+    const handle = this.#handle
+    const unload: ReleaseCall = {
+      make: () => cuModuleUnload(handle),
+      check: (status) => checkRelease(status, 'cuModuleUnload'),
     }
+    context._releases.add('A Module', [unload], () => context._removeChild())
   }
 }

@@ -1,3 +1,4 @@
+import { finishReleasesSync } from '@shoal/cuda-base'
 import {
   AddressRange,
   DeviceBuffer,
@@ -51,6 +52,7 @@ class Step implements fc.AsyncCommand<object, World> {
     outcomes.set(this.#name, current)
     await this.#attempt(world)?.()
     for (const device of world.devices) {
+      finishReleasesSync()
       const { free, total } = device.memoryInfo()
       const expected = world.used(device.ordinal)
       if (total - free !== expected) {

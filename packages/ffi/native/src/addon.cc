@@ -2,6 +2,7 @@
 
 #include "callbacks.h"
 #include "calls.h"
+#include "collected.h"
 #include "context.h"
 #include "descriptors.h"
 #include "dlpack.h"
@@ -61,6 +62,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   DefineMemory(env, exports);
   DefineLibrary(env, exports);
   DefineOffThread(env, exports);
+  DefineCollected(env, exports);
   DefineWaiter(env, exports);
   DefineCallbacks(env, exports);
   DefineDescriptors(env, exports);

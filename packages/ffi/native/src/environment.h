@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "mailbox.h"
@@ -41,6 +42,7 @@ struct Environment {
   std::set<std::string> offers;  // withdrawn when the thread ends
   Napi::Reference<Napi::ArrayBuffer> block_buffer;
   std::vector<std::unique_ptr<BoundCall>> calls;
+  std::unordered_map<int64_t, Napi::ObjectReference> watched;  // objects whose end JavaScript asks for, by number; weak
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
   Napi::FunctionReference on_wait;      // (id, status)
   Napi::FunctionReference on_callback;  // (id, status)

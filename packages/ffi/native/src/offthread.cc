@@ -151,6 +151,12 @@ void DeliverEnded(const Napi::CallbackInfo& info) {
 // setAsking(isAsking): while JavaScript asks by itself, with deliver(), nothing wakes the event loop.
 void SetAsking(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->SetAsked(info[0].As<Napi::Boolean>()); }
 
+// waitForLane(lane, milliseconds): blocks until everything queued has run; false when the time is over first.
+Napi::Value WaitForLane(const Napi::CallbackInfo& info) {
+  const std::chrono::milliseconds patience(info[1].As<Napi::Number>().Int64Value());
+  return Napi::Boolean::New(info.Env(), (*info[0].As<Napi::External<std::shared_ptr<Lane>>>().Data())->WaitUntilIdle(patience));
+}
+
 void CloseLane(const Napi::CallbackInfo& info) { (*info[0].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Close(); }
 
 }  // namespace
@@ -169,6 +175,7 @@ void DefineOffThread(Napi::Env env, Napi::Object exports) {
   exports.Set("deliver", Napi::Function::New(env, DeliverEnded, "deliver"));
   exports.Set("setAsking", Napi::Function::New(env, SetAsking, "setAsking"));
   exports.Set("createLane", Napi::Function::New(env, CreateLane, "createLane"));
+  exports.Set("waitForLane", Napi::Function::New(env, WaitForLane, "waitForLane"));
   exports.Set("closeLane", Napi::Function::New(env, CloseLane, "closeLane"));
 }
 

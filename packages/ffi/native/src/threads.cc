@@ -96,6 +96,11 @@ void Lane::Close() {
   wake_.notify_one();
 }
 
+bool Lane::WaitUntilIdle(std::chrono::milliseconds patience) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return idle_.wait_for(lock, patience, [&] { return tasks_.empty() && !running_; });
+}
+
 void Lane::Serve() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
@@ -104,9 +109,14 @@ void Lane::Serve() {
     Task task = std::move(tasks_.front());
     tasks_.pop_front();
     has_news_.store(closed_ || !tasks_.empty(), std::memory_order_relaxed);
+    running_ = true;
     lock.unlock();
     task();
     task = nullptr;
+    lock.lock();
+    running_ = false;
+    if (tasks_.empty()) idle_.notify_all();
+    lock.unlock();
     if (HasSpareProcessors()) {
       const auto until = std::chrono::steady_clock::now() + kLaneSpin;
       while (!has_news_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) {

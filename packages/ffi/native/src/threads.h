@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -25,13 +26,17 @@ class Lane : public std::enable_shared_from_this<Lane> {
  public:
   bool Run(Task task);
   void Close();  // the thread ends after what is queued
+  // Blocks until everything queued has run. False when the time is over first.
+  bool WaitUntilIdle(std::chrono::milliseconds patience);
 
  private:
   void Serve();
 
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::condition_variable idle_;
   std::deque<Task> tasks_;
+  bool running_ = false;               // a task that was taken out and has not returned
   std::atomic<bool> has_news_{false};  // a task or the end, for whoever looks without the lock
   bool started_ = false;
   bool closed_ = false;

@@ -47,8 +47,16 @@ export interface Addon {
   deliver(nanoseconds: number): void
   /** Whether the event loop asks by itself, with {@link deliver}: nothing wakes it meanwhile. */
   setAsking(isAsking: boolean): void
+  /** Memory outside of the JavaScript heap that objects hold has grown by so many bytes. Returns how much there is of it. */
+  adjustExternalMemory(bytes: number): number
+  /** {@link takeCollected} gives the number when the collector has taken the object. */
+  watchObject(id: number, object: object): void
+  forgetObject(id: number): void
+  takeCollected(): number[]
   createLane(): NativeLane
   closeLane(lane: NativeLane): void
+  /** Blocks until everything queued has run; false when the time is over first. */
+  waitForLane(lane: NativeLane, milliseconds: number): boolean
 
   wait(id: number, context: bigint, query: bigint, argument: bigint, notReady: number): boolean
   /** 0: its end is reported already. 1: it is neither asked nor reported any more. 2: it is reported once its query returns. */

@@ -10,6 +10,7 @@ import {
   requireAddress,
   requireFunction,
   requireInstance,
+  requireInteger,
   requireOneOf,
   requireOptions,
   settleInTime,
@@ -24,6 +25,9 @@ import { NativeMemory } from '../memory/nativeMemory.js'
 import { type BackgroundWork, holdEventLoop, noMoreThreads } from './hold.js'
 import { inNextTurn } from './nextTurn.js'
 import { requireBackground } from './waitOptions.js'
+
+/** As in all limits of waits. */
+const mostMilliseconds = 2 ** 31 - 1
 
 /**
  * A native thread of its own: what is queued on it runs in order, always on that thread.
@@ -50,6 +54,20 @@ export class Lane extends PublicObject {
   dispose(): void {
     this.#disposed = true
     addon().closeLane(this.#native)
+  }
+
+  /**
+   * Blocks this thread until everything queued has run, or until `timeout` milliseconds have passed. Default: no limit.
+   * The promises of {@link offThread} resolve later, in a turn of the event loop.
+   * @returns whether everything has run.
+   */
+  waitSync(timeout?: number): boolean {
+    const limit =
+      timeout === undefined
+        ? mostMilliseconds
+        : requireInteger(timeout, 'Lane.waitSync', 'timeout', 0, mostMilliseconds)
+    while (!addon().waitForLane(this.#native, limit)) if (timeout !== undefined) return false
+    return true
   }
 
   /** Whether dispose() was called: nothing more can be queued. */

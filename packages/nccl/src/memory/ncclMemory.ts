@@ -149,13 +149,23 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   }
 
   /**
-   * The same at once: blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`). Memory that a
+   * The same without waiting: the memory is given back on a native thread when the device has done its work. An error of that becomes a
+   * process warning.
+   */
+  dispose(): void {
+    if (this.#freeing !== undefined) return
+    this.#freeing = this.#free()
+    warnOnReject('NcclMemory', this.#freeing)
+  }
+
+  /**
+   * The same, but blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`). Memory that a
    * call on another thread works with, such as that of `groupOffThread`, is given back when the call has returned, and memory under a window
    * or a registration when that has ended.
    *
    * @throws StatusError when NCCL or the driver refuses.
    */
-  dispose(): void {
+  disposeSync(): void {
     if (this.#freeing !== undefined) return
     if (whenMemoryUnused(this.#range.address, this.byteLength) !== undefined) {
       this.#freeing = this.#free()

@@ -2,11 +2,12 @@ import type { CUdeviceptr, CUevent } from '@shoal/cuda-sys/driver/common'
 import { BusyError, ShoalError, StatusError, settledNow } from '@shoal/types'
 import { afterCapture, wouldLoseCapture } from '../../context/capturing.js'
 import type { Context } from '../../context/context.js'
+import { finishReleasesSync } from '../../context/releases.js'
 import { isGone, Status } from '../../errors.js'
 import { processIsEnding } from '../../lifetime.js'
 import { scratch } from '../../native.js'
+import { awaitReleases, withBlockingReleases } from '../../releasing.js'
 import type { Stream } from '../../stream/stream.js'
-import { freeLater } from '../allocation.js'
 import { type Block, type BlockOwner, Segment } from './block.js'
 import { blockSize, FreeBlocks, isSmall, segmentSizes } from './freeBlocks.js'
 
@@ -22,6 +23,8 @@ export interface MemorySource {
 interface Waiting {
   readonly block: Block
   readonly events: CUevent[]
+  /** How often the work of the whole context is still waited for. */
+  syncs: number
 }
 
 /** The memory of a `CachingPool`, which may be gone before it. */
@@ -97,21 +100,18 @@ export class BlockCache implements BlockOwner {
   /** Gives free segments back until at most so much is kept. Blocks until the device has ended its work. */
   trimSync(bytesToKeep: number): number {
     this.#collect(true)
-    return this.#free(this.#takeFreeSegments(bytesToKeep))
+    const segments = this.#takeFreeSegments(bytesToKeep)
+    withBlockingReleases(() => this.#free(segments))
+    return bytesOf(segments)
   }
 
   /** The same without blocking the thread; what other streams still use is left. */
   async trim(bytesToKeep: number): Promise<number> {
-    const { context } = this
     this.#collect(false)
     const segments = this.#takeFreeSegments(bytesToKeep)
     if (segments.length === 0) return settledNow(0)
-    if (this.#source === undefined) {
-      await Promise.all(segments.map(({ address }) => freeLater(context, address, false)))
-      return bytesOf(segments)
-    }
-    await context.synchronize()
-    return this.#free(segments)
+    await awaitReleases(() => this.#free(segments))
+    return bytesOf(segments)
   }
 
   /** Nobody can allocate any more: what is free goes now, and the rest when it is given back. */
@@ -176,7 +176,7 @@ export class BlockCache implements BlockOwner {
     }
     if (this.#source === undefined) {
       const out = scratch()
-      context._callWithRoom('memAlloc', out, byteLength)
+      context._callWithRoom(byteLength, 'memAlloc', out, byteLength)
       return out.u64[0] as bigint
     }
     try {
@@ -207,11 +207,16 @@ export class BlockCache implements BlockOwner {
     const events: CUevent[] = []
     block.users = undefined
     this.waitingBytes += block.byteLength
-    this.#waiting.push({ block, events })
+    const waiting: Waiting = { block, events, syncs: 0 }
+    this.#waiting.push(waiting)
     for (const stream of users) {
-      // A stream that is gone cannot be asked, and everything that it was given may still be at work.
-      if (stream._isGone) context._release('ctxSynchronize')
-      else {
+      if (stream._isGone) {
+        // It cannot be asked, and everything that it was given may still be at work.
+        waiting.syncs += 1
+        context._releases.add('Memory of a CachingPool', [context._releaseCall('ctxSynchronize')], () => {
+          waiting.syncs -= 1
+        })
+      } else {
         const event = eventFrom(context)
         if (event === undefined) continue
         events.push(event)
@@ -239,8 +244,11 @@ export class BlockCache implements BlockOwner {
     }
   }
 
-  #isOverFor({ events }: Waiting, canBlock: boolean): boolean {
+  #isOverFor(waiting: Waiting, canBlock: boolean): boolean {
     const { context } = this
+    const { events } = waiting
+    if (waiting.syncs > 0 && canBlock) finishReleasesSync()
+    if (waiting.syncs > 0) return false
     for (let event = events.at(-1); event !== undefined; event = events.at(-1)) {
       const call = canBlock ? 'eventSynchronize' : 'eventQuery'
       const status = context._status(call, event)
@@ -270,19 +278,31 @@ export class BlockCache implements BlockOwner {
     return segments
   }
 
-  #free(segments: readonly Segment[]): number {
+  /** Gives segments back when the work of the device has ended. */
+  #free(segments: readonly Segment[]): void {
+    if (segments.length === 0) return
     const { context } = this
-    if (segments.length > 0 && this.#source !== undefined) context._release('ctxSynchronize')
-    for (const { address, byteLength } of segments) {
-      if (this.#source === undefined) context._release('memFree', address as CUdeviceptr)
-      else this.#source.free(address, byteLength)
+    const what = 'Memory of a CachingPool'
+    const source = this.#source
+    if (source === undefined) {
+      const calls = segments.map(({ address }) => context._releaseCall('memFree', address as CUdeviceptr))
+      context._releases.add(what, calls, () => undefined)
+      return
     }
-    return bytesOf(segments)
+    context._releases.add(what, [context._releaseCall('ctxSynchronize')], () => {
+      for (const { address, byteLength } of segments) source.free(address, byteLength)
+    })
   }
 
   #endIfUnused(): void {
+    // Freeing waits for the work of the whole device, and so for that of other streams.
+    for (const { block, events } of this.#waiting.splice(0)) {
+      this.waitingBytes -= block.byteLength
+      block.freeBlocks.put(block)
+      for (const event of events) this.context._events.giveBack(event)
+    }
     try {
-      this.trimSync(0)
+      this.#free(this.#takeFreeSegments(0))
     } finally {
       if (this.reservedBytes === 0) this.#leaveContext()
     }

@@ -10,7 +10,7 @@ import {
 import { isCaptured } from '../../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../../context/context.js'
 import { keepCaptured } from '../../context/keptByCaptures.js'
-import { forgetLeak, Resource, warnOnReject, watchForLeak } from '../../lifetime.js'
+import { forgetLeak, Resource, watchForLeak } from '../../lifetime.js'
 import { isStream, requireStream, type Stream, streamFor } from '../../stream/stream.js'
 import { Allocation } from '../allocation.js'
 import { DeviceBuffer } from '../deviceBuffer.js'
@@ -64,7 +64,7 @@ export class CachingPool extends Resource implements StreamAllocator {
     this.#cache = cache
     const what = `A CachingPool of device ${context.device.ordinal}`
     watchForLeak(this, what, () => {
-      warnOnReject(what, context.disposed ? Promise.resolve() : endOffThread(cache))
+      cache.end()
       return 'its memory is freed when nothing allocated from it is left'
     })
   }
@@ -179,31 +179,11 @@ export class CachingPool extends Resource implements StreamAllocator {
     return { device: this.context.device.ordinal, reserved: reservedBytes, used: usedBytes }
   }
 
-  /** Waits for the work of the device on a native thread, and then frees what nobody has. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this._disposed) return
-    this.#retire()
-    if (!this.context.disposed) await endOffThread(this.#cache)
-  }
-
-  /** Frees what nobody has, which blocks until the device has ended its work; the rest is freed when it is given back. */
+  /** Frees what nobody has when the device has ended its work; the rest is freed when it is given back. */
   protected release(): void {
-    this.#retire()
-    this.#cache.end()
-  }
-
-  #retire(): void {
-    this._disposed = true
     forgetLeak(this)
     if (this.context._allocator === this) this.context._allocator = undefined
-  }
-}
-
-async function endOffThread(cache: BlockCache): Promise<void> {
-  try {
-    await cache.context.synchronize()
-  } finally {
-    cache.end()
+    this.#cache.end()
   }
 }
 

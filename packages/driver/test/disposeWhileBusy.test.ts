@@ -1,0 +1,83 @@
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { delay } from './support/delay.js'
+import { left, leftSince } from './support/left.js'
+
+Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
+const { Device, Stream } = await import('@shoal/driver')
+const { kinds } = (await import('./fixtures/everyObject.mjs' as string)) as {
+  readonly kinds: { readonly [name: string]: (device: unknown) => readonly (Disposable & AsyncDisposable & Blocking)[] }
+}
+
+interface Blocking {
+  disposeSync(): void
+}
+
+/** How long the stream of these tests works: it never ends while a dispose() that does not wait returns. */
+const busyFor = 400
+afterEach(() => Device.get(0).dispose())
+afterAll(() => Device.get(0).dispose())
+
+/** What is released with the last object of it waits for the device, so the driver is asked whether it has done so. */
+const waits = [
+  'DeviceBuffer',
+  'PitchedBuffer',
+  'ManagedBuffer',
+  'PinnedBuffer',
+  'RegisteredBuffer',
+  'GrowableBuffer',
+  'MappedRange',
+  'Module',
+  'Library',
+  'CudaArray',
+  'MipmappedArray',
+  'TextureObject',
+  'SurfaceObject',
+  'ExternalMemory',
+  'ExternalSemaphore',
+]
+
+describe.each(Object.entries(kinds))('%s', (name, make) => {
+  test('dispose() returns while a kernel still runs on another stream, and its memory is freed afterwards', async () => {
+    const device = Device.get(0)
+    const stream = Stream.create(device, { nonBlocking: true })
+    // What a package keeps for itself is there from the first time on.
+    for (const one of make(device)) one[Symbol.dispose]()
+    stream.synchronizeSync()
+    const before = left()
+    const made = make(device)
+    delay(stream, busyFor)
+    for (const one of made) one[Symbol.dispose]()
+    expect(stream.query()).toBe(false)
+    stream.synchronizeSync()
+    expect(await leftSince(before, 500)).toBe('')
+    stream.dispose()
+  })
+
+  test('disposeSync() returns when everything is released', async () => {
+    const device = Device.get(0)
+    const stream = Stream.create(device, { nonBlocking: true })
+    for (const one of make(device)) one.disposeSync()
+    const before = left()
+    const made = make(device)
+    if (waits.includes(name)) delay(stream, busyFor)
+    for (const one of made) one.disposeSync()
+    expect(await leftSince(before, 1)).toBe('')
+    if (waits.includes(name)) expect(stream.query()).toBe(true)
+    stream.dispose()
+  })
+
+  test('await using resolves when everything is released, and does not block the thread', async () => {
+    const device = Device.get(0)
+    const stream = Stream.create(device, { nonBlocking: true })
+    for (const one of make(device)) one.disposeSync()
+    const before = left()
+    const made = make(device)
+    if (waits.includes(name)) delay(stream, busyFor)
+    const ended = made.map((one) => one[Symbol.asyncDispose]())
+    if (waits.includes(name)) expect(stream.query()).toBe(false)
+    await Promise.all(ended)
+    expect(await leftSince(before, 1)).toBe('')
+    if (waits.includes(name)) expect(stream.query()).toBe(true)
+    stream.dispose()
+  })
+})

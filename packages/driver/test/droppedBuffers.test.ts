@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { runFixture } from './support/fixture.js'
+
+const mebibyte = 2 ** 20
+const environment = { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1', SHOAL_SIM_MEMORY_BYTES: String(64 * mebibyte) }
+
+async function outcome(way: string): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await runFixture('droppedBuffers.mjs', environment, { arguments: [way] })
+  expect(code, stderr).toBe(0)
+  return JSON.parse(stdout) as Record<string, unknown>
+}
+
+test.each(['sync', 'turns'])('buffers that are dropped never use up the memory of the device (%s)', async (way) => {
+  expect(await outcome(way)).toEqual({ made: 3 * 64, held: 0 })
+})
+
+test('the error for too little memory tells what was asked for, what is free, and how many buffers were dropped', async () => {
+  const { made, held, message } = await outcome('held')
+  expect([made, held]).toEqual([21 + 64, 64])
+  expect(message).toContain('cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2)')
+  expect(message).toContain(`asked for: ${mebibyte} bytes; free on device 0: 0 of ${64 * mebibyte} bytes`)
+  expect(message).toContain('dropped without dispose() so far: 21 objects with memory')
+})
+
+test('the collector hears of device and page-locked memory, until it is disposed of', async () => {
+  const told = (await outcome('counted')) as Record<string, [number, number]>
+  expect(Object.keys(told)).toEqual(['DeviceBuffer', 'PinnedBuffer', 'PhysicalMemory', 'CudaArray'])
+  for (const [name, [during, after]] of Object.entries(told)) {
+    expect([name, Math.abs(during - 32) <= 2, Math.abs(after) <= 2]).toEqual([name, true, true])
+  }
+})
