@@ -306,7 +306,7 @@ describe('waits end', () => {
     const rendezvous = await serve(2)
     rendezvous.server.dispose()
     const [late, aborted] = await failuresOf([
-      rendezvous.join(0, { timeout: 80 }),
+      rendezvous.join(0, { timeout: 3_000 }),
       rendezvous.join(1, { signal: AbortSignal.timeout(50) }),
     ])
     expect(late).toBeInstanceOf(RendezvousTimeoutError)
