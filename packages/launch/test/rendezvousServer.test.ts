@@ -207,14 +207,14 @@ test('a flood of connections keeps no rank out', async () => {
       while (goesOn && opened - rendezvous.rejections.length > 700) await sleep(1)
     }
   })()
-  await sleep(100)
+  await expect.poll(() => rendezvous.rejections.length, { timeout: 300_000 }).toBeGreaterThan(0)
   const jobs = await Promise.all([0, 1, 2, 3].map((rank) => rendezvous.join(rank)))
   await expectUndisturbed(jobs)
   goesOn = false
   await flood
   await sleep(50)
-  expect(rendezvous.rejections.length).toBeGreaterThan(0)
-  expect(rendezvous.rejections.every((reason) => reason.includes('too many connections'))).toBe(true)
+  // On a slow machine some are there for five seconds.
+  expect(rendezvous.rejections.every((reason) => /too many connections|did not say who it is/.test(reason))).toBe(true)
   await expectUndisturbed(jobs)
 })
 
