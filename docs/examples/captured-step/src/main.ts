@@ -56,15 +56,12 @@ async function run(devices: readonly Device[]): Promise<number> {
 function captureSteps(replicas: readonly Replica[]): Graph {
   const [{ stream: first }] = replicas as readonly [Replica]
   const others = replicas.slice(1).map(({ stream }) => stream)
-  const graph = Graph.capture(first, () => {
+  return Graph.capture(first, () => {
     const start = first.record()
     for (const stream of others) stream.waitEvent(start)
     for (let step = 0; step < repeats; step += 1) queueStep(replicas, rate / replicas.length)
     for (const stream of others) first.waitEvent(stream.record())
   })
-  // What its launches need: one after they were disposed of is refused then.
-  for (const { weights, targets, gradients, stream } of replicas) graph.keep(weights, targets, gradients, stream)
-  return graph
 }
 
 function launch(exec: GraphExec, replicas: readonly Replica[]): void {
