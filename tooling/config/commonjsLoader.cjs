@@ -21,7 +21,7 @@ module.exports = (requirer, name, error) => {
     loaded.set(file, exported)
     const find = (specifier) => (specifier[0] === '.' ? load(join(dirname(file), specifier)) : requireOther(specifier))
     // biome-ignore lint/security/noGlobalEval: a module system of its own, for this package's own files
-    const run = (0, eval)(`${convert(readFileSync(file, 'utf8'))}\n//# sourceURL=${file}`)
+    const run = globalThis.eval(`${convert(readFileSync(file, 'utf8'))}\n//# sourceURL=${file}`)
     try {
       run(exported, define, find, pathToFileURL(file).href, file)
     } catch (failure) {
