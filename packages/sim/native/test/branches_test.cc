@@ -2,7 +2,7 @@
 #include <dirent.h>
 
 #include <atomic>
-#include <chrono>
+#include <ctime>
 #include <mutex>
 
 #include "check.h"
@@ -44,7 +44,7 @@ class Running {
   }
   void wait() {
     CUresult status = CUDA_ERROR_NOT_READY;
-    for (int turn = 0; turn < 60000 && status == CUDA_ERROR_NOT_READY; ++turn) {
+    for (int turn = 0; turn < 300000 && status == CUDA_ERROR_NOT_READY; ++turn) {
       status = cuStreamQuery(stream);
       mostThreads = std::max(mostThreads, countThreads());
       usleep(1000);
@@ -253,14 +253,14 @@ TEST(nested_moves_take_time_in_proportion_and_have_an_end) {
     return made;
   };
   CUgraph inner = create();
-  const auto start = std::chrono::steady_clock::now();
+  const clock_t start = clock();  // of the processor: the machine may be busy
   for (int depth = 1; depth < deepest; ++depth) {
     CUgraph outer = create();
     OK(put(inner, outer));
     inner = outer;
   }
   // Minutes, if each move looked at all graphs inside.
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  CHECK(clock() - start < 20 * CLOCKS_PER_SEC);
   // Deeper, what looks at a graph would call itself until the stack is full.
   CUgraph outer = create();
   EQUAL(put(inner, outer), CUDA_ERROR_NOT_SUPPORTED);

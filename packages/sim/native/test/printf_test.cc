@@ -1,7 +1,7 @@
 // What kernels print: as C does, within limits that a kernel cannot get around.
 #include <sys/mman.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "check.h"
 
@@ -89,7 +89,7 @@ TEST(kernels_print_as_c_does) {
 
 TEST(widths_without_end_are_cut_to_what_c_promises) {
   Primary primary;
-  const auto start = std::chrono::steady_clock::now();
+  const clock_t start = clock();
   const std::string most = std::string(4094, ' ') + "5";
   for (const char* format : {"%4095lld", "%4096lld", "%99999999999lld", "%2147483647lld", "%00099999lld"}) {
     const std::string found = printed(format, {5});
@@ -99,7 +99,7 @@ TEST(widths_without_end_are_cut_to_what_c_promises) {
   CHECK(printed("%*lld", {2000000000, 5}) == most);
   CHECK(printed("%.2000000000lld", {5}) == std::string(4094, '0') + "5");
   CHECK(printed("%2000000000s|", {0}).size() == 4096);
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  CHECK(clock() - start < 20 * CLOCKS_PER_SEC);
 }
 
 TEST(one_call_prints_no_more_than_the_buffer_holds) {

@@ -51,7 +51,7 @@ void withFewerThreads(const std::function<void()>& body, int most = 40) {
     CHECK(threads < most);
     refused = 0;
     left = threads;
-    alarm(60);
+    alarm(300);
     try {
       body();
     } catch (...) {
