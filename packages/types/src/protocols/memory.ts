@@ -88,7 +88,10 @@ export interface MemoryIpc {
 export interface MemoryDescriptor extends MemoryRange {
   /** Tells what it describes. */
   readonly kind: 'cuda.memory'
-  /** Id of the process in which the address has a meaning. */
+  /**
+   * Id of the process in which the address has a meaning. It guards against mistakes, not against forgery: take descriptors from threads of
+   * this process only, and memory of other processes with `receive`.
+   */
   readonly process: number
   /** Present when other processes may open it. */
   readonly ipc?: MemoryIpc
