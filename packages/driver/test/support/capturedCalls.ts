@@ -220,6 +220,10 @@ export const capturedCalls: { readonly [name: string]: () => MadeCall } = {
     const [from, to] = [array(), zeros()]
     return { call: (stream) => from.copyToMemory(to, { stream }), uses: [named(from), named(to)] }
   },
+  'Stream.use': () => {
+    const memory = zeros()
+    return { call: (stream) => stream.use(() => memory.fill(7)), uses: [named(memory)] }
+  },
   'Stream.memoryOperations': () => {
     const [flag, other] = [zeros(1), zeros(1)]
     return {
