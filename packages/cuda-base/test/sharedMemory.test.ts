@@ -358,6 +358,7 @@ describe('sendMemory and receiveMemory', () => {
       [{ ...good, way: 'process', address: '4096' }, "message.way must be 'posix-fd', 'ipc' or 'pool', not 'process'"],
       [{ ...good, byteOffset: 2 ** 53 - 1 }, 'message.byteOffset must be'],
       [{ ...good, byteOffset: 2, dtype: 'f32' }, 'message.byteOffset must be a multiple of 4 for f32'],
+      [{ ...good, dtype: 'f32', shape: null }, 'message.shape must be'],
       [{ ...good, shape: [4] }, 'message.dtype must be the name of a dtype where there is a shape'],
       [{ ...good, strides: [1] }, 'message.dtype must be the name of a dtype where there is a shape'],
       [{ ...good, readOnly: 'yes' }, 'message.readOnly must be a boolean'],

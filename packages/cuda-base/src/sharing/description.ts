@@ -288,7 +288,7 @@ function requireLayout(given: SharedDescription, api: string, name: string): voi
   if (byteOffset % alignment !== 0) {
     throw outOfRange(api, `${name}.byteOffset`, `a multiple of ${alignment} for ${dtype}`, byteOffset)
   }
-  const layout = { dtype, shape: shape ?? [Math.floor(byteLength / bytes)], strides }
+  const layout = { dtype, shape: shape === undefined ? [Math.floor(byteLength / bytes)] : shape, strides }
   const answer = { version: 1, address: 0n, byteLength, deviceOrdinal: 0, context: 0n, ...layout } as const
   toStridedRange({ kind: 'cuda.memory', process: process.pid, ...answer }, api, name)
 }
