@@ -56,13 +56,19 @@ export function capture(
   requireFunction(fn, api, 'fn')
   requireOptions(options, api, captureKeys)
   const mode = modeOf(options, api)
-  begin(stream, captureModes[mode], into)
   const isStrict = mode !== 'relaxed'
+  // First: releases under way on another thread would end the capture.
   startCapturing({
     needs: resources,
     isStrict,
     has: (context, other) => isSameCapture(stream, context, other as CUstream),
   })
+  try {
+    begin(stream, captureModes[mode], into)
+  } catch (error) {
+    endCapturing()
+    throw error
+  }
   // Its handle is needed once more, also where `fn` disposes of it.
   let release = (): void => undefined
   const released = new Promise<void>((resolve) => {
