@@ -1,6 +1,6 @@
 import { inNextTurn } from '@shoal/ffi'
 import { adjustExternalMemory, forgetObject, takeCollected, watchObject } from '@shoal/ffi/calls'
-import { DisposedError, doneNow, inspectKey, inspectLine, loadedFrom, PublicObject } from '@shoal/types'
+import { DisposedError, doneNow, inspectKey, inspectLine, loadedFrom, PublicObject, refuseForged } from '@shoal/types'
 import { awaitReleases, withBlockingReleases } from './releasing.js'
 
 let isEnding = false
@@ -337,6 +337,8 @@ export abstract class Resource extends PublicObject {
 
   /** @internal Throws {@link DisposedError} after dispose(). */
   _requireAlive(): void {
-    if (this._disposed) throw new DisposedError(this.kind)
+    if (this._disposed === false) return
+    refuseForged(this, this.constructor.name, 'this')
+    throw new DisposedError(this.kind)
   }
 }

@@ -3,13 +3,26 @@
  * here it is simply nothing.
  */
 
-/** Whether a value is an instance of a class. A revoked proxy, which cannot be asked, is none. */
+/** Key of a property of the prototype of `PublicObject`. */
+export const ofPublicClass: unique symbol = Symbol('of a public class')
+
+/** Whether an object only has the prototype of a public class: its constructor has not run. */
+export function isForged(value: unknown): boolean {
+  try {
+    return typeof value === 'object' && value !== null && ofPublicClass in value && !Object.hasOwn(value, '_identity')
+  } catch {
+    // A proxy that was revoked, or throws: others say what it is.
+    return false
+  }
+}
+
+/** Whether a value is an instance of a class. A revoked proxy, which cannot be asked, is none, nor what only has its prototype. */
 export function isInstance<T>(
   value: unknown,
   publicClass: { readonly [Symbol.hasInstance]: (value: unknown) => boolean; readonly prototype: T },
 ): value is T {
   try {
-    return value instanceof (publicClass as unknown as new () => T)
+    return value instanceof (publicClass as unknown as new () => T) && !isForged(value)
   } catch {
     return false
   }

@@ -1,4 +1,6 @@
+import { isForged, ofPublicClass } from './anyValue.js'
 import { inspectKey } from './arguments/instances.js'
+import { describeValue } from './describeValue.js'
 
 let last = 0
 
@@ -25,6 +27,11 @@ export abstract class PublicObject {
     self._thread = notCloneable
   }
 
+  /** @internal Tells {@link isForged} that objects of this class have an identity. */
+  get [ofPublicClass](): true {
+    return true
+  }
+
   /** One line for `console.log`: the class and what it is. Never throws. */
   abstract [inspectKey](): string
 
@@ -32,4 +39,15 @@ export abstract class PublicObject {
   toJSON(): unknown {
     return this[inspectKey]()
   }
+}
+
+/** For a constructor that only its package calls, of an argument that it always has. @throws TypeError which says what to call */
+export function requireMade(argument: unknown, name: string, instead: string): void {
+  if (argument === undefined) throw new TypeError(`new ${name}: make it with ${instead}, not with new`)
+}
+
+/** @throws TypeError for an object that only has the prototype of a public class */
+export function refuseForged(value: unknown, api: string, name: string): void {
+  if (!isForged(value)) return
+  throw new TypeError(`${api}: ${name} must be an object that its package has made, not ${describeValue(value)}`)
 }

@@ -21,6 +21,7 @@ import { offThread } from '@shoal/ffi'
 import {
   inspectKey,
   inspectLine,
+  isForged,
   isRevoked,
   otherCopy,
   outOfRange,
@@ -28,6 +29,7 @@ import {
   requireFunction,
   requireInteger,
   requireKeyOf,
+  requireMade,
   requireSynchronous,
   wrongType,
 } from '@shoal/types'
@@ -70,6 +72,7 @@ export class Context extends ContextLifetime {
 
   /** @internal */
   protected constructor(device: Device, handle: CUcontext) {
+    requireMade(handle, 'Context', 'Device.primaryContext')
     super(device, handle)
   }
 
@@ -316,10 +319,11 @@ export type DeviceOrContext = Context | DeviceWithContext
 
 /** The context of a device, or the context itself, alive. @throws TypeError for anything else, DisposedError */
 export function contextOf(owner: DeviceOrContext, api: string, name = 'owner'): Context {
-  const context = contextBehind(owner)
+  const hasOnlyPrototype = isForged(owner)
+  const context = hasOnlyPrototype ? undefined : contextBehind(owner)
   if (context !== undefined) return context
   throw (
-    otherCopy(propertyOf(owner, 'primaryContext') ?? owner, api, name, Context) ??
+    otherCopy(hasOnlyPrototype ? owner : (propertyOf(owner, 'primaryContext') ?? owner), api, name, Context) ??
     wrongType(api, name, 'a Device or a Context', owner)
   )
 }

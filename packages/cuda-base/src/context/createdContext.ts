@@ -26,7 +26,15 @@ import {
   cuCtxPushCurrent,
 } from '@shoal/cuda-sys/driver'
 import { callInContext, NativeMemory } from '@shoal/ffi'
-import { DisposedError, doneNow, isInstance, type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
+import {
+  DisposedError,
+  doneNow,
+  isInstance,
+  type OptionKeys,
+  requireInteger,
+  requireMade,
+  requireOptions,
+} from '@shoal/types'
 
 /** How a context is made. */
 export interface CreatedContextOptions extends Partial<ContextFlags> {
@@ -49,6 +57,7 @@ export class CreatedContext extends Context {
   #isDisposed = false
 
   private constructor(device: Device, handle: CUcontext, isBorrowed: boolean) {
+    requireMade(handle, 'CreatedContext', 'CreatedContext.create')
     super(device, handle)
     this.#isBorrowed = isBorrowed
   }

@@ -15,6 +15,7 @@ import {
   otherCopy,
   outOfRange,
   requireAddress,
+  requireMade,
   type StreamLike,
   spanOf,
   toStreamHandle,
@@ -64,6 +65,7 @@ export class DLPackTensor extends Resource implements MemoryLike {
 
   /** @internal */
   constructor(tensor: Tensor, release: () => void) {
+    requireMade(release, 'DLPackTensor', 'fromDLPack')
     super()
     this.#tensor = tensor
     this.#delete = release

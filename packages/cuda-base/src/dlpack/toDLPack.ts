@@ -8,6 +8,7 @@ import {
   optionalOptions,
   outOfRange,
   requireKeyOf,
+  requireMade,
   type StreamLike,
   toStreamHandle,
   toStridedRange,
@@ -53,6 +54,7 @@ export class DLPackCapsule extends Resource {
 
   /** @internal */
   constructor(make: (onDelete: () => void) => bigint, versioned: boolean) {
+    requireMade(versioned, 'DLPackCapsule', 'toDLPack')
     super()
     const { promise, resolve } = withResolvers()
     this.#released = heldOnceAsked(promise)

@@ -8,6 +8,7 @@ import {
   optionalBoolean,
   otherCopy,
   propertyOf,
+  requireMade,
   requireOptions,
   requireWaitOptions,
   settledNow,
@@ -86,6 +87,7 @@ export class Event extends Resource implements EventLike {
   readonly #source: EventLike | undefined
 
   private constructor(context: Context, handle: CUevent, timing: boolean, isMark = false, source?: EventLike) {
+    requireMade(handle, 'Event', 'Device.createEvent or Event.create')
     super()
     this.context = context
     this._handle = handle
@@ -261,7 +263,7 @@ function create(context: Context, bits: number): CUevent {
 /** A revoked proxy, which cannot be asked, is none. */
 export function isEvent(value: unknown): value is Event {
   try {
-    return value instanceof Event
+    return value instanceof Event && value._identity !== undefined
   } catch {
     return false
   }

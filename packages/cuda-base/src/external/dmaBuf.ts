@@ -5,7 +5,14 @@ import {
   cuMemGetHandleForAddressRange,
 } from '@shoal/cuda-sys/driver'
 import { closeDescriptor } from '@shoal/ffi'
-import { type MemoryLike, type OptionKeys, optionalOptions, requireKeyOf, toMemoryRange } from '@shoal/types'
+import {
+  type MemoryLike,
+  type OptionKeys,
+  optionalOptions,
+  requireKeyOf,
+  requireMade,
+  toMemoryRange,
+} from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../context/context.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
@@ -30,6 +37,7 @@ export class DmaBuf extends Resource {
   readonly #descriptor: number
 
   private constructor(descriptor: number, byteLength: number) {
+    requireMade(byteLength, 'DmaBuf', 'DmaBuf.export')
     super()
     this.#descriptor = descriptor
     this.byteLength = byteLength

@@ -29,6 +29,7 @@ import {
   requireCount,
   requireInteger,
   requireKeyOf,
+  requireMade,
   requireOptions,
 } from '@shoal/types'
 import { importHandle } from './importHandle.js'
@@ -92,6 +93,7 @@ export class ExternalMemory extends Resource {
   readonly #lifetime: ExternalLifetime
 
   private constructor(context: Context, handle: CUexternalMemory, byteLength: number) {
+    requireMade(handle, 'ExternalMemory', 'ExternalMemory.import')
     super()
     this.context = context
     this.byteLength = byteLength

@@ -15,7 +15,7 @@ import {
   cuSignalExternalSemaphoresAsync,
   cuWaitExternalSemaphoresAsync,
 } from '@shoal/cuda-sys/driver'
-import { type OptionKeys, requireKeyOf, requireOptions } from '@shoal/types'
+import { type OptionKeys, requireKeyOf, requireMade, requireOptions } from '@shoal/types'
 import { ContextObject, type Destroyer } from '../context/contextObject.js'
 import { importHandle } from './importHandle.js'
 import { encodeSemaphores, type SemaphoreOperation } from './semaphoreOperations.js'
@@ -63,6 +63,7 @@ export class ExternalSemaphore extends ContextObject {
   protected readonly kind = 'ExternalSemaphore'
 
   private constructor(context: Context, handle: CUexternalSemaphore) {
+    requireMade(handle, 'ExternalSemaphore', 'ExternalSemaphore.import')
     super(context, handle, 'An ExternalSemaphore', destroyer)
   }
 

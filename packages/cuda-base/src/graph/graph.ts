@@ -41,6 +41,7 @@ import {
   optionsChecker,
   requireInstance,
   requireInteger,
+  requireMade,
   requireOptions,
   requireText,
   wrongType,
@@ -118,6 +119,7 @@ export class Graph extends Resource {
 
   /** @internal @param node what it is a part of another graph by. */
   constructor(context: Context, handle: CUgraph, node?: GraphNode) {
+    requireMade(handle, 'Graph', 'Graph.create or Graph.capture')
     super()
     this.context = context
     this.#handle = handle
@@ -415,7 +417,8 @@ export class Graph extends Resource {
 
   get #isGone(): boolean {
     const around = this.#node?.graph
-    return this._disposed || this.#isEnded || this.context.disposed || (around !== undefined && around.#isGone)
+    const isGone = this._disposed || this.#isEnded || this.context.disposed
+    return around === undefined ? isGone : isGone || around.#isGone
   }
 
   /** It, and the graphs around it. */

@@ -35,6 +35,7 @@ import {
   optionalBoolean,
   requireBoolean,
   requireInstance,
+  requireMade,
   requireOptions,
   type StreamArgument,
   wrongType,
@@ -119,6 +120,7 @@ export class GraphExec extends Resource {
   readonly #source: WeakRef<Graph>
 
   private constructor(graph: Graph, handle: CUgraphExec) {
+    requireMade(handle, 'GraphExec', 'Graph.instantiate')
     super()
     const { context } = graph
     this.context = context

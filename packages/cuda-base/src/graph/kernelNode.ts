@@ -84,7 +84,7 @@ function isSame(shape: LaunchShape, config: NodeConfig): boolean {
 /** A revoked proxy, which cannot be asked, is none. */
 function isKernel(value: unknown): value is Kernel {
   try {
-    return value instanceof Kernel
+    return value instanceof Kernel && value._identity !== undefined
   } catch {
     return false
   }

@@ -14,6 +14,7 @@ import {
   optionalBoolean,
   PublicObject,
   requireInteger,
+  requireMade,
   requireOptions,
 } from '@shoal/types'
 
@@ -62,6 +63,7 @@ export class DeviceResource extends PublicObject {
 
   /** @internal */
   constructor(device: Device, bytes: Uint8Array) {
+    requireMade(bytes, 'DeviceResource', 'DeviceResource.of')
     super()
     const { sm }: CUdevResource = Resource.read(bytes)
     this.device = device

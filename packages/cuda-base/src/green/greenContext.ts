@@ -37,6 +37,7 @@ import {
   requireInstance,
   requireInteger,
   requireList,
+  requireMade,
   requireOptions,
   type StreamLike,
   streamProtocol,
@@ -74,6 +75,7 @@ export class GreenContext extends Resource {
   readonly #forget: () => void
 
   private constructor(context: Context, handle: CUgreenCtx) {
+    requireMade(handle, 'GreenContext', 'GreenContext.create')
     super()
     this.context = context
     this.#handle = handle

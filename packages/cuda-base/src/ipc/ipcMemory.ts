@@ -10,6 +10,7 @@ import {
   propertyOf,
   requireInstance,
   requireInteger,
+  requireMade,
   requireText,
   wrongType,
 } from '@shoal/types'
@@ -93,6 +94,7 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
   #buffer: DeviceBuffer<D> | undefined
 
   private constructor(context: Context, base: CUdeviceptr, handle: IpcMemoryHandle<D>) {
+    requireMade(base, 'IpcMemory', 'IpcMemory.open')
     super()
     this.device = context.device
     this.#context = context

@@ -209,7 +209,7 @@ export class ArgumentBlock {
   }
 
   #address(index: number, value: unknown): bigint {
-    if (value instanceof DeviceBuffer) {
+    if (value instanceof DeviceBuffer && value._identity !== undefined) {
       const address = value._addressIn(this.#context)
       if (address !== undefined) return address
       this.#requireUsable(index, value)

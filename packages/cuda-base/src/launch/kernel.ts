@@ -17,6 +17,7 @@ import {
   PublicObject,
   requireInteger,
   requireKeyOf,
+  requireMade,
   wrongType,
 } from '@shoal/types'
 import { EncodedAttributes, type LaunchAttributes } from '../attributes/launchAttributes.js'
@@ -145,6 +146,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     signature: S,
     attributes?: EncodedAttributes,
   ) {
+    requireMade(name, 'Kernel', 'Module.kernel')
     super()
     const { context } = module
     this._attributes = attributes

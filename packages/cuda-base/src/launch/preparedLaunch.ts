@@ -1,4 +1,12 @@
-import { inspectKey, inspectLine, loadedFrom, PublicObject, requireInteger, type StreamArgument } from '@shoal/types'
+import {
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  PublicObject,
+  requireInteger,
+  requireMade,
+  type StreamArgument,
+} from '@shoal/types'
 import { isCapturing } from '../context/capturing.js'
 import { streamHalvesFor } from '../stream/stream.js'
 import type { U64Halves } from '../u64Halves.js'
@@ -37,6 +45,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends
     stream: StreamArgument | undefined,
     args: KernelArguments<S>,
   ) {
+    requireMade(shape, 'PreparedLaunch', 'Kernel.prepare')
     super()
     this.kernel = kernel
     this.#shape = shape

@@ -40,7 +40,7 @@ import {
   cuLibraryGetModule,
 } from '@shoal/cuda-sys/driver/common'
 import { type NativeMemory, offThread } from '@shoal/ffi'
-import { type ElementType, loadedFrom, requireInteger, requireKeyOf, requireText } from '@shoal/types'
+import { type ElementType, loadedFrom, requireInteger, requireKeyOf, requireMade, requireText } from '@shoal/types'
 import { missingKernel } from '../module/image.js'
 import { LibraryLoad, type LibraryOptions, type LoadedLibrary } from './loaded.js'
 
@@ -71,6 +71,7 @@ export class Library extends Resource {
   readonly #managed: ManagedBuffer<ElementType>[] = []
 
   private constructor(context: Context, loaded: LoadedLibrary, root?: Library) {
+    requireMade(loaded, 'Library', 'Library.load')
     super()
     this.context = context
     this.#loaded = loaded

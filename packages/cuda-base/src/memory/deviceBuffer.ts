@@ -10,6 +10,7 @@ import {
   type MemoryRange,
   memoryProtocol,
   requireAddress,
+  requireMade,
   requireOptions,
   type StorageArray,
   type StructType,
@@ -79,6 +80,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     low = 0,
     high = 0,
   ) {
+    requireMade(dtype, 'DeviceBuffer', 'DeviceBuffer.allocate, zeros or from')
     super()
     this.#owner = owner
     this.#low = low

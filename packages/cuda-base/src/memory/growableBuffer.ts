@@ -7,6 +7,7 @@ import {
   type OptionKeys,
   requireInteger,
   requireList,
+  requireMade,
   requireOptions,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
@@ -64,6 +65,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
   #view: DeviceBuffer<E> | undefined
 
   private constructor(context: Context, dtype: E, bytes: number, range: GrowableRange, maximumLength: number) {
+    requireMade(dtype, 'GrowableBuffer', 'GrowableBuffer.reserve')
     super()
     this.context = context
     this.dtype = dtype

@@ -22,6 +22,7 @@ import {
   outOfRange,
   requireInteger,
   requireKeyOf,
+  requireMade,
   requireOneOf,
   requireOptions,
   toDeviceOrdinal,
@@ -124,6 +125,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     address: bigint,
     end?: () => void,
   ) {
+    requireMade(dtype, 'ManagedBuffer', 'ManagedBuffer.allocate')
     super()
     this.context = context
     this.dtype = dtype

@@ -13,6 +13,7 @@ import {
   optionalBoolean,
   requireInstance,
   requireInteger,
+  requireMade,
   requireOptions,
   wrongType,
 } from '@shoal/types'
@@ -86,6 +87,7 @@ export class MemoryPool extends Resource {
 
   /** @param handleTypes kinds it can be exported as, where that is known. */
   private constructor(context: Context, handle: CUmemoryPool, origin: PoolOrigin, handleTypes?: readonly HandleKind[]) {
+    requireMade(handle, 'MemoryPool', 'MemoryPool.create')
     super()
     this.#handleTypes = handleTypes
     this.#handle = handle

@@ -10,6 +10,7 @@ import {
   type OptionKeys,
   optionalBoolean,
   requireInteger,
+  requireMade,
   requireOptions,
   type StorageArray,
   type StructType,
@@ -77,6 +78,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     isMapped: boolean,
     address: bigint,
   ) {
+    requireMade(dtype, 'PinnedBuffer', 'PinnedBuffer.allocate')
     super()
     this.context = context
     this.dtype = dtype

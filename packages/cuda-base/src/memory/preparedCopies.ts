@@ -9,6 +9,7 @@ import {
   outOfRange,
   PublicObject,
   requireList,
+  requireMade,
   requireOptions,
   toMemoryRange,
   wrongType,
@@ -73,6 +74,7 @@ export class PreparedCopies extends PublicObject {
     arrays: readonly Usable[],
     call: BatchCall,
   ) {
+    requireMade(count, 'PreparedCopies', 'prepareCopies')
     super()
     this.count = count
     this.#context = context

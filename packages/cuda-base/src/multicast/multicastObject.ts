@@ -21,6 +21,7 @@ import {
   requireAddress,
   requireInstance,
   requireInteger,
+  requireMade,
   toMemoryRange,
 } from '@shoal/types'
 import type { Context, DeviceOrContext } from '../context/context.js'
@@ -115,6 +116,7 @@ export class MulticastObject extends Resource {
     deviceCount?: number,
     handleTypes?: readonly HandleKind[],
   ) {
+    requireMade(byteLength, 'MulticastObject', 'MulticastObject.create')
     super()
     this.#handle = handle
     this.byteLength = byteLength

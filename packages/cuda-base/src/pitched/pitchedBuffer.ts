@@ -46,6 +46,7 @@ import {
   type OptionKeys,
   outOfRange,
   requireInteger,
+  requireMade,
   requireOptions,
   type StorageArray,
   type StructType,
@@ -95,6 +96,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   readonly #isView: boolean
 
   private constructor(memory: DeviceBuffer<'u8'>, dtype: E, place: Place, isView = false) {
+    requireMade(dtype, 'PitchedBuffer', 'PitchedBuffer.allocate')
     super()
     this.dtype = dtype
     this.width = place.width

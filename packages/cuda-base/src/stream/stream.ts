@@ -7,10 +7,12 @@ import {
   type MemoryLike,
   type OptionKeys,
   optionalBoolean,
+  refuseForged,
   requireAddress,
   requireFunction,
   requireInstance,
   requireInteger,
+  requireMade,
   requireOptions,
   requireSynchronous,
   requireSynchronousFunction,
@@ -91,6 +93,7 @@ export class Stream extends Resource implements StreamLike {
   #identity: StreamHandle | undefined
 
   private constructor(context: Context, handle: CUstream, isOwned: boolean, source?: StreamArgument) {
+    requireMade(handle, 'Stream', 'Device.createStream or Stream.create')
     super()
     this.context = context
     this._handle = handle
@@ -512,6 +515,7 @@ export function streamFor(context: Context, stream: StreamArgument | undefined, 
     const bound = missingStreams.areDefault ? undefined : boundStreamOf(context._handle, api)
     return streamFor(context, bound ?? null, api)
   }
+  refuseForged(stream, api, 'stream')
   if (isStream(stream)) {
     stream._requireUsable()
     if (stream.context !== context && stream.context._handle !== context._handle) {

@@ -28,6 +28,7 @@ import {
   type MemoryLike,
   requireInstance,
   requireInteger,
+  requireMade,
   requireOptions,
   wrongType,
 } from '@shoal/types'
@@ -94,6 +95,7 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   readonly #whole: ContextObject | undefined
 
   private constructor(context: Context, handle: bigint, description: ArrayDescription, whole?: ContextObject) {
+    requireMade(handle, 'CudaArray', 'CudaArray.create')
     const { width, height } = description
     const byteLength = width * height * slicesOf(description) * texelBytes(description)
     const what = `A CudaArray of ${sizes(description)}`

@@ -11,7 +11,15 @@ import {
   cuMipmappedArrayGetMemoryRequirements,
   cuMipmappedArrayGetSparseProperties,
 } from '@shoal/cuda-sys/driver'
-import { isInstance, type OptionKeys, propertyOf, requireInteger, requireOptions, wrongType } from '@shoal/types'
+import {
+  isInstance,
+  type OptionKeys,
+  propertyOf,
+  requireInteger,
+  requireMade,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
 import { ContextObject, type Destroyer } from '../context/contextObject.js'
 import type { ExternalMemory } from '../external/externalMemory.js'
 import { type ArrayOptions, arrayKeys, writeDescriptor } from './arrayDescription.js'
@@ -61,6 +69,7 @@ export class MipmappedArray extends ContextObject {
   readonly #levels: (CudaArray | undefined)[]
 
   private constructor(context: Context, handle: bigint, levels: number, options: ArrayOptions, after?: () => void) {
+    requireMade(handle, 'MipmappedArray', 'MipmappedArray.create')
     const { width, height = 1, depth = 1, layers = 1 } = options
     // The formats of a texel hardly matter here: the collector shall know how large an array is, not how large exactly.
     const byteLength = width * height * depth * layers * 4

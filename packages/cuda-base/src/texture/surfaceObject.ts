@@ -6,7 +6,7 @@ import {
   cuSurfObjectDestroy,
   cuSurfObjectGetResourceDesc,
 } from '@shoal/cuda-sys/driver'
-import { outOfRange } from '@shoal/types'
+import { outOfRange, requireMade } from '@shoal/types'
 import type { Destroyer } from '../context/contextObject.js'
 import { type CudaArray, requireCudaArray } from './cudaArray.js'
 import { LookingObject } from './lookingObject.js'
@@ -30,6 +30,7 @@ export class SurfaceObject extends LookingObject<'surface'> {
   protected readonly kind = 'SurfaceObject'
 
   private constructor(context: Context, handle: bigint, resource: CheckedResource) {
+    requireMade(handle, 'SurfaceObject', 'SurfaceObject.create')
     super('surface', context, handle, resource, destroyer)
   }
 

@@ -38,6 +38,7 @@ import {
   requireInteger,
   requireKeyOf,
   requireList,
+  requireMade,
   requireOptions,
 } from '@shoal/types'
 import { toSpan } from '../memory/span.js'
@@ -232,6 +233,7 @@ export class TensorMap extends PublicObject {
   readonly #alignment: number
 
   private constructor(memory: MemoryLike, checked: Checked, encode: (map: bigint) => number, call: string) {
+    requireMade(checked, 'TensorMap', 'TensorMap.tiled')
     super()
     const native = NativeMemory.allocate(mapBytes + mapAlignment)
     const start = Number(-native.address & BigInt(mapAlignment - 1))

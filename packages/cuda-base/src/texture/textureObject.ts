@@ -8,7 +8,7 @@ import {
   cuTexObjectGetResourceViewDesc,
   cuTexObjectGetTextureDesc,
 } from '@shoal/cuda-sys/driver'
-import { requireOptions } from '@shoal/types'
+import { requireMade, requireOptions } from '@shoal/types'
 import type { Destroyer } from '../context/contextObject.js'
 import type { TexelFormat } from './arrayFormat.js'
 import { LookingObject } from './lookingObject.js'
@@ -46,6 +46,7 @@ export class TextureObject extends LookingObject<'texture'> {
   readonly #hasView: boolean
 
   private constructor(context: Context, handle: bigint, resource: CheckedResource, hasView: boolean) {
+    requireMade(handle, 'TextureObject', 'TextureObject.create')
     super('texture', context, handle, resource, destroyer)
     this.#texel = resource.texel
     this.#hasView = hasView

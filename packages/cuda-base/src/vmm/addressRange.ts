@@ -5,6 +5,7 @@ import {
   outOfRange,
   requireAddress,
   requireInteger,
+  requireMade,
 } from '@shoal/types'
 import { finishReleasesSync } from '../context/releases.js'
 import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
@@ -44,6 +45,7 @@ export class AddressRange extends Resource implements ShortLived {
   #isWatched = false
 
   private constructor(address: bigint, byteLength: number) {
+    requireMade(byteLength, 'AddressRange', 'AddressRange.reserve')
     super()
     this.#address = address
     this.byteLength = byteLength

@@ -4,6 +4,7 @@ import {
   memoryProtocol,
   type OptionKeys,
   requireInteger,
+  requireMade,
   requireOptions,
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
@@ -90,6 +91,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     properties: ResolvedProperties,
     grants: WrittenGrants,
   ) {
+    requireMade(address, 'GrowableRange', 'GrowableRange.reserve')
     super()
     const { users } = grants
     this.#context = context

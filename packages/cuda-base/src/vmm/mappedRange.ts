@@ -14,6 +14,7 @@ import {
   otherCopy,
   propertyOf,
   requireInteger,
+  requireMade,
   wrongType,
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
@@ -114,6 +115,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     byteLength: number,
     users: readonly Context[],
   ) {
+    requireMade(memory, 'MappedRange', 'AddressRange.map')
     super()
     this.range = range
     this.memory = memory

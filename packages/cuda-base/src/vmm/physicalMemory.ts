@@ -7,7 +7,7 @@ import {
   cuMemRelease,
   cuMemRetainAllocationHandle,
 } from '@shoal/cuda-sys/driver/common'
-import { optionalOptions, requireAddress, requireInteger } from '@shoal/types'
+import { optionalOptions, requireAddress, requireInteger, requireMade } from '@shoal/types'
 import type { Context, DeviceOrContext } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
 import {
@@ -78,6 +78,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
     context: Context | undefined,
     deviceOrdinal: number | undefined,
   ) {
+    requireMade(byteLength, 'PhysicalMemory', 'PhysicalMemory.create')
     super()
     this.#handle = handle
     this.byteLength = byteLength

@@ -31,6 +31,7 @@ import {
   outOfRange,
   requireInteger,
   requireKeyOf,
+  requireMade,
   requireOptions,
   requireText,
   settledNow,
@@ -77,6 +78,7 @@ export class Linker extends Resource {
   #isComplete = false
 
   private constructor(context: Context, handle: CUlinkState, jit: JitBlock) {
+    requireMade(handle, 'Linker', 'Linker.create')
     super()
     this.context = context
     this.#handle = handle

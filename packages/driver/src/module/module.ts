@@ -36,7 +36,7 @@ import {
   cuModuleUnload,
 } from '@shoal/cuda-sys/driver/common'
 import { type NativeMemory, offThread } from '@shoal/ffi'
-import { type ElementType, loadedFrom, requireText } from '@shoal/types'
+import { type ElementType, loadedFrom, requireMade, requireText } from '@shoal/types'
 
 /** @internal What is known of an image that was made of a source. */
 export interface ImageOrigin {
@@ -71,6 +71,7 @@ export class Module extends Resource {
   readonly #origin: ImageOrigin | undefined
 
   private constructor(context: Context, handle: CUmodule, compilerLog: string, origin?: ImageOrigin) {
+    requireMade(handle, 'Module', 'Module.load')
     super()
     this.context = context
     this.compilerLog = [origin?.log, compilerLog].filter((log) => log).join('\n')

@@ -2,6 +2,7 @@ import { isInstance } from '../anyValue.js'
 import { requireOptions } from '../arguments/options.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
+import { refuseForged } from '../publicObject.js'
 import { checkAddress, checkCount, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 import { checkedLayout, isContiguous, type Layout } from './layout.js'
 
@@ -156,6 +157,7 @@ function layoutOf(answer: MemoryRange, api: string, name: string): Layout {
 }
 
 function checkedAnswer(memory: MemoryLike | MemoryDescriptor, api: string, name: string): MemoryRange {
+  refuseForged(memory, api, name)
   if (isMemoryLike(memory)) return checkedRange(memory[memoryProtocol], api, name)
   if (isPlain(memory, 'cuda.memory')) {
     checkSameProcess(memory, api, name, 'Open its IPC handle there instead of using its address.')

@@ -1,4 +1,5 @@
 import { outOfRange, requireAddress, wrongType } from '../arguments/scalars.js'
+import { refuseForged } from '../publicObject.js'
 import { streamMode } from '../streamMode.js'
 import { checkAddress, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 
@@ -74,6 +75,7 @@ export function toStreamHandle(stream: StreamArgument, api = 'toStreamHandle', n
       throw outOfRange(api, name, 'a CUstream, which is an address, or 0n, 1n or 2n for a default stream', stream)
     return { version: 0, handle: stream, deviceOrdinal: -1, context: 0n }
   }
+  refuseForged(stream, api, name)
   if (isStreamLike(stream)) return checkedHandle(stream[streamProtocol], api, name)
   if (isPlain(stream, 'cuda.stream')) {
     checkSameProcess(stream, api, name, 'A stream cannot be used outside its process.')
