@@ -1,5 +1,6 @@
 import type { CUcontext } from '@shoal/cuda-sys/driver/common'
 import { type BackgroundWork, callInContext, createLane, type Lane, offThread } from '@shoal/ffi'
+import { holdEventLoop } from '@shoal/ffi/calls'
 import { propertyOf, StatusError } from '@shoal/types'
 import { isGone } from '../errors.js'
 import { processIsEnding, releaseAfterFailure, throwFirst } from '../lifetime.js'
@@ -285,5 +286,8 @@ export function hasReleases(): boolean {
 
 /** Resolves when no context of this thread has releases under way. */
 export async function whenReleasesEnd(): Promise<void> {
+  // The releases themselves do not keep the process alive, but whoever waits for them does.
+  const release = holdEventLoop(undefined)
   while (busy.size > 0) await new Promise<void>((resolve) => whenNoneBusy.push(resolve))
+  release()
 }
