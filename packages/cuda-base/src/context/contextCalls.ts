@@ -56,7 +56,12 @@ export abstract class ContextCalls extends PublicObject {
 
   /** @internal What the collector counts memory of the device as. */
   _pressureOf(byteLength: number): number {
-    this.#weight ??= Math.min(1, mostPressure / this.device.totalMemory)
+    try {
+      this.#weight ??= Math.min(1, mostPressure / this.device.totalMemory)
+    } catch {
+      // It is asked in a turn of its own, where nobody could catch the error. Memory that is not counted is found all the same.
+      return 0
+    }
     return Math.ceil(byteLength * this.#weight)
   }
 
