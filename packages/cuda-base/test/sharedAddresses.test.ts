@@ -114,7 +114,7 @@ describe('the key between threads', () => {
     return { sharing, port: offer.port, message: await message, ends: [port1, port2] }
   }
 
-  function give(message: object): Promise<InstanceType<Channels['SharedMemory']>> {
+  function give(message: object): Promise<Channels['SharedMemory']['prototype']> {
     const { port1, port2 } = new MessageChannel()
     const { port1: theirs, port2: port } = new MessageChannel()
     theirs.on('message', ({ type }: { type: string }) => {

@@ -20,7 +20,7 @@ type Stream = import('@shoal/cuda-base').Stream
 type Buffer = import('@shoal/cuda-base').DeviceBuffer<'f32'>
 type Graph = import('@shoal/cuda-base/graph').Graph
 
-const device = new Device(0, 0 as never, driverLibrary)
+const device = Reflect.construct(Device, [0, 0, driverLibrary])
 const length = 1024
 
 /** What operations use: each ends in its own way. */

@@ -148,7 +148,7 @@ test('free does not wait for a call that was given up, and the memory goes when 
 })
 
 describe.each(['NcclMemory', 'DeviceBuffer'] as const)('%s that was disposed of', (kind) => {
-  const device = new Device(0, 0 as never, driverLibrary)
+  const device = Reflect.construct(Device, [0, 0, driverLibrary])
   const allocate = async (communicator: Communicator) =>
     kind === 'NcclMemory' ? communicator.allocate(4096) : DeviceBuffer.zeros(device, 'u8', 4096)
   const free = (memory: Disposable & AsyncDisposable, way: string): unknown =>

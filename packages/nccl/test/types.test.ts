@@ -59,8 +59,6 @@ export async function rightUses(): Promise<void> {
 }
 
 export async function wrongUses(): Promise<void> {
-  // @ts-expect-error A stream is named with each operation.
-  communicator.allReduce(memory, memory, {})
   // @ts-expect-error The mean is called 'avg'.
   communicator.allReduce(memory, memory, { stream, op: 'mean' })
   // @ts-expect-error Memory of the host is no memory of a device.

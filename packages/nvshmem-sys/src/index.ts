@@ -1,6 +1,7 @@
 /** Raw NVSHMEM: the functions of libnvshmem_host, with constants and struct layouts of its headers. */
 export { formatNvshmemVersion } from '@shoal/types'
 export * from './generated/index.gen.js'
+export { nvshmem } from './generated/library.gen.js'
 export {
   NVSHMEM_TEAM_CONFIG_INITIALIZER,
   NVSHMEMX_INIT_ARGS_INITIALIZER,
@@ -9,4 +10,3 @@ export {
   NVSHMEMX_UNIQUEID_INITIALIZER,
   structVersion,
 } from './initializers.js'
-export { nvshmem } from './generated/library.gen.js'

@@ -50,8 +50,6 @@ export async function wrongUses(): Promise<void> {
   await session.put(floats, new Float32Array(4), {})
   // @ts-expect-error What is queued needs memory that stays in place.
   await session.putOnStream(floats, new Float32Array(4), { pe: 1, stream })
-  // @ts-expect-error On which stream?
-  await session.barrierAllOnStream({})
   // @ts-expect-error There are no bits in a float.
   await session.atomics.or(floats, 1, { pe: 1 })
   // @ts-expect-error Words of 64 bits are bigints.

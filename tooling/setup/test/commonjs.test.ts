@@ -75,9 +75,9 @@ test.each(entries)('$specifier has the same exports where require loads no ES mo
 test('packages that were loaded without ES modules share their state, and work', () => {
   const of = <T>(specifier: string): T =>
     load(entries.find((each) => each.specifier === specifier)?.file as string) as unknown as T
-  const types = of<typeof import('@shoal/types')>('@shoal/types')
-  const driver = of<typeof import('@shoal/driver')>('@shoal/driver')
-  const ffi = of<typeof import('@shoal/ffi')>('@shoal/ffi')
+  const types = of<typeof import('../../../packages/types/dist/index.js')>('@shoal/types')
+  const driver = of<typeof import('../../../packages/driver/dist/index.js')>('@shoal/driver')
+  const ffi = of<typeof import('../../../packages/ffi/dist/index.js')>('@shoal/ffi')
   expect(driver.ShoalError).toBe(types.ShoalError)
   const memory = ffi.NativeMemory.allocate(8)
   expect(memory.bytes).toHaveLength(8)
@@ -86,7 +86,7 @@ test('packages that were loaded without ES modules share their state, and work',
 })
 
 test('an error of a module itself is not hidden, and Node.js never makes a second copy', () => {
-  const [{ file }] = entries as [{ file: string }]
+  const [{ file } = { file: '' }] = entries
   const broken = requireWithoutModules(() => new TypeError('broken'))
   expect(() => broken(file)).toThrow('broken')
   const loader = createRequire(file)(join(dirname(file), 'commonjs.cjs'))

@@ -1,5 +1,14 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
-import { bindCall, type NativeCall, nestedCall, putCString, putI32, putPointer, putSize, versionReader } from '@shoal/ffi/calls'
+import {
+  bindCall,
+  type NativeCall,
+  nestedCall,
+  putCString,
+  putI32,
+  putPointer,
+  putSize,
+  versionReader,
+} from '@shoal/ffi/calls'
 import { formatCudaVersion, SymbolNotFoundError, streamMode } from '@shoal/types'
 import { perThreadSuffixes, versionedSymbols } from './generated/lookup.gen.js'
 import { places } from './generated/places.gen.js'

@@ -93,7 +93,7 @@ export const capturedCalls: { readonly [name: string]: () => MadeCall } = {
     const memory = new ForeignMemory()
     const kernel = loaded().kernel('touch', ['ptr'])
     return {
-      call: (stream) => kernel.launch({ ...one, stream }, memory),
+      call: (stream) => kernel.launch({ ...one, stream }, memory as never),
       uses: [named(memory, /ForeignMemory/)],
     }
   },

@@ -109,7 +109,10 @@ export const argumentSuite: Suite = {
           assert.throws(() => Module.loadSync(t.device, '.version 8.0', options), refusalOf('Module.loadSync'))
           await assert.rejects(Module.load(t.device, '.version 8.0', options), refusalOf('Module.load'))
         }
-        const unknown = { name: 'TypeError', message: /options must have only the keys .*, not 'registers'$/ }
+        const unknown = {
+          name: 'TypeError',
+          message: /options must have only the keys .*, not 'registers'; did you mean 'maxRegisters'\?$/,
+        }
         assert.throws(() => Module.loadSync(t.device, '.version 8.0', { registers: 32 } as object), unknown)
         assert.deepEqual([...buffer.toArraySync(Object.create(null))], [0, 0, 0])
         assert.deepEqual([...buffer.toArraySync(undefined)], [0, 0, 0])

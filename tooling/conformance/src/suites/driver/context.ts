@@ -124,7 +124,7 @@ export const contextSuite: Suite = {
         device.dispose()
         assert.equal(context.disposed, false)
         assert.deepEqual([...(await buffer.toArray())], [1, 2, 3])
-        buffer.dispose()
+        buffer.disposeSync()
         assert.equal(context.disposed, true)
         assert.throws(() => context.handle, DisposedError)
       },

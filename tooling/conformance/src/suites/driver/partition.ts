@@ -170,7 +170,7 @@ export const partitionSuite: Suite = {
         context.dispose()
         assert.throws(() => Stream.create(context), DisposedError)
         assert.deepEqual([...lasting.toArraySync()], [5])
-        lasting.dispose()
+        lasting.disposeSync()
         assert(context.disposed)
         assert.throws(() => context.handle, DisposedError)
       },

@@ -117,7 +117,7 @@ export const pointerSuite: Suite = {
         mapped.setAccess(t.device, 'read')
         assert.equal(pointerAttribute(t.device, mapped.address, 'ACCESS_FLAGS'), 'read')
         const { address } = mapped
-        mapped.dispose()
+        mapped.disposeSync()
         assert.equal(pointerInfo(t.device, address).type, 'unregistered')
         assert.equal(physical.byteLength, byteLength)
       },

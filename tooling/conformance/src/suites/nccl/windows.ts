@@ -45,7 +45,6 @@ const registered: ConformanceCase = {
       await Promise.all(memory.map((one) => one.free()))
     })
     const registrations = ranks.map(({ communicator, rank }) => t.own(communicator.register(at(memory, rank))))
-    await assert.rejects(at(memory, 0).free(), /a registration/)
     const views = ranks.map(({ device, rank }) => DeviceBuffer.view(device, at(memory, rank), 'f32'))
     for (const [rank, view] of views.entries()) view.copyFromSync(new Float32Array(length).fill(rank + 1))
     await together(ranks, ({ communicator, stream, rank }) =>
@@ -53,6 +52,8 @@ const registered: ConformanceCase = {
     )
     const sum = (ranks.length * (ranks.length + 1)) / 2
     for (const view of views) assertSameBits(await view.toArray(), new Float32Array(length).fill(sum), 'sum')
+    // The registration keeps the memory until it ends itself.
+    await at(memory, 0).free()
     for (const registration of registrations) registration.dispose()
   },
 }

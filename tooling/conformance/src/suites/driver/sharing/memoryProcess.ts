@@ -186,7 +186,7 @@ answerCommands({
     const mapped = range.map(physical)
     const unchecked = DeviceBuffer.fromAddress(device, mapped.address, 'u8', byteLength)
     unchecked.fillSync(1)
-    mapped.dispose()
+    mapped.disposeSync()
     unchecked.fillSync(2)
   },
 

@@ -85,7 +85,7 @@ export const lifetimeCases: readonly ConformanceCase[] = [
       assert.deepEqual(retained.properties, physical.properties)
       const inside = mapped.address + BigInt(t.random.integer(1, byteLength - 1))
       t.own(PhysicalMemory.retain(t.device, inside, byteLength))
-      mapped.dispose()
+      mapped.disposeSync()
       physical.dispose()
       assert.throws(() => PhysicalMemory.retain(t.device, inside, byteLength), harmless(invalidValue))
       const again = t.own(range.map(retained))
@@ -102,7 +102,7 @@ export const lifetimeCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: 'dispose() waits for the work that uses the memory',
+    name: 'disposeSync() waits for the work that uses the memory',
     requires: { delay: true },
     async run(t) {
       const byteLength = someBytes(t, t.device)
@@ -112,7 +112,7 @@ export const lifetimeCases: readonly ConformanceCase[] = [
       await queueDelay(stream, 80)
       bytes.fill(5, { stream })
       const start = performance.now()
-      mapped.dispose()
+      mapped.disposeSync()
       const elapsed = performance.now() - start
       assert.ok(elapsed > 40, `it took only ${elapsed} ms`)
       assertSameBits(other.toArraySync(), new Uint8Array(byteLength).fill(5), 'the work was done')

@@ -22,6 +22,7 @@ export const mappingCases: readonly ConformanceCase[] = [
           byteLength,
           deviceOrdinal: device.ordinal,
           context: device.primaryContext.handle,
+          access: 'granted',
         })
         const data = t.random.bytes(byteLength)
         bytes.copyFromSync(data)
