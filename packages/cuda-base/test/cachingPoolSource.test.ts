@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeviceBuffer as Buffer } from '@shoal/cuda-base'
 import { StatusError } from '@shoal/types'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
@@ -10,7 +11,7 @@ Object.assign(process.env, {
   SHOAL_SIM_DEVICES: '2',
   SHOAL_SIM_MEMORY_BYTES: String(deviceBytes),
 })
-const { CachingPool, DeviceBuffer, Event, MemoryPool, Stream } = await import('@shoal/cuda-base')
+const { CachingPool, DeviceBuffer, Event, hasReleases, MemoryPool, Stream } = await import('@shoal/cuda-base')
 const { TestDevice, delay } = await import('./support.js')
 
 const device = new TestDevice(0)
@@ -23,7 +24,8 @@ afterAll(() => {
   other.dispose()
 })
 
-beforeEach(() => {
+beforeEach(async () => {
+  while (hasReleases()) await sleep(1)
   expect([device.used, second.used]).toEqual([0, 0])
 })
 
@@ -139,7 +141,9 @@ describe('memory that is still used', () => {
     ended.record(gone)
     gone.dispose()
     pool.allocate(stream, 'u8', 100).dispose()
+    while (freedAfterWork.length === 0) await sleep(1)
     expect(freedAfterWork).toEqual([true])
+    await pool.trim() // while its source can still ask the event
   })
 
   test('memory that a stream which is gone still uses is not handed out again before its work has ended', async () => {

@@ -155,7 +155,7 @@ const cases: readonly Case[] = [
   ['ncclCommDeregister', (made: { dispose: () => unknown }) => made.dispose(), () => one.register(memory)],
   ['ncclMemAlloc', () => NcclMemory.allocate(0, 16)],
   ['ncclMemFree', (place: NcclMemory) => place.free(), () => NcclMemory.allocate(0, 16)],
-  ['ncclMemFree', (place: NcclMemory) => place.dispose(), () => NcclMemory.allocate(0, 16)],
+  ['ncclMemFree', (place: NcclMemory) => place.disposeSync(), () => NcclMemory.allocate(0, 16)],
   [
     'ncclCommWindowRegister',
     (place: NcclMemory) => one.registerWindow(place),

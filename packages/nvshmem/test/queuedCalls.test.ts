@@ -145,7 +145,7 @@ describe('a call that waits for its turn', () => {
     [
       'a number that is no stream',
       () => pe.session.putOnStream(target, target, { pe: 0, stream: 5n }),
-      'Session.putOnStream: stream must be a CUstream, not 5n',
+      'Session.putOnStream: stream must be a CUstream, which is an address, or 0n, 1n or 2n for a default stream, not 5n',
     ],
     ['an address that is no stream', () => pe.session.barrierAllOnStream({ stream: target.address }), /cuStreamGetCtx/],
   ])

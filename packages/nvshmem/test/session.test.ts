@@ -186,7 +186,6 @@ describe('put and get', () => {
       () => pe.session.getOnStream(anything(array), floats, { pe: 0, stream: null }),
       /stays in place/,
     ],
-    ['no stream', () => pe.session.putOnStream(floats, floats, anything({ pe: 0 })), /stream must be named/],
     [
       'a stream whose handle is none',
       () => {
@@ -247,7 +246,6 @@ describe('waiting and ending', () => {
       'Session.barrierAll: options must be a plain object such as { signal, timeout }, not 1000',
     ],
     ['a stream for a barrier of the host', () => pe.session.barrierAll(anything({ stream: null })), /not 'stream'/],
-    ['a barrier on no stream', () => pe.session.barrierAllOnStream(anything({})), /stream must be named/],
     ['finalize with a timeout that is none', () => pe.session.finalize({ timeout: -1 }), RangeError],
     [
       'finalize with options that are none',

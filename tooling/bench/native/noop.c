@@ -19,6 +19,7 @@ API int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
 API int cuGetErrorName(int status, const char** text) { return *text = status ? "CUDA_ERROR" : "CUDA_SUCCESS", 0; }
 API int cuGetErrorString(int status, const char** text) { return *text = status ? "an error" : "no error", 0; }
 API int cuDeviceGetCount(int* count) { return *count = 1, 0; }
+API int cuDeviceTotalMem_v2(size_t* bytes, int device) { return (void)device, *bytes = (size_t)1 << 37, 0; }
 API int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
 API int cuDeviceGetName(char* name, int length, int device) { return snprintf(name, length, "no device %d", device), 0; }
 API int cuDeviceGetAttribute(int* value, int attribute, int device) { return *value = 1, sink = attribute + device, 0; }

@@ -35,8 +35,6 @@ const seenBy: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'cuda-sys': [['tooling/bindgen/test']],
   'nccl-sys': [['tooling/bindgen/test'], packageTests('nccl')],
   'nvshmem-sys': [['tooling/bindgen/test'], packageTests('nvshmem')],
-  'nvrtc-sys': [['tooling/bindgen/test'], packageTests('nvrtc')],
-  'nvjitlink-sys': [['tooling/bindgen/test'], packageTests('nvjitlink')],
   nvrtc: [packageTests('nvjitlink', 'driver')],
   nvjitlink: [],
   'cuda-base': [packageTests('driver', 'runtime'), [conformance]],
