@@ -1,5 +1,5 @@
 import { type StreamOptions as BaseOptions, Stream as BaseStream } from '@shoal/cuda-base'
-import { type DeviceLike, type StreamLike, toStreamHandle } from '@shoal/types'
+import { type DeviceLike, type StreamArgument, toStreamHandle } from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
@@ -16,10 +16,11 @@ export const Stream = withFactories(BaseStream, {
 
   /**
    * A stream of `@shoal/driver` or of another library as one of this package: a `CUstream` and a `cudaStream_t` are the
-   * same handle, and the other object keeps it. One that does not tell its device is taken to be of the current one.
+   * same handle, and the other object keeps it. A descriptor, a handle and `null` for the default stream are taken too.
+   * A stream that does not name its device is taken to be of the current device.
    * @throws TypeError for what is no stream, or one of a context that is not its device's primary one.
    */
-  from(stream: StreamLike): Stream {
+  from(stream: StreamArgument): Stream {
     const { deviceOrdinal } = toStreamHandle(stream, 'Stream.from')
     return BaseStream.from(deviceOrCurrent(deviceOrdinal < 0 ? undefined : deviceOrdinal, 'Stream.from'), stream)
   },
