@@ -82,6 +82,20 @@ describe.each(Object.keys(ways))('%s', (way) => {
   })
 })
 
+test('Stream.from() of the runtime takes a stream of any kind', () => {
+  for (const given of [stream, stream.handle, describeStream(stream), null]) {
+    expect(runtime.Stream.from(given).handle).toBe(given === null ? 0n : stream.handle)
+  }
+  expect(() => runtime.Stream.from(undefined as never)).toThrow(/^Stream.from: stream must be/)
+})
+
+test('Communicator.synchronize() refuses a missing stream', async () => {
+  await expect(communicator.synchronize(undefined as never)).rejects.toThrow(
+    /^Communicator.synchronize: stream must be a stream \(null is the default stream\), not undefined/,
+  )
+  await communicator.synchronize(null)
+})
+
 describe('use()', () => {
   test('nests, one scope for each device, and ends with what it throws', () => {
     const inner = device.createStream({ nonBlocking: true })

@@ -17,6 +17,7 @@ import {
   requireOptions,
   type StatusError,
   type StreamArgument,
+  wrongType,
 } from '@shoal/types'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
 import { groupState, requireNoGroup } from '../group/groupState.js'
@@ -203,6 +204,8 @@ export class Communicator extends CommunicatorOperations {
     this.#lifecycle.requireUsable('synchronize')
     const waitOptions = requireWait(options, api)
     const live = this.#lifecycle.live
+    // A wait for the default stream instead of the one that was meant would resolve too early.
+    if (stream === undefined) throw wrongType(api, 'stream', 'a stream (null is the default stream)', stream)
     streamHandleAt(stream, live, api)
     requireNoGroup(api)
     await this.#lifecycle.watchdog.guard('synchronize', waitOptions, async (background) => {
