@@ -373,8 +373,9 @@ test.each([
   expect(communicators[0].disposed).toBe(false)
 })
 
-test('synchronize refuses a stream of another device, and a group that is open', async () => {
+test('synchronize refuses a stream of another device, no stream, and a group that is open', async () => {
   await expect(communicators[0].synchronize(streams[1])).rejects.toThrow('belongs to device 1')
+  await expect(communicators[0].synchronize(undefined as never)).rejects.toThrow(TypeError)
   const inside = group(() => ({ promise: rejection(communicators[0].synchronize(streams[0])) }))
   expect(await inside.promise).toMatchObject({ code: 'SHOAL_BUSY', api: 'Communicator.synchronize' })
 })
