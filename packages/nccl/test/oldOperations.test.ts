@@ -77,7 +77,7 @@ test('what waits rejects', async () => {
   const failures = [
     [() => NcclMemory.allocate(0, 4096), '2.19.3'],
     [() => communicator.allocate(4096), '2.19.3'],
-    [() => communicator.registerWindow(memory), '2.27.3'],
+    [() => communicator.registerWindow(memory, { symmetric: false }), '2.27.3'],
     [() => communicator.createDeviceCommunicator(), '2.28.3'],
   ] as const
   for (const [call, since] of failures) await expect(call()).rejects.toMatchObject({ since, installed: '2.3.4' })

@@ -17,6 +17,7 @@ const unconfirmed = () => readFacts(readFileSync(join(answersFolder, 'unconfirme
 
 /** Where the software device means to differ, or hardware's answer depends on the moment or on what memory held. */
 const differences: Readonly<Record<string, string>> = {
+  'modules.newer ptx': 'newer PTX is loaded, and instructions that are not known are refused by name',
   'without context.objects.cuEventQuery': 'a GPU needs a moment to record; here an idle stream records at once',
   'events and streams.released query': 'asked right after the release',
   'events and streams.query stream of other context': 'asked right after a fill was queued',
