@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { requireText } from '@shoal/types'
 import { addon } from './addon/load.js'
 
@@ -16,7 +15,7 @@ export interface ThreadOffer {
  */
 export function offerToThreads(text: string): ThreadOffer {
   const native = addon()
-  const key = randomBytes(16).toString('hex')
+  const key = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString('hex')
   native.putOffer(key, text)
   return { key, withdraw: () => native.dropOffer(key) }
 }

@@ -202,7 +202,7 @@ describe('a communicator', () => {
     const memory = TestMemory.zeros(0, 'u8', 4096)
     const reduce = (): void => communicator.allReduce(memory, memory, { stream: null })
     reduce()
-    const window = await communicator.registerWindow(memory)
+    const window = await communicator.registerWindow(memory, { symmetric: false })
     reduce()
     await groupOffThread(reduce)
     await window.dispose()

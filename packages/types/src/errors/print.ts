@@ -63,8 +63,7 @@ export function stackOfCaller(stack: string, message: string, most: number): str
   return [...lines.slice(0, start), ...shown.slice(0, most)].join('\n')
 }
 
-const packages =
-  /[\\/](?:@shoal|packages)[\\/](?:[a-z]+-sys|types|ffi|cuda-base|driver|runtime|nccl|nvshmem|nvrtc|nvjitlink|launch)[\\/]dist[\\/]/
+const packages = /[\\/](?:@shoal|packages)[\\/](?!cli[\\/])[a-z-]+[\\/]dist[\\/]/
 
 function isFrame(line: string): boolean {
   return line.startsWith('    at ')
