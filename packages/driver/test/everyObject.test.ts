@@ -5,7 +5,7 @@ import { left, leftSince } from './support/left.js'
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { Device, DisposedError } = await import('@shoal/driver')
 const { kinds, toldOf } = (await import('./fixtures/everyObject.mjs' as string)) as {
-  readonly kinds: { readonly [name: string]: (device: unknown) => readonly Disposable[] }
+  readonly kinds: { readonly [name: string]: (device: unknown) => readonly (Disposable & AsyncDisposable)[] }
   readonly toldOf: (name: string) => number
 }
 
@@ -17,7 +17,7 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
   test('has something of the driver, and gives it back with dispose()', async () => {
     const device = Device.get(0)
     // What a package keeps for itself is there from the first time on.
-    for (const one of make(device)) one[Symbol.dispose]()
+    for (const one of make(device)) await one[Symbol.asyncDispose]()
     const before = left()
     const made = make(device)
     expect(await leftSince(before, 1)).not.toBe('')

@@ -30,7 +30,7 @@ describe('what cannot be compiled', () => {
       'a header that is not there',
       '#include <nope.h>\n',
       {},
-      /k\.cu:1:\d+: error: could not open source file "nope.h"/,
+      /k\.cu:1:\d+: error: (could not|cannot) open source file "nope.h"/,
       1,
     ],
     [

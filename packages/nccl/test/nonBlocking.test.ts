@@ -207,7 +207,7 @@ describe('a communicator', () => {
     await groupOffThread(reduce)
     await window.dispose()
     reduce()
-    const second = await communicator.registerWindow(memory)
+    const second = await communicator.registerWindow(memory, { symmetric: false })
     reduce()
     await communicator.destroy()
     expect(second.disposed).toBe(true)
