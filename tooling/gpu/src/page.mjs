@@ -5,8 +5,8 @@ export function renderPage(settings) {
   const lines = [
     '# Results on hardware',
     '',
-    'Made by `pnpm docs:hardware` from the files in [results](results), which hold the newest result of each job on each',
-    'machine, with all its figures; `pnpm gpu:collect` writes them. How a run is made:',
+    'Made by `pnpm docs:hardware` from the files in [results](results). They hold a digest of the newest result of each job on',
+    'each machine: what passed, and the figures of these pages. `pnpm gpu:collect` writes them. How to make a run:',
     '[CONTRIBUTING](../../CONTRIBUTING.md#on-a-gpu-host).',
     '',
   ]
@@ -58,65 +58,30 @@ function passes(settings) {
 function cellOf(job) {
   if (job === undefined) return '–'
   if (job.status === 'not run') return `not run: ${job.reason}`
-  const words = summaryOf(job)
+  const words = job.summary
   if (missesLimits(job)) return `**missed**: ${words}`
   if (job.status === 'passed') return words ?? 'passed'
   return `**failed**: ${[job.reason, words].filter(Boolean).join('; ')}`
 }
 
 /** Whether a job ran to its end, but a figure of it is not what it has to be. */
-function missesLimits({ status, data }) {
-  return status !== 'failed' && data?.bars?.some(({ met }) => !met) === true
-}
-
-/** What a job counted, in words; undefined where it counted nothing. */
-function summaryOf({ data = {}, output = [] }) {
-  const { cases, summary, bars, resolve, sweep, interop, faults, kinds } = data
-  if (cases) {
-    const counts = ['passed', 'failed', 'skipped'].map((what) => [summary[what], what])
-    return counts
-      .filter(([count, what]) => count > 0 || what === 'passed')
-      .map((pair) => pair.join(' '))
-      .join(', ')
-  }
-  if (bars?.length > 0) return `${bars.filter(({ met }) => met).length} of ${bars.length} limits met`
-  if (resolve) return `${sum(resolve, 'resolved')} of ${sum(resolve, 'functions')} functions found`
-  if (sweep) {
-    const counts = sweep.map((each) => each.counts)
-    return `${sum(counts, 'equal')} answers equal, ${sum(counts, 'byNature')} differ by nature, ${sum(counts, 'different')} wrongly`
-  }
-  if (interop) {
-    const { exchanges } = interop
-    return `${exchanges.filter(({ error }) => error === undefined).length} of ${exchanges.length} exchanges`
-  }
-  if (faults)
-    return `${data.results} results, ${sum(Object.values(faults), 'length')} faults, ${data.unknown.length} new`
-  if (kinds) return `${data.answers} answers, ${sum(kinds, 'wrong')} faults, ${data.unknown.length} new`
-  const lines = output.filter((line) => line.startsWith('passed  ')).length
-  return lines > 0 ? `${lines} passed` : undefined
+function missesLimits({ status, bars = [] }) {
+  return status !== 'failed' && bars.some(({ met }) => !met)
 }
 
 function skips(settings) {
-  const lines = casesOf(settings, 'skip', (skipped) => {
-    const reasons = new Map()
-    for (const { reason } of skipped) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
-    return [[...reasons].map(([reason, count]) => `${count} ${reason}`).join('; ')]
+  const lines = eachJob(settings, ({ name, cases }, title) => {
+    const reasons = Object.entries(cases?.skipped ?? {}).map(([reason, count]) => `${count} ${reason}`)
+    return reasons.length === 0 ? [] : [`- ${title}, ${name}: ${reasons.join('; ')}`]
   })
   return lines.length === 0 ? [] : ['Cases are skipped for these reasons:', '', ...lines, '']
 }
 
 function failures(settings) {
-  const lines = casesOf(settings, 'fail', (failed) =>
-    failed.map(({ suite, name, error }) => `${suite}: ${name}: ${error?.split('\n')[0]}`),
+  const lines = eachJob(settings, ({ name, cases }, title) =>
+    (cases?.failed ?? []).map((words) => `- ${title}, ${name}: ${words}`),
   )
   return lines.length === 0 ? [] : ['These failed:', '', ...lines, '']
-}
-
-function casesOf(settings, wanted, describe) {
-  return eachJob(settings, ({ name, data }, title) => {
-    const found = (data?.cases ?? []).filter(({ outcome }) => outcome === wanted)
-    return found.length === 0 ? [] : describe(found).map((words) => `- ${title}, ${name}: ${words}`)
-  })
 }
 
 const toC = /(?:,? ratio to|,? against) C$/
@@ -141,7 +106,7 @@ function ratios(settings) {
   return [
     '## Ratios to C',
     '',
-    'Shoal and a program in C take turns in the same run, on the same library; a figure is the worst of the sizes that it is about, each the median over two rounds after one another (before 2026-11-22: over the rounds). Graphs and the captured step are of several processes, and the median of their ratios.',
+    'Shoal and a program in C take turns in the same run, on the same library; a figure is the worst of its sizes, each the median over two consecutive rounds. Graphs and the captured step are medians of several processes.',
     'In brackets: the same program in C once more, against itself. Bold: the limit is missed. Figures of different machines and runs do not compare: clocks differ, and so does what else runs on the host.',
     '',
     ...table(['', ...heads, 'limit'], rows),
@@ -166,23 +131,23 @@ function missedLimits(settings) {
 }
 
 /** The limits of a job, but of those that costs.md tells of. */
-function barsOf({ name, data }) {
+function barsOf({ name, bars = [] }) {
   const told = ['bench-costs', 'bench-costs-once', 'bench-gpu', 'bench-nccl-process', 'bench-short-calls']
-  return told.includes(name) ? [] : (data?.bars ?? [])
+  return told.includes(name) ? [] : bars
 }
 
 /** What a program in C sees NCCL do wrong: the newest result of each version. */
 function ncclFaults(settings) {
   const newest = new Map()
   eachJob(settings, (job) => {
-    const { faults, version } = job.data ?? {}
-    if (faults && !(newest.get(version)?.started > job.started)) newest.set(version, job)
+    const { version } = job.ncclFaults ?? {}
+    if (version && !(newest.get(version)?.started > job.started)) newest.set(version, job)
     return []
   })
   if (newest.size === 0) return []
   const rows = [...newest]
     .sort(([one], [other]) => one - other)
-    .flatMap(([version, { data }]) => faultRows(version, data))
+    .flatMap(([version, { ncclFaults }]) => ncclFaults.rows.map((cells) => [versionText(version), ...cells]))
   return [
     '## Known faults of NCCL',
     '',
@@ -193,51 +158,17 @@ function ncclFaults(settings) {
   ]
 }
 
-const outcomes = {
-  'wrong, elements untouched': 'elements that are not written',
-  'wrong, elements other': 'elements with wrong values',
-  'wrong, elements both': 'elements that are not written, and elements with wrong values',
-  'refused with 1': 'ncclUnhandledCudaError',
-  'refused with 4': 'ncclInvalidArgument',
-}
-
-/** Kinds of faults that differ in collective, type and place alone make one row. */
-function faultRows(version, { faults }) {
-  const rows = new Map()
-  for (const [kind, counts] of Object.entries(faults)) {
-    const [, collective, op, dtype, ranks, memory, outcome] =
-      /^(\w+)(?: (\w+))? of (\w+), (\d+) ranks, (\w+) memory(?:, in place)?: (.*)$/.exec(kind) ?? []
-    if (collective === undefined) throw new Error(`a fault of NCCL of an unknown form: ${kind}`)
-    const key = [ranks, memory, op, outcome].join()
-    const row = rows.get(key) ?? { ranks, memory, op, outcome, collectives: new Set(), types: new Set(), results: 0 }
-    row.collectives.add(collective)
-    row.types.add(dtype)
-    row.results += counts.length
-    rows.set(key, row)
-  }
-  const name = `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`
-  return [...rows.values()].map(({ ranks, memory, op, outcome, collectives, types, results }) => [
-    name,
-    `${ranks}${memory === 'plain' ? '' : `, ${memory} memory`}`,
-    op ?? '–',
-    [...collectives].join(', '),
-    [...types].join(', '),
-    outcomes[outcome] ?? outcome,
-    results,
-  ])
+/** NCCL counts 2.28.3 as 22803. */
+function versionText(version) {
+  return `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`
 }
 
 function nvshmemFaults(settings) {
   const lines = new Set()
   for (const setting of settings) {
     const name = `NVSHMEM ${versionOf(setting, 'nvshmem')}`
-    for (const { data } of setting.jobs) {
-      for (const { kind, known, wrong } of data?.kinds ?? [])
-        lines.add(`- ${name}: ${kind}: ${wrong} of ${known} wrong`)
-      const without = (data?.results?.nvshmem && data.results.without) ?? []
-      // The last line is what the program in C said.
-      for (const words of without) lines.add(`- ${name}: ${words.split('\n').at(-1)}`)
-    }
+    for (const { nvshmemFaults = [] } of setting.jobs)
+      for (const words of nvshmemFaults) lines.add(`- ${name}: ${words}`)
   }
   if (lines.size === 0) return []
   const about =
@@ -268,10 +199,6 @@ function jobOf({ jobs }, name) {
 
 function versionOf({ libraries }, id) {
   return libraries.find((library) => library.id === id)?.version ?? 'none'
-}
-
-function sum(list, key) {
-  return list.reduce((total, one) => total + (one[key] ?? 0), 0)
 }
 
 function ratio(value) {

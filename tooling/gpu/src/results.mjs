@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { readJson, root, SetupError } from '../../setup/workspace.mjs'
+import { digestOf } from './digest.mjs'
 
 export const resultsFolder = join(root, 'docs', 'hardware', 'results')
 
@@ -26,30 +27,16 @@ export function recordOf(report) {
     cores: host.cores,
     node: host.node,
     pythonPackages: host.pythonPackages,
-    libraries: (report.libraries ?? []).map(({ id, found, path, step, version }) => ({
-      id,
-      found,
-      file: path && basename(path),
-      step,
-      version,
-    })),
+    libraries: (report.libraries ?? []).map(({ id, path, version }) => ({ id, file: path && basename(path), version })),
     commit: about.commit,
     modified: about.modified,
     jobs: report.jobs.map(jobRecord),
   })
 }
 
-function jobRecord({ name, status, seconds, reason, output, data }) {
-  const job = { name, status, seconds: Math.round(seconds * 10) / 10, reason }
-  // A suite's cases say all that its output says.
-  if (data?.cases) return { ...job, data: { summary: data.summary, cases: data.cases.map(caseRecord) } }
-  return { ...job, output: output?.trim().split('\n'), data }
-}
-
-function caseRecord({ suite, name, outcome, milliseconds, reason, error, notes }) {
-  // Without the stack, which names files of the host.
-  const message = error?.split(/\n\s+at /)[0].trim()
-  return { suite, name, outcome, milliseconds, reason, error: message, notes: notes?.length > 0 ? notes : undefined }
+function jobRecord(job) {
+  const { name, status, seconds, reason } = job
+  return { name, status, seconds: Math.round(seconds * 10) / 10, reason, ...digestOf(job) }
 }
 
 /**
@@ -74,9 +61,18 @@ export function keepRecord({ started, commit, modified, jobs, ...facts }, folder
   return file
 }
 
-/** JSON with lists of numbers on one line: rounds would fill most of the file. */
-function format(value) {
-  return JSON.stringify(value, null, 2).replace(/\[[\d\s.,e+-]+\]/g, (list) => list.replace(/\s+/g, ' '))
+/** JSON with a line for each part that fits into 400 characters. */
+function format(value, indent = '') {
+  const short = JSON.stringify(value)
+  if (value === null || typeof value !== 'object' || short.length <= 400) return short
+  const inner = `${indent}  `
+  const parts = Array.isArray(value)
+    ? value.map((one) => inner + format(one, inner))
+    : Object.entries(value)
+        .filter(([, one]) => one !== undefined)
+        .map(([key, one]) => `${inner}${JSON.stringify(key)}: ${format(one, inner)}`)
+  const [open, close] = Array.isArray(value) ? '[]' : '{}'
+  return `${open}\n${parts.join(',\n')}\n${indent}${close}`
 }
 
 /** All settings: by GPU and number of GPUs, then by NCCL. */

@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { renderCosts } from '../src/costsPage.mjs'
+import { digestOf } from '../src/digest.mjs'
 import { renderPage } from '../src/page.mjs'
-import { keepRecord, readSettings, recordOf } from '../src/results.mjs'
+import { keepRecord, readSettings, recordOf, resultsFolder } from '../src/results.mjs'
 
 const gpu = { name: 'NVIDIA H200', driver: '580.159.04', memory: '143771 MiB', computeCapability: '9.0' }
 
@@ -49,14 +50,14 @@ function report() {
               name: 'two',
               outcome: 'fail',
               milliseconds: 1,
-              error: 'Error: no|more\n  at x',
+              error: 'Error: no|more /opt/a/b/c.ptx\n  at x',
               notes: [],
             },
             { suite: 'driver', name: 'three', outcome: 'skip', milliseconds: 0, reason: 'needs 4 devices', notes: [] },
           ],
         },
       },
-      { name: 'axpy', status: 'failed', seconds: 2, reason: 'exit status 1', output: 'cannot open /opt/a/b/c.ptx\n' },
+      { name: 'axpy', status: 'failed', seconds: 2, reason: 'exit status 1', output: 'x' },
     ],
   }
 }
@@ -144,7 +145,7 @@ describe('the page', () => {
     expect(page).toContain('| demo | **missed**: 0 of 1 limits met |')
     expect(page).toContain('| conformance | **failed**: 1 passed, 1 failed, 1 skipped |')
     expect(page).toContain('| axpy | **failed**: exit status 1 |')
-    expect(page).toContain('- 2 GPUs, conformance: driver: two: Error: no|more\n')
+    expect(page).toContain('- 2 GPUs, conformance: driver: two: Error: no|more …/c.ptx\n')
     expect(page).toContain('- 2 GPUs, conformance: 1 needs 4 devices\n')
     expect(page).not.toContain('a line for each case')
   })
@@ -298,7 +299,7 @@ describe('what a call costs', () => {
       ],
     },
     { gpuCount: 2, gpu: 'NVIDIA H200', driver: '580', libraries: [], jobs: [] },
-  ]
+  ].map((setting) => ({ ...setting, jobs: setting.jobs.map((job) => ({ ...job, ...digestOf(job) })) }))
 
   it('has the figures of each job, with ratios to C, and the limits that were missed', () => {
     const page = renderCosts(settings)
@@ -322,6 +323,12 @@ describe('what a call costs', () => {
 })
 
 describe('docs/hardware', () => {
+  it('keeps digests, not what the jobs printed', () => {
+    const files = readdirSync(resultsFolder).map((file) => readFileSync(join(resultsFolder, file), 'utf8'))
+    expect(files.join('').split('\n').length).toBeLessThan(4000)
+    expect(files.join('')).not.toMatch(/"(?:output|rounds|outcome)"/)
+  })
+
   it('is rendered from the kept results', () => {
     const script = fileURLToPath(new URL('../hardware.mjs', import.meta.url))
     const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' })
