@@ -9,6 +9,7 @@ import {
   requireText,
   type StreamMode,
   streamMode,
+  withJson,
 } from '@shoal/types'
 
 /** Which function is meant by a name. */
@@ -47,6 +48,6 @@ export function entryPoint(name: string, options: EntryPointOptions = {}): Entry
   check(cuGetProcAddress(name, out, version.value, flags, out.address + 8n), 'cuGetProcAddress')
   const address = out.u64[0] as bigint
   const result = out.i32[2] as number
-  if (address !== 0n) return { result: 'found', address }
+  if (address !== 0n) return withJson({ result: 'found', address })
   return { result: result === 2 ? 'versionTooOld' : 'notFound', address: undefined }
 }

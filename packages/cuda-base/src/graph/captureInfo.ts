@@ -15,6 +15,7 @@ import {
   requireList,
   requireOptions,
   requireSynchronous,
+  withJson,
 } from '@shoal/types'
 import { captureModes, captureStatuses } from './capture.js'
 import { GraphNode } from './graphNode.js'
@@ -55,7 +56,7 @@ export function captureInfo(stream: Stream): CaptureInfo | undefined {
   )
   const status = captureStatuses[out.i32[0] as 0 | 1 | 2]
   if (status === 'none') return undefined
-  if (status === 'invalidated') return { status, id: 0n, graphHandle: 0n, dependencyHandles: [] }
+  if (status === 'invalidated') return withJson({ status, id: 0n, graphHandle: 0n, dependencyHandles: [] })
   const [id, graphHandle, nodes, count] = [1, 2, 3, 5].map((index) => out.u64[index] as bigint) as [
     bigint,
     bigint,
@@ -63,12 +64,12 @@ export function captureInfo(stream: Stream): CaptureInfo | undefined {
     bigint,
   ]
   const bytes = count === 0n ? new Uint8Array(0) : readMemory(nodes, Number(count) * handleBytes)
-  return {
+  return withJson({
     status,
     id,
     graphHandle,
     dependencyHandles: [...new BigUint64Array(bytes.buffer, bytes.byteOffset, Number(count))],
-  }
+  })
 }
 
 /**

@@ -44,6 +44,7 @@ import {
   requireMade,
   requireOptions,
   requireText,
+  withJson,
   wrongType,
 } from '@shoal/types'
 import { type CaptureOptions, capture, captureKeys } from './capture.js'
@@ -314,7 +315,7 @@ export class Graph extends Resource {
     const node = this.#addStruct(made.parameters, dependencies, 'conditional')
     const bodies = made.bodies().map((body) => new Graph(context, body, node))
     this.#parts.set(node, bodies)
-    return { node, handle: made.handle, bodies }
+    return withJson({ node, handle: made.handle, bodies })
   }
 
   /** All nodes, in the order in which they were added (`cuGraphGetNodes`). */

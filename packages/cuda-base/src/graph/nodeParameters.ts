@@ -20,7 +20,7 @@ import {
   cuKernelGetName,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { requireInstance, VersionTooOldError } from '@shoal/types'
+import { requireInstance, VersionTooOldError, withJson } from '@shoal/types'
 import type { Graph } from './graph.js'
 import { GraphNode } from './graphNode.js'
 import type { GraphNodeType } from './nodeTypes.js'
@@ -110,6 +110,10 @@ export type NodeParameters =
  */
 export function nodeParameters(node: GraphNode): NodeParameters {
   requireInstance(node, 'nodeParameters', 'node', GraphNode as never)
+  return withJson(readParameters(node))
+}
+
+function readParameters(node: GraphNode): NodeParameters {
   const { type, handle, graph } = node
   const ask = (api: string, size: number, get: (out: NativeMemory) => number): NativeMemory => {
     const out = NativeMemory.allocate(size)

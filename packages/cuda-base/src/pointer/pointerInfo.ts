@@ -1,4 +1,4 @@
-import { isMemoryLike, type MemoryLike } from '@shoal/types'
+import { isMemoryLike, type MemoryLike, withJson } from '@shoal/types'
 import type { DeviceOrContext } from '../context/context.js'
 import { toSpan } from '../memory/span.js'
 import { attributesAt } from './pointerAttributes.js'
@@ -34,14 +34,14 @@ export function pointerInfo(owner: DeviceOrContext, pointer: bigint | MemoryLike
     'pointer',
   )
   const isKnown = known.MEMORY_TYPE !== 'unknown'
-  return {
+  return withJson({
     type: known.IS_MANAGED ? 'managed' : known.MEMORY_TYPE === 'unknown' ? 'unregistered' : known.MEMORY_TYPE,
     deviceOrdinal: isKnown && known.DEVICE_ORDINAL >= 0 ? known.DEVICE_ORDINAL : undefined,
     devicePointer: isKnown ? nonZero(known.DEVICE_POINTER) : undefined,
     hostPointer: isKnown ? nonZero(known.HOST_POINTER) : undefined,
     rangeStart: known.RANGE_START_ADDR,
     rangeLength: known.RANGE_SIZE,
-  }
+  })
 }
 
 function nonZero(address: bigint): bigint | undefined {

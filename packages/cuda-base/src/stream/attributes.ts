@@ -1,6 +1,6 @@
 import type { CUlaunchAttributeID, CUstream } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { type OptionKeys, requireKeyOf, requireOptions } from '@shoal/types'
+import { type OptionKeys, requireKeyOf, requireOptions, withJson } from '@shoal/types'
 import { EncodedAttributes, type LaunchAttributes } from '../attributes/launchAttributes.js'
 import type { Context } from '../context/context.js'
 
@@ -64,7 +64,7 @@ export function readAttributes(context: Context, stream: CUstream): StreamAttrib
     context._call('streamGetAttribute', stream, id as CUlaunchAttributeID, memory)
     return decode()
   }
-  return {
+  return withJson({
     accessPolicyWindow: read(ids.window, () => {
       const byteLength = Number(view.getBigUint64(8, true))
       if (byteLength === 0) return undefined
@@ -83,5 +83,5 @@ export function readAttributes(context: Context, stream: CUstream): StreamAttrib
       remote: view.getUint8(1),
     })),
     memorySynchronizationDomain: read(ids.domain, () => (view.getInt32(0, true) === 1 ? 'remote' : 'default')),
-  }
+  })
 }

@@ -12,6 +12,7 @@ import {
   requireInstance,
   requireInteger,
   requireOptions,
+  withJson,
   wrongType,
 } from '@shoal/types'
 import {
@@ -184,6 +185,10 @@ function ofMemory(given: LinearTexels & Partial<PitchedTexels>, api: string): Ch
 export function readResource(read: (out: ReturnType<typeof scratch>) => void): ResourceDescription {
   const out = scratch()
   read(out)
+  return withJson(resourceFrom(out))
+}
+
+function resourceFrom(out: ReturnType<typeof scratch>): ResourceDescription {
   const { resType, res } = CUDA_RESOURCE_DESC.read(out)
   if (resType === CUresourcetype.CU_RESOURCE_TYPE_ARRAY) return { type: 'array', handle: res.array.hArray }
   if (resType === CUresourcetype.CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) {

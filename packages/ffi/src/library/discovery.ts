@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
+import { LibraryNotFoundError, type LoadAttempt, withJson } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { loadRefusal } from '../loadRefusal.js'
 import { announceSoftwareDevice, isSoftwareDevice, softwareFolders, softwareHint } from '../software.js'
@@ -106,7 +106,7 @@ function search(spec: LibraryPlaces, explicit: string | undefined, attempts: Loa
       return undefined
     }
     attempts.push({ step, candidate: file, outcome: 'loaded' })
-    return { handle: opened.handle, path: opened.path === '' ? file : opened.path, step }
+    return withJson({ handle: opened.handle, path: opened.path === '' ? file : opened.path, step })
   }
   const byLoader = (name: string): LoadedLibrary | undefined => {
     if (process.platform !== 'linux') return attempt('loader', name)

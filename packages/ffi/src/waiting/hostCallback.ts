@@ -9,7 +9,12 @@ export interface HostCallback {
   readonly userData: bigint
   /** C may still call after this; nothing happens then. Idempotent. */
   dispose(): void
+  /** For `JSON.stringify`, which refuses the addresses. */
+  toJSON(): string
 }
+
+// One function for all: a callback is made for each host function of a stream.
+const describeCallback = (): string => 'HostCallback {}'
 
 /**
  * Makes a function callable from native threads. It runs later on this JavaScript thread, in the order of the calls; the
@@ -32,5 +37,6 @@ export function createHostCallback(fn: (status: number) => void, shape: 'host' |
     dispose() {
       if (pending.callbacks.delete(id)) native.unregisterCallback(id)
     },
+    toJSON: describeCallback,
   }
 }

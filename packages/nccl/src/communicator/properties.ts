@@ -7,6 +7,7 @@ import {
   ncclGinType_t,
   readNcclCommProperties,
 } from '@shoal/nccl-sys'
+import { withJson } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 
 /** How GPUs start network transfers themselves (`ncclGinType_t`). */
@@ -88,10 +89,10 @@ export function readMemoryStatistics(communicator: ncclComm_t): CommunicatorMemo
     checkNccl(ncclCommMemStats(communicator, statistic, value), 'ncclCommMemStats', communicator)
     return value[0] as bigint
   }
-  return {
+  return withJson({
     suspendable: read(ncclCommMemStat_t.ncclStatGpuMemSuspend),
     isSuspended: read(ncclCommMemStat_t.ncclStatGpuMemSuspended) !== 0n,
     persistent: read(ncclCommMemStat_t.ncclStatGpuMemPersist),
     total: read(ncclCommMemStat_t.ncclStatGpuMemTotal),
-  }
+  })
 }

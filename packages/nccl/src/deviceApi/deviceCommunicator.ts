@@ -23,6 +23,7 @@ import {
   requireKeyOf,
   requireOptions,
   waitKeys,
+  withJson,
   wrongType,
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
@@ -185,7 +186,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
   read(): ncclDevComm {
     this.#requireAlive('read')
     const version = ncclVersion()
-    if (version.value >= firstWithThisLayout) return ncclDevCommLayout.read(this.#memory)
+    if (version.value >= firstWithThisLayout) return withJson(ncclDevCommLayout.read(this.#memory))
     throw new FeatureNotSupportedError({
       library: 'NCCL',
       api: 'the fields of a device communicator',

@@ -35,6 +35,7 @@ import {
   requireInteger,
   requireOptions,
   waitKeys,
+  withJson,
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import { callNow } from '../group/submit.js'
@@ -190,14 +191,14 @@ export class Window extends PublicObject {
       this.#use('peerMemory')
       return range
     }
-    return {
+    return withJson({
       rank: peer,
       address,
       byteLength,
       get [memoryProtocol]() {
         return use()
       },
-    }
+    })
   }
 
   /**

@@ -1,4 +1,5 @@
 import { inspectKey } from '../arguments/instances.js'
+import { toPlainJson } from '../json.js'
 import { type Inspect, printError, stackOfCaller } from './print.js'
 
 /** What `toJSON` of a Shoal error returns: name, code and message, then the data fields of the class. */
@@ -41,7 +42,7 @@ export abstract class ShoalError extends Error {
   toJSON(): ShoalErrorJson {
     const json: Record<string, unknown> = { name: this.name, code: this.code, message: this.message }
     for (const [field, value] of Object.entries(this)) {
-      if (!(field in json)) json[field] = value
+      if (!(field in json)) json[field] = toPlainJson(value, field)
     }
     if (this.cause !== undefined) json['cause'] = causeToJson(this.cause)
     return json as unknown as ShoalErrorJson

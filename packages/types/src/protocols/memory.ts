@@ -2,6 +2,7 @@ import { isInstance } from '../anyValue.js'
 import { requireOptions } from '../arguments/options.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
+import { withJson } from '../json.js'
 import { refuseForged } from '../publicObject.js'
 import { checkAddress, checkCount, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 import { checkedLayout, isContiguous, type Layout } from './layout.js'
@@ -199,7 +200,7 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
     }
     requireInteger(offset, 'describeMemory', 'ipc.offset', 0)
   }
-  return {
+  return withJson({
     kind: 'cuda.memory',
     version,
     process: process.pid,
@@ -215,7 +216,7 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
     ...(stream === undefined || stream === null ? {} : { stream }),
     ...(access === undefined ? {} : { access }),
     ...(ipc === undefined ? {} : { ipc: { handle: ipc.handle.slice(), offset: ipc.offset } }),
-  }
+  })
 }
 
 function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRange {

@@ -1,4 +1,5 @@
 import { outOfRange, requireAddress, wrongType } from '../arguments/scalars.js'
+import { withJson } from '../json.js'
 import { refuseForged } from '../publicObject.js'
 import { streamMode } from '../streamMode.js'
 import { checkAddress, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
@@ -100,7 +101,7 @@ export function describeStream(stream: StreamArgument): StreamDescriptor {
       'describeStream: stream must be a created stream, not the per-thread default stream, which every thread has its own of',
     )
   }
-  return { kind: 'cuda.stream', version: 0, process: process.pid, handle, deviceOrdinal, context }
+  return withJson({ kind: 'cuda.stream', version: 0, process: process.pid, handle, deviceOrdinal, context })
 }
 
 function checkedHandle(answer: StreamHandle, api: string, name: string): StreamHandle {
