@@ -88,6 +88,8 @@ export {
   multicastGranularity,
   type PhysicalMemoryOptions,
   type PointerInfo,
+  type PoolLocation,
+  type PoolMemory,
   type PoolPointer,
   type PoolUsage,
   PreparedCopies,

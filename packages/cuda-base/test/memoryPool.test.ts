@@ -48,7 +48,7 @@ describe('MemoryPool.create', () => {
     }
   })
 
-  const keys = 'handleTypes, maximumBytes'
+  const keys = 'handleTypes, maximumBytes, location'
   const bytes = 'maximumBytes must be an integer from 0 to 2^53 - 1'
   test.each([
     [5, {}, TypeError, 'owner must be a Device or a Context, not 5'],
@@ -66,7 +66,7 @@ describe('MemoryPool.create', () => {
       device,
       { maximum: 1 },
       TypeError,
-      `options must have only the keys ${keys}, not 'maximum'; did you mean 'maximumBytes'?`,
+      `options must have only the keys ${keys}, managed, not 'maximum'; did you mean 'maximumBytes'?`,
     ],
     [device, stream, TypeError, `options must be a plain object such as { ${keys} }, not an object of class Stream`],
     [device, null, TypeError, `options must be a plain object such as { ${keys} }, not null`],

@@ -1,11 +1,11 @@
 import { cuCtxGetCurrent, cuCtxSetCurrent } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { VersionTooOldError } from '@shoal/types'
+import { FeatureNotSupportedError, VersionTooOldError } from '@shoal/types'
 import { afterAll, expect, test } from 'vitest'
 import { compile, shimEnvironment } from './support/shim.js'
 
 Object.assign(process.env, shimEnvironment(compile('multicastShim')), { SHOAL_SIM_DEVICES: '2', SHIM_VERSION: '12000' })
-const { Device, driverVersion, Event, elapsedMs, ManagedBuffer, Module } = await import('@shoal/driver')
+const { Device, driverVersion, Event, elapsedMs, ManagedBuffer, MemoryPool, Module } = await import('@shoal/driver')
 const { emptyNode, Graph } = await import('@shoal/driver/graph')
 const { CreatedContext } = await import('@shoal/driver/context')
 const { prefetchBatch } = await import('@shoal/driver/memory')
@@ -73,4 +73,17 @@ test('what it does not have is refused, and the call after it is made where it b
       expect(current()).toBe(before)
     }
   }
+})
+
+test.each([
+  [{ location: 'host' }, 'host', '13.0'],
+  [{ managed: true }, 'managed', '13.0'],
+  [{ managed: true, location: 'host' }, 'managed', '13.0'],
+  [{ location: { hostNode: 0 } }, 'host', '12.2'],
+] as const)('a pool with %o is refused', (options, memory, since) => {
+  const make = (): unknown => MemoryPool.create(device, options)
+  expect(make).toThrow(FeatureNotSupportedError)
+  expect(make).toThrow(
+    `NVIDIA CUDA driver cannot offer a MemoryPool of ${memory} memory here: it needs version ${since} or newer, and 12.0 is installed.`,
+  )
 })

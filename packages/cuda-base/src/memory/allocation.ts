@@ -8,6 +8,7 @@ import { scratch } from '../native.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
 import type { Block } from './caching/block.js'
+import type { PoolMemory } from './poolTypes.js'
 import { grantedRange, type ReachCell, type Reaching } from './reach.js'
 import { toSpan } from './span.js'
 import { freeOn, isFreedLater, noteAllocation } from './streamOrdered.js'
@@ -37,6 +38,7 @@ interface MemoryOrigin {
 /** A pool that is one of a device. */
 interface DevicePool extends PoolWithLifetime {
   readonly context: Context
+  readonly memory: PoolMemory
 }
 
 interface PoolWithLifetime {
@@ -151,9 +153,9 @@ export class Allocation implements ShortLived, ReachCell {
   /** Takes over memory of a pool that is to be freed on a stream. */
   static adoptOn(stream: Stream, address: bigint, byteLength: number, pool: DevicePool): Allocation {
     const { context } = stream
-    const { ordinal: deviceOrdinal } = pool.context.device
+    const deviceOrdinal = pool.memory === 'host' ? -1 : pool.context.device.ordinal
     const origin: Origin = { isOwned: true, stream, pool }
-    if (deviceOrdinal === context.device.ordinal) {
+    if (pool.memory === 'managed' || deviceOrdinal === context.device.ordinal) {
       return new Allocation(context, halvesOf(address), byteLength, origin).#begin()
     }
     // The pool's access decides who may use it, the device of the stream included.

@@ -1,7 +1,6 @@
 import {
   type CUdevice,
   type CUdeviceptr,
-  CUmemAllocationType,
   CUmemLocation,
   type CUmemoryPool,
   type CUmemPool_attribute,
@@ -19,7 +18,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
-import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { exportHandle, importHandle } from '../share/exchange.js'
 import {
@@ -41,12 +40,14 @@ import { PoolLifetime } from './poolLifetime.js'
 import {
   type MemoryPoolOptions,
   onlyItsOwn,
+  type PoolMemory,
   type PoolPointer,
   type PoolUsage,
   poolKeys,
   poolPointerBytes,
   poolPointerFrom,
   type ReusePolicy,
+  resolvePoolMemory,
   reuseKeys,
 } from './poolTypes.js'
 import { forgetReach } from './reach.js'
@@ -83,12 +84,21 @@ export class MemoryPool extends Resource {
   readonly #handleTypes: readonly HandleKind[] | undefined
   /** Undefined for a pool that is not ours to destroy. */
   readonly #lifetime: PoolLifetime | undefined
+  /** The kind of memory it has. */
+  readonly memory: PoolMemory
   #wasExported = false
 
   /** @param handleTypes kinds it can be exported as, where that is known. */
-  private constructor(context: Context, handle: CUmemoryPool, origin: PoolOrigin, handleTypes?: readonly HandleKind[]) {
+  private constructor(
+    context: Context,
+    handle: CUmemoryPool,
+    origin: PoolOrigin,
+    memory: PoolMemory = 'device',
+    handleTypes?: readonly HandleKind[],
+  ) {
     requireMade(handle, 'MemoryPool', 'MemoryPool.create')
     super()
+    this.memory = memory
     this.#handleTypes = handleTypes
     this.#handle = handle
     this.context = context
@@ -102,8 +112,9 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * Makes a pool on a device (`cuMemPoolCreate`, `cudaMemPoolCreate`).
-   * @throws TypeError, RangeError; StatusError when the device cannot export as asked.
+   * Makes a pool on a device, or of host or managed memory for work of that device (`cuMemPoolCreate`, `cudaMemPoolCreate`).
+   * @throws TypeError, RangeError; StatusError when the device cannot export as asked, or has no such pools;
+   * FeatureNotSupportedError for host and managed memory on an older driver
    */
   static create(owner: DeviceOrContext, options: MemoryPoolOptions = {}): MemoryPool {
     return MemoryPool._create(owner, options, 'MemoryPool.create')
@@ -113,19 +124,32 @@ export class MemoryPool extends Resource {
   static _create(owner: DeviceOrContext, options: MemoryPoolOptions, api: string): MemoryPool {
     const context = contextOf(owner, api)
     requireOptions(options, api, poolKeys)
-    const { type, id } = resolvePlace(context, api, 'owner')
+    const { memory, allocType, location } = resolvePoolMemory(context, options, api)
     const handleTypes = handleKindBits(options.handleTypes === undefined ? [] : options.handleTypes, api)
     const { maximumBytes = 0 } = options
     const maximum = requireInteger(maximumBytes, api, 'maximumBytes', 0)
     const properties = CUmemPoolProps.allocate({
-      allocType: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
+      allocType,
       handleTypes,
-      location: { type, id },
+      location,
       maxSize: BigInt(maximum),
     })
     const out = scratch()
     withCreateReason(handleTypes, () => context._call('memPoolCreate', out, properties))
-    return new MemoryPool(context, out.u64[0] as CUmemoryPool, 'owned', handleKindsOf(handleTypes))
+    const pool = new MemoryPool(context, out.u64[0] as CUmemoryPool, 'owned', memory, handleKindsOf(handleTypes))
+    if (memory === 'host') pool.#grantOwner(api)
+    return pool
+  }
+
+  /** At first only the host can use a host's pool, but its memory is for work of the owner. */
+  #grantOwner(api: string): void {
+    const { memory, count } = writeGrants(resolveSameAccess(this.context, 'readWrite', api))
+    try {
+      this.context._call('memPoolSetAccess', this.#handle, memory.bytes, count)
+    } catch (error) {
+      releaseAfterFailure('A MemoryPool', () => this.dispose())
+      throw error
+    }
   }
 
   /**
@@ -154,10 +178,10 @@ export class MemoryPool extends Resource {
   static from(owner: DeviceOrContext, pool: MemoryPool): MemoryPool {
     const api = 'MemoryPool.from'
     const context = contextOf(owner, api)
-    const { handle, context: other } = requireInstance(pool, api, 'pool', MemoryPool) as MemoryPool
+    const { handle, memory, context: other } = requireInstance(pool, api, 'pool', MemoryPool) as MemoryPool
     if (other === context) return pool
     if (other._handle !== context._handle) throw wrongType(api, 'pool', 'a MemoryPool of the same device', pool)
-    return new MemoryPool(context, handle, 'borrowed')
+    return new MemoryPool(context, handle, 'borrowed', memory)
   }
 
   /**
@@ -176,7 +200,7 @@ export class MemoryPool extends Resource {
     return new MemoryPool(context, imported, 'imported')
   }
 
-  /** The device whose memory it has. */
+  /** The device whose memory it has, or whose work can use its memory. */
   get device(): Context['device'] {
     return this.context.device
   }
@@ -285,9 +309,17 @@ export class MemoryPool extends Resource {
     return exported
   }
 
-  /** Makes it the pool that streams of its device allocate from (`cuDeviceSetMemPool`, `cudaDeviceSetMemPool`). */
+  /**
+   * Makes it the pool that streams of its device allocate from (`cuDeviceSetMemPool`, `cudaDeviceSetMemPool`).
+   * @throws TypeError for a pool of host or managed memory
+   */
   setCurrent(): void {
     const { handle, context } = this
+    if (this.memory !== 'device') {
+      throw new TypeError(
+        `MemoryPool.setCurrent: this must be a pool of device memory, not of ${this.memory} memory: allocate() takes from it`,
+      )
+    }
     context._call('deviceSetMemPool', context._cuda.deviceArgument(context.device) as CUdevice, handle)
   }
 
@@ -305,10 +337,14 @@ export class MemoryPool extends Resource {
     )
   }
 
-  /** Its memory lies on its own device, whatever the stream. @throws TypeError */
+  /** Its memory lies in its own place, whatever the stream. @throws TypeError */
   #requireAccessOf(device: Context['device'], api: string): void {
-    if (device.ordinal === this.context.device.ordinal || this.getAccess(device) !== 'none') return
-    const expected = `a stream of device ${this.context.device.ordinal}, or of one that the pool's memory can be reached from (setAccess)`
+    const { memory } = this
+    if (memory === 'managed' || (memory === 'device' && device.ordinal === this.context.device.ordinal)) return
+    if (this.getAccess(device) !== 'none') return
+    const reaching = "one that the pool's memory can be reached from (setAccess)"
+    const own = memory === 'device' ? `of device ${this.context.device.ordinal}, or ` : ''
+    const expected = `a stream ${own}of ${reaching}`
     throw wrongType(api, 'stream', expected, `one of device ${device.ordinal}`)
   }
 
@@ -350,7 +386,9 @@ export class MemoryPool extends Resource {
   }
 
   protected override inspectFacts(): { readonly [fact: string]: unknown } {
-    return { device: this.context.device.ordinal, handle: this.#handle }
+    const { memory } = this
+    const kind = memory === 'device' ? {} : { memory }
+    return { device: this.context.device.ordinal, ...kind, handle: this.#handle }
   }
 
   /** @internal What memory from it counts at; undefined for a pool that nobody here destroys. */

@@ -1,6 +1,21 @@
-import { type DType, dtypeInfo, type OptionKeys, propertyOf, requireInteger, wrongType } from '@shoal/types'
+import { CUmemAllocationType, CUmemLocationType } from '@shoal/cuda-sys/driver/common'
+import {
+  CudaVersion,
+  type DType,
+  dtypeInfo,
+  FeatureNotSupportedError,
+  isPlainObject,
+  type OptionKeys,
+  optionalBoolean,
+  propertyOf,
+  requireInteger,
+  wrongType,
+} from '@shoal/types'
+import type { Context } from '../context/context.js'
 import { decodeHandle, encodeHandle, handleBytes } from '../ipc/handleBytes.js'
 import type { HandleKind } from '../share/handleKinds.js'
+import { driverVersion } from '../start.js'
+import { type ResolvedPlace, resolvePlace } from '../vmm/location.js'
 
 /** How a pool is made. */
 export interface MemoryPoolOptions {
@@ -8,9 +23,87 @@ export interface MemoryPoolOptions {
   readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
   /** The most it may hold, in bytes. Default: the driver's limit. */
   readonly maximumBytes?: number | undefined
+  /**
+   * Where its memory lies: on the device of the owner (default), in page-locked memory of the host, or of one NUMA node of the host. The
+   * owner can use host memory, too. Other devices need `setAccess`.
+   */
+  readonly location?: PoolLocation | undefined
+  /**
+   * Whether its memory is managed: it moves to whoever uses it, and every device can use it. `location` is then where it prefers to be;
+   * default: nowhere. Default of `managed`: false.
+   */
+  readonly managed?: boolean | undefined
 }
 
-export const poolKeys: OptionKeys<MemoryPoolOptions> = { handleTypes: true, maximumBytes: true }
+/** Where a pool has its memory: on the device of its owner, on the host, or on one NUMA node of the host. */
+export type PoolLocation = 'device' | 'host' | { readonly hostNode: number }
+
+/** What kind of memory a pool has. */
+export type PoolMemory = 'device' | 'host' | 'managed'
+
+export const poolKeys: OptionKeys<MemoryPoolOptions> = {
+  handleTypes: true,
+  maximumBytes: true,
+  location: true,
+  managed: true,
+}
+
+/** The memory of a pool, checked and as the driver has it. */
+export interface ResolvedPoolMemory {
+  readonly memory: PoolMemory
+  readonly allocType: CUmemAllocationType
+  readonly location: { readonly type: CUmemLocationType; readonly id: number }
+}
+
+/** First drivers with such pools, as `CudaVersion.value` has them. An older one would only answer that an argument is wrong. */
+const firstVersions = { managed: 13_000, host: 13_000, hostNode: 12_020 } as const
+const { CU_MEM_ALLOCATION_TYPE_MANAGED: managedType, CU_MEM_ALLOCATION_TYPE_PINNED: pinnedType } = CUmemAllocationType
+const nowhere = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_NONE, id: 0 } as const
+
+/**
+ * The memory that the options ask for.
+ * @throws TypeError, RangeError; FeatureNotSupportedError for a driver that is too old
+ */
+export function resolvePoolMemory(context: Context, options: MemoryPoolOptions, api: string): ResolvedPoolMemory {
+  const { handleTypes, location, managed } = options
+  const isManaged = optionalBoolean(managed, api, 'managed', false)
+  const place = location === undefined && isManaged ? nowhere : resolveLocation(context, location, api)
+  const onDevice = place.type === CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+  const memory = isManaged ? 'managed' : onDevice ? 'device' : 'host'
+  if (memory !== 'device') {
+    if (handleTypes !== undefined) {
+      throw wrongType(api, 'handleTypes', `left out for ${memory} memory, which is not exported`, handleTypes)
+    }
+    requireVersion(isManaged ? 'managed' : location === 'host' ? 'host' : 'hostNode')
+  }
+  const allocType = isManaged ? managedType : pinnedType
+  return { memory, allocType, location: { type: place.type, id: place.id } }
+}
+
+function resolveLocation(context: Context, location: PoolLocation = 'device', api: string): ResolvedPlace {
+  if (location === 'device') return resolvePlace(context, api, 'location')
+  if (location !== 'host') {
+    if (!isPlainObject(location)) throw wrongType(api, 'location', "'device', 'host' or { hostNode }", location)
+    // Drivers make no pool on the node of the calling thread, which may move.
+    if ((location.hostNode as unknown) === 'current') requireInteger('current', api, 'location.hostNode', 0, lastNode)
+  }
+  return resolvePlace(location, api, 'location')
+}
+
+const lastNode = 0x7fff_ffff
+
+function requireVersion(kind: keyof typeof firstVersions): void {
+  const installed = driverVersion()
+  const since = CudaVersion.from(firstVersions[kind])
+  if (installed.atLeast(since)) return
+  throw new FeatureNotSupportedError({
+    library: 'NVIDIA CUDA driver',
+    api: `a MemoryPool of ${kind === 'managed' ? 'managed' : 'host'} memory`,
+    reason: `it needs version ${since} or newer, and ${installed} is installed. Update the driver to use it.`,
+    since: String(since),
+    installed: String(installed),
+  })
+}
 
 /** When a pool may hand memory that was freed on one stream to another. All are true at first. */
 export interface ReusePolicy {

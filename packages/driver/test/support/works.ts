@@ -183,6 +183,16 @@ export const works: { readonly [what: string]: () => unknown } = {
     pool.getAccess(second)
     device.memoryPool.setCurrent()
   },
+  'pools of host and managed memory': async () => {
+    using stream = device.createStream()
+    for (const options of [{ location: 'host' }, { managed: true }] as const) {
+      using pool = MemoryPool.create(device, options)
+      using buffer = pool.allocate(stream, 'u8', 100)
+      buffer.fill(1, { stream })
+      buffer.dispose()
+    }
+    await stream.synchronize()
+  },
   'a caching pool': async () => {
     using pool = CachingPool.create(device)
     using stream = device.createStream()

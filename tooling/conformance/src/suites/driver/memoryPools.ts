@@ -5,6 +5,7 @@ import {
   type Device,
   DeviceBuffer,
   DisposedError,
+  driverVersion,
   MemoryPool,
   StatusError,
   type Stream,
@@ -178,6 +179,34 @@ export const memoryPoolSuite: Suite = {
         assert.ok(device.defaultMemoryPool.reserved.current >= 0)
         buffer.dispose()
         await stream.synchronize()
+      },
+    },
+    {
+      name: 'pools of host and managed memory',
+      async run(t) {
+        if (driverVersion().major < 13) t.skip('the driver has no such pools')
+        const stream = t.own(t.device.createStream())
+        for (const [options, attribute] of [
+          [{ location: 'host' }, 'HOST_MEMORY_POOLS_SUPPORTED'],
+          [{ location: { hostNode: 0 } }, 'HOST_NUMA_MEMORY_POOLS_SUPPORTED'],
+          [{ managed: true }, 'CONCURRENT_MANAGED_ACCESS'],
+          [{ managed: true, location: 'device' }, 'CONCURRENT_MANAGED_ACCESS'],
+        ] as const) {
+          if (t.device.attribute(attribute) === 0) {
+            t.note(`no ${attribute}`)
+            continue
+          }
+          const pool = t.own(MemoryPool.create(t.device, options))
+          const data = t.random.array('i32', t.random.integer(1, 100_000))
+          const buffer = pool.allocate(stream, 'i32', data.length)
+          buffer.copyFrom(data, { stream })
+          assertSameBits(await buffer.toArray({ stream }), data, 'i32')
+          assert.ok(pool.used.current >= data.byteLength)
+          buffer.dispose()
+          await stream.synchronize()
+          assert.equal(pool.used.current, 0)
+          assert.throws(() => pool.setCurrent(), TypeError)
+        }
       },
     },
     {
