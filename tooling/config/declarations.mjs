@@ -57,12 +57,15 @@ export function mergeDeclarations(entryPoints, rawFolder) {
     const known = modules.get(file)
     if (known !== undefined) return known
     const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true)
-    const module = { file, text: source.text, statements: source.statements, renamed: new Map() }
+    const statements = source.statements.flatMap((each) => (isAugmentation(each) ? each.body.statements : each))
+    const module = { file, text: source.text, statements, renamed: new Map() }
     modules.set(file, module)
-    for (const statement of source.statements) {
+    for (const statement of statements) {
       const from = statement.moduleSpecifier?.text
       if (from !== undefined && fileOf(module, from) !== undefined) load(fileOf(module, from))
-      for (const { text } of namesOf(statement)) claim(module, text, `${file} ${text}`)
+      const { parent } = statement.parent
+      const home = isAugmentation(parent) ? fileOf(module, parent.name.text) : file
+      for (const { text } of namesOf(statement)) claim(module, text, `${home} ${text}`)
     }
     for (const [, from] of source.text.matchAll(/\bimport\("(\.[^"]+)"\)/g)) load(fileOf(module, from))
     return module
@@ -198,6 +201,8 @@ export function mergeDeclarations(entryPoints, rawFolder) {
         for (const [start, end, name] of changes.reverse())
           text = text.slice(0, start - from) + name + text.slice(end - from)
         const names = namesOf(statement).map(({ text: name }) => finalName(name))
+        // What is added to an exported declaration is exported with it.
+        if (isAugmentation(statement.parent.parent)) text = text.replace(/(?<=^\s*)(?=interface)/, 'export ')
         return { names, mentioned, text: text.replaceAll(/^\/\/.*\n/gm, '') }
       })
   }
@@ -285,6 +290,11 @@ function dense(text) {
       .replaceAll(/^(?: {4})+/gm, (indent) => '\t'.repeat(indent.length / 4))
       .replaceAll(/^\t+ \*/gm, ' *')
   )
+}
+
+/** `declare module './file.js'`, which adds to what that file declares. */
+function isAugmentation(node) {
+  return node !== undefined && ts.isModuleDeclaration(node) && ts.isStringLiteral(node.name)
 }
 
 function namesOf(statement) {

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { Communicator } from '@shoal/nccl'
 import { DisposedError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { addRegistration, registrationsWithin, removeRegistration } from '../src/memory/registeredRanges.js'
+import { addRegistration, registrationsWithin, removeRegistration } from '../src/lifetime/registeredRanges.js'
 import { startSoftwareDevice, TestMemory } from './fixtures/device.js'
 
 let communicators: Communicator[]

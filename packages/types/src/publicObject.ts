@@ -1,6 +1,6 @@
 import { isForged, ofPublicClass } from './anyValue.js'
-import { inspectKey } from './arguments/instances.js'
 import { describeValue } from './describeValue.js'
+import { inspectKey } from './inspection.js'
 
 let last = 0
 

@@ -36,8 +36,6 @@ import {
 import type { DeviceReference } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, Status } from '../errors.js'
-import { addPeer, peerOrdinals, removePeer } from '../memory/reach.js'
-import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { ContextLifetime } from './contextLifetime.js'
 import { type EventLike, requireEventLike } from './eventLike.js'
@@ -50,6 +48,7 @@ import {
   encodeContextFlags,
 } from './flags.js'
 import { type ContextLimit, limitCode } from './limits.js'
+import { addPeer, peerOrdinals, removePeer } from './peers.js'
 
 /** `CUflushGPUDirectRDMAWritesScope` */
 const flushScopes = { owner: 100, 'all-devices': 200 } as const
@@ -68,7 +67,7 @@ export interface DeviceWithContext {
  */
 export class Context extends ContextLifetime {
   /** @internal Where `DeviceBuffer.allocateOn` takes memory from, in the place of the device's current pool. */
-  _allocator: StreamAllocator | undefined
+  _allocator: object | undefined
 
   /** @internal */
   protected constructor(device: Device, handle: CUcontext) {

@@ -14,12 +14,10 @@ import { offThread, textIn } from '@shoal/ffi'
 import {
   type DeviceLike,
   deviceProtocol,
-  type ElementType,
   inspectKey,
   isInstance,
   loadedFrom,
   PublicObject,
-  propertyOf,
   toDeviceOrdinal,
   wrongType,
 } from '@shoal/types'
@@ -31,25 +29,10 @@ import { type CacheConfig, type ContextFlags, encodeContextFlags } from '../cont
 import { type ContextLimit, limitCode } from '../context/limits.js'
 import { hasReleases, whenReleasesEnd } from '../context/releases.js'
 import { check, Status } from '../errors.js'
-import { Event, type EventOptions } from '../event/event.js'
 import { throwFirst } from '../lifetime.js'
-import { CachingPool, type CachingPoolOptions } from '../memory/caching/cachingPool.js'
-import { GrowableBuffer, type GrowableBufferOptions } from '../memory/growableBuffer.js'
-import { MemoryPool } from '../memory/memoryPool.js'
-import type { MemoryPoolOptions } from '../memory/poolTypes.js'
-import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { withBlockingReleases } from '../releasing.js'
 import { uuidOf } from '../share/deviceUuid.js'
-import { Stream, type StreamOptions } from '../stream/stream.js'
-import { findPrimaryContextsWith } from '../vmm/location.js'
-import { PhysicalMemory } from '../vmm/physicalMemory.js'
-import {
-  type AllocationOptions,
-  type Granularity,
-  granularityAt,
-  type PhysicalMemoryOptions,
-} from '../vmm/properties.js'
 import { DeviceList } from './deviceList.js'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
@@ -98,7 +81,6 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   #reset: Promise<void> | undefined
   /** Whether the primary context is being destroyed at this moment. */
   #isBeingDestroyed = false
-  #defaultStream: Stream | undefined
   #computeCapability: { readonly major: number; readonly minor: number } | undefined
 
   /** @internal */
@@ -296,72 +278,6 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     this.primaryContext._setLimit(limitCode(limit, api), value, api)
   }
 
-  /** The stream that work goes to when none is named: the legacy or the per-thread one, see `setStreamMode`. */
-  get defaultStream(): Stream {
-    this.#defaultStream ??= Stream.borrow(this.primaryContext, 0n)
-    return this.#defaultStream
-  }
-
-  /** Makes a stream (`cuStreamCreateWithPriority`, `cudaStreamCreateWithPriority`). */
-  createStream(options: StreamOptions = {}): Stream {
-    return Stream._create(this.primaryContext, options, 'Device.createStream')
-  }
-
-  /** Makes an event, without timing unless asked (`cuEventCreate`, `cudaEventCreateWithFlags`). */
-  createEvent(options: EventOptions = {}): Event {
-    return Event._create(this.primaryContext, options, 'Device.createEvent')
-  }
-
-  /** Makes a pool of memory on the device (`cuMemPoolCreate`, `cudaMemPoolCreate`). */
-  createMemoryPool(options: MemoryPoolOptions = {}): MemoryPool {
-    return MemoryPool._create(this, options, 'Device.createMemoryPool')
-  }
-
-  /** A pool that hands out memory again without a call of the driver. */
-  createCachingPool(options: CachingPoolOptions = {}): CachingPool {
-    return CachingPool._create(this, options, 'Device.createCachingPool')
-  }
-
-  /**
-   * Where `DeviceBuffer.allocateOn` takes memory of this device from, as seen from this package and thread. Undefined: from
-   * the device's current pool.
-   */
-  get allocator(): StreamAllocator | undefined {
-    return this.primaryContext._allocator
-  }
-
-  set allocator(allocator: StreamAllocator | undefined) {
-    if (allocator !== undefined && typeof propertyOf(allocator, 'allocate') !== 'function') {
-      throw wrongType('Device.allocator', 'allocator', 'a pool, or an object with the function allocate', allocator)
-    }
-    this.primaryContext._allocator = allocator
-  }
-
-  /** The pool that streams allocate from when none is named. See `MemoryPool.setCurrent`. */
-  get memoryPool(): MemoryPool {
-    return MemoryPool.currentOf(this)
-  }
-
-  /** The pool that came with the device. */
-  get defaultMemoryPool(): MemoryPool {
-    return MemoryPool.defaultOf(this)
-  }
-
-  /** Bytes that sizes and offsets of memory on the device must be a multiple of (`cuMemGetAllocationGranularity`). */
-  allocationGranularity(options: AllocationOptions & { readonly granularity?: Granularity | undefined } = {}): number {
-    return granularityAt(this, options, 'Device.allocationGranularity')
-  }
-
-  /** Makes memory without an address on the device (`cuMemCreate`). */
-  createPhysicalMemory(byteLength: number, options: PhysicalMemoryOptions = {}): PhysicalMemory {
-    return PhysicalMemory._create(this, byteLength, options, 'Device.createPhysicalMemory')
-  }
-
-  /** Makes typed memory on the device that grows and shrinks in place. */
-  createGrowableBuffer<E extends ElementType>(dtype: E, options: GrowableBufferOptions): GrowableBuffer<E> {
-    return GrowableBuffer._reserve(this, dtype, options, 'Device.createGrowableBuffer')
-  }
-
   /** Blocks until all work of the primary context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`). */
   synchronizeSync(): void {
     this.primaryContext.synchronizeSync()
@@ -486,7 +402,6 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
 
   #forget(): void {
     this.#primaryContext = undefined
-    this.#defaultStream = undefined
   }
 
   async #resetOnce(): Promise<void> {
@@ -525,5 +440,3 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     throwFirst(`Device ${this.ordinal}`, failures)
   }
 }
-
-findPrimaryContextsWith((ordinal) => Device.get(ordinal).primaryContext)

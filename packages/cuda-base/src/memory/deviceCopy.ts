@@ -5,7 +5,7 @@ import type { MemoryRange } from '@shoal/types'
 import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
-import type { StreamQueue } from '../stream/stream.js'
+import type { StreamQueue } from '../waiting/unmarkedWork.js'
 import { overlapsInSlots, refuseOverlap, requireApart } from './overlap.js'
 import { isReachedByCopies } from './reach.js'
 

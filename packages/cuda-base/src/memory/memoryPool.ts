@@ -17,6 +17,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { forgetReach } from '../context/peers.js'
 import { Status } from '../errors.js'
 import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
@@ -50,7 +51,6 @@ import {
   resolvePoolMemory,
   reuseKeys,
 } from './poolTypes.js'
-import { forgetReach } from './reach.js'
 
 /** `CUmemPool_attribute`, which `cudaMemPoolAttr` has the same numbers as. */
 const attributes = {

@@ -10,7 +10,7 @@ import {
 } from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
 import { isMemoryLike, type MemoryRange, propertyOf } from '@shoal/types'
-import type { Context } from '../context/context.js'
+import { accessEpoch, isPeerOf, peerOrdinals, type Reaching } from '../context/peers.js'
 import { Status } from '../errors.js'
 import { scratch } from '../native.js'
 import { toSpan } from './span.js'
@@ -24,26 +24,6 @@ const hints: { readonly [M in Missing]: string } = {
   pool: 'setAccess() of its pool grants it access',
 }
 
-/** A context that uses memory, as packages without contexts of their own know it, too. */
-export interface Reaching {
-  /** The `CUcontext`. */
-  readonly _handle: bigint
-  readonly device: { readonly ordinal: number }
-}
-
-/** A context whose plain memory another one may use. */
-interface Peer {
-  readonly deviceOrdinal: number
-  /** Called with the contexts' own handlers: they need not tell of their end any more. */
-  readonly unwatch: () => void
-}
-
-/** The peers of each context, both by handle: all objects of a context share them. */
-const peers = new Map<bigint, Map<bigint, Peer>>()
-
-/** Rises when any access ends: what was found before is asked for again. */
-let epoch = 0
-
 /** Which context was last found to reach a memory, and in which epoch. */
 export interface ReachCell {
   reachedBy: Reaching | undefined
@@ -56,7 +36,7 @@ const cells = new WeakMap<MemoryRange, ReachCell>()
 
 /** An answer of the memory protocol about memory that devices use by grants. It never changes. */
 export function grantedRange(range: Omit<MemoryRange, 'access' | 'version'>): MemoryRange {
-  const cell: ReachCell = { reachedBy: undefined, reachedIn: epoch }
+  const cell: ReachCell = { reachedBy: undefined, reachedIn: accessEpoch.current }
   const answer: MemoryRange = { version: 0, ...range, access: 'granted' }
   return Object.freeze(Object.defineProperty(answer, cellKey, { value: cell }))
 }
@@ -65,43 +45,9 @@ export function grantedRange(range: Omit<MemoryRange, 'access' | 'version'>): Me
 function cellOf(range: MemoryRange & { readonly [cellKey]?: ReachCell }): ReachCell | undefined {
   const cell = range[cellKey] ?? cells.get(range)
   if (cell !== undefined || !Object.isFrozen(range)) return cell
-  const made: ReachCell = { reachedBy: undefined, reachedIn: epoch }
+  const made: ReachCell = { reachedBy: undefined, reachedIn: accessEpoch.current }
   cells.set(range, made)
   return made
-}
-
-/** Called when access to memory may have ended. */
-export function forgetReach(): void {
-  epoch += 1
-}
-
-/** The devices of the contexts whose plain memory a context may use. */
-export function peerOrdinals(context: Reaching): readonly number[] {
-  return [...(peers.get(context._handle)?.values() ?? [])].map(({ deviceOrdinal }) => deviceOrdinal)
-}
-
-/** Notes that a context may use plain memory of `peer`, until it ends or either context does. */
-export function addPeer(context: Context, peer: Context): void {
-  const own = peers.get(context._handle) ?? new Map<bigint, Peer>()
-  peers.set(context._handle, own)
-  if (own.has(peer._handle)) return
-  const remove = (): void => removePeer(context, peer)
-  const handlers = [context._beforeClose(remove), peer._beforeClose(remove)]
-  own.set(peer._handle, {
-    deviceOrdinal: peer.device.ordinal,
-    unwatch: () => {
-      for (const takeBack of handlers) takeBack()
-    },
-  })
-}
-
-/** Undoes {@link addPeer}. */
-export function removePeer(context: Context, peer: Context): void {
-  forgetReach()
-  const own = peers.get(context._handle)
-  own?.get(peer._handle)?.unwatch()
-  own?.delete(peer._handle)
-  if (own?.size === 0) peers.delete(context._handle)
 }
 
 /**
@@ -159,7 +105,7 @@ export function isReachedByCopies(context: Reaching, range: MemoryRange): boolea
 
 /** Whether a context was found to reach a memory, and no access ended since. */
 export function isKnownToReach(context: Reaching, cell: ReachCell): boolean {
-  return cell.reachedBy === context && cell.reachedIn === epoch
+  return cell.reachedBy === context && cell.reachedIn === accessEpoch.current
 }
 
 function missingFor(
@@ -172,7 +118,7 @@ function missingFor(
   const missing = whatIsMissing(context, address, deviceOrdinal)
   if (missing !== undefined || cell === undefined) return missing
   cell.reachedBy = context
-  cell.reachedIn = epoch
+  cell.reachedIn = accessEpoch.current
   return undefined
 }
 
@@ -228,14 +174,13 @@ function whatIsMissing(context: Reaching, address: bigint, deviceOrdinal: number
   ) as number
   const [owner = 0n, type = 0n, isManaged = 0n, ordinal = 0n, pool = 0n] = status === Status.success ? memory.u64 : []
   const own = context.device.ordinal
-  const reached = peers.get(context._handle)
   if (isManaged !== 0n) return undefined
   if (pool !== 0n) {
     return mayUse((out, location) => cuMemPoolGetAccess(out, pool as CUmemoryPool, location), own) ? undefined : 'pool'
   }
   if (owner !== 0n) {
     const isReached = type === hostMemory || Number(ordinal) === own || owner === context._handle
-    return isReached || reached?.has(owner) ? undefined : 'peer'
+    return isReached || isPeerOf(context, owner) ? undefined : 'peer'
   }
   const isMapped = mayUse((out, location) => cuMemGetAccess(out, location, address), own)
   if (isMapped !== undefined) return isMapped ? undefined : 'mapping'

@@ -39,7 +39,7 @@ import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { isStreamDone } from '../waiting/shortWait.js'
 import { streamStatus } from '../waiting/streamStatus.js'
-import { UnmarkedWork } from '../waiting/unmarkedWork.js'
+import { type StreamQueue, UnmarkedWork } from '../waiting/unmarkedWork.js'
 import { settle } from '../waiting/wait.js'
 import { readAttributes, type StreamAttributes, type StreamAttributeValues, setAttributes } from './attributes.js'
 import { boundStreamOf, missingStreams, noteStream, withBoundStream } from './boundStream.js'
@@ -535,9 +535,6 @@ let defaultQueue: StreamQueue | undefined
 export function streamHalvesFor(context: Context, stream: StreamArgument | undefined, api: string): U64Halves {
   return queueFor(context, stream, api)._halves
 }
-
-/** What is needed of a stream to queue something: its handle, as calls with a bigint and those without take it, and what is behind it. */
-export type StreamQueue = Pick<Stream, '_handle' | '_halves' | '_unmarked'>
 
 /** {@link streamFor} in both forms, and short enough that V8 makes one piece of code of all a launch does. */
 export function queueFor(context: Context, stream: StreamArgument | undefined, api: string): StreamQueue {

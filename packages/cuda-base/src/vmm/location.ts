@@ -1,6 +1,7 @@
 import { CUmemLocationType } from '@shoal/cuda-sys/driver/common'
 import { isPlainObject, type OptionKeys, otherCopy, requireInteger, requireOptions, wrongType } from '@shoal/types'
 import { Context, contextBehind, contextOf, type DeviceOrContext } from '../context/context.js'
+import { Device } from '../device/device.js'
 
 /** Host memory of one NUMA node; `'current'` is the node of the calling thread. */
 export interface HostNode {
@@ -54,17 +55,9 @@ export function resolveDevice(device: DeviceOrContext, api: string, name = 'devi
   return deviceOf(contextOf(device, api, name))
 }
 
-let findContext: ((ordinal: number) => Context) | undefined
-
-/** Says how the context of a device is found: the device's own file imports this one. */
-export function findPrimaryContextsWith(find: (ordinal: number) => Context): void {
-  findContext = find
-}
-
 /** The primary context of a device that the driver named. */
 export function primaryContextAt(ordinal: number): Context {
-  if (findContext === undefined) throw new Error('device.ts was not loaded')
-  return findContext(ordinal)
+  return Device.get(ordinal).primaryContext
 }
 
 function deviceOf(context: Context): DevicePlace {

@@ -19,6 +19,7 @@ import {
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
 import { Context } from '../context/context.js'
+import { forgetReach } from '../context/peers.js'
 import { check, checkRelease } from '../errors.js'
 import { afterUseOfMemory } from '../inUse.js'
 import {
@@ -30,7 +31,7 @@ import {
   watchForLeak,
   watchLater,
 } from '../lifetime.js'
-import { forgetReach, grantedRange } from '../memory/reach.js'
+import { grantedRange } from '../memory/reach.js'
 import {
   type AccessGrant,
   getAccess,

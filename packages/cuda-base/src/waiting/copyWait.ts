@@ -1,9 +1,8 @@
 import type { CUevent } from '@shoal/cuda-sys/driver/common'
 import type { Context } from '../context/context.js'
-import type { StreamQueue } from '../stream/stream.js'
 import { recordMark } from './eventCalls.js'
 import { shortWait } from './shortWait.js'
-import { giveBack, type Uses, useUntilEnd } from './unmarkedWork.js'
+import { giveBack, type StreamQueue, type Uses, useUntilEnd } from './unmarkedWork.js'
 import { hasEndedNow, Wait } from './wait.js'
 
 /**

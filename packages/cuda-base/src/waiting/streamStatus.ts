@@ -1,8 +1,7 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import type { Context } from '../context/context.js'
-import type { StreamQueue } from '../stream/stream.js'
 import { recordMark } from './eventCalls.js'
-import { giveBack } from './unmarkedWork.js'
+import { giveBack, type StreamQueue } from './unmarkedWork.js'
 import { eventStatus, hasEndedNow } from './wait.js'
 
 /**

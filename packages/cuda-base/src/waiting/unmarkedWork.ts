@@ -1,6 +1,6 @@
-import type { CUevent } from '@shoal/cuda-sys/driver/common'
+import type { CUevent, CUstream } from '@shoal/cuda-sys/driver/common'
 import type { Context } from '../context/context.js'
-import type { StreamQueue } from '../stream/stream.js'
+import type { U64Halves } from '../u64Halves.js'
 import { recordMark } from './eventCalls.js'
 import { markInTurn, shortWait } from './shortWait.js'
 import { hasEndedNow, Wait } from './wait.js'
@@ -15,6 +15,13 @@ export interface InUse {
 export interface Uses {
   readonly what: InUse
   readonly before: Uses | undefined
+}
+
+/** What is needed of a stream to queue something: its handle, as calls with a bigint and those without take it, and what is behind it. */
+export interface StreamQueue {
+  readonly _handle: CUstream
+  readonly _halves: U64Halves
+  readonly _unmarked: UnmarkedWork | undefined
 }
 
 /**

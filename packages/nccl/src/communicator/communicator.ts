@@ -19,6 +19,7 @@ import {
   type StreamArgument,
   wrongType,
 } from '@shoal/types'
+import { streamHandleAt } from '../arguments/operands.js'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
 import { groupState, requireNoGroup } from '../group/groupState.js'
 import { localRanksOfChild } from '../group/localRanksOfChild.js'
@@ -27,7 +28,6 @@ import { type LiveCommunicator, requireIdle, settled, whenReady } from '../lifet
 import { createLocalRanks, type LocalRanks, localRanksOf, makeLocalRank, mergeAlias } from '../lifetime/localRanks.js'
 import { whenStreamDone } from '../lifetime/streamWait.js'
 import { type CommunicatorWaitOptions, readWait, requireWait } from '../lifetime/waitOptions.js'
-import { streamHandleAt } from '../operations/operands.js'
 import { CommunicatorOperations } from './communicatorOperations.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { growing, type Origin, readDeriveOptions, shrinking, splitting } from './derivations.js'

@@ -11,10 +11,10 @@ import {
   streamProtocol,
   wrongType,
 } from '@shoal/types'
+import { streamHandleAt } from '../arguments/operands.js'
 import { ncclError } from '../errors.js'
 import { exclusively, type LiveCommunicator, settled } from '../lifetime/live.js'
 import { type CommunicatorWaitOptions, requireWait } from '../lifetime/waitOptions.js'
-import { streamHandleAt } from '../operations/operands.js'
 import { markConnected, takePendingConnects, trackAsyncConnects } from './connections.js'
 import { chain, hasFailed, takeFailures } from './failures.js'
 import { noteMismatch, runInGroup } from './group.js'

@@ -1,8 +1,8 @@
 import { isCapturing, keepCaptured, useInCaptured } from '@shoal/cuda-base/basics'
 import { isMemoryLike, memoryProtocol, type StreamArgument } from '@shoal/types'
-import { registrationsWithin, requireRegistered } from '../memory/registeredRanges.js'
-import { streamHandleAt } from '../operations/operands.js'
+import { streamHandleAt } from '../arguments/operands.js'
 import type { LiveCommunicator } from './live.js'
+import { registrationsWithin, requireRegistered } from './registeredRanges.js'
 
 /**
  * Keeps what an operation uses while a graph that captured the operation can launch: its communicator, its memory, and what NCCL has

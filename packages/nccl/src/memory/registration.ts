@@ -1,11 +1,11 @@
 import { keepRegistered } from '@shoal/cuda-base/basics'
 import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
 import { inspectKey, inspectLine, type MemoryLike, PublicObject } from '@shoal/types'
+import { memoryAt } from '../arguments/operands.js'
 import { afterCollected } from '../group/groupOffThread.js'
 import { callNow } from '../group/submit.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
-import { memoryAt } from '../operations/operands.js'
-import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
+import { addRegistration, type RegisteredRange, removeRegistration } from '../lifetime/registeredRanges.js'
 
 /**
  * Memory that NCCL may use without a copy of its own (`ncclCommRegister`). It ends with its communicator at the latest;

@@ -9,11 +9,11 @@ import {
   type StreamArgument,
   wrongType,
 } from '@shoal/types'
+import { memoryAt, streamAt, wireTypeOf } from '../arguments/operands.js'
 import { keepUntilGroupEnds } from '../group/group.js'
 import { beginOperation, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { copyable, ownCount } from '../operations/counts.js'
-import { memoryAt, streamAt, wireTypeOf } from '../operations/operands.js'
 import { type CollectiveOptions, collectiveKeys } from '../operations/options.js'
 import type { PeerOptions } from '../operations/pointToPoint.js'
 import { isInSymmetricWindow, Window } from './window.js'

@@ -37,15 +37,15 @@ import {
   waitKeys,
   withJson,
 } from '@shoal/types'
+import { memoryAt } from '../arguments/operands.js'
 import { checkNccl } from '../errors.js'
 import { callNow } from '../group/submit.js'
 import { whenDeviceIdle } from '../lifetime/deviceIdle.js'
 import { InFlightMemory } from '../lifetime/inFlightMemory.js'
 import { addChild, type Child, exclusively, type LiveCommunicator, removeChild, settled } from '../lifetime/live.js'
+import { addRegistration, type RegisteredRange, removeRegistration } from '../lifetime/registeredRanges.js'
 import { type CommunicatorWaitOptions, readWait } from '../lifetime/waitOptions.js'
 import { NcclMemory } from '../memory/ncclMemory.js'
-import { addRegistration, type RegisteredRange, removeRegistration } from '../memory/registeredRanges.js'
-import { memoryAt } from '../operations/operands.js'
 import { requireNcclVersion } from '../version.js'
 
 /** How memory is opened to all ranks. */

@@ -7,6 +7,7 @@ import {
   type StreamLike,
   streamProtocol,
 } from '@shoal/types'
+import { checkOverlap, memoryAt, queueFor, type WireType, wireTypeOf } from '../arguments/operands.js'
 import { isCollecting } from '../group/groupState.js'
 import { copySignature, recordOperation, reductionSignature } from '../group/operationMatch.js'
 import { beginOperation, check, prepare, submit } from '../group/submit.js'
@@ -22,7 +23,6 @@ import {
   requireAllToAll,
 } from './collectiveCalls.js'
 import { copyable, partCount, reducible, sameCount, shareCount } from './counts.js'
-import { checkOverlap, memoryAt, queueFor, type WireType, wireTypeOf } from './operands.js'
 import { type CollectiveOptions, collectiveKeys, type ReductionOptions, reductionKeys } from './options.js'
 import { reduceOp } from './reduceOp.js'
 import { scalarOf } from './reductionOps.js'

@@ -1,7 +1,7 @@
 import { ncclDataType_t } from '@shoal/nccl-sys'
 import { type MemoryRange, requireCount } from '@shoal/types'
+import { checkRoom, elementsOf, type WireType } from '../arguments/operands.js'
 import { requireNcclVersion } from '../version.js'
-import { checkRoom, elementsOf, type WireType } from './operands.js'
 
 const firstWithFloat8 = 22403
 

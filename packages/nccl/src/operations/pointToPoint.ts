@@ -1,9 +1,9 @@
 import { ncclRecv, ncclSend } from '@shoal/nccl-sys'
 import { type MemoryLike, optionsChecker, requireInteger } from '@shoal/types'
+import { memoryAt, streamAt, wireTypeOf } from '../arguments/operands.js'
 import { beginOperation, submitToPeer } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { copyable, ownCount } from './counts.js'
-import { memoryAt, streamAt, wireTypeOf } from './operands.js'
 import { type CollectiveOptions, collectiveKeys } from './options.js'
 
 /** The other rank. */

@@ -24,12 +24,12 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
+import { checkRoom, memoryAt, type WireType } from '../arguments/operands.js'
 import { checkNccl } from '../errors.js'
 import { afterCollected } from '../group/groupOffThread.js'
 import { callNow } from '../group/submit.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
 import { reducible } from './counts.js'
-import { checkRoom, memoryAt, type WireType } from './operands.js'
 
 /** What is needed to make a pre-multiplied sum. */
 export interface PreMulSumOptions {

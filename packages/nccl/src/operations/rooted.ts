@@ -1,10 +1,10 @@
 import { ncclBroadcast, ncclGather, ncclReduce, ncclScatter } from '@shoal/nccl-sys'
 import { type MemoryLike, type MemoryRange, requireInteger } from '@shoal/types'
+import { checkOverlap, memoryAt, streamAt, type WireType, wireTypeOf } from '../arguments/operands.js'
 import { copySignature, recordOperation, reductionSignature } from '../group/operationMatch.js'
 import { beginOperation, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { copyable, ownCount, partCount, reducible, sameCount } from './counts.js'
-import { checkOverlap, memoryAt, streamAt, type WireType, wireTypeOf } from './operands.js'
 import {
   type CollectiveOptions,
   type ReductionOptions,

@@ -1,8 +1,6 @@
 /** Checks of arguments: for the packages of Shoal, and for those that build on them. */
 export { isArray, isForged, isInstance, isRevoked, propertyOf } from '../anyValue.js'
 export {
-  inspectKey,
-  inspectLine,
   loadedFrom,
   otherCopy,
   requireInstance,

@@ -1,4 +1,4 @@
-import { inspectKey } from '../arguments/instances.js'
+import { inspectKey } from '../inspection.js'
 import { toPlainJson } from '../json.js'
 import { type Inspect, printError, stackOfCaller } from './print.js'
 

@@ -1,6 +1,6 @@
 import { propertyOf } from '../anyValue.js'
-import { inspectKey, inspectLine } from '../arguments/instances.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
+import { inspectKey, inspectLine } from '../inspection.js'
 
 /** Libraries whose versions Shoal compares. The CUDA driver and the CUDA runtime count alike. */
 export type VersionedLibrary = 'cuda' | 'nccl' | 'nvshmem'
