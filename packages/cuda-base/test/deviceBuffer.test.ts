@@ -13,7 +13,7 @@ const second = new TestDevice(1)
 const dtypes = 'i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f8e4m3 f8e5m2 f32 f64 complex64 complex128 bool'
   .split(' ')
   .map((name) => name as DType)
-const aDtype = `dtype must be one of ${dtypes.join(', ')}, or a struct of defineStruct`
+const aDtype = `dtype must be one of ${dtypes.join(', ')}, or a type of defineStruct, defineArray or defineTuple`
 
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 

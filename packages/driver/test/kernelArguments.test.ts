@@ -1,4 +1,14 @@
-import { type DType, decodeBF16, decodeF8E4M3, decodeF8E5M2, decodeF16, defineStruct, dtypeInfo } from '@shoal/types'
+import {
+  type DType,
+  decodeBF16,
+  decodeF8E4M3,
+  decodeF8E5M2,
+  decodeF16,
+  defineArray,
+  defineStruct,
+  defineTuple,
+  dtypeInfo,
+} from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
 import { compile, lastLaunch, shimEnvironment } from './support/shim.js'
 
@@ -252,6 +262,21 @@ describe('struct arguments', () => {
     expect(view.getBigUint64(36, true)).toBe(5n)
     expect(Aligned.read(bytes, 44)).toEqual({ x: 1, y: 2, z: 3 })
     expect(view.getUint16(60, true)).toBe(65535)
+  })
+
+  test('are also arrays and tuples, laid out as structs', () => {
+    const Row = defineArray('f32', 3)
+    const Entry = defineTuple(['u8', 'f64', Row])
+    const kernel = module.kernel('args_4_32_12', ['i32', Entry, Row])
+    kernel.launch(good, 5, [7, 0.1, [1, 2, 3]], [4, 5, 6])
+    const { arguments: bytes } = lastLaunch()
+    expect(Entry.read(bytes, 4)).toEqual([7, 0.1, [1, 2, 3]])
+    expect(Row.read(bytes, 36)).toEqual([4, 5, 6])
+    kernel.launch(good, 5, Entry.encode([8, 0.5, [0, 0, 1]]), Row.encode([9, 9, 9]))
+    expect(Entry.read(lastLaunch().arguments, 4)).toEqual([8, 0.5, [0, 0, 1]])
+    expect(() => kernel.launch(good, 5, [7, 0.1] as never, [1, 2, 3])).toThrow(
+      'Kernel.launch: args[1]: [u8, f64, f32[3]] must be an array of 3, not of 2',
+    )
   })
 
   test('larger than everything else, twice, do not touch each other', () => {

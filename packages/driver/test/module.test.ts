@@ -272,7 +272,7 @@ describe('kernel', () => {
   test.each(['int', 5, null, undefined, {}, ['f32', 2], { kind: 'struct' }])('%o is no parameter', (parameter) => {
     using module = Module.loadSync(device, ptx)
     expect(() => module.kernel('args_4_4', ['f32', parameter as never])).toThrow(
-      /^Module\.kernel: signature\[1\] must be a dtype, 'ptr', 'texture', 'surface', 'tensorMap' or a struct of defineStruct, not /,
+      /^Module\.kernel: signature\[1\] must be a dtype, 'ptr', 'texture', 'surface', 'tensorMap' or a type of defineStruct, defineArray or defineTuple, not /,
     )
   })
 

@@ -4,7 +4,7 @@ import { withContext } from '@shoal/cuda-sys'
 import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import type { BackgroundWork } from '@shoal/ffi'
 import { Communicator, group, NcclMemory } from '@shoal/nccl'
-import { DisposedError, defineStruct, memoryProtocol } from '@shoal/types'
+import { DisposedError, defineArray, defineStruct, defineTuple, memoryProtocol } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
@@ -23,12 +23,15 @@ afterAll(async () => {
   for (const communicator of communicators) await communicator.destroy()
 })
 
-test('has room for structs, whose bytes other packages see', async () => {
-  const Particle = defineStruct('Particle', { mass: 'f32', id: 'u8' })
-  await using memory = await NcclMemory.allocate(0, { dtype: Particle, length: 3 })
-  expect(memory).toMatchObject({ dtype: Particle, length: 3, byteLength: 24 })
+test.each([
+  [defineStruct('Particle', { mass: 'f32', id: 'u8' }), 'Particle'],
+  [defineArray('u32', 2), 'u32[2]'],
+  [defineTuple(['f32', 'u8']), '[f32, u8]'],
+])('has room for structs, arrays and tuples, whose bytes other packages see: %o', async (type, name) => {
+  await using memory = await NcclMemory.allocate(0, { dtype: type, length: 3 })
+  expect(memory).toMatchObject({ dtype: type, length: 3, byteLength: 24 })
   expect(memory[memoryProtocol]).not.toHaveProperty('dtype')
-  expect(inspect(memory)).toContain("dtype: 'Particle'")
+  expect(inspect(memory)).toContain(`dtype: '${name}'`)
 })
 
 test('is memory for operations, with or without a dtype', async () => {

@@ -4,7 +4,7 @@ import {
   type ElementArrayOf,
   type ElementInputOf,
   elementLayout,
-  isStructType,
+  isCompoundType,
   type StructValue,
 } from '@shoal/types'
 import { describe, expect, expectTypeOf, it } from 'vitest'
@@ -118,12 +118,12 @@ describe('structs as elements', () => {
   })
 
   it('are told from everything else', () => {
-    expect(isStructType(Vector)).toBe(true)
+    expect(isCompoundType(Vector)).toBe(true)
     for (const other of ['f32', undefined, null, {}, { kind: 'struct' }, Vector.fields]) {
-      expect(isStructType(other)).toBe(false)
+      expect(isCompoundType(other)).toBe(false)
       if (other === 'f32') continue
       expect(() => elementLayout(other as DType, 'DeviceBuffer.allocate')).toThrow(
-        /^DeviceBuffer\.allocate: element must be one of i8, .*, or a struct of defineStruct, not /,
+        /^DeviceBuffer\.allocate: element must be one of i8, .*, or a type of defineStruct, defineArray or defineTuple, not /,
       )
     }
   })

@@ -1,15 +1,15 @@
 import {
+  type CompoundInputOf,
+  type CompoundType,
   type DType,
   type ElementType,
   elementLayout,
   isArray,
+  isCompoundType,
   isDType,
-  isStructType,
   type MemoryLike,
   propertyOf,
   requireAddress,
-  type StructInput,
-  type StructType,
   wrongType,
 } from '@shoal/types'
 import type { Context } from '../context/context.js'
@@ -19,7 +19,7 @@ import type { ElementValue } from '../memory/elements.js'
 export type KernelObjectType = 'texture' | 'surface' | 'tensorMap'
 
 /**
- * The type of one kernel parameter: a scalar, a struct of `defineStruct`, `'ptr'` for an address, `'texture'` or `'surface'` for
+ * The type of one kernel parameter: a scalar, a type of `defineStruct`, `defineArray` or `defineTuple`, `'ptr'` for an address, `'texture'` or `'surface'` for
  * what C calls `cudaTextureObject_t` and `cudaSurfaceObject_t`, or `'tensorMap'` for a `CUtensorMap`.
  */
 export type KernelParameter = ElementType | 'ptr' | KernelObjectType
@@ -37,13 +37,13 @@ export interface KernelObject<T extends KernelObjectType = KernelObjectType> {
 }
 
 /**
- * What a parameter of type `P` takes: for a struct, an object with its fields or the bytes that its `encode` made of one; for a texture
+ * What a parameter of type `P` takes: for a struct, an array or a tuple its value or the bytes that its `encode` made of one; for a texture
  * or surface also a bare handle.
  */
 export type KernelArgument<P extends KernelParameter> = P extends DType
   ? ElementValue<P>
-  : P extends StructType<infer F>
-    ? StructInput<F> | Uint8Array
+  : P extends CompoundType
+    ? CompoundInputOf<P> | Uint8Array
     : P extends 'tensorMap'
       ? KernelObject<P>
       : P extends KernelObjectType
@@ -58,8 +58,9 @@ export function requireSignature<S extends KernelSignature>(value: S, api: strin
   if (!isArray(value)) throw wrongType(api, 'signature', "an array such as ['f32', 'ptr']", value)
   const signature: readonly unknown[] = Object.freeze([...value])
   for (const [index, parameter] of signature.entries()) {
-    if (isReference(parameter) || isDType(parameter) || isStructType(parameter)) continue
-    const expected = "a dtype, 'ptr', 'texture', 'surface', 'tensorMap' or a struct of defineStruct"
+    if (isReference(parameter) || isDType(parameter) || isCompoundType(parameter)) continue
+    const expected =
+      "a dtype, 'ptr', 'texture', 'surface', 'tensorMap' or a type of defineStruct, defineArray or defineTuple"
     throw wrongType(api, `signature[${index}]`, expected, parameter)
   }
   return signature as S

@@ -1,4 +1,5 @@
 import {
+  type CompoundType,
   DisposedError,
   type DType,
   dtypeOf,
@@ -13,7 +14,6 @@ import {
   requireMade,
   requireOptions,
   type StorageArray,
-  type StructType,
   type TypedArrayOf,
   wrongType,
 } from '@shoal/types'
@@ -122,7 +122,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     array: TypedArrayOf<D>,
     options: { readonly dtype: D },
   ): DeviceBuffer<D>
-  static from<S extends StructType>(
+  static from<S extends CompoundType>(
     owner: DeviceOrContext,
     values: ElementInputOf<S> | Uint8Array,
     options: { readonly dtype: S },

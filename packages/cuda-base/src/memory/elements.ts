@@ -1,4 +1,6 @@
 import {
+  type CompoundInputOf,
+  type CompoundType,
   type DType,
   type ElementType,
   encodeBF16,
@@ -6,26 +8,23 @@ import {
   encodeF8E5M2,
   encodeF16,
   outOfRange,
-  type StructInput,
-  type StructType,
   wrongType,
 } from '@shoal/types'
 import { bytesOfElement } from './elementType.js'
 
 /**
  * What one element is in JavaScript: a number, a bigint too for 64-bit integers, `[real, imaginary]`, an object with the
- * fields of a struct.
+ * fields of a struct, a list with the values of an array or a tuple.
  */
-export type ElementValue<E extends ElementType = DType> =
-  E extends StructType<infer F>
-    ? StructInput<F>
-    : E extends 'bool'
-      ? boolean
-      : E extends 'i64' | 'u64'
-        ? number | bigint
-        : E extends 'complex64' | 'complex128'
-          ? readonly [number, number]
-          : number
+export type ElementValue<E extends ElementType = DType> = E extends CompoundType
+  ? CompoundInputOf<E>
+  : E extends 'bool'
+    ? boolean
+    : E extends 'i64' | 'u64'
+      ? number | bigint
+      : E extends 'complex64' | 'complex128'
+        ? readonly [number, number]
+        : number
 
 const integerRanges: Partial<Record<DType, readonly [number, number]>> = {
   i8: [-0x80, 0x7f],
@@ -81,13 +80,13 @@ export function writeElement(
   name: string,
 ): void {
   if (typeof type === 'string') writers[type](view, offset, value, api, name)
-  else writeStruct(view, offset, type, value, api, name)
+  else writeCompound(view, offset, type, value, api, name)
 }
 
-function writeStruct(
+function writeCompound(
   view: DataView,
   offset: number,
-  type: StructType,
+  type: CompoundType,
   value: unknown,
   api: string,
   name: string,
@@ -95,7 +94,7 @@ function writeStruct(
   naming(api, name, () => type.write(view, value as never, offset))
 }
 
-/** Structs given as a list of objects, in the bytes that hold them. Everything else is what it is. */
+/** Structs, arrays and tuples given as a list, in the bytes that hold them. Everything else is what it is. */
 export function structBytes<T>(values: T, type: ElementType, api: string, name: string): T | ArrayBufferView {
   if (typeof type === 'string' || !Array.isArray(values)) return values
   return naming(api, name, () => type.encodeArray(values))

@@ -1,5 +1,6 @@
 import type { CUdeviceptr } from '@shoal/cuda-sys/driver'
 import {
+  type CompoundType,
   type DType,
   dtypeOf,
   type ElementInputOf,
@@ -13,7 +14,6 @@ import {
   requireMade,
   requireOptions,
   type StorageArray,
-  type StructType,
   type TypedArrayOf,
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
@@ -122,7 +122,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     array: TypedArrayOf<D>,
     options: PinnedOptions & { readonly dtype: D },
   ): PinnedBuffer<D>
-  static from<S extends StructType>(
+  static from<S extends CompoundType>(
     owner: DeviceOrContext,
     values: ElementInputOf<S> | Uint8Array,
     options: PinnedOptions & { readonly dtype: S },

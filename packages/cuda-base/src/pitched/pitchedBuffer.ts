@@ -33,6 +33,7 @@ import {
 } from '@shoal/cuda-base'
 import type { CUstream } from '@shoal/cuda-sys/driver'
 import {
+  type CompoundType,
   type DType,
   dtypeOf,
   type ElementArrayOf,
@@ -49,7 +50,6 @@ import {
   requireMade,
   requireOptions,
   type StorageArray,
-  type StructType,
   type TypedArrayOf,
   toMemoryRange,
   wrongType,
@@ -140,7 +140,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     array: TypedArrayOf<D>,
     options: PitchedOptions<D> & { readonly dtype: D },
   ): PitchedBuffer<D>
-  static from<S extends StructType>(
+  static from<S extends CompoundType>(
     owner: DeviceOrContext,
     values: ElementInputOf<S> | Uint8Array,
     options: PitchedOptions<S> & { readonly dtype: S },

@@ -6,13 +6,13 @@ import {
   type Stream,
 } from '@shoal/cuda-base'
 import {
+  type CompoundType,
   type DType,
   type ElementInputOf,
   type ElementType,
   isPlainObject,
   type MemoryLike,
   type StorageArray,
-  type StructType,
   type TypedArrayOf,
   toMemoryRange,
   wrongType,
@@ -27,7 +27,7 @@ export interface ViewOptions extends BaseViewOptions, DeviceOption {}
 export interface BorrowOptions extends BaseBorrowOptions, DeviceOption {}
 
 function from<D extends DType>(array: TypedArrayOf<D>, options: DeviceOption & { readonly dtype: D }): DeviceBuffer<D>
-function from<S extends StructType>(
+function from<S extends CompoundType>(
   values: ElementInputOf<S> | Uint8Array,
   options: DeviceOption & { readonly dtype: S },
 ): DeviceBuffer<S>

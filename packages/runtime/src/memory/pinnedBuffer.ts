@@ -1,5 +1,5 @@
 import { PinnedBuffer as BaseBuffer, type PinnedOptions as BaseOptions, type DTypeOfArray } from '@shoal/cuda-base'
-import type { DType, ElementInputOf, ElementType, StorageArray, StructType, TypedArrayOf } from '@shoal/types'
+import type { CompoundType, DType, ElementInputOf, ElementType, StorageArray, TypedArrayOf } from '@shoal/types'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
@@ -7,7 +7,7 @@ import { withFactories } from '../withFactories.js'
 export interface PinnedOptions extends BaseOptions, DeviceOption {}
 
 function from<D extends DType>(array: TypedArrayOf<D>, options: PinnedOptions & { readonly dtype: D }): PinnedBuffer<D>
-function from<S extends StructType>(
+function from<S extends CompoundType>(
   values: ElementInputOf<S> | Uint8Array,
   options: PinnedOptions & { readonly dtype: S },
 ): PinnedBuffer<S>

@@ -1,6 +1,6 @@
 import type { DTypeOfArray } from '@shoal/cuda-base'
 import { PitchedBuffer as BaseBuffer, type PitchedOptions as BaseOptions, type Extent } from '@shoal/cuda-base/memory'
-import type { DType, ElementInputOf, ElementType, StorageArray, StructType, TypedArrayOf } from '@shoal/types'
+import type { CompoundType, DType, ElementInputOf, ElementType, StorageArray, TypedArrayOf } from '@shoal/types'
 import { type DeviceOption, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
@@ -11,7 +11,7 @@ function from<D extends DType>(
   array: TypedArrayOf<D>,
   options: PitchedOptions<D> & { readonly dtype: D },
 ): PitchedBuffer<D>
-function from<S extends StructType>(
+function from<S extends CompoundType>(
   values: ElementInputOf<S> | Uint8Array,
   options: PitchedOptions<S> & { readonly dtype: S },
 ): PitchedBuffer<S>

@@ -1,10 +1,9 @@
 import { isPlainObject, type OptionKeys, optionalOptions } from '../arguments/options.js'
-import { outOfRange, requireArrayLike, wrongType } from '../arguments/scalars.js'
+import { wrongType } from '../arguments/scalars.js'
 import { describeValue } from '../describeValue.js'
-import type { OwnedArrayOf } from '../dtypes/dtype.js'
-import { isView } from '../isView.js'
-import { type FieldCodec, fieldCodec, type StructWithCodec } from './fieldCodec.js'
-import type { StructField, StructFields, StructInput, StructType, StructValue } from './types.js'
+import { Compound, roundUp } from './compound.js'
+import { type FieldCodec, fieldCodec } from './fieldCodec.js'
+import type { StructField, StructFields, StructType, StructValue } from './types.js'
 
 /** How a struct is laid out where C's own rules are not meant. */
 export interface StructOptions {
@@ -56,21 +55,11 @@ export function defineStruct<const F extends StructFields>(
   return new Struct(name, roundUp(end, alignment), alignment, laidOut) as unknown as StructType<F>
 }
 
-class Struct implements StructWithCodec {
-  readonly kind = 'struct'
-  readonly name: string
-  readonly bytes: number
-  readonly alignment: number
+class Struct extends Compound<'struct', StructValue<StructFields>> {
   readonly fields: readonly StructField[]
-  readonly #laidOut: readonly LaidOutField[]
-  readonly #names: ReadonlySet<string>
 
   constructor(name: string, bytes: number, alignment: number, laidOut: readonly LaidOutField[]) {
-    this.name = name
-    this.bytes = bytes
-    this.alignment = alignment
-    this.#laidOut = laidOut
-    this.#names = new Set(laidOut.map((field) => field.name))
+    super('struct', name, structCodec(name, bytes, alignment, laidOut))
     this.fields = Object.freeze(
       laidOut.map((field) =>
         Object.freeze({
@@ -83,96 +72,39 @@ class Struct implements StructWithCodec {
       ),
     )
   }
-
-  get codec(): FieldCodec {
-    return {
-      bytes: this.bytes,
-      alignment: this.alignment,
-      write: (view, offset, value, path) => this.#writeFields(view, offset, value, path),
-      read: (view, offset) => this.#readFields(view, offset),
-    }
-  }
-
-  write(target: ArrayBufferView | ArrayBufferLike, value: StructInput<StructFields>, byteOffset = 0): void {
-    const view = viewOf(target, this.name)
-    this.#checkRoom(view, byteOffset)
-    this.#writeFields(view, byteOffset, value, this.name)
-  }
-
-  read(source: ArrayBufferView | ArrayBufferLike, byteOffset = 0): StructValue<StructFields> {
-    const view = viewOf(source, this.name)
-    this.#checkRoom(view, byteOffset)
-    return this.#readFields(view, byteOffset)
-  }
-
-  encode(...values: readonly StructInput<StructFields>[]): OwnedArrayOf<'u8'> {
-    return this.encodeArray(values)
-  }
-
-  encodeArray(values: ArrayLike<StructInput<StructFields>>): OwnedArrayOf<'u8'> {
-    const count = requireArrayLike(values, `${this.name}.encodeArray`, 'values').length
-    const bytes = new Uint8Array(this.bytes * count)
-    const view = viewOf(bytes, this.name)
-    for (let index = 0; index < count; index += 1) {
-      this.#writeFields(view, index * this.bytes, values[index], this.name)
-    }
-    return bytes
-  }
-
-  decode(source: ArrayBufferView | ArrayBufferLike): StructValue<StructFields>[] {
-    const view = viewOf(source, this.name)
-    if (view.byteLength % this.bytes !== 0) {
-      const whole = `a multiple of ${this.bytes} bytes long`
-      throw new RangeError(`${this.name}.decode: source must be ${whole}, not ${view.byteLength}`)
-    }
-    return Array.from({ length: view.byteLength / this.bytes }, (_, index) =>
-      this.#readFields(view, index * this.bytes),
-    )
-  }
-
-  #writeFields(view: DataView, base: number, value: unknown, path: string): void {
-    if (typeof value !== 'object' || value === null) {
-      throw new TypeError(`${path} must be an object with its fields, not ${describeValue(value)}`)
-    }
-    for (const name in value) {
-      if (!this.#names.has(name) && Object.hasOwn(value, name))
-        throw new TypeError(`${path} must have only the fields of ${this.name}, not '${name}'`)
-    }
-    const values = value as { readonly [name: string]: unknown }
-    for (const field of this.#laidOut) {
-      const fieldPath = path === this.name ? field.path : `${path}.${field.name}`
-      if (values[field.name] === undefined) throw new TypeError(`${fieldPath} is missing`)
-      field.codec.write(view, base + field.offset, values[field.name], fieldPath)
-    }
-  }
-
-  #readFields(view: DataView, base: number): StructValue<StructFields> {
-    const out: { [name: string]: unknown } = {}
-    for (const field of this.#laidOut) out[field.name] = field.codec.read(view, base + field.offset)
-    return out as StructValue<StructFields>
-  }
-
-  #checkRoom(view: DataView, byteOffset: number): void {
-    if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset + this.bytes > view.byteLength) {
-      const room = `an integer from 0 to ${view.byteLength - this.bytes} for ${this.bytes} bytes in ${view.byteLength}`
-      throw outOfRange(this.name, 'byteOffset', room, byteOffset)
-    }
-  }
 }
 
-function viewOf(memory: ArrayBufferView | ArrayBufferLike, name: string): DataView {
-  if (isView(memory)) {
-    if (Object.getPrototypeOf(memory) === DataView.prototype) return memory as DataView
-    return new DataView(memory.buffer, memory.byteOffset, memory.byteLength)
+function structCodec(
+  structName: string,
+  bytes: number,
+  alignment: number,
+  laidOut: readonly LaidOutField[],
+): FieldCodec {
+  const names = new Set(laidOut.map((field) => field.name))
+  return {
+    bytes,
+    alignment,
+    write(view, base, value, path) {
+      if (typeof value !== 'object' || value === null) {
+        throw new TypeError(`${path} must be an object with its fields, not ${describeValue(value)}`)
+      }
+      for (const name in value) {
+        if (!names.has(name) && Object.hasOwn(value, name))
+          throw new TypeError(`${path} must have only the fields of ${structName}, not '${name}'`)
+      }
+      const values = value as { readonly [name: string]: unknown }
+      for (const field of laidOut) {
+        const fieldPath = path === structName ? field.path : `${path}.${field.name}`
+        if (values[field.name] === undefined) throw new TypeError(`${fieldPath} is missing`)
+        field.codec.write(view, base + field.offset, values[field.name], fieldPath)
+      }
+    },
+    read(view, base) {
+      const out: { [name: string]: unknown } = {}
+      for (const field of laidOut) out[field.name] = field.codec.read(view, base + field.offset)
+      return out
+    },
   }
-  // By tag, since a buffer of another realm (node:vm) is no instance of this one's class.
-  const tag = Object.prototype.toString.call(memory)
-  if (tag === '[object ArrayBuffer]' || tag === '[object SharedArrayBuffer]') return new DataView(memory)
-  throw wrongType(name, 'memory', 'a view or a buffer', memory)
-}
-
-function roundUp(value: number, multiple: number): number {
-  return Math.ceil(value / multiple) * multiple
 }
 
 function requireIdentifier(value: unknown, name: string): void {

@@ -1,10 +1,41 @@
 import { wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo, dtypes, isDType, type OwnedArrayOf, type TypedArrayOf } from '../dtypes/dtype.js'
-import { isStructType } from './fieldCodec.js'
-import type { StructInput, StructType, StructValue } from './types.js'
+import { isCompoundType } from './fieldCodec.js'
+import type {
+  ArrayType,
+  CompoundType,
+  FieldInput,
+  FieldValue,
+  StructInput,
+  StructType,
+  StructValue,
+  TupleInput,
+  TupleType,
+  TupleValue,
+} from './types.js'
 
-/** What memory may have as elements: a dtype by its name, or a struct made with `defineStruct`. */
-export type ElementType = DType | StructType
+/** What memory may have as elements: a dtype by its name, or a type of `defineStruct`, `defineArray` or `defineTuple`. */
+export type ElementType = DType | CompoundType
+
+/** One element as it is read: the object of a struct, the array of an array or a tuple. */
+export type CompoundValueOf<E> =
+  E extends StructType<infer F>
+    ? StructValue<F>
+    : E extends ArrayType<infer T, number>
+      ? FieldValue<T>[]
+      : E extends TupleType<infer L>
+        ? TupleValue<L>
+        : unknown
+
+/** One element as it may be written. */
+export type CompoundInputOf<E> =
+  E extends StructType<infer F>
+    ? StructInput<F>
+    : E extends ArrayType<infer T, number>
+      ? ArrayLike<FieldInput<T>>
+      : E extends TupleType<infer L>
+        ? TupleInput<L>
+        : unknown
 
 /** What is the same for both: a name for messages, and size and alignment of one element in bytes. */
 export interface ElementLayout {
@@ -16,27 +47,20 @@ export interface ElementLayout {
   readonly alignment: number
 }
 
-/** Elements read from memory: a typed array for a dtype, an array of objects for a struct. */
-export type ElementArrayOf<E extends ElementType> = E extends DType
-  ? OwnedArrayOf<E>
-  : E extends StructType<infer F>
-    ? StructValue<F>[]
-    : never
+/** Elements read from memory: a typed array for a dtype, else a list of objects or arrays. */
+export type ElementArrayOf<E extends ElementType> = E extends DType ? OwnedArrayOf<E> : CompoundValueOf<E>[]
 
-/** Elements to be written to memory: a typed array for a dtype, an array of objects for a struct. */
-export type ElementInputOf<E extends ElementType> = E extends DType
-  ? TypedArrayOf<E>
-  : E extends StructType<infer F>
-    ? ArrayLike<StructInput<F>>
-    : never
+/** Elements to be written to memory: a typed array for a dtype, else a list of objects or arrays. */
+export type ElementInputOf<E extends ElementType> = E extends DType ? TypedArrayOf<E> : ArrayLike<CompoundInputOf<E>>
 
 /**
  * Size and alignment of an element type.
  *
- * @throws TypeError when `element` is neither the name of a dtype nor a struct
+ * @throws TypeError when `element` is neither the name of a dtype nor a type of `defineStruct`, `defineArray` or `defineTuple`
  */
 export function elementLayout(element: ElementType, api = 'elementLayout', name = 'element'): ElementLayout {
   if (isDType(element)) return dtypeInfo(element)
-  if (isStructType(element)) return element
-  throw wrongType(api, name, `one of ${dtypes.join(', ')}, or a struct of defineStruct`, element)
+  if (isCompoundType(element)) return element
+  const expected = `one of ${dtypes.join(', ')}, or a type of defineStruct, defineArray or defineTuple`
+  throw wrongType(api, name, expected, element)
 }

@@ -4,7 +4,7 @@ import { describeValue } from '../describeValue.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
 import { decodeFloat, encodeFloat } from '../dtypes/floatFormat.js'
 import { floatFormats, saturatesByDefault } from '../dtypes/narrowFloats.js'
-import type { FieldArray, FieldType, StructType } from './types.js'
+import type { CompoundType, FieldArray, FieldType } from './types.js'
 
 /** How to move one field between JavaScript and bytes. `path` names the field in errors. */
 export interface FieldCodec {
@@ -18,29 +18,31 @@ export interface FieldCodec {
   read(view: DataView, offset: number): unknown
 }
 
-/** A struct that also offers its codec to the structs it lies in. */
-export interface StructWithCodec extends StructType {
+/** A struct, an array or a tuple that also offers its codec to the ones it lies in. */
+export interface CompoundWithCodec extends CompoundType {
   readonly codec: FieldCodec
 }
 
-/** Whether a value is a struct made with `defineStruct`, by this or another copy of the package. */
-export function isStructType(value: unknown): value is StructType {
-  return typeof value === 'object' && propertyOf(value, 'kind') === 'struct' && 'codec' in (value as object)
+const kinds: readonly unknown[] = ['struct', 'array', 'tuple']
+
+/** Whether a value is a type made with `defineStruct`, `defineArray` or `defineTuple`, by this or another copy of the package. */
+export function isCompoundType(value: unknown): value is CompoundType {
+  return typeof value === 'object' && kinds.includes(propertyOf(value, 'kind')) && 'codec' in (value as object)
 }
 
 /** Arrays of arrays may be so deep. One that contains itself has no end. */
 const deepest = 32
 
 /** The codec of a field type; `path` names the field in errors. */
-export function fieldCodec(type: FieldType, path: string, depth = 0): FieldCodec {
+export function fieldCodec(type: FieldType, path: string, depth = 0, api = 'defineStruct'): FieldCodec {
   if (depth > deepest) {
     const top = path.slice(0, path.indexOf('['))
-    throw new TypeError(`defineStruct: ${top} must have arrays at most ${deepest} deep, and none that contains itself`)
+    throw new TypeError(`${api}: ${top} must have arrays at most ${deepest} deep, and none that contains itself`)
   }
   if (type === 'ptr' || isDType(type)) return scalarCodecs()[type]
-  if (isArray(type)) return arrayCodec(type as unknown as FieldArray, path, depth)
-  if (isStructType(type)) return (type as StructWithCodec).codec
-  throw wrongType('defineStruct', path, "a dtype, 'ptr', a struct of defineStruct or [type, count]", type)
+  if (isArray(type)) return arrayCodec(type as unknown as FieldArray, path, depth, api)
+  if (isCompoundType(type)) return (type as unknown as CompoundWithCodec).codec
+  throw wrongType(api, path, "a dtype, 'ptr', a struct of defineStruct or [type, count]", type)
 }
 
 type Getter = (view: DataView, offset: number) => number
@@ -220,23 +222,18 @@ function makeScalarCodecs(): { readonly [T in DType | 'ptr']: FieldCodec } {
   }
 }
 
-function arrayCodec(type: FieldArray, path: string, depth: number): FieldCodec {
+/** The codec of `[type, count]`. @throws TypeError */
+export function arrayCodec(type: FieldArray, path: string, depth: number, api: string): FieldCodec {
   const [elementType, count] = type
   if (type.length !== 2 || !Number.isSafeInteger(count) || count < 1) {
-    throw wrongType('defineStruct', path, '[type, count] with a count from 1', count)
+    throw wrongType(api, path, '[type, count] with a count from 1', count)
   }
-  const element = fieldCodec(elementType, `${path}[]`, depth + 1)
+  const element = fieldCodec(elementType, `${path}[]`, depth + 1, api)
   return {
     bytes: element.bytes * count,
     alignment: element.alignment,
     write(view, offset, value, fieldPath) {
-      if (typeof value !== 'object' || value === null || !('length' in value)) {
-        throw wrongKind(fieldPath, `an array of ${count}`, value)
-      }
-      const values = value as ArrayLike<unknown>
-      if (values.length !== count) {
-        throw new RangeError(`${fieldPath} must be an array of ${count}, not of ${values.length}`)
-      }
+      const values = tupleValues(value, count, fieldPath)
       let index = 0
       try {
         for (; index < count; index += 1) element.write(view, offset + index * element.bytes, values[index], fieldPath)
@@ -249,6 +246,16 @@ function arrayCodec(type: FieldArray, path: string, depth: number): FieldCodec {
     read: (view, offset) =>
       Array.from({ length: count }, (_, index) => element.read(view, offset + index * element.bytes)),
   }
+}
+
+/** A list of so many values. @throws TypeError, RangeError */
+export function tupleValues(value: unknown, count: number, path: string): ArrayLike<unknown> {
+  if (typeof value !== 'object' || value === null || !('length' in value)) {
+    throw wrongKind(path, `an array of ${count}`, value)
+  }
+  const values = value as ArrayLike<unknown>
+  if (values.length === count) return values
+  throw new RangeError(`${path} must be an array of ${count}, not of ${values.length}`)
 }
 
 function wrongKind(path: string, wanted: string, value: unknown): TypeError {
