@@ -1,9 +1,11 @@
-import { boundStreamOf, missingStreams, orderBehind, requireGranted } from '@shoal/cuda-base/basics'
+import { boundStreamOf, missingStreams, nameOfType, orderBehind, requireGranted } from '@shoal/cuda-base/basics'
 import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver/common'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
   type DType,
   dtypeInfo,
+  type ElementType,
+  elementLayout,
   isMemoryLike,
   isRevoked,
   type MemoryLike,
@@ -217,12 +219,29 @@ export function checkTransfer(
           'the option count, or slice(), says how many elements are meant',
       )
     }
-    return { dtype, count: remote.length, bytes: byteLength, remote: remote._address, local, array, pending }
+    const units = unitsOf(dtype, remote.length, byteLength)
+    return { ...units, bytes: byteLength, remote: remote._address, local, array, pending }
   }
   const count = requireCount(requested, api, 'count')
   requireRoom(byteLength, count, dtype, roles.remote, api)
   requireRoom(localBytes, count, dtype, roles.local, api)
-  return { dtype, count, bytes: count * dtypeInfo(dtype).bytes, remote: remote._address, local, array, pending }
+  const bytes = count * elementLayout(dtype).bytes
+  return { ...unitsOf(dtype, count, bytes), bytes, remote: remote._address, local, array, pending }
+}
+
+/** How NVSHMEM counts elements: it knows dtypes, and moves structs, arrays and tuples as bytes. */
+export function unitsOf(
+  dtype: ElementType,
+  count: number,
+  bytes: number,
+): { readonly dtype: DType; readonly count: number } {
+  return typeof dtype === 'string' ? { dtype, count } : { dtype: 'u8', count: bytes }
+}
+
+/** The dtype of an operation that computes with elements or moves single ones. @throws TypeError for structs, arrays and tuples */
+export function requireDType(dtype: ElementType, api: string, parameter: string): DType {
+  if (typeof dtype === 'string') return dtype
+  throw wrongType(api, parameter, 'memory of a dtype (reinterpret() it)', nameOfType(dtype))
 }
 
 function arrayRefused(local: ArrayBufferView, roles: TransferRoles, api: string): TypeError {
@@ -234,27 +253,29 @@ function arrayRefused(local: ArrayBufferView, roles: TransferRoles, api: string)
 
 export function requireSameDType(
   range: MemoryRange,
-  dtype: DType,
+  dtype: ElementType,
   roles: { readonly local: string; readonly remote: string },
   api: string,
 ): void {
   if (range.dtype === dtype) return
   if (range.dtype !== undefined) {
     throw new TypeError(
-      `${api}: ${roles.local} has elements of ${range.dtype}, ${roles.remote} of ${dtype}; both must be the same`,
+      `${api}: ${roles.local} has elements of ${range.dtype}, ${roles.remote} of ${nameOfType(dtype)}; both must be the same`,
     )
   }
-  const { alignment } = dtypeInfo(dtype)
+  const { alignment } = elementLayout(dtype)
   if (range.address % BigInt(alignment) !== 0n) {
-    throw new RangeError(`${api}: ${roles.local} is not aligned for ${dtype}`)
+    throw new RangeError(`${api}: ${roles.local} is not aligned for ${nameOfType(dtype)}`)
   }
 }
 
 /** Throws unless `bytes` have room for `count` elements. */
-export function requireRoom(bytes: number, count: number, dtype: DType, parameter: string, api: string): void {
-  const needed = count * dtypeInfo(dtype).bytes
+export function requireRoom(bytes: number, count: number, dtype: ElementType, parameter: string, api: string): void {
+  const needed = count * elementLayout(dtype).bytes
   if (needed <= bytes) return
-  throw new RangeError(`${api}: ${count} elements of ${dtype} are ${needed} bytes, ${parameter} has ${bytes}`)
+  throw new RangeError(
+    `${api}: ${count} elements of ${nameOfType(dtype)} are ${needed} bytes, ${parameter} has ${bytes}`,
+  )
 }
 
 /** The element of a buffer that an operation on one element means. */
@@ -269,5 +290,6 @@ export function elementAt(
   const buffer = symmetricAt(live, memory, api, parameter)
   if (buffer.length === 0) throw outOfRange(api, parameter, 'memory with elements', buffer)
   const at = index === undefined ? 0 : requireInteger(index, api, indexName, 0, buffer.length - 1)
-  return { address: buffer.address + BigInt(at * dtypeInfo(buffer.dtype).bytes), dtype: buffer.dtype }
+  const dtype = requireDType(buffer.dtype, api, parameter)
+  return { address: buffer.address + BigInt(at * dtypeInfo(dtype).bytes), dtype }
 }

@@ -1,3 +1,4 @@
+import { nameOfType, requireElementType } from '@shoal/cuda-base/basics'
 import {
   type CUmemGenericAllocationHandle,
   cuMemRelease,
@@ -11,8 +12,7 @@ import {
   nvshmemx_status,
 } from '@shoal/nvshmem-sys'
 import {
-  type DType,
-  dtypeInfo,
+  type ElementType,
   inspectKey,
   inspectLine,
   type MemoryLike,
@@ -116,17 +116,17 @@ export async function unregisterAll(live: LiveSession): Promise<void> {
 }
 
 /** Makes memory of this process part of the symmetric heap. */
-export async function registerSymmetric<D extends DType>(
+export async function registerSymmetric<E extends ElementType>(
   live: LiveSession,
   memory: MemoryLike,
-  dtype: D,
+  dtype: E,
   wait: WaitOptions,
-): Promise<SymmetricBuffer<D>> {
+): Promise<SymmetricBuffer<E>> {
   const api = 'Session.registerSymmetric'
-  const { bytes } = dtypeInfo(dtype, api, 'dtype')
+  const { bytes } = requireElementType(dtype, api)
   const { address, byteLength } = localAt(live, memory, api, 'memory', true)
   if (byteLength === 0 || byteLength % bytes !== 0) {
-    throw new RangeError(`${api}: ${byteLength} bytes are no whole elements of ${dtype}, or none`)
+    throw new RangeError(`${api}: ${byteLength} bytes are no whole elements of ${nameOfType(dtype)}, or none`)
   }
   const refusal = live.queue.refusal(api, wait)
   if (refusal !== undefined) throw refusal

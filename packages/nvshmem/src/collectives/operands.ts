@@ -1,7 +1,8 @@
+import { nameOfType } from '@shoal/cuda-base/basics'
 import type { nvshmem_team_t } from '@shoal/nvshmem-sys'
-import { type DType, dtypeInfo, requireCount } from '@shoal/types'
+import { type DType, elementLayout, requireCount } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
-import { requireRoom, symmetricAt } from '../operands.js'
+import { requireDType, requireRoom, symmetricAt, unitsOf } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
 
 /** The team of a collective. */
@@ -17,6 +18,8 @@ export interface Shape {
   readonly sourceParts: number
   /** Whether both may be the same memory. */
   readonly inPlace: boolean
+  /** Whether it computes with the elements. */
+  readonly computes?: boolean
 }
 
 /** The checked operands of a collective. */
@@ -38,15 +41,17 @@ export function checkCollective(
   target: unknown,
   source: unknown,
   requested: number | undefined,
-  { targetParts, sourceParts, inPlace }: Shape,
+  { targetParts, sourceParts, inPlace, computes = false }: Shape,
   api: string,
 ): CollectiveOperands {
   const to = symmetricAt(live, target, api, 'target')
   const from = symmetricAt(live, source, api, 'source')
   const { dtype } = to
   if (from.dtype !== dtype) {
-    throw new TypeError(`${api}: target has elements of ${dtype}, source of ${from.dtype}; both must be the same`)
+    const [own, other] = [nameOfType(dtype), nameOfType(from.dtype)]
+    throw new TypeError(`${api}: target has elements of ${own}, source of ${other}; both must be the same`)
   }
+  if (computes) requireDType(dtype, api, 'target')
   const count = requested === undefined ? from.length / sourceParts : requireCount(requested, api, 'count')
   if (requested === undefined && (!Number.isInteger(count) || to.length !== count * targetParts)) {
     throw new RangeError(
@@ -56,11 +61,11 @@ export function checkCollective(
   }
   requireRoom(to.byteLength, count * targetParts, dtype, 'target', api)
   requireRoom(from.byteLength, count * sourceParts, dtype, 'source', api)
-  const { bytes } = dtypeInfo(dtype)
+  const { bytes } = elementLayout(dtype)
   const distance = Number(from.address - to.address)
   const overlaps = distance < count * targetParts * bytes && -distance < count * sourceParts * bytes && count > 0
   if (overlaps && !(inPlace && distance === 0)) {
     throw new RangeError(`${api}: target and source overlap${inPlace ? ' without being the same' : ''}`)
   }
-  return { dtype, count, target: to.address, source: from.address }
+  return { ...unitsOf(dtype, count, count * bytes), target: to.address, source: from.address }
 }

@@ -79,7 +79,12 @@ function check(
   requireOptions(options, api, keys)
   const op = options.op ?? 'sum'
   const calls = requireKeyOf(op, api, 'op', families)[kind]
-  const shape = { targetParts: 1, sourceParts: kind === 'reduce' ? 1 : team.peCount, inPlace: kind === 'reduce' }
+  const shape = {
+    targetParts: 1,
+    sourceParts: kind === 'reduce' ? 1 : team.peCount,
+    inPlace: kind === 'reduce',
+    computes: true,
+  }
   const operands = checkCollective(live, target, source, options.count, shape, api)
   const { dtype, count } = operands
   if (calls.host(dtype) === undefined) {

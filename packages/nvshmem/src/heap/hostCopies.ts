@@ -1,4 +1,4 @@
-import { byteLengthOf, bytesOf, copyInSlices } from '@shoal/cuda-base/basics'
+import { byteLengthOf, bytesOf, copyInSlices, elementBytes, nameOfType } from '@shoal/cuda-base/basics'
 import {
   type CUdeviceptr,
   cuMemcpy,
@@ -11,7 +11,7 @@ import {
   cuStreamSynchronize,
 } from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
-import { type DType, dtypeInfo, dtypeOf, type HostValueOf, type WaitOptions, wrongType } from '@shoal/types'
+import { dtypeInfo, dtypeOf, type ElementType, type WaitOptions, wrongType } from '@shoal/types'
 import { checkCuda } from '../errors.js'
 import type { CallOptions } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
@@ -20,14 +20,14 @@ import { elementsOf } from '../values.js'
 /** A call of the driver: its name, for the error, and what makes it. */
 type Step = readonly [api: string, call: () => number]
 
-/** The bytes of a typed array that holds elements of a dtype, as many as it really has. @throws TypeError for anything else */
-export function requireBytesFor(array: unknown, dtype: DType, api: string, parameter: string): Uint8Array {
-  const { typedArray } = dtypeInfo(dtype)
+/** The bytes of a typed array that holds such elements, as many as it really has. @throws TypeError for anything else */
+export function requireBytesFor(array: unknown, dtype: ElementType, api: string, parameter: string): Uint8Array {
+  const { typedArray } = dtypeInfo(typeof dtype === 'string' ? dtype : 'u8')
   const isTyped = ArrayBuffer.isView(array) && !(array instanceof DataView)
   const held = isTyped ? dtypeOf(array) : undefined
   // A Float16Array holds halves although the storage of f16 is a Uint16Array.
   if (held === undefined || (held !== dtypeOf(new typedArray(0)) && held !== dtype)) {
-    throw wrongType(api, parameter, `a ${typedArray.name} (elements of ${dtype}) or memory`, array)
+    throw wrongType(api, parameter, `a ${typedArray.name} (elements of ${nameOfType(dtype)}) or memory`, array)
   }
   const bytes = array as ArrayBufferView
   return byteLengthOf(bytes) === 0 ? new Uint8Array() : bytesOf(bytes) // a detached one has none
@@ -92,9 +92,9 @@ export function copyBetweenSync(live: LiveSession, target: bigint, source: bigin
   runSync(live, copySteps(target, source, bytes), api)
 }
 
-export interface Filling<D extends DType = DType> {
-  readonly dtype: D
-  readonly value: HostValueOf<D>
+export interface Filling {
+  readonly dtype: ElementType
+  readonly value: unknown
   readonly length: number
 }
 
@@ -141,12 +141,17 @@ function copySteps(target: bigint, source: bigint, bytes: number): Step[] {
   return [['cuMemcpy', () => cuMemcpy(target as CUdeviceptr, source as CUdeviceptr, bytes)], finish]
 }
 
+function bitsOf(dtype: ElementType, value: unknown, api: string): DataView {
+  if (typeof dtype !== 'string') return elementBytes(dtype, value, api, 'value')
+  const entries = dtypeInfo(dtype).arrayEntries === 2 ? [value, 0] : [value]
+  const array = bytesOf(elementsOf(dtype, entries, api, 'value'))
+  return new DataView(array.buffer, array.byteOffset, array.byteLength)
+}
+
 function fillSteps(start: bigint, { dtype, value, length }: Filling, api: string): Step[] {
   const address = start as CUdeviceptr
-  const { bytes, arrayEntries } = dtypeInfo(dtype)
-  const entries = arrayEntries === 2 ? [value, 0] : [value]
-  const array = bytesOf(elementsOf(dtype, entries, api, 'value'))
-  const bits = new DataView(array.buffer, array.byteOffset, array.byteLength)
+  const bits = bitsOf(dtype, value, api)
+  const bytes = bits.byteLength
   if (bytes === 1) return [['cuMemsetD8', () => cuMemsetD8(address, bits.getUint8(0), length)], finish]
   if (bytes === 2) return [['cuMemsetD16', () => cuMemsetD16(address, bits.getUint16(0, true), length)], finish]
   if (bytes === 4) return [['cuMemsetD32', () => cuMemsetD32(address, bits.getUint32(0, true), length)], finish]

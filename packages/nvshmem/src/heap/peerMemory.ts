@@ -1,6 +1,6 @@
+import { bytesOfElement, nameOfType } from '@shoal/cuda-base/basics'
 import {
-  type DType,
-  dtypeInfo,
+  type ElementType,
   inspectKey,
   inspectLine,
   type MemoryLike,
@@ -20,18 +20,18 @@ import type { Allocation } from './allocation.js'
  * if (peer !== undefined) ownMemory.copyFrom(peer, { stream })
  * ```
  */
-export class PeerMemory<D extends DType = DType> extends PublicObject implements MemoryLike {
+export class PeerMemory<E extends ElementType = ElementType> extends PublicObject implements MemoryLike {
   /** The PE that owns the memory. */
   readonly pe: number
   /** Type of the elements. */
-  readonly dtype: D
+  readonly dtype: E
   /** Number of elements. */
   readonly length: number
   readonly #allocation: Allocation
   readonly #address: bigint
 
   /** @internal */
-  constructor(allocation: Allocation, pe: number, address: bigint, dtype: D, length: number) {
+  constructor(allocation: Allocation, pe: number, address: bigint, dtype: E, length: number) {
     super()
     this.#allocation = allocation
     this.#address = address
@@ -42,7 +42,7 @@ export class PeerMemory<D extends DType = DType> extends PublicObject implements
 
   /** Size in bytes. */
   get byteLength(): number {
-    return this.length * dtypeInfo(this.dtype).bytes
+    return this.length * bytesOfElement(this.dtype)
   }
 
   /** Address of the first byte in this process. @throws DisposedError after `dispose()` of the buffer. */
@@ -54,14 +54,14 @@ export class PeerMemory<D extends DType = DType> extends PublicObject implements
   /** The memory protocol: memory that work on this session's device can use. @throws DisposedError */
   get [memoryProtocol](): MemoryRange {
     const { live } = this.#allocation
+    const dtype: ElementType = this.dtype
     return {
       version: 0,
       address: this.address,
       byteLength: this.byteLength,
       deviceOrdinal: live.deviceOrdinal,
       context: live.context,
-      dtype: this.dtype,
-      length: this.length,
+      ...(typeof dtype === 'string' ? { dtype, length: this.length } : {}),
     }
   }
 
@@ -72,6 +72,11 @@ export class PeerMemory<D extends DType = DType> extends PublicObject implements
   /** @internal */
   override [inspectKey](): string {
     const { pe, dtype, length } = this
-    return inspectLine('PeerMemory', { pe, dtype, length, disposed: this.#allocation.freed || undefined })
+    return inspectLine('PeerMemory', {
+      pe,
+      dtype: nameOfType(dtype),
+      length,
+      disposed: this.#allocation.freed || undefined,
+    })
   }
 }

@@ -1,8 +1,12 @@
-import { orderBehind } from '@shoal/cuda-base/basics'
+import { bytesOfElement, nameOfType, orderBehind, requireElementType, structBytes } from '@shoal/cuda-base/basics'
 import { nvshmem_ptr, nvshmemx_mc_ptr } from '@shoal/nvshmem-sys'
 import {
+  type CompoundInputOf,
   type DType,
   dtypeInfo,
+  type ElementArrayOf,
+  type ElementInputOf,
+  type ElementType,
   type HostValueOf,
   inspectKey,
   inspectLine,
@@ -11,7 +15,6 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
-  type OwnedArrayOf,
   outOfRange,
   PublicObject,
   propertyOf,
@@ -40,8 +43,14 @@ import {
 } from './hostCopies.js'
 import { PeerMemory } from './peerMemory.js'
 
-/** What can be copied into symmetric memory: a typed array, or memory that CUDA reaches. */
-export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
+/** One element: a number, a bigint, a boolean, or the value of a struct, an array or a tuple. */
+export type ElementValueOf<E extends ElementType> = E extends DType ? HostValueOf<E> : CompoundInputOf<E>
+
+/** What can be copied into symmetric memory: a typed array, a list of structs, arrays or tuples, or memory that CUDA reaches. */
+export type CopySource<E extends ElementType> = ElementInputOf<E> | CopyTarget<E>
+
+/** What symmetric memory can be copied into: a typed array, which holds bytes for structs, or memory that CUDA reaches. */
+export type CopyTarget<E extends ElementType> = (E extends DType ? TypedArrayOf<E> : Uint8Array) | MemoryLike
 
 /**
  * Typed memory that every PE has at the same place of its symmetric heap, or a view of a part of it. Transfers, atomics
@@ -63,13 +72,13 @@ export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
  * const elements = await buffer.toArray()
  * ```
  */
-export class SymmetricBuffer<D extends DType = DType> extends PublicObject implements MemoryLike {
+export class SymmetricBuffer<E extends ElementType = ElementType> extends PublicObject implements MemoryLike {
   /** @internal */
   static get [loadedFrom](): string {
     return import.meta.url
   }
   /** Type of the elements. */
-  readonly dtype: D
+  readonly dtype: E
   /** Number of elements; 0 is allowed. */
   readonly length: number
   /** Size in bytes. */
@@ -79,14 +88,14 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
   readonly #address: bigint
   #range: MemoryRange | undefined
 
-  private constructor(allocation: Allocation, offset: number, dtype: D, length: number) {
+  private constructor(allocation: Allocation, offset: number, dtype: E, length: number) {
     super()
     this.#allocation = allocation
     this.#offset = offset
     this.#address = allocation.address + BigInt(offset)
     this.dtype = dtype
     this.length = length
-    this.byteLength = length * dtypeInfo(dtype).bytes
+    this.byteLength = length * bytesOfElement(dtype)
   }
 
   /** @internal */
@@ -95,7 +104,7 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
   }
 
   /** @internal The whole of an allocation. */
-  static _of<D extends DType>(allocation: Allocation, dtype: D, length: number): SymmetricBuffer<D> {
+  static _of<E extends ElementType>(allocation: Allocation, dtype: E, length: number): SymmetricBuffer<E> {
     return new SymmetricBuffer(allocation, 0, dtype, length)
   }
 
@@ -118,6 +127,7 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
   _rangeFor(operation?: string): MemoryRange {
     this.#allocation.requireUsable(operation)
     const { deviceOrdinal, context } = this.#allocation.live
+    const dtype: ElementType = this.dtype
     // Frozen: whoever checked it once may recognise it.
     this.#range ??= Object.freeze({
       version: 0,
@@ -125,8 +135,8 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
       byteLength: this.byteLength,
       deviceOrdinal,
       context,
-      dtype: this.dtype,
-      length: this.length,
+      // The protocol knows no structs: those are bytes to others.
+      ...(typeof dtype === 'string' ? { dtype, length: this.length } : {}),
     })
     return this.#range
   }
@@ -152,11 +162,11 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
    *
    * @throws TypeError for what is no integer, RangeError when the range does not lie within the buffer, DisposedError.
    */
-  slice(start = 0, end: number = this.length): SymmetricBuffer<D> {
+  slice(start = 0, end: number = this.length): SymmetricBuffer<E> {
     return this.#slice(start, end, 'SymmetricBuffer.slice')
   }
 
-  #slice(start: number, end: number, api: string): SymmetricBuffer<D> {
+  #slice(start: number, end: number, api: string): SymmetricBuffer<E> {
     this.#allocation.requireUsable(api)
     const { length } = this
     const from = requireInteger(start, api, 'start', -length, length)
@@ -164,28 +174,28 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
     const to = requireInteger(end, api, 'end', -length, length)
     const last = to < 0 ? to + length : to
     if (last < first) throw outOfRange(api, 'end', `at least start, which is element ${first}`, end)
-    const offset = this.#offset + first * dtypeInfo(this.dtype).bytes
+    const offset = this.#offset + first * bytesOfElement(this.dtype)
     return new SymmetricBuffer(this.#allocation, offset, this.dtype, last - first)
   }
 
   /** The same as {@link slice}: the name typed arrays have for a view. */
-  subarray(start = 0, end: number = this.length): SymmetricBuffer<D> {
+  subarray(start = 0, end: number = this.length): SymmetricBuffer<E> {
     return this.#slice(start, end, 'SymmetricBuffer.subarray')
   }
 
   /**
-   * The same bytes as elements of another dtype, without a copy.
+   * The same bytes as elements of another type, without a copy.
    *
    * @throws TypeError for an unknown dtype, RangeError when the bytes are no whole number of aligned elements, DisposedError.
    */
-  reinterpret<E extends DType>(dtype: E): SymmetricBuffer<E> {
+  reinterpret<F extends ElementType>(dtype: F): SymmetricBuffer<F> {
     const api = 'SymmetricBuffer.reinterpret'
     this.#allocation.requireUsable(api)
-    const { bytes, alignment } = dtypeInfo(dtype, api)
+    const { bytes, alignment } = requireElementType(dtype, api, 'dtype')
     if (this.byteLength % bytes !== 0 || this.#address % BigInt(alignment) !== 0n) {
       throw new RangeError(
         `${api}: dtype must be one that ${this.byteLength} bytes at 0x${this.#address.toString(16)} are whole, aligned ` +
-          `elements of, not '${dtype}'`,
+          `elements of, not '${nameOfType(dtype)}'`,
       )
     }
     return new SymmetricBuffer(this.#allocation, this.#offset, dtype, this.byteLength / bytes)
@@ -197,10 +207,10 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
    *
    * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError; TimeoutError, AbortedError.
    */
-  async copyFrom(source: CopySource<D>, wait?: WaitOptions): Promise<this> {
+  async copyFrom(source: CopySource<E>, wait?: WaitOptions): Promise<this> {
     const api = 'SymmetricBuffer.copyFrom'
     const { live } = this.#use(api)
-    const from = this.#operand(source, api, 'source')
+    const from = this.#operand(structBytes(source, this.dtype, api, 'source'), api, 'source')
     if ('buffer' in from) await upload(live, this.#address, from, wait, api)
     else {
       await copyBetween(live, this.#address, from.address, this.byteLength, { wait, operands: [source] }, api)
@@ -209,10 +219,10 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
   }
 
   /** Like {@link copyFrom}, and blocks the thread. @throws BusyError */
-  copyFromSync(source: CopySource<D>): this {
+  copyFromSync(source: CopySource<E>): this {
     const api = 'SymmetricBuffer.copyFromSync'
     const { live } = this.#use(api)
-    const from = this.#operand(source, api, 'source')
+    const from = this.#operand(structBytes(source, this.dtype, api, 'source'), api, 'source')
     if ('buffer' in from) uploadSync(live, this.#address, from, api)
     else copyBetweenSync(live, this.#address, from.address, this.byteLength, api)
     return this
@@ -222,11 +232,11 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
    * Copies this PE's memory into a typed array or memory as long as this buffer (`cuMemcpyDtoH`, `cuMemcpy`). The promise
    * gives `target` when the data is there. Throws what {@link copyFrom} throws, and TypeError for memory that is read-only.
    */
-  copyTo<T extends CopySource<D>>(target: T, wait?: WaitOptions): Promise<T> {
+  copyTo<T extends CopyTarget<E>>(target: T, wait?: WaitOptions): Promise<T> {
     return this.#copyTo(target, wait, 'SymmetricBuffer.copyTo')
   }
 
-  async #copyTo<T extends CopySource<D>>(target: T, wait: WaitOptions | undefined, api: string): Promise<T> {
+  async #copyTo<T extends CopyTarget<E>>(target: T, wait: WaitOptions | undefined, api: string): Promise<T> {
     const { live } = this.#use(api)
     const to = this.#operand(target, api, 'target')
     if ('buffer' in to) await download(live, this.#address, to, wait, api)
@@ -238,11 +248,11 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
   }
 
   /** Like {@link copyTo}, and blocks the thread. @throws BusyError */
-  copyToSync<T extends CopySource<D>>(target: T): T {
+  copyToSync<T extends CopyTarget<E>>(target: T): T {
     return this.#copyToSync(target, 'SymmetricBuffer.copyToSync')
   }
 
-  #copyToSync<T extends CopySource<D>>(target: T, api: string): T {
+  #copyToSync<T extends CopyTarget<E>>(target: T, api: string): T {
     const { live } = this.#use(api)
     const to = this.#operand(target, api, 'target')
     if ('buffer' in to) downloadSync(live, this.#address, to, api)
@@ -253,14 +263,14 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
     return target
   }
 
-  /** Copies the elements of this PE into a typed array of their own. Throws what {@link copyTo} throws. */
-  toArray(wait?: WaitOptions): Promise<OwnedArrayOf<D>> {
-    return this.#copyTo(this.#newArray(), wait, 'SymmetricBuffer.toArray')
+  /** Copies the elements of this PE into a typed array of their own, or a list of structs, arrays or tuples. Throws what {@link copyTo} throws. */
+  async toArray(wait?: WaitOptions): Promise<ElementArrayOf<E>> {
+    return this.#elementsFrom(await this.#copyTo(this.#newArray(), wait, 'SymmetricBuffer.toArray'))
   }
 
   /** Like {@link toArray}, and blocks the thread. @throws BusyError */
-  toArraySync(): OwnedArrayOf<D> {
-    return this.#copyToSync(this.#newArray(), 'SymmetricBuffer.toArraySync')
+  toArraySync(): ElementArrayOf<E> {
+    return this.#elementsFrom(this.#copyToSync(this.#newArray(), 'SymmetricBuffer.toArraySync'))
   }
 
   /**
@@ -268,7 +278,7 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
    *
    * @throws TypeError, RangeError for what is no element of the dtype; DisposedError, StatusError, TimeoutError, AbortedError.
    */
-  async fill(value: HostValueOf<D>, wait?: WaitOptions): Promise<this> {
+  async fill(value: ElementValueOf<E>, wait?: WaitOptions): Promise<this> {
     const api = 'SymmetricBuffer.fill'
     const { live } = this.#use(api)
     await fill(live, this.#address, this.#filling(value), wait, api)
@@ -276,7 +286,7 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
   }
 
   /** Like {@link fill}, and blocks the thread. @throws BusyError */
-  fillSync(value: HostValueOf<D>): this {
+  fillSync(value: ElementValueOf<E>): this {
     const api = 'SymmetricBuffer.fillSync'
     const { live } = this.#use(api)
     fillSync(live, this.#address, this.#filling(value), api)
@@ -289,7 +299,7 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
    *
    * @throws TypeError, RangeError for what is no PE of the session, DisposedError.
    */
-  async peer(pe: number): Promise<PeerMemory<D> | undefined> {
+  async peer(pe: number): Promise<PeerMemory<E> | undefined> {
     const api = 'SymmetricBuffer.peer'
     const { live } = this.#use(api)
     requireInteger(pe, api, 'pe', 0, live.peCount - 1)
@@ -321,13 +331,13 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
    *
    * @throws what `Session.allocate` throws; TypeError for a view.
    */
-  async resize(length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<D>> {
+  async resize(length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<E>> {
     const api = 'SymmetricBuffer.resize'
     const { live } = this.#use(api)
     if (this.#offset !== 0 || this.byteLength !== this.#allocation.byteLength) {
       throw new TypeError(`${api}: a view cannot be resized, only the whole buffer`)
     }
-    const { bytes } = dtypeInfo(this.dtype)
+    const bytes = bytesOfElement(this.dtype)
     const elements = requireCount(length, api, 'length', 0, mostElements(bytes))
     const allocation = await allocate(live, elements * bytes, options, api)
     const wait = waitOf(options)
@@ -378,7 +388,13 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
   override [inspectKey](): string {
     const { dtype, length, deviceOrdinal } = this
     const { pe } = this.#allocation.live
-    return inspectLine('SymmetricBuffer', { dtype, length, pe, deviceOrdinal, disposed: this.disposed || undefined })
+    return inspectLine('SymmetricBuffer', {
+      dtype: nameOfType(dtype),
+      length,
+      pe,
+      deviceOrdinal,
+      disposed: this.disposed || undefined,
+    })
   }
 
   #use(api: string): Allocation {
@@ -386,13 +402,20 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
     return this.#allocation
   }
 
-  #filling(value: HostValueOf<D>): Filling {
-    return { dtype: this.dtype, value: value as HostValueOf<DType>, length: this.length }
+  #filling(value: ElementValueOf<E>): Filling {
+    return { dtype: this.dtype, value, length: this.length }
   }
 
-  #newArray(): OwnedArrayOf<D> {
-    const { typedArray, arrayEntries } = dtypeInfo(this.dtype)
-    return new typedArray(this.length * arrayEntries)
+  #newArray(): CopyTarget<E> & ArrayBufferView {
+    const dtype: ElementType = this.dtype
+    if (typeof dtype !== 'string') return new Uint8Array(this.byteLength) as never
+    const { typedArray, arrayEntries } = dtypeInfo(dtype)
+    return new typedArray(this.length * arrayEntries) as never
+  }
+
+  #elementsFrom(array: ArrayBufferView): ElementArrayOf<E> {
+    const dtype: ElementType = this.dtype
+    return (typeof dtype === 'string' ? array : dtype.decode(array)) as ElementArrayOf<E>
   }
 
   /** Host elements or a memory range, as long as this buffer. */
@@ -404,7 +427,9 @@ export class SymmetricBuffer<D extends DType = DType> extends PublicObject imple
     }
     const range = toMemoryRange(operand, api, parameter)
     if (range.dtype !== undefined && range.dtype !== this.dtype) {
-      throw new TypeError(`${api}: ${parameter} has elements of ${range.dtype}, the buffer of ${this.dtype}`)
+      throw new TypeError(
+        `${api}: ${parameter} has elements of ${range.dtype}, the buffer of ${nameOfType(this.dtype)}`,
+      )
     }
     this.#requireLength(range.byteLength, api, parameter)
     // Copies are made on the default stream.
@@ -429,19 +454,25 @@ function requireWritable(range: MemoryRange, api: string): void {
   if (range.readOnly === true) throw new TypeError(`${api}: target is read-only memory`)
 }
 
+/** NVSHMEM aligns to 16 bytes; a struct may ask for more. */
+function aligned(options: HeapOptions, alignment: number): HeapOptions {
+  const isEnough = alignment <= 16 || options === null || typeof options !== 'object' || options.zeroed === true
+  return isEnough || options.alignment !== undefined ? options : { ...options, alignment }
+}
+
 /** Allocates elements on the symmetric heap of all PEs. */
-export async function allocateElements<D extends DType>(
+export async function allocateElements<E extends ElementType>(
   live: Allocation['live'],
-  dtype: D,
+  dtype: E,
   length: number,
   options: HeapOptions,
-): Promise<SymmetricBuffer<D>> {
+): Promise<SymmetricBuffer<E>> {
   const api = 'Session.allocate'
-  const { bytes } = dtypeInfo(dtype, api, 'dtype')
+  const { bytes, alignment } = requireElementType(dtype, api)
   const elements = requireCount(length, api, 'length', 0, mostElements(bytes))
-  const allocation = await allocate(live, elements * bytes, options, api)
-  if (allocation.address % BigInt(dtypeInfo(dtype).alignment) === 0n) {
+  const allocation = await allocate(live, elements * bytes, aligned(options, alignment), api)
+  if (allocation.address % BigInt(alignment) === 0n) {
     return SymmetricBuffer._of(allocation, dtype, elements)
   }
-  throw nvshmemError(7, 'nvshmem_malloc', `the memory is not aligned for ${dtype}`)
+  throw nvshmemError(7, 'nvshmem_malloc', `the memory is not aligned for ${nameOfType(dtype)}`)
 }

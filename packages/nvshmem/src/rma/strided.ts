@@ -19,6 +19,7 @@ import {
   type LocalMemory,
   type LocalOperand,
   localAt,
+  requireDType,
   requireSameDType,
   type StreamOperand,
   streamAt,
@@ -104,7 +105,7 @@ function check<O extends StridedOptions>(
   const isPut = direction === 'put'
   const roles = transferRoles[direction]
   const remote = symmetricAt(live, isPut ? target : source, api, roles.remote)
-  const { dtype } = remote
+  const dtype = requireDType(remote.dtype, api, roles.remote)
   const localSide = isPut ? source : target
   requireSpan(remote.byteLength, dtype, count, isPut ? targetStride : sourceStride, roles.remote, api)
   let local = 0n

@@ -1,5 +1,5 @@
 import { nvshmem_team_id_t } from '@shoal/nvshmem-sys'
-import type { DType, MemoryLike, WaitOptions } from '@shoal/types'
+import type { ElementType, MemoryLike, WaitOptions } from '@shoal/types'
 import {
   type OnStreamOptions,
   queueSynchronization,
@@ -22,13 +22,14 @@ const world = nvshmem_team_id_t.NVSHMEM_TEAM_WORLD
 export abstract class SessionOperations extends TransferOperations {
   /**
    * Allocates symmetric memory for `length` elements, which may be 0 (`nvshmem_malloc`, `nvshmem_align`, `nvshmem_calloc`).
+   * `dtype` may be a type of `defineStruct`, `defineArray` or `defineTuple`: transfers and data collectives move such elements as bytes.
    * Every PE calls it with the same dtype, length and options, in the same order; it settles when all have.
    *
    * @throws TypeError, RangeError for wrong arguments.
    * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the heap has no room for it and cannot grow
    * (`NVSHMEM_CUMEM_GRANULARITY`, `NVSHMEM_MAX_MEMORY_PER_GPU`), before NVSHMEM is asked, which would end the process.
    */
-  allocate<D extends DType>(dtype: D, length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<D>> {
+  allocate<E extends ElementType>(dtype: E, length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<E>> {
     return whenOpen(this._live, 'allocate', () => allocateElements(this._live, dtype, length, options))
   }
 
@@ -54,11 +55,11 @@ export abstract class SessionOperations extends TransferOperations {
    *
    * @throws StatusError when NVSHMEM cannot use the memory.
    */
-  registerSymmetric<D extends DType>(
+  registerSymmetric<E extends ElementType>(
     memory: MemoryLike,
-    dtype: D,
+    dtype: E,
     wait: WaitOptions = {},
-  ): Promise<SymmetricBuffer<D>> {
+  ): Promise<SymmetricBuffer<E>> {
     return whenOpen(this._live, 'registerSymmetric', () => registerSymmetric(this._live, memory, dtype, wait))
   }
 

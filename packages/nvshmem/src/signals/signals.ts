@@ -21,7 +21,7 @@ import {
 import type { OnStreamOptions } from '../collectives/synchronization.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { elementAt, localAt, requireRoom, requireSameDType, streamAt, symmetricAt } from '../operands.js'
+import { elementAt, localAt, requireDType, requireRoom, requireSameDType, streamAt, symmetricAt } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { startOnStream } from '../queue/onStream.js'
 import { type ElementValue, toNative } from '../values.js'
@@ -262,7 +262,8 @@ function variablesAt(
   options: { readonly count?: number | undefined; readonly ignore?: MemoryLike | undefined },
   api: string,
 ): { readonly address: bigint; readonly dtype: DType; readonly count: number; readonly ignore: bigint | null } {
-  const { address, dtype, length, byteLength } = symmetricAt(live, variables, api, 'variables')
+  const { address, dtype: type, length, byteLength } = symmetricAt(live, variables, api, 'variables')
+  const dtype = requireDType(type, api, 'variables')
   const count = options.count === undefined ? length : requireCount(options.count, api, 'count')
   requireRoom(byteLength, count, dtype, 'variables', api)
   if (options.ignore === undefined) return { address, dtype, count, ignore: null }
