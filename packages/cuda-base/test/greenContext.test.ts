@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DisposedError, StatusError } = await import('@shoal/types')
-const { DeviceBuffer, Event, Stream } = await import('@shoal/cuda-base')
+const { DeviceBuffer, Event, finishReleasesSync, Stream } = await import('@shoal/cuda-base')
 const { currentContext, DeviceResource, GreenContext, popContext } = await import('@shoal/cuda-base/context')
 const { cuCtxGetDevResource, CUdevResource, cuStreamGetGreenCtx, cuStreamSynchronize } = await import(
   '@shoal/cuda-sys/driver'
@@ -72,6 +72,7 @@ describe('GreenContext', () => {
       expect(act).toThrow(new DisposedError('GreenContext'))
     }
     await expect(stream.synchronize()).rejects.toThrow(DisposedError)
+    finishReleasesSync()
     // The driver says so too, to those who have the handle.
     expect(cuStreamSynchronize(handle)).not.toBe(0)
     stream.dispose()

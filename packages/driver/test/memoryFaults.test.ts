@@ -1,5 +1,7 @@
 import { readdirSync } from 'node:fs'
-import { type CUdeviceptr, cuMemAddressFree, cuMemRelease, cuMemUnmap, driver } from '@shoal/cuda-sys/driver'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { type CUdeviceptr, cuMemAddressFree, cuMemFree, cuMemRelease, cuMemUnmap, driver } from '@shoal/cuda-sys/driver'
 import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { compile, shimEnvironment } from './support/shim.js'
@@ -18,6 +20,8 @@ const {
 } = await import('@shoal/driver')
 const { finishReleasesSync } = await import('@shoal/cuda-base')
 
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 const [invalidValue, outOfMemory] = [1, 2]
 let device: import('@shoal/driver').Device
 let unit: number
@@ -235,6 +239,40 @@ test('an export and an import that fail leave no descriptor', () => {
   })
   handle.dispose()
   expect(openDescriptors()).toBe(before)
+})
+
+test('dispose() of many buffers frees each, reports each free that fails, and keeps the event loop free of records', async () => {
+  const warnings: string[] = []
+  const onWarning = ({ message }: Error): void => void warnings.push(message)
+  process.on('warning', onWarning)
+  const buffers = Array.from({ length: 700 }, () => DeviceBuffer.allocate(device, 'u8', 4096))
+  const addresses = buffers.map(({ address }) => address as CUdeviceptr)
+  const before = calls('cuMemFree')
+  fail('cuMemFree', invalidValue, 3)
+  for (const buffer of buffers) buffer.dispose()
+  await vi.waitFor(() => expect(warnings).toHaveLength(3), { timeout: 60_000 })
+  process.off('warning', onWarning)
+  expect(calls('cuMemFree') - before).toBe(700)
+  for (const warning of warnings)
+    expect(warning).toContain('A DeviceBuffer: what it held could not be freed: cuMemFree')
+  // The frees that the shim kept from happening were the first three.
+  expect(used()).toBe(3 * 4096)
+  for (const address of addresses.slice(0, 3)) expect(cuMemFree(address)).toBe(0)
+})
+
+test('dispose() in a loop that never returns to the event loop keeps nothing', () => {
+  const heap = (): number => {
+    collectGarbage()
+    return process.memoryUsage().heapUsed
+  }
+  const loop = (count: number): void => {
+    for (let i = 0; i < count; i += 1) DeviceBuffer.allocate(device, 'u8', 256).dispose()
+    finishReleasesSync()
+  }
+  loop(2000)
+  const before = heap()
+  loop(30_000)
+  expect(heap() - before).toBeLessThan(2_000_000)
 })
 
 test('memory that a pool cannot give is not there', async () => {

@@ -72,8 +72,8 @@ export abstract class ContextLifetime extends ContextCalls {
   }
 
   /** @internal Something that lived in this context is gone. */
-  _removeChild(): void {
-    this.#children -= 1
+  _removeChild(count = 1): void {
+    this.#children -= count
     this.#closeIfUnused()
   }
 

@@ -1,10 +1,11 @@
 import type { CUcontext } from '@shoal/cuda-sys/driver/common'
-import { type BackgroundWork, callInContext, createLane, type Lane, offThread } from '@shoal/ffi'
-import { holdEventLoop } from '@shoal/ffi/calls'
-import { propertyOf, StatusError } from '@shoal/types'
+import { callInContext, createLane, inNextTurn, type Lane } from '@shoal/ffi'
+import { deliverQuiet, holdEventLoop, runQuietly } from '@shoal/ffi/calls'
+import { StatusError } from '@shoal/types'
 import { isGone } from '../errors.js'
 import { processIsEnding, releaseAfterFailure, throwFirst } from '../lifetime.js'
 import { addAwaited, awaitReleases, releasesAreAwaited, releasesBlock } from '../releasing.js'
+import { u64Of } from '../u64Halves.js'
 
 /** What the queue needs of a context. */
 interface ReleasingContext {
@@ -12,6 +13,8 @@ interface ReleasingContext {
   readonly disposed: boolean
   _addWait(): void
   _endWait(): void
+  _removeChild(count?: number): void
+  _releaseCall(call: 'memFree', address: bigint): ReleaseCall
 }
 
 /** One call of a release. */
@@ -33,14 +36,19 @@ interface Release {
   readonly failures: unknown[]
   /** The calls that the thread makes. */
   made: readonly ReleaseCall[]
-  isOver: boolean
-  /** What `after` has started, for somebody who waits. */
-  followUp: Promise<void> | undefined
   settled: { readonly resolve: () => void; readonly reject: (error: unknown) => void } | undefined
+}
+
+/** One release of many pieces of memory, while more can be added. */
+interface Frees {
+  readonly release: Release
+  count: number
 }
 
 /** More releases than this are not kept back until the program returns to the event loop. */
 const mostUnsent = 64
+/** The same of plain memory. */
+const mostFrees = 256
 /** Queues with releases that are not over. */
 const busy = new Set<ReleaseQueue>()
 
@@ -52,6 +60,11 @@ export class ReleaseQueue {
   #lane: Lane | undefined
   #unsent: Release[] = []
   readonly #sent = new Set<Release>()
+  #frees: Frees | undefined
+  /** The addresses of {@link #frees}, but for the first. */
+  readonly #words = new BigUint64Array(mostFrees - 1)
+  readonly #halves = new Int32Array(this.#words.buffer)
+  #willSend = false
 
   constructor(context: ReleasingContext) {
     this.#context = context
@@ -66,6 +79,33 @@ export class ReleaseQueue {
     if (processIsEnding() || this.#context.disposed) after()
     else if (releasesBlock()) this.#makeNow(what, calls, after)
     else this.#add(what, calls, after, [this.#context, ...others.filter((other) => other !== this.#context)])
+  }
+
+  /**
+   * Frees plain memory, which counts as a child of the context until then. No record of its own is made, unless somebody waits.
+   * @returns false if it was left to {@link add}
+   */
+  free(low: number, high: number): boolean {
+    if (processIsEnding() || this.#context.disposed || releasesBlock() || releasesAreAwaited()) return false
+    if (this.#frees === undefined) {
+      this.#openFrees(low, high)
+      return true
+    }
+    const at = 2 * (this.#frees.count - 1)
+    this.#halves[at] = low
+    this.#halves[at + 1] = high
+    this.#frees.count += 1
+    if (this.#frees.count === mostFrees) this.#send()
+    return true
+  }
+
+  #openFrees(low: number, high: number): void {
+    const context = this.#context
+    const call = context._releaseCall('memFree', u64Of({ low, high }))
+    const release = this.#begin('A DeviceBuffer', [call], () => context._removeChild(frees.count), [context])
+    const frees: Frees = { release, count: 1 }
+    this.#frees = frees
+    this.#sendSoon()
   }
 
   /** The last calls of a context that is gone for this thread. `giveUp` ends the context itself. */
@@ -90,32 +130,38 @@ export class ReleaseQueue {
    */
   finishSync(timeout?: number): boolean {
     // The end of the last object of a context starts the release of that.
-    while (this.#unsent.length > 0 || this.#sent.size > 0) {
+    while (this.#hasMore || this.#sent.size > 0) {
       this.#send()
       if (this.#lane?.waitSync(timeout) === false) return false
-      for (const release of [...this.#sent]) releaseAfterFailure(release.what, () => this.#end(release))
+      deliverQuiet()
     }
     return true
   }
 
+  get #hasMore(): boolean {
+    return this.#unsent.length > 0 || this.#frees !== undefined
+  }
+
   #add(what: string, calls: readonly ReleaseCall[], after: () => void, users: readonly ReleasingContext[]): void {
     const release = this.#begin(what, calls, after, users)
-    if (this.#unsent.push(release) === 1) queueMicrotask(() => this.#send())
-    if (this.#unsent.length >= mostUnsent) this.#send()
+    this.#unsent.push(release)
+    if (release.settled !== undefined) queueMicrotask(() => this.#send())
+    else if (this.#unsent.length >= mostUnsent) this.#send()
+    else this.#sendSoon()
+  }
+
+  /** In a turn of its own: with what else is disposed of until then, and without waking the thread so often. */
+  #sendSoon(): void {
+    if (this.#willSend) return
+    this.#willSend = true
+    inNextTurn(() => {
+      this.#willSend = false
+      this.#send()
+    })
   }
 
   #begin(what: string, calls: readonly ReleaseCall[], after: () => void, users: readonly ReleasingContext[]): Release {
-    const release: Release = {
-      what,
-      calls,
-      users,
-      after,
-      failures: [],
-      made: [],
-      isOver: false,
-      followUp: undefined,
-      settled: undefined,
-    }
+    const release: Release = { what, calls, users, after, failures: [], made: [], settled: undefined }
     for (const user of users) user._addWait()
     busy.add(this)
     if (releasesAreAwaited()) {
@@ -129,67 +175,60 @@ export class ReleaseQueue {
   }
 
   #send(): void {
-    const batch = this.#unsent
-    if (batch.length === 0) return
+    // What the thread has done by now need not be kept until the event loop turns.
+    if (this.#sent.size > 0) deliverQuiet()
+    const [batch, frees, context] = [this.#unsent, this.#frees, this.#context._handle]
     this.#unsent = []
-    this.#start(batch, this.#context._handle)
+    this.#frees = undefined
+    if (batch.length > 0) this.#start(batch, context)
+    if (frees !== undefined) this.#start([frees.release], context, frees.count - 1)
   }
 
-  #start(batch: readonly Release[], context: bigint): void {
+  #start(batch: readonly Release[], context: bigint, count = 0): void {
     this.#lane ??= createLane()
-    const lane = this.#lane
     for (const release of batch) this.#sent.add(release)
-    const background: BackgroundWork = {}
-    const made = offThread({ context, lane, background, stopOnError: false }, () => {
-      for (const release of batch) record(release)
-    })
-    // Nobody waits: the process may end meanwhile, as work that was queued later may go on for long.
-    if (batch.every(({ settled }) => settled === undefined)) background.release?.()
-    made.then(
-      (statuses) => {
-        let start = 0
-        for (const release of batch) {
-          this.#finish(release, statuses.slice(start, start + release.made.length))
-          start += release.made.length
-        }
-      },
-      (error: unknown) => {
-        for (const release of batch) {
-          // Without another thread this one has to wait for the device.
-          if (propertyOf(error, 'code') === 'EAGAIN') release.failures.push(...failuresOf(this.#context, release.calls))
-          else if (!isOfGoneContext(error)) release.failures.push(error)
-          this.#finish(release, [])
-        }
-      },
-    )
-  }
-
-  #finish(release: Release, statuses: readonly number[]): void {
-    const { what, made, failures, settled } = release
-    const attempt = attempting(failures)
-    for (const [index, status] of statuses.entries()) attempt(() => made[index]?.check(status))
-    attempt(() => this.#end(release))
-    if (settled === undefined) releaseAfterFailure(what, () => throwFirst(what, failures))
-    else {
-      attemptAll(what, failures.slice(1))
-      const { followUp = Promise.resolve() } = release
-      followUp.then(() => (failures.length === 0 ? settled.resolve() : settled.reject(failures[0])), settled.reject)
+    // Otherwise the process may end meanwhile, as work that was queued later may go on for long.
+    const isPrompt = batch.some(({ settled }) => settled !== undefined)
+    const letGo = isPrompt ? holdEventLoop(undefined) : undefined
+    const done = (statuses?: readonly number[], error?: Error): void => {
+      letGo?.()
+      for (const release of batch) this.#sent.delete(release)
+      let start = 0
+      for (const release of batch) {
+        if (error !== undefined && !isOfGoneContext(error)) release.failures.push(error)
+        const end = count > 0 ? undefined : start + release.made.length
+        this.#finish(release, statuses?.slice(start, end))
+        start += release.made.length
+      }
+      if (this.#sent.size === 0 && !this.#hasMore) forgetBusy(this)
     }
+    const repeats = count > 0 ? { words: this.#words, count } : undefined
+    const record = (): void => {
+      for (const release of batch) recordCalls(release)
+    }
+    if (runQuietly({ lane: this.#lane, context, isPrompt, repeats }, record, done)) return
+    // Without another thread this one has to wait for the device.
+    for (const release of batch) release.failures.push(...failuresOf(this.#context, release.calls))
+    const others = [...this.#words.subarray(0, count)].map((address) => this.#context._releaseCall('memFree', address))
+    batch[0]?.failures.push(...failuresOf(this.#context, others))
+    done()
   }
 
   /** The calls have returned. */
-  #end(release: Release): void {
-    if (release.isOver) return
-    release.isOver = true
-    this.#sent.delete(release)
-    const { what, users, after } = release
-    const failures: unknown[] = []
+  #finish(release: Release, statuses: readonly number[] = []): void {
+    const { what, users, after, made, failures, settled } = release
     const attempt = attempting(failures)
-    if (release.settled === undefined) attempt(after)
-    else release.followUp = awaitReleases(after)
+    for (const [index, status] of statuses.entries()) attempt(() => (made[index] ?? made[0])?.check(status))
+    const followUp = settled === undefined ? attempt(after) : awaitReleases(after)
     for (const user of users) attempt(() => user._endWait())
-    if (this.#sent.size === 0 && this.#unsent.length === 0) forgetBusy(this)
-    throwFirst(what, failures)
+    if (settled === undefined) releaseAfterFailure(what, () => throwFirst(what, failures))
+    else {
+      attemptAll(what, failures.slice(1))
+      Promise.resolve(followUp).then(
+        () => (failures.length === 0 ? settled.resolve() : settled.reject(failures[0])),
+        settled.reject,
+      )
+    }
   }
 
   #makeNow(what: string, calls: readonly ReleaseCall[], after: () => void): void {
@@ -200,7 +239,7 @@ export class ReleaseQueue {
   }
 }
 
-function record(release: Release): void {
+function recordCalls(release: Release): void {
   const made: ReleaseCall[] = []
   release.made = made
   for (const call of release.calls) {

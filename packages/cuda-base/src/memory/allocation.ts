@@ -252,6 +252,8 @@ export class Allocation implements ShortLived, ReachCell {
       this.block.giveBack(stream)
       return
     }
+    const isPlain = stream === undefined && this.#stream === undefined && this.#pool === undefined && !isCapturing()
+    if (isPlain && this.context._releases.free(this.#low, this.#high)) return
     if (stream === undefined || stream._isGone) {
       const { context, address } = this
       const [wasOnStream, pool] = [this.#stream !== undefined, this.#pool]

@@ -37,6 +37,7 @@ struct RecordedCall {
 
 struct Recording {
   std::vector<RecordedCall> calls;
+  std::vector<uint64_t> repeats;  // the last call is made again with each of these as its first argument
   std::vector<MemoryHandle> kept;
 };
 

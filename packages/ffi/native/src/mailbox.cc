@@ -3,6 +3,20 @@
 #include <utility>
 
 namespace shoal {
+namespace {
+
+void Tell(Napi::Env env, const Mailbox::Message& message) {
+  Napi::HandleScope scope(env);
+  try {
+    message(env);
+  } catch (const Napi::Error& error) {
+    // An exception thrown by a JavaScript callback is that program's uncaught exception, as in any event handler.
+    napi_fatal_exception(env, error.Value());
+  }
+}
+
+}  // namespace
+
 
 void Mailbox::Open(Napi::Env env) {
   Napi::String name = Napi::String::New(env, "shoal");
@@ -20,6 +34,7 @@ void Mailbox::Close() {
   closed_ = true;
   function_ = nullptr;
   messages_.clear();
+  quiet_.clear();
   has_messages_.store(false, std::memory_order_relaxed);
 }
 
@@ -43,11 +58,23 @@ bool Mailbox::Post(Message message) {
   return true;
 }
 
+void Mailbox::PostQuietly(Message message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!closed_) quiet_.push_back(std::move(message));
+}
+
+void Mailbox::WakeForQuiet() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_ || quiet_.empty()) return;
+  if (!asked_) Signal();
+  has_messages_.store(true, std::memory_order_release);
+}
+
 void Mailbox::SetAsked(bool asked) {
   asked_ = asked;
   if (asked) return;
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!messages_.empty()) Signal();
+  if (!messages_.empty() || !quiet_.empty()) Signal();
 }
 
 void Mailbox::Signal() {
@@ -66,14 +93,21 @@ void Mailbox::DeliverNow(Napi::Env env, std::chrono::nanoseconds patience) {
     messages.swap(messages_);
     has_messages_.store(false, std::memory_order_relaxed);
   }
-  for (Message& message : messages) {
-    Napi::HandleScope scope(env);
-    try {
-      message(env);
-    } catch (const Napi::Error& error) {
-      // An exception thrown by a JavaScript callback is that program's uncaught exception, as in any event handler.
-      napi_fatal_exception(env, error.Value());
+  for (const Message& message : messages) Tell(env, message);
+  DeliverQuiet(env);
+}
+
+void Mailbox::DeliverQuiet(Napi::Env env) {
+  // One by one: what JavaScript does in return may deliver the rest.
+  while (true) {
+    Message message;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (quiet_.empty()) return;
+      message = std::move(quiet_.front());
+      quiet_.pop_front();
     }
+    Tell(env, message);
   }
 }
 

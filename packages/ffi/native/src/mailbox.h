@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -23,9 +24,14 @@ class Mailbox {
 
   // From any thread. False when the JavaScript thread has ended.
   bool Post(Message message);
+  // The same without waking the event loop: for DeliverQuiet, or for whenever the loop is woken next. WakeForQuiet wakes it.
+  void PostQuietly(Message message);
+  void WakeForQuiet();
 
   // On the JavaScript thread: what was posted, without waiting for the event loop to be woken; looks out for it so long.
   void DeliverNow(Napi::Env env, std::chrono::nanoseconds patience = {});
+  // The same of nothing but the quiet messages.
+  void DeliverQuiet(Napi::Env env);
   // Who asks need not be woken, which costs both threads a call of the system.
   void SetAsked(bool asked);
 
@@ -37,6 +43,7 @@ class Mailbox {
   napi_threadsafe_function function_ = nullptr;
   napi_env env_ = nullptr;
   std::vector<Message> messages_;
+  std::deque<Message> quiet_;
   std::atomic<bool> has_messages_{false};
   std::atomic<bool> asked_{false};
   bool signalled_ = false;

@@ -1,5 +1,6 @@
 #include "offthread.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,24 +19,36 @@ struct Job {
   uint64_t context = 0;
   bool stop_on_error = true;
   bool wants_values = false;
+  bool is_quiet = false;
   std::shared_ptr<Mailbox> mailbox;
   int context_status = 0;
   std::vector<CallResult> results;
 };
 
+// Whether the sequence goes on.
+bool RunCall(Job& job, const RecordedCall& call) {
+  CallResult result;
+  const int context_status = Invoke(call, &result);
+  const int64_t status = result.Status();
+  if (context_status != 0 && status == 0) {
+    // Not a function that could have returned it.
+    job.context_status = context_status;
+    return false;
+  }
+  job.results.push_back(std::move(result));
+  return status == 0 || !job.stop_on_error;
+}
+
 void RunCalls(Job& job) {
-  job.results.reserve(job.recording->calls.size());
-  for (const RecordedCall& call : job.recording->calls) {
-    CallResult result;
-    const int context_status = Invoke(call, &result);
-    const int64_t status = result.Status();
-    if (context_status != 0 && status == 0) {
-      // Not a function that could have returned it.
-      job.context_status = context_status;
-      return;
-    }
-    job.results.push_back(std::move(result));
-    if (status != 0 && job.stop_on_error) return;
+  const Recording& recording = *job.recording;
+  job.results.reserve(recording.calls.size() + recording.repeats.size());
+  for (const RecordedCall& call : recording.calls)
+    if (!RunCall(job, call)) return;
+  if (recording.repeats.empty()) return;
+  RecordedCall again = recording.calls.back();
+  for (const uint64_t word : recording.repeats) {
+    again.arguments[0] = word;
+    if (!RunCall(job, again)) return;
   }
 }
 
@@ -48,6 +61,11 @@ void RunJob(Job& job) {
 
 void Finish(Napi::Env env, const Job& job) {
   Environment& environment = Environment::Of(env);
+  const auto failed = [](const CallResult& result) { return result.Status() != 0; };
+  if (job.is_quiet && job.context_status == 0 && std::none_of(job.results.begin(), job.results.end(), failed)) {
+    environment.on_job.Call({Napi::Number::New(env, static_cast<double>(job.id)), Napi::Number::New(env, 0)});
+    return;
+  }
   Napi::Array results = Napi::Array::New(env, job.results.size());
   for (uint32_t i = 0; i < job.results.size(); ++i) {
     const CallResult& result = job.results[i];
@@ -83,29 +101,60 @@ void Keep(const Napi::CallbackInfo& info) {
   if (environment.recording != nullptr && memory != nullptr) environment.recording->kept.push_back(std::move(memory));
 }
 
-// run(id, context, stopOnError, wantsValues, lane | null): takes the recording and starts it; false when no thread could be had.
-Napi::Value Run(const Napi::CallbackInfo& info) {
-  Napi::Env env = info.Env();
-  Environment& environment = Environment::Of(env);
+// repeat(words, count): the call recorded last is made again with each of the first words as its first argument.
+void Repeat(const Napi::CallbackInfo& info) {
+  Recording* recording = Environment::Of(info.Env()).recording;
+  if (recording == nullptr || recording->calls.empty()) throw Napi::Error::New(info.Env(), "no call was recorded");
+  const auto words = info[0].As<Napi::BigUint64Array>();
+  recording->repeats.assign(words.Data(), words.Data() + std::min<size_t>(info[1].As<Napi::Number>().Uint32Value(), words.ElementLength()));
+}
+
+// Takes the recording.
+std::shared_ptr<Job> JobOf(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::Of(info.Env());
   bool lossless = false;
   auto job = std::make_shared<Job>();
   job->id = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
   job->context = info[1].As<Napi::BigInt>().Uint64Value(&lossless);
-  job->stop_on_error = info[2].As<Napi::Boolean>();
-  job->wants_values = info[3].As<Napi::Boolean>();
   job->mailbox = environment.mailbox;
   // Taken only now: what throws above leaves it to whoever drops it.
   job->recording.reset(std::exchange(environment.recording, nullptr));
-  if (job->recording == nullptr) throw Napi::Error::New(env, "no calls were recorded");
+  if (job->recording == nullptr) throw Napi::Error::New(info.Env(), "no calls were recorded");
+  return job;
+}
+
+Lane& LaneOf(const Napi::Value& value) { return **value.As<Napi::External<std::shared_ptr<Lane>>>().Data(); }
+
+// run(id, context, stopOnError, wantsValues, lane | null): takes the recording and starts it; false when no thread could be had.
+Napi::Value Run(const Napi::CallbackInfo& info) {
+  auto job = JobOf(info);
+  job->stop_on_error = info[2].As<Napi::Boolean>();
+  job->wants_values = info[3].As<Napi::Boolean>();
   Task task = [job] {
     RunJob(*job);
     job->mailbox->Post([job](Napi::Env delivery) { Finish(delivery, *job); });
   };
-  const bool started = info[4].IsExternal()
-                           ? (*info[4].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Run(std::move(task))
-                           : RunOnThread(std::move(task));
-  return Napi::Boolean::New(env, started);
+  const bool started = info[4].IsExternal() ? LaneOf(info[4]).Run(std::move(task)) : RunOnThread(std::move(task));
+  return Napi::Boolean::New(info.Env(), started);
 }
+
+// runQuietly(id, context, lane, isPrompt): makes all calls on the lane. The event loop is woken when they have returned, if isPrompt, or
+// when the lane has nothing more to do.
+Napi::Value RunQuietly(const Napi::CallbackInfo& info) {
+  auto job = JobOf(info);
+  job->stop_on_error = false;
+  job->is_quiet = true;
+  const bool is_prompt = info[3].As<Napi::Boolean>();
+  Task task = [job, is_prompt] {
+    RunJob(*job);
+    job->mailbox->PostQuietly([job](Napi::Env delivery) { Finish(delivery, *job); });
+    if (is_prompt) job->mailbox->WakeForQuiet();
+  };
+  return Napi::Boolean::New(info.Env(), LaneOf(info[2]).Run(std::move(task), [mailbox = job->mailbox] { mailbox->WakeForQuiet(); }));
+}
+
+// deliverQuiet(): tells JavaScript of what runQuietly() has ended by now.
+void DeliverQuiet(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->DeliverQuiet(info.Env()); }
 
 // takeRecording(): the calls recorded so far, for replay().
 Napi::Value TakeRecording(const Napi::CallbackInfo& info) {
@@ -154,10 +203,10 @@ void SetAsking(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mai
 // waitForLane(lane, milliseconds): blocks until everything queued has run; false when the time is over first.
 Napi::Value WaitForLane(const Napi::CallbackInfo& info) {
   const std::chrono::milliseconds patience(info[1].As<Napi::Number>().Int64Value());
-  return Napi::Boolean::New(info.Env(), (*info[0].As<Napi::External<std::shared_ptr<Lane>>>().Data())->WaitUntilIdle(patience));
+  return Napi::Boolean::New(info.Env(), LaneOf(info[0]).WaitUntilIdle(patience));
 }
 
-void CloseLane(const Napi::CallbackInfo& info) { (*info[0].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Close(); }
+void CloseLane(const Napi::CallbackInfo& info) { LaneOf(info[0]).Close(); }
 
 }  // namespace
 
@@ -170,7 +219,10 @@ void DefineOffThread(Napi::Env env, Napi::Object exports) {
   exports.Set("replay", Napi::Function::New(env, Replay, "replay"));
   exports.Set("pauseRecording", Napi::Function::New(env, PauseRecording, "pauseRecording"));
   exports.Set("keep", Napi::Function::New(env, Keep, "keep"));
+  exports.Set("repeat", Napi::Function::New(env, Repeat, "repeat"));
   exports.Set("run", Napi::Function::New(env, Run, "run"));
+  exports.Set("runQuietly", Napi::Function::New(env, RunQuietly, "runQuietly"));
+  exports.Set("deliverQuiet", Napi::Function::New(env, DeliverQuiet, "deliverQuiet"));
   exports.Set("hasSpareProcessors", Napi::Boolean::New(env, HasSpareProcessors()));
   exports.Set("deliver", Napi::Function::New(env, DeliverEnded, "deliver"));
   exports.Set("setAsking", Napi::Function::New(env, SetAsking, "setAsking"));

@@ -11,6 +11,8 @@ namespace {
 constexpr auto kIdle = std::chrono::seconds(10);
 // Calls that follow each other closely need not wait for the thread to be woken each time.
 constexpr auto kLaneSpin = std::chrono::microseconds(30);
+// A lane that gets nothing for so long is idle.
+constexpr auto kLanePause = std::chrono::milliseconds(1);
 
 struct Pool {
   std::mutex mutex;
@@ -73,7 +75,7 @@ bool RunOnThread(Task task) {
   return false;
 }
 
-bool Lane::Run(Task task) {
+bool Lane::Run(Task task, Task when_idle) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) return false;
@@ -82,6 +84,7 @@ bool Lane::Run(Task task) {
       started_ = true;
     }
     tasks_.push_back(std::move(task));
+    if (when_idle) when_idle_ = std::move(when_idle);
   }
   // Only now: whoever looks for it takes the lock at once.
   has_news_.store(true, std::memory_order_release);
@@ -103,8 +106,10 @@ bool Lane::WaitUntilIdle(std::chrono::milliseconds patience) {
 
 void Lane::Serve() {
   std::unique_lock<std::mutex> lock(mutex_);
+  const auto has_news = [&] { return closed_ || !tasks_.empty(); };
   while (true) {
-    wake_.wait(lock, [&] { return closed_ || !tasks_.empty(); });
+    if (when_idle_ && tasks_.empty() && (closed_ || !wake_.wait_for(lock, kLanePause, has_news))) std::exchange(when_idle_, nullptr)();
+    wake_.wait(lock, has_news);
     if (tasks_.empty()) return;
     Task task = std::move(tasks_.front());
     tasks_.pop_front();

@@ -24,7 +24,8 @@ bool HasSpareProcessors();
 // Tasks of one lane run one after the other, in order, always on the same thread.
 class Lane : public std::enable_shared_from_this<Lane> {
  public:
-  bool Run(Task task);
+  // `when_idle` is called once the lane has had nothing to do for a moment, unless more tasks come; the last one counts.
+  bool Run(Task task, Task when_idle = nullptr);
   void Close();  // the thread ends after what is queued
   // Blocks until everything queued has run. False when the time is over first.
   bool WaitUntilIdle(std::chrono::milliseconds patience);
@@ -36,6 +37,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   std::condition_variable wake_;
   std::condition_variable idle_;
   std::deque<Task> tasks_;
+  Task when_idle_;
   bool running_ = false;               // a task that was taken out and has not returned
   std::atomic<bool> has_news_{false};  // a task or the end, for whoever looks without the lock
   bool started_ = false;

@@ -41,6 +41,14 @@ export interface Addon {
   replay(recording: NativeRecording, ignored: number): number
   keep(address: bigint): void
   run(id: number, context: bigint, stopOnError: boolean, wantsValues: boolean, lane: NativeLane | null): boolean
+  /** The call recorded last is made again with each of the first words as its first argument. */
+  repeat(words: BigUint64Array, count: number): void
+  /**
+   * Makes all recorded calls on a lane. The handler has no results when all are 0. It is called by {@link deliverQuiet}, or once the event
+   * loop is woken: when the calls have returned, if `isPrompt`, or when the lane has nothing more to do.
+   */
+  runQuietly(id: number, context: bigint, lane: NativeLane, isPrompt: boolean): boolean
+  deliverQuiet(): void
   /** Whether this thread may look for the end of a call while another makes it: on few processors it would take its place. */
   readonly hasSpareProcessors: boolean
   /** Tells the handlers of what has ended by now, or ends within so many nanoseconds. */
@@ -142,5 +150,5 @@ export interface AddonHandlers {
   /** `isForgotten`: nobody wants to know the status any more, but the query has returned. */
   wait(id: number, status: number, isForgotten: boolean): void
   callback(id: number, status: number): void
-  job(id: number, contextStatus: number, results: CallResult[]): void
+  job(id: number, contextStatus: number, results?: CallResult[]): void
 }

@@ -23,7 +23,7 @@ let failure: AddonLoadError | undefined
 
 const waits = new Map<number, (status: number, isForgotten: boolean) => void>()
 const callbacks = new Map<number, (status: number) => void>()
-const jobs = new Map<number, (contextStatus: number, results: CallResult[]) => void>()
+const jobs = new Map<number, (contextStatus: number, results?: CallResult[]) => void>()
 
 /** What native threads report, by number. Entries of one kind are taken out when they have been reported. */
 export const pending = { waits, callbacks, jobs }

@@ -177,7 +177,7 @@ export function callOffThread(calls: OffThreadCalls, record: () => unknown): Pro
     const id = nextJob++
     const held = [...keep]
     let release: (() => void) | undefined
-    pending.jobs.set(id, (contextStatus, values) => {
+    pending.jobs.set(id, (contextStatus, values = []) => {
       held.length = 0
       release?.()
       // Node reports up to a thousand ends in one turn, also of calls that earlier ones of them made.
@@ -198,6 +198,59 @@ export function callOffThread(calls: OffThreadCalls, record: () => unknown): Pro
       reject(error)
     }
   })
+}
+
+/** Calls on a lane for which nobody wakes the event loop. */
+export interface QuietCalls {
+  readonly lane: Lane
+  /** Context that is current while the calls run. */
+  readonly context: bigint
+  /** Whether somebody waits: then the event loop hears of the end at once, not when the lane has nothing more to do. */
+  readonly isPrompt: boolean
+  /** Words for which the call recorded last is made again, as its first argument. */
+  readonly repeats: { readonly words: BigUint64Array; readonly count: number } | undefined
+}
+
+/**
+ * Makes the calls of `record` on a lane, those behind one that fails too, and lets the process end meanwhile. `done` is called with the
+ * statuses, or undefined when all are 0, or with why the context could not be made current; in {@link deliverQuiet} or a later turn.
+ * @returns false when the system refused to start a thread; then `done` is not called
+ */
+export function runQuietly(
+  { lane, context, isPrompt, repeats }: QuietCalls,
+  record: () => void,
+  done: (statuses: readonly number[] | undefined, error: Error | undefined) => void,
+): boolean {
+  const native = addon()
+  const id = nextJob++
+  native.startRecording()
+  recording.addon = native
+  try {
+    record()
+    if (repeats !== undefined) native.repeat(repeats.words, repeats.count)
+  } catch (error) {
+    native.dropRecording()
+    throw error
+  } finally {
+    recording.addon = undefined
+    dropCallContext()
+  }
+  pending.jobs.set(id, (contextStatus, values) => {
+    if (contextStatus === 0) done(values as readonly number[] | undefined, undefined)
+    else done(undefined, contextError(contextStatus, ' on the thread of the call'))
+  })
+  if (native.runQuietly(id, context, Lane.nativeOf(lane), isPrompt)) {
+    if (isPrompt && native.hasSpareProcessors) deliverSoon(native)
+    return true
+  }
+  native.dropRecording()
+  pending.jobs.delete(id)
+  return false
+}
+
+/** Calls each `done` of {@link runQuietly} whose calls have returned. */
+export function deliverQuiet(): void {
+  addon().deliverQuiet()
 }
 
 // A short call is over before the event loop could be woken for it, so it asks itself at first, once a turn, and lets all else
