@@ -56,7 +56,7 @@ describe('Device.get', () => {
       /^Device\.from: device must be an object with \[Symbol\.for\('cuda\./,
     )
     expect(() => new (Device as never as new (ordinal: number, handle: number) => unknown)(9, 9)).toThrow(
-      new TypeError('new Device: a Device must be got with Device.get, not made'),
+      new TypeError('new Device: make it with Device.get, not with new'),
     )
     expect(() => Device.from(3)).toThrow(/^Device\.from: device must be an integer from 0 to 2, not 3/)
     expect(() => Device.from(-1)).toThrow(RangeError)

@@ -17,7 +17,7 @@ import {
   type ncclParamHandle_t,
   ncclResult_t,
 } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, PublicObject, requireKeyOf, requireText } from '@shoal/types'
+import { inspectKey, inspectLine, PublicObject, requireKeyOf, requireMade, requireText } from '@shoal/types'
 import { checkNccl } from './errors.js'
 import type { OwnBytes } from './ownBytes.js'
 
@@ -50,6 +50,7 @@ export class NcclParameter extends PublicObject {
   readonly #handle: ncclParamHandle_t
 
   private constructor(key: string, handle: ncclParamHandle_t) {
+    requireMade(handle, 'NcclParameter', 'NcclParameter.bind')
     super()
     this.key = key
     this.#handle = handle

@@ -1,5 +1,5 @@
 import { type Diagnostic, parseLog } from '@shoal/nvrtc/basics'
-import { inspectKey, inspectLine, PublicObject } from '@shoal/types'
+import { inspectKey, inspectLine, PublicObject, requireMade } from '@shoal/types'
 
 /** What a link gave, as plain data. */
 export interface LinkedData {
@@ -22,6 +22,7 @@ export class Linked extends PublicObject {
 
   /** @internal */
   constructor(data: LinkedData) {
+    requireMade(data?.log, 'Linked', 'Linker.link', 'string')
     super()
     this.cubin = data.cubin
     this.ptx = data.ptx

@@ -18,6 +18,7 @@ import {
   type MemoryLike,
   type MemoryRange,
   PublicObject,
+  requireMade,
   type StatusError,
   type WaitOptions,
 } from '@shoal/types'
@@ -48,6 +49,7 @@ export class Registration extends PublicObject {
 
   /** @internal */
   constructor(live: LiveSession, memory: MemoryLike, range: MemoryRange) {
+    requireMade(range?.address, 'Registration', 'Session.register')
     super()
     this.#live = live
     this.#memory = memory

@@ -48,6 +48,11 @@ export function isRevoked(value: unknown): boolean {
   }
 }
 
+/** Whether a value is a proxy: its target's methods cannot read private state through it. Takes 25 ns, so calls ask when something failed. */
+export function isProxy(value: unknown): boolean {
+  return process.getBuiltinModule('node:util').types.isProxy(value)
+}
+
 /** Whether a value is an array. A revoked proxy, which cannot be asked, is none. */
 export function isArray(value: unknown): value is readonly unknown[] {
   try {

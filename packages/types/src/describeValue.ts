@@ -1,4 +1,5 @@
-import { isForged } from './anyValue.js'
+import { isForged, isProxy } from './anyValue.js'
+
 /** A value in a few words, for the message of an argument error; also one that cannot be made text of. */
 export function describeValue(value: unknown): string {
   switch (typeof value) {
@@ -31,6 +32,7 @@ function describeObject(value: object): string {
     const prototype = Object.getPrototypeOf(value) as { constructor?: { name?: unknown } } | null
     const name = prototype?.constructor?.name
     if (typeof name !== 'string' || name === 'Object') return 'a plain object'
+    if (isProxy(value)) return `a proxy around an object of class ${name}`
     if (isForged(value)) return `an object with only the prototype of ${name}`
     return name === '' ? 'an object of a class without a name' : `an object of class ${name}`
   } catch {

@@ -1,4 +1,4 @@
-import { isForged, ofPublicClass } from './anyValue.js'
+import { isForged, isProxy, ofPublicClass } from './anyValue.js'
 import { describeValue } from './describeValue.js'
 import { inspectKey } from './inspection.js'
 
@@ -41,13 +41,45 @@ export abstract class PublicObject {
   }
 }
 
-/** For a constructor that only its package calls, of an argument that it always has. @throws TypeError which says what to call */
-export function requireMade(argument: unknown, name: string, instead: string): void {
-  if (argument === undefined) throw new TypeError(`new ${name}: make it with ${instead}, not with new`)
+/** Argument of constructors that have no other that a program would not write. */
+export const made: unique symbol = Symbol('made by its package')
+
+/**
+ * For a constructor that only its package calls.
+ * @param argument one that the package always passes and a program would not, and its type.
+ * @throws TypeError which says what to call
+ */
+export function requireMade(
+  argument: unknown,
+  name: string,
+  instead: string,
+  type: 'bigint' | 'boolean' | 'function' | 'number' | 'object' | 'string' | 'symbol' = 'bigint',
+): void {
+  if (typeof argument !== type) throw new TypeError(`new ${name}: make it with ${instead}, not with new`)
 }
 
 /** @throws TypeError for an object that only has the prototype of a public class */
 export function refuseForged(value: unknown, api: string, name: string): void {
   if (!isForged(value)) return
   throw new TypeError(`${api}: ${name} must be an object that its package has made, not ${describeValue(value)}`)
+}
+
+/** The error of a method that is called through a proxy, which has no private state. */
+export function foreignThis(value: unknown, kind: string): TypeError {
+  return new TypeError(`${kind}: this must be an object that its package has made, not ${describeValue(value)}`)
+}
+
+/** What an object of a public class answers by a protocol. @throws TypeError for a proxy around one, which cannot answer */
+export function answerOf<K extends PropertyKey, T>(
+  object: { readonly [key in K]: T },
+  key: K,
+  api: string,
+  name: string,
+): T {
+  try {
+    return object[key]
+  } catch (error) {
+    if (isProxy(object)) throw new TypeError(`${api}: ${name} must be the object itself, not ${describeValue(object)}`)
+    throw error
+  }
 }

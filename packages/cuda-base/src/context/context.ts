@@ -22,6 +22,7 @@ import {
   inspectKey,
   inspectLine,
   isForged,
+  isProxy,
   isRevoked,
   otherCopy,
   outOfRange,
@@ -322,8 +323,12 @@ export function contextOf(owner: DeviceOrContext, api: string, name = 'owner'): 
   const context = hasOnlyPrototype ? undefined : contextBehind(owner)
   if (context !== undefined) return context
   throw (
-    otherCopy(hasOnlyPrototype ? owner : (propertyOf(owner, 'primaryContext') ?? owner), api, name, Context) ??
-    wrongType(api, name, 'a Device or a Context', owner)
+    otherCopy(
+      hasOnlyPrototype || isProxy(owner) ? owner : (propertyOf(owner, 'primaryContext') ?? owner),
+      api,
+      name,
+      Context,
+    ) ?? wrongType(api, name, 'a Device or a Context', owner)
   )
 }
 
@@ -332,10 +337,10 @@ export function contextBehind(owner: unknown): Context | undefined {
   let context: unknown
   try {
     context = owner instanceof Context ? owner : (owner as DeviceWithContext | null | undefined)?.primaryContext
+    if (owner instanceof Context) owner._requireOpen()
   } catch (error) {
-    if (!isRevoked(owner)) throw error
+    if (!isRevoked(owner) && !isProxy(owner)) throw error
+    return undefined
   }
-  if (!(context instanceof Context)) return undefined
-  if (context === owner) context._requireOpen()
-  return context
+  return context instanceof Context ? context : undefined
 }

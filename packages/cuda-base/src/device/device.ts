@@ -18,6 +18,7 @@ import {
   isInstance,
   loadedFrom,
   PublicObject,
+  requireMade,
   toDeviceOrdinal,
   wrongType,
 } from '@shoal/types'
@@ -85,10 +86,8 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
 
   /** @internal */
   protected constructor(ordinal: number, handle: CUdevice, cuda: CudaLibrary) {
+    requireMade(cuda?.startForCount, 'Device', 'Device.get', 'function')
     super()
-    // In JavaScript anybody can call it.
-    if (typeof cuda?.startForCount !== 'function')
-      throw new TypeError('new Device: a Device must be got with Device.get, not made')
     this.ordinal = ordinal
     this.handle = handle
     this._cuda = cuda

@@ -65,7 +65,7 @@ export class DLPackTensor extends Resource implements MemoryLike {
 
   /** @internal */
   constructor(tensor: Tensor, release: () => void) {
-    requireMade(release, 'DLPackTensor', 'fromDLPack')
+    requireMade(release, 'DLPackTensor', 'fromDLPack', 'function')
     super()
     this.#tensor = tensor
     this.#delete = release

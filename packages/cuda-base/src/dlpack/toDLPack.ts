@@ -54,7 +54,7 @@ export class DLPackCapsule extends Resource {
 
   /** @internal */
   constructor(make: (onDelete: () => void) => bigint, versioned: boolean) {
-    requireMade(versioned, 'DLPackCapsule', 'toDLPack')
+    requireMade(versioned, 'DLPackCapsule', 'toDLPack', 'boolean')
     super()
     const { promise, resolve } = withResolvers()
     this.#released = heldOnceAsked(promise)

@@ -2,6 +2,7 @@ import { type CUevent, cuEventElapsedTime, driver } from '@shoal/cuda-sys/driver
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import {
+  foreignThis,
   isInstance,
   loadedFrom,
   type OptionKeys,
@@ -152,6 +153,7 @@ export class Event extends Resource implements EventLike {
 
   /** The `CUevent`, which also is the `cudaEvent_t`. @throws DisposedError after dispose(), and once its context is gone. */
   get handle(): CUevent {
+    if (!(#source in this)) throw foreignThis(this, 'Event')
     this._requireAlive()
     this.context._requireAlive()
     // Throws when the object that has the event was disposed of.

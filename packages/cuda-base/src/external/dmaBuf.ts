@@ -37,7 +37,7 @@ export class DmaBuf extends Resource {
   readonly #descriptor: number
 
   private constructor(descriptor: number, byteLength: number) {
-    requireMade(byteLength, 'DmaBuf', 'DmaBuf.export')
+    requireMade(byteLength, 'DmaBuf', 'DmaBuf.export', 'number')
     super()
     this.#descriptor = descriptor
     this.byteLength = byteLength

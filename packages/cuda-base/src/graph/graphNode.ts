@@ -9,7 +9,7 @@ import {
   cuGraphNodeGetDependentNodes,
   cuGraphNodeSetParams,
 } from '@shoal/cuda-sys/driver'
-import { DisposedError, inspectKey, inspectLine, loadedFrom, StatusError } from '@shoal/types'
+import { DisposedError, inspectKey, inspectLine, loadedFrom, requireMade, StatusError } from '@shoal/types'
 import type { Graph } from './graph.js'
 import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import type { GraphNodeType } from './nodeTypes.js'
@@ -49,6 +49,7 @@ export class GraphNode {
 
   /** @internal @param previous what {@link _takePrevious} gives once. */
   constructor(graph: Graph, low: number, high: number, type: GraphNodeType, previous: GraphNode | undefined) {
+    requireMade(type, 'GraphNode', 'Graph.add', 'string')
     this.#previous = previous
     this.graph = graph
     this._low = low

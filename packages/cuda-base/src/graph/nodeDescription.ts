@@ -1,7 +1,7 @@
 import { type Context, halvesOf, type Kernel, type SharedCallback, type U64Halves } from '@shoal/cuda-base'
 import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 import { NativeMemory, type StructValue } from '@shoal/ffi'
-import { inspectKey, inspectLine, loadedFrom, PublicObject, requireInstance } from '@shoal/types'
+import { inspectKey, inspectLine, loadedFrom, PublicObject, requireInstance, requireMade } from '@shoal/types'
 import type { NodeResources } from './nodeResources.js'
 import { codeOfType, type GraphNodeType } from './nodeTypes.js'
 
@@ -79,6 +79,8 @@ export class NodeDescription extends PublicObject {
 
   /** @internal */
   constructor(type: GraphNodeType, content?: Content, attributes?: KernelAttributes) {
+    if (new.target === NodeDescription)
+      requireMade(content, 'NodeDescription', 'kernelNode, copyNode or another function of nodes', 'object')
     super()
     this.type = type
     this.#content = content

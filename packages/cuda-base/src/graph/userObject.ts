@@ -7,7 +7,7 @@ import {
   cuUserObjectRelease,
 } from '@shoal/cuda-sys/driver'
 import { createHostCallback } from '@shoal/ffi'
-import { loadedFrom, requireFunction, requireInstance, requireInteger } from '@shoal/types'
+import { loadedFrom, requireFunction, requireInstance, requireInteger, requireMade } from '@shoal/types'
 import { Graph } from './graph.js'
 
 const noDestructorSync = 1
@@ -30,6 +30,7 @@ export class UserObject extends Resource {
   readonly #handle: CUuserObject
 
   private constructor(handle: CUuserObject) {
+    requireMade(handle, 'UserObject', 'UserObject.create')
     super()
     this.#handle = handle
     watchForLeak(this, 'A UserObject', () => {

@@ -63,7 +63,7 @@ export class DeviceResource extends PublicObject {
 
   /** @internal */
   constructor(device: Device, bytes: Uint8Array) {
-    requireMade(bytes, 'DeviceResource', 'DeviceResource.of')
+    requireMade(bytes?.buffer, 'DeviceResource', 'DeviceResource.of', 'object')
     super()
     const { sm }: CUdevResource = Resource.read(bytes)
     this.device = device

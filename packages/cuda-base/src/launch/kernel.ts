@@ -142,12 +142,13 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   private constructor(
     module: KernelModule,
     name: string,
-    { handle, function: ofDriver, api }: KernelIdentity,
+    identity: KernelIdentity,
     signature: S,
     attributes?: EncodedAttributes,
   ) {
-    requireMade(name, 'Kernel', 'Module.kernel')
+    requireMade(identity?.handle, 'Kernel', 'Module.kernel')
     super()
+    const { handle, function: ofDriver, api } = identity
     const { context } = module
     this._attributes = attributes
     const needsConfig = attributes !== undefined || context._cuda.name === 'runtime'

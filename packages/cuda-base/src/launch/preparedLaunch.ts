@@ -45,7 +45,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> extends
     stream: StreamArgument | undefined,
     args: KernelArguments<S>,
   ) {
-    requireMade(shape, 'PreparedLaunch', 'Kernel.prepare')
+    requireMade(args, 'PreparedLaunch', 'Kernel.prepare', 'object')
     super()
     this.kernel = kernel
     this.#shape = shape

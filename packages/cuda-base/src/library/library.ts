@@ -71,7 +71,7 @@ export class Library extends Resource {
   readonly #managed: ManagedBuffer<ElementType>[] = []
 
   private constructor(context: Context, loaded: LoadedLibrary, root?: Library) {
-    requireMade(loaded, 'Library', 'Library.load')
+    requireMade(loaded?.addUse, 'Library', 'Library.load', 'function')
     super()
     this.context = context
     this.#loaded = loaded

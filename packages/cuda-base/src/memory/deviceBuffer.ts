@@ -5,6 +5,7 @@ import {
   dtypeOf,
   type ElementInputOf,
   type ElementType,
+  foreignThis,
   inspectKey,
   isInstance,
   type MemoryLike,
@@ -80,7 +81,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     low = 0,
     high = 0,
   ) {
-    requireMade(dtype, 'DeviceBuffer', 'DeviceBuffer.allocate, zeros or from')
+    requireMade(owner?.context, 'DeviceBuffer', 'DeviceBuffer.allocate, zeros or from', 'object')
     super()
     this.#owner = owner
     this.#low = low
@@ -264,6 +265,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
 
   /** @internal The same for work of a context, where the memory is there and is that context's; else undefined. */
   _addressIn(context: Context): bigint | undefined {
+    if (!(#owner in this)) throw foreignThis(this, 'DeviceBuffer')
     const owner = this.#owner
     if (!(owner instanceof Allocation) || this._disposed || owner.freed || owner.context !== context) return undefined
     // The object it looks into has to be asked.
@@ -278,6 +280,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
 
   /** The context whose work uses it: the primary one of its device. */
   get context(): Context {
+    if (!(#owner in this)) throw foreignThis(this, 'DeviceBuffer')
     return this.#owner.context
   }
 
@@ -377,6 +380,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
 
   /** @internal The address, or DisposedError. */
   _use(): bigint {
+    if (!(#owner in this)) throw foreignThis(this, 'DeviceBuffer')
     if (!(this.#owner instanceof Allocation) && !this._disposed) this._watch()
     this._requireStillThere()
     return this.#viewAddress ?? (this.#owner as Allocation).address

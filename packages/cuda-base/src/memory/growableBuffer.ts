@@ -65,7 +65,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
   #view: DeviceBuffer<E> | undefined
 
   private constructor(context: Context, dtype: E, bytes: number, range: GrowableRange, maximumLength: number) {
-    requireMade(dtype, 'GrowableBuffer', 'GrowableBuffer.reserve')
+    requireMade(range, 'GrowableBuffer', 'GrowableBuffer.reserve', 'object')
     super()
     this.context = context
     this.dtype = dtype

@@ -125,7 +125,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     address: bigint,
     end?: () => void,
   ) {
-    requireMade(dtype, 'ManagedBuffer', 'ManagedBuffer.allocate')
+    requireMade(address, 'ManagedBuffer', 'ManagedBuffer.allocate')
     super()
     this.context = context
     this.dtype = dtype

@@ -78,7 +78,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     isMapped: boolean,
     address: bigint,
   ) {
-    requireMade(dtype, 'PinnedBuffer', 'PinnedBuffer.allocate')
+    requireMade(address, 'PinnedBuffer', 'PinnedBuffer.allocate')
     super()
     this.context = context
     this.dtype = dtype

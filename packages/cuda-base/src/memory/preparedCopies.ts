@@ -74,7 +74,7 @@ export class PreparedCopies extends PublicObject {
     arrays: readonly Usable[],
     call: BatchCall,
   ) {
-    requireMade(count, 'PreparedCopies', 'prepareCopies')
+    requireMade(call, 'PreparedCopies', 'prepareCopies', 'object')
     super()
     this.count = count
     this.#context = context

@@ -63,7 +63,7 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
   #holds = 0
 
   private constructor(context: Context, buffer: ArrayBuffer, address: bigint, isMapped: boolean, isReadOnly: boolean) {
-    requireMade(buffer, 'RegisteredBuffer', 'RegisteredBuffer.register')
+    requireMade(address, 'RegisteredBuffer', 'RegisteredBuffer.register')
     super()
     this.context = context
     this.buffer = buffer

@@ -116,7 +116,7 @@ export class MulticastObject extends Resource {
     deviceCount?: number,
     handleTypes?: readonly HandleKind[],
   ) {
-    requireMade(byteLength, 'MulticastObject', 'MulticastObject.create')
+    requireMade(granularity, 'MulticastObject', 'MulticastObject.create', 'number')
     super()
     this.#handle = handle
     this.byteLength = byteLength

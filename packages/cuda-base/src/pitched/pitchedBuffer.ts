@@ -96,7 +96,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   readonly #isView: boolean
 
   private constructor(memory: DeviceBuffer<'u8'>, dtype: E, place: Place, isView = false) {
-    requireMade(dtype, 'PitchedBuffer', 'PitchedBuffer.allocate')
+    requireMade(place, 'PitchedBuffer', 'PitchedBuffer.allocate', 'object')
     super()
     this.dtype = dtype
     this.width = place.width

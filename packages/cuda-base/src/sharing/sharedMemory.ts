@@ -65,7 +65,7 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
   #buffer: DeviceBuffer<D> | undefined
 
   private constructor(device: Device, description: SharedDescription, opened: Opened) {
-    requireMade(description, 'SharedMemory', 'receive')
+    requireMade(opened, 'SharedMemory', 'receive', 'object')
     super()
     const { way, byteLength, byteOffset, dtype = 'u8', readOnly } = description
     const { shape = [Math.floor(byteLength / dtypeInfo(dtype).bytes)] } = description

@@ -4,6 +4,7 @@ import { type BackgroundWork, callInContext, createHostCallback, inNextTurn, typ
 import {
   DisposedError,
   doneNow,
+  foreignThis,
   type MemoryLike,
   type OptionKeys,
   optionalBoolean,
@@ -426,6 +427,7 @@ export class Stream extends Resource implements StreamLike {
 
   /** @internal */
   _requireUsable(): void {
+    if (!(#source in this)) throw foreignThis(this, 'Stream')
     this._requireAlive()
     // Throws when the object that has the stream was disposed of.
     if (this.#source !== undefined) toStreamHandle(this.#source)

@@ -233,7 +233,7 @@ export class TensorMap extends PublicObject {
   readonly #alignment: number
 
   private constructor(memory: MemoryLike, checked: Checked, encode: (map: bigint) => number, call: string) {
-    requireMade(checked, 'TensorMap', 'TensorMap.tiled')
+    requireMade(encode, 'TensorMap', 'TensorMap.tiled', 'function')
     super()
     const native = NativeMemory.allocate(mapBytes + mapAlignment)
     const start = Number(-native.address & BigInt(mapAlignment - 1))

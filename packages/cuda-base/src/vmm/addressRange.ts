@@ -45,7 +45,7 @@ export class AddressRange extends Resource implements ShortLived {
   #isWatched = false
 
   private constructor(address: bigint, byteLength: number) {
-    requireMade(byteLength, 'AddressRange', 'AddressRange.reserve')
+    requireMade(byteLength, 'AddressRange', 'AddressRange.reserve', 'number')
     super()
     this.#address = address
     this.byteLength = byteLength

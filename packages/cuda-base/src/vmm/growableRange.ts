@@ -91,7 +91,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     properties: ResolvedProperties,
     grants: WrittenGrants,
   ) {
-    requireMade(address, 'GrowableRange', 'GrowableRange.reserve')
+    requireMade(grants, 'GrowableRange', 'GrowableRange.reserve', 'object')
     super()
     const { users } = grants
     this.#context = context

@@ -116,7 +116,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     byteLength: number,
     users: readonly Context[],
   ) {
-    requireMade(memory, 'MappedRange', 'AddressRange.map')
+    requireMade(users, 'MappedRange', 'AddressRange.map', 'object')
     super()
     this.range = range
     this.memory = memory

@@ -78,7 +78,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
     context: Context | undefined,
     deviceOrdinal: number | undefined,
   ) {
-    requireMade(byteLength, 'PhysicalMemory', 'PhysicalMemory.create')
+    requireMade(granularity, 'PhysicalMemory', 'PhysicalMemory.create', 'number')
     super()
     this.#handle = handle
     this.byteLength = byteLength

@@ -1,4 +1,4 @@
-import { inspectKey, loadedFrom, PublicObject, requireFunction } from '@shoal/types'
+import { inspectKey, loadedFrom, PublicObject, requireFunction, requireMade } from '@shoal/types'
 import { dropCallContext } from '../addon/block.js'
 import type { Addon, NativeRecording } from '../addon/contract.js'
 import { addon } from '../addon/load.js'
@@ -15,6 +15,7 @@ export class RecordedCalls extends PublicObject {
 
   /** @internal */
   constructor(native: Addon, calls: NativeRecording) {
+    requireMade(calls, 'RecordedCalls', 'recordCalls', 'object')
     super()
     this.#native = native
     this.#calls = calls

@@ -8,6 +8,7 @@ import {
   isArray,
   isInstance,
   loadedFrom,
+  made,
   type OptionKeys,
   type OwnedArrayOf,
   optionalOptions,
@@ -16,6 +17,7 @@ import {
   PublicObject,
   requireFunction,
   requireInteger,
+  requireMade,
   requireOptions,
   type SystemError,
   settledNow,
@@ -164,11 +166,16 @@ export class DescriptorSocket extends UnixSocket {
   /** Whether a wait ended within a message: what comes after it would be taken for the start of one. */
   readonly #isCut = { sending: false, receiving: false }
 
+  private constructor(descriptor: number, key: typeof made) {
+    requireMade(key, 'DescriptorSocket', 'DescriptorSocket.pair, connect or adopt', 'symbol')
+    super(descriptor)
+  }
+
   /** Two connected ends. Hand the descriptor of one to a child process: `stdio: ['inherit', 'inherit', 'inherit', end.descriptor]`. */
   static pair(): [DescriptorSocket, DescriptorSocket] {
     const result = socketAddon().socketPair()
     if (typeof result === 'number') throw systemError('DescriptorSocket.pair', 'socketpair', getSystemErrorName(result))
-    return [new DescriptorSocket(result[0]), new DescriptorSocket(result[1])]
+    return [new DescriptorSocket(result[0], made), new DescriptorSocket(result[1], made)]
   }
 
   /**
@@ -181,7 +188,7 @@ export class DescriptorSocket extends UnixSocket {
     const api = 'DescriptorSocket.connect'
     const users = usersIn(options, api)
     const socket = new DescriptorSocket(
-      requireDone(socketAddon().openSocket(requirePath(path, api), false), api, 'connect', path),
+      requireDone(socketAddon().openSocket(requirePath(path, api), false), api, "connect", path), made,
     )
     try {
       requirePeer(socket.descriptor, users, api)
@@ -203,12 +210,12 @@ export class DescriptorSocket extends UnixSocket {
     const users = usersIn(options, api)
     requireDone(socketAddon().adoptSocket(descriptor), api, 'getsockname')
     requirePeer(descriptor, users, api)
-    return new DescriptorSocket(descriptor)
+    return new DescriptorSocket(descriptor, made)
   }
 
   /** @internal */
   static _accepted(descriptor: number): DescriptorSocket {
-    return new DescriptorSocket(descriptor)
+    return new DescriptorSocket(descriptor, made)
   }
 
   /**
@@ -332,6 +339,7 @@ export class DescriptorServer extends UnixSocket {
   readonly #onRefused: (error: PeerRefusedError) => void
 
   private constructor(descriptor: number, path: string, users: readonly number[], onRefused = warnOnce()) {
+    requireMade(users, 'DescriptorServer', 'DescriptorServer.listen', 'object')
     super(descriptor)
     this.path = path
     this.#users = users

@@ -6,6 +6,7 @@ import {
   loadedFrom,
   PublicObject,
   requireInteger,
+  requireMade,
   requireText,
   ShoalError,
   SymbolNotFoundError,
@@ -90,6 +91,7 @@ export class NativeLibrary extends PublicObject {
 
   /** Use {@link defineLibrary}. */
   constructor(spec: LibrarySpec) {
+    requireMade(spec?.id, 'NativeLibrary', 'defineLibrary', 'string')
     super()
     this.#spec = spec
   }

@@ -7,6 +7,7 @@ import {
   type OwnedArrayOf,
   PublicObject,
   requireInteger,
+  requireMade,
 } from '@shoal/types'
 import { addon } from '../addon/load.js'
 
@@ -50,6 +51,7 @@ export class NativeMemory extends PublicObject {
   #f64: OwnedArrayOf<'f64'> | undefined
 
   private constructor(buffer: ArrayBuffer, address: bigint) {
+    requireMade(address, 'NativeMemory', 'NativeMemory.allocate')
     super()
     keepInPlace(buffer)
     this.#buffer = buffer

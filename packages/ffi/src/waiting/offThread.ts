@@ -4,6 +4,7 @@ import {
   inspectLine,
   isArray,
   loadedFrom,
+  made,
   type OptionKeys,
   optionalBoolean,
   PublicObject,
@@ -11,6 +12,7 @@ import {
   requireFunction,
   requireInstance,
   requireInteger,
+  requireMade,
   requireOneOf,
   requireOptions,
   settleInTime,
@@ -42,8 +44,15 @@ export class Lane extends PublicObject {
     return import.meta.url
   }
 
-  readonly #native: NativeLane = addon().createLane()
+  readonly #native: NativeLane
   #disposed = false
+
+  /** @internal */
+  constructor(key: typeof made) {
+    requireMade(key, 'Lane', 'createLane', 'symbol')
+    super()
+    this.#native = addon().createLane()
+  }
 
   /** @internal */
   static nativeOf(lane: Lane): NativeLane {
@@ -86,7 +95,7 @@ export class Lane extends PublicObject {
 
 /** Starts a native thread for calls that must all run on the same one. */
 export function createLane(): Lane {
-  return new Lane()
+  return new Lane(made)
 }
 
 /** How calls run on a native thread. */

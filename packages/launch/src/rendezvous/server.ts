@@ -4,9 +4,11 @@ import {
   inspectKey,
   inspectLine,
   loadedFrom,
+  made,
   type OptionKeys,
   PublicObject,
   requireInteger,
+  requireMade,
   requireOptions,
   requireText,
   wrongType,
@@ -102,7 +104,8 @@ export class RendezvousServer extends PublicObject {
   #nextLosses = 0
   #isClosed = false
 
-  private constructor(options: ServerOptions, job: ServedJob | undefined) {
+  private constructor(options: ServerOptions, job: ServedJob | undefined, key: typeof made) {
+    requireMade(key, 'RendezvousServer', 'RendezvousServer.listen', 'symbol')
     super()
     this.#options = options
     this.#secret = Buffer.from(options.secret)
@@ -125,7 +128,7 @@ export class RendezvousServer extends PublicObject {
     requireInteger(worldSize, api, 'worldSize', 1, mostRanks)
     if (!(secret instanceof Uint8Array)) throw wrongType(api, 'secret', 'a Uint8Array', secret)
     requireInteger(secret.byteLength, api, 'secret.byteLength', 16)
-    const rendezvous = new RendezvousServer(options, job)
+    const rendezvous = new RendezvousServer(options, job, made)
     const address = options.address ?? { kind: 'tcp', host: '127.0.0.1', port: 0 }
     if (address.kind === 'unix') requireText(address.path, api, 'address.path')
     await new Promise<void>((resolve, reject) => {

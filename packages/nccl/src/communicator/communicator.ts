@@ -14,6 +14,7 @@ import {
   type DeviceLike,
   inspectKey,
   inspectLine,
+  requireMade,
   requireOptions,
   type StatusError,
   type StreamArgument,
@@ -92,6 +93,7 @@ export class Communicator extends CommunicatorOperations {
     config: CommunicatorConfig,
     signal: AbortSignal | undefined,
   ) {
+    requireMade(identity?.rank, 'Communicator', 'Communicator.initRank or Communicator.initAll', 'number')
     super()
     this.rank = identity.rank
     this.worldSize = identity.worldSize

@@ -1,5 +1,14 @@
 import { ncclGetUniqueId } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, isInstance, loadedFrom, PublicObject, wrongType } from '@shoal/types'
+import {
+  inspectKey,
+  inspectLine,
+  isInstance,
+  loadedFrom,
+  made,
+  PublicObject,
+  requireMade,
+  wrongType,
+} from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import type { OwnBytes } from '../ownBytes.js'
 
@@ -24,7 +33,8 @@ export class UniqueId extends PublicObject {
     return typeof value === 'object' && value !== null && #bytes in value
   }
 
-  private constructor(bytes: Uint8Array) {
+  private constructor(bytes: Uint8Array, key: typeof made) {
+    requireMade(key, 'UniqueId', 'UniqueId.create or UniqueId.fromBytes', 'symbol')
     super(Buffer.from(bytes).toString('base64'))
     this.#bytes = bytes
   }
@@ -44,7 +54,7 @@ export class UniqueId extends PublicObject {
   static create(): UniqueId {
     const bytes = new Uint8Array(byteLength)
     checkNccl(ncclGetUniqueId(bytes), 'ncclGetUniqueId')
-    return new UniqueId(bytes)
+    return new UniqueId(bytes, made)
   }
 
   /** The id in these 128 bytes; they are copied. @throws TypeError, RangeError for anything else. */
@@ -53,7 +63,7 @@ export class UniqueId extends PublicObject {
     if (bytes.byteLength !== byteLength) {
       throw new RangeError(`UniqueId.fromBytes: bytes must be ${byteLength} bytes, not ${bytes.byteLength}`)
     }
-    return new UniqueId(Uint8Array.from(bytes))
+    return new UniqueId(Uint8Array.from(bytes), made)
   }
 
   /** The id in a base64 string, as `toJSON()` and `toString()` write it. @throws TypeError, RangeError for other text. */
@@ -64,7 +74,7 @@ export class UniqueId extends PublicObject {
     if (bytes.byteLength !== byteLength || bytes.toString('base64') !== text) {
       throw new RangeError(`UniqueId.fromBase64: text must be the base64 form of ${byteLength} bytes`)
     }
-    return new UniqueId(Uint8Array.from(bytes))
+    return new UniqueId(Uint8Array.from(bytes), made)
   }
 
   /** A copy of the 128 bytes. */

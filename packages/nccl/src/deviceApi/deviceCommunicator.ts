@@ -21,6 +21,7 @@ import {
   requireBoolean,
   requireInteger,
   requireKeyOf,
+  requireMade,
   requireOptions,
   waitKeys,
   withJson,
@@ -152,6 +153,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
     resources: Readonly<Record<R, DeviceResourceHandle>>,
     multimem: Readonly<Record<T, bigint | undefined>>,
   ) {
+    requireMade(multimem, 'DeviceCommunicator', 'Communicator.createDeviceCommunicator', 'object')
     super()
     this.resources = Object.freeze(resources)
     this.multimem = Object.freeze(multimem)

@@ -15,6 +15,7 @@ import {
   propertyOf,
   requireInteger,
   requireKeyOf,
+  requireMade,
   wrongType,
 } from '@shoal/types'
 import { type LiveCommunicator, requireAlive, requireIdle } from '../lifetime/live.js'
@@ -46,8 +47,10 @@ export class Team extends PublicObject implements TeamShape {
   readonly #live: LiveCommunicator
 
   /** @internal */
-  constructor(live: LiveCommunicator, { size, rank, stride }: TeamShape) {
+  constructor(live: LiveCommunicator, shape: TeamShape) {
+    requireMade(live?.context, 'Team', 'Communicator.team')
     super()
+    const { size, rank, stride } = shape
     this.#live = live
     this.size = size
     this.rank = rank

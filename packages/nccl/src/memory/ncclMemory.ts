@@ -23,10 +23,12 @@ import {
   inspectLine,
   type MemoryLike,
   type MemoryRange,
+  made,
   memoryProtocol,
   type OptionKeys,
   PublicObject,
   requireInteger,
+  requireMade,
   requireOneOf,
   requireOptions,
   toDeviceOrdinal,
@@ -37,7 +39,6 @@ import { loadLibraries } from '../libraries.js'
 /** How much memory: bytes, or elements of a dtype or a struct. */
 export type MemorySize = number | { readonly dtype: ElementType; readonly length: number }
 
-const constructing = Symbol('NcclMemory')
 // Freeing waits for the device, which a collector must not.
 const stays = (): string => 'it stays allocated until the process ends'
 
@@ -62,10 +63,9 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   #freeing: Promise<void> | undefined
 
   /** @internal */
-  constructor(key: typeof constructing, context: PrimaryContext, address: bigint, size: Size) {
+  constructor(key: typeof made, context: PrimaryContext, address: bigint, size: Size) {
+    requireMade(key, 'NcclMemory', 'NcclMemory.allocate', 'symbol')
     super()
-    if (key !== constructing)
-      throw new TypeError('NcclMemory: key must be left to NcclMemory.allocate, which makes such memory')
     this.byteLength = size.byteLength
     this.deviceOrdinal = context.ordinal
     this.dtype = size.dtype
@@ -111,7 +111,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
         ncclMemAlloc(out, checked.byteLength)
       })
       checkNccl(status, 'ncclMemAlloc')
-      return new NcclMemory(constructing, context, out.u64[0] ?? 0n, checked)
+      return new NcclMemory(made, context, out.u64[0] ?? 0n, checked)
     } catch (error) {
       await releasePrimaryContexts(contexts)
       throw error

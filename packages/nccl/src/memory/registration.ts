@@ -1,6 +1,6 @@
 import { keepRegistered } from '@shoal/cuda-base/basics'
 import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, type MemoryLike, PublicObject } from '@shoal/types'
+import { inspectKey, inspectLine, type MemoryLike, PublicObject, requireMade } from '@shoal/types'
 import { memoryAt } from '../arguments/operands.js'
 import { afterCollected } from '../group/groupOffThread.js'
 import { callNow } from '../group/submit.js'
@@ -24,6 +24,7 @@ export class Registration extends PublicObject {
 
   /** @internal */
   constructor(live: LiveCommunicator, handle: bigint, memory: MemoryLike, range: RegisteredRange) {
+    requireMade(handle, 'Registration', 'Communicator.register')
     super()
     this.memory = memory
     this.#live = live

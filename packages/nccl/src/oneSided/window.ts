@@ -33,6 +33,7 @@ import {
   PublicObject,
   requireAddress,
   requireInteger,
+  requireMade,
   requireOptions,
   waitKeys,
   withJson,
@@ -118,6 +119,7 @@ export class Window extends PublicObject {
     symmetric: boolean,
     giveBack: () => void,
   ) {
+    requireMade(giveBack, 'Window', 'Communicator.registerWindow', 'function')
     super()
     this.memory = memory
     this.byteLength = range.byteLength

@@ -11,6 +11,7 @@ import {
   PublicObject,
   requireInstance,
   requireList,
+  requireMade,
   type StreamLike,
   streamProtocol,
 } from '@shoal/types'
@@ -52,6 +53,7 @@ export class PreparedCollective extends PublicObject {
     recv: MemoryLike,
     options: ReductionOptions,
   ) {
+    requireMade(use, 'PreparedCollective', 'Communicator.prepareAllReduce and its siblings', 'function')
     super()
     this.#use = use
     this.#kind = kind
@@ -152,6 +154,7 @@ export class PreparedGroup extends PublicObject {
 
   /** @internal */
   constructor(collectives: readonly PreparedCollective[]) {
+    requireMade(collectives?.map, 'PreparedGroup', 'prepareGroup', 'function')
     super()
     this.#collectives = collectives
   }

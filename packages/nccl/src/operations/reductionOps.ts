@@ -20,6 +20,7 @@ import {
   type MemoryRange,
   type OptionKeys,
   PublicObject,
+  requireMade,
   requireOneOf,
   requireOptions,
   wrongType,
@@ -64,6 +65,7 @@ export class PreMulSum extends PublicObject {
 
   /** @internal */
   constructor(live: LiveCommunicator, code: ncclRedOp_t, dtype: DType, scalar: MemoryLike | undefined) {
+    requireMade(dtype, 'PreMulSum', 'Communicator.createPreMulSum', 'string')
     super()
     this.dtype = dtype
     this.#live = live

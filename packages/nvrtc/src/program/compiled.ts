@@ -1,4 +1,4 @@
-import { inspectKey, inspectLine, PublicObject, requireText } from '@shoal/types'
+import { inspectKey, inspectLine, PublicObject, requireMade, requireText } from '@shoal/types'
 import type { CompiledData, Origin } from '../compilation/data.js'
 import { type Diagnostic, parseLog } from '../log/diagnostic.js'
 
@@ -26,6 +26,7 @@ export class Compiled extends PublicObject {
 
   /** @internal */
   constructor(name: string, data: CompiledData, origin: Origin, cacheProblem?: string) {
+    requireMade(data?.log, 'Compiled', 'Program.compile', 'string')
     super()
     this.name = name
     this.ptx = data.ptx

@@ -9,6 +9,7 @@ import {
   type OptionKeys,
   PublicObject,
   requireInteger,
+  requireMade,
   requireOptions,
 } from '@shoal/types'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
@@ -84,6 +85,7 @@ export class AtomicOperations extends PublicObject {
 
   /** @internal */
   constructor(live: LiveSession, kernels: AtomicSupport) {
+    requireMade(live?.queue, 'AtomicOperations', 'Session.atomics', 'object')
     super()
     this.#live = live
     this.#kernels = kernels

@@ -6,7 +6,7 @@ import {
   nvshmemx_cumodule_finalize,
   nvshmemx_cumodule_init,
 } from '@shoal/nvshmem-sys'
-import { inspectKey, inspectLine, PublicObject } from '@shoal/types'
+import { inspectKey, inspectLine, PublicObject, requireMade } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { handleOf } from './handles.js'
@@ -41,6 +41,7 @@ export class DeviceCode extends PublicObject {
 
   /** @internal */
   constructor(live: LiveSession) {
+    requireMade(live?.queue, 'DeviceCode', 'Session.deviceCode', 'object')
     super()
     this.#live = live
   }

@@ -7,6 +7,7 @@ import {
   type MemoryRange,
   memoryProtocol,
   PublicObject,
+  requireMade,
 } from '@shoal/types'
 import type { Allocation } from './allocation.js'
 
@@ -32,6 +33,7 @@ export class PeerMemory<E extends ElementType = ElementType> extends PublicObjec
 
   /** @internal */
   constructor(allocation: Allocation, pe: number, address: bigint, dtype: E, length: number) {
+    requireMade(address, 'PeerMemory', 'SymmetricBuffer.peer')
     super()
     this.#allocation = allocation
     this.#address = address

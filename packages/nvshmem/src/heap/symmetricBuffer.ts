@@ -20,6 +20,7 @@ import {
   propertyOf,
   requireCount,
   requireInteger,
+  requireMade,
   type TypedArrayOf,
   toMemoryRange,
   type WaitOptions,
@@ -89,6 +90,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   #range: MemoryRange | undefined
 
   private constructor(allocation: Allocation, offset: number, dtype: E, length: number) {
+    requireMade(length, 'SymmetricBuffer', 'Session.allocate', 'number')
     super()
     this.#allocation = allocation
     this.#offset = offset

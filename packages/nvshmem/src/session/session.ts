@@ -1,6 +1,13 @@
 import { type PrimaryContext, retainPrimaryContexts } from '@shoal/cuda-base/basics'
 import { nvshmem_global_exit } from '@shoal/nvshmem-sys'
-import { FeatureNotSupportedError, inspectKey, inspectLine, requireInteger, type WaitOptions } from '@shoal/types'
+import {
+  FeatureNotSupportedError,
+  inspectKey,
+  inspectLine,
+  requireInteger,
+  requireMade,
+  type WaitOptions,
+} from '@shoal/types'
 import { AtomicOperations } from '../atomics/atomics.js'
 import { DeviceCode } from '../deviceCode/deviceCode.js'
 import { nvshmemError } from '../errors.js'
@@ -58,6 +65,7 @@ export class Session extends SessionOperations {
   readonly #lifetime: SessionLifetime
 
   private constructor(started: Started, context: PrimaryContext) {
+    requireMade(started?.places, 'Session', 'Session.init', 'object')
     const lifetime = new SessionLifetime(started, context)
     const { live } = lifetime
     super(live)

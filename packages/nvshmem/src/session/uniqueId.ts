@@ -1,5 +1,15 @@
 import { nvshmemx_get_uniqueid, nvshmemx_uniqueid_t, structVersion } from '@shoal/nvshmem-sys'
-import { inspectKey, inspectLine, isInstance, loadedFrom, outOfRange, PublicObject, wrongType } from '@shoal/types'
+import {
+  inspectKey,
+  inspectLine,
+  isInstance,
+  loadedFrom,
+  made,
+  outOfRange,
+  PublicObject,
+  requireMade,
+  wrongType,
+} from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import { environmentOfNvshmem } from '../workarounds/environment.js'
 
@@ -31,7 +41,8 @@ export class UniqueId extends PublicObject {
     return typeof value === 'object' && value !== null && #bytes in value
   }
 
-  private constructor(bytes: Uint8Array) {
+  private constructor(bytes: Uint8Array, key: typeof made) {
+    requireMade(key, 'UniqueId', 'UniqueId.create or UniqueId.fromBytes', 'symbol')
     super(Buffer.from(bytes).toString('base64'))
     this.#bytes = bytes
   }
@@ -48,7 +59,7 @@ export class UniqueId extends PublicObject {
     new DataView(bytes.buffer).setInt32(0, version, true)
     environmentOfNvshmem()
     checkNvshmem(nvshmemx_get_uniqueid(bytes), 'nvshmemx_get_uniqueid')
-    return new UniqueId(bytes)
+    return new UniqueId(bytes, made)
   }
 
   /**
@@ -60,7 +71,7 @@ export class UniqueId extends PublicObject {
   static fromBytes(bytes: Uint8Array): UniqueId {
     const api = 'UniqueId.fromBytes'
     if (!isInstance(bytes, Uint8Array)) throw wrongType(api, 'bytes', 'a Uint8Array', bytes)
-    return new UniqueId(checked(Uint8Array.from(bytes), api, 'bytes'))
+    return new UniqueId(checked(Uint8Array.from(bytes), api, 'bytes'), made)
   }
 
   /**
@@ -74,7 +85,7 @@ export class UniqueId extends PublicObject {
     const bytes = Buffer.from(text, 'base64')
     // Buffer skips what is not base64, so a damaged text is found by writing the bytes again.
     if (bytes.toString('base64') !== text) throw outOfRange(api, 'text', 'base64', text)
-    return new UniqueId(checked(Uint8Array.from(bytes), api, 'text'))
+    return new UniqueId(checked(Uint8Array.from(bytes), api, 'text'), made)
   }
 
   /** A copy of the 128 bytes. */

@@ -16,6 +16,7 @@ import {
   requireCount,
   requireInteger,
   requireKeyOf,
+  requireMade,
   requireOptions,
 } from '@shoal/types'
 import type { OnStreamOptions } from '../collectives/synchronization.js'
@@ -120,6 +121,7 @@ export class Signals extends PublicObject {
 
   /** @internal */
   constructor(live: LiveSession) {
+    requireMade(live?.queue, 'Signals', 'Session.signals', 'object')
     super()
     this.#live = live
   }

@@ -16,6 +16,7 @@ import {
   otherCopy,
   PublicObject,
   requireInteger,
+  requireMade,
   type WaitOptions,
   wrongType,
 } from '@shoal/types'
@@ -90,8 +91,10 @@ export class Team extends PublicObject implements SessionTeam {
   #ending: Promise<void> | undefined
 
   /** @internal */
-  constructor({ live, handle, name, pe, peCount, isPredefined }: TeamParts) {
+  constructor(parts: TeamParts) {
+    requireMade(parts?.live, 'Team', 'Session.createTeam or Session.world', 'object')
     super()
+    const { live, handle, name, pe, peCount, isPredefined } = parts
     this.#live = live
     this.#handle = handle
     this.#isPredefined = isPredefined

@@ -1,5 +1,5 @@
 /** Checks of arguments: for the packages of Shoal, and for those that build on them. */
-export { isArray, isForged, isInstance, isRevoked, propertyOf } from '../anyValue.js'
+export { isArray, isForged, isInstance, isProxy, isRevoked, propertyOf } from '../anyValue.js'
 export {
   loadedFrom,
   otherCopy,

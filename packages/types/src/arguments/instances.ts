@@ -1,4 +1,4 @@
-import { isInstance } from '../anyValue.js'
+import { isInstance, isProxy } from '../anyValue.js'
 import { wrongType } from './scalars.js'
 
 /**
@@ -22,7 +22,7 @@ export function requireInstance<T>(
   publicClass: PublicClass<T>,
   expected?: string,
 ): T {
-  if (isInstance(value, publicClass as never)) return value as T
+  if (isInstance(value, publicClass as never) && !isProxy(value)) return value as T
   const wanted = expected ?? `${article(publicClass.name)} ${publicClass.name}`
   throw otherCopy(value, api, name, publicClass) ?? wrongType(api, name, wanted, value)
 }

@@ -3,7 +3,7 @@ import { requireOptions } from '../arguments/options.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
 import { withJson } from '../json.js'
-import { refuseForged } from '../publicObject.js'
+import { answerOf, refuseForged } from '../publicObject.js'
 import { checkAddress, checkCount, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 import { checkedLayout, isContiguous, type Layout } from './layout.js'
 
@@ -159,7 +159,7 @@ function layoutOf(answer: MemoryRange, api: string, name: string): Layout {
 
 function checkedAnswer(memory: MemoryLike | MemoryDescriptor, api: string, name: string): MemoryRange {
   refuseForged(memory, api, name)
-  if (isMemoryLike(memory)) return checkedRange(memory[memoryProtocol], api, name)
+  if (isMemoryLike(memory)) return checkedRange(answerOf(memory, memoryProtocol, api, name), api, name)
   if (isPlain(memory, 'cuda.memory')) {
     checkSameProcess(memory, api, name, 'Open its IPC handle there instead of using its address.')
     return checkedRange(memory, api, name)

@@ -1,6 +1,6 @@
 import { outOfRange, requireAddress, wrongType } from '../arguments/scalars.js'
 import { withJson } from '../json.js'
-import { refuseForged } from '../publicObject.js'
+import { answerOf, refuseForged } from '../publicObject.js'
 import { streamMode } from '../streamMode.js'
 import { checkAddress, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 
@@ -77,7 +77,7 @@ export function toStreamHandle(stream: StreamArgument, api = 'toStreamHandle', n
     return { version: 0, handle: stream, deviceOrdinal: -1, context: 0n }
   }
   refuseForged(stream, api, name)
-  if (isStreamLike(stream)) return checkedHandle(stream[streamProtocol], api, name)
+  if (isStreamLike(stream)) return checkedHandle(answerOf(stream, streamProtocol, api, name), api, name)
   if (isPlain(stream, 'cuda.stream')) {
     checkSameProcess(stream, api, name, 'A stream cannot be used outside its process.')
     return checkedHandle(stream, api, name)

@@ -6,11 +6,15 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
   [/./, /Error$|Error\./, 'errors are made by those who found one'],
   [
     /types/,
-    /^(?:contiguousStrides|spanOf|isInstance|propertyOf|fieldCodec|nameErrorClass|formatLoadAttempts|isStickyCudaStatus|wrongType|outOfRange|inspectLine|settledNow|settleInTime|defineUnprinted)$/,
+    /^(?:contiguousStrides|spanOf|isInstance|propertyOf|fieldCodec|nameErrorClass|formatLoadAttempts|isStickyCudaStatus|wrongType|outOfRange|inspectLine|settledNow|settleInTime|defineUnprinted|withJson|answerOf|foreignThis|isProxy)$/,
     'parts of other functions',
   ],
-  [/types/, /^(?:new )?LibraryVersion/, 'an abstract class'],
-  [/./, /^new \w+Version$/, 'versions are made by their factories'],
+  [/types/, /^LibraryVersion/, 'an abstract class'],
+  [
+    /./,
+    /^new (?!(?:\w+Handle|Program|ProcessCheckpoint|Linker)$)/,
+    'constructors.test.ts asks what only packages call',
+  ],
   [
     /types/,
     /^(?:require[A-Z]|optional[A-Z]|otherCopy|usersWith$|optionsChecker$|refuseForged$)/,
@@ -25,17 +29,9 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
   [/ffi/, /^(?:inNextTurn|nextTurn)$/, 'timers of Node for the other packages'],
   [/nvshmem/, /^Session\.globalExit$/, 'ends the process; a test of its own asks it'],
   [/nccl/, /^NcclParameter\./, 'the software device has no parameters'],
-  [/driver|runtime|ffi/, /^new DescriptorSocket$/, 'made by its factories'],
-  [/nccl/, /^new PreparedGroup$/, 'made by prepareGroup'],
-  [
-    /driver|runtime/,
-    /^new (?:PreparedCopies|Graph|GraphNode|NodeDescription|CudaArray|MipmappedArray|(?:Texture|Surface)Object|TensorMap|DeviceResource|CreatedContext|Library|Linker|UserObject)$/,
-    'made by their factories',
-  ],
+  [/driver|runtime/, /^new Linker$/, 'the same'],
   [/dlpack/, /^fromDLPack$/, 'takes an address at its word: what is no tensor ends the process; its tests ask it'],
-  [/dlpack|sharing/, /^new (?:DLPackCapsule|DLPackTensor|SharedMemory)$/, 'made by their factories'],
   [/sharing/, /^SharedMemory\./, 'needs another process; its tests ask it'],
-  [/nvrtc|nvjitlink/, /^new (?:Compiled|Linked)$/, 'made by compilers'],
   [/nvrtc/, /^Compiled\./, 'there is none without NVRTC; its tests ask it'],
 ]
 

@@ -4,6 +4,7 @@ import {
   propertyOf,
   requireInstance,
   requireInteger,
+  requireMade,
   requireOptions,
   wrongType,
 } from '@shoal/types'
@@ -58,6 +59,7 @@ export class CachingPool extends Resource implements StreamAllocator {
   readonly #cache: BlockCache
 
   private constructor(context: Context, source: MemorySource | undefined, maximumBytes: number) {
+    requireMade(maximumBytes, 'CachingPool', 'CachingPool.create', 'number')
     super()
     this.context = context
     const cache = new BlockCache(context, source, maximumBytes)
