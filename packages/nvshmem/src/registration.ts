@@ -1,4 +1,4 @@
-import { nameOfType, requireElementType } from '@shoal/cuda-base/basics'
+import { keepRegistered, nameOfType, requireElementType } from '@shoal/cuda-base/basics'
 import {
   type CUmemGenericAllocationHandle,
   cuMemRelease,
@@ -30,7 +30,7 @@ import type { LiveSession } from './queue/liveSession.js'
 
 /**
  * Local memory that NVSHMEM knows, so that it can be the local side of transfers to PEs that are not reached over NVLink or
- * PCIe. It keeps the memory object reachable until `dispose()`; do not dispose of the memory before that.
+ * PCIe. It keeps the memory until `dispose()`, or the end of the session: memory that is disposed of before that is freed then.
  *
  * @example
  * ```ts
@@ -44,6 +44,7 @@ export class Registration extends PublicObject {
   /** Size in bytes. */
   readonly byteLength: number
   readonly #live: LiveSession
+  readonly #giveBack: () => void
   #memory: MemoryLike | undefined
   #ending: Promise<void> | undefined
 
@@ -53,6 +54,7 @@ export class Registration extends PublicObject {
     super()
     this.#live = live
     this.#memory = memory
+    this.#giveBack = keepUntilUnregistered(live, memory)
     this.address = range.address
     this.byteLength = range.byteLength
   }
@@ -97,8 +99,19 @@ export class Registration extends PublicObject {
     const api = 'Registration.dispose'
     if (this.#live.isOver()) return // it went with the session
     const [status] = await this.#live.queue.run(api, () => nvshmemx_buffer_unregister(this.address), { keep })
+    this.#giveBack()
     checkNvshmem(status, 'nvshmemx_buffer_unregister')
   }
+}
+
+function keepUntilUnregistered(live: LiveSession, memory: MemoryLike): () => void {
+  const end = keepRegistered(memory)
+  const giveBack = (): void => {
+    live.registered.delete(giveBack)
+    end()
+  }
+  live.registered.add(giveBack)
+  return giveBack
 }
 
 /** Tells NVSHMEM of local memory. */
@@ -114,7 +127,9 @@ export async function register(live: LiveSession, memory: MemoryLike): Promise<R
 
 /** Ends all registrations of local memory. */
 export async function unregisterAll(live: LiveSession): Promise<void> {
+  const ended = [...live.registered]
   await live.queue.run('Session.unregisterAll', nvshmemx_buffer_unregister_all)
+  for (const giveBack of ended) giveBack()
 }
 
 /** Makes memory of this process part of the symmetric heap. */

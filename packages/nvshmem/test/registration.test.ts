@@ -1,7 +1,9 @@
 import { inspect } from 'node:util'
+import { cuPointerGetAttribute } from '@shoal/cuda-sys/driver'
+import { Device, DeviceBuffer } from '@shoal/driver'
 import { Registration } from '@shoal/nvshmem'
 import { memoryProtocol } from '@shoal/types'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { resultsOf } from './fixtures/job.js'
 import { anything, onePe, refuses } from './fixtures/onePe.js'
 
@@ -32,6 +34,17 @@ describe('Registration', () => {
     expect(inspect(registration)).toBe(`${line} }`)
     await registration[Symbol.asyncDispose]()
     expect(inspect(registration)).toBe(`${line}, disposed: true }`)
+  })
+
+  test.each(['dispose()', 'unregisterAll()'])('memory that was disposed of is freed after %s', async (way) => {
+    const buffer = DeviceBuffer.zeros(Device.get(0), 'u8', 4096)
+    const { address } = buffer
+    const isThere = (): boolean => cuPointerGetAttribute(new Uint32Array(2), 2, address as never) === 0
+    const registration = await pe.session.register(buffer)
+    buffer.disposeSync()
+    expect([buffer.disposed, isThere()]).toEqual([true, true])
+    await (way === 'dispose()' ? registration.dispose() : pe.session.unregisterAll())
+    await vi.waitUntil(() => !isThere(), { timeout: 60_000, interval: 5 })
   })
 
   refuses(pe, [

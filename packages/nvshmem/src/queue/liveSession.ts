@@ -19,6 +19,8 @@ export interface LiveSession {
   readonly recent: RecentTransfers
   /** Operands of transfers that were only started, which stay reachable until these have ended. */
   readonly untilQuiet: Set<object>
+  /** Ends what keeps memory that NVSHMEM knows from being freed: called when the session has ended. */
+  readonly registered: Set<() => void>
   /** Whether the session has ended. */
   isOver(): boolean
   /** Throws DisposedError once the session has ended. */

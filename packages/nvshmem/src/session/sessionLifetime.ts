@@ -49,6 +49,7 @@ export class SessionLifetime {
       scratch: reduceScratchOf(environment, version),
       recent: noRecentTransfers(),
       untilQuiet: new Set(),
+      registered: new Set(),
       isOver: () => this.#ended !== undefined,
       requireOpen: (operation) => {
         if (this.#ended !== undefined) throw new DisposedError({ object: name, operation })
@@ -109,6 +110,7 @@ export class SessionLifetime {
       throw error
     }
     this.#queue.close(name)
+    for (const giveBack of this.live.registered) giveBack()
     releaseSession()
     await this.#kernels?.release(this.#context.handle)
     await releasePrimaryContexts([this.#context])
