@@ -3,7 +3,7 @@ import { delay } from './support/delay.js'
 import { left, leftSince } from './support/left.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { Device, Stream } = await import('@shoal/driver')
+const { Device, GrowableRange, Stream } = await import('@shoal/driver')
 const { kinds } = (await import('./fixtures/everyObject.mjs' as string)) as {
   readonly kinds: { readonly [name: string]: (device: unknown) => readonly (Disposable & AsyncDisposable & Blocking)[] }
 }
@@ -80,4 +80,22 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
     if (waits.includes(name)) expect(stream.query()).toBe(true)
     stream.dispose()
   })
+})
+
+test('a growable range shrinks, and is disposed of, while a kernel runs, and grows again once the memory is unmapped', async () => {
+  const device = Device.get(0)
+  using stream = Stream.create(device, { nonBlocking: true })
+  const before = left()
+  const unit = 2 ** 21
+  const range = GrowableRange.reserve(device, { maximumBytes: 4 * unit, stepBytes: unit })
+  for (const pieces of [1, 2, 3]) range.resize(pieces * unit)
+  delay(stream, busyFor)
+  range.resize(unit)
+  expect([stream.query(), range.capacity]).toEqual([false, unit])
+  range.resize(3 * unit)
+  expect([stream.query(), range.capacity]).toEqual([true, 3 * unit])
+  delay(stream, busyFor)
+  range.resize(0)
+  await range[Symbol.asyncDispose]()
+  expect(await leftSince(before, 1)).toBe('')
 })

@@ -142,7 +142,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
 
   /**
    * Grows or shrinks it to this many elements. New elements have no defined value. Shrinking gives memory back in whole
-   * pieces and blocks until the work of the device has ended.
+   * pieces, on a native thread when the work of the device has ended.
    * @throws RangeError above `maximumLength`; StatusError when memory is short, with nothing changed.
    */
   resize(length: number): this {

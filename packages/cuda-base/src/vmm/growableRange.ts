@@ -16,7 +16,7 @@ import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { type AccessGrant, resolveGrants, type WrittenGrants, writeGrants } from './access.js'
 import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
 import { type DevicePlace, resolveDevice } from './location.js'
-import { createAndMap, unmapPiece } from './mappingCalls.js'
+import { createAndMap } from './mappingCalls.js'
 import {
   type AllocationOptions,
   allocationKeys,
@@ -26,7 +26,7 @@ import {
   propertiesAt,
   type ResolvedProperties,
 } from './properties.js'
-import { unmapLate } from './unmapLate.js'
+import { type Mapping, unmapLate } from './unmapLate.js'
 
 /** How growable memory is reserved. */
 export interface GrowableOptions extends AllocationOptions {
@@ -164,8 +164,8 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
 
   /**
    * Grows or shrinks it to a number of bytes (`cuMemCreate`, `cuMemMap`, `cuMemSetAccess`; `cuMemUnmap`). What is added has
-   * no defined contents. Shrinking frees whole pieces that are not needed any more, and blocks until the work of the
-   * devices with access has ended.
+   * no defined contents. Shrinking frees whole pieces that are not needed any more, on a native thread when the work of
+   * the devices with access has ended; an error of that becomes a process warning.
    * @throws RangeError above `maximumBytes`; StatusError when memory is short, with nothing changed; DisposedError
    */
   resize(byteLength: number): this {
@@ -223,40 +223,32 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   }
 
   #shrink(byteLength: number): void {
-    const { words, ends, users } = this.#pieces
-    let start = ends.at(-2) ?? 0
-    if (ends.length === 0 || start < byteLength) return
+    const { address, ends, users } = this.#pieces
+    const kept = ends.findIndex((_, index) => (ends[index - 1] ?? 0) >= byteLength)
+    if (kept < 0) return
     // A call on a native thread works with it: what is not needed any more goes when the range shrinks the next time.
-    const from = this.#pieces.address + BigInt(byteLength)
+    const from = address + BigInt(byteLength)
     if (isAnythingInUse() && whenMemoryUnused(from, this.#capacity - byteLength) !== undefined) return
-    waitFor(users)
-    while (ends.length > 0 && start >= byteLength) {
-      unmapPiece(words, start, this.#capacity - start)
-      ends.pop()
-      this.#capacity = start
-      start = ends.at(-2) ?? 0
-    }
+    const what = 'A piece of a GrowableRange'
+    const mappings = mappingsOf(address, ends, kept)
+    this.#capacity = ends.at(-1) ?? 0
+    for (const user of users) user._addChild()
+    afterCapture(what, () => unmapLate(what, mappings, users, () => undefined))
   }
 }
 
-/** The driver itself does not wait: a kernel whose memory is unmapped ends the context. */
-function waitFor(users: readonly Context[]): void {
-  for (const context of users) context._release('ctxSynchronize')
-}
-
-/** Frees everything when the work of the devices has ended. */
-function freeLate(what: string, { address, byteLength, ends, users }: Pieces): void {
-  const mappings = ends.splice(0).map((end, index, all) => {
-    const start = all[index - 1] ?? 0
+/** Takes the pieces from one on out of the list of their ends. */
+function mappingsOf(address: bigint, ends: number[], first: number): Mapping[] {
+  const before = ends[first - 1] ?? 0
+  return ends.splice(first).map((end, index, all) => {
+    const start = all[index - 1] ?? before
     return { address: address + BigInt(start), byteLength: end - start }
   })
-  unmapLate(what, mappings, mappings.length === 0 ? [] : users, () => {
-    try {
-      freeAddresses(address, byteLength)
-    } finally {
-      if (mappings.length === 0) for (const user of users) user._removeChild()
-    }
-  })
+}
+
+/** Frees everything when the work of the devices has ended, and behind pieces that go already. */
+function freeLate(what: string, { address, byteLength, ends, users }: Pieces): void {
+  unmapLate(what, mappingsOf(address, ends, 0), users, () => freeAddresses(address, byteLength))
 }
 
 /** What pieces are created with, and who may use them. */

@@ -43,6 +43,9 @@ export function createAndMap(
   const high = highAt(start, offset)
   let api = 'cuMemMap'
   let status = mapMemory(low, high, byteLength, handleLow, handleHigh)
+  // What the range has shrunk by may still be mapped.
+  if (status !== Status.success && finishReleasesSync())
+    status = mapMemory(low, high, byteLength, handleLow, handleHigh)
   if (status === Status.success) {
     api = 'cuMemSetAccess'
     status = setAccess(low, high, byteLength, grants)
@@ -57,12 +60,6 @@ export function createAndMap(
 
 function unmapAfterFailure(low: number, high: number, byteLength: number): void {
   releaseAfterFailure('Memory that was to grow', () => checkRelease(unmapMemory(low, high, byteLength), 'cuMemUnmap'))
-}
-
-/** Unmaps what {@link createAndMap} mapped, which ends the memory (`cuMemUnmap`). @throws StatusError */
-export function unmapPiece(start: U64Halves, offset: number, byteLength: number): void {
-  const status = unmapMemory(lowAt(start, offset), highAt(start, offset), byteLength)
-  if (status !== Status.success) checkRelease(status, 'cuMemUnmap')
 }
 
 function lowAt({ low }: U64Halves, offset: number): number {
