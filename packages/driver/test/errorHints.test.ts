@@ -81,7 +81,12 @@ test('a cooperative launch that is too large says how many blocks fit', () => {
   kernel.launch({ grid: most, block: 256 })
 })
 
-const wrongImages: readonly [string, string, RegExp][] = [
+const wrongImages: readonly [string, string | Uint8Array, RegExp][] = [
+  [
+    'PTX in UTF-16',
+    Buffer.from(`\uFEFF${image(['a'])}`, 'utf16le'),
+    /not text in UTF-16 \(it begins with its byte order mark\); save it as UTF-8$/,
+  ],
   [
     'a byte order mark',
     `\uFEFF${image(['a'])}`,
@@ -96,7 +101,7 @@ const wrongImages: readonly [string, string, RegExp][] = [
 ]
 
 test.each(wrongImages)('%s in place of an image is refused with what to do', (_, text, message) => {
-  for (const given of [text, new TextEncoder().encode(text)]) {
+  for (const given of typeof text === 'string' ? [text, new TextEncoder().encode(text)] : [text]) {
     expect(() => Module.loadSync(device, given)).toThrow(message)
     expect(() => Library.loadSync(device, given)).toThrow(message)
   }

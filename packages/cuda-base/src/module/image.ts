@@ -82,6 +82,10 @@ function requireComplete(image: Uint8Array, api: string): void {
   } else if (magic === fatBinaryMagic) {
     requireBytes(image, 16, 'its header', api)
     requireBytes(image, view.getUint16(6, true) + Number(view.getBigUint64(8, true)), 'its contents', api)
+  } else if ((magic & 0xffff) === 0xfeff || (magic & 0xffff) === 0xfffe) {
+    throw new TypeError(
+      `${api}: image must be PTX, a cubin or a fat binary, not text in UTF-16 (it begins with its byte order mark); save it as UTF-8`,
+    )
   } else if (image.subarray(0, -1).includes(0)) {
     throw new TypeError(`${api}: image must be PTX, a cubin or a fat binary, not other bytes`)
   } else if (
