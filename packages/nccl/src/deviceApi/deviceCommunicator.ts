@@ -169,7 +169,8 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
   }
 
   /**
-   * The `ncclDevComm`, to be passed to a kernel by value: a copy.
+   * The `ncclDevComm`, to be passed to a kernel by value: a copy of bytes, which keeps nothing. The device communicator must not end
+   * before the kernel does; a graph keeps it with `graph.keep(deviceCommunicator)`.
    *
    * @param byteLength `sizeof(ncclDevComm)` in the header the kernel was compiled with, which must be of the version of
    * the library in use, or of 2.30 where that is newer. Default 240, that of 2.30.
