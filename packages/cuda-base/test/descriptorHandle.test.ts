@@ -153,6 +153,12 @@ test.each([
     "facts.byteLength must be an integer from 1 to 2^53 - 1, not '5'",
   ],
   [0, { ...memoryFacts, deviceUuid: 5 }, TypeError, 'facts.deviceUuid must be a string, not 5'],
+  [
+    0,
+    { ...memoryFacts, deviceUuid: 'x'.repeat(65) },
+    RangeError,
+    'facts.deviceUuid must be at most 64 characters, not 65',
+  ],
 ])('it is not made of %s with %j', (descriptor, facts, kind, message) => {
   const make = (): unknown => new DescriptorHandle(descriptor as number, facts as typeof memoryFacts)
   expect(make).toThrow(kind)

@@ -11,7 +11,6 @@ import {
   requireInstance,
   requireInteger,
   requireMade,
-  requireText,
   wrongType,
 } from '@shoal/types'
 import { afterCapture } from '../context/capturing.js'
@@ -21,7 +20,7 @@ import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, processIsEnding, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { scratch } from '../native.js'
-import { uuidOf, visibleUuids } from '../share/deviceUuid.js'
+import { requireUuid, uuidOf, visibleUuids } from '../share/deviceUuid.js'
 import { withReason } from '../share/handleKinds.js'
 import { requireRoom } from '../vmm/properties.js'
 import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
@@ -192,7 +191,7 @@ function checkHandle(device: Context['device'], handle: IpcMemoryHandle): Uint8A
     const expected = `a multiple of ${alignment} for ${handle.dtype}`
     throw outOfRange(openApi, 'handle.byteOffset', expected, handle.byteOffset)
   }
-  const needed = requireText(handle.deviceUuid, openApi, 'handle.deviceUuid')
+  const needed = requireUuid(handle.deviceUuid, openApi, 'handle.deviceUuid')
   const uuid = uuidOf(device.handle)
   if (needed !== uuid) {
     if (visibleUuids().includes(needed)) {

@@ -1,9 +1,18 @@
 import { type CUdevice, cuDeviceGet, cuDeviceGetCount, cuDeviceGetUuid } from '@shoal/cuda-sys/driver/common'
+import { outOfRange, requireText } from '@shoal/types'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { startDriver } from '../start.js'
 
 const uuids = new Map<number, string>()
+const mostCharacters = 64
+
+/** A UUID that somebody else has named, of no more characters than an error can show. @throws TypeError, RangeError */
+export function requireUuid(value: unknown, api: string, name: string): string {
+  const uuid = requireText(value, api, name)
+  if (uuid.length > mostCharacters) throw outOfRange(api, name, `at most ${mostCharacters} characters`, uuid.length)
+  return uuid
+}
 
 /** The UUID of a device as `nvidia-smi` writes it, `'GPU-…'` (`cuDeviceGetUuid`). */
 export function deviceUuid(ordinal: number): string {

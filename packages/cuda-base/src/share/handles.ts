@@ -12,6 +12,7 @@ import {
 } from '@shoal/types'
 import { decodeHandle } from '../ipc/handleBytes.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
+import { requireUuid } from './deviceUuid.js'
 import type { HandleKind } from './handleKinds.js'
 
 const contents = ['memory', 'pool', 'multicast'] as const
@@ -218,8 +219,6 @@ function requireFacts<C extends HandleContent>(
   requireOneOf<HandleKind>(named, api, 'facts.type', [type])
   requireOneOf<HandleContent>(content, api, 'facts.content', contents)
   requireInteger(byteLength, api, 'facts.byteLength', content === 'pool' ? 0 : 1)
-  if (deviceUuid !== undefined && typeof deviceUuid !== 'string') {
-    throw wrongType(api, 'facts.deviceUuid', 'a string', deviceUuid)
-  }
+  if (deviceUuid !== undefined) requireUuid(deviceUuid, api, 'facts.deviceUuid')
   return { content, byteLength, deviceUuid }
 }

@@ -7,6 +7,7 @@ import {
   PhysicalMemory,
   pointerAttributes,
   scratch,
+  requireUuid,
   uuidOf,
 } from '@shoal/cuda-base'
 import { CUmemAllocationHandleType, type CUmemoryPool } from '@shoal/cuda-sys/driver/common'
@@ -105,7 +106,6 @@ export interface Exported {
   readonly sources: readonly (DescriptorHandle | PhysicalMemory)[]
 }
 
-const mostOfUuid = 64
 const posixDescriptor = CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 const asked = [
   'DEVICE_ORDINAL',
@@ -254,8 +254,7 @@ export function requireDescription(data: unknown, ways: readonly SharingWay[], a
   requireInteger(given.version, api, `${name}.version`, 1, 1)
   const way = requireOneOf<SharingWay>(given.way, api, `${name}.way`, ways)
   if (way === 'process') return descriptionOfThread(propertyOf(data, 'offer'), api, `${name}.offer`)
-  const { length } = requireText(given.deviceUuid, api, `${name}.deviceUuid`)
-  if (length > mostOfUuid) throw outOfRange(api, `${name}.deviceUuid`, `at most ${mostOfUuid} characters`, length)
+  requireUuid(given.deviceUuid, api, `${name}.deviceUuid`)
   requireInteger(given.byteLength, api, `${name}.byteLength`, 1)
   requireInteger(given.byteOffset, api, `${name}.byteOffset`, 0, Number.MAX_SAFE_INTEGER - given.byteLength)
   requireLayout(given, api, name)
