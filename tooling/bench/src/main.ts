@@ -27,6 +27,7 @@ commands
   import       time, memory and libraries of import '@shoal/driver'
   sys          raw packages: import, binding, memory, type-checks, packed sizes
   event-loop   delay of the event loop while a stream is awaited
+  never-blocks a timer beside loops of awaits, and dispose() of every kind of object while a kernel runs
   event-loop-ranks
                delay of the event loop of a rank while it waits for a late one
 
@@ -71,6 +72,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   import: async () => (await import('./sys/importCost.js')).benchImport,
   sys: async () => (await import('./sys/index.js')).benchSys,
   'event-loop': async () => (await import('./eventLoop.js')).benchEventLoop,
+  'never-blocks': async () => (await import('./neverBlocks.js')).benchNeverBlocks,
   'event-loop-ranks': async () => (await import('./eventLoopRanks/index.js')).benchEventLoopRanks,
 }
 

@@ -170,6 +170,7 @@ export const jobs = [
   { name: 'bench-import', limit: 90, command: bench('import') },
   { name: 'bench-sys', limit: 180, command: bench('sys', '--spec', file('spec')) },
   { name: 'bench-event-loop', limit: 90, command: bench('event-loop') },
+  { name: 'bench-never-blocks', limit: 120, command: bench('never-blocks') },
   { name: 'bench-stub', limit: 90, command: bench('stub') },
 ]
 
