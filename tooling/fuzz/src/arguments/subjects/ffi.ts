@@ -4,11 +4,12 @@ import { general, type Subject } from './subject.js'
 export async function ffiSubject(): Promise<Subject> {
   const ffi = await import('@shoal/ffi')
   const libc = ffi.defineLibrary({
-    name: 'junk',
+    id: 'junk',
     title: 'libc',
-    fileNames: ['libc.so.6'],
     environment: 'SHOAL_JUNK_LIBRARY',
-  } as never)
+    linux: [],
+    hint: 'none',
+  })
   const memory = (): import('@shoal/ffi').NativeMemory => ffi.NativeMemory.allocate(64)
   return {
     module: ffi,
