@@ -34,6 +34,8 @@ export function apiOf({ place, owner, name }: Callable): string {
 
 /** What a parameter of this name takes in every package. */
 export const general: Makers = {
+  'defineArray#count': () => 2,
+  'defineTuple#types': () => ['f32', 'u8'],
   '#fn': () => () => undefined,
   '#dtype': () => 'f32',
   '#length': () => 4,

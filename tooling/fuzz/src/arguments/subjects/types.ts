@@ -43,8 +43,6 @@ export async function typesSubject(): Promise<Subject> {
       '#stream': () => device.createStream(),
       '#ipc': () => undefined,
       'defineStruct#name': () => 'point',
-      'defineArray#count': () => 2,
-      'defineTuple#types': () => ['f32', 'u8'],
       '#fields': () => ({ x: 'f32' }),
       '#element': () => 'f32',
       '#type': () => 'f32',
