@@ -41,7 +41,7 @@ describe('PitchedBuffer', () => {
     expectTypeOf(image).toEqualTypeOf<PitchedMemory<'f32'>>()
   })
 
-  test('of a region others see where its elements lie, in elements where those have a type that others know', () => {
+  test('others see where the elements of a region lie, in elements where those have a type that others know', () => {
     using image = PitchedBuffer.zeros(device, 'f32', { width: 100, height: 7, depth: 3 })
     const region = image.region({ x: 10, y: 2, z: 1, width: 5, height: 4, depth: 2 })
     const [row, slice] = [image.pitch / 4, image.slicePitch / 4]
@@ -61,8 +61,8 @@ describe('PitchedBuffer', () => {
       version: 1,
       dtype: 'u8',
       length: 6 * Particle.bytes,
-      shape: [1, 3, 2 * Particle.bytes],
-      strides: [structs.slicePitch, structs.pitch, 1],
+      shape: [3, 2 * Particle.bytes],
+      strides: [structs.pitch, 1],
     })
     // One row has no gaps.
     using target = DeviceBuffer.zeros(device, 'f32', 5)

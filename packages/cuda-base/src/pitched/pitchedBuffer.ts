@@ -57,6 +57,7 @@ import {
 import { type BoxEnd, type BoxSide, type BoxSize, queueBoxCopy } from './boxCopy.js'
 import { type Extent, extentKeys, fromKeys, type PitchedOptions, type Place, placeOf, type Region } from './extent.js'
 import { Rows } from './rows.js'
+import { type StridedRows, stridedAnswer, stridedRows } from './stridedRows.js'
 
 /** What pitched memory is filled from: an array of all elements, one array for each row, or other memory. */
 export type PitchedSource<E extends ElementType> =
@@ -245,7 +246,7 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
 
   /**
    * Queues a copy of the whole of `source`: an array of all elements, row after row; an array for each row; pitched memory of
-   * the same extent, of this or another device; or memory of as many bytes without gaps (`cuMemcpy3DAsync`,
+   * the same extent, of this or another device; memory with strides and the same shape; or of as many bytes without gaps (`cuMemcpy3DAsync`,
    * `cuMemcpy3DPeerAsync`). A host array must stay as it is until the copy has ended; arrays of rows are taken at the call.
    * @throws TypeError for another dtype, RangeError for another length or extent; DisposedError, StatusError
    */
@@ -272,7 +273,10 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return this
   }
 
-  #sourceOf(source: PitchedSource<E>, api: string): ArrayBufferView | MemoryRange | PitchedBuffer<ElementType> {
+  #sourceOf(
+    source: PitchedSource<E>,
+    api: string,
+  ): ArrayBufferView | MemoryRange | StridedRows | PitchedBuffer<ElementType> {
     const { dtype, width, height, depth } = this
     if (isInstance(source, PitchedBuffer)) {
       const other: PitchedBuffer<ElementType> = source
@@ -284,6 +288,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
       other._use()
       return other
     }
+    const rows = stridedRows(source, this, api, 'source')
+    if (rows !== undefined) return rows
     const given: unknown = isArray(source) && ArrayBuffer.isView(source[0]) ? this.#joined(source, api) : source
     const from = checkSource(structBytes(given, dtype, api, 'source'), this, api)
     this._use()
@@ -306,15 +312,15 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return all
   }
 
-  #copyFromMemory(stream: CUstream, source: MemoryRange | PitchedBuffer<ElementType>, api: string): void {
+  #copyFromMemory(stream: CUstream, source: MemoryRange | StridedRows | PitchedBuffer<ElementType>, api: string): void {
     const size = this._size
     if (isInstance(source, PitchedBuffer)) {
       queueBoxCopy(this.context, stream, this.#end, source.#end, size, api)
       return
     }
-    const { address, deviceOrdinal, context } = source
-    const from = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
-    orderBehind(stream, this.context.handle, source)
+    const { range, side: from } = 'side' in source ? source : { range: source, side: this.#without(source) }
+    const { deviceOrdinal, context } = range
+    orderBehind(stream, this.context.handle, range)
     queueBoxCopy(this.context, stream, this.#end, { side: from, deviceOrdinal, context }, size, api)
   }
 
@@ -344,19 +350,21 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     downloadNow(this.context, queue._handle, this.#rows, checkTarget(target, this, api))
   }
 
-  /** Queues the copying of all elements into other memory without gaps, of as many bytes. @throws as {@link copyFrom} */
+  /** Queues the copying of all elements into other memory: of as many bytes without gaps, or with strides and the same shape. @throws as {@link copyFrom} */
   copyInto(target: MemoryLike, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyInto'
     const queue = this.#queueFor(options, api)
     const { context, _size: size } = this
-    const range = toMemoryRange(target, api, 'target')
-    const { address, byteLength, deviceOrdinal, context: owner } = range
+    const rows = stridedRows(target, this, api, 'target')
+    const range = rows?.range ?? toMemoryRange(target, api, 'target')
+    const { byteLength, deviceOrdinal, context: owner } = range
+    if (range.readOnly === true) throw wrongType(api, 'target', 'memory that may be written', 'read-only memory')
     this._use()
-    if (byteLength !== this.byteLength) {
+    if (rows === undefined && byteLength !== this.byteLength) {
       throw outOfRange(api, 'target', `of ${this.byteLength} bytes, as many as all rows have`, byteLength)
     }
     orderBehind(queue._handle, context.handle, range)
-    const to = { address, pitch: size.width, rows: size.height, isHost: deviceOrdinal < 0 }
+    const to = rows?.side ?? this.#without(range)
     queueBoxCopy(context, queue._handle, { side: to, deviceOrdinal, context: owner }, this.#end, size, api)
     keepCaptured(context._handle, queue._handle, [this, target])
     return this
@@ -412,22 +420,9 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return new PitchedBuffer(this.#memory, this.dtype, place, true)
   }
 
-  /** What others see of it: bytes, gaps and all; of a region, which has elements of others in its gaps, where its own lie. */
+  /** The memory protocol: its elements with their strides, two dimensions for one slice. `DeviceBuffer.view` has the bytes, gaps and all. */
   get [memoryProtocol](): MemoryRange {
-    const { _span: span, dtype, width, height, depth, pitch, slicePitch } = this
-    if (!this.#isView) return span
-    const bytes = bytesOfElement(dtype)
-    // Steps are counted in elements, where those have a type that others know, and rows begin with one.
-    const isTyped = typeof dtype === 'string' && pitch % bytes === 0
-    const [unit, perElement] = isTyped ? [bytes, 1] : [1, bytes]
-    return {
-      ...span,
-      version: 1,
-      dtype: isTyped ? dtype : 'u8',
-      length: this.length * perElement,
-      shape: [depth, height, width * perElement],
-      strides: [slicePitch / unit, pitch / unit, 1],
-    }
+    return { ...this._span, ...stridedAnswer(this, this.pitch, this.slicePitch) }
   }
 
   /** @internal For `hasGaps`. */
@@ -470,6 +465,11 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   /** @internal */
   get _side(): BoxSide {
     return { address: this.address, pitch: this.pitch, rows: this.#place.rows }
+  }
+
+  /** The same rows in memory without gaps. */
+  #without({ address, deviceOrdinal }: MemoryRange): BoxSide {
+    return { address, pitch: this._size.width, rows: this.height, isHost: deviceOrdinal < 0 }
   }
 
   get #end(): BoxEnd {

@@ -40,6 +40,8 @@ const pitched = () => PitchedBuffer.zeros(device, 'u32', { width: 4, height: 1 }
 const named = <T extends Disposable>(object: T, name?: string | RegExp) =>
   [name ?? (object as unknown as { readonly kind: string }).kind, object] as const
 
+type Tensor = import('@shoal/driver/dlpack').DLPackTensor
+
 const folder = mkdtempSync(join(tmpdir(), 'shoal-captured-'))
 function semaphore(): import('@shoal/driver/external').ExternalSemaphore {
   const descriptor = openSync(join(folder, 'timeline'), 'w+')
@@ -191,6 +193,14 @@ export const capturedCalls: { readonly [name: string]: () => MadeCall } = {
         to.copyFrom(host.array, { stream })
       },
       uses: [named(to), named(from), named(flat), named(host)],
+    }
+  },
+  'PitchedBuffer.copyFrom and copyInto with strides': () => {
+    const [rows, from, to] = [pitched(), pitched(), pitched()]
+    const [source, target] = [from, to].map((each) => fromDLPack(toDLPack(each))) as [Tensor, Tensor]
+    return {
+      call: (stream) => rows.copyFrom(source, { stream }).copyInto(target, { stream }),
+      uses: [named(rows), named(source), named(target)],
     }
   },
   'PitchedBuffer.copyTo': () => {
