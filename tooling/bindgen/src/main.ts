@@ -98,7 +98,7 @@ function processShared(workspace: Workspace, check: boolean): boolean {
     ...emitUnsupported(runtime, 'runtime', defined),
   ]
   let isSame = true
-  for (const [path, text] of [...emitCallTables(driver, runtime), ...headers, emitDoctor()]) {
+  for (const [path, text] of [...emitCallTables(driver, runtime, workspace.packagesFolder), ...headers, emitDoctor()]) {
     const file = join(workspace.packagesFolder, path)
     const current = readText(file)
     if (!check) writeText(file, text)

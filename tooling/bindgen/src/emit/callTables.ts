@@ -1,4 +1,6 @@
-import { renamedPairs, sharedCalls, unlikePairs } from '../facts/callPairs.js'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { renamedPairs, unlikePairs } from '../facts/callPairs.js'
 import type { FunctionSpec, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
 import { SourceFile } from './source.js'
 
@@ -69,23 +71,37 @@ function slotOf(lowered: Lowered): string {
   }
 }
 
-/** Those that the safe packages call. */
-export function sharedPairs(pairs: readonly CallPair[]): CallPair[] {
-  return sharedCalls.map((key) => {
-    const pair = pairs.find((candidate) => candidate.key === key)
-    if (pair === undefined) throw new Error(`${key} is called by both packages and is no pair of libcuda and libcudart`)
-    return pair
+/**
+ * The pairs that the sources of safe packages name: as text (`_call('…')`) or as a member of a table. A table of all pairs would take a
+ * millisecond and half a megabyte at every import.
+ */
+export function sharedPairs(pairs: readonly CallPair[], packagesFolder: string): CallPair[] {
+  const named = new Set(sourceTexts(packagesFolder).flatMap((text) => text.match(/(?<=['.])[a-z]\w+/g) ?? []))
+  return pairs.filter(({ key }) => named.has(key)).sort((one, other) => (one.key < other.key ? -1 : 1))
+}
+
+function sourceTexts(packagesFolder: string): string[] {
+  const folders = ['cuda-base', 'driver', 'runtime', 'nccl', 'nvshmem'].map((name) => join(packagesFolder, name, 'src'))
+  return folders.filter(existsSync).flatMap((folder) => {
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    return files
+      .filter((file) => file.endsWith('.ts') && !file.endsWith('.gen.ts'))
+      .map((file) => readFileSync(join(folder, file), 'utf8'))
   })
 }
 
 /** The two tables as sources, by their path below `packages`. */
-export function emitCallTables(driver: LibrarySpecFile, runtime: LibrarySpecFile): Map<string, string> {
-  const pairs = sharedPairs(pairCalls(driver, runtime))
+export function emitCallTables(
+  driver: LibrarySpecFile,
+  runtime: LibrarySpecFile,
+  packagesFolder: string,
+): Map<string, string> {
+  const pairs = sharedPairs(pairCalls(driver, runtime), packagesFolder)
   const driverFile = new SourceFile(tableFiles.driver)
   driverFile.add(
     '/** Functions of libcuda that libcudart has too, with the same arguments: by the name of libcuda without its prefix. */',
     'export const driverCalls = {',
-    ...pairs.map((pair) => `  ${pair.key}: ${driverFile.use('@shoal/cuda-sys/driver/common', pair.driver)},`),
+    ...pairs.map((pair) => `  ${pair.key}: ${driverFile.use('@shoal/cuda-sys/driver', pair.driver)},`),
     '}',
     '',
     '/** The table of one of the two libraries. */',
@@ -96,7 +112,7 @@ export function emitCallTables(driver: LibrarySpecFile, runtime: LibrarySpecFile
   const other = pairs.filter((pair) => pair.runtime !== `cuda${pair.driver.slice('cu'.length)}`)
   runtimeFile.add(
     `const calls: { readonly [K in keyof ${type}]: (...args: never[]) => number } = {`,
-    ...pairs.map((pair) => `  ${pair.key}: ${runtimeFile.use('@shoal/cuda-sys/runtime/common', pair.runtime)},`),
+    ...pairs.map((pair) => `  ${pair.key}: ${runtimeFile.use('@shoal/cuda-sys/runtime', pair.runtime)},`),
     '}',
     '',
     '/** The functions of libcudart behind the same table: their arguments lower alike, so they are called alike. */',
