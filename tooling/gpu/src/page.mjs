@@ -7,7 +7,7 @@ export function renderPage(settings) {
     '',
     'Made by `pnpm docs:hardware` from the files in [results](results). They hold a digest of the newest result of each job on',
     'each machine: what passed, and the figures of these pages. `pnpm gpu:collect` writes them. How to make a run:',
-    '[CONTRIBUTING](../../CONTRIBUTING.md#on-a-gpu-host).',
+    '[a benchmark](../contributing/benchmark.md).',
     '',
   ]
   if (settings.length === 0) return [...lines, 'No run has been kept so far.', ''].join('\n')
