@@ -26,6 +26,7 @@ export const nativeFiles = {
   '@shoal/ffi': ['shoal_ffi.node'],
   '@shoal/sim': [
     'libshoal-sim-cuda.so.1',
+    'libshoal-sim-ptx.so.1',
     'libshoal-sim-cudart.so.13',
     'libshoal-sim-nccl.so.2',
     'libshoal-sim-nvshmem_host.so.3',

@@ -1,15 +1,13 @@
 #!/usr/bin/env node
 // `npm run demo`, `npm test`, `npm run site`: all the set-up a bare clone needs, then the job.
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from './build.mjs'
+import { runDemo } from './demo.mjs'
 import { fetchTools } from './fetchTools.mjs'
 import { installWorkspace } from './install.mjs'
 import { checkCompiler, checkNode } from './requirements.mjs'
 import { runTests } from './test.mjs'
 import { manifest, root, run, runMain, SetupError } from './workspace.mjs'
-
-const demo = { name: '@shoal/example-all-reduce', entry: 'docs/examples/all-reduce/dist/main.js' }
 
 await runMain(() => {
   const [job, ...jobArguments] = process.argv.slice(2)
@@ -17,21 +15,13 @@ await runMain(() => {
   if (!jobs.includes(job)) throw new SetupError(`Unknown job ${job ?? '(none)'}: say one of ${jobs.join(', ')}.`)
   checkNode(manifest.engines.node)
   checkCompiler()
+  if (job === 'demo') return runDemo(jobArguments)
   const pnpmFolder = installWorkspace()
-  if (job === 'demo') return runDemo(pnpmFolder, jobArguments)
   build(pnpmFolder)
   if (job === 'test') return runTests(pnpmFolder, jobArguments)
   if (job.startsWith('site')) return runSite(job === 'site:test', jobArguments)
   return 0
 })
-
-function runDemo(pnpmFolder, demoArguments) {
-  // The software device is no dependency of anything, and the demo falls back to it.
-  build(pnpmFolder, [`${demo.name}...`, '@shoal/sim'])
-  const entry = join(root, demo.entry)
-  if (!existsSync(entry)) throw new SetupError(`${demo.name} was built but ${demo.entry} is not there.`)
-  return run(process.execPath, [entry, ...demoArguments])
-}
 
 /** Makes the site; its tests need a browser's tools, which they fetch, and a browser. */
 function runSite(isTested, siteArguments) {

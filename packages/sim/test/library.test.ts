@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 
 const pathOf = (library: keyof typeof libraries) => join(libraryFolder(), libraries[library])
 const paths = { cuda: pathOf('cuda'), nccl: pathOf('nccl'), nvshmem: pathOf('nvshmem') }
+const engine = join(libraryFolder(), 'libshoal-sim-ptx.so.1')
 const exportsOf = (path: string) =>
   execFileSync('nm', ['-D', '--defined-only', path], { encoding: 'utf8' })
     .trim()
@@ -20,7 +21,9 @@ test('the libraries lie in an absolute folder of this platform', () => {
 })
 
 test('nothing but the C ABI is exported', () => {
-  for (const name of exportsOf(paths.cuda)) expect(name).toMatch(/^(cu[A-Z]\w*|shoalSim\w+)$/)
+  // What the PTX engine uses of the driver's library is in the namespace `shoal`.
+  for (const name of exportsOf(paths.cuda)) expect(name).toMatch(/^(cu[A-Z]\w*|shoalSim\w+|_ZNK?5shoal\w+)$/)
+  expect(exportsOf(engine)).toEqual(['shoalSimPtxEngine'])
   for (const name of exportsOf(paths.nvshmem))
     expect(name).toMatch(/^(nvshmemx?_\w+|nvshmemid_\w+|shoalSimNvshmem\w+)$/)
   for (const name of exportsOf(paths.nccl)) expect(name).toMatch(/^(nccl[A-Z]\w*|shoalSimNccl\w+)$/)
@@ -34,18 +37,18 @@ test('NVSHMEM has every host function of the spec', () => {
   expect(functions.filter(({ name }) => !exported.has(name))).toEqual([])
 })
 
-test('NCCL and NVSHMEM find the CUDA library beside them, and all need only the C library', () => {
+test('NCCL, NVSHMEM and the PTX engine find the CUDA library beside them, and all need only the C library', () => {
   const needed = (path: string) =>
     [...dynamic(path).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map((match) => match[1] as string)
-  for (const path of [paths.nccl, paths.nvshmem]) {
+  for (const path of [paths.nccl, paths.nvshmem, engine]) {
     expect(needed(path)).toContain(libraries.cuda)
     expect(dynamic(path)).toMatch(/RUNPATH.*\[\$ORIGIN\]/)
   }
-  for (const name of Object.values(paths).flatMap(needed)) {
+  for (const name of [...Object.values(paths), engine].flatMap(needed)) {
     if (name !== libraries.cuda) expect(name).toMatch(/^(libc|libm|libdl|libpthread|librt|ld-linux.*)\.so/)
   }
 })
 
 test('the libraries stay loaded: streams may still run when they are closed', () => {
-  for (const path of Object.values(paths)) expect(dynamic(path)).toMatch(/NODELETE/)
+  for (const path of [...Object.values(paths), engine]) expect(dynamic(path)).toMatch(/NODELETE/)
 })

@@ -12,13 +12,7 @@ using namespace shoal;
 
 namespace {
 
-constexpr unsigned kUnknownFlags = ~static_cast<unsigned>(CU_CTX_FLAGS_MASK);
 constexpr unsigned kApiVersion = 3020;
-
-bool areFlagsValid(unsigned flags) {
-  const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
-  return (flags & kUnknownFlags) == 0 && (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
-}
 
 bool isLimit(CUlimit limit) { return limit >= CU_LIMIT_STACK_SIZE && limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
 bool hasLimit(CUlimit limit) { return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }

@@ -10,7 +10,7 @@
 #include "core/entry.h"
 #include "core/event.h"
 #include "graph/capture.h"
-#include "ptx/launch.h"
+#include "ptx/shape.h"
 
 using namespace shoal;
 

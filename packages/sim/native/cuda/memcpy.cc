@@ -17,7 +17,6 @@ namespace {
 
 // Up to here an asynchronous copy from pageable memory is staged; a larger one returns when it is done.
 constexpr size_t kLargestStaged = size_t{64} << 20;
-constexpr size_t kMaxPitch = 2147483647;
 
 // CUDA copies nothing that overlaps: a device copies in an order of its own. Here it is the one that reads what was written before.
 void copyBytes(char* to, const char* from, size_t length) {

@@ -20,7 +20,6 @@ using namespace shoal;
 namespace {
 
 constexpr size_t kPitchAlignment = 512;
-constexpr size_t kMaxPitch = 2147483647;
 
 CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes, MemoryKind kind, unsigned flags, CUdeviceptr* out) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;

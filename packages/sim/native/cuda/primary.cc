@@ -7,12 +7,6 @@ using namespace shoal;
 
 namespace {
 
-bool areFlagsValid(unsigned flags) {
-  const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
-  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 &&
-         (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
-}
-
 template <class Body>
 CUresult onDevice(CUdevice ordinal, Body&& body) {
   return initialised([&]() -> CUresult {

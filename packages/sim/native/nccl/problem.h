@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdarg>
+#include <cstring>
+#include <string>
 
 #include "shoal/nccl.h"
 
@@ -13,5 +15,7 @@ const char* lastProblem();
 
 // Translates a failed call of the CUDA driver.
 ncclResult_t cudaProblem(CUresult status, const char* call);
+
+inline std::string because(const char* what, int error) { return std::string(what) + ": " + strerror(error); }
 
 }  // namespace shoal::nccl

@@ -1,4 +1,5 @@
 #include "rendezvous.h"
+#include "problem.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,8 +17,6 @@ namespace shoal::nccl {
 namespace {
 
 constexpr off_t kLockAt = (off_t{1} << 40) - 1;  // beyond the data: a lock needs no byte under it
-
-std::string because(const char* what, int error) { return std::string(what) + ": " + strerror(error); }
 
 std::string nameOf(uint64_t key) {
   char name[64];

@@ -1,4 +1,5 @@
 #include "segment.h"
+#include "problem.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -23,8 +24,6 @@ constexpr off_t kLocksAt = off_t{1} << 40;  // beyond the data: locks need no by
 static_assert(sizeof(Control) <= kPage);
 
 size_t pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
-std::string because(const char* what, int error) { return std::string(what) + ": " + strerror(error); }
 
 std::shared_ptr<char> map(size_t bytes, int flags, int descriptor) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, descriptor, 0);

@@ -15,14 +15,14 @@ namespace shoal::nccl {
 
 namespace {
 
-struct Registry {
+struct WindowRegistry {
   std::mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<Window>> windows;
   uint64_t next = (uint64_t{9} << 44) + 0x1000;  // never used twice
 };
 
-Registry& registry() {
-  static Registry* shared = new Registry;
+WindowRegistry& windowRegistry() {
+  static WindowRegistry* shared = new WindowRegistry;
   return *shared;
 }
 
@@ -35,7 +35,7 @@ std::vector<Window*>& left() {
 void deleteLeft() {
   std::vector<Window*> all;
   {
-    std::lock_guard lock(registry().mutex);
+    std::lock_guard lock(windowRegistry().mutex);
     all.swap(left());
   }
   for (Window* window : all) delete window;
@@ -50,14 +50,14 @@ void drop(Window* window) {
   try {
     std::thread([window] { delete window; }).detach();
   } catch (const std::exception&) {
-    std::lock_guard lock(registry().mutex);
+    std::lock_guard lock(windowRegistry().mutex);
     left().push_back(window);
   }
 }
 
-enum class Sharing : uint32_t { none = 0, legacy = 1, mapped = 2, impossible = 3 };
-
 }  // namespace
+
+enum class Sharing : uint32_t { none = 0, legacy = 1, mapped = 2, impossible = 3 };
 
 struct Window::Shared {
   uint64_t address, bytes;
@@ -207,7 +207,7 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
     result = Multicast::make(communicator, function, buffer, window->multicast_);
   }
   if (result != ncclSuccess) return result;
-  Registry& known = registry();
+  WindowRegistry& known = windowRegistry();
   std::lock_guard lock(known.mutex);
   window->handle_ = known.next;
   known.next += 16;
@@ -217,7 +217,7 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
 }
 
 ncclResult_t Window::find(ncclWindow_t handle, const char* function, std::shared_ptr<Window>& window) {
-  Registry& known = registry();
+  WindowRegistry& known = windowRegistry();
   std::lock_guard lock(known.mutex);
   auto found = known.windows.find(reinterpret_cast<uint64_t>(handle));
   if (found == known.windows.end()) {
@@ -228,7 +228,7 @@ ncclResult_t Window::find(ncclWindow_t handle, const char* function, std::shared
 }
 
 void Window::withdraw() {
-  Registry& known = registry();
+  WindowRegistry& known = windowRegistry();
   std::lock_guard lock(known.mutex);
   known.windows.erase(handle_);
 }

@@ -17,7 +17,7 @@ namespace shoal::nvshmem {
 
 namespace {
 
-constexpr char kMagic[8] = {'S', 'H', 'O', 'A', 'L', 'S', 'I', 'M'};
+constexpr char kIdMagic[8] = {'S', 'H', 'O', 'A', 'L', 'S', 'I', 'M'};
 constexpr char kJobPrefix[] = "shoal-nvshmem-";
 
 struct Identifier {
@@ -109,7 +109,7 @@ int byUniqueId(const nvshmemx_init_attr_t* attributes, std::shared_ptr<Job>& job
   if (!checkPlace(given.myrank, given.nranks, problem)) return NVSHMEMX_ERROR_INVALID_VALUE;
   Identifier id;
   memcpy(&id, given.id->internal, sizeof id);
-  if (memcmp(id.magic, kMagic, sizeof kMagic) != 0 || memchr(id.name, 0, sizeof id.name) == nullptr ||
+  if (memcmp(id.magic, kIdMagic, sizeof kIdMagic) != 0 || memchr(id.name, 0, sizeof id.name) == nullptr ||
       strncmp(id.name, kJobPrefix, sizeof kJobPrefix - 1) != 0) {
     problem = "the unique id does not come from nvshmemx_get_uniqueid of this library";
     return NVSHMEMX_ERROR_INVALID_VALUE;
@@ -195,7 +195,7 @@ int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t* uniqueid) {
       return NVSHMEMX_ERROR_INTERNAL;
     }
     Identifier id = {};
-    memcpy(id.magic, kMagic, sizeof kMagic);
+    memcpy(id.magic, kIdMagic, sizeof kIdMagic);
     const uint64_t key = own.exchange.offer(file);
     memcpy(id.key, &key, sizeof key);
     own.files[key] = file;

@@ -13,7 +13,7 @@ namespace shoal::nvshmem {
 
 namespace {
 
-constexpr uint32_t kMagic = 0x736d7673;
+constexpr uint32_t kRequestMagic = 0x736d7673;
 enum class RequestKind : uint32_t { descriptor = 1, exit = 2 };
 struct Request {
   uint32_t magic;
@@ -46,7 +46,7 @@ bool Exchange::listen(const std::string& name, std::string& problem) {
 
 void Exchange::answer(int connection) {
   Request request;
-  if (recv(connection, &request, sizeof request, MSG_WAITALL) != sizeof request || request.magic != kMagic) return;
+  if (recv(connection, &request, sizeof request, MSG_WAITALL) != sizeof request || request.magic != kRequestMagic) return;
   if (request.kind == RequestKind::exit) _exit(static_cast<int>(request.value));
   // Held while it is sent, so that it is not closed meanwhile.
   std::lock_guard lock(mutex_);
@@ -71,7 +71,7 @@ void Exchange::withdraw(uint64_t key) {
 }
 
 int Exchange::fetch(const std::string& name, uint64_t key) {
-  const int connection = ask(name, {kMagic, RequestKind::descriptor, key});
+  const int connection = ask(name, {kRequestMagic, RequestKind::descriptor, key});
   if (connection < 0) return -1;
   const int descriptor = receiveDescriptor(connection);
   close(connection);
@@ -79,7 +79,7 @@ int Exchange::fetch(const std::string& name, uint64_t key) {
 }
 
 void Exchange::askToExit(const std::string& name, int status) {
-  const int connection = ask(name, {kMagic, RequestKind::exit, static_cast<uint64_t>(static_cast<uint32_t>(status))});
+  const int connection = ask(name, {kRequestMagic, RequestKind::exit, static_cast<uint64_t>(static_cast<uint32_t>(status))});
   if (connection >= 0) close(connection);
 }
 

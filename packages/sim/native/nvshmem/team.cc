@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kNoUniqueId = ~uint64_t{0};
 
-enum Kind : uint32_t { strided = 300, twoDimensional };
+enum Split : uint32_t { strided = 300, twoDimensional };
 
 constexpr nvshmem_team_t handleOf(int slot) { return NVSHMEM_TEAMS_MIN + slot - kMadeSlots; }
 

@@ -20,7 +20,6 @@ uint64_t laneOf(const Warp& warp, uint32_t operand, unsigned bytes, int lane) {
   memcpy(&value, base + (operand & ~kConstant) + bytes * static_cast<unsigned>(lane), bytes);
   return value;
 }
-uint32_t predicateOf(const Warp& warp, uint32_t operand) { return static_cast<uint32_t>(laneOf(warp, operand, 4, 0)); }
 
 void setLane(Warp& warp, uint32_t operand, unsigned bytes, int lane, uint64_t value) {
   if (operand != kNoneGiven) memcpy(warp.registers + operand + bytes * static_cast<unsigned>(lane), &value, bytes);

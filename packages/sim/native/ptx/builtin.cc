@@ -185,7 +185,12 @@ void Worker::callBuiltin(Warp& warp, const CallSite& site, uint32_t mask) {
         if (!setCondition(argument(0, lane), static_cast<unsigned>(argument(1, lane)))) throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a conditional handle that no graph has"};
         break;
       // Outside of a graph a kernel that launches one is refused.
-      case Builtin::launchGraph: result = launch.graphRun == nullptr ? 1 : launch.graphRun->launch(*launch.context, argument(0, lane), argument(1, lane)); break;
+      case Builtin::launchGraph: {
+        const char* fault = nullptr;
+        result = launch.graphRun == nullptr ? 1 : launch.graphRun->launch(*launch.context, argument(0, lane), argument(1, lane), fault);
+        if (fault != nullptr) throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, fault};
+        break;
+      }
       case Builtin::assertFail: {
         const Block& block = *warp.block;
         fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", memory.text(argument(1, lane)).c_str(),

@@ -254,13 +254,6 @@ void Checker::meetInBlock(Block& block, unsigned number) {
 
 void Checker::meetInCluster() { met_ = ++now_; }
 
-void markUnwritten(uint64_t base, uint64_t bytes) {
-  if (!isChecking() || bytes > uint64_t{256} << 20) return;
-  auto* words = reinterpret_cast<uint64_t*>(base);
-  // Allocations have more than their last bytes, and whoever looks at these looks at a whole word.
-  std::fill(words, words + (bytes + 7) / 8, kUnwritten);
-}
-
 void checkAccess(Warp& warp, const Instr& instr, int lane, const uint8_t* at, unsigned size, bool isWrite) {
   warp.block->cluster->checker->access(warp, instr, lane, at, size, isWrite);
 }

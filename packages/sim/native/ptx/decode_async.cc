@@ -10,7 +10,7 @@ constexpr std::pair<std::string_view, AtomicOp> kReductions[] = {
     {".add", AtomicOp::add}, {".inc", AtomicOp::inc}, {".dec", AtomicOp::dec}, {".min", AtomicOp::minimum}, {".max", AtomicOp::maximum},
     {".and", AtomicOp::conjunction}, {".or", AtomicOp::disjunction}, {".xor", AtomicOp::exclusive}};
 
-constexpr uint64_t kWords = bits(Type::u32, Type::s32, Type::u64, Type::s64, Type::b32, Type::b64);
+constexpr uint64_t kReducible = bits(Type::u32, Type::s32, Type::u64, Type::s64, Type::b32, Type::b64);
 
 }  // namespace
 
@@ -174,7 +174,7 @@ void Decoder::bulkCopy(bool isReduction) {
     const Type type = takeType();
     const auto op = static_cast<AtomicOp>(words[copyOperation]);
     const bool isSum = op == AtomicOp::add, isExtreme = op == AtomicOp::minimum || op == AtomicOp::maximum;
-    requireType(type, kWords | (isSum && isToGlobal ? bits(Type::f32, Type::f64) : 0) | ((isSum || isExtreme) && isToGlobal ? bits(Type::f16, Type::bf16) : 0));
+    requireType(type, kReducible | (isSum && isToGlobal ? bits(Type::f32, Type::f64) : 0) | ((isSum || isExtreme) && isToGlobal ? bits(Type::f16, Type::bf16) : 0));
     words[copyType] = static_cast<uint32_t>(type);
   }
   const size_t count = size_t{3} + hasBarrier + isMulticast + isMasked + hasPolicy;
@@ -205,7 +205,7 @@ void Decoder::storeAsync() {
     if (words[copyOperation] == kNoneGiven) wrong("'" + nameOf() + "' names no operation");
   }
   const Type type = takeType();
-  requireType(type, kWords | (isReduction ? 0 : bits(Type::f32, Type::f64)));
+  requireType(type, kReducible | (isReduction ? 0 : bits(Type::f32, Type::f64)));
   words[copyType] = static_cast<uint32_t>(type);
   requireOperands(3, 3);
   finishModifiers();

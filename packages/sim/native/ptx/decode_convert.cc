@@ -5,11 +5,6 @@ namespace shoal::ptx {
 
 namespace {
 
-constexpr uint64_t kWords = bits(Type::u16, Type::u32, Type::u64, Type::s16, Type::s32, Type::s64);
-constexpr uint64_t kBitTypes = bits(Type::b16, Type::b32, Type::b64);
-constexpr uint64_t kReals = bits(Type::f32, Type::f64);
-constexpr uint64_t kHalves = bits(Type::f16, Type::f16x2, Type::bf16, Type::bf16x2);
-
 constexpr std::string_view kComparisons[] = {".eq", ".ne", ".lt", ".le", ".gt", ".ge", ".lo", ".ls", ".hi",
                                              ".hs", ".equ", ".neu", ".ltu", ".leu", ".gtu", ".geu", ".num", ".nan"};
 

@@ -6,12 +6,12 @@ namespace shoal::ptx {
 
 namespace {
 
-struct Shape {
+struct NamedGeometry {
   std::string_view name;
   Geometry geometry;
   size_t coordinates;  // that count; there may be more, which do not
 };
-constexpr Shape kShapes[] = {{".1d", Geometry::line, 1}, {".2d", Geometry::plane, 2}, {".3d", Geometry::volume, 3}, {".a1d", Geometry::lines, 2},
+constexpr NamedGeometry kGeometries[] = {{".1d", Geometry::line, 1}, {".2d", Geometry::plane, 2}, {".3d", Geometry::volume, 3}, {".a1d", Geometry::lines, 2},
                              {".a2d", Geometry::planes, 3}, {".cube", Geometry::cube, 3}, {".acube", Geometry::cubes, 4}};
 
 bool hasLayer(Geometry geometry) { return geometry == Geometry::lines || geometry == Geometry::planes || geometry == Geometry::cubes; }
@@ -20,7 +20,7 @@ bool hasLayer(Geometry geometry) { return geometry == Geometry::lines || geometr
 
 // ".2d" and its kin: how many coordinates, which are kept.
 size_t Decoder::takeGeometry(std::vector<uint32_t>& words) {
-  for (auto& each : kShapes) {
+  for (auto& each : kGeometries) {
     if (!take(each.name)) continue;
     words[textureGeometry] = static_cast<uint32_t>(each.geometry);
     return each.coordinates;

@@ -201,5 +201,9 @@ class Decoder {
 constexpr uint64_t bit(Type type) { return uint64_t{1} << static_cast<unsigned>(type); }
 template <class... Types>
 constexpr uint64_t bits(Types... types) { return (bit(types) | ...); }
+constexpr uint64_t kWords = bits(Type::u16, Type::u32, Type::u64, Type::s16, Type::s32, Type::s64);
+constexpr uint64_t kBitTypes = bits(Type::b16, Type::b32, Type::b64);
+constexpr uint64_t kReals = bits(Type::f32, Type::f64);
+constexpr uint64_t kHalves = bits(Type::f16, Type::f16x2, Type::bf16, Type::bf16x2);
 
 }  // namespace shoal::ptx

@@ -14,13 +14,6 @@ namespace {
 
 constexpr int kSpins = 64;  // backward branches of a split while others of its warp wait
 
-uint32_t predicateOf(const Warp& warp, uint32_t operand) {
-  const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
-  uint32_t value;
-  memcpy(&value, base + (operand & ~kConstant), 4);
-  return value;
-}
-
 uint32_t laneOf(const Warp& warp, uint32_t operand, int lane) {
   const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
   uint32_t value;

@@ -22,14 +22,6 @@ Handler find(const Key& key);
 }
 #endif
 
-bool isChecking() {
-  static const bool is = [] {
-    const char* text = getenv("SHOAL_SIM_CHECK");
-    return text != nullptr && *text == '1';
-  }();
-  return is;
-}
-
 Handler findHandler(const Key& key) {
   using Find = Handler (*)(const Key&);
   static const Find find = []() -> Find {

@@ -8,9 +8,9 @@
 
 #include "check.h"
 #include "core/allocation.h"
-#include "core/multiprocessors.h"
 #include "module.h"
 #include "problem.h"
+#include "shape.h"
 
 namespace shoal {
 class Context;
@@ -22,28 +22,6 @@ namespace shoal::ptx {
 class Heap;
 struct BoundTexture;
 struct Cluster;
-
-struct Dimensions {
-  unsigned x = 1, y = 1, z = 1;
-  uint64_t count() const { return uint64_t{x} * y * z; }
-};
-
-struct LaunchShape {
-  Dimensions grid, block, cluster;
-  unsigned dynamicSharedBytes = 0;
-  bool isCooperative = false;
-  Multiprocessors multiprocessors;  // that blocks may run on; none: on all
-  unsigned countOfMultiprocessors() const { return multiprocessors.none() ? multiprocessorCount() : static_cast<unsigned>(multiprocessors.count()); }
-  bool isWhole() const { return countOfMultiprocessors() == multiprocessorCount(); }
-  // Where a block runs: one after the other, round and round.
-  unsigned multiprocessorOf(uint64_t block) const {
-    auto skip = static_cast<unsigned>(block % countOfMultiprocessors());
-    if (multiprocessors.none()) return skip;
-    unsigned found = 0;
-    while (!multiprocessors[found] || skip-- > 0) ++found;
-    return found;
-  }
-};
 
 class Launch {
  public:

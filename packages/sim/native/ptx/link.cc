@@ -164,11 +164,11 @@ class Scanner {
 // Memory for the variables of a module that is looked at only.
 void load(const std::string& text) {
   std::vector<std::unique_ptr<void, decltype(&free)>> memory;
-  loadModule(text, [&](uint64_t bytes, bool) {
+  const auto place = [&](uint64_t bytes, bool) {
     memory.emplace_back(calloc(bytes, 1), &free);
-    if (memory.back() == nullptr) throw std::bad_alloc();
     return reinterpret_cast<uint64_t>(memory.back().get());
-  });
+  };
+  loadModule(text, place, false);
 }
 
 // Names that only the input itself may use, and that others have too, get its number.

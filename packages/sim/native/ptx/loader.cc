@@ -56,7 +56,12 @@ class Loader {
       }
     }
     module_->constantBytes = constants;
-    const uint64_t bases[2] = {sizes[0] != 0 ? allocate(sizes[0], false) : 0, sizes[1] != 0 ? allocate(sizes[1], true) : 0};
+    uint64_t bases[2] = {0, 0};
+    for (const bool isManaged : {false, true}) {
+      if (sizes[isManaged] == 0) continue;
+      bases[isManaged] = allocate(sizes[isManaged], isManaged);
+      if (bases[isManaged] == 0) throw Refusal{CUDA_ERROR_OUT_OF_MEMORY, 0, "the device has not enough memory for the module's variables"};
+    }
     for (Variable* each : syntax_.globals) {
       if (each->isExtern || each->space == Space::shared) continue;
       each->address += bases[each->isManaged ? 1 : 0];

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "key.h"
+#include "unwritten.h"
 
 namespace shoal::ptx {
 
@@ -152,6 +154,14 @@ struct Warp {
   uint32_t threadX[kLanes], threadY[kLanes], threadZ[kLanes];
 };
 
+// The lanes for which a predicate, or a constant in its place, is true.
+inline uint32_t predicateOf(const Warp& warp, uint32_t operand) {
+  const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
+  uint32_t value;
+  memcpy(&value, base + (operand & ~kConstant), 4);
+  return value;
+}
+
 // The memory behind an address, or a Fault. `size` bytes from there on are allowed.
 uint8_t* resolveGlobal(Warp& warp, Range& cached, uint64_t address, unsigned size, bool isWrite);
 uint8_t* resolveWindow(Warp& warp, int lane, uint64_t address, unsigned size, bool isWrite);
@@ -161,8 +171,7 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask);
 void runTrap(Warp& warp, const Instr& instr, uint32_t mask);
 void swapWide(Warp& warp, const Instr& instr, uint32_t mask);  // atom of 128 bits
 
-// Whether SHOAL_SIM_CHECK=1: loops that check every access take the place of the fast ones.
-bool isChecking();
+// Where isChecking(), loops that check every access take the place of the fast ones.
 void checkAccess(Warp& warp, const Instr& instr, int lane, const uint8_t* at, unsigned size, bool isWrite);
 void runCheckedFence(Warp& warp, const Instr& instr, uint32_t mask);
 

@@ -49,10 +49,10 @@ struct Module {
   bool needsHeap = false;
 };
 
-// Gives memory of the device, or managed memory, for the variables of a module: zeroes. Throws a Refusal when there is none.
+// Gives memory of the device, or managed memory, for the variables of a module: zeroes, at 0 if there is none.
 using AllocateMemory = std::function<uint64_t(uint64_t bytes, bool isManaged)>;
 
 // Throws a Refusal. With `hasManaged` the managed memory is what another load of the same text filled.
-std::shared_ptr<Module> loadModule(std::string_view text, const AllocateMemory& allocate, bool hasManaged = false);
+std::shared_ptr<Module> loadModule(std::string_view text, const AllocateMemory& allocate, bool hasManaged);
 
 }  // namespace shoal::ptx

@@ -176,7 +176,7 @@ int64_t addressed(int64_t index, int64_t size, uint32_t mode) {
 }
 
 // What is asked for, in texels of a level: in three dimensions, and a layer.
-struct Place {
+struct Spot {
   unsigned axes = 1;
   double at[3] = {};
   int64_t index[3] = {};
@@ -186,7 +186,7 @@ struct Place {
   int64_t layer = 0;
 };
 
-Texel texelAt(const BoundTexture& t, const TextureLevel& level, const Place& place, const int64_t* index) {
+Texel texelAt(const BoundTexture& t, const TextureLevel& level, const Spot& place, const int64_t* index) {
   const int64_t sizes[3] = {level.width, level.height, level.depth};
   int64_t found[3] = {};
   Texel out;
@@ -216,7 +216,7 @@ double texelsOf(double at, int64_t size, bool isNormalized, uint32_t mode) {
 }
 
 // The first of the texels that lie around the place, and how far it is from there to the next, for each dimension.
-void neighbours(const BoundTexture& t, const TextureLevel& level, const Place& place, int64_t* first, int* fraction) {
+void neighbours(const BoundTexture& t, const TextureLevel& level, const Spot& place, int64_t* first, int* fraction) {
   const int64_t sizes[3] = {level.width, level.height, level.depth};
   for (unsigned axis = 0; axis < place.axes; ++axis) {
     const double at = texelsOf(place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis]) - 0.5;
@@ -236,14 +236,14 @@ struct Mixture {
 };
 
 // Where a place lies that is not filtered.
-void findIndex(const BoundTexture& t, const TextureLevel& level, const Place& place, int64_t* index) {
+void findIndex(const BoundTexture& t, const TextureLevel& level, const Spot& place, int64_t* index) {
   const int64_t sizes[3] = {level.width, level.height, level.depth};
   for (unsigned axis = 0; axis < place.axes; ++axis) {
     index[axis] = place.isIndex ? place.index[axis] : static_cast<int64_t>(std::floor(texelsOf(place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis])));
   }
 }
 
-void addLevel(Mixture& to, const BoundTexture& t, const TextureLevel& level, const Place& place, int whole) {
+void addLevel(Mixture& to, const BoundTexture& t, const TextureLevel& level, const Spot& place, int whole) {
   int64_t first[3] = {};
   int fraction[3] = {};
   const bool isFiltered = t.isFiltered && !place.isIndex;
@@ -263,7 +263,7 @@ void addLevel(Mixture& to, const BoundTexture& t, const TextureLevel& level, con
   to.corners += corners;
 }
 
-Texel sample(const BoundTexture& t, const Place& place, float wanted) {
+Texel sample(const BoundTexture& t, const Spot& place, float wanted) {
   const auto last = static_cast<double>(t.levels.size() - 1);
   double level = 0;
   if (last > 0 || wanted != 0) {
@@ -293,7 +293,7 @@ Texel sample(const BoundTexture& t, const Place& place, float wanted) {
 }
 
 // The face that a direction meets, and where: by a reciprocal, so that the very edge may be just inside.
-void onFace(Place& place, const float* direction) {
+void onFace(Spot& place, const float* direction) {
   const float x = direction[0], y = direction[1], z = direction[2], ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
   float m = az, s = z < 0 ? -x : x, t = -y;
   int64_t face = z < 0 ? 5 : 4;
@@ -309,8 +309,8 @@ void onFace(Place& place, const float* direction) {
 
 int64_t limited(int64_t index, int64_t size) { return index < 0 ? 0 : index >= size ? size - 1 : index; }
 
-Place placeOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, int lane) {
-  Place place;
+Spot spotOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, int lane) {
+  Spot place;
   const auto geometry = static_cast<Geometry>(words[textureGeometry]);
   const uint32_t* at = words + textureCoordinates;
   const bool isLayered = geometry == Geometry::lines || geometry == Geometry::planes || geometry == Geometry::cubes, isCube = geometry >= Geometry::cube;
@@ -335,7 +335,7 @@ Place placeOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, in
   return place;
 }
 
-float levelOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, const Place& place, int lane) {
+float levelOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, const Spot& place, int lane) {
   const auto kind = static_cast<LevelOf>(words[textureLevelOf]);
   const uint32_t* at = words + textureLevel;
   if (kind == LevelOf::none) return 0;
@@ -355,7 +355,7 @@ float levelOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, co
 }
 
 // One component of the four texels around a place, against the clock from the lower left.
-Texel gather(const BoundTexture& t, const Place& place, uint32_t component) {
+Texel gather(const BoundTexture& t, const Spot& place, uint32_t component) {
   int64_t first[3] = {};
   int fraction[3] = {};
   neighbours(t, t.levels[0], place, first, fraction);
@@ -400,7 +400,7 @@ uint32_t answer(const Warp& warp, const uint32_t* words, const BoundTexture& t, 
 
 // The memory of an access to a surface; null where it lies beyond the border and that is allowed.
 char* surfaceMemory(const Warp& warp, const uint32_t* words, const BoundTexture& t, int lane, unsigned bytes) {
-  Place place = placeOf(warp, words, t, lane);
+  Spot place = spotOf(warp, words, t, lane);
   const TextureLevel& level = t.levels[0];
   const auto geometry = static_cast<Geometry>(words[textureGeometry]);
   const bool isLayered = geometry == Geometry::lines || geometry == Geometry::planes;
@@ -482,7 +482,7 @@ void runTexture(Warp& warp, const Instr& instr, uint32_t mask) {
     } else if (isSurface) {
       useSurface(warp, words, t, op, lane);
     } else {
-      const Place place = placeOf(warp, words, t, lane);
+      const Spot place = spotOf(warp, words, t, lane);
       putTexel(warp, words, t, op == TextureOp::gather ? gather(t, place, words[textureChoice]) : sample(t, place, levelOf(warp, words, t, place, lane)), lane);
     }
   }

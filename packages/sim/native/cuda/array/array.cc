@@ -51,14 +51,14 @@ bool findFormat(CUarray_format format, unsigned channels, TexelFormat& out) {
 
 namespace {
 
-constexpr unsigned kKnownFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
+constexpr unsigned kArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
                                  CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 constexpr unsigned kUnmapped = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 // The limits of compute capability 9.0.
 CUresult checkExtent(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   const bool isLayered = (d.Flags & CUDA_ARRAY3D_LAYERED) != 0, isCubemap = (d.Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
-  if (d.Width == 0 || (d.Flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (d.Width == 0 || (d.Flags & ~kArrayFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if ((d.Flags & CUDA_ARRAY3D_DEPTH_TEXTURE) != 0 || ((d.Flags & CUDA_ARRAY3D_SPARSE) != 0 && d.Height == 0)) return CUDA_ERROR_INVALID_VALUE;
   if (isCubemap) {
     const bool areFaces = isLayered ? d.Depth != 0 && d.Depth % 6 == 0 && d.Depth <= 2046 : d.Depth == 6;
@@ -207,7 +207,7 @@ void forgetArraysOf(const Context& context) {
   arrays().takeIf(isOfIt);
   mipmappedArrays().takeIf(isOfIt);
 }
-[[maybe_unused]] const bool isWatching = (Context::whenDestroyed(forgetArraysOf), true);
+[[maybe_unused]] const bool isWatchingForArrays = (Context::whenDestroyed(forgetArraysOf), true);
 
 template <class Body>
 CUresult withArray(CUarray handle, Body&& body) {

@@ -61,7 +61,7 @@ struct MipmappedArray {
   std::vector<std::shared_ptr<Array>> levels;
 };
 
-HandleTable<Array>& arrays();
+SHOAL_FOR_ENGINE HandleTable<Array>& arrays();
 HandleTable<MipmappedArray>& mipmappedArrays();
 
 // Memory for so many bytes, and where it lies.

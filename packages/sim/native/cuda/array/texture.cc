@@ -16,7 +16,7 @@ HandleTable<TextureObject>& textureObjects() {
 
 namespace {
 
-constexpr unsigned kKnownFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
+constexpr unsigned kTextureFlags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
 constexpr size_t kAlignment = 512, kPitchAlignment = 32, kMostLinear = size_t{1} << 28, kMostPitched = 131072, kMostPitchedHeight = 65000, kMostPitch = 2097120;
 
 // The formats of views go through types, and in each through one, two and four channels. Those of blocks come behind them.
@@ -101,7 +101,7 @@ CUresult create(uint64_t* out, const CUDA_RESOURCE_DESC* resource, const CUDA_TE
       for (const int mode : {int(t.addressMode[0]), int(t.addressMode[1]), int(t.addressMode[2])}) {
         if (mode < CU_TR_ADDRESS_MODE_WRAP || mode > CU_TR_ADDRESS_MODE_BORDER) return CUDA_ERROR_INVALID_VALUE;
       }
-      if ((t.flags & ~kKnownFlags) != 0 || t.filterMode > CU_TR_FILTER_MODE_LINEAR || t.mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
+      if ((t.flags & ~kTextureFlags) != 0 || t.filterMode > CU_TR_FILTER_MODE_LINEAR || t.mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
       if ((isMipmap || resource->resType == CU_RESOURCE_TYPE_ARRAY) && made->levels[0].lock()->isCubemap() && (t.flags & CU_TRSF_SEAMLESS_CUBEMAP) != 0) return CUDA_ERROR_NOT_SUPPORTED;
       if (isMipmap && (t.flags & CU_TRSF_NORMALIZED_COORDINATES) == 0) return CUDA_ERROR_INVALID_VALUE;
     }
@@ -140,7 +140,7 @@ CUresult askResource(uint64_t handle, bool isSurface, CUDA_RESOURCE_DESC* out) {
 void forgetObjectsOf(const Context& context) {
   textureObjects().takeIf([&](const TextureObject& each) { return each.context.get() == &context; });
 }
-[[maybe_unused]] const bool isWatching = (Context::whenDestroyed(forgetObjectsOf), true);
+[[maybe_unused]] const bool isWatchingForObjects = (Context::whenDestroyed(forgetObjectsOf), true);
 
 }  // namespace
 

@@ -20,6 +20,6 @@ struct TextureObject {
 };
 
 // Both kinds: their numbers are told apart by the kind.
-HandleTable<TextureObject>& textureObjects();
+SHOAL_FOR_ENGINE HandleTable<TextureObject>& textureObjects();
 
 }  // namespace shoal

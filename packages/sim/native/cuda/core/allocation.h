@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backing.h"
+#include "forengine.h"
 #include "shoal/cuda.h"
 
 namespace shoal {
@@ -21,6 +22,8 @@ class Device;
 // another library.
 enum class MemoryKind { device, managed, pinned, registered, pooled, mapped, imported, external };
 enum class Place { device, host };
+
+constexpr size_t kMaxPitch = 2147483647;
 
 struct Allocation {
   struct Description {
@@ -40,7 +43,7 @@ struct Allocation {
 
   bool isHost() const { return place == Place::host; }
   bool holds(uint64_t address, size_t length) const { return length <= size - (address - base); }
-  bool allows(Context& user, Access access, bool isCopy) const;
+  SHOAL_FOR_ENGINE bool allows(Context& user, Access access, bool isCopy) const;
 
   const MemoryKind kind;
   const uint64_t base;
@@ -57,7 +60,7 @@ struct Allocation {
 class AllocationTable {
  public:
   bool put(std::shared_ptr<Allocation> allocation);                  // false when it overlaps a known one
-  std::shared_ptr<Allocation> covering(uint64_t address) const;      // the allocation that holds the address
+  SHOAL_FOR_ENGINE std::shared_ptr<Allocation> covering(uint64_t address) const;  // the allocation that holds the address
   std::shared_ptr<Allocation> startingAt(uint64_t address) const;
   bool overlaps(uint64_t address, size_t size) const;
   bool remove(const std::shared_ptr<Allocation>& allocation);        // false when somebody else did
@@ -74,7 +77,7 @@ class LeavingAllocations {
  public:
   void add(std::shared_ptr<Allocation> allocation);
   void remove(const Allocation* allocation);
-  std::shared_ptr<Allocation> covering(uint64_t address, size_t length) const;
+  SHOAL_FOR_ENGINE std::shared_ptr<Allocation> covering(uint64_t address, size_t length) const;
 
  private:
   mutable std::shared_mutex mutex_;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "forengine.h"
 #include "sharedfile.h"
 #include "shoal/cuda.h"
 
@@ -20,7 +21,7 @@ enum class Access { read, write };
 class UseCount {
  public:
   void enter() { count_.fetch_add(1); }
-  void leave();
+  SHOAL_FOR_ENGINE void leave();
   void waitUntilUnused();
 
  private:

@@ -79,6 +79,11 @@ class Context : public std::enable_shared_from_this<Context> {
   void resetSettings();
 };
 
+inline bool areFlagsValid(unsigned flags) {
+  const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
+  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 && (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
+}
+
 // The contexts of the calling thread, the current one last.
 std::vector<std::shared_ptr<Context>>& contextStack();
 

@@ -3,12 +3,14 @@
 
 #include <bitset>
 
+#include "forengine.h"
+
 namespace shoal {
 
 constexpr unsigned kMostMultiprocessors = 192;
 using Multiprocessors = std::bitset<kMostMultiprocessors>;
 
 // Known once the driver is initialised.
-unsigned multiprocessorCount();
+SHOAL_FOR_ENGINE unsigned multiprocessorCount();
 
 }  // namespace shoal

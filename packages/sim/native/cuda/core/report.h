@@ -3,12 +3,13 @@
 
 #include <string>
 
+#include "forengine.h"
 #include "shoal/cuda.h"
 
 namespace shoal {
 
 // From now on cuGetErrorString adds this to what it says of the result.
-void describeResult(CUresult result, const std::string& report);
+SHOAL_FOR_ENGINE void describeResult(CUresult result, const std::string& report);
 
 // Adds a line to what cuLogsDumpToMemory gives, and calls those who listen.
 void logError(const std::string& message);

@@ -33,7 +33,7 @@ struct State {
   AddressTable addresses;
 };
 
-State& state();
+SHOAL_FOR_ENGINE State& state();
 // What nobody has given back, as a leak check of a GPU tells it: one line a kind.
 std::string describeLeft();
 CUresult initialise();

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "core/forengine.h"
 #include "graph.h"
 
 namespace shoal {
@@ -17,7 +18,7 @@ struct Condition {
 };
 
 // What a kernel calls: sets the value of a handle. False when there is no such handle.
-bool setCondition(uint64_t handle, unsigned value);
+SHOAL_FOR_ENGINE bool setCondition(uint64_t handle, unsigned value);
 
 class ConditionalWork : public Work {
  public:

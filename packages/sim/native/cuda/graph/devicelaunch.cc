@@ -8,7 +8,6 @@
 #include "core/context.h"
 #include "core/state.h"
 #include "exec.h"
-#include "ptx/problem.h"
 
 namespace shoal {
 
@@ -123,12 +122,13 @@ void GraphRun::end() {
 
 uint64_t GraphRun::handle() const { return exec_->isForKernels() ? exec_->number : 0; }
 
-unsigned GraphRun::launch(const Context& context, uint64_t handle, uint64_t how) {
+unsigned GraphRun::launch(const Context& context, uint64_t handle, uint64_t how, const char*& fault) {
   if (handle == 0 || (how != kTail && how != kFireAndForget && how != kSibling)) return kInvalidValue;
   // Its own may have been destroyed since: a launch that is under way still ends.
   const auto exec = handle == exec_->number ? exec_ : executables().find(reinterpret_cast<CUgraphExec>(handle));
-  if (!exec || !exec->isForKernels()) throw ptx::Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a launch of what is no executable graph for kernels"};
-  if (exec->context() && exec->context().get() != &context) throw ptx::Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a launch of a graph of another context"};
+  if (!exec || !exec->isForKernels()) fault = "a launch of what is no executable graph for kernels";
+  else if (exec->context() && exec->context().get() != &context) fault = "a launch of a graph of another context";
+  if (fault != nullptr) return kInvalidValue;
   std::lock_guard lock(mutex_);
   const bool isTail = how == kTail;
   if (isTail ? tails_.size() >= kMostTails : countOfFired_ >= kMostFired || depth_ >= kDeepest) return kInvalidValue;

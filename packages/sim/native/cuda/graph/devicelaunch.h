@@ -58,15 +58,15 @@ class GraphRun {
   ~GraphRun() { end(); }
 
   // That of which the calling thread runs a node; null: none.
-  static GraphRun* current();
+  SHOAL_FOR_ENGINE static GraphRun* current();
 
   // `isClaimed`: a kernel launched it.
   void begin(bool isClaimed);
 
   // What `%current_graph_exec` is: 0 where kernels may not launch the graph.
-  uint64_t handle() const;
-  // What a kernel of the context calls (`cudaGraphLaunch`): gives a cudaError_t. Throws a Fault.
-  unsigned launch(const Context& context, uint64_t graph, uint64_t how);
+  SHOAL_FOR_ENGINE uint64_t handle() const;
+  // What a kernel of the context calls (`cudaGraphLaunch`): returns a cudaError_t. `fault`: what stops the kernel, if anything.
+  SHOAL_FOR_ENGINE unsigned launch(const Context& context, uint64_t graph, uint64_t how, const char*& fault);
 
   // Runs one node, and what its kernel launched to run at once.
   CUresult runNode(const std::shared_ptr<Stream>& stream, const std::function<CUresult()>& node);

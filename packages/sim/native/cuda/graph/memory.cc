@@ -22,7 +22,7 @@ struct Table {
   std::map<int, Usage> usage;
 };
 
-Table& table() {
+Table& graphMemories() {
   static auto* one = new Table;
   return *one;
 }
@@ -58,28 +58,28 @@ CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::
       Allocation::Description{MemoryKind::pooled, base, parameters.bytesize, Place::device, context, device, 0, std::move(block)});
   memory = std::make_shared<GraphMemory>(*device, base, parameters.bytesize, allocation);
   state().allocations.put(std::move(allocation));
-  std::lock_guard lock(table().mutex);
-  table().memory[base] = memory;
+  std::lock_guard lock(graphMemories().mutex);
+  graphMemories().memory[base] = memory;
   return CUDA_SUCCESS;
 }
 
 GraphMemory::~GraphMemory() {
   if (auto allocation = allocation_.lock()) state().allocations.remove(allocation);
-  std::lock_guard lock(table().mutex);
+  std::lock_guard lock(graphMemories().mutex);
   // Where its context has ended before, the address may be another's by now.
-  const auto found = table().memory.find(address);
-  if (found != table().memory.end() && found->second.expired()) table().memory.erase(found);
+  const auto found = graphMemories().memory.find(address);
+  if (found != graphMemories().memory.end() && found->second.expired()) graphMemories().memory.erase(found);
   // What is reserved waits for other graphs until it is trimmed.
-  if (isUsed) table().usage[device.ordinal].used -= size;
+  if (isUsed) graphMemories().usage[device.ordinal].used -= size;
 }
 
 void GraphMemory::open() {
   if (isOpen()) return;
   self_ = shared_from_this();
-  std::lock_guard lock(table().mutex);
+  std::lock_guard lock(graphMemories().mutex);
   if (isUsed) return;
   isUsed = true;
-  Usage& usage = table().usage[device.ordinal];
+  Usage& usage = graphMemories().usage[device.ordinal];
   usage.used += size;
   usage.usedHigh = std::max(usage.usedHigh, usage.used);
   usage.reserved = std::max(usage.reserved, usage.used);
@@ -115,16 +115,16 @@ std::shared_ptr<GraphMemory> freedBy(const Work& work) {
 }
 
 std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address) {
-  std::lock_guard lock(table().mutex);
-  const auto found = table().memory.find(address);
-  const auto memory = found == table().memory.end() ? nullptr : found->second.lock();
+  std::lock_guard lock(graphMemories().mutex);
+  const auto found = graphMemories().memory.find(address);
+  const auto memory = found == graphMemories().memory.end() ? nullptr : found->second.lock();
   return memory && memory->isThere() ? memory : nullptr;
 }
 
 std::shared_ptr<GraphMemory> graphMemoryAround(CUdeviceptr address) {
-  std::lock_guard lock(table().mutex);
-  auto found = table().memory.upper_bound(address);
-  const auto memory = found == table().memory.begin() ? nullptr : (--found)->second.lock();
+  std::lock_guard lock(graphMemories().mutex);
+  auto found = graphMemories().memory.upper_bound(address);
+  const auto memory = found == graphMemories().memory.begin() ? nullptr : (--found)->second.lock();
   return memory && address - memory->address < memory->size ? memory : nullptr;
 }
 
@@ -153,9 +153,9 @@ CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
   return initialised([&]() -> CUresult {
     Device* device = nullptr;
     if (const CUresult status = findDevice(ordinal, device)) return status;
-    std::scoped_lock lock(graphMutex(), table().mutex);
-    Usage& usage = table().usage[ordinal];
-    for (auto& [address, weak] : table().memory) {
+    std::scoped_lock lock(graphMutex(), graphMemories().mutex);
+    Usage& usage = graphMemories().usage[ordinal];
+    for (auto& [address, weak] : graphMemories().memory) {
       const auto memory = weak.lock();
       if (!memory || &memory->device != device || memory->isOpen() || !memory->isUsed) continue;
       memory->isUsed = false;
@@ -171,8 +171,8 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
     Device* device = nullptr;
     if (const CUresult status = findDevice(ordinal, device)) return status;
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::lock_guard lock(table().mutex);
-    const Usage& usage = table().usage[ordinal];
+    std::lock_guard lock(graphMemories().mutex);
+    const Usage& usage = graphMemories().usage[ordinal];
     auto& out = *static_cast<cuuint64_t*>(value);
     switch (attr) {
       case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: out = usage.used; return CUDA_SUCCESS;
@@ -190,8 +190,8 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
     if (const CUresult status = findDevice(ordinal, device)) return status;
     // High-water marks are set back to what is in use now, and to nothing else.
     if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
-    std::lock_guard lock(table().mutex);
-    Usage& usage = table().usage[ordinal];
+    std::lock_guard lock(graphMemories().mutex);
+    Usage& usage = graphMemories().usage[ordinal];
     if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) usage.usedHigh = usage.used;
     else if (attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) usage.reservedHigh = usage.reserved;
     else return CUDA_ERROR_INVALID_VALUE;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr char kArchiveMagic[] = "!<arch>\n";
 constexpr size_t kArchiveMagicBytes = 8, kMemberHeaderBytes = 60, kSizeAt = 48, kSizeBytes = 10;
-constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr uint16_t kCudaMachine = 190;
 
 // Whether `count` things of `size` bytes lie within the first `available`.

@@ -3,7 +3,7 @@
 
 #include "core/entry.h"
 #include "module.h"
-#include "ptx/launch.h"
+#include "ptx/shape.h"
 
 namespace shoal {
 

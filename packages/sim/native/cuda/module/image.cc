@@ -15,7 +15,6 @@ namespace {
 
 constexpr uint32_t kElfMagic = 0x464c457f;
 constexpr uint32_t kFatbinWrapperMagic = 0x466243b1;
-constexpr uint32_t kFatbinMagic = 0xba55ed50;
 constexpr char kAddPtx[] =
     "the Shoal software device runs PTX, and the image has machine code only: add PTX to it (nvcc -gencode arch=compute_75,code=compute_75)";
 

@@ -7,6 +7,8 @@
 
 namespace shoal {
 
+constexpr uint32_t kFatbinMagic = 0xba55ed50;
+
 struct JitOptions {
   unsigned count;
   const CUjit_option* names;

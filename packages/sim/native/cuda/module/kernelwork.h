@@ -5,7 +5,7 @@
 
 #include "graph/work.h"
 #include "module.h"
-#include "ptx/launch.h"
+#include "ptx/shape.h"
 
 namespace shoal {
 

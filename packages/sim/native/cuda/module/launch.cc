@@ -1,6 +1,4 @@
 // Launches: what they ask for is checked as the driver does, and then queued like all other work of a stream.
-#include "ptx/launch.h"
-
 #include <cstring>
 
 #include "core/context.h"
@@ -9,6 +7,7 @@
 #include "core/entry.h"
 #include "core/launchattributes.h"
 #include "core/stream.h"
+#include "engine.h"
 #include "function.h"
 #include "graph/capture.h"
 #include "kernelwork.h"
@@ -144,8 +143,8 @@ CUresult KernelWork::prepare(const std::shared_ptr<Stream>&, Operation& operatio
   ptx::LaunchShape checked = shape;
   if (const CUresult status = checkShape(*function, checked, attributes.count(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) != 0)) return status;
   operation.run = [self = std::static_pointer_cast<const KernelWork>(shared_from_this()), checked] {
-    ptx::Launch run(self->module->context, self->module->code, *self->function->kernel, checked, self->arguments_, self->module->heap);
-    return run.run();
+    const LoadedModule& module = *self->module;
+    return ptxEngine().run(module.context, module.code, *self->function->kernel, checked, self->arguments_, module.heap);
   };
   return CUDA_SUCCESS;
 }

@@ -6,8 +6,8 @@
 #include "core/context.h"
 #include "core/device.h"
 #include "core/entry.h"
+#include "engine.h"
 #include "function.h"
-#include "ptx/problem.h"
 
 using namespace shoal;
 
@@ -39,11 +39,12 @@ CUresult LoadedLibrary::load(const std::shared_ptr<Context>& context, std::strin
   }
   std::vector<std::unique_ptr<uint8_t, decltype(&free)>> memory;
   try {
-    const auto code = ptx::loadModule(text_, [&](uint64_t bytes, bool) {
+    const auto place = [&](uint64_t bytes, bool) {
       memory.emplace_back(static_cast<uint8_t*>(calloc(bytes, 1)), &free);
-      if (memory.back() == nullptr) throw std::bad_alloc();
       return reinterpret_cast<uint64_t>(memory.back().get());
-    });
+    };
+    std::shared_ptr<ptx::Module> code;
+    throwIfRefused(ptxEngine().load(text_, place, false, code));
     kernels = code->kernels;
     facts = {code->constantBytes, code->target};
     return CUDA_SUCCESS;

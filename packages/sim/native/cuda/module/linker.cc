@@ -3,9 +3,9 @@
 
 #include "archive.h"
 #include "core/entry.h"
+#include "engine.h"
 #include "image.h"
 #include "module.h"
-#include "ptx/link.h"
 
 using namespace shoal;
 
@@ -62,7 +62,7 @@ CUresult add(CUlinkState handle, CUjitInputType type, const char* name, const Ji
     if (status != CUDA_SUCCESS) return status;
     for (std::string& text : texts) {
       ptx::LinkInput input{name == nullptr ? "<unnamed>" : name, std::move(text), isLibrary};
-      if (!isLibrary) ptx::checkInput(input);
+      if (!isLibrary) throwIfRefused(ptxEngine().check(input));
       state.inputs.push_back(std::move(input));
     }
     state.image.clear();
@@ -102,7 +102,7 @@ CUresult cuLinkComplete(CUlinkState handle, void** cubinOut, size_t* sizeOut) {
       problem = "error   : there is nothing to link";
       return CUDA_ERROR_INVALID_VALUE;
     }
-    if (state.image.empty()) state.image = ptx::link(state.inputs);
+    if (state.image.empty()) throwIfRefused(ptxEngine().link(state.inputs, state.image));
     *cubinOut = state.image.data();
     if (sizeOut != nullptr) *sizeOut = state.image.size() + 1;
     return CUDA_SUCCESS;

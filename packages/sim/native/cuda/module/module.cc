@@ -7,6 +7,7 @@
 #include "core/context.h"
 #include "core/device.h"
 #include "core/entry.h"
+#include "engine.h"
 #include "library.h"
 #include "pool/pool.h"
 
@@ -121,15 +122,16 @@ CUresult LoadedModule::load(const std::shared_ptr<Context>& owner, const std::st
   context = owner;
   const bool hasManaged = managed != nullptr && *managed != nullptr;
   try {
-    code = ptx::loadModule(ptx, [&](uint64_t bytes, bool isManaged) {
+    const auto place = [&](uint64_t bytes, bool isManaged) -> uint64_t {
       if (isManaged && hasManaged) return (*managed)->base;
       auto made = allocate(owner, bytes, isManaged);
-      if (!made) throw ptx::Refusal{CUDA_ERROR_OUT_OF_MEMORY, 0, "the device has not enough memory for the module's variables"};
+      if (!made) return 0;
       if (isManaged && managed != nullptr) *managed = made;
       memory_.push_back(made);
       clear(owner->device, *made);
       return made->base;
-    }, hasManaged);
+    };
+    throwIfRefused(ptxEngine().load(ptx, place, hasManaged, code));
     if (code->needsHeap) heap = heapOf(owner);
     return CUDA_SUCCESS;
   } catch (const ptx::Refusal& refusal) {
