@@ -1,6 +1,7 @@
 // The tarballs of all packages, as they are published.
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { publishDeclarations } from './publicDeclarations.mjs'
 import { publishablePackages } from './publishable.mjs'
 import { cacheFolder, captureBeside, root, SetupError } from './workspace.mjs'
 
@@ -32,6 +33,7 @@ export async function packAll(env) {
   const command = ['--recursive', ...only, 'pack', '--json', '--pack-destination', tarballFolder]
   const output = await captureBeside('pnpm', command, { env })
   const packed = JSON.parse(output.slice(output.indexOf('[')))
+  for (const { filename } of packed) publishDeclarations(filename)
   return new Map(
     packed.map(({ name, filename, files }) => [name, { file: filename, files: files.map(({ path }) => path) }]),
   )

@@ -1,4 +1,4 @@
-import { cuDriverGetVersion, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver/common'
+import { cuDriverGetVersion, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver'
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
 import { readCString, scratch } from './native.js'
 

@@ -1,4 +1,4 @@
-import { cuDriverGetVersion, cuInit, ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
+import { cuDriverGetVersion, cuInit, ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { CudaVersion } from '@shoal/types'
 import { check } from './errors.js'
 import { scratch } from './native.js'

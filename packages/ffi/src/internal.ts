@@ -1,8 +1,4 @@
-/**
- * Everything, in one file, and that of `@shoal/types` with it: where the bundles of Shoal's packages have both from. Each import of
- * another package costs a fifth of a millisecond, and each file half of one. Programs import the other entry points.
- */
-export * from '@shoal/types'
+/** Everything that the other entries choose from, and the native addon for tests of this repository. Programs import the other entries. */
 export * from './addon/block.js'
 export * from './addon/contract.js'
 export * from './addon/load.js'

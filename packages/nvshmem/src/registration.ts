@@ -3,7 +3,7 @@ import {
   type CUmemGenericAllocationHandle,
   cuMemRelease,
   cuMemRetainAllocationHandle,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import {
   nvshmemx_buffer_register,
   nvshmemx_buffer_register_symmetric,

@@ -1,6 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { type CUdevice, cuCtxGetCurrent, cuDevicePrimaryCtxRetain, cuInit } from '@shoal/cuda-sys/driver'
-import { ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
+import {
+  type CUdevice,
+  cuCtxGetCurrent,
+  cuDevicePrimaryCtxRetain,
+  cuInit,
+  ensureContextFunctions,
+} from '@shoal/cuda-sys/driver'
 import { NativeMemory, useSoftwareDevice } from '@shoal/ffi'
 import { AbortedError, DisposedError, memoryProtocol, TimeoutError } from '@shoal/types'
 import { afterEach, beforeAll, expect, test } from 'vitest'

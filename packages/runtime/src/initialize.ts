@@ -1,5 +1,5 @@
 import { scratch } from '@shoal/cuda-base'
-import { cudaRuntimeGetVersion } from '@shoal/cuda-sys/runtime/common'
+import { cudaRuntimeGetVersion } from '@shoal/cuda-sys/runtime'
 import { CudaVersion } from '@shoal/types'
 import { check, runtimeLibrary } from './calls/runtimeLibrary.js'
 

@@ -1,5 +1,5 @@
 /** What one case of the corpus has: its kernels, random inputs, and comparisons that are counted. */
-import { type CUfunction, cuLaunchCooperativeKernel } from '@shoal/cuda-sys/driver/common'
+import { type CUfunction, cuLaunchCooperativeKernel } from '@shoal/cuda-sys/driver'
 import { type Device, DeviceBuffer, type Module } from '@shoal/driver'
 import { NativeMemory } from '@shoal/ffi'
 import type { StructType } from '@shoal/types'

@@ -11,7 +11,7 @@ import {
   cuMemcpyHtoDAsync,
   cuMemcpyPeerAsync,
   driver,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { driverError, driverStatusText, Status } from '../errors.js'
 import { watchForEnd } from '../lifetime.js'
 import { startDriver } from '../start.js'

@@ -1,4 +1,4 @@
-import { type CUstream, cuStreamIsCapturing } from '@shoal/cuda-sys/driver/common'
+import { type CUstream, cuStreamIsCapturing } from '@shoal/cuda-sys/driver'
 import { callInContext, createHostCallback, type HostCallback } from '@shoal/ffi'
 import { type MemoryRange, requireSynchronous, StatusError } from '@shoal/types'
 import { check, Status } from '../errors.js'

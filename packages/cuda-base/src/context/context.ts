@@ -16,7 +16,7 @@ import {
   cuFlushGPUDirectRDMAWrites,
   ensureContextFunctions,
   withContext,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
 import {
   inspectKey,

@@ -1,4 +1,4 @@
-import type { CUcontext } from '@shoal/cuda-sys/driver/common'
+import type { CUcontext } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
 import { DisposedError, PublicObject } from '@shoal/types'
 import type { CallName, CudaCalls, CudaLibrary } from '../calls/cudaLibrary.js'

@@ -1,4 +1,4 @@
-import { type CUcontext, cuDevicePrimaryCtxRelease, ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
+import { type CUcontext, cuDevicePrimaryCtxRelease, ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { nextTurn } from '@shoal/ffi'
 import { holdEventLoop } from '@shoal/ffi/calls'
 import { loadedFrom } from '@shoal/types'

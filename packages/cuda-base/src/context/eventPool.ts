@@ -6,7 +6,7 @@ import {
   cuEventDestroy,
   cuEventRecord,
   withContext,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { checkRelease, isGone, Status } from '../errors.js'
 import { scratch } from '../native.js'
 import { isCapturing } from './capturing.js'

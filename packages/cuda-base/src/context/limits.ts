@@ -1,4 +1,4 @@
-import { CUlimit } from '@shoal/cuda-sys/driver/common'
+import { CUlimit } from '@shoal/cuda-sys/driver'
 import { wrongType } from '@shoal/types'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never

@@ -5,7 +5,7 @@ import {
   cuDevicePrimaryCtxRelease,
   cuDevicePrimaryCtxRetain,
   cuInit,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { NativeMemory, offThread } from '@shoal/ffi'
 import { check } from '../errors.js'
 

@@ -1,4 +1,4 @@
-import type { CUcontext } from '@shoal/cuda-sys/driver/common'
+import type { CUcontext } from '@shoal/cuda-sys/driver'
 import { callInContext, createLane, inNextTurn, type Lane } from '@shoal/ffi'
 import { deliverQuiet, holdEventLoop, runQuietly } from '@shoal/ffi/calls'
 import { StatusError } from '@shoal/types'

@@ -9,7 +9,7 @@ import {
   cuDevicePrimaryCtxSetFlags,
   cuDeviceTotalMem,
   driver,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { offThread, textIn } from '@shoal/ffi'
 import {
   type DeviceLike,

@@ -1,4 +1,4 @@
-import { type CUdevice, cuDeviceGet } from '@shoal/cuda-sys/driver/common'
+import { type CUdevice, cuDeviceGet } from '@shoal/cuda-sys/driver'
 import { requireInteger, requireText } from '@shoal/types'
 import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import { check, Status } from '../errors.js'

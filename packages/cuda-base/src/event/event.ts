@@ -1,4 +1,4 @@
-import { type CUevent, cuEventElapsedTime, driver } from '@shoal/cuda-sys/driver/common'
+import { type CUevent, cuEventElapsedTime, driver } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import {

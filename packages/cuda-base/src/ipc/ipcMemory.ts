@@ -1,4 +1,4 @@
-import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver/common'
+import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import {
   type DType,
   dtypeInfo,

@@ -8,7 +8,7 @@ import {
   cuFuncSetCacheConfig,
   cuOccupancyMaxActiveClusters,
   cuOccupancyMaxPotentialClusterSize,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import {
   inspectKey,
   inspectLine,

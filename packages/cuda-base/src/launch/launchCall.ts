@@ -1,4 +1,4 @@
-import { driver } from '@shoal/cuda-sys/driver/common'
+import { driver } from '@shoal/cuda-sys/driver'
 import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
 import type { U64Halves } from '../u64Halves.js'
 import type { LaunchShape } from './launchConfig.js'

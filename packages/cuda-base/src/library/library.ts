@@ -38,7 +38,7 @@ import {
   cuKernelSetAttribute,
   cuKernelSetCacheConfig,
   cuLibraryGetModule,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { type NativeMemory, offThread } from '@shoal/ffi'
 import { type ElementType, loadedFrom, requireInteger, requireKeyOf, requireMade, requireText } from '@shoal/types'
 import { missingKernel } from '../module/image.js'

@@ -11,7 +11,7 @@ import {
   processIsEnding,
   Status,
 } from '@shoal/cuda-base'
-import type { CUlibrary } from '@shoal/cuda-sys/driver/common'
+import type { CUlibrary } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { optionalBoolean, requireOptions } from '@shoal/types'
 

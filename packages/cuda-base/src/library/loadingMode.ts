@@ -1,5 +1,5 @@
 import { check, driverLibrary, scratch } from '@shoal/cuda-base'
-import { cuModuleGetLoadingMode } from '@shoal/cuda-sys/driver/common'
+import { cuModuleGetLoadingMode } from '@shoal/cuda-sys/driver'
 
 /**
  * Whether code goes to a device when it is loaded, or when something of it is used first (`cuModuleGetLoadingMode`); the environment

@@ -1,4 +1,4 @@
-import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver/common'
+import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import { type MemoryLike, memoryProtocol, outOfRange } from '@shoal/types'
 import { afterCapture, isCapturing } from '../context/capturing.js'
 import type { Context } from '../context/context.js'

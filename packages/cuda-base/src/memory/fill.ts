@@ -1,10 +1,4 @@
-import {
-  type CUdeviceptr,
-  type CUstream,
-  cuMemsetD2D8Async,
-  cuMemsetD2D32Async,
-  driver,
-} from '@shoal/cuda-sys/driver/common'
+import { type CUdeviceptr, type CUstream, cuMemsetD2D8Async, cuMemsetD2D32Async, driver } from '@shoal/cuda-sys/driver'
 import { contextSlot, type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
 import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import type { Context } from '../context/context.js'

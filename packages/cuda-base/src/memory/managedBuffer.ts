@@ -6,7 +6,7 @@ import {
   CUmemLocation,
   CUmemLocationType,
   cuDeviceGetCount,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import {
   type DeviceLike,

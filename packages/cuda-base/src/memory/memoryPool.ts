@@ -5,7 +5,7 @@ import {
   type CUmemoryPool,
   type CUmemPool_attribute,
   CUmemPoolProps,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import {
   type DType,
   type ElementType,

@@ -4,7 +4,7 @@ import {
   cuDeviceGetMemPool,
   cuDeviceSetMemPool,
   cuMemPoolDestroy,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import type { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
 import { processIsEnding } from '../lifetime.js'

@@ -1,4 +1,4 @@
-import { CUmemAllocationType, CUmemLocationType } from '@shoal/cuda-sys/driver/common'
+import { CUmemAllocationType, CUmemLocationType } from '@shoal/cuda-sys/driver'
 import {
   CudaVersion,
   type DType,

@@ -1,4 +1,4 @@
-import { type CUstream, cuMemcpyBatchAsync } from '@shoal/cuda-sys/driver/common'
+import { type CUstream, cuMemcpyBatchAsync } from '@shoal/cuda-sys/driver'
 import {
   inspectKey,
   inspectLine,

@@ -7,7 +7,7 @@ import {
   cuMemPoolGetAccess,
   cuPointerGetAttributes,
   withContext,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { isMemoryLike, type MemoryRange, propertyOf } from '@shoal/types'
 import { accessEpoch, isPeerOf, peerOrdinals, type Reaching } from '../context/peers.js'

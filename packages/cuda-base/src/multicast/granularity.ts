@@ -8,7 +8,7 @@ import {
   cuDeviceGetAttribute,
   cuDeviceGetCount,
   cuMulticastGetGranularity,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import {
   FeatureNotSupportedError,
   type OptionKeys,

@@ -11,7 +11,7 @@ import {
   cuMulticastCreate,
   cuMulticastUnbind,
   cuPointerGetAttribute,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
 import {
   type MemoryLike,

@@ -4,7 +4,7 @@ import {
   cuPointerGetAttribute,
   cuPointerGetAttributes,
   cuPointerSetAttribute,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { requireAddress, requireBoolean, requireKeyOf, requireOneOf } from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../context/context.js'
 import { check, Status } from '../errors.js'

@@ -1,9 +1,4 @@
-import {
-  type CUdeviceptr,
-  CUmem_range_attribute,
-  CUmemLocationType,
-  cuDeviceGetCount,
-} from '@shoal/cuda-sys/driver/common'
+import { type CUdeviceptr, CUmem_range_attribute, CUmemLocationType, cuDeviceGetCount } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { type MemoryLike, requireKeyOf, toMemoryRange } from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../context/context.js'

@@ -1,4 +1,4 @@
-import { type CUdevice, cuDeviceGet, cuDeviceGetCount, cuDeviceGetUuid } from '@shoal/cuda-sys/driver/common'
+import { type CUdevice, cuDeviceGet, cuDeviceGetCount, cuDeviceGetUuid } from '@shoal/cuda-sys/driver'
 import { outOfRange, requireText } from '@shoal/types'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'

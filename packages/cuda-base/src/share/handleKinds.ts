@@ -1,4 +1,4 @@
-import { CUmemAllocationHandleType, CUmemLocationType } from '@shoal/cuda-sys/driver/common'
+import { CUmemAllocationHandleType, CUmemLocationType } from '@shoal/cuda-sys/driver'
 import { isArray, requireKeyOf, StatusError } from '@shoal/types'
 import { Status } from '../errors.js'
 

@@ -10,7 +10,7 @@ import {
   requireUuid,
   uuidOf,
 } from '@shoal/cuda-base'
-import { CUmemAllocationHandleType, type CUmemoryPool } from '@shoal/cuda-sys/driver/common'
+import { CUmemAllocationHandleType, type CUmemoryPool } from '@shoal/cuda-sys/driver'
 import { takeOfThread } from '@shoal/ffi/calls'
 import {
   type DType,

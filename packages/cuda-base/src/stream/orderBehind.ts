@@ -5,7 +5,7 @@ import {
   cuEventDestroy,
   cuEventRecord,
   cuStreamWaitEvent,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
 import type { MemoryRange } from '@shoal/types'
 import { check } from '../errors.js'

@@ -1,5 +1,5 @@
 import type { CUstream } from '@shoal/cuda-sys/driver'
-import { cuEventRecordWithFlags, cuStreamBatchMemOp } from '@shoal/cuda-sys/driver/common'
+import { cuEventRecordWithFlags, cuStreamBatchMemOp } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, createHostCallback, inNextTurn, type NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,

@@ -4,7 +4,7 @@ import {
   CUmemLocation,
   cuMemGetAccess,
   cuMemSetAccess,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { isArray, type OptionKeys, requireKeyOf, requireList, requireOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'

@@ -1,4 +1,4 @@
-import { cuMemAddressFree, cuMemAddressReserve } from '@shoal/cuda-sys/driver/common'
+import { cuMemAddressFree, cuMemAddressReserve } from '@shoal/cuda-sys/driver'
 import { check, checkRelease } from '../errors.js'
 import { scratch } from '../native.js'
 

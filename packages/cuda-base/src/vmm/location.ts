@@ -1,4 +1,4 @@
-import { CUmemLocationType } from '@shoal/cuda-sys/driver/common'
+import { CUmemLocationType } from '@shoal/cuda-sys/driver'
 import { isPlainObject, type OptionKeys, otherCopy, requireInteger, requireOptions, wrongType } from '@shoal/types'
 import { Context, contextBehind, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Device } from '../device/device.js'

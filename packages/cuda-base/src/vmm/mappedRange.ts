@@ -1,9 +1,4 @@
-import {
-  type CUmemGenericAllocationHandle,
-  CUmemLocationType,
-  cuMemMap,
-  cuMemUnmap,
-} from '@shoal/cuda-sys/driver/common'
+import { type CUmemGenericAllocationHandle, CUmemLocationType, cuMemMap, cuMemUnmap } from '@shoal/cuda-sys/driver'
 import {
   loadedFrom,
   type MemoryLike,

@@ -1,4 +1,4 @@
-import { driver } from '@shoal/cuda-sys/driver/common'
+import { driver } from '@shoal/cuda-sys/driver'
 import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 import { finishReleasesSync } from '../context/releases.js'
 import { check, checkRelease, driverError, isGone, Status } from '../errors.js'

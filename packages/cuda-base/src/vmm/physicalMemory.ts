@@ -6,7 +6,7 @@ import {
   cuMemImportFromShareableHandle,
   cuMemRelease,
   cuMemRetainAllocationHandle,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { optionalOptions, requireAddress, requireInteger, requireMade } from '@shoal/types'
 import type { Context, DeviceOrContext } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'

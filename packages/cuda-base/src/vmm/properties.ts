@@ -3,7 +3,7 @@ import {
   CUmemAllocationProp,
   CUmemAllocationType,
   cuMemGetAllocationGranularity,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import {
   type OptionKeys,

@@ -1,4 +1,4 @@
-import { cuCtxSynchronize, cuMemUnmap } from '@shoal/cuda-sys/driver/common'
+import { cuCtxSynchronize, cuMemUnmap } from '@shoal/cuda-sys/driver'
 import type { Context } from '../context/context.js'
 import type { ReleaseCall } from '../context/releases.js'
 import { checkRelease } from '../errors.js'

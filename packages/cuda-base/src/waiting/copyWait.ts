@@ -1,4 +1,4 @@
-import type { CUevent } from '@shoal/cuda-sys/driver/common'
+import type { CUevent } from '@shoal/cuda-sys/driver'
 import type { Context } from '../context/context.js'
 import { recordMark } from './eventCalls.js'
 import { shortWait } from './shortWait.js'

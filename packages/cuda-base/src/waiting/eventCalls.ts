@@ -1,4 +1,4 @@
-import { type CUevent, driver } from '@shoal/cuda-sys/driver/common'
+import { type CUevent, driver } from '@shoal/cuda-sys/driver'
 import { contextSlot, slots32, slots64 } from '@shoal/ffi/calls'
 import { directCalls } from '../calls/cudaLibrary.js'
 import type { Context } from '../context/context.js'

@@ -1,4 +1,4 @@
-import { type CUevent, type CUstream, cuStreamQuery } from '@shoal/cuda-sys/driver/common'
+import { type CUevent, type CUstream, cuStreamQuery } from '@shoal/cuda-sys/driver'
 import { callInContext, inNextTurn } from '@shoal/ffi'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'

@@ -1,4 +1,4 @@
-import type { CUevent, CUstream } from '@shoal/cuda-sys/driver/common'
+import type { CUevent, CUstream } from '@shoal/cuda-sys/driver'
 import type { Context } from '../context/context.js'
 import type { U64Halves } from '../u64Halves.js'
 import { recordMark } from './eventCalls.js'

@@ -1,4 +1,4 @@
-import { type CUevent, type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver/common'
+import { type CUevent, type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'

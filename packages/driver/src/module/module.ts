@@ -34,7 +34,7 @@ import {
   cuModuleGetGlobal,
   cuModuleLoadDataEx,
   cuModuleUnload,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { type NativeMemory, offThread } from '@shoal/ffi'
 import { type ElementType, loadedFrom, requireMade, requireText } from '@shoal/types'
 

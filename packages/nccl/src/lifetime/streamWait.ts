@@ -9,7 +9,7 @@ import {
   cuEventDestroy,
   cuEventRecord,
   driver,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, offThread, onAbort, waitForEvent } from '@shoal/ffi'
 import { AbortedError } from '@shoal/types'
 

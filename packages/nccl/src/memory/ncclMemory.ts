@@ -9,7 +9,7 @@ import {
   watchForLeak,
   whenMemoryUnused,
 } from '@shoal/cuda-base/basics'
-import { cuCtxSynchronize } from '@shoal/cuda-sys/driver/common'
+import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
 import { enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
 import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
 import {

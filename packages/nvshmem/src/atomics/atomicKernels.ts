@@ -11,7 +11,7 @@ import {
   cuStreamCreate,
   cuStreamDestroy,
   cuStreamSynchronize,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { type HostView, hostView, NativeMemory, offThread } from '@shoal/ffi'
 import type { WaitOptions } from '@shoal/types'
 import { checkCuda } from '../errors.js'

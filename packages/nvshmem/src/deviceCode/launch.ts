@@ -4,7 +4,7 @@ import {
   type CUstream,
   cuLaunchCooperativeKernel,
   cuOccupancyMaxActiveBlocksPerMultiprocessor,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import {
   type DType,

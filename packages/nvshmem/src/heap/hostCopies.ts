@@ -9,7 +9,7 @@ import {
   cuMemsetD16,
   cuMemsetD32,
   cuStreamSynchronize,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { dtypeInfo, dtypeOf, type ElementType, type WaitOptions, wrongType } from '@shoal/types'
 import { checkCuda } from '../errors.js'

@@ -7,7 +7,7 @@ import {
   cuMemGetAddressRange,
   cuMemGetInfo,
   cuMemRelease,
-} from '@shoal/cuda-sys/driver/common'
+} from '@shoal/cuda-sys/driver'
 import { nvshmemx_status } from '@shoal/nvshmem-sys'
 import { checkCuda, nvshmemError } from '../errors.js'
 import type { CallQueue } from '../queue/callQueue.js'

@@ -7,7 +7,7 @@ import {
   cudaMemcpyAsync,
   cudaMemcpyKind,
   cudaMemcpyPeerAsync,
-} from '@shoal/cuda-sys/runtime/common'
+} from '@shoal/cuda-sys/runtime'
 
 const { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault } = cudaMemcpyKind
 

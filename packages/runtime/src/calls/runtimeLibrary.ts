@@ -7,7 +7,7 @@ import {
   cudaGetLastError,
   cudaRuntimeGetVersion,
   runtime,
-} from '@shoal/cuda-sys/runtime/common'
+} from '@shoal/cuda-sys/runtime'
 import { readCString } from '@shoal/ffi'
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
 import { adaptedCalls, adaptedNames } from './adaptedCalls.js'

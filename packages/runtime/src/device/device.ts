@@ -7,7 +7,7 @@ import {
   type PeerAttribute as DriverPeerAttribute,
 } from '@shoal/cuda-base'
 import type { CUdevice } from '@shoal/cuda-sys/driver'
-import { cudaDeviceAttr, cudaDeviceP2PAttr, cudaLimit } from '@shoal/cuda-sys/runtime/common'
+import { cudaDeviceAttr, cudaDeviceP2PAttr, cudaLimit } from '@shoal/cuda-sys/runtime'
 import { type DeviceLike, isInstance, toDeviceOrdinal } from '@shoal/types'
 import { runtimeLibrary } from '../calls/runtimeLibrary.js'
 import { type DeviceProperties, deviceProperties } from './deviceProperties.js'

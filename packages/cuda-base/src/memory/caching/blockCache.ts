@@ -1,4 +1,4 @@
-import type { CUdeviceptr, CUevent } from '@shoal/cuda-sys/driver/common'
+import type { CUdeviceptr, CUevent } from '@shoal/cuda-sys/driver'
 import { BusyError, ShoalError, StatusError, settledNow } from '@shoal/types'
 import { afterCapture, wouldLoseCapture } from '../../context/capturing.js'
 import type { Context } from '../../context/context.js'
