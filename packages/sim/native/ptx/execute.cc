@@ -105,224 +105,291 @@ Outcome Worker::run(Warp& warp, int budget) {
   }
 }
 
-// False when the warp has used up its turn.
-bool Worker::runSplit(Warp& warp, size_t index, int& budget) {
-  running_ = index;
-  Split& split = warp.splits[index];
-  const Instr* code = launch.module->program.code.data();
-  uint32_t pc = split.pc, mask = split.mask;
+#define SHOAL_FLOW inline __attribute__((always_inline))
+
+// A split while it runs. Its lanes and place are kept here, and saved before anything else looks at them.
+struct Worker::Turn {
+  // `again`: the warp has a turn left, and chooses which of its splits goes on.
+  enum class Next : uint8_t { goOn, again, over };
+
+  Worker& worker;
+  Warp& warp;
+  Split& split;
+  const size_t index;
+  const Instr* const code;
+  int& budget;
+  uint32_t mask, pc;
   uint32_t limit = ~0u;  // the next place where another split stands
   int spins = 0;
-  auto enter = [&] {
+
+  void enter() {
     warp.registers = split.frame->registers;
     warp.localBase = split.frame->localBase;
     limit = ~0u;
     for (const Split& each : warp.splits) {
       if (&each != &split && each.frame == split.frame && each.pc > pc && each.pc < limit) limit = each.pc;
     }
-  };
-  auto save = [&] {
+  }
+  void save() {
     split.pc = pc;
     split.mask = mask;
-  };
-  enter();
-  warp.running = mask;
-  for (;;) {
-    if (pc >= limit) {
-      save();
-      return true;
-    }
-    const Instr& instr = code[pc];
-    uint32_t active = mask;
+  }
+  // The other lanes go on behind the instruction, as a split of their own.
+  void keepOnly(uint32_t active) {
+    if (active == mask) return;
+    worker.branchAway(warp, mask & ~active, pc + 1, split);
+    mask = active;
+  }
+
+  // All of them are inlined into one loop, so that what they keep is in registers of the processor.
+  SHOAL_FLOW const Instr* runPlain(uint32_t& active);
+  SHOAL_FLOW Next follow(const Instr& instr, uint32_t active);
+
+  SHOAL_FLOW Next branch(const Instr& instr, uint32_t active);
+  SHOAL_FLOW Next spin();
+  SHOAL_FLOW Next branchIndexed(const Instr& instr, uint32_t active);
+  SHOAL_FLOW Next call(const Instr& instr, uint32_t active);
+  SHOAL_FLOW Next leaveFunction(uint32_t active);
+  SHOAL_FLOW Next exit(uint32_t active);
+  SHOAL_FLOW Next meetInWarp(const Instr& instr, uint32_t active);
+  SHOAL_FLOW Next meetInBlock(const Instr& instr, uint32_t active);
+  SHOAL_FLOW Next arriveAtCluster(uint32_t active);
+  SHOAL_FLOW Next waitForCluster();
+  SHOAL_FLOW Next lookAtPhase(const Instr& instr, uint32_t active);
+  SHOAL_FLOW Next yield();
+};
+
+// Runs what its handlers do alone, up to an instruction that is more for its `active` lanes; null where another split stands.
+const Instr* Worker::Turn::runPlain(uint32_t& active) {
+  const uint32_t lanes = mask, end = limit;
+  for (uint32_t at = pc; at < end; ++at) {
+    const Instr& instr = code[at];
+    active = lanes;
     if (instr.guard != 0) {
       uint32_t guard;
       memcpy(&guard, warp.registers + (instr.guard - 1), 4);
       active &= instr.isGuardNegated ? ~guard : guard;
     }
-    if (instr.flow == Flow::plain) {
-      if (active != 0) {
-        split.pc = pc;
-        instr.run(warp, instr, active);
-      }
-      ++pc;
-      continue;
+    if (active == 0) continue;
+    split.pc = at;
+    if (instr.flow != Flow::plain) {
+      pc = at;
+      return &instr;
     }
-    if (active == 0) {
-      ++pc;
-      continue;
+    instr.run(warp, instr, active);
+  }
+  pc = end;
+  save();
+  return nullptr;
+}
+
+Worker::Turn::Next Worker::Turn::follow(const Instr& instr, uint32_t active) {
+  switch (instr.flow) {
+    case Flow::plain: break;  // runPlain has run it
+    case Flow::branch: return branch(instr, active);
+    case Flow::branchIndexed: return branchIndexed(instr, active);
+    case Flow::call: return call(instr, active);
+    case Flow::ret: return leaveFunction(active);
+    case Flow::exit: return exit(active);
+    case Flow::warpSync:
+    case Flow::warpBarrier: return meetInWarp(instr, active);
+    case Flow::barrier: return meetInBlock(instr, active);
+    case Flow::clusterArrive: return arriveAtCluster(active);
+    case Flow::clusterWait: return waitForCluster();
+    case Flow::phaseWait:
+    case Flow::phaseTest: return lookAtPhase(instr, active);
+    case Flow::yield: return yield();
+  }
+  return Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::branch(const Instr& instr, uint32_t active) {
+  const uint32_t from = pc;
+  if (active == mask) {
+    pc = instr.target;
+  } else {
+    // The lanes whose path is at the lower address go first; the others are met on the way or wait where paths join.
+    const uint32_t fallen = mask & ~active;
+    const bool isTakenFirst = instr.target <= pc + 1;
+    worker.branchAway(warp, isTakenFirst ? fallen : active, isTakenFirst ? pc + 1 : instr.target, split);
+    mask = isTakenFirst ? active : fallen;
+    pc = isTakenFirst ? instr.target : pc + 1;
+    warp.running = mask;
+    save();
+    enter();
+  }
+  if (pc <= from) return spin();
+  if (limit == ~0u || pc <= limit) return Next::goOn;
+  // Jumped past one that is behind: that one goes first.
+  save();
+  return Next::again;
+}
+
+// After a jump backwards: others get their turn, now or soon.
+Worker::Turn::Next Worker::Turn::spin() {
+  --budget;
+  if (warp.splits.size() == 1) {
+    if (budget > 0) return Next::goOn;
+    save();
+    return Next::over;
+  }
+  save();
+  if (++spins >= kSpins) split.turn = ++warp.turn;
+  if (spins >= kSpins || budget <= 0) return budget > 0 ? Next::again : Next::over;
+  // Others may have come to the same place by now.
+  for (const Split& each : warp.splits) {
+    if (&each != &split && each.pc == pc && each.frame == split.frame && each.wait == Wait::ready) return Next::again;
+  }
+  enter();
+  return Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::branchIndexed(const Instr& instr, uint32_t active) {
+  const auto& table = worker.launch.module->program.tables[instr.target];
+  const uint32_t number = laneOf(warp, instr.r[0], __builtin_ctz(active));
+  if (number >= table.size()) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an indexed branch beyond its list"};
+  uint32_t same = 0;
+  for (uint32_t rest = active; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    same |= static_cast<uint32_t>(laneOf(warp, instr.r[0], lane) == number) << lane;
+  }
+  // The others come back here.
+  if ((active & ~same) != 0) worker.branchAway(warp, active & ~same, pc, split);
+  if ((mask & ~active) != 0) worker.branchAway(warp, mask & ~active, pc + 1, split);
+  mask = same;
+  pc = table[number];
+  --budget;
+  save();
+  if (budget <= 0) return Next::over;
+  return warp.splits.size() > 1 ? Next::again : Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::call(const Instr& instr, uint32_t active) {
+  keepOnly(active);
+  worker.call(warp, split, instr, mask, pc);
+  warp.running = mask;
+  save();
+  if (--budget <= 0) return Next::over;
+  enter();
+  return Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::leaveFunction(uint32_t active) {
+  keepOnly(active);
+  worker.returnFrom(warp, split, mask, pc);
+  save();
+  if (warp.splits.size() > 1) return Next::again;
+  enter();
+  return Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::exit(uint32_t active) {
+  mask &= ~active;
+  save();
+  if (mask == 0) {
+    Frame* frame = split.frame;
+    warp.splits.erase(warp.splits.begin() + static_cast<ptrdiff_t>(index));
+    worker.release(frame);
+    worker.exitLanes(warp, active);
+    return Next::again;
+  }
+  worker.exitLanes(warp, active);
+  warp.running = mask;
+  ++pc;
+  return Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::meetInWarp(const Instr& instr, uint32_t active) {
+  const uint32_t members = instr.flow == Flow::warpBarrier ? instr.r[2] : instr.r[5];
+  if (mask != warp.live && !split.isReleased) {
+    const uint32_t awaited = membersOf(warp, members, active);
+    if ((awaited & warp.live & ~mask) != 0) {
+      save();
+      split.wait = Wait::warp;
+      split.awaited = awaited;
+      return Next::again;
     }
-    split.pc = pc;
-    switch (instr.flow) {
-      case Flow::plain: break;
-      case Flow::branch: {
-        const uint32_t from = pc;
-        if (active == mask) {
-          pc = instr.target;
-        } else {
-          // The lanes whose path is at the lower address go first; the others are met on the way or wait where paths join.
-          const uint32_t fallen = mask & ~active;
-          const bool isTakenFirst = instr.target <= pc + 1;
-          branchAway(warp, isTakenFirst ? fallen : active, isTakenFirst ? pc + 1 : instr.target, split);
-          mask = isTakenFirst ? active : fallen;
-          pc = isTakenFirst ? instr.target : pc + 1;
-          warp.running = mask;
-          save();
-          enter();
-        }
-        if (pc <= from) {
-          if (warp.splits.size() > 1) {
-            save();
-            if (++spins >= kSpins) split.turn = ++warp.turn;
-            --budget;
-            // Others may have come to the same place by now.
-            if (spins >= kSpins || budget <= 0) return budget > 0;
-            bool isMet = false;
-            for (const Split& each : warp.splits) isMet = isMet || (&each != &split && each.pc == pc && each.frame == split.frame && each.wait == Wait::ready);
-            if (isMet) return true;
-            enter();
-          } else if (--budget <= 0) {
-            save();
-            return false;
-          }
-        } else if (limit != ~0u && pc > limit) {
-          // Jumped past one that is behind: that one goes first.
-          save();
-          return true;
-        }
-        break;
-      }
-      case Flow::branchIndexed: {
-        const auto& table = launch.module->program.tables[instr.target];
-        const int first = __builtin_ctz(active);
-        const uint32_t number = laneOf(warp, instr.r[0], first);
-        if (number >= table.size()) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an indexed branch beyond its list"};
-        uint32_t same = 0;
-        for (uint32_t rest = active; rest != 0; rest &= rest - 1) {
-          const int lane = __builtin_ctz(rest);
-          same |= static_cast<uint32_t>(laneOf(warp, instr.r[0], lane) == number) << lane;
-        }
-        // The others come back here.
-        if ((active & ~same) != 0) branchAway(warp, active & ~same, pc, split);
-        if ((mask & ~active) != 0) branchAway(warp, mask & ~active, pc + 1, split);
-        mask = same;
-        pc = table[number];
-        --budget;
-        save();
-        if (warp.splits.size() > 1 || budget <= 0) return budget > 0;
-        break;
-      }
-      case Flow::call:
-        if (active != mask) {
-          branchAway(warp, mask & ~active, pc + 1, split);
-          mask = active;
-        }
-        call(warp, split, instr, mask, pc);
-        warp.running = mask;
-        save();
-        if (--budget <= 0) return false;
-        enter();
-        break;
-      case Flow::ret:
-        if (active != mask) {
-          branchAway(warp, mask & ~active, pc + 1, split);
-          mask = active;
-        }
-        returnFrom(warp, split, mask, pc);
-        save();
-        if (warp.splits.size() > 1) return true;
-        enter();
-        break;
-      case Flow::exit: {
-        mask &= ~active;
-        save();
-        if (mask == 0) {
-          Frame* frame = split.frame;
-          warp.splits.erase(warp.splits.begin() + static_cast<ptrdiff_t>(index));
-          release(frame);
-          exitLanes(warp, active);
-          return true;
-        }
-        exitLanes(warp, active);
-        warp.running = mask;
-        ++pc;
-        break;
-      }
-      case Flow::warpSync: case Flow::warpBarrier: {
-        const uint32_t members = instr.flow == Flow::warpBarrier ? instr.r[2] : instr.r[5];
-        if (mask != warp.live && !split.isReleased) {
-          const uint32_t awaited = membersOf(warp, members, active);
-          if ((awaited & warp.live & ~mask) != 0) {
-            save();
-            split.wait = Wait::warp;
-            split.awaited = awaited;
-            return true;
-          }
-        }
-        split.isReleased = false;
-        if (instr.flow == Flow::warpSync) instr.run(warp, instr, active);
-        else if (warp.block->cluster->checker != nullptr) warp.block->cluster->checker->meetInWarp(warp, membersOf(warp, members, active), active);
-        ++pc;
-        break;
-      }
-      case Flow::barrier:
-        if (split.isReleased) {
-          split.isReleased = false;
-          finishBarrier(warp, instr, active);
-          ++pc;
-          break;
-        }
-        if (active != mask) {
-          branchAway(warp, mask & ~active, pc + 1, split);
-          mask = active;
-          warp.running = mask;
-        }
-        save();
-        arrive(warp, split, instr, mask);
-        if (instr.extra == 1) {
-          ++pc;
-          break;
-        }
-        if (split.wait != Wait::ready || warp.splits.size() > 1) return true;
-        break;
-      case Flow::clusterArrive: {
-        Cluster& cluster = *warp.block->cluster;
-        cluster.arrived += static_cast<uint32_t>(__builtin_popcount(active));
-        warp.clusterPhase = cluster.phase;
-        ++pc;
-        save();
-        checkClusterBarrier(cluster);
-        break;
-      }
-      case Flow::clusterWait:
-        if (warp.block->cluster->phase > warp.clusterPhase) {
-          ++pc;
-          break;
-        }
-        save();
-        split.wait = Wait::cluster;
-        return true;
-      case Flow::phaseWait: case Flow::phaseTest: {
-        const uint32_t ended = testPhase(warp, instr, active);
-        const bool isTimeOver = split.isReleased;
-        split.isReleased = false;
-        // It sleeps when all its lanes wait for the same: others may be those that somebody else waits for.
-        if (instr.flow == Flow::phaseWait && ended == 0 && active == mask && !isTimeOver) {
-          save();
-          split.wait = Wait::phase;
-          return true;
-        }
-        ++pc;
-        if (ended != 0) break;
-        save();
-        split.turn = ++warp.turn;
-        return false;
-      }
-      case Flow::yield:
-        ++pc;
-        save();
-        split.turn = ++warp.turn;
-        return false;
-    }
+  }
+  split.isReleased = false;
+  if (instr.flow == Flow::warpSync) instr.run(warp, instr, active);
+  else if (warp.block->cluster->checker != nullptr) warp.block->cluster->checker->meetInWarp(warp, membersOf(warp, members, active), active);
+  ++pc;
+  return Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::meetInBlock(const Instr& instr, uint32_t active) {
+  if (split.isReleased) {
+    split.isReleased = false;
+    worker.finishBarrier(warp, instr, active);
+    ++pc;
+    return Next::goOn;
+  }
+  keepOnly(active);
+  warp.running = mask;
+  save();
+  worker.arrive(warp, split, instr, mask);
+  if (instr.extra == 1) {
+    ++pc;
+    return Next::goOn;
+  }
+  return split.wait != Wait::ready || warp.splits.size() > 1 ? Next::again : Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::arriveAtCluster(uint32_t active) {
+  Cluster& cluster = *warp.block->cluster;
+  cluster.arrived += static_cast<uint32_t>(__builtin_popcount(active));
+  warp.clusterPhase = cluster.phase;
+  ++pc;
+  save();
+  worker.checkClusterBarrier(cluster);
+  return Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::waitForCluster() {
+  if (warp.block->cluster->phase > warp.clusterPhase) {
+    ++pc;
+    return Next::goOn;
+  }
+  save();
+  split.wait = Wait::cluster;
+  return Next::again;
+}
+
+Worker::Turn::Next Worker::Turn::lookAtPhase(const Instr& instr, uint32_t active) {
+  const uint32_t ended = testPhase(warp, instr, active);
+  const bool isTimeOver = split.isReleased;
+  split.isReleased = false;
+  // It sleeps when all its lanes wait for the same: others may be those that somebody else waits for.
+  if (instr.flow == Flow::phaseWait && ended == 0 && active == mask && !isTimeOver) {
+    save();
+    split.wait = Wait::phase;
+    return Next::again;
+  }
+  if (ended == 0) return yield();
+  ++pc;
+  return Next::goOn;
+}
+
+Worker::Turn::Next Worker::Turn::yield() {
+  ++pc;
+  save();
+  split.turn = ++warp.turn;
+  return Next::over;
+}
+
+// False when the warp has used up its turn.
+bool Worker::runSplit(Warp& warp, size_t index, int& budget) {
+  running_ = index;
+  Split& split = warp.splits[index];
+  Turn turn{*this, warp, split, index, launch.module->program.code.data(), budget, split.mask, split.pc};
+  turn.enter();
+  warp.running = turn.mask;
+  for (;;) {
+    uint32_t active;
+    const Instr* instr = turn.runPlain(active);
+    if (instr == nullptr) return true;
+    const Turn::Next next = turn.follow(*instr, active);
+    if (next != Turn::Next::goOn) return next == Turn::Next::again;
   }
 }
 

@@ -116,6 +116,7 @@ class Worker {
   Outcome run(Warp& warp, int budget);
   int choose(Warp& warp);
   void merge(Warp& warp);
+  struct Turn;
   bool runSplit(Warp& warp, size_t index, int& budget);
   void branchAway(Warp& warp, uint32_t mask, uint32_t pc, const Split& like);
   void exitLanes(Warp& warp, uint32_t mask);
