@@ -2,10 +2,10 @@
 // What CommonJS gets of the package in the current folder. `require` of Node.js and of bundlers loads ES modules: there an entry is the same
 // module. TypeScript does not know that under `module: node16` and `node18`, and Jest's `require` cannot: hence an entry of a few lines, and a
 // loader that turns the ES modules into CommonJS. A second set of bundles would double the packages.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
-import { minifySync, parseSync } from 'rolldown/utils'
+import { parseSync } from 'rolldown/utils'
 
 const { exports: entryPoints } = JSON.parse(readFileSync('package.json', 'utf8'))
 const entries = Object.values(entryPoints).filter(({ require: required }) => required !== undefined)
@@ -23,8 +23,7 @@ for (const { require: required, default: file } of entries) {
 }
 
 if (entries.length > 0) {
-  const { code } = minifySync('commonjs.cjs', readFileSync(loader, 'utf8'), { module: false, compress: false })
-  writeFileSync('dist/commonjs.cjs', code)
+  copyFileSync(loader, 'dist/commonjs.cjs')
   const { convert } = createRequire(import.meta.url)('./commonjsLoader.cjs')
   for (const name of readdirSync('dist', { recursive: true }).filter((each) => each.endsWith('.js'))) {
     const file = join('dist', name)
