@@ -110,8 +110,8 @@ void completeBytes(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
 }
 
 uint64_t barrierAddress(const Warp& warp, const Instr& instr, int lane) {
-  const uint64_t address = laneOf(warp, instr.r[1], instr.isWide ? 8 : 4, lane) + static_cast<uint64_t>(instr.imm);
-  if (instr.isPrecise) return kSharedWindow + (address & 0xffffffff);
+  const uint64_t address = laneOf(warp, instr.a, instr.isWide ? 8 : 4, lane) + static_cast<uint64_t>(instr.imm);
+  if (instr.isShared) return kSharedWindow + (address & 0xffffffff);
   if ((address & kWindowMask) != kSharedWindow) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier outside of shared memory"};
   return address;
 }
@@ -119,12 +119,12 @@ uint64_t barrierAddress(const Warp& warp, const Instr& instr, int lane) {
 }  // namespace
 
 void runBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
-  const auto op = static_cast<BarrierOp>(instr.extra);
+  const auto op = static_cast<BarrierOp>(instr.asyncOp);
   eachLane(mask, [&](int lane) {
-    if (op == BarrierOp::pendingCount) return setLane(warp, instr.r[0], 4, lane, Phase(laneOf(warp, instr.r[2], 8, lane)).pending);
+    if (op == BarrierOp::pendingCount) return setLane(warp, instr.to, 4, lane, Phase(laneOf(warp, instr.b, 8, lane)).pending);
     uint8_t* at = sharedAt(warp, lane, barrierAddress(warp, instr, lane), 8, 8);
     Phase phase = phaseAt(at);
-    const uint64_t number = instr.r[2] == kNoneGiven ? 1 : laneOf(warp, instr.r[2], 4, lane);
+    const uint64_t number = instr.b == kNoneGiven ? 1 : laneOf(warp, instr.b, 4, lane);
     const bool isExpecting = op == BarrierOp::arriveExpect || op == BarrierOp::arriveDropExpect;
     switch (op) {
       case BarrierOp::init:
@@ -139,7 +139,7 @@ void runBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
         const uint64_t count = isExpecting ? 1 : number;
         if (isExpecting) expectBytes(phase, static_cast<int64_t>(number));
         if (count > phase.pending) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "more arrivals at an mbarrier than it awaits"};
-        setLane(warp, instr.r[0], 8, lane, phase.bits);
+        setLane(warp, instr.to, 8, lane, phase.bits);
         phase.pending -= count;
         if (op == BarrierOp::arriveDrop || op == BarrierOp::arriveDropExpect) phase.expected -= count;
       }
@@ -152,18 +152,18 @@ void runBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
 }
 
 uint32_t testPhase(Warp& warp, const Instr& instr, uint32_t mask) {
-  const bool isParity = static_cast<BarrierOp>(instr.extra) == BarrierOp::testParity;
+  const bool isParity = static_cast<BarrierOp>(instr.asyncOp) == BarrierOp::testParity;
   uint32_t ended = 0;
   eachLane(mask, [&](int lane) {
-    const bool wanted = isParity ? (laneOf(warp, instr.r[2], 4, lane) & 1) != 0 : Phase(laneOf(warp, instr.r[2], 8, lane)).isOdd;
+    const bool wanted = isParity ? (laneOf(warp, instr.b, 4, lane) & 1) != 0 : Phase(laneOf(warp, instr.b, 8, lane)).isOdd;
     const uint8_t* at = sharedAt(warp, lane, barrierAddress(warp, instr, lane), 8, 8);
     if (phaseAt(at).isOdd == wanted) return;
     ended |= 1u << lane;
     if (warp.block->cluster->checker != nullptr) warp.block->cluster->checker->await(warp, lane, at);
   });
-  if (instr.r[0] != kNoneGiven) {
-    const uint32_t bits = (predicateOf(warp, instr.r[0]) & ~mask) | ended;
-    memcpy(warp.registers + instr.r[0], &bits, 4);
+  if (instr.to != kNoneGiven) {
+    const uint32_t bits = (predicateOf(warp, instr.to) & ~mask) | ended;
+    memcpy(warp.registers + instr.to, &bits, 4);
   }
   return ended;
 }

@@ -5,7 +5,7 @@
 
 namespace shoal::ptx {
 
-// Instr.extra of mbarrier: r[0] = what comes out or none, r[1] = the address, r[2] = the operand or none.
+// Instr.extra of mbarrier: to = what comes out or none, a = the address, b = the operand or none.
 enum class BarrierOp : uint8_t { init, invalidate, expect, complete, arrive, arriveDrop, arriveExpect, arriveDropExpect, test, testParity, pendingCount, check };
 
 // An address among warp.operands: its operand, what is added to it, and whether it has 64 bits. Those of shared memory become generic.

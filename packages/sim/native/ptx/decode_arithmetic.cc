@@ -61,10 +61,10 @@ void Decoder::arithmetic() {
     if (carryFlag_ == kNoOperand) carryFlag_ = temporary(0);
   }
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[4] = carryFlag_;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.d = carryFlag_;
 }
 
 // The second and further parts of a long sum: addc, subc and madc take the carry, and give one with .cc.
@@ -85,11 +85,11 @@ void Decoder::carry() {
   const uint32_t d = output(operand(0), key.type);
   if (carryFlag_ == kNoOperand) carryFlag_ = temporary(0);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
-  made.r[4] = carryFlag_;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
+  made.d = carryFlag_;
 }
 
 void Decoder::multiply() {
@@ -118,9 +118,9 @@ void Decoder::multiply() {
   if (key.op == Op::mulWide) result = bytesOf(key.type) == 2 ? Type::u32 : Type::u64;
   const uint32_t d = output(operand(0), result);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
+  made.to = d;
+  made.a = a;
+  made.b = b;
 }
 
 void Decoder::multiplyAdd() {
@@ -150,11 +150,11 @@ void Decoder::multiplyAdd() {
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), result);
   const uint32_t d = output(operand(0), result);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
-  made.r[4] = carryFlag_;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
+  made.d = carryFlag_;
 }
 
 void Decoder::fusedArithmetic() {
@@ -178,10 +178,10 @@ void Decoder::fusedArithmetic() {
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), key.type);
   const uint32_t d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
 }
 
 void Decoder::unaryFloat() {
@@ -201,8 +201,8 @@ void Decoder::unaryFloat() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
+  made.to = d;
+  made.a = a;
 }
 
 void Decoder::unaryBits() {
@@ -216,8 +216,8 @@ void Decoder::unaryBits() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), d = output(operand(0), key.op == Op::brev ? key.type : Type::u32);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
+  made.to = d;
+  made.a = a;
 }
 
 void Decoder::logic() {
@@ -234,17 +234,17 @@ void Decoder::logic() {
     const uint32_t a = inputPredicate(operand(1), isANegated), b = hasOne ? 0 : inputPredicate(operand(2), isBNegated);
     const uint32_t d = output(operand(0), Type::pred);
     Instr& made = emit(key);
-    made.r[0] = d;
-    made.r[1] = a;
-    made.r[2] = b;
-    made.extra = static_cast<uint8_t>((isANegated ? 1 : 0) | (isBNegated ? 2 : 0));
+    made.to = d;
+    made.a = a;
+    made.b = b;
+    made.negated = static_cast<uint8_t>((isANegated ? 1 : 0) | (isBNegated ? 2 : 0));
     return;
   }
   const uint32_t a = input(operand(1), key.type), b = hasOne ? 0 : input(operand(2), key.type), d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
+  made.to = d;
+  made.a = a;
+  made.b = b;
 }
 
 void Decoder::shift() {
@@ -256,9 +256,9 @@ void Decoder::shift() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), Type::u32), d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
+  made.to = d;
+  made.a = a;
+  made.b = b;
 }
 
 void Decoder::funnel() {
@@ -274,10 +274,10 @@ void Decoder::funnel() {
   finishModifiers();
   const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::u32), d = output(operand(0), Type::b32);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
 }
 
 void Decoder::lop3() {
@@ -292,10 +292,10 @@ void Decoder::lop3() {
   if (operand(4).kind != OperandKind::integer) wrong("the table of 'lop3' must be a number");
   const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32), d = output(operand(0), Type::b32);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
   made.imm = operand(4).value & 0xff;
 }
 
@@ -312,10 +312,10 @@ void Decoder::permute() {
   finishModifiers();
   const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32), d = output(operand(0), Type::b32);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
 }
 
 void Decoder::dot() {
@@ -331,10 +331,10 @@ void Decoder::dot() {
   finishModifiers();
   const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32), d = output(operand(0), Type::b32);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
 }
 
 void Decoder::field() {
@@ -348,11 +348,11 @@ void Decoder::field() {
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), isInsert ? key.type : Type::u32), c = input(operand(3), Type::u32);
   const uint32_t e = isInsert ? input(operand(4), Type::u32) : 0, d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
-  made.r[4] = e;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
+  made.d = e;
 }
 
 void Decoder::sad() {
@@ -364,10 +364,10 @@ void Decoder::sad() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), key.type), d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
 }
 
 void Decoder::extend() {
@@ -381,9 +381,9 @@ void Decoder::extend() {
   finishModifiers();
   const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), d = output(operand(0), Type::b32);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
+  made.to = d;
+  made.a = a;
+  made.b = b;
 }
 
 void Decoder::findNth() {
@@ -395,10 +395,10 @@ void Decoder::findNth() {
   finishModifiers();
   const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::s32), d = output(operand(0), Type::b32);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
 }
 
 void Decoder::copySign() {
@@ -410,9 +410,9 @@ void Decoder::copySign() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
+  made.to = d;
+  made.a = a;
+  made.b = b;
 }
 
 }  // namespace shoal::ptx

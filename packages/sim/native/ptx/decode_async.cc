@@ -91,9 +91,9 @@ Instr& Decoder::barrierAt(const Operand& from, Space space, BarrierOp op) {
   if (at.isFrameRelative || at.space == Space::kernelParam) wrong("'" + nameOf() + "' is for barriers in shared memory");
   Instr& made = emitHandler(runBarrier);
   setAddress(made, at);
-  made.isPrecise = space != Space::generic;
-  made.extra = static_cast<uint8_t>(op);
-  made.r[0] = made.r[2] = kNoneGiven;
+  made.isShared = space != Space::generic;
+  made.asyncOp = static_cast<uint8_t>(op);
+  made.to = made.b = kNoneGiven;
   return made;
 }
 
@@ -104,9 +104,9 @@ void Decoder::asyncBarrier() {
     finishModifiers();
     const uint32_t state = input(operand(1), Type::b64), d = output(operand(0), Type::b32);
     Instr& made = emitHandler(runBarrier);
-    made.r[0] = d;
-    made.r[2] = state;
-    made.extra = static_cast<uint8_t>(BarrierOp::pendingCount);
+    made.to = d;
+    made.b = state;
+    made.asyncOp = static_cast<uint8_t>(BarrierOp::pendingCount);
     return;
   }
   const bool isTry = take(".try_wait"), isTest = isTry || take(".test_wait"), isParity = isTest && take(".parity");
@@ -130,8 +130,8 @@ void Decoder::asyncBarrier() {
   if (isTest) d = outputPredicate(operand(0));
   else if (isArrive && operand(0).kind != OperandKind::sink) d = output(operand(0), Type::b64);
   Instr& made = barrierAt(operand(first), space, op);
-  made.r[0] = d;
-  made.r[2] = number;
+  made.to = d;
+  made.b = number;
   if (isTest) made.flow = isTry ? Flow::phaseWait : Flow::phaseTest;
 }
 

@@ -23,7 +23,7 @@ void Decoder::branchIndexed() {
   tablePatches_.push_back({program_.tables.size(), found->second, statement_->line});
   program_.tables.emplace_back();
   Instr& made = emitFlow(Flow::branchIndexed);
-  made.r[0] = index;
+  made.to = index;
   made.target = static_cast<uint32_t>(program_.tables.size() - 1);
 }
 
@@ -96,7 +96,7 @@ void Decoder::call() {
   emitFlow(Flow::call).target = static_cast<uint32_t>(program_.calls.size() - 1);
 }
 
-// extra: 0 sync, 1 arrive, 2 popc, 3 and, 4 or. r[0] = result, r[1] = barrier, r[2] = threads or none, r[3] = predicate.
+// extra: 0 sync, 1 arrive, 2 popc, 3 and, 4 or. to = result, a = barrier, b = threads or none, c = predicate.
 void Decoder::barrier() {
   if (take(".cluster")) return clusterBarrier();
   if (take(".warp")) {
@@ -104,7 +104,7 @@ void Decoder::barrier() {
     requireOperands(1, 1);
     finishModifiers();
     const uint32_t members = input(operand(0), Type::b32);
-    emitFlow(Flow::warpBarrier).r[2] = members;
+    emitFlow(Flow::warpBarrier).b = members;
     return;
   }
   take(".cta");
@@ -131,12 +131,12 @@ void Decoder::barrier() {
   const uint32_t number = input(operand(first), Type::u32), threads = last - first == 2 ? input(operand(first + 1), Type::u32) : kNoOperand;
   if (isArrive && threads == kNoOperand) wrong("'" + nameOf() + "' names no number of threads");
   Instr& made = emitFlow(Flow::barrier);
-  made.extra = kind;
-  made.r[0] = result;
-  made.r[1] = number;
-  made.r[2] = threads;
-  made.r[3] = predicate;
-  made.isPrecise = isNegated;
+  made.barrierKind = kind;
+  made.to = result;
+  made.a = number;
+  made.b = threads;
+  made.c = predicate;
+  made.isPredicateNegated = isNegated;
 }
 
 void Decoder::clusterBarrier() {
@@ -177,7 +177,7 @@ void Decoder::nanosleep() {
   requireOperands(1, 1);
   finishModifiers();
   const uint32_t time = input(operand(0), Type::u32);
-  emitFlow(Flow::yield).r[0] = time;
+  emitFlow(Flow::yield).to = time;
 }
 
 void Decoder::shuffle() {
@@ -200,12 +200,12 @@ void Decoder::shuffle() {
   const uint32_t d = to.kind == OperandKind::sink ? kNoOperand : output(to, Type::b32), p = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
   Instr& made = emit(key);
   if (isSync) made.flow = Flow::warpSync;
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
-  made.r[4] = p;
-  made.r[5] = members;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
+  made.d = p;
+  made.members = members;
 }
 
 void Decoder::vote() {
@@ -226,11 +226,11 @@ void Decoder::vote() {
   const uint32_t d = output(operand(0), isBallot ? Type::b32 : Type::pred);
   Instr& made = emit(key);
   if (isSync) made.flow = Flow::warpSync;
-  made.r[0] = d;
-  made.r[1] = p;
-  made.r[2] = members;
-  made.r[5] = members;
-  made.extra = isNegated ? 1 : 0;
+  made.to = d;
+  made.a = p;
+  made.b = members;
+  made.members = members;
+  made.negated = isNegated ? 1 : 0;
 }
 
 void Decoder::match() {
@@ -248,11 +248,11 @@ void Decoder::match() {
   const uint32_t d = output(isPair ? operand(0).parts[0] : operand(0), Type::b32), p = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
   Instr& made = emit(key);
   made.flow = Flow::warpSync;
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = members;
-  made.r[3] = p;
-  made.r[5] = members;
+  made.to = d;
+  made.a = a;
+  made.b = members;
+  made.c = p;
+  made.members = members;
 }
 
 void Decoder::redux() {
@@ -277,11 +277,11 @@ void Decoder::redux() {
   const uint32_t a = input(operand(1), Type::b32), members = input(operand(2), Type::b32), d = output(operand(0), Type::b32);
   Instr& made = emit(key);
   made.flow = Flow::warpSync;
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = members;
-  made.r[3] = ofFloats;
-  made.r[5] = members;
+  made.to = d;
+  made.a = a;
+  made.b = members;
+  made.c = ofFloats;
+  made.members = members;
 }
 
 void Decoder::activeMask() {
@@ -291,7 +291,7 @@ void Decoder::activeMask() {
   requireOperands(1, 1);
   finishModifiers();
   const uint32_t d = output(operand(0), Type::b32);
-  emit(key).r[0] = d;
+  emit(key).to = d;
 }
 
 void Decoder::elect() {
@@ -307,10 +307,10 @@ void Decoder::elect() {
   const uint32_t p = output(operand(0).parts[1], Type::pred);
   Instr& made = emit(key);
   made.flow = Flow::warpSync;
-  made.r[0] = d;
-  made.r[1] = members;
-  made.r[2] = p;
-  made.r[5] = members;
+  made.to = d;
+  made.a = members;
+  made.b = p;
+  made.members = members;
 }
 
 }  // namespace shoal::ptx

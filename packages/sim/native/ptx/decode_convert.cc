@@ -32,12 +32,12 @@ void Decoder::setPredicate() {
   const bool isPair = operand(0).kind == OperandKind::pair;
   const uint32_t p = outputPredicate(isPair ? operand(0).parts[0] : operand(0)), q = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
   Instr& made = emit(key);
-  made.r[0] = p;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = q;
-  made.r[4] = c;
-  made.extra = static_cast<uint8_t>(static_cast<unsigned>(key.combine) | (isNegated ? 4u : 0u));
+  made.to = p;
+  made.a = a;
+  made.b = b;
+  made.c = q;
+  made.d = c;
+  made.combine = static_cast<uint8_t>(static_cast<unsigned>(key.combine) | (isNegated ? 4u : 0u));
 }
 
 void Decoder::setValue() {
@@ -62,11 +62,11 @@ void Decoder::setValue() {
   const uint32_t c = count == 4 ? inputPredicate(operand(3), isNegated) : 0;
   const uint32_t a = input(operand(1), key.from), b = input(operand(2), key.from), d = output(operand(0), to);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[4] = c;
-  made.extra = static_cast<uint8_t>(static_cast<unsigned>(key.combine) | (isNegated ? 4u : 0u));
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.d = c;
+  made.combine = static_cast<uint8_t>(static_cast<unsigned>(key.combine) | (isNegated ? 4u : 0u));
   made.count = bytesOf(to) == 2 ? 2 : 4;
   switch (to) {
     case Type::f32: made.imm = 0x3f800000; break;
@@ -88,11 +88,11 @@ void Decoder::select() {
   bool isNegated = false;
   const uint32_t p = inputPredicate(operand(3), isNegated), a = input(operand(1), key.type), b = input(operand(2), key.type), d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = p;
-  made.extra = isNegated ? 1 : 0;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = p;
+  made.negated = isNegated ? 1 : 0;
 }
 
 void Decoder::selectSign() {
@@ -107,10 +107,10 @@ void Decoder::selectSign() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), key.from), d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
 }
 
 void Decoder::testProperty() {
@@ -128,9 +128,9 @@ void Decoder::testProperty() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), d = output(operand(0), Type::pred);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.extra = static_cast<uint8_t>(property);
+  made.to = d;
+  made.a = a;
+  made.property = static_cast<uint8_t>(property);
 }
 
 void Decoder::convert() {
@@ -161,9 +161,9 @@ void Decoder::convert() {
     const uint32_t a = input(operand(1), key.from), b = count == 3 ? input(operand(2), key.from) : 0, d = output(operand(0), key.type);
     const uint32_t packed = packKey(key);
     Instr& made = emit(key);
-    made.r[0] = d;
-    made.r[1] = a;
-    made.r[2] = b;
+    made.to = d;
+    made.a = a;
+    made.b = b;
     made.target = packed;
     return;
   }
@@ -175,8 +175,8 @@ void Decoder::convert() {
     requireType(key.from, bit(Type::f32));
     const uint32_t a = input(operand(1), Type::b32), d = output(operand(0), Type::b32), packed = packKey(key);
     Instr& made = emit(key);
-    made.r[0] = d;
-    made.r[1] = a;
+    made.to = d;
+    made.a = a;
     made.target = packed;
     return;
   }
@@ -207,11 +207,11 @@ void Decoder::convert() {
   key.extra = static_cast<uint8_t>(fromBytes);
   const uint32_t packed = packKey(key);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
+  made.to = d;
+  made.a = a;
   made.target = packed;
   made.count = static_cast<uint8_t>(toBytes);
-  made.extra = static_cast<uint8_t>(fromBytes);
+  made.fromBytes = static_cast<uint8_t>(fromBytes);
 }
 
 void Decoder::convertPack() {
@@ -230,11 +230,11 @@ void Decoder::convertPack() {
   const uint32_t a = input(operand(1), Type::s32), b = input(operand(2), Type::s32), c = hasThird ? input(operand(3), Type::b32) : 0;
   const uint32_t d = output(operand(0), Type::b32), packed = packKey(key);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
-  made.isPrecise = hasThird;
+  made.to = d;
+  made.a = a;
+  made.b = b;
+  made.c = c;
+  made.hasThird = hasThird;
   made.target = packed;
 }
 
@@ -251,9 +251,9 @@ void Decoder::move() {
     bool isNegated = false;
     const uint32_t a = inputPredicate(from, isNegated), d = output(to, Type::pred);
     Instr& made = emit(key);
-    made.r[0] = d;
-    made.r[1] = a;
-    made.extra = isNegated ? 1 : 0;
+    made.to = d;
+    made.a = a;
+    made.negated = isNegated ? 1 : 0;
     return;
   }
   if (to.kind == OperandKind::vector || from.kind == OperandKind::vector) {
@@ -270,7 +270,7 @@ void Decoder::move() {
     const uint32_t other = isPack ? output(to, key.type) : input(from, key.type);
     const uint32_t start = keep(parts);
     Instr& made = emit(key);
-    made.r[isPack ? 0 : 1] = other;
+    made.operands[isPack ? 0 : 1] = other;
     made.target = start;
     made.count = static_cast<uint8_t>(parts.size());
     return;
@@ -284,8 +284,8 @@ void Decoder::move() {
   }
   const uint32_t a = input(from, key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
+  made.to = d;
+  made.a = a;
 }
 
 }  // namespace shoal::ptx

@@ -8,9 +8,9 @@ uint32_t Decoder::step(const Key& key, std::initializer_list<uint32_t> inputs, u
   const bool isBetween = to == kNoOperand;
   if (isBetween) to = temporary(bytesOf(key.type));
   Instr& made = emit(key, !isBetween);
-  made.r[0] = to;
+  made.to = to;
   size_t index = 1;
-  for (uint32_t each : inputs) made.r[index++] = each;
+  for (uint32_t each : inputs) made.operands[index++] = each;
   return to;
 }
 
@@ -33,7 +33,7 @@ void Decoder::eachOfTwo(Key key, size_t count) {
     split.from = Type::b32;
     const uint32_t start = keep({halves[index][0], halves[index][1]});
     Instr& made = emit(split, false);
-    made.r[1] = from;
+    made.a = from;
     made.target = start;
     made.count = 2;
   }
@@ -45,7 +45,7 @@ void Decoder::eachOfTwo(Key key, size_t count) {
   join.from = Type::b32;
   const uint32_t to = output(operand(0), Type::b64), start = keep({results[0], results[1]});
   Instr& made = emit(join);
-  made.r[0] = to;
+  made.to = to;
   made.target = start;
   made.count = 2;
 }
@@ -60,11 +60,11 @@ uint32_t Decoder::widened(const Operand& from, Type type) {
   key.extra = 2;
   const uint32_t a = input(from, type), packed = packKey(key), to = temporary(4);
   Instr& made = emit(key, false);
-  made.r[0] = to;
-  made.r[1] = a;
+  made.to = to;
+  made.a = a;
   made.target = packed;
   made.count = 4;
-  made.extra = 2;
+  made.fromBytes = 2;
   return to;
 }
 
@@ -78,16 +78,16 @@ void Decoder::convertToFinite(Key key) {
   key.type = key.type == Type::f16 ? Type::f16x2 : Type::bf16x2;
   const uint32_t a = input(operand(1), Type::f32), d = output(operand(0), Type::b16), both = temporary(4), zero = constant(0, 4), packed = packKey(key), parts = keep({d, kNoOperand});
   Instr& made = emit(key, false);
-  made.r[0] = both;
-  made.r[1] = zero;
-  made.r[2] = a;
+  made.to = both;
+  made.a = zero;
+  made.b = a;
   made.target = packed;
   Key split;
   split.op = Op::unpack;
   split.type = Type::b32;
   split.from = Type::b16;
   Instr& last = emit(split);
-  last.r[1] = both;
+  last.a = both;
   last.target = parts;
   last.count = 2;
 }
@@ -145,10 +145,10 @@ void Decoder::lop3WithPredicate(bool isAnd) {
   key.op = Op::lop3;
   key.type = Type::b32;
   Instr& made = emit(key, false);
-  made.r[0] = result;
-  made.r[1] = a;
-  made.r[2] = b;
-  made.r[3] = c;
+  made.to = result;
+  made.a = a;
+  made.b = b;
+  made.c = c;
   made.imm = operand(4).value & 0xff;
   const uint32_t zero = constant(0, 4);
   Key compare;
@@ -162,12 +162,12 @@ void Decoder::lop3WithPredicate(bool isAnd) {
   move.type = Type::b32;
   step(move, {result}, d);
   Instr& test = emit(compare);
-  test.r[0] = p;
-  test.r[1] = result;
-  test.r[2] = zero;
-  test.r[3] = kNoOperand;
-  test.r[4] = other;
-  test.extra = static_cast<uint8_t>(static_cast<unsigned>(compare.combine) | (isNegated ? 4u : 0u));
+  test.to = p;
+  test.a = result;
+  test.b = zero;
+  test.c = kNoOperand;
+  test.d = other;
+  test.combine = static_cast<uint8_t>(static_cast<unsigned>(compare.combine) | (isNegated ? 4u : 0u));
 }
 
 // Cache policies change nothing: they are a number that nobody looks at.

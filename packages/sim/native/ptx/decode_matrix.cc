@@ -131,9 +131,9 @@ void Decoder::matrix() {
   const uint32_t start = keep(words), members = constant(~0u, 4);
   Instr& made = emit(key);
   made.flow = Flow::warpSync;
-  made.r[5] = members;
+  made.members = members;
   made.target = start;
-  made.extra = static_cast<uint8_t>(rounding);
+  made.rounding = static_cast<uint8_t>(rounding);
 }
 
 // wmma.load.a, .b, .c and wmma.store.d.
@@ -176,8 +176,8 @@ void Decoder::fragment() {
   Instr& made = emit(key);
   setAddress(made, at);
   made.flow = Flow::warpSync;
-  made.r[2] = stride;
-  made.r[5] = members;
+  made.b = stride;
+  made.members = members;
   made.target = start;
   made.count = static_cast<uint8_t>(count);
 }
@@ -208,7 +208,7 @@ void Decoder::loadMatrix() {
   Instr& made = emit(key);
   setAddress(made, at);
   made.flow = Flow::warpSync;
-  made.r[5] = members;
+  made.members = members;
   made.target = start;
   made.count = static_cast<uint8_t>(count);
 }
@@ -224,9 +224,9 @@ void Decoder::moveMatrix() {
   const uint32_t a = input(operand(1), Type::b32), d = output(operand(0), Type::b32), members = constant(~0u, 4);
   Instr& made = emit(key);
   made.flow = Flow::warpSync;
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[5] = members;
+  made.to = d;
+  made.a = a;
+  made.members = members;
 }
 
 }  // namespace shoal::ptx

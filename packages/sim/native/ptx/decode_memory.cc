@@ -64,7 +64,7 @@ void Decoder::load() {
   const uint32_t start = key.count > 1 ? keep(registers) : 0;
   Instr& made = emit(key);
   setAddress(made, from);
-  made.r[0] = registers[0];
+  made.to = registers[0];
   made.count = key.count;
   made.target = start;
 }
@@ -119,7 +119,7 @@ void Decoder::store() {
   const uint32_t start = key.count > 1 ? keep(registers) : 0;
   Instr& made = emit(key);
   setAddress(made, to);
-  made.r[0] = registers[0];
+  made.to = registers[0];
   made.count = key.count;
   made.target = start;
 }
@@ -173,12 +173,12 @@ void Decoder::atomic() {
     Address place = at;
     place.offset += part * bytesOf(key.type);
     setAddress(made, place);
-    made.r[0] = d;
-    made.r[2] = given;
-    made.r[3] = other;
-    made.isPrecise = isKept;
+    made.to = d;
+    made.b = given;
+    made.c = other;
+    made.keepsOld = isKept;
     made.count = op == AtomicOp::compareAndSwap ? 2 : 1;
-    if (key.type == Type::b128) made.extra = static_cast<uint8_t>(key.space);
+    if (key.type == Type::b128) made.space = static_cast<uint8_t>(key.space);
   }
   Key move;
   move.op = Op::move;
@@ -213,8 +213,8 @@ void Decoder::convertAddress() {
   const uint32_t a = input(operand(1), Type::u64), d = output(operand(0), Type::u64);
   if (window == 0) key.op = Op::move, key.type = Type::u64;
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
+  made.to = d;
+  made.a = a;
   made.imm = static_cast<int64_t>(window);
 }
 
@@ -227,9 +227,9 @@ void Decoder::isSpace() {
   finishModifiers();
   const uint32_t a = input(operand(1), Type::u64), d = output(operand(0), Type::pred);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.extra = static_cast<uint8_t>(space);
+  made.to = d;
+  made.a = a;
+  made.space = static_cast<uint8_t>(space);
 }
 
 void Decoder::mapRank() {
@@ -242,9 +242,9 @@ void Decoder::mapRank() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), Type::u32), d = output(operand(0), key.type);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = b;
+  made.to = d;
+  made.a = a;
+  made.b = b;
 }
 
 void Decoder::getRank() {
@@ -258,9 +258,9 @@ void Decoder::getRank() {
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), d = output(operand(0), Type::u32), own = special(Special::clusterCtarank, 0, 4);
   Instr& made = emit(key);
-  made.r[0] = d;
-  made.r[1] = a;
-  made.r[2] = own;
+  made.to = d;
+  made.a = a;
+  made.b = own;
 }
 
 }  // namespace shoal::ptx

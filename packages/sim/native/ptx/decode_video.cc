@@ -137,8 +137,8 @@ void Decoder::video() {
   target.selector = {};
   const uint32_t result = output(target, Type::b32), start = keep(words);
   Instr& made = emitHandler(runVideo);
-  made.r[0] = result;
-  for (size_t index = 1; index < count; ++index) made.r[index] = registers[index];
+  made.to = result;
+  for (size_t index = 1; index < count; ++index) made.operands[index] = registers[index];
   made.target = start;
 }
 

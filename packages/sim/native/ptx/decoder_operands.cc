@@ -96,8 +96,8 @@ void Decoder::readInto(uint32_t to, Special which, unsigned component, unsigned 
   Key key;
   key.op = Op::special;
   Instr& made = emit(key, isLast);
-  made.r[0] = to;
-  made.extra = static_cast<uint8_t>(which);
+  made.to = to;
+  made.special = static_cast<uint8_t>(which);
   made.count = static_cast<uint8_t>(component);
   made.imm = bytes;
   if (which >= Special::reservedBegin && which <= Special::reserved1) program_.usesReservedShared = true;
@@ -133,9 +133,9 @@ uint32_t Decoder::addressValue(const Operand& from, unsigned bytes) {
     key.type = bytes == 4 ? Type::u32 : Type::u64;
     const uint32_t at = temporary(bytes), other = constant(static_cast<uint64_t>(from.value), bytes);
     Instr& made = emit(key, false);
-    made.r[0] = at;
-    made.r[1] = base;
-    made.r[2] = other;
+    made.to = at;
+    made.a = base;
+    made.b = other;
     return at;
   }
   if (variable.isExtern) refuseSyntax(statement_->line, "'" + std::string(variable.name) + "' is not defined");
@@ -146,7 +146,7 @@ uint32_t Decoder::addressValue(const Operand& from, unsigned bytes) {
     key.type = bytes == 4 ? Type::u32 : Type::u64;
     const uint32_t at = temporary(bytes);
     Instr& made = emit(key, false);
-    made.r[0] = at;
+    made.to = at;
     made.imm = static_cast<int64_t>(address);
     return at;
   }
@@ -254,7 +254,7 @@ Decoder::Address Decoder::address(const Operand& from, Space space) {
 }
 
 void Decoder::setAddress(Instr& instr, const Address& from) {
-  instr.r[1] = from.base;
+  instr.a = from.base;
   instr.imm = from.offset;
   instr.isWide = from.isWide;
   instr.isFrameRelative = from.isFrameRelative;

@@ -246,12 +246,12 @@ Worker::Turn::Next Worker::Turn::spin() {
 
 Worker::Turn::Next Worker::Turn::branchIndexed(const Instr& instr, uint32_t active) {
   const auto& table = worker.launch.module->program.tables[instr.target];
-  const uint32_t number = laneOf(warp, instr.r[0], __builtin_ctz(active));
+  const uint32_t number = laneOf(warp, instr.to, __builtin_ctz(active));
   if (number >= table.size()) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an indexed branch beyond its list"};
   uint32_t same = 0;
   for (uint32_t rest = active; rest != 0; rest &= rest - 1) {
     const int lane = __builtin_ctz(rest);
-    same |= static_cast<uint32_t>(laneOf(warp, instr.r[0], lane) == number) << lane;
+    same |= static_cast<uint32_t>(laneOf(warp, instr.to, lane) == number) << lane;
   }
   // The others come back here.
   if ((active & ~same) != 0) worker.branchAway(warp, active & ~same, pc, split);
@@ -300,7 +300,7 @@ Worker::Turn::Next Worker::Turn::exit(uint32_t active) {
 }
 
 Worker::Turn::Next Worker::Turn::meetInWarp(const Instr& instr, uint32_t active) {
-  const uint32_t members = instr.flow == Flow::warpBarrier ? instr.r[2] : instr.r[5];
+  const uint32_t members = instr.flow == Flow::warpBarrier ? instr.b : instr.members;
   if (mask != warp.live && !split.isReleased) {
     const uint32_t awaited = membersOf(warp, members, active);
     if ((awaited & warp.live & ~mask) != 0) {
@@ -328,7 +328,7 @@ Worker::Turn::Next Worker::Turn::meetInBlock(const Instr& instr, uint32_t active
   warp.running = mask;
   save();
   worker.arrive(warp, split, instr, mask);
-  if (instr.extra == 1) {
+  if (instr.barrierKind == 1) {
     ++pc;
     return Next::goOn;
   }
@@ -408,24 +408,24 @@ void Worker::exitLanes(Warp& warp, uint32_t mask) {
 
 void Worker::arrive(Warp& warp, Split& split, const Instr& instr, uint32_t mask) {
   const int first = __builtin_ctz(mask);
-  const uint32_t number = laneOf(warp, instr.r[1], first);
+  const uint32_t number = laneOf(warp, instr.a, first);
   if (number > 15) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier beyond the sixteenth"};
   Block& block = *warp.block;
   BlockBarrier& barrier = block.barriers[number];
-  if (instr.r[2] != kNoOperand) {
-    const uint32_t threads = laneOf(warp, instr.r[2], first);
+  if (instr.b != kNoOperand) {
+    const uint32_t threads = laneOf(warp, instr.b, first);
     if (threads == 0 || threads % kLanes != 0) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier for a number of threads that is no multiple of 32"};
     barrier.expectedWarps = threads / kLanes;
   }
   barrier.isUsed = true;
-  if (instr.extra >= 2) {
-    const uint32_t is = (predicateOf(warp, instr.r[3]) ^ (instr.isPrecise ? ~0u : 0)) & mask;
+  if (instr.barrierKind >= 2) {
+    const uint32_t is = (predicateOf(warp, instr.c) ^ (instr.isPredicateNegated ? ~0u : 0)) & mask;
     barrier.count += static_cast<uint32_t>(__builtin_popcount(is));
     barrier.isAll = barrier.isAll && is == mask;
     barrier.isAny = barrier.isAny || is != 0;
   }
   warp.arrived[number] |= mask;
-  if (instr.extra != 1) {
+  if (instr.barrierKind != 1) {
     split.wait = Wait::barrier;
     split.barrier = static_cast<uint8_t>(number);
   }
@@ -458,15 +458,15 @@ void Worker::completeBarrier(Block& block, unsigned number) {
 }
 
 void Worker::finishBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
-  if (instr.extra < 2) return;
-  uint8_t* at = warp.registers + instr.r[0];
-  if (instr.extra == 2) {
+  if (instr.barrierKind < 2) return;
+  uint8_t* at = warp.registers + instr.to;
+  if (instr.barrierKind == 2) {
     for (; mask != 0; mask &= mask - 1) memcpy(at + 4 * __builtin_ctz(mask), &warp.barrierCount, 4);
     return;
   }
   uint32_t value;
   memcpy(&value, at, 4);
-  const bool is = instr.extra == 3 ? warp.isBarrierAll : warp.isBarrierAny;
+  const bool is = instr.barrierKind == 3 ? warp.isBarrierAll : warp.isBarrierAny;
   value = is ? value | mask : value & ~mask;
   memcpy(at, &value, 4);
 }

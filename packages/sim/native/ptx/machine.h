@@ -32,7 +32,13 @@ constexpr uint32_t kConstant = 0x80000000u;
 
 struct Instr {
   Handler run = nullptr;
-  uint32_t r[6] = {};
+  // Registers, predicates and constants: where the result goes, what it is made of, and the lanes that take part.
+  union {
+    uint32_t operands[6] = {};
+    struct {
+      uint32_t to, a, b, c, d, members;
+    };
+  };
   int64_t imm = 0;
   uint32_t guard = 0;  // 0: always; else 1 + the offset of the predicate
   uint32_t line = 0;
@@ -42,9 +48,24 @@ struct Instr {
   bool isGuardNegated = false;
   bool isFrameRelative = false;  // an address in the local memory of the frame
   bool isWide = true;            // a 64-bit address
-  bool isPrecise = false;        // atomics whose old value is wanted, and the like
+  union {
+    bool keepsOld = false;    // of atomics: the old value goes to `to`
+    bool isShared;            // of barriers in memory: the address is one of shared memory
+    bool hasThird;            // of packing conversions: `c` is packed, too
+    bool isPredicateNegated;  // of barriers with a reduction: of `c`
+  };
   uint8_t count = 1;
-  uint8_t extra = 0;
+  union {
+    uint8_t negated = 0;  // a bit for each predicate that is taken the other way round
+    uint8_t combine;      // a Combine, and 4 where the predicate in `d` is negated
+    uint8_t special;      // a Special
+    uint8_t space;        // a Space
+    uint8_t property;     // a Property
+    uint8_t rounding;     // a Rounding
+    uint8_t asyncOp;      // a BarrierOp
+    uint8_t barrierKind;  // 0: wait, 1: arrive alone; with a reduction 2: count, 3: all, 4: any
+    uint8_t fromBytes;    // the size of the source's register
+  };
   uint8_t order = 0;  // of memory instructions, for the checker; of barriers, whether all lanes have to come to the same one
 };
 

@@ -65,9 +65,9 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
   const LaunchShape& shape = block.launch->shape;
   const Cluster& cluster = *block.cluster;
   const unsigned part = instr.count;
-  const auto which = static_cast<Special>(instr.extra);
+  const auto which = static_cast<Special>(instr.special);
   const auto bytes = static_cast<unsigned>(instr.imm);
-  uint8_t* to = warp.registers + instr.r[0];
+  uint8_t* to = warp.registers + instr.to;
   auto each = [&](auto&& of) {
     for (; mask != 0; mask &= mask - 1) {
       const int lane = __builtin_ctz(mask);
@@ -143,9 +143,9 @@ void swapWide(Warp& warp, const Instr& instr, uint32_t mask) {
     const auto lane = static_cast<size_t>(__builtin_ctz(mask));
     auto from = [&](uint32_t operand, size_t bytes) { return ((operand & kConstant) != 0 ? warp.constants : warp.registers) + (operand & ~kConstant) + bytes * lane; };
     uint64_t address = 0;
-    memcpy(&address, from(instr.r[1], instr.isWide ? 8 : 4), instr.isWide ? 8 : 4);
+    memcpy(&address, from(instr.a, instr.isWide ? 8 : 4), instr.isWide ? 8 : 4);
     address += static_cast<uint64_t>(instr.imm);
-    if (static_cast<Space>(instr.extra) == Space::shared) address = kSharedWindow + (address & 0xffffffff);
+    if (static_cast<Space>(instr.space) == Space::shared) address = kSharedWindow + (address & 0xffffffff);
     if (address % 16 != 0) failMisaligned(address, 16);
     Range& range = warp.ranges[instr.slot];
     uint8_t* at = (address & kWindowMask) != 0 ? resolveWindow(warp, static_cast<int>(lane), address, 16, true) : resolveGlobal(warp, range, address, 16, true);
@@ -156,10 +156,10 @@ void swapWide(Warp& warp, const Instr& instr, uint32_t mask) {
     }
     uint8_t old[16], given[16];
     memcpy(old, at, 16);
-    memcpy(given, from(instr.r[2], 16), 16);
+    memcpy(given, from(instr.b, 16), 16);
     if (instr.count == 1) memcpy(at, given, 16);
-    else if (memcmp(old, given, 16) == 0) memcpy(at, from(instr.r[3], 16), 16);
-    if (instr.isPrecise) memcpy(warp.registers + instr.r[0] + 16 * lane, old, 16);
+    else if (memcmp(old, given, 16) == 0) memcpy(at, from(instr.c, 16), 16);
+    if (instr.keepsOld) memcpy(warp.registers + instr.to + 16 * lane, old, 16);
   }
 }
 

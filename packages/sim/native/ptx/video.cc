@@ -100,7 +100,7 @@ uint32_t several(const uint32_t* words, uint32_t a, uint32_t b, uint32_t c) {
 void runVideo(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t* words = warp.operands + instr.target;
   auto value = [&](unsigned index, int lane) {
-    const uint32_t operand = instr.r[index];
+    const uint32_t operand = instr.operands[index];
     uint32_t bits;
     memcpy(&bits, ((operand & kConstant) != 0 ? warp.constants : warp.registers) + (operand & ~kConstant) + 4 * lane, 4);
     return bits;
@@ -109,7 +109,7 @@ void runVideo(Warp& warp, const Instr& instr, uint32_t mask) {
     const int lane = __builtin_ctz(mask);
     const uint32_t a = value(1, lane), b = value(2, lane), c = value(3, lane);
     const uint32_t result = words[videoParts] == 1 ? single(words, a, b, c) : several(words, a, b, c);
-    memcpy(warp.registers + instr.r[0] + 4 * lane, &result, 4);
+    memcpy(warp.registers + instr.to + 4 * lane, &result, 4);
   }
 }
 

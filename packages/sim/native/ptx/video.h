@@ -8,7 +8,7 @@ namespace shoal::ptx {
 enum class VideoOp : uint8_t { add, sub, difference, minimum, maximum, average, shiftLeft, shiftRight, multiplyAdd, compare };
 enum class VideoSecond : uint8_t { none, add, minimum, maximum, merge };
 
-// Words of such an instruction. Its operands are r[1] to r[3]; parts are named by the bit they begin at. A vector of 2 or 4
+// Words of such an instruction. Its operands are a to c; parts are named by the bit they begin at. A vector of 2 or 4
 // parts takes each of its own from one of the 8 or 4 parts of both operands, four bits for each.
 enum VideoWord : unsigned {
   videoOp, videoSecond, videoParts, videoIsSigned, videoIsSignedA, videoIsSignedB, videoSaturates, videoComparison, videoWraps, videoScale, videoIsNegatedProduct,

@@ -86,13 +86,13 @@ SHOAL_INLINE typename F::Bits atomically(uint8_t* at, typename F::Bits value, ty
   return old;
 }
 
-// r[0] = old value, r[1] = address, r[2] = value, r[3] = other value.
+// to = old value, a = address, b = value, c = other value.
 template <class F, Space space>
 void atomic(Warp& warp, const Instr& instr, uint32_t mask) {
   using T = typename F::Bits;
-  const T *value = input<T>(warp, instr.r[2]), *other = instr.count == 2 ? input<T>(warp, instr.r[3]) : value;
+  const T *value = input<T>(warp, instr.b), *other = instr.count == 2 ? input<T>(warp, instr.c) : value;
   T old[kLanes];
-  eachAddress<space>(warp, instr, mask, instr.r[1], sizeof(T), true, [&](int lane, uint8_t* at) {
+  eachAddress<space>(warp, instr, mask, instr.a, sizeof(T), true, [&](int lane, uint8_t* at) {
     if (space == Space::shared) {
       memcpy(&old[lane], at, sizeof(T));
       const T next = F::of(old[lane], value[lane], other[lane]);
@@ -101,8 +101,8 @@ void atomic(Warp& warp, const Instr& instr, uint32_t mask) {
       old[lane] = atomically<F>(at, value[lane], other[lane]);
     }
   });
-  if (!instr.isPrecise) return;
-  T* to = output<T>(warp, instr.r[0]);
+  if (!instr.keepsOld) return;
+  T* to = output<T>(warp, instr.to);
   eachSet(mask, [&](int lane) { to[lane] = old[lane]; });
 }
 

@@ -35,10 +35,10 @@ struct Brev {
 // Shift counts are 32 bits; those that are too large are clamped.
 template <class T, bool isLeft>
 void shift(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T* a = input<T>(warp, instr.r[1]);
-  const uint32_t* b = input<uint32_t>(warp, instr.r[2]);
+  const T* a = input<T>(warp, instr.a);
+  const uint32_t* b = input<uint32_t>(warp, instr.b);
   constexpr uint32_t bits = 8 * sizeof(T);
-  each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA -> T {
+  each<T>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA -> T {
     const uint32_t count = b[lane];
     if (isLeft) return count >= bits ? T{0} : static_cast<T>(a[lane] << (count & (bits - 1)));
     const bool isArithmetic = static_cast<T>(-1) < T{0};
@@ -65,11 +65,11 @@ SHOAL_INLINE uint32_t placeOf(uint32_t value) {
 
 template <class T>
 void extract(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T* a = input<T>(warp, instr.r[1]);
-  const uint32_t *b = input<uint32_t>(warp, instr.r[2]), *c = input<uint32_t>(warp, instr.r[3]);
+  const T* a = input<T>(warp, instr.a);
+  const uint32_t *b = input<uint32_t>(warp, instr.b), *c = input<uint32_t>(warp, instr.c);
   constexpr uint32_t bits = 8 * sizeof(T);
   constexpr bool hasSign = static_cast<T>(-1) < T{0};
-  each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA -> T {
+  each<T>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA -> T {
     const uint32_t position = placeOf<T>(b[lane]), length = placeOf<T>(c[lane]);
     if (length == 0) return 0;
     const uint32_t top = position + length - 1 < bits - 1 ? position + length - 1 : bits - 1;
@@ -82,10 +82,10 @@ void extract(Warp& warp, const Instr& instr, uint32_t mask) {
 
 template <class T>
 void insert(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T *a = input<T>(warp, instr.r[1]), *b = input<T>(warp, instr.r[2]);
-  const uint32_t *c = input<uint32_t>(warp, instr.r[3]), *d = input<uint32_t>(warp, instr.r[4]);
+  const T *a = input<T>(warp, instr.a), *b = input<T>(warp, instr.b);
+  const uint32_t *c = input<uint32_t>(warp, instr.c), *d = input<uint32_t>(warp, instr.d);
   constexpr uint32_t bits = 8 * sizeof(T);
-  each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA -> T {
+  each<T>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA -> T {
     const uint32_t position = placeOf<T>(c[lane]), length = placeOf<T>(d[lane]);
     if (position >= bits || length == 0) return b[lane];
     const T field = (length >= bits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << length) - 1)) << position;
@@ -112,9 +112,9 @@ struct BitMask {
 };
 
 void findNthSet(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *b = input<uint32_t>(warp, instr.r[2]);
-  const int32_t* c = input<int32_t>(warp, instr.r[3]);
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b);
+  const int32_t* c = input<int32_t>(warp, instr.c);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [&](int lane) {
     const uint32_t bits = a[lane], base = b[lane];
     const int32_t offset = c[lane];
@@ -138,12 +138,12 @@ void findNthSet(Warp& warp, const Instr& instr, uint32_t mask) {
 }
 
 void lop3(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *b = input<uint32_t>(warp, instr.r[2]), *c = input<uint32_t>(warp, instr.r[3]);
+  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b), *c = input<uint32_t>(warp, instr.c);
   const auto table = static_cast<uint32_t>(instr.imm);
   uint32_t terms[8];
   for (int index = 0; index < 8; ++index) terms[index] = (table >> index & 1) ? ~0u : 0;
   const uint32_t t0 = terms[0], t1 = terms[1], t2 = terms[2], t3 = terms[3], t4 = terms[4], t5 = terms[5], t6 = terms[6], t7 = terms[7];
-  each<uint32_t>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA {
+  each<uint32_t>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA {
     const uint32_t x = a[lane], y = b[lane], z = c[lane];
     const uint32_t low = (~y & ((~z & t0) | (z & t1))) | (y & ((~z & t2) | (z & t3)));
     const uint32_t high = (~y & ((~z & t4) | (z & t5))) | (y & ((~z & t6) | (z & t7)));
@@ -153,8 +153,8 @@ void lop3(Warp& warp, const Instr& instr, uint32_t mask) {
 
 template <PermuteMode mode>
 void permute(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *b = input<uint32_t>(warp, instr.r[2]), *c = input<uint32_t>(warp, instr.r[3]);
-  each<uint32_t>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA {
+  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b), *c = input<uint32_t>(warp, instr.c);
+  each<uint32_t>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA {
     const uint64_t both = uint64_t{b[lane]} << 32 | a[lane];
     uint32_t result = 0;
     const uint32_t selector = c[lane];
@@ -193,18 +193,18 @@ Handler unaryBySize(Type type) {
   }
 }
 
-// r[0], r[1], r[2] are predicates; extra says which inputs are negated.
+// to, a, b are predicates; extra says which inputs are negated.
 template <class F>
 void predicates(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t a = inputPredicate(warp, instr.r[1]) ^ ((instr.extra & 1) ? ~0u : 0);
-  const uint32_t b = inputPredicate(warp, instr.r[2]) ^ ((instr.extra & 2) ? ~0u : 0);
-  setPredicate(warp, instr.r[0], mask, F::of(a, b));
+  const uint32_t a = inputPredicate(warp, instr.a) ^ ((instr.negated & 1) ? ~0u : 0);
+  const uint32_t b = inputPredicate(warp, instr.b) ^ ((instr.negated & 2) ? ~0u : 0);
+  setPredicate(warp, instr.to, mask, F::of(a, b));
 }
 void predicateNot(Warp& warp, const Instr& instr, uint32_t mask) {
-  setPredicate(warp, instr.r[0], mask, ~(inputPredicate(warp, instr.r[1]) ^ ((instr.extra & 1) ? ~0u : 0)));
+  setPredicate(warp, instr.to, mask, ~(inputPredicate(warp, instr.a) ^ ((instr.negated & 1) ? ~0u : 0)));
 }
 void predicateMove(Warp& warp, const Instr& instr, uint32_t mask) {
-  setPredicate(warp, instr.r[0], mask, inputPredicate(warp, instr.r[1]) ^ ((instr.extra & 1) ? ~0u : 0));
+  setPredicate(warp, instr.to, mask, inputPredicate(warp, instr.a) ^ ((instr.negated & 1) ? ~0u : 0));
 }
 
 }  // namespace

@@ -93,33 +93,33 @@ constexpr Asked asked = isInteger<R> ? askedOfIntegers(comparison) : askedOfFloa
 template <class R, Comparison comparison>
 SHOAL_INLINE uint32_t compareLanes(const Warp& warp, const Instr& instr) {
   constexpr Asked by = asked<R, comparison>;
-  const uint32_t result = relatedLanes<R, by.relation>(warp, instr.r[by.isExchanged ? 2 : 1], instr.r[by.isExchanged ? 1 : 2]);
+  const uint32_t result = relatedLanes<R, by.relation>(warp, instr.operands[by.isExchanged ? 2 : 1], instr.operands[by.isExchanged ? 1 : 2]);
   return by.isNegated ? ~result : result;
 }
 
 SHOAL_INLINE uint32_t combined(const Warp& warp, const Instr& instr, uint32_t result) {
-  const auto combine = static_cast<Combine>(instr.extra & 3);
+  const auto combine = static_cast<Combine>(instr.combine & 3);
   if (combine == Combine::none) return result;
-  const uint32_t other = inputPredicate(warp, instr.r[4]) ^ ((instr.extra & 4) != 0 ? ~0u : 0);
+  const uint32_t other = inputPredicate(warp, instr.d) ^ ((instr.combine & 4) != 0 ? ~0u : 0);
   return combine == Combine::conjunction ? result & other : combine == Combine::disjunction ? result | other : result ^ other;
 }
 
 constexpr uint32_t kNoOperand = ~0u;
 
-// r[0] = p, r[1], r[2] compared, r[3] = q or none, r[4] combined with.
+// to = p, a, b compared, c = q or none, d combined with.
 __attribute__((noinline)) void putPredicates(Warp& warp, const Instr& instr, uint32_t mask, uint32_t result) {
   const uint32_t p = combined(warp, instr, result), q = combined(warp, instr, ~result);
-  if (instr.r[0] != kNoOperand) setPredicate(warp, instr.r[0], mask, p);
-  if (instr.r[3] != kNoOperand) setPredicate(warp, instr.r[3], mask, q);
+  if (instr.to != kNoOperand) setPredicate(warp, instr.to, mask, p);
+  if (instr.c != kNoOperand) setPredicate(warp, instr.c, mask, q);
 }
 __attribute__((noinline)) void putValue(Warp& warp, const Instr& instr, uint32_t mask, uint32_t compared) {
   const uint32_t result = combined(warp, instr, compared);
   const auto yes = static_cast<uint32_t>(instr.imm);
   if (instr.count == 2) {
-    uint16_t* to = output<uint16_t>(warp, instr.r[0]);
+    uint16_t* to = output<uint16_t>(warp, instr.to);
     eachSet(mask, [=](int lane) { to[lane] = static_cast<uint16_t>((result >> lane & 1) != 0 ? yes : 0); });
   } else {
-    each<uint32_t>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return (result >> lane & 1) != 0 ? yes : 0u; });
+    each<uint32_t>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return (result >> lane & 1) != 0 ? yes : 0u; });
   }
 }
 
@@ -148,18 +148,18 @@ __attribute__((noinline)) uint64_t relatedPairs(const Warp& warp, uint32_t left,
 template <class R, Comparison comparison>
 SHOAL_INLINE uint64_t comparePairs(const Warp& warp, const Instr& instr) {
   constexpr Asked by = asked<R, comparison>;
-  const uint64_t result = relatedPairs<R, by.relation>(warp, instr.r[by.isExchanged ? 2 : 1], instr.r[by.isExchanged ? 1 : 2]);
+  const uint64_t result = relatedPairs<R, by.relation>(warp, instr.operands[by.isExchanged ? 2 : 1], instr.operands[by.isExchanged ? 1 : 2]);
   return by.isNegated ? ~result : result;
 }
 __attribute__((noinline)) void putPairPredicates(Warp& warp, const Instr& instr, uint32_t mask, uint64_t result) {
   const uint32_t low = combined(warp, instr, static_cast<uint32_t>(result)), high = combined(warp, instr, static_cast<uint32_t>(result >> 32));
-  if (instr.r[0] != kNoOperand) setPredicate(warp, instr.r[0], mask, low);
-  if (instr.r[3] != kNoOperand) setPredicate(warp, instr.r[3], mask, high);
+  if (instr.to != kNoOperand) setPredicate(warp, instr.to, mask, low);
+  if (instr.c != kNoOperand) setPredicate(warp, instr.c, mask, high);
 }
 __attribute__((noinline)) void putPairValue(Warp& warp, const Instr& instr, uint32_t mask, uint64_t result) {
   const uint32_t low = combined(warp, instr, static_cast<uint32_t>(result)), high = combined(warp, instr, static_cast<uint32_t>(result >> 32));
   const auto yes = static_cast<uint32_t>(instr.imm);
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [=](int lane) { to[lane] = ((low >> lane & 1) != 0 ? yes & 0xffff : 0) | ((high >> lane & 1) != 0 ? yes & 0xffff0000 : 0); });
 }
 template <class R, Comparison comparison>
@@ -244,16 +244,16 @@ Handler byType(const Key& key, bool isToValue) {
 
 template <class T>
 void select(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T *a = input<T>(warp, instr.r[1]), *b = input<T>(warp, instr.r[2]);
-  const uint32_t chosen = inputPredicate(warp, instr.r[3]) ^ ((instr.extra & 1) != 0 ? ~0u : 0);
-  each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return (chosen >> lane & 1) != 0 ? a[lane] : b[lane]; });
+  const T *a = input<T>(warp, instr.a), *b = input<T>(warp, instr.b);
+  const uint32_t chosen = inputPredicate(warp, instr.c) ^ ((instr.negated & 1) != 0 ? ~0u : 0);
+  each<T>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return (chosen >> lane & 1) != 0 ? a[lane] : b[lane]; });
 }
 
 template <class T, class S, bool isFlushed>
 void selectBySign(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T *a = input<T>(warp, instr.r[1]), *b = input<T>(warp, instr.r[2]);
-  const S* c = input<S>(warp, instr.r[3]);
-  each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA {
+  const T *a = input<T>(warp, instr.a), *b = input<T>(warp, instr.b);
+  const S* c = input<S>(warp, instr.c);
+  each<T>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA {
     S sign = c[lane];
     if constexpr (isFlushed) sign = flushed(sign);
     return sign >= 0 ? a[lane] : b[lane];

@@ -103,18 +103,18 @@ SHOAL_INLINE uint16_t smallNan(double value, Type type) {
 
 SHOAL_INLINE void writeFloat(Warp& warp, const Instr& instr, const Key& key, int lane, double value) {
   switch (key.type) {
-    case Type::f64: output<double>(warp, instr.r[0])[lane] = value; break;
+    case Type::f64: output<double>(warp, instr.to)[lane] = value; break;
     case Type::f32: {
       float narrow = static_cast<float>(value);
       if (key.ftz) narrow = flushed(narrow);
-      output<float>(warp, instr.r[0])[lane] = key.from == Type::f64 ? narrow : oneNan(narrow);
+      output<float>(warp, instr.to)[lane] = key.from == Type::f64 ? narrow : oneNan(narrow);
       break;
     }
     default: {
       const bool isDoubleNan = key.from == Type::f64 && value != value;
       const uint16_t bits = isDoubleNan ? smallNan(value, key.type) : key.type == Type::f16 ? toHalf(value, key.rounding) : toBf16(value, key.rounding);
-      if (instr.count == 4) output<uint32_t>(warp, instr.r[0])[lane] = bits;
-      else output<uint16_t>(warp, instr.r[0])[lane] = bits;
+      if (instr.count == 4) output<uint32_t>(warp, instr.to)[lane] = bits;
+      else output<uint16_t>(warp, instr.to)[lane] = bits;
     }
   }
 }
@@ -137,9 +137,9 @@ void integerToInteger(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
   const bool isUnsigned64 = key.from == Type::u64 || key.from == Type::b64;
   eachSet(mask, [&](int lane) {
-    int64_t value = readInteger(warp, instr.r[1], instr.extra, key.from, lane);
+    int64_t value = readInteger(warp, instr.a, instr.fromBytes, key.from, lane);
     if (key.saturate) value = clampInteger(value, isUnsigned64, key.type);
-    writeInteger(warp, instr.r[0], instr.count, key.type, lane, value);
+    writeInteger(warp, instr.to, instr.count, key.type, lane, value);
   });
 }
 
@@ -148,15 +148,15 @@ void integerToFloat(Warp& warp, const Instr& instr, uint32_t mask) {
   const bool isUnsigned64 = key.from == Type::u64;
   RoundingScope scope(key.rounding);
   eachSet(mask, [&](int lane) {
-    const int64_t value = readInteger(warp, instr.r[1], instr.extra, key.from, lane);
+    const int64_t value = readInteger(warp, instr.a, instr.fromBytes, key.from, lane);
     if (key.type == Type::f32) {
       float result = isUnsigned64 ? static_cast<float>(static_cast<uint64_t>(value)) : static_cast<float>(value);
       if (key.saturate) result = clamped(result);
-      output<float>(warp, instr.r[0])[lane] = result;
+      output<float>(warp, instr.to)[lane] = result;
     } else if (key.type == Type::f64) {
       double result = isUnsigned64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value);
       if (key.saturate) result = clamped(result);
-      output<double>(warp, instr.r[0])[lane] = result;
+      output<double>(warp, instr.to)[lane] = result;
     } else {
       // Rounded once only: the double keeps whether anything was cut off.
       const bool isBelow = !isUnsigned64 && value < 0;
@@ -173,8 +173,8 @@ void integerToFloat(Warp& warp, const Instr& instr, uint32_t mask) {
 void floatToInteger(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
   eachSet(mask, [&](int lane) {
-    const double value = readFloat(warp, instr.r[1], instr.extra, key.from, lane, key.ftz);
-    writeInteger(warp, instr.r[0], instr.count, key.type, lane, toInteger(value, key.rounding, key.type, key.from == Type::f64));
+    const double value = readFloat(warp, instr.a, instr.fromBytes, key.from, lane, key.ftz);
+    writeInteger(warp, instr.to, instr.count, key.type, lane, toInteger(value, key.rounding, key.type, key.from == Type::f64));
   });
 }
 
@@ -183,7 +183,7 @@ void floatToFloat(Warp& warp, const Instr& instr, uint32_t mask) {
   const bool isInteger = key.rounding >= Rounding::rni;
   RoundingScope scope(isInteger ? Rounding::rn : key.rounding);
   eachSet(mask, [&](int lane) {
-    double value = readFloat(warp, instr.r[1], instr.extra, key.from, lane, key.ftz);
+    double value = readFloat(warp, instr.a, instr.fromBytes, key.from, lane, key.ftz);
     if (isInteger) value = roundedToInteger(value, key.rounding);
     if (key.saturate) value = clamped(value);
     if (key.isRelu && !(value > 0)) value = value != value ? value : 0.0;
@@ -194,14 +194,14 @@ void floatToFloat(Warp& warp, const Instr& instr, uint32_t mask) {
 // Frequent ones, in vectors.
 template <class D, class S>
 void plain(Warp& warp, const Instr& instr, uint32_t mask) {
-  const S* a = input<S>(warp, instr.r[1]);
-  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return static_cast<D>(a[lane]); });
+  const S* a = input<S>(warp, instr.a);
+  each<D>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return static_cast<D>(a[lane]); });
 }
 // Of a type smaller than its register.
 template <class D, class N, class S>
 void narrow(Warp& warp, const Instr& instr, uint32_t mask) {
-  const S* a = input<S>(warp, instr.r[1]);
-  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return static_cast<D>(static_cast<N>(a[lane])); });
+  const S* a = input<S>(warp, instr.a);
+  each<D>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return static_cast<D>(static_cast<N>(a[lane])); });
 }
 struct Truncate32 {
   SHOAL_INLINE static int32_t of(float a) {
@@ -265,11 +265,11 @@ Handler frequent(const Key& key) {
   return nullptr;
 }
 
-// Two floats to a pair; r[1] becomes the upper half.
+// Two floats to a pair; a becomes the upper half.
 void convertPair(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
-  const float *a = input<float>(warp, instr.r[1]), *b = input<float>(warp, instr.r[2]);
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  const float *a = input<float>(warp, instr.a), *b = input<float>(warp, instr.b);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   const bool isHalf = key.type == Type::f16x2;
   const uint16_t infinity = isHalf ? 0x7c00 : 0x7f80;
   eachSet(mask, [&](int lane) {
@@ -335,14 +335,14 @@ SHOAL_INLINE uint8_t toScale(float value, Rounding rounding, bool isFinite) {
   return isFinite && bits <= 0x7f800000 && exponent == 0xff ? 0xfe : exponent;
 }
 
-// The two halves of what is converted, the upper one first in r[1].
+// The two halves of what is converted, the upper one first in a.
 SHOAL_INLINE void readPair(const Warp& warp, const Instr& instr, Type from, int lane, float& high, float& low) {
   if (from == Type::f32) {
-    high = input<float>(warp, instr.r[1])[lane];
-    low = input<float>(warp, instr.r[2])[lane];
+    high = input<float>(warp, instr.a)[lane];
+    low = input<float>(warp, instr.b)[lane];
     return;
   }
-  const uint32_t both = input<uint32_t>(warp, instr.r[1])[lane];
+  const uint32_t both = input<uint32_t>(warp, instr.a)[lane];
   const auto upper = static_cast<uint16_t>(both >> 16), lower = static_cast<uint16_t>(both);
   high = from == Type::f16x2 ? fromHalf(upper) : fromBf16(upper);
   low = from == Type::f16x2 ? fromHalf(lower) : fromBf16(lower);
@@ -351,7 +351,7 @@ void toTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
   const Tiny type = tinyOf(key.type);
   const int bits = key.type == Type::e2m1x2 ? 4 : 8;
-  uint16_t* to = output<uint16_t>(warp, instr.r[0]);
+  uint16_t* to = output<uint16_t>(warp, instr.to);
   eachSet(mask, [&](int lane) {
     float high, low;
     readPair(warp, instr, key.from, lane, high, low);
@@ -362,8 +362,8 @@ void toTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
 void fromTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
   const int bits = key.from == Type::e2m1x2 ? 4 : 8;
-  const uint16_t* a = input<uint16_t>(warp, instr.r[1]);
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  const uint16_t* a = input<uint16_t>(warp, instr.a);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [&](int lane) {
     uint32_t parts[2];
     for (int index = 0; index < 2; ++index) {
@@ -377,8 +377,8 @@ void fromTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
 }
 void toTensorFloat(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
-  const uint32_t* a = input<uint32_t>(warp, instr.r[1]);
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  const uint32_t* a = input<uint32_t>(warp, instr.a);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [&](int lane) {
     const uint32_t bits = a[lane];
     uint32_t result = bits;
@@ -395,9 +395,9 @@ void toTensorFloat(Warp& warp, const Instr& instr, uint32_t mask) {
 // cvt.pack: two clamped numbers, above the bits of a third.
 void convertPack(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
-  const int32_t *a = input<int32_t>(warp, instr.r[1]), *b = input<int32_t>(warp, instr.r[2]);
-  const uint32_t* c = instr.isPrecise ? input<uint32_t>(warp, instr.r[3]) : nullptr;
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  const int32_t *a = input<int32_t>(warp, instr.a), *b = input<int32_t>(warp, instr.b);
+  const uint32_t* c = instr.hasThird ? input<uint32_t>(warp, instr.c) : nullptr;
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   const unsigned bits = bytesOf(key.type) * 8;
   eachSet(mask, [&](int lane) {
     const uint32_t field = (1u << bits) - 1;

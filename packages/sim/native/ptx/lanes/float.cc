@@ -121,11 +121,11 @@ struct Negate64 { SHOAL_INLINE static uint64_t of(uint64_t a) { return a ^ uint6
 
 template <class T>
 void testProperty(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T* a = input<T>(warp, instr.r[1]);
+  const T* a = input<T>(warp, instr.a);
   uint32_t result = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
     bool is = false;
-    switch (static_cast<Property>(instr.extra)) {
+    switch (static_cast<Property>(instr.property)) {
       case Property::finite: is = __builtin_isfinite(a[lane]); break;
       case Property::infinite: is = __builtin_isinf(a[lane]); break;
       case Property::number: is = a[lane] == a[lane]; break;
@@ -135,7 +135,7 @@ void testProperty(Warp& warp, const Instr& instr, uint32_t mask) {
     }
     result |= static_cast<uint32_t>(is) << lane;
   }
-  setPredicate(warp, instr.r[0], mask, result);
+  setPredicate(warp, instr.to, mask, result);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace shoal::ptx::SHOAL_LANES {
 namespace {
 
 // Rows of eight times 16 bits, whose addresses lanes 8 i.. give for matrix i; each lane has two elements beside each other,
-// or, transposed, one above the other. r[1] = the addresses, warp.operands[target...] = count registers.
+// or, transposed, one above the other. a = the addresses, warp.operands[target...] = count registers.
 template <Space space, bool isStore, bool isTransposed>
 void rows(Warp& warp, const Instr& instr, uint32_t mask) {
   Range& range = warp.ranges[instr.slot];
@@ -25,7 +25,7 @@ void rows(Warp& warp, const Instr& instr, uint32_t mask) {
     }
     for (int row = 0; row < 8; ++row) {
       const int lane = 8 * index + row;
-      uint8_t* at = memoryOf<space>(warp, instr, range, lane, addressOf(warp, instr, instr.r[1], lane), 16, isStore);
+      uint8_t* at = memoryOf<space>(warp, instr, range, lane, addressOf(warp, instr, instr.a, lane), 16, isStore);
       if (isStore) memcpy(at, values[row], 16);
       else memcpy(values[row], at, 16);
     }
@@ -42,18 +42,18 @@ void rows(Warp& warp, const Instr& instr, uint32_t mask) {
 }
 
 void transpose(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t* from = input<uint32_t>(warp, instr.r[1]);
+  const uint32_t* from = input<uint32_t>(warp, instr.a);
   uint32_t moved[kLanes];
   for (int lane = 0; lane < kLanes; ++lane) {
     const int row = lane >> 2, column = 2 * (lane & 3);
     auto element = [&](int r, int c) { return from[4 * r + c / 2] >> 16 * (c & 1) & 0xffff; };
     moved[lane] = element(column, row) | element(column + 1, row) << 16;
   }
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [&](int lane) { to[lane] = moved[lane]; });
 }
 
-// r[1] = the address of the matrix, r[2] = elements from a row to the next (or a column). Elements smaller than a byte are
+// a = the address of the matrix, b = elements from a row to the next (or a column). Elements smaller than a byte are
 // moved with the others of their word: those of a register lie beside each other in memory.
 template <Space space, bool isStore>
 void fragment(Warp& warp, const Instr& instr, uint32_t mask) {
@@ -65,11 +65,11 @@ void fragment(Warp& warp, const Instr& instr, uint32_t mask) {
   const bool isColumns = words[fragmentIsColumns] != 0;
   const int moved = bits < 8 ? 1 : per, registerBytes = bits == 64 ? 8 : 4;
   const auto bytes = static_cast<unsigned>(bits < 8 ? 4 : bits / 8);
-  const uint32_t* strides = input<uint32_t>(warp, instr.r[2]);
+  const uint32_t* strides = input<uint32_t>(warp, instr.b);
   for (int index = 0; index < instr.count; ++index) {
     const uint32_t reg = words[fragmentRegisters + index];
     eachSet(mask, [&](int lane) {
-      const uint64_t start = addressOf(warp, instr, instr.r[1], lane);
+      const uint64_t start = addressOf(warp, instr, instr.a, lane);
       for (int part = 0; part < moved; ++part) {
         const Place at = placeOf(role, rowCount, columnCount, per, index, part, lane);
         const auto element = isColumns ? uint64_t{strides[lane]} * static_cast<unsigned>(at.column) + static_cast<unsigned>(at.row)

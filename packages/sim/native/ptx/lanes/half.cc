@@ -77,9 +77,9 @@ enum Arity { one, two, three };
 // Not inlined: one for all that is done around it, and for pairs, which are twice as many values.
 template <class H, class F, Arity arity>
 __attribute__((noinline)) void compute(const Warp& warp, const Instr& instr, const Around& with, uint16_t* to, int warps) {
-  const uint16_t* a = input<uint16_t>(warp, instr.r[1]);
-  const uint16_t* b = arity == one ? a : input<uint16_t>(warp, instr.r[2]);
-  const uint16_t* c = arity == three ? input<uint16_t>(warp, instr.r[3]) : a;
+  const uint16_t* a = input<uint16_t>(warp, instr.a);
+  const uint16_t* b = arity == one ? a : input<uint16_t>(warp, instr.b);
+  const uint16_t* c = arity == three ? input<uint16_t>(warp, instr.c) : a;
   for (; warps > 0; --warps, a += kLanes, b += kLanes, c += kLanes, to += kLanes) {
     SHOAL_IVDEP
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -95,7 +95,7 @@ __attribute__((noinline)) void compute(const Warp& warp, const Instr& instr, con
 
 template <class D>
 __attribute__((noinline)) void put(Warp& warp, const Instr& instr, uint32_t mask, const D* from) {
-  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return from[lane]; });
+  each<D>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return from[lane]; });
 }
 
 // D: one value, or a pair.

@@ -164,13 +164,13 @@ Handler mul24(Type type, bool isMad) {
   return isMad ? ternary<uint32_t, uint32_t, Mul24<isHigh, isSaturated>> : binary<uint32_t, uint32_t, Mul24<isHigh, isSaturated>>;
 }
 
-// Arithmetic with the carry flag, which lies in the predicate r[4]. For 32 and 64 bits.
+// Arithmetic with the carry flag, which lies in the predicate d. For 32 and 64 bits.
 template <class T, class D, Op op, bool takes, bool gives>
 void withCarry(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T *a = input<T>(warp, instr.r[1]), *b = input<T>(warp, instr.r[2]);
-  const T* c = op == Op::madLowCarry || op == Op::madHighCarry ? input<T>(warp, instr.r[3]) : nullptr;
-  T* to = output<T>(warp, instr.r[0]);
-  const uint32_t carries = takes ? inputPredicate(warp, instr.r[4]) : 0;
+  const T *a = input<T>(warp, instr.a), *b = input<T>(warp, instr.b);
+  const T* c = op == Op::madLowCarry || op == Op::madHighCarry ? input<T>(warp, instr.c) : nullptr;
+  T* to = output<T>(warp, instr.to);
+  const uint32_t carries = takes ? inputPredicate(warp, instr.d) : 0;
   uint32_t out = 0;
   eachSet(mask, [&](int lane) {
     const T carry = carries >> lane & 1;
@@ -182,7 +182,7 @@ void withCarry(Warp& warp, const Instr& instr, uint32_t mask) {
     to[lane] = static_cast<T>(sum);
     out |= static_cast<uint32_t>(sum >> 8 * sizeof(T) & 1) << lane;
   });
-  if (gives) setPredicate(warp, instr.r[4], mask, out);
+  if (gives) setPredicate(warp, instr.d, mask, out);
 }
 
 template <class T, class D, Op op>
@@ -193,16 +193,16 @@ Handler carry(uint8_t extra) {
 // The high half of a signed product differs.
 template <bool takes, bool gives>
 void signedMadHighCarry(Warp& warp, const Instr& instr, uint32_t mask) {
-  const int32_t *a = input<int32_t>(warp, instr.r[1]), *b = input<int32_t>(warp, instr.r[2]), *c = input<int32_t>(warp, instr.r[3]);
-  const uint32_t carries = takes ? inputPredicate(warp, instr.r[4]) : 0;
+  const int32_t *a = input<int32_t>(warp, instr.a), *b = input<int32_t>(warp, instr.b), *c = input<int32_t>(warp, instr.c);
+  const uint32_t carries = takes ? inputPredicate(warp, instr.d) : 0;
   uint32_t out = 0;
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [&](int lane) {
     const uint64_t sum = uint64_t{static_cast<uint32_t>(int64_t{a[lane]} * b[lane] >> 32)} + static_cast<uint32_t>(c[lane]) + (carries >> lane & 1);
     to[lane] = static_cast<uint32_t>(sum);
     out |= static_cast<uint32_t>(sum >> 32 & 1) << lane;
   });
-  if (gives) setPredicate(warp, instr.r[4], mask, out);
+  if (gives) setPredicate(warp, instr.d, mask, out);
 }
 
 template <Op op>

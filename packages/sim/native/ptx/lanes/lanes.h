@@ -56,21 +56,21 @@ SHOAL_INLINE void eachSet(uint32_t mask, F&& of) {
 
 template <class D, class A, class F>
 void unary(Warp& warp, const Instr& instr, uint32_t mask) {
-  const A* a = input<A>(warp, instr.r[1]);
-  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane]); });
+  const A* a = input<A>(warp, instr.a);
+  each<D>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane]); });
 }
 
 template <class D, class A, class F>
 void binary(Warp& warp, const Instr& instr, uint32_t mask) {
-  const A *a = input<A>(warp, instr.r[1]), *b = input<A>(warp, instr.r[2]);
-  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane], b[lane]); });
+  const A *a = input<A>(warp, instr.a), *b = input<A>(warp, instr.b);
+  each<D>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane], b[lane]); });
 }
 
 template <class D, class A, class F>
 void ternary(Warp& warp, const Instr& instr, uint32_t mask) {
-  const A *a = input<A>(warp, instr.r[1]), *b = input<A>(warp, instr.r[2]);
-  const D* c = input<D>(warp, instr.r[3]);
-  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane], b[lane], c[lane]); });
+  const A *a = input<A>(warp, instr.a), *b = input<A>(warp, instr.b);
+  const D* c = input<D>(warp, instr.c);
+  each<D>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane], b[lane], c[lane]); });
 }
 
 }  // namespace

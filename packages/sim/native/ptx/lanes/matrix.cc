@@ -300,7 +300,7 @@ void multiplyDoubles(Warp& warp, const Instr& instr, uint32_t mask) {
   each(all.bRegisters, all.bCount, Role::right, all.k, all.n, [&](uint32_t operand, int lane, int at) { b[at] = input<double>(warp, operand)[lane]; });
   each(all.cRegisters, all.cCount, Role::sum, all.m, all.n, [&](uint32_t operand, int lane, int at) { sums[at] = input<double>(warp, operand)[lane]; });
   {
-    RoundingScope scope(static_cast<Rounding>(instr.extra));
+    RoundingScope scope(static_cast<Rounding>(instr.rounding));
     for (int row = 0; row < all.m; ++row) {
       for (int column = 0; column < all.n; ++column) {
         double sum = sums[row * all.n + column];

@@ -21,15 +21,15 @@ SHOAL_INLINE R extended(M value) {
 // The bytes of a vector, `stride` apart for each lane.
 template <Space space>
 __attribute__((noinline)) void fetch(Warp& warp, const Instr& instr, uint32_t mask, unsigned size, uint8_t* values, unsigned stride) {
-  if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.r[1], size, false)) {
+  if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.a, size, false)) {
     for (int lane = 0; lane < kLanes; ++lane) memcpy(values + lane * stride, from + static_cast<size_t>(lane) * size, size);
   } else {
-    eachAddress<space>(warp, instr, mask, instr.r[1], size, false, [&](int lane, const uint8_t* at) { memcpy(values + lane * stride, at, size); });
+    eachAddress<space>(warp, instr, mask, instr.a, size, false, [&](int lane, const uint8_t* at) { memcpy(values + lane * stride, at, size); });
   }
 }
 template <Space space>
 __attribute__((noinline)) void deliver(Warp& warp, const Instr& instr, uint32_t mask, unsigned size, const uint8_t* values, unsigned stride) {
-  eachAddress<space>(warp, instr, mask, instr.r[1], size, true, [&](int lane, uint8_t* to) { memcpy(to, values + lane * stride, size); });
+  eachAddress<space>(warp, instr, mask, instr.a, size, true, [&](int lane, uint8_t* to) { memcpy(to, values + lane * stride, size); });
 }
 
 template <class R, class M>
@@ -59,18 +59,18 @@ __attribute__((noinline)) void storeVector(Warp& warp, const Instr& instr, uint3
   deliverTo(warp, instr, mask, sizeof(M) * instr.count, reinterpret_cast<const uint8_t*>(values), sizeof values[0]);
 }
 
-// M in memory, R in the register. r[1] is the address; the registers are r[0], or warp.operands[target...].
+// M in memory, R in the register. a is the address; the registers are to, or warp.operands[target...].
 template <class R, class M, Space space>
 void load(Warp& warp, const Instr& instr, uint32_t mask) {
   if (instr.count == 1) {
-    R* to = output<R>(warp, instr.r[0]);
-    if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.r[1], sizeof(M), false)) {
+    R* to = output<R>(warp, instr.to);
+    if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.a, sizeof(M), false)) {
       M values[kLanes];
       memcpy(values, from, sizeof values);
       for (int lane = 0; lane < kLanes; ++lane) to[lane] = extended<R>(values[lane]);
       return;
     }
-    eachAddress<space>(warp, instr, mask, instr.r[1], sizeof(M), false, [&](int lane, const uint8_t* from) {
+    eachAddress<space>(warp, instr, mask, instr.a, sizeof(M), false, [&](int lane, const uint8_t* from) {
       M value;
       memcpy(&value, from, sizeof value);
       to[lane] = extended<R>(value);
@@ -83,14 +83,14 @@ void load(Warp& warp, const Instr& instr, uint32_t mask) {
 template <class R, class M, Space space>
 void store(Warp& warp, const Instr& instr, uint32_t mask) {
   if (instr.count == 1) {
-    const R* from = input<R>(warp, instr.r[0]);
-    if (uint8_t* to = contiguous<space>(warp, instr, mask, instr.r[1], sizeof(M), true)) {
+    const R* from = input<R>(warp, instr.to);
+    if (uint8_t* to = contiguous<space>(warp, instr, mask, instr.a, sizeof(M), true)) {
       M values[kLanes];
       for (int lane = 0; lane < kLanes; ++lane) values[lane] = extended<M>(from[lane]);
       memcpy(to, values, sizeof values);
       return;
     }
-    eachAddress<space>(warp, instr, mask, instr.r[1], sizeof(M), true, [&](int lane, uint8_t* to) {
+    eachAddress<space>(warp, instr, mask, instr.a, sizeof(M), true, [&](int lane, uint8_t* to) {
       const M value = extended<M>(from[lane]);
       memcpy(to, &value, sizeof value);
     });
@@ -103,7 +103,7 @@ void store(Warp& warp, const Instr& instr, uint32_t mask) {
 template <class R, class M>
 void loadParam(Warp& warp, const Instr& instr, uint32_t mask) {
   for (unsigned index = 0; index < instr.count; ++index) {
-    const uint32_t at = instr.count == 1 ? instr.r[0] : warp.operands[instr.target + index];
+    const uint32_t at = instr.count == 1 ? instr.to : warp.operands[instr.target + index];
     if (at == ~0u) continue;
     M value;
     memcpy(&value, warp.parameters + instr.imm + index * sizeof(M), sizeof value);

@@ -7,8 +7,8 @@ namespace {
 
 template <class T>
 void move(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T* a = input<T>(warp, instr.r[1]);
-  each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return a[lane]; });
+  const T* a = input<T>(warp, instr.a);
+  each<T>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return a[lane]; });
 }
 struct Wide {
   uint64_t low, high;
@@ -20,7 +20,7 @@ template <> struct LaneOf<uint8_t> { using Type = uint16_t; };
 template <class D, class P>
 void pack(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t* parts = warp.operands + instr.target;
-  D* to = output<D>(warp, instr.r[0]);
+  D* to = output<D>(warp, instr.to);
   eachSet(mask, [&](int lane) {
     D value = 0;
     for (int index = instr.count - 1; index >= 0; --index) value = static_cast<D>(value << (8 * sizeof(P) % (8 * sizeof(D)))) | static_cast<P>(input<typename LaneOf<P>::Type>(warp, parts[index])[lane]);
@@ -30,7 +30,7 @@ void pack(Warp& warp, const Instr& instr, uint32_t mask) {
 template <class D, class P>
 void unpack(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t* parts = warp.operands + instr.target;
-  const D* from = input<D>(warp, instr.r[1]);
+  const D* from = input<D>(warp, instr.a);
   D values[kLanes];
   for (int lane = 0; lane < kLanes; ++lane) values[lane] = from[lane];
   for (int index = 0; index < instr.count; ++index) {
@@ -55,20 +55,20 @@ Handler packing(const Key& key) {
 template <class T>
 void localAddress(Warp& warp, const Instr& instr, uint32_t mask) {
   const T address = static_cast<T>(static_cast<uint64_t>(instr.imm) + warp.localBase);
-  each<T>(warp, instr.r[0], mask, [=](int) SHOAL_LAMBDA { return address; });
+  each<T>(warp, instr.to, mask, [=](int) SHOAL_LAMBDA { return address; });
 }
 
 // cvta: imm is the window.
 template <bool isToGeneric>
 void window(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint64_t* a = input<uint64_t>(warp, instr.r[1]);
+  const uint64_t* a = input<uint64_t>(warp, instr.a);
   const auto base = static_cast<uint64_t>(instr.imm);
-  each<uint64_t>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return isToGeneric ? a[lane] + base : a[lane] - base; });
+  each<uint64_t>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return isToGeneric ? a[lane] + base : a[lane] - base; });
 }
 
 void isSpace(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint64_t* a = input<uint64_t>(warp, instr.r[1]);
-  const auto space = static_cast<Space>(instr.extra);
+  const uint64_t* a = input<uint64_t>(warp, instr.a);
+  const auto space = static_cast<Space>(instr.space);
   uint32_t result = 0;
   eachSet(mask, [&](int lane) {
     const uint64_t window = a[lane] & kWindowMask;
@@ -81,23 +81,23 @@ void isSpace(Warp& warp, const Instr& instr, uint32_t mask) {
     else if (space == Space::global) is = window == 0;
     result |= static_cast<uint32_t>(is) << lane;
   });
-  setPredicate(warp, instr.r[0], mask, result);
+  setPredicate(warp, instr.to, mask, result);
 }
 
 template <class T>
 void mapRank(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T* a = input<T>(warp, instr.r[1]);
-  const uint32_t* rank = input<uint32_t>(warp, instr.r[2]);
-  T* to = output<T>(warp, instr.r[0]);
+  const T* a = input<T>(warp, instr.a);
+  const uint32_t* rank = input<uint32_t>(warp, instr.b);
+  T* to = output<T>(warp, instr.to);
   eachSet(mask, [&](int lane) { to[lane] = (a[lane] & ~(T{0xff} << kRankShift)) | static_cast<T>(rank[lane] + 1) << kRankShift; });
 }
 
-// r[2] is the own rank.
+// b is the own rank.
 template <class T>
 void rankOf(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T* a = input<T>(warp, instr.r[1]);
-  const uint32_t* own = input<uint32_t>(warp, instr.r[2]);
-  each<uint32_t>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA {
+  const T* a = input<T>(warp, instr.a);
+  const uint32_t* own = input<uint32_t>(warp, instr.b);
+  each<uint32_t>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA {
     const auto rank = static_cast<uint32_t>(a[lane] >> kRankShift & 0xff);
     return rank == 0 ? own[lane] : rank - 1;
   });

@@ -7,10 +7,10 @@ namespace {
 
 constexpr uint32_t kNoOperand = ~0u;
 
-// r[0] = d, r[1] = a, r[2] = b, r[3] = c, r[4] = p or none.
+// to = d, a = a, b = b, c = c, d = p or none.
 template <ShuffleMode mode>
 void shuffle(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *b = input<uint32_t>(warp, instr.r[2]), *c = input<uint32_t>(warp, instr.r[3]);
+  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b), *c = input<uint32_t>(warp, instr.c);
   uint32_t values[kLanes];
   uint32_t inRange = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -25,18 +25,18 @@ void shuffle(Warp& warp, const Instr& instr, uint32_t mask) {
     values[lane] = a[is ? from : lane];
     inRange |= static_cast<uint32_t>(is) << lane;
   }
-  if (instr.r[0] != kNoOperand) {
-    uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  if (instr.to != kNoOperand) {
+    uint32_t* to = output<uint32_t>(warp, instr.to);
     eachSet(mask, [&](int lane) { to[lane] = values[lane]; });
   }
-  if (instr.r[4] != kNoOperand) setPredicate(warp, instr.r[4], mask, inRange);
+  if (instr.d != kNoOperand) setPredicate(warp, instr.d, mask, inRange);
 }
 
-// r[0] = d, r[1] = the predicate, r[2] = members or none; extra bit 0: the predicate is negated.
+// to = d, a = the predicate, b = members or none; extra bit 0: the predicate is negated.
 template <VoteMode mode>
 void vote(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t is = inputPredicate(warp, instr.r[1]) ^ ((instr.extra & 1) != 0 ? ~0u : 0);
-  const uint32_t* members = instr.r[2] == kNoOperand ? nullptr : input<uint32_t>(warp, instr.r[2]);
+  const uint32_t is = inputPredicate(warp, instr.a) ^ ((instr.negated & 1) != 0 ? ~0u : 0);
+  const uint32_t* members = instr.b == kNoOperand ? nullptr : input<uint32_t>(warp, instr.b);
   uint32_t result = 0;
   uint32_t ballots[kLanes];
   eachSet(mask, [&](int lane) {
@@ -47,18 +47,18 @@ void vote(Warp& warp, const Instr& instr, uint32_t mask) {
     result |= static_cast<uint32_t>(yes) << lane;
   });
   if (mode == VoteMode::ballot) {
-    uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+    uint32_t* to = output<uint32_t>(warp, instr.to);
     eachSet(mask, [&](int lane) { to[lane] = ballots[lane]; });
   } else {
-    setPredicate(warp, instr.r[0], mask, result);
+    setPredicate(warp, instr.to, mask, result);
   }
 }
 
-// r[0] = d, r[1] = a, r[2] = members, r[3] = p or none.
+// to = d, a = a, b = members, c = p or none.
 template <class T, bool isAll>
 void match(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T* a = input<T>(warp, instr.r[1]);
-  const uint32_t* members = input<uint32_t>(warp, instr.r[2]);
+  const T* a = input<T>(warp, instr.a);
+  const uint32_t* members = input<uint32_t>(warp, instr.b);
   uint32_t equal[kLanes], all = 0;
   eachSet(mask, [&](int lane) {
     const uint32_t group = members[lane] & mask;
@@ -67,16 +67,16 @@ void match(Warp& warp, const Instr& instr, uint32_t mask) {
     equal[lane] = isAll ? (same == group ? group : 0) : same;
     all |= static_cast<uint32_t>(same == group) << lane;
   });
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [&](int lane) { to[lane] = equal[lane]; });
-  if (instr.r[3] != kNoOperand) setPredicate(warp, instr.r[3], mask, all);
+  if (instr.c != kNoOperand) setPredicate(warp, instr.c, mask, all);
 }
 
-// r[0] = d, r[1] = a, r[2] = members.
+// to = d, a = a, b = members.
 template <class T, AtomicOp op>
 void redux(Warp& warp, const Instr& instr, uint32_t mask) {
-  const T* a = input<T>(warp, instr.r[1]);
-  const uint32_t* members = input<uint32_t>(warp, instr.r[2]);
+  const T* a = input<T>(warp, instr.a);
+  const uint32_t* members = input<uint32_t>(warp, instr.b);
   T results[kLanes];
   eachSet(mask, [&](int lane) {
     const uint32_t group = members[lane] & mask;
@@ -93,21 +93,21 @@ void redux(Warp& warp, const Instr& instr, uint32_t mask) {
     });
     results[lane] = total;
   });
-  T* to = output<T>(warp, instr.r[0]);
+  T* to = output<T>(warp, instr.to);
   eachSet(mask, [&](int lane) { to[lane] = results[lane]; });
 }
 
-// Of floats; r[3]: 1 of absolute values, 2 a NaN passes.
+// Of floats; c: 1 of absolute values, 2 a NaN passes.
 template <bool isMaximum>
 void reduxFloat(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *members = input<uint32_t>(warp, instr.r[2]);
+  const uint32_t *a = input<uint32_t>(warp, instr.a), *members = input<uint32_t>(warp, instr.b);
   uint32_t results[kLanes];
   eachSet(mask, [&](int lane) {
     bool hasNan = false, hasNumber = false;
     float best = 0;
     uint32_t bits = 0;
     eachSet(members[lane] & mask, [&](int other) {
-      const uint32_t each = (instr.r[3] & 1) != 0 ? a[other] & 0x7fffffff : a[other];
+      const uint32_t each = (instr.c & 1) != 0 ? a[other] & 0x7fffffff : a[other];
       float value;
       memcpy(&value, &each, 4);
       if (value != value) {
@@ -118,19 +118,19 @@ void reduxFloat(Warp& warp, const Instr& instr, uint32_t mask) {
       if (!hasNumber || isLess != isMaximum) best = value, bits = each;
       hasNumber = true;
     });
-    results[lane] = !hasNumber || (hasNan && (instr.r[3] & 2) != 0) ? 0x7fffffff : bits;
+    results[lane] = !hasNumber || (hasNan && (instr.c & 2) != 0) ? 0x7fffffff : bits;
   });
-  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [&](int lane) { to[lane] = results[lane]; });
 }
 
 void activeMask(Warp& warp, const Instr& instr, uint32_t mask) {
-  each<uint32_t>(warp, instr.r[0], mask, [=](int) SHOAL_LAMBDA { return mask; });
+  each<uint32_t>(warp, instr.to, mask, [=](int) SHOAL_LAMBDA { return mask; });
 }
 
-// r[0] = d or none, r[1] = members, r[2] = p.
+// to = d or none, a = members, b = p.
 void elect(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t* members = input<uint32_t>(warp, instr.r[1]);
+  const uint32_t* members = input<uint32_t>(warp, instr.a);
   uint32_t leaders = 0, firsts[kLanes];
   eachSet(mask, [&](int lane) {
     const uint32_t group = members[lane] & mask;
@@ -138,11 +138,11 @@ void elect(Warp& warp, const Instr& instr, uint32_t mask) {
     firsts[lane] = static_cast<uint32_t>(first);
     leaders |= static_cast<uint32_t>(first == lane) << lane;
   });
-  if (instr.r[0] != kNoOperand) {
-    uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  if (instr.to != kNoOperand) {
+    uint32_t* to = output<uint32_t>(warp, instr.to);
     eachSet(mask, [&](int lane) { to[lane] = firsts[lane]; });
   }
-  setPredicate(warp, instr.r[2], mask, leaders);
+  setPredicate(warp, instr.b, mask, leaders);
 }
 
 }  // namespace
