@@ -15,6 +15,12 @@ export function runTests(pnpmFolder, testArguments) {
   const checks = [
     { name: 'lint and format', command: bin('biome'), arguments: ['check'] },
     {
+      name: 'format of C and C++',
+      command: process.execPath,
+      arguments: [join(root, 'tooling/setup/cxxFormat.mjs')],
+      connects: true,
+    },
+    {
       name: 'regular expressions',
       command: process.execPath,
       arguments: [join(root, 'tooling/setup/patterns.mjs')],

@@ -1,6 +1,7 @@
 /*
- * For addons by Node-API, in C or C++: what an object answers at Symbol.for('cuda.memory') and Symbol.for('cuda.stream'). Buffers and
- * streams of Shoal's packages answer there, and so may those of any other package. Needs Node-API 9, and nothing else of Shoal.
+ * For addons by Node-API, in C or C++: what an object answers at Symbol.for('cuda.memory') and
+ * Symbol.for('cuda.stream'). Buffers and streams of Shoal's packages answer there, and so may those of any other
+ * package. Needs Node-API 9, and nothing else of Shoal.
  *
  *   shoal_memory memory;
  *   if (shoal_get_memory(env, argument, &memory) != napi_ok) return NULL; // an exception is pending
@@ -14,7 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The newest version of the memory protocol that is read here, and the most dimensions: the layout of shoal_memory is that of this header. */
+/* The newest version of the memory protocol that is read here, and the most dimensions: the layout of shoal_memory is
+ * that of this header. */
 #define SHOAL_MEMORY_VERSION 1
 #define SHOAL_MEMORY_DIMENSIONS 64
 
@@ -23,34 +25,35 @@ typedef struct {
   uint64_t address; /* a CUdeviceptr, or an address of the host where `device` is -1 */
   size_t byte_length;
   int32_t device; /* ordinal; -1 for memory of the host */
-  void *context; /* its CUcontext; NULL when it belongs to none */
+  void* context;  /* its CUcontext; NULL when it belongs to none */
   char dtype[16]; /* such as "f32"; empty where the memory has no type */
-  size_t length; /* number of elements; 0 where the memory has no type */
+  size_t length;  /* number of elements; 0 where the memory has no type */
   bool read_only;
   /* Since version 1 of the protocol. */
-  int32_t version; /* of the answer that was read */
+  int32_t version;    /* of the answer that was read */
   int32_t dimensions; /* how many numbers of `shape` and `strides` there are; 0 where the memory has no type */
-  int64_t shape[SHOAL_MEMORY_DIMENSIONS]; /* in elements, the outermost dimension first */
+  int64_t shape[SHOAL_MEMORY_DIMENSIONS];   /* in elements, the outermost dimension first */
   int64_t strides[SHOAL_MEMORY_DIMENSIONS]; /* in elements, as in DLPack */
   bool is_pending; /* work that makes the contents may be under way: order yours behind `stream` */
-  void *stream; /* the CUstream of that work; 1 and 2 are the default streams; NULL where nothing is pending */
+  void* stream;    /* the CUstream of that work; 1 and 2 are the default streams; NULL where nothing is pending */
 } shoal_memory;
 
 /* A stream, for as long as the object has it. */
 typedef struct {
-  void *handle; /* a CUstream, which is a cudaStream_t too */
+  void* handle;   /* a CUstream, which is a cudaStream_t too */
   int32_t device; /* ordinal; -1 where it is not known */
-  void *context; /* its CUcontext; NULL where it is not known */
+  void* context;  /* its CUcontext; NULL where it is not known */
 } shoal_stream;
 
-static napi_status shoal__refuse(napi_env env, const char *message) {
+static napi_status shoal__refuse(napi_env env, const char* message) {
   napi_throw_type_error(env, NULL, message);
   return napi_pending_exception;
 }
 
-/* The answer at a registered symbol, of version 0 to `newest`. A getter that throws, because the object is gone, leaves its exception pending. */
-static napi_status shoal__answer(napi_env env, napi_value value, const char *key, int32_t newest, const char *message,
-                                 napi_value *answer, int32_t *found) {
+/* The answer at a registered symbol, of version 0 to `newest`. A getter that throws, because the object is gone, leaves
+ * its exception pending. */
+static napi_status shoal__answer(napi_env env, napi_value value, const char* key, int32_t newest, const char* message,
+                                 napi_value* answer, int32_t* found) {
   napi_valuetype type;
   napi_status status = napi_typeof(env, value, &type);
   if (status != napi_ok) return status;
@@ -62,19 +65,20 @@ static napi_status shoal__answer(napi_env env, napi_value value, const char *key
   if (type != napi_object) return shoal__refuse(env, message);
   int32_t number;
   if ((status = napi_get_named_property(env, *answer, "version", &version)) != napi_ok) return status;
-  if (napi_get_value_int32(env, version, &number) != napi_ok || number < 0 || number > newest) return shoal__refuse(env, message);
+  if (napi_get_value_int32(env, version, &number) != napi_ok || number < 0 || number > newest)
+    return shoal__refuse(env, message);
   if (found != NULL) *found = number;
   return napi_ok;
 }
 
-static bool shoal__word(napi_env env, napi_value answer, const char *key, uint64_t *word) {
+static bool shoal__word(napi_env env, napi_value answer, const char* key, uint64_t* word) {
   napi_value value;
   bool lossless = false;
   return napi_get_named_property(env, answer, key, &value) == napi_ok &&
          napi_get_value_bigint_uint64(env, value, word, &lossless) == napi_ok && lossless;
 }
 
-static bool shoal__number(napi_env env, napi_value answer, const char *key, double least, double *number) {
+static bool shoal__number(napi_env env, napi_value answer, const char* key, double least, double* number) {
   napi_value value;
   return napi_get_named_property(env, answer, key, &value) == napi_ok &&
          napi_get_value_double(env, value, number) == napi_ok && *number >= least && *number <= 9007199254740991.0 &&
@@ -82,24 +86,25 @@ static bool shoal__number(napi_env env, napi_value answer, const char *key, doub
 }
 
 /* Whether a property is there and neither undefined nor null. */
-static bool shoal__given(napi_env env, napi_value answer, const char *key, napi_value *value) {
+static bool shoal__given(napi_env env, napi_value answer, const char* key, napi_value* value) {
   napi_valuetype type;
   return napi_get_named_property(env, answer, key, value) == napi_ok && napi_typeof(env, *value, &type) == napi_ok &&
          type != napi_undefined && type != napi_null;
 }
 
 /* An array of integers from 0 up. */
-static bool shoal__numbers(napi_env env, napi_value array, int64_t *numbers, int32_t *count) {
+static bool shoal__numbers(napi_env env, napi_value array, int64_t* numbers, int32_t* count) {
   bool is_array = false;
   uint32_t length = 0;
-  if (napi_is_array(env, array, &is_array) != napi_ok || !is_array || napi_get_array_length(env, array, &length) != napi_ok ||
-      length > SHOAL_MEMORY_DIMENSIONS)
+  if (napi_is_array(env, array, &is_array) != napi_ok || !is_array ||
+      napi_get_array_length(env, array, &length) != napi_ok || length > SHOAL_MEMORY_DIMENSIONS)
     return false;
   for (uint32_t i = 0; i < length; i++) {
     napi_value element;
     double number;
-    if (napi_get_element(env, array, i, &element) != napi_ok || napi_get_value_double(env, element, &number) != napi_ok ||
-        !(number >= 0 && number <= 9007199254740991.0) || number != (double)(int64_t)number)
+    if (napi_get_element(env, array, i, &element) != napi_ok ||
+        napi_get_value_double(env, element, &number) != napi_ok || !(number >= 0 && number <= 9007199254740991.0) ||
+        number != (double)(int64_t)number)
       return false;
     numbers[i] = (int64_t)number;
   }
@@ -108,17 +113,20 @@ static bool shoal__numbers(napi_env env, napi_value array, int64_t *numbers, int
 }
 
 /* Bytes of an element; 0 for what is no dtype. */
-static size_t shoal__element_bytes(const char *dtype) {
-  static const struct { const char *name; size_t bytes; } types[] = {
-      {"i8", 1}, {"u8", 1}, {"bool", 1}, {"f8e4m3", 1}, {"f8e5m2", 1}, {"i16", 2}, {"u16", 2}, {"f16", 2}, {"bf16", 2},
-      {"i32", 4}, {"u32", 4}, {"f32", 4}, {"i64", 8}, {"u64", 8}, {"f64", 8}, {"complex64", 8}, {"complex128", 16}};
+static size_t shoal__element_bytes(const char* dtype) {
+  static const struct {
+    const char* name;
+    size_t bytes;
+  } types[] = {{"i8", 1},  {"u8", 1},  {"bool", 1}, {"f8e4m3", 1},    {"f8e5m2", 1},     {"i16", 2},
+               {"u16", 2}, {"f16", 2}, {"bf16", 2}, {"i32", 4},       {"u32", 4},        {"f32", 4},
+               {"i64", 8}, {"u64", 8}, {"f64", 8},  {"complex64", 8}, {"complex128", 16}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (strcmp(types[i].name, dtype) == 0) return types[i].bytes;
   return 0;
 }
 
 /* Whether the elements lie row after row without gaps. */
-static inline bool shoal_is_contiguous(const shoal_memory *memory) {
+static inline bool shoal_is_contiguous(const shoal_memory* memory) {
   int64_t step = 1;
   for (int32_t i = 0; i < memory->dimensions; i++)
     if (memory->shape[i] == 0) return true;
@@ -130,7 +138,7 @@ static inline bool shoal_is_contiguous(const shoal_memory *memory) {
 }
 
 /* Reads shape and strides, which are there for memory with a type. False where they say what cannot be. */
-static bool shoal__layout(napi_env env, napi_value answer, bool has_length, shoal_memory *memory) {
+static bool shoal__layout(napi_env env, napi_value answer, bool has_length, shoal_memory* memory) {
   napi_value field;
   int32_t count = 0;
   size_t bytes = shoal__element_bytes(memory->dtype);
@@ -158,21 +166,22 @@ static bool shoal__layout(napi_env env, napi_value answer, bool has_length, shoa
 }
 
 /* Reads memory of any strides. Where `value` is none, a TypeError is pending and the result is not napi_ok. */
-static inline napi_status shoal_get_strided_memory(napi_env env, napi_value value, shoal_memory *memory) {
+static inline napi_status shoal_get_strided_memory(napi_env env, napi_value value, shoal_memory* memory) {
   static const char message[] = "memory must be an object with [Symbol.for('cuda.memory')], of version 0 or 1";
   napi_value answer, field;
   uint64_t context;
   double bytes, device, length = 0;
   bool has_dtype = false, has_length = false;
   memset(memory, 0, sizeof *memory);
-  napi_status status = shoal__answer(env, value, "cuda.memory", SHOAL_MEMORY_VERSION, message, &answer, &memory->version);
+  napi_status status =
+      shoal__answer(env, value, "cuda.memory", SHOAL_MEMORY_VERSION, message, &answer, &memory->version);
   if (status != napi_ok) return status;
   if (!shoal__word(env, answer, "address", &memory->address) || !shoal__word(env, answer, "context", &context) ||
       !shoal__number(env, answer, "byteLength", 0, &bytes) || !shoal__number(env, answer, "deviceOrdinal", -1, &device))
     return shoal__refuse(env, message);
   memory->byte_length = (size_t)bytes;
   memory->device = (int32_t)device;
-  memory->context = (void *)(uintptr_t)context;
+  memory->context = (void*)(uintptr_t)context;
   if (napi_get_named_property(env, answer, "dtype", &field) == napi_ok)
     has_dtype = napi_get_value_string_utf8(env, field, memory->dtype, sizeof memory->dtype, NULL) == napi_ok;
   has_length = has_dtype && shoal__number(env, answer, "length", 0, &length);
@@ -186,20 +195,20 @@ static inline napi_status shoal_get_strided_memory(napi_env env, napi_value valu
     uint64_t stream;
     if (!shoal__word(env, answer, "stream", &stream) || stream == 0)
       return shoal__refuse(env, "memory.stream must be a CUstream as a bigint, 1n or 2n for a default stream, or null");
-    memory->stream = (void *)(uintptr_t)stream;
+    memory->stream = (void*)(uintptr_t)stream;
   }
   return napi_ok;
 }
 
 /* Reads memory whose elements are contiguous; with gaps it is refused, never read as if it had none. */
-static inline napi_status shoal_get_memory(napi_env env, napi_value value, shoal_memory *memory) {
+static inline napi_status shoal_get_memory(napi_env env, napi_value value, shoal_memory* memory) {
   napi_status status = shoal_get_strided_memory(env, value, memory);
   if (status != napi_ok || shoal_is_contiguous(memory)) return status;
   return shoal__refuse(env, "memory must be contiguous, not with strides that skip elements: copy it first");
 }
 
 /* Reads a stream; undefined and null are the default stream. Where `value` is none, a TypeError is pending. */
-static inline napi_status shoal_get_stream(napi_env env, napi_value value, shoal_stream *stream) {
+static inline napi_status shoal_get_stream(napi_env env, napi_value value, shoal_stream* stream) {
   static const char message[] = "stream must be an object with [Symbol.for('cuda.stream')], of version 0";
   napi_valuetype type;
   napi_value answer;
@@ -213,9 +222,9 @@ static inline napi_status shoal_get_stream(napi_env env, napi_value value, shoal
   if (!shoal__word(env, answer, "handle", &handle) || !shoal__word(env, answer, "context", &context) ||
       !shoal__number(env, answer, "deviceOrdinal", -1, &device))
     return shoal__refuse(env, message);
-  stream->handle = (void *)(uintptr_t)handle;
+  stream->handle = (void*)(uintptr_t)handle;
   stream->device = (int32_t)device;
-  stream->context = (void *)(uintptr_t)context;
+  stream->context = (void*)(uintptr_t)context;
   return napi_ok;
 }
 

@@ -3,8 +3,8 @@
  *   CASE BURSTS CALLS   runs BURSTS bursts of CALLS calls, waiting for the GPU after each; answers with the nanoseconds
  *                       of one call, the waits left out
  *
- * Starts with a line `ready CASE …` that lists what can be asked for. Argument: a file of PTX with the kernels empty0 and empty4, or - for none.
- * As a shared library it runs the same loops in the process that loads it.
+ * Starts with a line `ready CASE …` that lists what can be asked for. Argument: a file of PTX with the kernels empty0
+ * and empty4, or - for none. As a shared library it runs the same loops in the process that loads it.
  */
 #include "common.h"
 
@@ -37,12 +37,14 @@ double calls_measure(const char* name, long bursts, long calls) {
   int n = COPY_BYTES / 4;
   void* parameters[] = {&a, &from, &to, &n};
   double total = 0;
-#define MEASURE(statements)                             \
-  for (long b = 0; b < bursts; ++b) {                   \
-    const double start = now();                         \
-    for (long i = 0; i < calls; ++i) { statements; }    \
-    total += now() - start;                             \
-    CUDA(cuStreamSynchronize(stream));                  \
+#define MEASURE(statements)            \
+  for (long b = 0; b < bursts; ++b) {  \
+    const double start = now();        \
+    for (long i = 0; i < calls; ++i) { \
+      statements;                      \
+    }                                  \
+    total += now() - start;            \
+    CUDA(cuStreamSynchronize(stream)); \
   }
   if (strcmp(name, "launch0") == 0 && empty0 != NULL) {
     MEASURE(CUDA(cuLaunchKernel(empty0, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL)))

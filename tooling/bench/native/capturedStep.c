@@ -1,11 +1,11 @@
-/* A step of training on some devices, in C: kernels on each and an all-reduce of all, captured in one graph, and queued call by call.
- * Answers requests on standard input, so that its loops can take turns with others:
+/* A step of training on some devices, in C: kernels on each and an all-reduce of all, captured in one graph, and queued
+ * call by call. Answers requests on standard input, so that its loops can take turns with others:
  *
  *   launch COUNT   launches the graph ten times, COUNT times, and answers with the nanoseconds of one launch
  *   queue COUNT    queues its calls one by one instead
  *
- * The waits for the GPUs are left out. Starts with a line `ready`. Arguments: the file of libnccl, a file of PTX with the
- * kernel empty0, how many devices, how many kernels on each, the floats of the all-reduce.
+ * The waits for the GPUs are left out. Starts with a line `ready`. Arguments: the file of libnccl, a file of PTX with
+ * the kernel empty0, how many devices, how many kernels on each, the floats of the all-reduce.
  */
 #include "ncclFunctions.h"
 
@@ -34,7 +34,8 @@ static void queue(void) {
   NCCL(nccl.group_end());
 }
 
-/* One graph of all devices: the streams of the others come into the capture behind an event of the first, and go back into it. */
+/* One graph of all devices: the streams of the others come into the capture behind an event of the first, and go back
+ * into it. */
 static CUgraphExec capture(void) {
   CUgraph graph;
   CUgraphExec exec;

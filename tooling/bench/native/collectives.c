@@ -4,8 +4,8 @@
  *   OPERATION BYTES ITERATIONS WARMUPS
  *
  * Queues WARMUPS of the operation and waits for them, then queues ITERATIONS back to back, waits for all streams once,
- * and answers with the microseconds of one. BYTES is the larger side of a rank, as nccl-tests count. A rank alone in its
- * process needs no group; several go into one group each time.
+ * and answers with the microseconds of one. BYTES is the larger side of a rank, as nccl-tests count. A rank alone in
+ * its process needs no group; several go into one group each time.
  *
  * Arguments: the file of libnccl, the first rank of this process, how many it has, how many there are, the largest
  * message. After the exchange of the id it says `ready VERSION`, and after that `no all-to-all` where NCCL is too old.
@@ -26,18 +26,12 @@ static inline void queue(enum operation operation, size_t count) {
     const void* from = (const void*)send[i];
     void* to = (void*)receive[i];
     switch (operation) {
-      case ALL_REDUCE:
-        NCCL(nccl.all_reduce(from, to, count, ncclFloat32, ncclSum, comms[i], streams[i]));
-        break;
-      case ALL_GATHER:
-        NCCL(nccl.all_gather(from, to, count, ncclFloat32, comms[i], streams[i]));
-        break;
+      case ALL_REDUCE: NCCL(nccl.all_reduce(from, to, count, ncclFloat32, ncclSum, comms[i], streams[i])); break;
+      case ALL_GATHER: NCCL(nccl.all_gather(from, to, count, ncclFloat32, comms[i], streams[i])); break;
       case REDUCE_SCATTER:
         NCCL(nccl.reduce_scatter(from, to, count, ncclFloat32, ncclSum, comms[i], streams[i]));
         break;
-      case ALL_TO_ALL:
-        NCCL(nccl.all_to_all(from, to, count, ncclFloat32, comms[i], streams[i]));
-        break;
+      case ALL_TO_ALL: NCCL(nccl.all_to_all(from, to, count, ncclFloat32, comms[i], streams[i])); break;
     }
   }
   if (local > 1) NCCL(nccl.group_end());

@@ -2,7 +2,8 @@
  * host memory lies decides how fast it is. Each copy is waited for. */
 #include "common.h"
 
-int copy_to_device(CUdeviceptr device, const void* host, size_t bytes, CUstream stream, size_t count, double* nanoseconds) {
+int copy_to_device(CUdeviceptr device, const void* host, size_t bytes, CUstream stream, size_t count,
+                   double* nanoseconds) {
   const double begin = now();
   for (size_t i = 0; i < count; ++i) {
     CUDA(cuMemcpyHtoDAsync(device, host, bytes, stream));

@@ -15,7 +15,8 @@ static char *pinned[STREAMS], *ordinary;
 static CUfunction add_one;
 static size_t room;
 
-/* Memory for `bytes`, written once, so that no loop is the first to touch it. All streams have some of the first size. */
+/* Memory for `bytes`, written once, so that no loop is the first to touch it. All streams have some of the first size.
+ */
 static void make_room(size_t bytes) {
   if (bytes <= room) return;
   const int count = room == 0 ? STREAMS : 1;
@@ -75,16 +76,19 @@ int main(int argc, char** argv) {
     make_room(bytes < 65536 ? 65536 : bytes);
     CUDA(cuStreamSynchronize(stream));
     double total = -1;
-#define CASE(word, statements)                             \
-  if (strcmp(name, word) == 0) {                           \
-    const double start = now();                            \
-    for (long i = 0; i < count; ++i) { statements; }       \
-    CUDA(cuStreamSynchronize(stream));                     \
-    total = now() - start;                                 \
+#define CASE(word, statements)         \
+  if (strcmp(name, word) == 0) {       \
+    const double start = now();        \
+    for (long i = 0; i < count; ++i) { \
+      statements;                      \
+    }                                  \
+    CUDA(cuStreamSynchronize(stream)); \
+    total = now() - start;             \
   }
     CUdeviceptr memory;
     CASE("idle", CUDA(cuStreamSynchronize(stream)))
-    CASE("launch", CUDA(cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL)); CUDA(cuStreamSynchronize(stream)))
+    CASE("launch", CUDA(cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
+         CUDA(cuStreamSynchronize(stream)))
     CASE("pinned", queue_trip(0, pinned[0], bytes); CUDA(cuStreamSynchronize(stream)))
     CASE("ordinary", queue_trip(0, ordinary, bytes); CUDA(cuStreamSynchronize(stream)))
     CASE("driver", CUDA(cuMemcpyHtoD(device[0], ordinary, bytes)); launch(0, bytes); CUDA(cuStreamSynchronize(stream));
@@ -95,7 +99,8 @@ int main(int argc, char** argv) {
     CASE("up-pinned", CUDA(cuMemcpyHtoDAsync(device[0], pinned[0], bytes, stream)); CUDA(cuStreamSynchronize(stream)))
     CASE("up-ordinary", CUDA(cuMemcpyHtoDAsync(device[0], ordinary, bytes, stream)); CUDA(cuStreamSynchronize(stream)))
     CASE("down-pinned", CUDA(cuMemcpyDtoHAsync(pinned[0], device[0], bytes, stream)); CUDA(cuStreamSynchronize(stream)))
-    CASE("down-ordinary", CUDA(cuMemcpyDtoHAsync(ordinary, device[0], bytes, stream)); CUDA(cuStreamSynchronize(stream)))
+    CASE("down-ordinary", CUDA(cuMemcpyDtoHAsync(ordinary, device[0], bytes, stream));
+         CUDA(cuStreamSynchronize(stream)))
     CASE("pool", CUDA(cuMemAllocAsync(&memory, 4096, stream)); CUDA(cuMemFreeAsync(memory, stream)))
     if (total < 0) return fprintf(stderr, "costs.c: unknown case %s\n", name), 2;
     answer(total / (double)count);

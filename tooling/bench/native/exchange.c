@@ -1,8 +1,8 @@
 /* Memory on its way to another process, from C: export, send the descriptor over a Unix socket (SCM_RIGHTS), and there
  * import and map it. Answers requests on standard input:
  *
- *   exchange COUNT   nanoseconds from the export to the answer that the other process has mapped the memory; what it does
- *                    to release it is not counted
+ *   exchange COUNT   nanoseconds from the export to the answer that the other process has mapped the memory; what it
+ * does to release it is not counted
  *
  * Starts with a line `ready`. Argument: bytes of the memory.
  */
@@ -70,8 +70,8 @@ static int receive(int socket, size_t size) {
     const int descriptor = receive_descriptor(socket);
     if (descriptor < 0) return 0;
     CUmemGenericAllocationHandle memory;
-    CUDA(cuMemImportFromShareableHandle(&memory, (void*)(intptr_t)descriptor,
-                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    CUDA(
+        cuMemImportFromShareableHandle(&memory, (void*)(intptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(descriptor);
     map(address, size, memory);
     send_byte(socket);

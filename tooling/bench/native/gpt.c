@@ -1,11 +1,12 @@
-/* Steps of a training in C: the kernels, launches and collectives that a file lists, captured in one graph. Answers requests on standard
- * input, so that its loops can take turns with others:
+/* Steps of a training in C: the kernels, launches and collectives that a file lists, captured in one graph. Answers
+ * requests on standard input, so that its loops can take turns with others:
  *
  *   steps COUNT   queues so many steps, waits for their end, and answers with the microseconds of one
  *   loss          answers with the loss of the last step
  *
- * Arguments: the file of libnccl, the rank, how many there are, the file of the list, a file with the first bytes of the device's memory,
- * one of code. Starts with a line `ready VERSION`, after the exchange of the id. The list has these lines; N counts the arguments:
+ * Arguments: the file of libnccl, the rank, how many there are, the file of the list, a file with the first bytes of
+ * the device's memory, one of code. Starts with a line `ready VERSION`, after the exchange of the id. The list has
+ * these lines; N counts the arguments:
  *
  *   memory BYTES
  *   loss OFFSET STEP-OFFSET KEPT
@@ -28,7 +29,8 @@ static void queue(const char* list, CUmodule module) {
   while (sscanf(list, "%15s%n", word, &used) == 1) {
     list += used;
     if (strcmp(word, "launch") == 0) {
-      if (sscanf(list, "%255s %u %u %u %u %u %u %d%n", kernel, grid, grid + 1, grid + 2, block, block + 1, block + 2, &count, &used) != 8 ||
+      if (sscanf(list, "%255s %u %u %u %u %u %u %d%n", kernel, grid, grid + 1, grid + 2, block, block + 1, block + 2,
+                 &count, &used) != 8 ||
           count > MOST_ARGUMENTS)
         fail("launch", list);
       list += used;
@@ -42,7 +44,8 @@ static void queue(const char* list, CUmodule module) {
       }
       CUfunction function;
       CUDA(cuModuleGetFunction(&function, module, kernel));
-      CUDA(cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, stream, arguments, NULL));
+      CUDA(cuLaunchKernel(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, stream, arguments,
+                          NULL));
     } else if (strcmp(word, "all-reduce") == 0) {
       size_t offset, numbers;
       if (sscanf(list, "%zu %zu%n", &offset, &numbers, &used) != 2) fail("all-reduce", list);
@@ -64,7 +67,8 @@ int main(int argc, char** argv) {
   const char* list = read_file(argv[4]);
   size_t bytes, loss_offset, step_offset;
   int kept, used;
-  if (sscanf(list, "memory %zu loss %zu %zu %d%n", &bytes, &loss_offset, &step_offset, &kept, &used) != 4) fail("list", "no sizes");
+  if (sscanf(list, "memory %zu loss %zu %zu %d%n", &bytes, &loss_offset, &step_offset, &kept, &used) != 4)
+    fail("list", "no sizes");
   list += used;
   CUDA(cuMemAlloc(&memory, bytes));
   CUDA(cuMemsetD8(memory, 0, bytes));
@@ -110,7 +114,8 @@ int main(int argc, char** argv) {
       continue;
     }
     long steps;
-    if (strcmp(name, "steps") != 0 || scanf("%ld", &steps) != 1) return fprintf(stderr, "gpt.c: unknown request %s\n", name), 2;
+    if (strcmp(name, "steps") != 0 || scanf("%ld", &steps) != 1)
+      return fprintf(stderr, "gpt.c: unknown request %s\n", name), 2;
     const double start = now();
     for (long i = 0; i < steps; ++i) CUDA(cuGraphLaunch(exec, stream));
     CUDA(cuStreamSynchronize(stream));

@@ -1,5 +1,5 @@
-/* Graphs, launches with attributes, and many copies in one call, in C. Answers requests on standard input, so that its loops can
- * take turns with others:
+/* Graphs, launches with attributes, and many copies in one call, in C. Answers requests on standard input, so that its
+ * loops can take turns with others:
  *
  *   CASE COUNT   does the case COUNT times and answers with the nanoseconds of one
  *
@@ -61,7 +61,8 @@ int main(int argc, char** argv) {
   CUdeviceptr* targets = malloc(copies * sizeof *targets);
   CUdeviceptr* sources = malloc(copies * sizeof *sources);
   size_t* sizes = malloc(copies * sizeof *sizes);
-  for (long i = 0; i < copies; ++i) targets[i] = to + i * COPY_BYTES, sources[i] = from + i * COPY_BYTES, sizes[i] = COPY_BYTES;
+  for (long i = 0; i < copies; ++i)
+    targets[i] = to + i * COPY_BYTES, sources[i] = from + i * COPY_BYTES, sizes[i] = COPY_BYTES;
   CUmemcpyAttributes attributes;
   memset(&attributes, 0, sizeof attributes);
   attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
@@ -85,13 +86,15 @@ int main(int argc, char** argv) {
   while (scanf("%31s %ld", name, &count) == 2) {
     double total = 0;
     long done = count;
-#define MEASURE(calls, statements)                      \
-  done = count * (calls);                               \
-  for (long b = 0; b < count; ++b) {                    \
-    const double start = now();                         \
-    for (long i = 0; i < (calls); ++i) { statements; }  \
-    total += now() - start;                             \
-    CUDA(cuStreamSynchronize(stream));                  \
+#define MEASURE(calls, statements)       \
+  done = count * (calls);                \
+  for (long b = 0; b < count; ++b) {     \
+    const double start = now();          \
+    for (long i = 0; i < (calls); ++i) { \
+      statements;                        \
+    }                                    \
+    total += now() - start;              \
+    CUDA(cuStreamSynchronize(stream));   \
   }
     if (strcmp(name, "launch") == 0) {
       MEASURE(GRAPH_BURST, CUDA(cuGraphLaunch(exec, stream)))

@@ -1,4 +1,5 @@
-/* Loops that kernels of the software device are measured against. Answers requests on standard input, so that its loops can take turns:
+/* Loops that kernels of the software device are measured against. Answers requests on standard input, so that its loops
+ * can take turns:
  *
  *   cycles COUNT     nanoseconds of a processor cycle, by additions that wait for each other
  *   axpy COUNT       so many elements: microseconds

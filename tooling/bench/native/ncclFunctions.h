@@ -11,14 +11,14 @@ typedef struct {
 } ncclUniqueId;
 enum { ncclSuccess = 0, ncclFloat32 = 7, ncclSum = 0 };
 
-#define FUNCTIONS(X)                                                                                     \
-  X(get_version, "ncclGetVersion", ncclResult_t, (int*))                                                \
-  X(error_string, "ncclGetErrorString", const char*, (ncclResult_t))                                    \
-  X(get_unique_id, "ncclGetUniqueId", ncclResult_t, (ncclUniqueId*))                                    \
-  X(init_rank, "ncclCommInitRank", ncclResult_t, (ncclComm_t*, int, ncclUniqueId, int))                 \
-  X(destroy, "ncclCommDestroy", ncclResult_t, (ncclComm_t))                                             \
-  X(group_start, "ncclGroupStart", ncclResult_t, (void))                                                \
-  X(group_end, "ncclGroupEnd", ncclResult_t, (void))                                                    \
+#define FUNCTIONS(X)                                                                                                 \
+  X(get_version, "ncclGetVersion", ncclResult_t, (int*))                                                             \
+  X(error_string, "ncclGetErrorString", const char*, (ncclResult_t))                                                 \
+  X(get_unique_id, "ncclGetUniqueId", ncclResult_t, (ncclUniqueId*))                                                 \
+  X(init_rank, "ncclCommInitRank", ncclResult_t, (ncclComm_t*, int, ncclUniqueId, int))                              \
+  X(destroy, "ncclCommDestroy", ncclResult_t, (ncclComm_t))                                                          \
+  X(group_start, "ncclGroupStart", ncclResult_t, (void))                                                             \
+  X(group_end, "ncclGroupEnd", ncclResult_t, (void))                                                                 \
   X(all_reduce, "ncclAllReduce", ncclResult_t, (const void*, void*, size_t, int, int, ncclComm_t, CUstream))         \
   X(reduce_scatter, "ncclReduceScatter", ncclResult_t, (const void*, void*, size_t, int, int, ncclComm_t, CUstream)) \
   X(all_gather, "ncclAllGather", ncclResult_t, (const void*, void*, size_t, int, ncclComm_t, CUstream))

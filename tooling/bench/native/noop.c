@@ -21,7 +21,9 @@ API int cuGetErrorString(int status, const char** text) { return *text = status 
 API int cuDeviceGetCount(int* count) { return *count = 1, 0; }
 API int cuDeviceTotalMem_v2(size_t* bytes, int device) { return (void)device, *bytes = (size_t)1 << 37, 0; }
 API int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
-API int cuDeviceGetName(char* name, int length, int device) { return snprintf(name, length, "no device %d", device), 0; }
+API int cuDeviceGetName(char* name, int length, int device) {
+  return snprintf(name, length, "no device %d", device), 0;
+}
 API int cuDeviceGetAttribute(int* value, int attribute, int device) { return *value = 1, sink = attribute + device, 0; }
 API int cuDevicePrimaryCtxRetain(void** context, int device) { return *context = handles + 1, sink = device, 0; }
 API int cuDevicePrimaryCtxRelease_v2(int device) { return sink = device, 0; }
@@ -104,7 +106,8 @@ API int cuLaunchKernelEx(const Config* config, void* f, void** parameters, void*
 }
 API int cuGraphCreate(void** graph, unsigned flags) { return *graph = handles + 8, sink = flags, 0; }
 API int cuGraphDestroy(void* graph) { return sink = (u64)graph, 0; }
-API int cuGraphAddNode(void** node, void* graph, void** behind, const void* edges, size_t count, const int* parameters) {
+API int cuGraphAddNode(void** node, void* graph, void** behind, const void* edges, size_t count,
+                       const int* parameters) {
   static u64 made;
   return *node = (void*)(0x7f0000000000 + 64 * (++made % 4096)),
          sink = (u64)graph + (count ? (u64)behind[0] : 0) + (u64)edges + *parameters, 0;
@@ -136,15 +139,17 @@ static double now(void) {
 }
 
 /* Each writes the nanoseconds that n turns take. The compiler cannot see through the pointers. */
-#define LOOP2(name, first, second, calls)                 \
-  API int loop_##name(size_t n, double* nanoseconds) {    \
-    static __typeof__(&first) volatile f = first;         \
-    static __typeof__(&second) volatile g = second;       \
-    (void)f, (void)g;                                     \
-    const double start = now();                           \
-    for (size_t i = 0; i < n; ++i) { calls; }             \
-    *nanoseconds = now() - start;                         \
-    return 0;                                             \
+#define LOOP2(name, first, second, calls)              \
+  API int loop_##name(size_t n, double* nanoseconds) { \
+    static __typeof__(&first) volatile f = first;      \
+    static __typeof__(&second) volatile g = second;    \
+    (void)f, (void)g;                                  \
+    const double start = now();                        \
+    for (size_t i = 0; i < n; ++i) {                   \
+      calls;                                           \
+    }                                                  \
+    *nanoseconds = now() - start;                      \
+    return 0;                                          \
   }
 #define LOOP(name, function, call) LOOP2(name, function, cuInit, call)
 #define MEMORY 0x7f0000000000

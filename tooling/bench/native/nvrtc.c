@@ -1,21 +1,23 @@
 /* Compilations by NVRTC, in C. Answers requests on standard input, so that its loops can take turns with others:
  *
- *   first COUNT   compiles so many sources, each for the first time, and answers with the microseconds of one: until code and log are there
+ *   first COUNT   compiles so many sources, each for the first time, and answers with the microseconds of one: until
+ * code and log are there
  *
  * Arguments: the file of libnvrtc, the source, the architecture. Starts with a line `ready`.
  */
 #include "library.h"
 #include <time.h>
 
-#define FUNCTIONS(X)                                                                                                    \
-  X(create, "nvrtcCreateProgram", int, (void**, const char*, const char*, int, const char* const*, const char* const*)) \
-  X(compile, "nvrtcCompileProgram", int, (void*, int, const char* const*))                                              \
-  X(log_size, "nvrtcGetProgramLogSize", int, (void*, size_t*))                                                          \
-  X(log, "nvrtcGetProgramLog", int, (void*, char*))                                                                     \
-  X(ptx_size, "nvrtcGetPTXSize", int, (void*, size_t*))                                                                 \
-  X(ptx, "nvrtcGetPTX", int, (void*, char*))                                                                            \
-  X(cubin_size, "nvrtcGetCUBINSize", int, (void*, size_t*))                                                             \
-  X(cubin, "nvrtcGetCUBIN", int, (void*, char*))                                                                        \
+#define FUNCTIONS(X)                                                                 \
+  X(create, "nvrtcCreateProgram", int,                                               \
+    (void**, const char*, const char*, int, const char* const*, const char* const*)) \
+  X(compile, "nvrtcCompileProgram", int, (void*, int, const char* const*))           \
+  X(log_size, "nvrtcGetProgramLogSize", int, (void*, size_t*))                       \
+  X(log, "nvrtcGetProgramLog", int, (void*, char*))                                  \
+  X(ptx_size, "nvrtcGetPTXSize", int, (void*, size_t*))                              \
+  X(ptx, "nvrtcGetPTX", int, (void*, char*))                                         \
+  X(cubin_size, "nvrtcGetCUBINSize", int, (void*, size_t*))                          \
+  X(cubin, "nvrtcGetCUBIN", int, (void*, char*))                                     \
   X(destroy, "nvrtcDestroyProgram", int, (void**))
 
 static struct {

@@ -2,8 +2,8 @@
  *
  *   CASE BYTES ITERATIONS WARMUPS
  *
- * and answers with the microseconds of one. What has a peer works on the next PE; PE 0 alone is asked for those, all are
- * asked for barriers.
+ * and answers with the microseconds of one. What has a peer works on the next PE; PE 0 alone is asked for those, all
+ * are asked for barriers.
  *
  *   put, get                   on a stream, back to back, one wait at the end
  *   put-latency, get-latency   on a stream, with a wait after each
@@ -20,27 +20,27 @@
 
 _Static_assert(sizeof(struct unique_id) == ID_BYTES, "unique id");
 
-#define FUNCTIONS(X)                                                                                      \
-  X(get_unique_id, "nvshmemx_get_uniqueid", int, (struct unique_id*))                                     \
-  X(set_unique_id, "nvshmemx_set_attr_uniqueid_args", int,                                                \
-    (int, int, const struct unique_id*, struct init_attributes*))                                         \
-  X(init, "nvshmemx_hostlib_init_attr", int, (unsigned, struct init_attributes*))                         \
-  X(version, "nvshmemx_vendor_get_version_info", void, (int*, int*, int*))                                \
-  X(allocate, "nvshmem_malloc", void*, (size_t))                                                          \
-  X(put_on_stream, "nvshmemx_putmem_on_stream", void, (void*, const void*, size_t, int, CUstream))        \
-  X(get_on_stream, "nvshmemx_getmem_on_stream", void, (void*, const void*, size_t, int, CUstream))        \
-  X(barrier_on_stream, "nvshmemx_barrier_all_on_stream", void, (CUstream))                                \
-  X(put, "nvshmem_putmem", void, (void*, const void*, size_t, int))                                       \
-  X(get, "nvshmem_getmem", void, (void*, const void*, size_t, int))                                       \
-  X(p, "nvshmem_uint64_p", void, (uint64_t*, uint64_t, int))                                              \
-  X(g, "nvshmem_uint64_g", uint64_t, (const uint64_t*, int))                                              \
-  X(add, "nvshmem_uint64_atomic_add", void, (uint64_t*, uint64_t, int))                                   \
-  X(fetch_add, "nvshmem_uint64_atomic_fetch_add", uint64_t, (uint64_t*, uint64_t, int))                   \
-  X(set, "nvshmem_uint64_atomic_set", void, (uint64_t*, uint64_t, int))                                   \
-  X(fetch, "nvshmem_uint64_atomic_fetch", uint64_t, (const uint64_t*, int))                               \
-  X(compare_swap, "nvshmem_uint64_atomic_compare_swap", uint64_t, (uint64_t*, uint64_t, uint64_t, int))   \
-  X(barrier, "nvshmem_barrier_all", void, (void))                                                         \
-  X(sync, "nvshmem_sync_all", void, (void))                                                               \
+#define FUNCTIONS(X)                                                                                    \
+  X(get_unique_id, "nvshmemx_get_uniqueid", int, (struct unique_id*))                                   \
+  X(set_unique_id, "nvshmemx_set_attr_uniqueid_args", int,                                              \
+    (int, int, const struct unique_id*, struct init_attributes*))                                       \
+  X(init, "nvshmemx_hostlib_init_attr", int, (unsigned, struct init_attributes*))                       \
+  X(version, "nvshmemx_vendor_get_version_info", void, (int*, int*, int*))                              \
+  X(allocate, "nvshmem_malloc", void*, (size_t))                                                        \
+  X(put_on_stream, "nvshmemx_putmem_on_stream", void, (void*, const void*, size_t, int, CUstream))      \
+  X(get_on_stream, "nvshmemx_getmem_on_stream", void, (void*, const void*, size_t, int, CUstream))      \
+  X(barrier_on_stream, "nvshmemx_barrier_all_on_stream", void, (CUstream))                              \
+  X(put, "nvshmem_putmem", void, (void*, const void*, size_t, int))                                     \
+  X(get, "nvshmem_getmem", void, (void*, const void*, size_t, int))                                     \
+  X(p, "nvshmem_uint64_p", void, (uint64_t*, uint64_t, int))                                            \
+  X(g, "nvshmem_uint64_g", uint64_t, (const uint64_t*, int))                                            \
+  X(add, "nvshmem_uint64_atomic_add", void, (uint64_t*, uint64_t, int))                                 \
+  X(fetch_add, "nvshmem_uint64_atomic_fetch_add", uint64_t, (uint64_t*, uint64_t, int))                 \
+  X(set, "nvshmem_uint64_atomic_set", void, (uint64_t*, uint64_t, int))                                 \
+  X(fetch, "nvshmem_uint64_atomic_fetch", uint64_t, (const uint64_t*, int))                             \
+  X(compare_swap, "nvshmem_uint64_atomic_compare_swap", uint64_t, (uint64_t*, uint64_t, uint64_t, int)) \
+  X(barrier, "nvshmem_barrier_all", void, (void))                                                       \
+  X(sync, "nvshmem_sync_all", void, (void))                                                             \
   X(quiet, "nvshmem_quiet", void, (void))
 
 static struct {
@@ -83,16 +83,25 @@ static void loop(const char* name, size_t bytes, long count) {
   }
   IF("host-put") { REPEAT nvshmem.put(there, here, bytes, peer); }
   IF("host-get") { REPEAT nvshmem.get(here, there, bytes, peer); }
-  IF("p") { REPEAT nvshmem.p(word, i, peer); nvshmem.quiet(); }
+  IF("p") {
+    REPEAT nvshmem.p(word, i, peer);
+    nvshmem.quiet();
+  }
   IF("g") { REPEAT nvshmem.g(word, peer); }
   IF("atomics-work") {
     const uint64_t before = nvshmem.g(word, peer);
     nvshmem.fetch_add(word, 1, peer);
     if (nvshmem.g(word, peer) != before + 1) fail("nvshmem_uint64_atomic_fetch_add", "it changes nothing");
   }
-  IF("atomic-add") { REPEAT nvshmem.add(word, 1, peer); nvshmem.quiet(); }
+  IF("atomic-add") {
+    REPEAT nvshmem.add(word, 1, peer);
+    nvshmem.quiet();
+  }
   IF("atomic-fetch-add") { REPEAT nvshmem.fetch_add(word, 1, peer); }
-  IF("atomic-set") { REPEAT nvshmem.set(word, i, peer); nvshmem.quiet(); }
+  IF("atomic-set") {
+    REPEAT nvshmem.set(word, i, peer);
+    nvshmem.quiet();
+  }
   IF("atomic-fetch") { REPEAT nvshmem.fetch(word, peer); }
   IF("atomic-compare-swap") { REPEAT nvshmem.compare_swap(word, i, i + 1, peer); }
   IF("barrier") { REPEAT nvshmem.barrier(); }
@@ -101,8 +110,7 @@ static void loop(const char* name, size_t bytes, long count) {
     REPEAT nvshmem.barrier_on_stream(stream);
     CUDA(cuStreamSynchronize(stream));
   }
-  else fail(name, "no such case");
-}
+  else fail(name, "no such case"); }
 
 int main(int argc, char** argv) {
   if (argc != 5) return fprintf(stderr, "usage: nvshmem LIBNVSHMEM PE PES BYTES\n"), 2;

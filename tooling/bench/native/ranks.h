@@ -1,4 +1,5 @@
-/* What the programs with one process a rank share: they connect by an id that the first of them prints and all are sent. */
+/* What the programs with one process a rank share: they connect by an id that the first of them prints and all are
+ * sent. */
 #ifndef SHOAL_BENCH_RANKS_H
 #define SHOAL_BENCH_RANKS_H
 

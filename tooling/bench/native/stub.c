@@ -31,8 +31,8 @@ KEEP uint64_t stub_sum(void) { return sink; }
 
 static int (*volatile call0)(void) = stub0;
 static int (*volatile call4)(uint64_t, uint64_t, size_t, void*) = stub4;
-static int (*volatile call11)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                              void**) = stub11;
+static int (*volatile call11)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                              void**, void**) = stub11;
 
 static double now(void) {
   struct timespec t;

@@ -1,5 +1,6 @@
-// Linked into every native file that a package carries, so that a build on a newer Linux loads on all with glibc 2.28: the
-// newer functions that the C++ runtime asks for, and the older versions of functions that have moved or changed since.
+// Linked into every native file that a package carries, so that a build on a newer Linux loads on all with glibc 2.28:
+// the newer functions that the C++ runtime asks for, and the older versions of functions that have moved or changed
+// since.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -23,10 +24,13 @@
 #endif
 
 // A hidden function that goes on to the old one. In a section of its own, so that the linker drops what nothing calls.
-#define MOVED(name, version)                                    \
-  asm(".pushsection .text." name ",\"ax\",@progbits\n"          \
-      ".globl " name "\n.hidden " name "\n.type " name ",@function\n" \
-      ".symver old_" name "," name "@GLIBC_" version "\n" name ":\n" JUMP("old_" name) ".size " name ",.-" name "\n.popsection\n");
+#define MOVED(name, version)                                                                                    \
+  asm(".pushsection .text." name                                                                                \
+      ",\"ax\",@progbits\n"                                                                                     \
+      ".globl " name "\n.hidden " name "\n.type " name                                                          \
+      ",@function\n"                                                                                            \
+      ".symver old_" name "," name "@GLIBC_" version "\n" name ":\n" JUMP("old_" name) ".size " name ",.-" name \
+                                                                                       "\n.popsection\n");
 
 // Since 2.32 to 2.34 in libc itself, with a new version; before that in libpthread and libdl, which are linked as well.
 OLD("__pthread_key_create", "2.2.5")
@@ -65,8 +69,12 @@ HIDDEN char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
 // 2.33; before that an inline function. The kernel fills the structure that C has on these processors.
-HIDDEN int fstat(int descriptor, struct stat* found) noexcept { return static_cast<int>(syscall(SYS_fstat, descriptor, found)); }
-HIDDEN int fstat64(int descriptor, struct stat64* found) noexcept { return static_cast<int>(syscall(SYS_fstat, descriptor, found)); }
+HIDDEN int fstat(int descriptor, struct stat* found) noexcept {
+  return static_cast<int>(syscall(SYS_fstat, descriptor, found));
+}
+HIDDEN int fstat64(int descriptor, struct stat64* found) noexcept {
+  return static_cast<int>(syscall(SYS_fstat, descriptor, found));
+}
 
 // 2.36, for std::random_device.
 HIDDEN uint32_t arc4random() noexcept {
@@ -76,7 +84,8 @@ HIDDEN uint32_t arc4random() noexcept {
 }
 
 // 2.30. Where C has it, it is used: a clock that is set back must not prolong a wait.
-HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock, const timespec* until) {
+HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                                  const timespec* until) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
   static const auto wait = reinterpret_cast<Wait>(dlsym(RTLD_DEFAULT, "pthread_cond_clockwait"));
   if (wait != nullptr) return wait(condition, mutex, clock, until);
@@ -91,7 +100,8 @@ HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mu
 }
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-// 2.35, for the unwinder of exceptions: the loaded object in which an instruction lies, and where its unwind tables are.
+// 2.35, for the unwinder of exceptions: the loaded object in which an instruction lies, and where its unwind tables
+// are.
 namespace {
 int holds(dl_phdr_info* object, size_t, void* argument) {
   auto* found = static_cast<dl_find_object*>(argument);

@@ -4,8 +4,8 @@
  * there are two GPUs: parts of many sizes, in plain memory and in symmetric windows. Prints a line of JSON for each
  * trial, and one before them with the version. What is in a line is explained at `report`.
  *
- * `ncclFaults LIBNCCL COLLECTIVE OP DTYPE COUNT`, in their numbers: one trial of two ranks in windows, which may end the
- * communicator.
+ * `ncclFaults LIBNCCL COLLECTIVE OP DTYPE COUNT`, in their numbers: one trial of two ranks in windows, which may end
+ * the communicator.
  */
 #include "library.h"
 #include <cuda_runtime_api.h>
@@ -15,19 +15,19 @@
 typedef int result_t;
 typedef void* comm_t;
 
-#define FUNCTIONS(X)                                                                                            \
-  X(version, "ncclGetVersion", result_t, (int*))                                                                \
-  X(error_string, "ncclGetErrorString", const char*, (result_t))                                                \
-  X(init_all, "ncclCommInitAll", result_t, (comm_t*, int, const int*))                                          \
-  X(destroy, "ncclCommDestroy", result_t, (comm_t))                                                             \
-  X(abort, "ncclCommAbort", result_t, (comm_t))                                                                 \
-  X(group_start, "ncclGroupStart", result_t, (void))                                                            \
-  X(group_end, "ncclGroupEnd", result_t, (void))                                                                \
-  X(all_reduce, "ncclAllReduce", result_t, (const void*, void*, size_t, int, int, comm_t, cudaStream_t))        \
-  X(reduce, "ncclReduce", result_t, (const void*, void*, size_t, int, int, int, comm_t, cudaStream_t))          \
+#define FUNCTIONS(X)                                                                                             \
+  X(version, "ncclGetVersion", result_t, (int*))                                                                 \
+  X(error_string, "ncclGetErrorString", const char*, (result_t))                                                 \
+  X(init_all, "ncclCommInitAll", result_t, (comm_t*, int, const int*))                                           \
+  X(destroy, "ncclCommDestroy", result_t, (comm_t))                                                              \
+  X(abort, "ncclCommAbort", result_t, (comm_t))                                                                  \
+  X(group_start, "ncclGroupStart", result_t, (void))                                                             \
+  X(group_end, "ncclGroupEnd", result_t, (void))                                                                 \
+  X(all_reduce, "ncclAllReduce", result_t, (const void*, void*, size_t, int, int, comm_t, cudaStream_t))         \
+  X(reduce, "ncclReduce", result_t, (const void*, void*, size_t, int, int, int, comm_t, cudaStream_t))           \
   X(reduce_scatter, "ncclReduceScatter", result_t, (const void*, void*, size_t, int, int, comm_t, cudaStream_t)) \
-  X(all_gather, "ncclAllGather", result_t, (const void*, void*, size_t, int, comm_t, cudaStream_t))             \
-  X(create_pre_mul_sum, "ncclRedOpCreatePreMulSum", result_t, (int*, void*, int, int, comm_t))                  \
+  X(all_gather, "ncclAllGather", result_t, (const void*, void*, size_t, int, comm_t, cudaStream_t))              \
+  X(create_pre_mul_sum, "ncclRedOpCreatePreMulSum", result_t, (int*, void*, int, int, comm_t))                   \
   X(destroy_op, "ncclRedOpDestroy", result_t, (int, comm_t))
 /* NULL before 2.19 and 2.27. */
 #define OPTIONAL_FUNCTIONS(X)                                                                  \
@@ -64,8 +64,8 @@ static const struct type {
   const char* name;
   int bytes, mantissa, bias;
 } types[] = {
-    {"i8", 1, 0, 0},      {"u8", 1, 0, 0},   {"i32", 4, 0, 0},     {"u32", 4, 0, 0},
-    {"i64", 8, 0, 0},     {"u64", 8, 0, 0},  {"f16", 2, 10, 15},   {"f32", 4, 23, 127},
+    {"i8", 1, 0, 0},      {"u8", 1, 0, 0},     {"i32", 4, 0, 0},    {"u32", 4, 0, 0},
+    {"i64", 8, 0, 0},     {"u64", 8, 0, 0},    {"f16", 2, 10, 15},  {"f32", 4, 23, 127},
     {"f64", 8, 52, 1023}, {"bf16", 2, 7, 127}, {"f8e4m3", 1, 3, 7}, {"f8e5m2", 1, 2, 15},
 };
 enum { TYPES = sizeof types / sizeof *types, SUM = 0, AVG = 4, PRE_MUL_SUM = -1, NO_OP = -2 };
@@ -173,7 +173,8 @@ static void fill(const struct trial* trial, int rank) {
   const size_t sent = send_count(trial) * bytes, received = receive_count(trial) * bytes;
   uint8_t* memory = memory_of(trial, rank);
   memset(host_before, UNTOUCHED, sent + 2 * guard);
-  for (size_t i = 0; i < send_count(trial); ++i) encode(type, given_value(trial, rank, i), host_before + guard + i * bytes);
+  for (size_t i = 0; i < send_count(trial); ++i)
+    encode(type, given_value(trial, rank, i), host_before + guard + i * bytes);
   CUDA(cudaMemcpy(memory, host_before, sent + 2 * guard, cudaMemcpyHostToDevice));
   CUDA(cudaMemset(memory + half, UNTOUCHED, received + 2 * guard));
 }
@@ -182,10 +183,14 @@ static void fill(const struct trial* trial, int rank) {
  * rank that are, `first` is the first of them, and `found` says what those elements hold: what was there before
  * ("untouched"), or something else. `beside` counts bytes that changed beside the buffer. */
 static void report(const struct trial* trial, int rank, const char* outcome, const char* more) {
-  const char* op = trial->op == NO_OP ? "null" : trial->op == SUM ? "\"sum\"" : trial->op == AVG ? "\"avg\"" : "\"preMulSum\"";
-  printf("{\"collective\":\"%s\",\"op\":%s,\"dtype\":\"%s\",\"count\":%zu,\"inPlace\":%s,\"ranks\":%d,\"memory\":\"%s\",",
-         collective_names[trial->collective], op, types[trial->dtype].name, trial->count,
-         trial->in_place ? "true" : "false", trial->world, trial->memory == NULL ? "plain" : trial->memory);
+  const char* op = trial->op == NO_OP ? "null"
+                   : trial->op == SUM ? "\"sum\""
+                   : trial->op == AVG ? "\"avg\""
+                                      : "\"preMulSum\"";
+  printf(
+      "{\"collective\":\"%s\",\"op\":%s,\"dtype\":\"%s\",\"count\":%zu,\"inPlace\":%s,\"ranks\":%d,\"memory\":\"%s\",",
+      collective_names[trial->collective], op, types[trial->dtype].name, trial->count,
+      trial->in_place ? "true" : "false", trial->world, trial->memory == NULL ? "plain" : trial->memory);
   printf("\"rank\":%d,\"outcome\":\"%s\"%s}\n", rank, outcome, more);
 }
 
@@ -218,7 +223,11 @@ static void check(const struct trial* trial, int rank) {
   if (wrong == 0 && beside == 0) return report(trial, rank, "right", "");
   char more[160];
   snprintf(more, sizeof more, ",\"wrong\":%zu,\"first\":%zu,\"found\":\"%s\",\"beside\":%zu", wrong, first,
-           wrong == 0 ? "nothing" : untouched == wrong ? "untouched" : untouched == 0 ? "other" : "both", beside);
+           wrong == 0           ? "nothing"
+           : untouched == wrong ? "untouched"
+           : untouched == 0     ? "other"
+                                : "both",
+           beside);
   report(trial, rank, "wrong", more);
 }
 
@@ -326,7 +335,7 @@ static void on_each_rank(void* (*work)(void*)) {
 }
 
 static void one_rank(void) {
-  static const size_t counts[] = {0,     1,     7,      8,      1001,   1024,   8191,    8193,
+  static const size_t counts[] = {0,     1,     7,      8,      1001,   1024,   8191,   8193,
                                   16385, 65537, 131072, 131109, 262145, 524289, 1048577};
   static const int ops[] = {SUM, AVG, PRE_MUL_SUM};
   open_ranks(1);
@@ -348,10 +357,12 @@ static void one_rank(void) {
 }
 
 static void two_ranks(void) {
-  static const size_t sizes[] = {1,    2,    3,    4,    5,     6,     7,     8,     9,      12,     15,     16,    17,
-                                 24,   31,   33,   63,   65,    100,   127,   255,   257,    1001,   1004,   1008,  4097,
-                                 4099, 8193, 9999, 16385, 32769, 65537, 65544, 131109, 131112, 262145, 524289, 1048577};
-  static const int dtypes[] = {1 /* u8 */, 6 /* f16 */, 9 /* bf16 */, 10 /* f8e4m3 */, 11 /* f8e5m2 */, 2 /* i32 */, 8 /* f64 */};
+  static const size_t sizes[] = {1,     2,     3,     4,      5,      6,      7,      8,      9,    12,
+                                 15,    16,    17,    24,     31,     33,     63,     65,     100,  127,
+                                 255,   257,   1001,  1004,   1008,   4097,   4099,   8193,   9999, 16385,
+                                 32769, 65537, 65544, 131109, 131112, 262145, 524289, 1048577};
+  static const int dtypes[] = {1 /* u8 */, 6 /* f16 */, 9 /* bf16 */, 10 /* f8e4m3 */, 11 /* f8e5m2 */, 2 /* i32 */,
+                               8 /* f64 */};
   const int has_windows = nccl.mem_alloc != NULL && nccl.window_register != NULL;
   open_ranks(2);
   if (has_windows) on_each_rank(open_window);
@@ -385,7 +396,8 @@ int main(int argc, char** argv) {
   host_after = malloc(half);
   if (host_before == NULL || host_after == NULL) fail("malloc", "no memory");
   if (argc == 6) {
-    const struct trial trial = {(enum collective)atoi(argv[2]), atoi(argv[4]), atoi(argv[3]), (size_t)atol(argv[5]), 0, 2, "window"};
+    const struct trial trial = {
+        (enum collective)atoi(argv[2]), atoi(argv[4]), atoi(argv[3]), (size_t)atol(argv[5]), 0, 2, "window"};
     open_ranks(2);
     on_each_rank(open_window);
     run_once(&trial);

@@ -17,22 +17,22 @@ enum { WIDTHS = 4, TEAMS = 3 };
 
 typedef int (*reduction_t)(int, void*, const void*, size_t);
 
-#define NVSHMEM_FUNCTIONS(X)                                                                                \
-  X(get_unique_id, "nvshmemx_get_uniqueid", int, (struct unique_id*))                                       \
-  X(set_unique_id, "nvshmemx_set_attr_uniqueid_args", int,                                                  \
-    (int, int, const struct unique_id*, struct init_attributes*))                                           \
-  X(init, "nvshmemx_hostlib_init_attr", int, (unsigned, struct init_attributes*))                           \
-  X(finalize, "nvshmemx_hostlib_finalize", void, (void))                                                    \
-  X(allocate, "nvshmem_malloc", void*, (size_t))                                                            \
+#define NVSHMEM_FUNCTIONS(X)                                                      \
+  X(get_unique_id, "nvshmemx_get_uniqueid", int, (struct unique_id*))             \
+  X(set_unique_id, "nvshmemx_set_attr_uniqueid_args", int,                        \
+    (int, int, const struct unique_id*, struct init_attributes*))                 \
+  X(init, "nvshmemx_hostlib_init_attr", int, (unsigned, struct init_attributes*)) \
+  X(finalize, "nvshmemx_hostlib_finalize", void, (void))                          \
+  X(allocate, "nvshmem_malloc", void*, (size_t))                                  \
   X(barrier, "nvshmem_barrier_all", void, (void))
-#define CUDA_FUNCTIONS(X)                                                          \
-  X(init, "cuInit", CUresult, (unsigned))                                          \
-  X(retain, "cuDevicePrimaryCtxRetain", CUresult, (CUcontext*, CUdevice))          \
-  X(set_current, "cuCtxSetCurrent", CUresult, (CUcontext))                         \
-  X(to_device, "cuMemcpyHtoD_v2", CUresult, (CUdeviceptr, const void*, size_t))    \
-  X(to_host, "cuMemcpyDtoH_v2", CUresult, (void*, CUdeviceptr, size_t))            \
-  X(fill, "cuMemsetD8_v2", CUresult, (CUdeviceptr, unsigned char, size_t))         \
-  X(synchronize, "cuCtxSynchronize", CUresult, (void))                             \
+#define CUDA_FUNCTIONS(X)                                                       \
+  X(init, "cuInit", CUresult, (unsigned))                                       \
+  X(retain, "cuDevicePrimaryCtxRetain", CUresult, (CUcontext*, CUdevice))       \
+  X(set_current, "cuCtxSetCurrent", CUresult, (CUcontext))                      \
+  X(to_device, "cuMemcpyHtoD_v2", CUresult, (CUdeviceptr, const void*, size_t)) \
+  X(to_host, "cuMemcpyDtoH_v2", CUresult, (void*, CUdeviceptr, size_t))         \
+  X(fill, "cuMemsetD8_v2", CUresult, (CUdeviceptr, unsigned char, size_t))      \
+  X(synchronize, "cuCtxSynchronize", CUresult, (void))                          \
   X(range, "cuMemGetAddressRange_v2", CUresult, (CUdeviceptr*, size_t*, CUdeviceptr))
 
 static struct {
@@ -173,15 +173,16 @@ static void ask_afterwards(size_t large) {
     wrong += reduce_scatter(1, 2, 4, &status) > 0;
   }
   char line[240];
-  snprintf(line, sizeof line,
-           "{\"question\":\"afterwards\",\"pes\":%d,\"pe\":%d,\"bytes\":%zu,\"rounds\":%d,\"wrong\":%d,\"wrongLarge\":%d}\n",
-           pes, pe, large, ROUNDS, wrong, wrong_large);
+  snprintf(
+      line, sizeof line,
+      "{\"question\":\"afterwards\",\"pes\":%d,\"pe\":%d,\"bytes\":%zu,\"rounds\":%d,\"wrong\":%d,\"wrongLarge\":%d}\n",
+      pes, pe, large, ROUNDS, wrong, wrong_large);
   say(line);
 }
 
 static void ask(void) {
-  static const size_t sizes[] = {8,     1000,  8184,   8200,   16376,  16392,  21840,  21848, 32760,
-                                 32768, 32776, 40000,  65536,  98304,  98312,  131072, 262144, 524288};
+  static const size_t sizes[] = {8,     1000,  8184,  8200,  16376, 16392, 21840,  21848,  32760,
+                                 32768, 32776, 40000, 65536, 98304, 98312, 131072, 262144, 524288};
   for (size_t at = 0; at < sizeof sizes / sizeof *sizes; ++at) {
     for (int team = 0; team < TEAMS; ++team) {
       for (int width = 0; width < WIDTHS; width += team == 0 ? 1 : 2) {

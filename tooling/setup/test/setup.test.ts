@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -38,6 +38,28 @@ describe('requirements', () => {
     const run = spawnSync(process.execPath, [join(root, 'tooling/setup/run.mjs'), 'dance'], { encoding: 'utf8' })
     expect(run.status).toBe(1)
     expect(run.stderr).toContain('Unknown job dance')
+  })
+})
+
+describe('the format of C and C++', () => {
+  const check = (text: string) => {
+    const file = join(folder, 'source.cc')
+    writeFileSync(file, text)
+    return spawnSync(process.execPath, [join(root, 'tooling/setup/cxxFormat.mjs'), file], { encoding: 'utf8' })
+  }
+
+  it('passes a formatted source, and says what to do about another one and about a long line', (context) => {
+    if (!existsSync(join(root, 'node_modules/.cache/shoal/tools/clang-format/installed.json'))) {
+      context.skip('no clang-format here: `pnpm check` fetches it')
+    }
+    expect(check('int one = 1;\n')).toMatchObject({ status: 0, stderr: '' })
+    const unformatted = check('int   one=1;\n')
+    expect(unformatted.status).toBe(1)
+    expect(unformatted.stderr).toContain('source.cc:1:4')
+    expect(unformatted.stderr).toContain('`pnpm format` does it')
+    const long = check(`const char* text = R"(${'x'.repeat(120)})";\n`)
+    expect(long.status).toBe(1)
+    expect(long.stderr).toContain('source.cc:1: more than 120 columns')
   })
 })
 

@@ -1,4 +1,5 @@
-// An addon that knows nothing of Shoal but its header: it takes any package's memory and stream, and calls the CUDA driver itself.
+// An addon that knows nothing of Shoal but its header: it takes any package's memory and stream, and calls the CUDA
+// driver itself.
 #define NAPI_VERSION 9
 #include <dlfcn.h>
 #include <shoal_memory.h>
@@ -21,7 +22,8 @@ napi_value fail(napi_env env, const std::string& message) {
   return nullptr;
 }
 
-/** Has the stream wait for what the memory's producer has queued on its own: whoever takes memory and a stream does that. */
+/** Has the stream wait for what the memory's producer has queued on its own: whoever takes memory and a stream does
+ * that. */
 Status wait_for_producer(const shoal_memory& memory, void* stream) {
   if (!memory.is_pending || memory.stream == stream) return 0;
   const auto create = driver<Status (*)(void**, unsigned)>("cuEventCreate");

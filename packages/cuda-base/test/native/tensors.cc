@@ -1,4 +1,5 @@
-// An addon that makes tensors of DLPack and takes them, and knows nothing of Shoal: its structs are its own writing of the ABI.
+// An addon that makes tensors of DLPack and takes them, and knows nothing of Shoal: its structs are its own writing of
+// the ABI.
 #define NAPI_VERSION 8
 #include <node_api.h>
 
@@ -10,11 +11,34 @@
 
 namespace {
 
-struct Device { int32_t type, id; };
-struct Type { uint8_t code, bits; uint16_t lanes; };
-struct Tensor { void* data; Device device; int32_t ndim; Type dtype; int64_t* shape; int64_t* strides; uint64_t byte_offset; };
-struct Managed { Tensor tensor; void* context; void (*deleter)(Managed*); };
-struct Versioned { uint32_t major, minor; void* context; void (*deleter)(Versioned*); uint64_t flags; Tensor tensor; };
+struct Device {
+  int32_t type, id;
+};
+struct Type {
+  uint8_t code, bits;
+  uint16_t lanes;
+};
+struct Tensor {
+  void* data;
+  Device device;
+  int32_t ndim;
+  Type dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+};
+struct Managed {
+  Tensor tensor;
+  void* context;
+  void (*deleter)(Managed*);
+};
+struct Versioned {
+  uint32_t major, minor;
+  void* context;
+  void (*deleter)(Versioned*);
+  uint64_t flags;
+  Tensor tensor;
+};
 
 int deletions = 0;
 
@@ -63,9 +87,11 @@ T* Make(napi_env env, napi_value given) {
   Tensor& tensor = made->managed.tensor;
   const int dimensions = Sizes(env, given, "shape", made->sizes[0]);
   tensor.data = reinterpret_cast<void*>(Integer(env, given, "data", 0));
-  tensor.device = {static_cast<int32_t>(Integer(env, given, "deviceType", 2)), static_cast<int32_t>(Integer(env, given, "deviceId", 0))};
+  tensor.device = {static_cast<int32_t>(Integer(env, given, "deviceType", 2)),
+                   static_cast<int32_t>(Integer(env, given, "deviceId", 0))};
   tensor.ndim = static_cast<int32_t>(Integer(env, given, "ndim", dimensions));
-  tensor.dtype = {static_cast<uint8_t>(Integer(env, given, "code", 2)), static_cast<uint8_t>(Integer(env, given, "bits", 32)),
+  tensor.dtype = {static_cast<uint8_t>(Integer(env, given, "code", 2)),
+                  static_cast<uint8_t>(Integer(env, given, "bits", 32)),
                   static_cast<uint16_t>(Integer(env, given, "lanes", 1))};
   tensor.shape = dimensions < 0 ? nullptr : made->sizes[0];
   tensor.strides = Sizes(env, given, "strides", made->sizes[1]) < 0 ? nullptr : made->sizes[1];
@@ -93,7 +119,9 @@ napi_value MakeTensor(napi_env env, napi_callback_info info) {
 }
 
 template <typename T>
-Tensor* Take(void* pointer) { return &static_cast<T*>(pointer)->tensor; }
+Tensor* Take(void* pointer) {
+  return &static_cast<T*>(pointer)->tensor;
+}
 
 void Put(napi_env env, napi_value object, const char* key, int64_t number) {
   napi_value value;
@@ -170,8 +198,10 @@ napi_value Deletions(napi_env env, napi_callback_info) {
 }  // namespace
 
 NAPI_MODULE_INIT() {
-  const struct { const char* name; napi_callback function; } functions[] = {
-      {"make", MakeTensor}, {"read", ReadTensor}, {"end", EndTensor}, {"deletions", Deletions}};
+  const struct {
+    const char* name;
+    napi_callback function;
+  } functions[] = {{"make", MakeTensor}, {"read", ReadTensor}, {"end", EndTensor}, {"deletions", Deletions}};
   for (const auto& each : functions) {
     napi_value function;
     napi_create_function(env, each.name, NAPI_AUTO_LENGTH, each.function, nullptr, &function);

@@ -1,5 +1,5 @@
-// Stands in front of every function of the software device: tells which were called and with what, and makes the n-th call of one
-// fail.
+// Stands in front of every function of the software device: tells which were called and with what, and makes the n-th
+// call of one fail.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,9 +10,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 // As many arguments as the longest has: those that a function does not have are handed on unread.
-#define PARAMETERS                                                                                                \
-  uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j, \
-      uint64_t k, uint64_t l, uint64_t m, uint64_t n, uint64_t o, uint64_t p
+#define PARAMETERS                                                                                            \
+  uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h, uint64_t i, \
+      uint64_t j, uint64_t k, uint64_t l, uint64_t m, uint64_t n, uint64_t o, uint64_t p
 #define ARGUMENTS a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p
 
 typedef uint64_t (*Call)(PARAMETERS);
@@ -72,10 +72,13 @@ static uint64_t pass(int index, PARAMETERS) {
 
 #define ONE(n) \
   static uint64_t wrap##n(PARAMETERS) { return pass(0x##n, ARGUMENTS); }
-#define TEN(M, n) M(n##0) M(n##1) M(n##2) M(n##3) M(n##4) M(n##5) M(n##6) M(n##7) M(n##8) M(n##9) M(n##a) M(n##b) M(n##c) M(n##d) M(n##e) M(n##f)
+// clang-format off
+#define TEN(M, n) M(n##0) M(n##1) M(n##2) M(n##3) M(n##4) M(n##5) M(n##6) M(n##7) M(n##8) M(n##9) M(n##a) M(n##b) \
+  M(n##c) M(n##d) M(n##e) M(n##f)
 #define HUNDRED(M, n) \
   TEN(M, n##0) TEN(M, n##1) TEN(M, n##2) TEN(M, n##3) TEN(M, n##4) TEN(M, n##5) TEN(M, n##6) TEN(M, n##7) \
   TEN(M, n##8) TEN(M, n##9) TEN(M, n##a) TEN(M, n##b) TEN(M, n##c) TEN(M, n##d) TEN(M, n##e) TEN(M, n##f)
+// clang-format on
 #define ALL(M) HUNDRED(M, 0) HUNDRED(M, 1)
 ALL(ONE)
 #define NAME(n) wrap##n,
@@ -89,7 +92,8 @@ static void* sim(void) {
 
 // What errors are made of is never refused.
 static int isAsked(const char* name) {
-  return strncmp(name, "cuGetError", 10) != 0 && strcmp(name, "cuDriverGetVersion") != 0 && strncmp(name, "cuGetProcAddress", 16) != 0;
+  return strncmp(name, "cuGetError", 10) != 0 && strcmp(name, "cuDriverGetVersion") != 0 &&
+         strncmp(name, "cuGetProcAddress", 16) != 0;
 }
 
 static int find(const char* name) {
@@ -100,7 +104,8 @@ static int find(const char* name) {
   return -1;
 }
 
-/** Counts from now on. Lets the call of this number of a function fail, which with `first` is made all the same; none where there is no name. */
+/** Counts from now on. Lets the call of this number of a function fail, which with `first` is made all the same; none
+ * where there is no name. */
 EXPORT int shimWatch(const char* name, uint64_t number, uint64_t answer, uint64_t first) {
   pthread_mutex_lock(&lock);
   int index;

@@ -10,12 +10,15 @@
 typedef uint64_t (*Call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
 // Every function here takes integers and pointers only, so one wrapper fits them all.
-#define FUNCTIONS(F) F(cuEventCreate) F(cuEventRecord) F(cuEventDestroy) F(cuStreamDestroy) F(cuMemFree) F(cuMemHostAlloc) \
+// clang-format off
+#define FUNCTIONS(F) F(cuEventCreate) F(cuEventRecord) F(cuEventDestroy) F(cuStreamDestroy) F(cuMemFree) \
+  F(cuMemHostAlloc) \
   F(cuMemFreeHost) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync) F(cuMemCreate) F(cuMemRelease) F(cuMemMap) F(cuMemUnmap) \
   F(cuMemSetAccess) F(cuMemAddressReserve) F(cuMemAddressFree) F(cuMemExportToShareableHandle) \
   F(cuMemImportFromShareableHandle) F(cuMemRetainAllocationHandle) F(cuMemGetAllocationPropertiesFromHandle) \
   F(cuMulticastCreate) F(cuMulticastAddDevice) F(cuMulticastBindMem) F(cuMulticastUnbind) F(cuMemPoolCreate) \
   F(cuMemPoolDestroy) F(cuMemAllocFromPoolAsync) F(cuCtxSynchronize) F(cuStreamQuery)
+// clang-format on
 
 #define INDEX(name) index_##name,
 enum { FUNCTIONS(INDEX) count };
@@ -36,9 +39,9 @@ static uint64_t pass(int index, uint64_t a, uint64_t b, uint64_t c, uint64_t d, 
   return states[index].status;
 }
 
-#define WRAPPER(name)                                                                                    \
+#define WRAPPER(name)                                                                                   \
   static uint64_t wrap_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) { \
-    return pass(index_##name, a, b, c, d, e, f);                                                         \
+    return pass(index_##name, a, b, c, d, e, f);                                                        \
   }
 FUNCTIONS(WRAPPER)
 

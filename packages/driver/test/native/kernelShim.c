@@ -141,8 +141,8 @@ static void runAxpy(void* data) {
   free(axpy);
 }
 
-static int launch(const Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                  void* stream, void** parameters, void** extra) {
+static int launch(const Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                  unsigned shared, void* stream, void** parameters, void** extra) {
   int index;
   uint32_t bytes = 0;
   if (extra != NULL || shared > (unsigned)kernel->dynamicSharedLimit) return INVALID_VALUE;
@@ -157,7 +157,8 @@ static int launch(const Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, u
   }
   lastLaunch.argumentBytes = bytes;
   if (strcmp(kernel->name, "axpy") == 0) {
-    int (*hostFunction)(void*, void (*)(void*), void*) = (int (*)(void*, void (*)(void*), void*))dlsym(sim(), "cuLaunchHostFunc");
+    int (*hostFunction)(void*, void (*)(void*), void*) =
+        (int (*)(void*, void (*)(void*), void*))dlsym(sim(), "cuLaunchHostFunc");
     Axpy* axpy = malloc(sizeof *axpy);
     memcpy(&axpy->a, parameters[0], 4);
     memcpy(&axpy->x, parameters[1], 8);
@@ -168,11 +169,13 @@ static int launch(const Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, u
   return SUCCESS;
 }
 
-// A multiprocessor with 2048 threads, 228 KiB of shared memory and room for 16 blocks, of which each takes 1 KiB besides.
+// A multiprocessor with 2048 threads, 228 KiB of shared memory and room for 16 blocks, of which each takes 1 KiB
+// besides.
 static int maxActiveBlocks(int* blocks, const void* kernel, int blockSize, size_t sharedMemory, unsigned flags) {
   const int byThreads = blockSize < 1 ? 0 : 2048 / ((blockSize + 31) / 32 * 32);
   const int byMemory = sharedMemory > 228 * 1024 ? 0 : (int)(228 * 1024 / (sharedMemory + 1024));
-  lastOccupancy = (Occupancy){(uint64_t)(uintptr_t)kernel, sharedMemory, 0, (uint32_t)blockSize, flags, lastOccupancy.calls + 1};
+  lastOccupancy =
+      (Occupancy){(uint64_t)(uintptr_t)kernel, sharedMemory, 0, (uint32_t)blockSize, flags, lastOccupancy.calls + 1};
   if (kernel == NULL || blockSize < 1) return INVALID_VALUE;
   *blocks = byThreads < byMemory ? byThreads : byMemory;
   if (*blocks > 16) *blocks = 16;
@@ -180,7 +183,8 @@ static int maxActiveBlocks(int* blocks, const void* kernel, int blockSize, size_
 }
 
 static int availableSharedMemory(size_t* bytes, const void* kernel, int blockCount, int blockSize) {
-  lastOccupancy = (Occupancy){(uint64_t)(uintptr_t)kernel, 0, (uint32_t)blockCount, (uint32_t)blockSize, 0, lastOccupancy.calls + 1};
+  lastOccupancy = (Occupancy){(uint64_t)(uintptr_t)kernel, 0, (uint32_t)blockCount,
+                              (uint32_t)blockSize,         0, lastOccupancy.calls + 1};
   if (kernel == NULL || blockCount > 16) return INVALID_VALUE;
   *bytes = 228 * 1024 / (size_t)blockCount - 1024;
   return SUCCESS;
@@ -190,9 +194,14 @@ static const struct {
   const char* name;
   void* function;
 } replaced[] = {
-    {"cuModuleLoadDataEx", (void*)moduleLoad},   {"cuModuleUnload", (void*)moduleUnload},   {"cuModuleGetFunction", (void*)getFunction},
-    {"cuModuleGetGlobal", (void*)getGlobal},     {"cuFuncGetAttribute", (void*)getAttribute}, {"cuFuncSetAttribute", (void*)setAttribute},
-    {"cuFuncGetParamInfo", (void*)getParameter}, {"cuLaunchKernel", (void*)launch},
+    {"cuModuleLoadDataEx", (void*)moduleLoad},
+    {"cuModuleUnload", (void*)moduleUnload},
+    {"cuModuleGetFunction", (void*)getFunction},
+    {"cuModuleGetGlobal", (void*)getGlobal},
+    {"cuFuncGetAttribute", (void*)getAttribute},
+    {"cuFuncSetAttribute", (void*)setAttribute},
+    {"cuFuncGetParamInfo", (void*)getParameter},
+    {"cuLaunchKernel", (void*)launch},
     {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", (void*)maxActiveBlocks},
     {"cuOccupancyAvailableDynamicSMemPerBlock", (void*)availableSharedMemory},
 };

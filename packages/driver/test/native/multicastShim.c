@@ -1,5 +1,5 @@
-// Stands in front of the software device and says that it is older, or that devices have no multicast: SHIM_VERSION is the
-// version that it tells, SHIM_MULTICAST the ordinals of the devices that have it, one digit each.
+// Stands in front of the software device and says that it is older, or that devices have no multicast: SHIM_VERSION is
+// the version that it tells, SHIM_MULTICAST the ordinals of the devices that have it, one digit each.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -41,6 +41,8 @@ EXPORT int cuGetProcAddress_v2(const char* symbol, void** function, int version,
   if (strcmp(symbol, "cuDriverGetVersion") == 0) *function = cuDriverGetVersion;
   else if (strcmp(symbol, "cuDeviceGetAttribute") == 0) *function = attribute;
   else if (strcmp(symbol, "cuMulticastGetGranularity") == 0) *function = granularity;
-  else return ((int (*)(const char*, void**, int, uint64_t, int*))sim("cuGetProcAddress_v2"))(symbol, function, version, flags, status);
+  else
+    return ((int (*)(const char*, void**, int, uint64_t, int*))sim("cuGetProcAddress_v2"))(symbol, function, version,
+                                                                                           flags, status);
   return 0;
 }

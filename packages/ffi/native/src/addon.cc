@@ -34,9 +34,11 @@ void End(Environment* environment) {
 void Initialize(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Environment& environment = Environment::Of(env);
-  if (environment.block != nullptr) throw Napi::Error::New(env, "another copy of @shoal/ffi on this thread uses this file");
+  if (environment.block != nullptr)
+    throw Napi::Error::New(env, "another copy of @shoal/ffi on this thread uses this file");
   auto block = info[0].As<Napi::ArrayBuffer>();
-  if (block.ByteLength() != kBlockWords * sizeof(uint64_t)) throw Napi::RangeError::New(env, "the argument block has another size than the addon's");
+  if (block.ByteLength() != kBlockWords * sizeof(uint64_t))
+    throw Napi::RangeError::New(env, "the argument block has another size than the addon's");
   environment.block = static_cast<uint64_t*>(block.Data());
   environment.block_buffer = Napi::Persistent(block);
   auto handlers = info[1].As<Napi::Object>();

@@ -9,8 +9,8 @@
 namespace shoal {
 namespace {
 
-// The user data that C carries is a number, never a pointer: a call that comes after the callback was disposed, or after
-// its environment ended, finds nothing and does nothing.
+// The user data that C carries is a number, never a pointer: a call that comes after the callback was disposed, or
+// after its environment ended, finds nothing and does nothing.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<Mailbox>> mailboxes;
@@ -26,7 +26,9 @@ Registry& TheRegistry() {
 void HostFunction(void* user_data) { DeliverCallback(reinterpret_cast<uint64_t>(user_data), 0); }
 
 // CUstreamCallback: void (*)(CUstream, CUresult, void* userData)
-void StreamCallback(void*, int status, void* user_data) { DeliverCallback(reinterpret_cast<uint64_t>(user_data), status); }
+void StreamCallback(void*, int status, void* user_data) {
+  DeliverCallback(reinterpret_cast<uint64_t>(user_data), status);
+}
 
 Napi::Value Register(const Napi::CallbackInfo& info) {
   Registry& registry = TheRegistry();
@@ -54,7 +56,8 @@ void DeliverCallback(uint64_t id, int status) {
     mailbox = found->second;
   }
   mailbox->Post([id, status](Napi::Env env) {
-    Environment::Of(env).on_callback.Call({Napi::Number::New(env, static_cast<double>(id)), Napi::Number::New(env, status)});
+    Environment::Of(env).on_callback.Call(
+        {Napi::Number::New(env, static_cast<double>(id)), Napi::Number::New(env, status)});
   });
 }
 

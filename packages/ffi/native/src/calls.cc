@@ -9,9 +9,9 @@
 namespace shoal {
 namespace {
 
-// Every integer or pointer argument is one 8-byte word on x86-64 System V and AArch64, and a callee ignores the words it has
-// no parameter for, so a few widths serve every signature. Floating-point arguments have registers of their own, which are
-// filled in order and independently of the words.
+// Every integer or pointer argument is one 8-byte word on x86-64 System V and AArch64, and a callee ignores the words
+// it has no parameter for, so a few widths serve every signature. Floating-point arguments have registers of their own,
+// which are filled in order and independently of the words.
 template <typename R, size_t... I>
 inline R CallWords(void* function, const uint64_t* words, std::index_sequence<I...>) {
   using Function = R (*)(decltype(static_cast<uint64_t>(I))...);
@@ -22,7 +22,8 @@ inline R CallWords(void* function, const uint64_t* words, std::index_sequence<I.
 template <typename R, size_t... I>
 inline R CallWithFloats(void* function, const uint64_t* words, const uint64_t* floats, std::index_sequence<I...>) {
   static_assert(kFloats == 8);
-  using Function = R (*)(double, double, double, double, double, double, double, double, decltype(static_cast<uint64_t>(I))...);
+  using Function =
+      R (*)(double, double, double, double, double, double, double, double, decltype(static_cast<uint64_t>(I))...);
   double f[kFloats];
   std::memcpy(f, floats, sizeof f);
   return reinterpret_cast<Function>(function)(f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], words[I]...);
@@ -34,8 +35,8 @@ inline R CallWidth(void* function, const uint64_t* words, const uint64_t* floats
   return CallWords<R>(function, words, std::make_index_sequence<N>{});
 }
 
-// Structures of up to 16 bytes come back in two registers. Larger ones are written where the caller says, in a hidden first
-// argument or a register of its own: the compiler knows which, and only needs a type that is large enough.
+// Structures of up to 16 bytes come back in two registers. Larger ones are written where the caller says, in a hidden
+// first argument or a register of its own: the compiler knows which, and only needs a type that is large enough.
 struct Pair {
   uint64_t words[2];
 };
@@ -45,11 +46,10 @@ struct Structure {
 
 // Calls and stores the result's bits: the low bits of result[0] for anything but a structure.
 template <int N, bool F>
-void CallInto(void* function, const Signature& signature, const uint64_t* words, const uint64_t* floats, uint64_t* result) {
+void CallInto(void* function, const Signature& signature, const uint64_t* words, const uint64_t* floats,
+              uint64_t* result) {
   switch (signature.result) {
-    case Result::kVoid:
-      CallWidth<void, N, F>(function, words, floats);
-      return;
+    case Result::kVoid: CallWidth<void, N, F>(function, words, floats); return;
     case Result::kFloat:
     case Result::kDouble: {
       const double value = CallWidth<double, N, F>(function, words, floats);
@@ -66,8 +66,7 @@ void CallInto(void* function, const Signature& signature, const uint64_t* words,
       }
       return;
     }
-    default:
-      *result = CallWidth<uint64_t, N, F>(function, words, floats);
+    default: *result = CallWidth<uint64_t, N, F>(function, words, floats);
   }
 }
 
@@ -75,27 +74,13 @@ void CallInto(void* function, const Signature& signature, const uint64_t* words,
 napi_value NumberOf(napi_env env, Result kind, uint64_t word) {
   napi_value value = nullptr;
   switch (kind) {
-    case Result::kInt32:
-      napi_create_int32(env, static_cast<int32_t>(word), &value);
-      break;
-    case Result::kUint32:
-      napi_create_uint32(env, static_cast<uint32_t>(word), &value);
-      break;
-    case Result::kInt8:
-      napi_create_int32(env, static_cast<int8_t>(word), &value);
-      break;
-    case Result::kUint8:
-      napi_create_uint32(env, static_cast<uint8_t>(word), &value);
-      break;
-    case Result::kInt16:
-      napi_create_int32(env, static_cast<int16_t>(word), &value);
-      break;
-    case Result::kUint16:
-      napi_create_uint32(env, static_cast<uint16_t>(word), &value);
-      break;
-    case Result::kBool:
-      napi_create_uint32(env, static_cast<uint8_t>(word) != 0 ? 1 : 0, &value);
-      break;
+    case Result::kInt32: napi_create_int32(env, static_cast<int32_t>(word), &value); break;
+    case Result::kUint32: napi_create_uint32(env, static_cast<uint32_t>(word), &value); break;
+    case Result::kInt8: napi_create_int32(env, static_cast<int8_t>(word), &value); break;
+    case Result::kUint8: napi_create_uint32(env, static_cast<uint8_t>(word), &value); break;
+    case Result::kInt16: napi_create_int32(env, static_cast<int16_t>(word), &value); break;
+    case Result::kUint16: napi_create_uint32(env, static_cast<uint16_t>(word), &value); break;
+    case Result::kBool: napi_create_uint32(env, static_cast<uint8_t>(word) != 0 ? 1 : 0, &value); break;
     case Result::kFloat: {
       float number;
       std::memcpy(&number, &word, sizeof number);
@@ -108,8 +93,7 @@ napi_value NumberOf(napi_env env, Result kind, uint64_t word) {
       napi_create_double(env, number, &value);
       break;
     }
-    default:
-      break;
+    default: break;
   }
   return value;
 }
@@ -140,11 +124,8 @@ inline napi_value CallNow(napi_env env, BoundCall* call) {
     case Result::kUint32:
       napi_create_uint32(env, CallWidth<uint32_t, N, F>(call->function, block, block + kFloatSlot), &value);
       return value;
-    case Result::kVoid:
-      CallWidth<void, N, F>(call->function, block, block + kFloatSlot);
-      return nullptr;
-    default:
-      return CallForOtherResult<N, F>(env, call);
+    case Result::kVoid: CallWidth<void, N, F>(call->function, block, block + kFloatSlot); return nullptr;
+    default: return CallForOtherResult<N, F>(env, call);
   }
 }
 
@@ -163,9 +144,11 @@ napi_value Record(napi_env env, BoundCall* call) {
   return zero;
 }
 
-// The block named a context for this one call that was not current: it is during the call, and the caller's is again afterwards.
+// The block named a context for this one call that was not current: it is during the call, and the caller's is again
+// afterwards.
 template <int N, bool F>
-__attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call, uint64_t context, CurrentContext current) {
+__attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call, uint64_t context,
+                                                   CurrentContext current) {
   ContextScope scope(context, current);
   if (scope.status() == 0) return CallNow<N, F>(env, call);
   if (!IsStatus(call->signature.result)) {
@@ -231,10 +214,12 @@ Napi::Value Bind(const Napi::CallbackInfo& info) {
   }
   Environment& environment = Environment::Of(env);
   const Signature signature{slots, floats, static_cast<Result>(result), result_bytes};
-  environment.calls.push_back(std::make_unique<BoundCall>(BoundCall{reinterpret_cast<void*>(address), &environment, signature}));
+  environment.calls.push_back(
+      std::make_unique<BoundCall>(BoundCall{reinterpret_cast<void*>(address), &environment, signature}));
   const std::string name = info[5].As<Napi::String>().Utf8Value();
   napi_value function = nullptr;
-  if (napi_create_function(env, name.c_str(), name.size(), TrampolineFor(signature), environment.calls.back().get(), &function) != napi_ok) {
+  if (napi_create_function(env, name.c_str(), name.size(), TrampolineFor(signature), environment.calls.back().get(),
+                           &function) != napi_ok) {
     throw Napi::Error::New(env, "bind: Node could not create the function");
   }
   return Napi::Value(env, function);
@@ -271,21 +256,16 @@ int64_t CallResult::Status() const {
 
 Napi::Value CallResult::ToValue(Napi::Env env) const {
   switch (kind) {
-    case Result::kVoid:
-      return env.Undefined();
-    case Result::kWord:
-      return Napi::BigInt::New(env, word);
-    case Result::kSignedWord:
-      return Napi::BigInt::New(env, static_cast<int64_t>(word));
+    case Result::kVoid: return env.Undefined();
+    case Result::kWord: return Napi::BigInt::New(env, word);
+    case Result::kSignedWord: return Napi::BigInt::New(env, static_cast<int64_t>(word));
     case Result::kStructure: {
       auto bytes = Napi::Uint8Array::New(env, static_cast<size_t>(structure_bytes));
       std::memcpy(bytes.Data(), structure.data(), static_cast<size_t>(structure_bytes));
       return bytes;
     }
-    case Result::kBool:
-      return Napi::Boolean::New(env, static_cast<uint8_t>(word) != 0);
-    default:
-      return Napi::Value(env, NumberOf(env, kind, word));
+    case Result::kBool: return Napi::Boolean::New(env, static_cast<uint8_t>(word) != 0);
+    default: return Napi::Value(env, NumberOf(env, kind, word));
   }
 }
 
@@ -321,7 +301,8 @@ int64_t Make(const Recording& recording, int64_t ignored) {
 void DefineCalls(Napi::Env env, Napi::Object exports) {
   exports.Set("bind", Napi::Function::New(env, Bind, "bind"));
   napi_value function = nullptr;
-  if (napi_create_function(env, "putAddress", NAPI_AUTO_LENGTH, PutAddress, &Environment::Of(env), &function) == napi_ok) {
+  if (napi_create_function(env, "putAddress", NAPI_AUTO_LENGTH, PutAddress, &Environment::Of(env), &function) ==
+      napi_ok) {
     exports.Set("putAddress", Napi::Value(env, function));
   }
 }

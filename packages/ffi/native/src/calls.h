@@ -11,7 +11,21 @@
 
 namespace shoal {
 
-enum class Result : uint8_t { kInt32, kUint32, kVoid, kWord, kSignedWord, kFloat, kDouble, kInt8, kUint8, kInt16, kUint16, kBool, kStructure };
+enum class Result : uint8_t {
+  kInt32,
+  kUint32,
+  kVoid,
+  kWord,
+  kSignedWord,
+  kFloat,
+  kDouble,
+  kInt8,
+  kUint8,
+  kInt16,
+  kUint16,
+  kBool,
+  kStructure
+};
 
 struct Signature {
   int slots;   // integer words
@@ -53,8 +67,8 @@ struct CallResult {
   Napi::Value ToValue(Napi::Env env) const;
 };
 
-// Calls with the recorded arguments, in their context. Returns the library's code when the context cannot be made current,
-// which a function that returns a status has returned then too.
+// Calls with the recorded arguments, in their context. Returns the library's code when the context cannot be made
+// current, which a function that returns a status has returned then too.
 int Invoke(const RecordedCall& call, CallResult* result);
 
 // Makes all calls, those behind one that fails too. Returns the first status that is neither 0 nor `ignored`.

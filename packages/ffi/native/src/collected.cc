@@ -5,10 +5,11 @@
 namespace shoal {
 namespace {
 
-// adjustExternalMemory(bytes): memory outside of the JavaScript heap that JavaScript objects hold has grown by so many bytes. Returns how
-// much there is of it.
+// adjustExternalMemory(bytes): memory outside of the JavaScript heap that JavaScript objects hold has grown by so many
+// bytes. Returns how much there is of it.
 Napi::Value AdjustExternalMemory(const Napi::CallbackInfo& info) {
-  const int64_t total = Napi::MemoryManagement::AdjustExternalMemory(info.Env(), info[0].As<Napi::Number>().Int64Value());
+  const int64_t total =
+      Napi::MemoryManagement::AdjustExternalMemory(info.Env(), info[0].As<Napi::Number>().Int64Value());
   return Napi::Number::New(info.Env(), static_cast<double>(total));
 }
 
@@ -17,9 +18,12 @@ void WatchObject(const Napi::CallbackInfo& info) {
   Environment::Of(info.Env()).watched[info[0].As<Napi::Number>().Int64Value()] = Napi::Weak(info[1].As<Napi::Object>());
 }
 
-void ForgetObject(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).watched.erase(info[0].As<Napi::Number>().Int64Value()); }
+void ForgetObject(const Napi::CallbackInfo& info) {
+  Environment::Of(info.Env()).watched.erase(info[0].As<Napi::Number>().Int64Value());
+}
 
-// takeCollected(): the ids of objects that are gone, each once. Unlike a FinalizationRegistry it needs no turn of the event loop.
+// takeCollected(): the ids of objects that are gone, each once. Unlike a FinalizationRegistry it needs no turn of the
+// event loop.
 Napi::Value TakeCollected(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   auto& watched = Environment::Of(env).watched;

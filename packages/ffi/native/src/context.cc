@@ -47,8 +47,10 @@ napi_value LeaveContext(napi_env env, napi_callback_info info) {
 
 void SetContextFunctions(const Napi::CallbackInfo& info) {
   bool lossless = false;
-  get_current_context.store(reinterpret_cast<GetCurrent>(info[0].As<Napi::BigInt>().Uint64Value(&lossless)), std::memory_order_release);
-  set_current.store(reinterpret_cast<SetCurrent>(info[1].As<Napi::BigInt>().Uint64Value(&lossless)), std::memory_order_release);
+  get_current_context.store(reinterpret_cast<GetCurrent>(info[0].As<Napi::BigInt>().Uint64Value(&lossless)),
+                            std::memory_order_release);
+  set_current.store(reinterpret_cast<SetCurrent>(info[1].As<Napi::BigInt>().Uint64Value(&lossless)),
+                    std::memory_order_release);
 }
 
 }  // namespace
@@ -69,10 +71,12 @@ ContextScope::~ContextScope() {
 void DefineContext(Napi::Env env, Napi::Object exports) {
   exports.Set("setContextFunctions", Napi::Function::New(env, SetContextFunctions, "setContextFunctions"));
   napi_value function = nullptr;
-  if (napi_create_function(env, "enterContext", NAPI_AUTO_LENGTH, EnterContext, &Environment::Of(env), &function) == napi_ok) {
+  if (napi_create_function(env, "enterContext", NAPI_AUTO_LENGTH, EnterContext, &Environment::Of(env), &function) ==
+      napi_ok) {
     exports.Set("enterContext", Napi::Value(env, function));
   }
-  if (napi_create_function(env, "leaveContext", NAPI_AUTO_LENGTH, LeaveContext, &Environment::Of(env), &function) == napi_ok) {
+  if (napi_create_function(env, "leaveContext", NAPI_AUTO_LENGTH, LeaveContext, &Environment::Of(env), &function) ==
+      napi_ok) {
     exports.Set("leaveContext", Napi::Value(env, function));
   }
 }

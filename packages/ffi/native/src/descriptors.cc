@@ -38,7 +38,8 @@ int ReadyToWrite(uint64_t descriptor) { return Ready(descriptor, POLLOUT); }
 Napi::Number Code(Napi::Env env, int error) { return Napi::Number::New(env, -error); }
 
 bool MakeOurs(int descriptor) {
-  return fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 && fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0;
+  return fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 &&
+         fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) == 0;
 }
 
 // A name that starts with NUL is in Linux's abstract name space, which has no file. False when it is too long.
@@ -72,8 +73,9 @@ Napi::Value OpenSocket(const Napi::CallbackInfo& info) {
   if (descriptor < 0) return Code(info.Env(), errno);
   const auto* name = reinterpret_cast<const sockaddr*>(&address);
   const bool listens = info[1].As<Napi::Boolean>();
-  const bool done = MakeOurs(descriptor) && (listens ? bind(descriptor, name, length) == 0 && listen(descriptor, 64) == 0
-                                                     : connect(descriptor, name, length) == 0);
+  const bool done =
+      MakeOurs(descriptor) && (listens ? bind(descriptor, name, length) == 0 && listen(descriptor, 64) == 0
+                                       : connect(descriptor, name, length) == 0);
   if (done) return Napi::Number::New(info.Env(), descriptor);
   const int error = errno;
   close(descriptor);
@@ -98,7 +100,8 @@ Napi::Value AdoptSocket(const Napi::CallbackInfo& info) {
   return MakeOurs(descriptor) ? Code(info.Env(), 0) : Code(info.Env(), errno);
 }
 
-// peerUser(descriptor): the user of the process at the other end when it connected, listened or made the pair; or minus errno.
+// peerUser(descriptor): the user of the process at the other end when it connected, listened or made the pair; or minus
+// errno.
 Napi::Value PeerUser(const Napi::CallbackInfo& info) {
   const int descriptor = info[0].As<Napi::Number>().Int32Value();
 #ifdef SO_PEERCRED
@@ -176,7 +179,8 @@ Napi::Value ReceiveSocket(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(received));
 }
 
-// closeDescriptor(descriptor): 0 or minus errno. Node warns of a descriptor that a worker closes and has not opened itself.
+// closeDescriptor(descriptor): 0 or minus errno. Node warns of a descriptor that a worker closes and has not opened
+// itself.
 Napi::Value CloseDescriptor(const Napi::CallbackInfo& info) {
   return Code(info.Env(), close(info[0].As<Napi::Number>().Int32Value()) == 0 ? 0 : errno);
 }
@@ -191,7 +195,7 @@ void CloseAtEnd(const Napi::CallbackInfo& info) {
 
 // descriptorKind(descriptor): what it is of, or minus errno. Deno's fs.fstat knows only what Deno has opened.
 Napi::Value DescriptorKind(const Napi::CallbackInfo& info) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(info[0].As<Napi::Number>().Int32Value(), &status) != 0) return Code(info.Env(), errno);
   const mode_t mode = status.st_mode;
   const int kind = S_ISREG(mode) ? 1 : S_ISDIR(mode) ? 2 : S_ISSOCK(mode) ? 3 : S_ISFIFO(mode) ? 4 : 0;

@@ -39,7 +39,8 @@ struct VersionedTensor {
   Tensor tensor;
 };
 
-static_assert(sizeof(Tensor) == 48 && sizeof(ManagedTensor) == 64 && sizeof(VersionedTensor) == 80, "the ABI of DLPack");
+static_assert(sizeof(Tensor) == 48 && sizeof(ManagedTensor) == 64 && sizeof(VersionedTensor) == 80,
+              "the ABI of DLPack");
 
 // A tensor of ours: its address is that of the struct, whichever it is. Shape and strides stand behind it.
 struct Block {
@@ -79,8 +80,8 @@ uint64_t Word(const Napi::CallbackInfo& info, size_t index) {
 
 int32_t Number(const Napi::CallbackInfo& info, size_t index) { return info[index].As<Napi::Number>().Int32Value(); }
 
-// createTensor(data, deviceType, deviceId, code | bits << 8 | lanes << 16, [...shape, ...strides], callback, flags): flags for a
-// versioned one, null otherwise. The callback is called once, when the deleter was.
+// createTensor(data, deviceType, deviceId, code | bits << 8 | lanes << 16, [...shape, ...strides], callback, flags):
+// flags for a versioned one, null otherwise. The callback is called once, when the deleter was.
 Napi::Value CreateTensor(const Napi::CallbackInfo& info) {
   auto sizes = info[4].As<Napi::BigInt64Array>();
   const size_t count = sizes.ElementLength();
@@ -97,9 +98,16 @@ Napi::Value CreateTensor(const Napi::CallbackInfo& info) {
   } else block->managed.deleter = reinterpret_cast<void (*)(ManagedTensor*)>(Delete);
   Tensor& tensor = is_versioned ? block->versioned.tensor : block->managed.tensor;
   const uint32_t type = info[3].As<Napi::Number>().Uint32Value();
-  tensor = {reinterpret_cast<void*>(Word(info, 0)), Number(info, 1), Number(info, 2), static_cast<int32_t>(count / 2),
-            static_cast<uint8_t>(type), static_cast<uint8_t>(type >> 8), static_cast<uint16_t>(type >> 16),
-            block->sizes, block->sizes + count / 2, 0};
+  tensor = {reinterpret_cast<void*>(Word(info, 0)),
+            Number(info, 1),
+            Number(info, 2),
+            static_cast<int32_t>(count / 2),
+            static_cast<uint8_t>(type),
+            static_cast<uint8_t>(type >> 8),
+            static_cast<uint16_t>(type >> 16),
+            block->sizes,
+            block->sizes + count / 2,
+            0};
   std::lock_guard<std::mutex> lock(live_mutex);
   block->next = live;
   live = block;

@@ -33,12 +33,12 @@ struct Environment {
   ~Environment();
   static Environment& Of(Napi::Env env);
 
-  uint64_t* block = nullptr;       // the shared argument block, kBlockWords words
-  Recording* recording = nullptr;  // set while JavaScript records calls for another thread
-  Recording* paused = nullptr;     // the recording, while a nested call is made at once
+  uint64_t* block = nullptr;                              // the shared argument block, kBlockWords words
+  Recording* recording = nullptr;                         // set while JavaScript records calls for another thread
+  Recording* paused = nullptr;                            // the recording, while a nested call is made at once
   std::map<uint32_t, std::unique_ptr<Recording>> at_end;  // calls to be made when the thread ends, by number
   uint32_t last_at_end = 0;
-  std::set<int> descriptors;  // closed when the thread ends
+  std::set<int> descriptors;     // closed when the thread ends
   std::set<std::string> offers;  // withdrawn when the thread ends
   Napi::Reference<Napi::ArrayBuffer> block_buffer;
   std::vector<std::unique_ptr<BoundCall>> calls;

@@ -21,8 +21,8 @@ void Leave(int status, void*) {
 }
 #endif
 
-// guardExit(guarded): NVSHMEM ends the process by exit() where it refuses a call. exit() destroys what V8's threads still use, so
-// that the process may end by SIGSEGV and its status is lost. Node itself ends those threads first.
+// guardExit(guarded): NVSHMEM ends the process by exit() where it refuses a call. exit() destroys what V8's threads
+// still use, so that the process may end by SIGSEGV and its status is lost. Node itself ends those threads first.
 void Guard(const Napi::CallbackInfo& info) {
 #ifdef __GLIBC__
   [[maybe_unused]] static const int registered = on_exit(Leave, nullptr);
@@ -35,6 +35,8 @@ void Guard(const Napi::CallbackInfo& info) {
 
 bool ProcessIsEnding() { return is_ending; }
 
-void DefineExit(Napi::Env env, Napi::Object exports) { exports.Set("guardExit", Napi::Function::New(env, Guard, "guardExit")); }
+void DefineExit(Napi::Env env, Napi::Object exports) {
+  exports.Set("guardExit", Napi::Function::New(env, Guard, "guardExit"));
+}
 
 }  // namespace shoal

@@ -36,8 +36,8 @@ struct HostCopy {
   size_t at_work = 0;  // threads that copy the part that was begun
 };
 
-// Reads memory of a JavaScript array, which another thread may let go of meanwhile: the kernel copies what is there, where a
-// copy of our own would end the process.
+// Reads memory of a JavaScript array, which another thread may let go of meanwhile: the kernel copies what is there,
+// where a copy of our own would end the process.
 bool CopyFromArray(void* target, const void* source, size_t bytes) {
 #ifdef __linux__
   const iovec to{target, bytes};
@@ -87,8 +87,9 @@ void WaitForPart(HostCopy& copy) {
   copy.done.wait(lock, [&] { return copy.at_work == 0; });
 }
 
-// CUhostFn. To the device: the next part is in the block when it returns, and the one after that on its way while the device
-// reads this one. From it: the part that has arrived is on its way when it returns, and all of them after the last.
+// CUhostFn. To the device: the next part is in the block when it returns, and the one after that on its way while the
+// device reads this one. From it: the part that has arrived is on its way when it returns, and all of them after the
+// last.
 void CopyPart(void* data) {
   auto& copy = *static_cast<HostCopy*>(data);
   const size_t start = copy.called;
@@ -131,8 +132,8 @@ Napi::Value Data(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), reinterpret_cast<uint64_t>(info[0].As<Held>().Data()->get()));
 }
 
-// endHostCopy(copy): the stream calls for no more parts, whether it called for all or not. To give much memory back takes the
-// system a while, which another thread may spend.
+// endHostCopy(copy): the stream calls for no more parts, whether it called for all or not. To give much memory back
+// takes the system a while, which another thread may spend.
 void End(const Napi::CallbackInfo& info) {
   HostCopy& copy = **info[0].As<Held>().Data();
   // A part that nobody asks for any more: the block and the memory go to others now.

@@ -17,10 +17,10 @@ void Tell(Napi::Env env, const Mailbox::Message& message) {
 
 }  // namespace
 
-
 void Mailbox::Open(Napi::Env env) {
   Napi::String name = Napi::String::New(env, "shoal");
-  if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, Deliver, &function_) != napi_ok) {
+  if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, Deliver, &function_) !=
+      napi_ok) {
     throw Napi::Error::New(env, "could not create the thread-safe function of the addon");
   }
   napi_unref_threadsafe_function(env, function_);

@@ -24,11 +24,13 @@ class Mailbox {
 
   // From any thread. False when the JavaScript thread has ended.
   bool Post(Message message);
-  // The same without waking the event loop: for DeliverQuiet, or for whenever the loop is woken next. WakeForQuiet wakes it.
+  // The same without waking the event loop: for DeliverQuiet, or for whenever the loop is woken next. WakeForQuiet
+  // wakes it.
   void PostQuietly(Message message);
   void WakeForQuiet();
 
-  // On the JavaScript thread: what was posted, without waiting for the event loop to be woken; looks out for it so long.
+  // On the JavaScript thread: what was posted, without waiting for the event loop to be woken; looks out for it so
+  // long.
   void DeliverNow(Napi::Env env, std::chrono::nanoseconds patience = {});
   // The same of nothing but the quiet messages.
   void DeliverQuiet(Napi::Env env);

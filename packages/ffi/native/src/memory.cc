@@ -53,8 +53,8 @@ struct Hold {
   MemoryHandle memory;
 };
 
-// The collector took the ArrayBuffer, and with it every buffer the memory was moved to. When JavaScript had let go before,
-// the address may belong to another allocation by now.
+// The collector took the ArrayBuffer, and with it every buffer the memory was moved to. When JavaScript had let go
+// before, the address may belong to another allocation by now.
 void CollectMemory(napi_env, void* address, void* hint) {
   auto* hold = static_cast<Hold*>(hint);
   if (hold->memory != nullptr) {
@@ -65,7 +65,8 @@ void CollectMemory(napi_env, void* address, void* hint) {
   delete hold;
 }
 
-// Much memory is touched for the first time in a third of the time with pages of 2 MiB. A system without them has none to give.
+// Much memory is touched for the first time in a third of the time with pages of 2 MiB. A system without them has none
+// to give.
 void PreferLargePages(void* whole, size_t length) {
   constexpr uint64_t kPage = 2 << 20;
   const uint64_t start = (reinterpret_cast<uint64_t>(whole) + kPage - 1) / kPage * kPage;
@@ -78,8 +79,8 @@ Napi::Value Allocate(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const double requested = info[0].As<Napi::Number>().DoubleValue();
   const size_t length = static_cast<size_t>(requested);
-  // The pages of much memory come zeroed from the system, each when it is first touched: writing zeros here would hold up
-  // the thread.
+  // The pages of much memory come zeroed from the system, each when it is first touched: writing zeros here would hold
+  // up the thread.
   constexpr size_t kAlignment = 64;
   const size_t padded = (length + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
   void* whole = std::calloc(1, padded + kAlignment);
@@ -107,7 +108,8 @@ Napi::Value Allocate(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// release(address): JavaScript lets go, with its buffer detached; the memory goes with the last recorded call that uses it.
+// release(address): JavaScript lets go, with its buffer detached; the memory goes with the last recorded call that uses
+// it.
 void ReleaseMemory(const Napi::CallbackInfo& info) {
   Registry& registry = TheRegistry();
   std::lock_guard<std::mutex> lock(registry.mutex);
@@ -121,13 +123,15 @@ void ReleaseMemory(const Napi::CallbackInfo& info) {
 Napi::Value View(const Napi::CallbackInfo& info) {
   const size_t length = static_cast<size_t>(info[1].As<Napi::Number>().DoubleValue());
   void* callback = reinterpret_cast<void*>(static_cast<uint64_t>(info[2].As<Napi::Number>().Int64Value()));
-  return ExternalBuffer(info.Env(), reinterpret_cast<void*>(AddressArgument(info, 0)), length,
-                        [](napi_env, void*, void* hint) { DeliverCallback(reinterpret_cast<uint64_t>(hint), 0); }, callback);
+  return ExternalBuffer(
+      info.Env(), reinterpret_cast<void*>(AddressArgument(info, 0)), length,
+      [](napi_env, void*, void* hint) { DeliverCallback(reinterpret_cast<uint64_t>(hint), 0); }, callback);
 }
 
 void Detach(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  if (napi_detach_arraybuffer(env, info[0]) != napi_ok) throw Napi::Error::New(env, "the ArrayBuffer could not be detached");
+  if (napi_detach_arraybuffer(env, info[0]) != napi_ok)
+    throw Napi::Error::New(env, "the ArrayBuffer could not be detached");
 }
 
 Napi::Value AddressOf(const Napi::CallbackInfo& info) {

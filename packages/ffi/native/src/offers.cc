@@ -9,7 +9,8 @@
 namespace shoal {
 namespace {
 
-// One table for all threads: no other process can write to it, so an entry proves that its text comes from this process.
+// One table for all threads: no other process can write to it, so an entry proves that its text comes from this
+// process.
 struct Offers {
   std::mutex mutex;
   std::map<std::string, std::string> texts;

@@ -71,12 +71,14 @@ void Finish(Napi::Env env, const Job& job) {
     const CallResult& result = job.results[i];
     results[i] = job.wants_values ? result.ToValue(env) : Napi::Number::New(env, static_cast<double>(result.Status()));
   }
-  environment.on_job.Call({Napi::Number::New(env, static_cast<double>(job.id)), Napi::Number::New(env, job.context_status), results});
+  environment.on_job.Call(
+      {Napi::Number::New(env, static_cast<double>(job.id)), Napi::Number::New(env, job.context_status), results});
 }
 
 void StartRecording(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
-  if (environment.recording != nullptr) throw Napi::Error::New(info.Env(), "calls for another thread are being recorded already");
+  if (environment.recording != nullptr)
+    throw Napi::Error::New(info.Env(), "calls for another thread are being recorded already");
   environment.recording = new Recording;
 }
 
@@ -106,7 +108,8 @@ void Repeat(const Napi::CallbackInfo& info) {
   Recording* recording = Environment::Of(info.Env()).recording;
   if (recording == nullptr || recording->calls.empty()) throw Napi::Error::New(info.Env(), "no call was recorded");
   const auto words = info[0].As<Napi::BigUint64Array>();
-  recording->repeats.assign(words.Data(), words.Data() + std::min<size_t>(info[1].As<Napi::Number>().Uint32Value(), words.ElementLength()));
+  recording->repeats.assign(
+      words.Data(), words.Data() + std::min<size_t>(info[1].As<Napi::Number>().Uint32Value(), words.ElementLength()));
 }
 
 // Takes the recording.
@@ -125,7 +128,8 @@ std::shared_ptr<Job> JobOf(const Napi::CallbackInfo& info) {
 
 Lane& LaneOf(const Napi::Value& value) { return **value.As<Napi::External<std::shared_ptr<Lane>>>().Data(); }
 
-// run(id, context, stopOnError, wantsValues, lane | null): takes the recording and starts it; false when no thread could be had.
+// run(id, context, stopOnError, wantsValues, lane | null): takes the recording and starts it; false when no thread
+// could be had.
 Napi::Value Run(const Napi::CallbackInfo& info) {
   auto job = JobOf(info);
   job->stop_on_error = info[2].As<Napi::Boolean>();
@@ -138,8 +142,8 @@ Napi::Value Run(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), started);
 }
 
-// runQuietly(id, context, lane, isPrompt): makes all calls on the lane. The event loop is woken when they have returned, if isPrompt, or
-// when the lane has nothing more to do.
+// runQuietly(id, context, lane, isPrompt): makes all calls on the lane. The event loop is woken when they have
+// returned, if isPrompt, or when the lane has nothing more to do.
 Napi::Value RunQuietly(const Napi::CallbackInfo& info) {
   auto job = JobOf(info);
   job->stop_on_error = false;
@@ -150,7 +154,8 @@ Napi::Value RunQuietly(const Napi::CallbackInfo& info) {
     job->mailbox->PostQuietly([job](Napi::Env delivery) { Finish(delivery, *job); });
     if (is_prompt) job->mailbox->WakeForQuiet();
   };
-  return Napi::Boolean::New(info.Env(), LaneOf(info[2]).Run(std::move(task), [mailbox = job->mailbox] { mailbox->WakeForQuiet(); }));
+  return Napi::Boolean::New(
+      info.Env(), LaneOf(info[2]).Run(std::move(task), [mailbox = job->mailbox] { mailbox->WakeForQuiet(); }));
 }
 
 // deliverQuiet(): tells JavaScript of what runQuietly() has ended by now.
@@ -164,14 +169,16 @@ Napi::Value TakeRecording(const Napi::CallbackInfo& info) {
   return Napi::External<Recording>::New(info.Env(), recording, [](Napi::Env, Recording* data) { delete data; });
 }
 
-// replay(recording, ignored): makes all its calls on this thread. Returns the first status that is neither 0 nor `ignored`.
+// replay(recording, ignored): makes all its calls on this thread. Returns the first status that is neither 0 nor
+// `ignored`.
 Napi::Value Replay(const Napi::CallbackInfo& info) {
   const int64_t ignored = info[1].As<Napi::Number>().Int64Value();
   const int64_t first = Make(*info[0].As<Napi::External<Recording>>().Data(), ignored);
   return Napi::Number::New(info.Env(), static_cast<double>(first));
 }
 
-// keepRecording(): the calls recorded so far are made when the thread ends. Returns the number that forgetRecording() takes.
+// keepRecording(): the calls recorded so far are made when the thread ends. Returns the number that forgetRecording()
+// takes.
 Napi::Value KeepRecording(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
   if (environment.recording == nullptr) throw Napi::Error::New(info.Env(), "no calls are being recorded");
@@ -181,7 +188,9 @@ Napi::Value KeepRecording(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), number);
 }
 
-void ForgetRecording(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).at_end.erase(info[0].As<Napi::Number>().Uint32Value()); }
+void ForgetRecording(const Napi::CallbackInfo& info) {
+  Environment::Of(info.Env()).at_end.erase(info[0].As<Napi::Number>().Uint32Value());
+}
 
 Napi::Value CreateLane(const Napi::CallbackInfo& info) {
   auto* lane = new std::shared_ptr<Lane>(std::make_shared<Lane>());
@@ -198,7 +207,9 @@ void DeliverEnded(const Napi::CallbackInfo& info) {
 }
 
 // setAsking(isAsking): while JavaScript asks by itself, with deliver(), nothing wakes the event loop.
-void SetAsking(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->SetAsked(info[0].As<Napi::Boolean>()); }
+void SetAsking(const Napi::CallbackInfo& info) {
+  Environment::Of(info.Env()).mailbox->SetAsked(info[0].As<Napi::Boolean>());
+}
 
 // waitForLane(lane, milliseconds): blocks until everything queued has run; false when the time is over first.
 Napi::Value WaitForLane(const Napi::CallbackInfo& info) {

@@ -27,8 +27,8 @@ bool IsSameHandler(const struct sigaction& one, const struct sigaction& other) {
   return one.sa_handler == other.sa_handler && one.sa_handler != SIG_DFL && one.sa_handler != SIG_IGN;
 }
 
-// restoreSignals(): NVRTC has handlers of its own while it compiles, and gives the earlier ones back without their flags. That of
-// Node then is called for ever in place of once, and the process can be ended by SIGKILL alone.
+// restoreSignals(): NVRTC has handlers of its own while it compiles, and gives the earlier ones back without their
+// flags. That of Node then is called for ever in place of once, and the process can be ended by SIGKILL alone.
 void Restore(const Napi::CallbackInfo&) {
   const Actions& first = First();
   const Actions now = Now();

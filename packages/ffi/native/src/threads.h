@@ -17,14 +17,15 @@ using Task = std::function<void()>;
 // False when the system gives no more threads.
 bool RunOnThread(Task task);
 
-// Whether a thread may look for something again and again while another works on it: on few processors it would only take the
-// other's place.
+// Whether a thread may look for something again and again while another works on it: on few processors it would only
+// take the other's place.
 bool HasSpareProcessors();
 
 // Tasks of one lane run one after the other, in order, always on the same thread.
 class Lane : public std::enable_shared_from_this<Lane> {
  public:
-  // `when_idle` is called once the lane has had nothing to do for a moment, unless more tasks come; the last one counts.
+  // `when_idle` is called once the lane has had nothing to do for a moment, unless more tasks come; the last one
+  // counts.
   bool Run(Task task, Task when_idle = nullptr);
   void Close();  // the thread ends after what is queued
   // Blocks until everything queued has run. False when the time is over first.

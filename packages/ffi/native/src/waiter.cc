@@ -53,7 +53,9 @@ struct Key {
   bool operator==(const Key& other) const { return mailbox == other.mailbox && id == other.id; }
 };
 struct KeyHash {
-  size_t operator()(const Key& key) const { return std::hash<const void*>()(key.mailbox) * 31 + std::hash<uint64_t>()(key.id); }
+  size_t operator()(const Key& key) const {
+    return std::hash<const void*>()(key.mailbox) * 31 + std::hash<uint64_t>()(key.id);
+  }
 };
 
 // The mutex is never held during a query, so JavaScript is never kept waiting by the driver.
@@ -160,9 +162,9 @@ Napi::Value StartWait(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Environment& environment = Environment::Of(env);
   // Converted before anything is locked: a conversion may throw.
-  auto wait = std::make_shared<Wait>(
-      Wait{static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value()), Word(info[1]), reinterpret_cast<Query>(Word(info[2])),
-           Word(info[3]), info[4].As<Napi::Number>().Int32Value(), environment.mailbox, Clock::now()});
+  auto wait = std::make_shared<Wait>(Wait{static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value()), Word(info[1]),
+                                          reinterpret_cast<Query>(Word(info[2])), Word(info[3]),
+                                          info[4].As<Napi::Number>().Int32Value(), environment.mailbox, Clock::now()});
   Waiter& waiter = TheWaiter();
   std::lock_guard<std::mutex> lock(waiter.mutex);
   if (!waiter.started) {
@@ -211,7 +213,8 @@ void ForgetWaits(const std::shared_ptr<Mailbox>& mailbox) {
     entry->second->forgotten = true;
     entry = waiter.pending.erase(entry);
   }
-  waiter.answered.wait_for(lock, kLongestEnd, [&] { return waiter.asking == nullptr || waiter.asking->mailbox != mailbox; });
+  waiter.answered.wait_for(lock, kLongestEnd,
+                           [&] { return waiter.asking == nullptr || waiter.asking->mailbox != mailbox; });
 }
 
 void DefineWaiter(Napi::Env env, Napi::Object exports) {

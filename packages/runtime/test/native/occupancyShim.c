@@ -1,4 +1,5 @@
-// Occupancy functions of libcudart, which the software device leaves out; all others come from the library it is linked with.
+// Occupancy functions of libcudart, which the software device leaves out; all others come from the library it is linked
+// with.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,8 +33,8 @@ static int answer(const void* kernel, Occupancy asked) {
 
 EXPORT const Occupancy* shimLastOccupancy(void) { return &last; }
 
-EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel, int blockSize, size_t sharedMemory,
-                                                                  unsigned flags) {
+EXPORT int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* kernel, int blockSize,
+                                                                  size_t sharedMemory, unsigned flags) {
   *blocks = 2048 / blockSize;
   return answer(kernel, (Occupancy){.blockSize = (uint32_t)blockSize, .sharedMemory = sharedMemory, .flags = flags});
 }

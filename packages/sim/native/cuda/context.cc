@@ -15,7 +15,9 @@ namespace {
 constexpr unsigned kApiVersion = 3020;
 
 bool isLimit(CUlimit limit) { return limit >= CU_LIMIT_STACK_SIZE && limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
-bool hasLimit(CUlimit limit) { return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
+bool hasLimit(CUlimit limit) {
+  return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED;
+}
 
 // The current context of the thread is the last one, with the green context that it was made current as.
 void push(std::shared_ptr<Context> context, std::shared_ptr<GreenContext> green) {
@@ -63,7 +65,8 @@ CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
   return initialised([&] { return createContext(pctx, flags, dev); });
 }
 
-CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags, CUdevice dev) {
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags,
+                        CUdevice dev) {
   return initialised([&] {
     if (paramsArray != nullptr || numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return createContext(pctx, flags, dev);
@@ -73,7 +76,8 @@ CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int n
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
   return initialised([&] {
     if (ctxCreateParams != nullptr) {
-      if (ctxCreateParams->execAffinityParams != nullptr && ctxCreateParams->cigParams != nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (ctxCreateParams->execAffinityParams != nullptr && ctxCreateParams->cigParams != nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
       if (ctxCreateParams->execAffinityParams != nullptr) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
       if (ctxCreateParams->cigParams != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -221,7 +225,9 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 
 // As of a device without MPS, which has no part of its multiprocessors for one client.
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinityType) {
-  return inContext([&](auto&) { return pExecAffinity == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY; });
+  return inContext([&](auto&) {
+    return pExecAffinity == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  });
 }
 
 CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {

@@ -41,12 +41,14 @@ std::string defaultName(const char* kind) {
   return std::string(kind) + ".cuda." + host + "." + std::to_string(getpid());
 }
 
-bool isSwitch(int setting) { return setting >= CU_COREDUMP_ENABLE_ON_EXCEPTION && setting <= CU_COREDUMP_ENABLE_USER_TRIGGER; }
+bool isSwitch(int setting) {
+  return setting >= CU_COREDUMP_ENABLE_ON_EXCEPTION && setting <= CU_COREDUMP_ENABLE_USER_TRIGGER;
+}
 bool isName(int setting) { return setting == CU_COREDUMP_FILE || setting == CU_COREDUMP_PIPE; }
 
 // A context has what it was given, and else what the process has.
 template <class Table, class Value>
-Value lookUp(Table Settings::*table, int setting, const Settings* own, Value fallback) {
+Value lookUp(Table Settings::* table, int setting, const Settings* own, Value fallback) {
   for (const Settings* each : {own, static_cast<const Settings*>(&store().process)}) {
     if (each == nullptr) continue;
     const auto found = (each->*table).find(setting);
@@ -75,7 +77,8 @@ CUresult read(const Context* context, int setting, void* value, size_t* size) {
     return give(&found, sizeof found);
   }
   if (isName(setting)) {
-    const std::string found = lookUp(&Settings::names, setting, own, defaultName(setting == CU_COREDUMP_FILE ? "core" : "corepipe"));
+    const std::string found =
+        lookUp(&Settings::names, setting, own, defaultName(setting == CU_COREDUMP_FILE ? "core" : "corepipe"));
     return give(found.c_str(), found.size() + 1);
   }
   if (setting != CU_COREDUMP_GENERATION_FLAGS) return CUDA_ERROR_INVALID_VALUE;
@@ -86,7 +89,8 @@ CUresult read(const Context* context, int setting, void* value, size_t* size) {
 CUresult write(const Context* context, int setting, const void* value, const size_t* size) {
   if (size == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   // These are of the process alone.
-  if (context != nullptr && (setting == CU_COREDUMP_ENABLE_USER_TRIGGER || setting == CU_COREDUMP_PIPE)) return CUDA_ERROR_NOT_PERMITTED;
+  if (context != nullptr && (setting == CU_COREDUMP_ENABLE_USER_TRIGGER || setting == CU_COREDUMP_PIPE))
+    return CUDA_ERROR_NOT_PERMITTED;
   std::lock_guard lock(store().mutex);
   Settings& to = context == nullptr ? store().process : store().contexts[context];
   if (isSwitch(setting)) {
@@ -117,7 +121,8 @@ void shoal::reportFailure(const Context& context, CUresult result) {
   const char *name = nullptr, *text = nullptr;
   cuGetErrorName(result, &name);
   cuGetErrorString(result, &text);
-  const std::string message = std::string(name == nullptr ? "?" : name) + " on device " + std::to_string(context.device.ordinal) + ": " + (text == nullptr ? "?" : text);
+  const std::string message = std::string(name == nullptr ? "?" : name) + " on device " +
+                              std::to_string(context.device.ordinal) + ": " + (text == nullptr ? "?" : text);
   logError(message);
   std::string file;
   {

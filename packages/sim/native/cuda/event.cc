@@ -53,7 +53,9 @@ CUresult record(CUevent eventHandle, CUstream streamHandle, unsigned flags, bool
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(eventHandle, event)) return status;
     if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->isCaptured) return flags != 0 ? captureWork(stream, std::make_shared<EventRecordWork>(event, eventHandle)) : recordCaptured(stream, *event);
+    if (stream->isCaptured)
+      return flags != 0 ? captureWork(stream, std::make_shared<EventRecordWork>(event, eventHandle))
+                        : recordCaptured(stream, *event);
     Operation stamp;
     prepareRecord(event, stamp);
     auto queued = std::move(stamp.queued);
@@ -129,7 +131,8 @@ CUresult cuEventQuery(CUevent hEvent) {
     if (const CUresult status = resolveEvent(hEvent, event)) return status;
     if (const CUresult status = checkCapturedEvent(*event)) return status;
     if (const CUresult status = checkUnsafeCall()) return status;
-    if (event->shared) return event->shared->hasPassed(event->shared->last()) ? event->context->status() : CUDA_ERROR_NOT_READY;
+    if (event->shared)
+      return event->shared->hasPassed(event->shared->last()) ? event->context->status() : CUDA_ERROR_NOT_READY;
     auto recording = event->last();
     if (recording && !recording->point.stream->hasFinished(recording->point.sequence)) return CUDA_ERROR_NOT_READY;
     return event->context->status();
@@ -143,7 +146,8 @@ CUresult cuEventSynchronize(CUevent hEvent) {
     if (const CUresult status = checkCapturedEvent(*event)) return status;
     if (const CUresult status = checkUnsafeCall()) return status;
     if (event->shared) {
-      event->shared->waitFor(event->shared->last(), [&] { return event->context->isEnding || event->context->error != CUDA_SUCCESS; });
+      event->shared->waitFor(event->shared->last(),
+                             [&] { return event->context->isEnding || event->context->error != CUDA_SUCCESS; });
     } else if (auto recording = event->last()) {
       recording->point.stream->waitFor(recording->point.sequence);
     }
@@ -152,5 +156,9 @@ CUresult cuEventSynchronize(CUevent hEvent) {
   });
 }
 
-CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) { return elapsed(pMilliseconds, hStart, hEnd); }
-CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) { return elapsed(pMilliseconds, hStart, hEnd); }
+CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return elapsed(pMilliseconds, hStart, hEnd);
+}
+CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return elapsed(pMilliseconds, hStart, hEnd);
+}

@@ -19,7 +19,8 @@ namespace {
 // Multiprocessors come in pairs, which are never parted.
 constexpr unsigned kPair = 2;
 
-// Multiprocessors that blocks of a cluster run on together: parts are multiples of it. Of a small device 8 were all of it.
+// Multiprocessors that blocks of a cluster run on together: parts are multiples of it. Of a small device 8 were all of
+// it.
 unsigned together() { return multiprocessorCount() < 16 ? 2 : 8; }
 
 unsigned countOf(const Multiprocessors& set) { return static_cast<unsigned>(set.count()); }
@@ -59,11 +60,13 @@ CUdevResource describe(const Multiprocessors& multiprocessors, int device, bool 
 
 bool read(const CUdevResource& resource, Hidden& hidden) {
   memcpy(&hidden, resource._internal_padding, sizeof hidden);
-  return resource.type == CU_DEV_RESOURCE_TYPE_SM && hidden.mark == kMark && resource.sm.smCount == countOf(hidden.multiprocessors);
+  return resource.type == CU_DEV_RESOURCE_TYPE_SM && hidden.mark == kMark &&
+         resource.sm.smCount == countOf(hidden.multiprocessors);
 }
 
 CUresult handOut(const Multiprocessors& multiprocessors, int device, CUdevResource* out, CUdevResourceType type) {
-  if (out == nullptr || type != CU_DEV_RESOURCE_TYPE_SM) return out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_RESOURCE_TYPE;
+  if (out == nullptr || type != CU_DEV_RESOURCE_TYPE_SM)
+    return out == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_RESOURCE_TYPE;
   *out = describe(multiprocessors, device, false);
   return CUDA_SUCCESS;
 }
@@ -74,8 +77,10 @@ Multiprocessors takeLowest(Multiprocessors& from, unsigned count) {
   return taken;
 }
 
-CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* input, CUdevResource* remaining, unsigned flags, unsigned least) {
-  constexpr unsigned known = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* input, CUdevResource* remaining,
+               unsigned flags, unsigned least) {
+  constexpr unsigned known =
+      CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
   Hidden hidden;
   // Each flag alone.
   if (groups == nullptr || input == nullptr || (flags & ~known) != 0 || flags == known) return CUDA_ERROR_INVALID_VALUE;
@@ -95,7 +100,8 @@ CUresult split(CUdevResource* result, unsigned* groups, const CUdevResource* inp
   if (*groups == 0) return CUDA_ERROR_INVALID_VALUE;
   *groups = std::min(*groups, possible);
   Multiprocessors left = hidden.multiprocessors;
-  for (unsigned index = 0; index < *groups; ++index) result[index] = describe(takeLowest(left, each), hidden.device, true);
+  for (unsigned index = 0; index < *groups; ++index)
+    result[index] = describe(takeLowest(left, each), hidden.device, true);
   if (remaining != nullptr) *remaining = describe(left, hidden.device, true);
   return CUDA_SUCCESS;
 }
@@ -117,7 +123,8 @@ CUresult generate(CUdevResourceDesc* out, const CUdevResource* resources, unsign
     Hidden hidden;
     if (!read(resources[index], hidden)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     const bool isElsewhere = index > 0 && hidden.device != all.device;
-    if (isElsewhere || (hidden.multiprocessors & all.multiprocessors).any()) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    if (isElsewhere || (hidden.multiprocessors & all.multiprocessors).any())
+      return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     all.device = hidden.device;
     all.multiprocessors |= hidden.multiprocessors;
   }
@@ -232,11 +239,13 @@ CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResou
 }
 
 CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource* resource, CUdevResourceType type) {
-  return withGreen(hCtx, [&](auto& green) { return handOut(green->multiprocessors, green->primary->device.ordinal, resource, type); });
+  return withGreen(hCtx, [&](auto& green) {
+    return handOut(green->multiprocessors, green->primary->device.ordinal, resource, type);
+  });
 }
 
-CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* nbGroups, const CUdevResource* input, CUdevResource* remaining,
-                                     unsigned int useFlags, unsigned int minCount) {
+CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* nbGroups, const CUdevResource* input,
+                                     CUdevResource* remaining, unsigned int useFlags, unsigned int minCount) {
   return initialised([&] { return split(result, nbGroups, input, remaining, useFlags, minCount); });
 }
 
@@ -283,7 +292,8 @@ CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long* greenCtxId) {
 CUresult cuGreenCtxStreamCreate(CUstream* phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
   return withGreen(greenCtx, [&](auto& green) {
     if (phStream == nullptr || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-    *phStream = Stream::create(green->primary, StreamKind::nonBlocking, Stream::nearestPriority(priority), green)->handle();
+    *phStream =
+        Stream::create(green->primary, StreamKind::nonBlocking, Stream::nearestPriority(priority), green)->handle();
     return CUDA_SUCCESS;
   });
 }

@@ -57,6 +57,8 @@ CUresult HostWork::prepare(const std::shared_ptr<Stream>&, Operation& operation)
   return CUDA_SUCCESS;
 }
 
-SHOAL_TWIN(cuLaunchHostFunc, _ptsz, (CUstream hStream, CUhostFn fn, void* userData), launch(hStream, fn, userData, perThread))
-SHOAL_TWIN(cuStreamAddCallback, _ptsz, (CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags),
+SHOAL_TWIN(cuLaunchHostFunc, _ptsz, (CUstream hStream, CUhostFn fn, void* userData),
+           launch(hStream, fn, userData, perThread))
+SHOAL_TWIN(cuStreamAddCallback, _ptsz,
+           (CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags),
            addCallback(hStream, callback, userData, flags, perThread))

@@ -37,17 +37,20 @@ Log& log() {
   return *only;
 }
 
-// The entries from an iterator on, whole ones and as many as there is room for, the newest first to stay; moves the iterator.
+// The entries from an iterator on, whole ones and as many as there is room for, the newest first to stay; moves the
+// iterator.
 std::string from(CUlogIterator* iterator, size_t room) {
   Log& all = log();
   std::lock_guard lock(all.mutex);
   const uint64_t end = all.forgotten + all.entries.size();
   uint64_t at = all.forgotten;
   // It counts modulo 2^32.
-  if (iterator != nullptr) at = end - std::min<uint64_t>(static_cast<CUlogIterator>(end) - *iterator, all.entries.size());
+  if (iterator != nullptr)
+    at = end - std::min<uint64_t>(static_cast<CUlogIterator>(end) - *iterator, all.entries.size());
   size_t bytes = 0;
   uint64_t first = end;
-  while (first > at && bytes + all.entries[first - 1 - all.forgotten].size() <= room) bytes += all.entries[--first - all.forgotten].size();
+  while (first > at && bytes + all.entries[first - 1 - all.forgotten].size() <= room)
+    bytes += all.entries[--first - all.forgotten].size();
   std::string text;
   for (; first < end; ++first) text += all.entries[first - all.forgotten];
   if (iterator != nullptr) *iterator = static_cast<CUlogIterator>(end);
@@ -62,7 +65,8 @@ void shoal::logError(const std::string& message) {
   tm parts{};
   localtime_r(&now.tv_sec, &parts);
   char head[64];
-  snprintf(head, sizeof head, "[%02d:%02d:%02d.%03ld][%d][CUDA][E] ", parts.tm_hour, parts.tm_min, parts.tm_sec, now.tv_nsec / 1000000, getpid());
+  snprintf(head, sizeof head, "[%02d:%02d:%02d.%03ld][%d][CUDA][E] ", parts.tm_hour, parts.tm_min, parts.tm_sec,
+           now.tv_nsec / 1000000, getpid());
   std::string line = head + message + "\n";
   Log& all = log();
   std::vector<Listener> listeners;

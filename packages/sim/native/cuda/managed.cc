@@ -1,5 +1,5 @@
-// Managed memory beyond its allocation: the software device has it in one place only, so advice, prefetches and attachments are
-// checked, kept and answered, and move nothing.
+// Managed memory beyond its allocation: the software device has it in one place only, so advice, prefetches and
+// attachments are checked, kept and answered, and move nothing.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -21,7 +21,9 @@ constexpr int kNoDevice = -2;
 constexpr int kHost = -1;
 constexpr uint64_t kPage = 4096;
 
-bool isSame(const CUmemLocation& left, const CUmemLocation& right) { return left.type == right.type && left.id == right.id; }
+bool isSame(const CUmemLocation& left, const CUmemLocation& right) {
+  return left.type == right.type && left.id == right.id;
+}
 
 // Without a type a location is none.
 struct Advice {
@@ -34,7 +36,9 @@ struct Advice {
 // What is kept of one allocation: every entry counts up to the next one.
 class AdvisedPages {
  public:
-  explicit AdvisedPages(const std::shared_ptr<Allocation>& memory) : memory_(memory), base_(memory->base) { byPage_[0]; }
+  explicit AdvisedPages(const std::shared_ptr<Allocation>& memory) : memory_(memory), base_(memory->base) {
+    byPage_[0];
+  }
 
   bool isGone() const { return memory_.expired(); }
 
@@ -64,7 +68,8 @@ std::mutex mutex;
 AdvisedPages& pagesOf(const std::shared_ptr<Allocation>& memory) {
   static auto* all = new std::map<unsigned long long, AdvisedPages>;
   if (const auto known = all->find(memory->id); known != all->end()) return known->second;
-  for (auto entry = all->begin(); entry != all->end();) entry = entry->second.isGone() ? all->erase(entry) : std::next(entry);
+  for (auto entry = all->begin(); entry != all->end();)
+    entry = entry->second.isGone() ? all->erase(entry) : std::next(entry);
   return all->emplace(memory->id, AdvisedPages(memory)).first->second;
 }
 
@@ -72,7 +77,8 @@ AdvisedPages& pagesOf(const std::shared_ptr<Allocation>& memory) {
 std::shared_ptr<Allocation> findManaged(CUdeviceptr address, size_t count) {
   auto found = state().allocations.covering(address);
   if (!found || count == 0 || !found->holds(address, count)) return nullptr;
-  const bool isManaged = found->kind == MemoryKind::managed || (found->backing != nullptr && found->backing->isManaged());
+  const bool isManaged =
+      found->kind == MemoryKind::managed || (found->backing != nullptr && found->backing->isManaged());
   return isManaged ? found : nullptr;
 }
 
@@ -105,13 +111,15 @@ void apply(Advice& kept, CUmem_advise advice, const CUmemLocation& location) {
 }
 
 bool needsLocation(CUmem_advise advice) {
-  return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY || advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+  return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+         advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 }
 
 CUresult advise(CUdeviceptr address, size_t count, CUmem_advise advice, const CUmemLocation& location) {
   return initialised([&]() -> CUresult {
     const auto memory = findManaged(address, count);
-    if (!memory || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+      return CUDA_ERROR_INVALID_VALUE;
     if (needsLocation(advice)) {
       if (const CUresult status = checkLocation(location)) return status;
     }
@@ -121,7 +129,8 @@ CUresult advise(CUdeviceptr address, size_t count, CUmem_advise advice, const CU
   });
 }
 
-CUresult prefetch(CUdeviceptr address, size_t count, const CUmemLocation& location, unsigned flags, CUstream handle, bool perThread) {
+CUresult prefetch(CUdeviceptr address, size_t count, const CUmemLocation& location, unsigned flags, CUstream handle,
+                  bool perThread) {
   return onStream(handle, perThread, [&](auto&, auto&) -> CUresult {
     const auto memory = findManaged(address, count);
     if (!memory || flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -154,7 +163,8 @@ CUresult prefetchBatch(const Batch& batch, bool isPrefetch, unsigned long long f
       if (!memories.back()) return CUDA_ERROR_INVALID_VALUE;
     }
     if (!isPrefetch) return CUDA_SUCCESS;
-    if (locations == nullptr || firsts == nullptr || locationCount == 0 || locationCount > count || firsts[0] != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (locations == nullptr || firsts == nullptr || locationCount == 0 || locationCount > count || firsts[0] != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     for (size_t at = 0; at < locationCount; ++at) {
       if (firsts[at] >= count || (at > 0 && firsts[at] <= firsts[at - 1])) return CUDA_ERROR_INVALID_VALUE;
       if (const CUresult status = checkLocation(locations[at])) return status;
@@ -162,7 +172,9 @@ CUresult prefetchBatch(const Batch& batch, bool isPrefetch, unsigned long long f
     std::lock_guard lock(mutex);
     for (size_t index = 0, at = 0; index < count; ++index) {
       if (at + 1 < locationCount && firsts[at + 1] == index) ++at;
-      pagesOf(memories[index]).forEach(addresses[index], sizes[index], [&](Advice& kept) { kept.prefetched = locations[at]; });
+      pagesOf(memories[index]).forEach(addresses[index], sizes[index], [&](Advice& kept) {
+        kept.prefetched = locations[at];
+      });
     }
     return CUDA_SUCCESS;
   });
@@ -170,7 +182,8 @@ CUresult prefetchBatch(const Batch& batch, bool isPrefetch, unsigned long long f
 
 CUresult attach(CUstream handle, CUdeviceptr address, size_t length, unsigned flags, bool perThread) {
   return onStream(handle, perThread, [&](auto&, auto&) -> CUresult {
-    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+      return CUDA_ERROR_INVALID_VALUE;
     // The default stream is all streams.
     if (flags == CU_MEM_ATTACH_SINGLE && handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto memory = findManaged(address, length == 0 ? 1 : length);
@@ -180,16 +193,18 @@ CUresult attach(CUstream handle, CUdeviceptr address, size_t length, unsigned fl
 }
 
 // The location that all pieces have, or none.
-CUmemLocation common(const std::vector<const Advice*>& pieces, CUmemLocation Advice::*member) {
+CUmemLocation common(const std::vector<const Advice*>& pieces, CUmemLocation Advice::* member) {
   const CUmemLocation first = pieces.front()->*member;
-  const bool isCommon = std::all_of(pieces.begin(), pieces.end(), [&](auto* piece) { return isSame(piece->*member, first); });
+  const bool isCommon =
+      std::all_of(pieces.begin(), pieces.end(), [&](auto* piece) { return isSame(piece->*member, first); });
   return isCommon ? first : CUmemLocation{};
 }
 
 std::vector<int> accessors(const std::vector<const Advice*>& pieces, size_t count) {
   std::vector<int> found;
   for (const int device : pieces.front()->accessedBy) {
-    if (std::all_of(pieces.begin(), pieces.end(), [&](auto* piece) { return piece->accessedBy.count(device) != 0; })) found.push_back(device);
+    if (std::all_of(pieces.begin(), pieces.end(), [&](auto* piece) { return piece->accessedBy.count(device) != 0; }))
+      found.push_back(device);
   }
   found.resize(count, kNoDevice);
   return found;
@@ -197,7 +212,8 @@ std::vector<int> accessors(const std::vector<const Advice*>& pieces, size_t coun
 
 CUresult checkAnswer(CUmem_range_attribute attribute, const void* data, size_t size) {
   const bool isList = attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY;
-  const bool isKnown = attribute >= CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY && attribute <= CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID;
+  const bool isKnown =
+      attribute >= CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY && attribute <= CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID;
   const bool fits = isList ? size != 0 && size % sizeof(int) == 0 : size == sizeof(int);
   return isKnown && fits && data != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -235,36 +251,43 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
 
 SHOAL_TWIN(cuMemPrefetchAsync, _ptsz, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream),
            prefetch(devPtr, count, locationOf(dstDevice), 0, hStream, perThread))
-SHOAL_TWIN(cuMemPrefetchAsync_v2, _ptsz, (CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream),
+SHOAL_TWIN(cuMemPrefetchAsync_v2, _ptsz,
+           (CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream),
            prefetch(devPtr, count, location, flags, hStream, perThread))
-#define SHOAL_PREFETCHES                                                                                                                   \
-  (CUdeviceptr * dptrs, size_t* sizes, size_t count, CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs, size_t numPrefetchLocs, \
-   unsigned long long flags, CUstream hStream)
+#define SHOAL_PREFETCHES                                                                                   \
+  (CUdeviceptr * dptrs, size_t* sizes, size_t count, CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs, \
+   size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 SHOAL_TWIN(cuMemPrefetchBatchAsync, _ptsz, SHOAL_PREFETCHES,
-           prefetchBatch({dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, true, flags, hStream, perThread))
+           prefetchBatch({dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, true, flags, hStream,
+                         perThread))
 SHOAL_TWIN(cuMemDiscardAndPrefetchBatchAsync, _ptsz, SHOAL_PREFETCHES,
-           prefetchBatch({dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, true, flags, hStream, perThread))
-SHOAL_TWIN(cuMemDiscardBatchAsync, _ptsz, (CUdeviceptr * dptrs, size_t* sizes, size_t count, unsigned long long flags, CUstream hStream),
+           prefetchBatch({dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs}, true, flags, hStream,
+                         perThread))
+SHOAL_TWIN(cuMemDiscardBatchAsync, _ptsz,
+           (CUdeviceptr * dptrs, size_t* sizes, size_t count, unsigned long long flags, CUstream hStream),
            prefetchBatch({dptrs, sizes, count}, false, flags, hStream, perThread))
 SHOAL_TWIN(cuStreamAttachMemAsync, _ptsz, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags),
            attach(hStream, dptr, length, flags, perThread))
 
-CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_attribute* attributes, size_t numAttributes, CUdeviceptr devPtr,
-                                 size_t count) {
+CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_attribute* attributes,
+                                 size_t numAttributes, CUdeviceptr devPtr, size_t count) {
   return initialised([&]() -> CUresult {
     const auto memory = findManaged(devPtr, count);
-    if (!memory || data == nullptr || dataSizes == nullptr || attributes == nullptr || numAttributes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!memory || data == nullptr || dataSizes == nullptr || attributes == nullptr || numAttributes == 0)
+      return CUDA_ERROR_INVALID_VALUE;
     for (size_t index = 0; index < numAttributes; ++index) {
       if (const CUresult status = checkAnswer(attributes[index], data[index], dataSizes[index])) return status;
     }
     std::lock_guard lock(mutex);
     std::vector<const Advice*> pieces;
     pagesOf(memory).forEach(devPtr, count, [&](const Advice& kept) { pieces.push_back(&kept); });
-    for (size_t index = 0; index < numAttributes; ++index) describe(pieces, attributes[index], data[index], dataSizes[index]);
+    for (size_t index = 0; index < numAttributes; ++index)
+      describe(pieces, attributes[index], data[index], dataSizes[index]);
     return CUDA_SUCCESS;
   });
 }
 
-CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count) {
+CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
+                                size_t count) {
   return cuMemRangeGetAttributes(&data, &dataSize, &attribute, 1, devPtr, count);
 }

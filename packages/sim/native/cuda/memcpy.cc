@@ -18,7 +18,8 @@ namespace {
 // Up to here an asynchronous copy from pageable memory is staged; a larger one returns when it is done.
 constexpr size_t kLargestStaged = size_t{64} << 20;
 
-// CUDA copies nothing that overlaps: a device copies in an order of its own. Here it is the one that reads what was written before.
+// CUDA copies nothing that overlaps: a device copies in an order of its own. Here it is the one that reads what was
+// written before.
 void copyBytes(char* to, const char* from, size_t length) {
   if (to >= from + length || from >= to + length) {
     memcpy(to, from, length);
@@ -31,8 +32,8 @@ void copyBytes(char* to, const char* from, size_t length) {
 
 struct Rows {
   MemoryRange range;
-  size_t pitch = 0;  // from row to row
-  size_t slice = 0;  // from slice to slice
+  size_t pitch = 0;              // from row to row
+  size_t slice = 0;              // from slice to slice
   std::shared_ptr<Array> tiled;  // an array to which memory was mapped, and where in it the rows begin
   size_t x = 0, y = 0, z = 0;
 
@@ -104,7 +105,8 @@ std::shared_ptr<char[]> stage(Copy& copy) {
   std::shared_ptr<char[]> staged(new char[copy.width * copy.height * copy.depth]);
   for (size_t index = 0; index < copy.height * copy.depth; ++index) {
     const size_t row = index % copy.height, slice = index / copy.height;
-    memcpy(staged.get() + index * copy.width, copy.from.range.data + slice * copy.from.slice + row * copy.from.pitch, copy.width);
+    memcpy(staged.get() + index * copy.width, copy.from.range.data + slice * copy.from.slice + row * copy.from.pitch,
+           copy.width);
   }
   copy.from.range.data = staged.get();
   copy.from.pitch = copy.width;
@@ -128,7 +130,8 @@ CUresult queue(const std::shared_ptr<Stream>& stream, const Copy& described, boo
     stream->enqueue(operationOf(std::move(copy)));
     return CUDA_SUCCESS;
   }
-  if (copy->width * copy->height * copy->depth > kLargestStaged) return stream->runAndWait(operationOf(std::move(copy)));
+  if (copy->width * copy->height * copy->depth > kLargestStaged)
+    return stream->runAndWait(operationOf(std::move(copy)));
   auto staged = stage(*copy);
   Operation operation;
   operation.run = [copy = std::move(copy), staged = std::move(staged)] { return copy->run(); };
@@ -149,8 +152,8 @@ CUresult checkCapture(const std::shared_ptr<Stream>& stream, bool isAsynchronous
   return isAsynchronous ? CUDA_SUCCESS : checkUnsafeCall();
 }
 
-CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous,
-              PeerContexts users = {}) {
+CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle, bool perThread,
+              bool isAsynchronous, PeerContexts users = {}) {
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (const CUresult status = checkCapture(stream, isAsynchronous)) return status;
     if (bytes == 0) return CUDA_SUCCESS;
@@ -167,8 +170,12 @@ CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t byt
     wanted.width = bytes;
     wanted.toUser = users.to;
     wanted.fromUser = users.from;
-    if (const CUresult status = check(toSide, users.to ? *users.to : *context, Access::write, to, bytes, wanted.to.range)) return status;
-    if (const CUresult status = check(fromSide, users.from ? *users.from : *context, Access::read, from, bytes, wanted.from.range)) return status;
+    if (const CUresult status =
+            check(toSide, users.to ? *users.to : *context, Access::write, to, bytes, wanted.to.range))
+      return status;
+    if (const CUresult status =
+            check(fromSide, users.from ? *users.from : *context, Access::read, from, bytes, wanted.from.range))
+      return status;
     wanted.from.pitch = wanted.to.pitch = bytes;
     return queue(stream, wanted, isAsynchronous);
   });
@@ -194,8 +201,8 @@ CUresult withPeers(CUcontext toContext, CUcontext fromContext, bool isAsynchrono
   });
 }
 
-CUresult copyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes, CUstream handle, bool perThread,
-                  bool isAsynchronous) {
+CUresult copyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes,
+                  CUstream handle, bool perThread, bool isAsynchronous) {
   return withPeers(toContext, fromContext, isAsynchronous, [&](const PeerContexts& users) {
     return copy(Side::device, to, Side::device, from, bytes, handle, perThread, isAsynchronous, users);
   });
@@ -217,7 +224,9 @@ CUresult checkArray(const Side3D& side, const Copy& wanted, Rows& rows) {
   if (!found) return CUDA_ERROR_INVALID_HANDLE;
   const size_t texel = found->format.bytes();
   if (!found->hasTexels() || side.x % texel != 0 || wanted.width % texel != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!isWithin(side.x, wanted.width, found->usedBytes()) || !isWithin(side.y, wanted.height, found->height) || !isWithin(side.z, wanted.depth, found->depth)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isWithin(side.x, wanted.width, found->usedBytes()) || !isWithin(side.y, wanted.height, found->height) ||
+      !isWithin(side.z, wanted.depth, found->depth))
+    return CUDA_ERROR_INVALID_VALUE;
   rows.pitch = found->rowBytes;
   rows.slice = found->sliceBytes;
   if (found->data != nullptr) {
@@ -234,7 +243,8 @@ CUresult checkArray(const Side3D& side, const Copy& wanted, Rows& rows) {
 
 CUresult checkRows(Context& context, Access access, const Side3D& side, const Copy& wanted, Rows& rows) {
   if (side.type == CU_MEMORYTYPE_ARRAY) return checkArray(side, wanted, rows);
-  if (side.type != CU_MEMORYTYPE_HOST && side.type != CU_MEMORYTYPE_DEVICE && side.type != CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
+  if (side.type != CU_MEMORYTYPE_HOST && side.type != CU_MEMORYTYPE_DEVICE && side.type != CU_MEMORYTYPE_UNIFIED)
+    return CUDA_ERROR_INVALID_VALUE;
   if (side.pitch > kMaxPitch) return CUDA_ERROR_INVALID_VALUE;
   const size_t pitch = side.pitch == 0 ? side.x + wanted.width : side.pitch;  // 0: rows without gaps
   const size_t height = side.height == 0 ? side.y + wanted.height : side.height;
@@ -242,10 +252,15 @@ CUresult checkRows(Context& context, Access access, const Side3D& side, const Co
   if (wanted.depth > 1 && (side.y > height || wanted.height > height - side.y)) return CUDA_ERROR_INVALID_VALUE;
   size_t slice = 0, start = 0, rowStart = 0, length = 0, rowLength = 0;
   if (__builtin_mul_overflow(pitch, height, &slice)) return CUDA_ERROR_INVALID_VALUE;
-  if (__builtin_mul_overflow(side.z, slice, &start) || __builtin_mul_overflow(side.y, pitch, &rowStart)) return CUDA_ERROR_INVALID_VALUE;
-  if (__builtin_add_overflow(start, rowStart, &start) || __builtin_add_overflow(start, side.x, &start)) return CUDA_ERROR_INVALID_VALUE;
-  if (__builtin_mul_overflow(wanted.depth - 1, slice, &length) || __builtin_mul_overflow(wanted.height - 1, pitch, &rowLength)) return CUDA_ERROR_INVALID_VALUE;
-  if (__builtin_add_overflow(length, rowLength, &length) || __builtin_add_overflow(length, wanted.width, &length)) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(side.z, slice, &start) || __builtin_mul_overflow(side.y, pitch, &rowStart))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_add_overflow(start, rowStart, &start) || __builtin_add_overflow(start, side.x, &start))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(wanted.depth - 1, slice, &length) ||
+      __builtin_mul_overflow(wanted.height - 1, pitch, &rowLength))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_add_overflow(length, rowLength, &length) || __builtin_add_overflow(length, wanted.width, &length))
+    return CUDA_ERROR_INVALID_VALUE;
   uint64_t base = side.type == CU_MEMORYTYPE_HOST ? addressOf(side.host) : side.device;
   if (base == 0 || __builtin_add_overflow(base, start, &base)) return CUDA_ERROR_INVALID_VALUE;
   rows.pitch = pitch;
@@ -260,9 +275,12 @@ CUresult describeCopy(Context& context, const PeerContexts& users, const CUDA_ME
   wanted.toUser = users.to;
   wanted.fromUser = users.from;
   if (c.srcLOD != 0 || c.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
-  const Side3D from{c.srcMemoryType, c.srcHost, c.srcDevice, c.srcArray, c.srcXInBytes, c.srcY, c.srcZ, c.srcPitch, c.srcHeight};
-  const Side3D to{c.dstMemoryType, c.dstHost, c.dstDevice, c.dstArray, c.dstXInBytes, c.dstY, c.dstZ, c.dstPitch, c.dstHeight};
-  if (const CUresult status = checkRows(users.from ? *users.from : context, Access::read, from, wanted, wanted.from)) return status;
+  const Side3D from{c.srcMemoryType, c.srcHost, c.srcDevice, c.srcArray, c.srcXInBytes,
+                    c.srcY,          c.srcZ,    c.srcPitch,  c.srcHeight};
+  const Side3D to{c.dstMemoryType, c.dstHost, c.dstDevice, c.dstArray, c.dstXInBytes,
+                  c.dstY,          c.dstZ,    c.dstPitch,  c.dstHeight};
+  if (const CUresult status = checkRows(users.from ? *users.from : context, Access::read, from, wanted, wanted.from))
+    return status;
   return checkRows(users.to ? *users.to : context, Access::write, to, wanted, wanted.to);
 }
 
@@ -279,13 +297,17 @@ CUresult copy3D(const CUDA_MEMCPY3D* c, CUstream handle, bool perThread, bool is
 }
 
 CUresult copy3DPeer(const CUDA_MEMCPY3D_PEER* c, CUstream handle, bool perThread, bool isAsynchronous) {
-  return withPeers(c == nullptr ? nullptr : c->dstContext, c == nullptr ? nullptr : c->srcContext, isAsynchronous, [&](const PeerContexts& users) -> CUresult {
-    if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUDA_MEMCPY3D described{c->srcXInBytes, c->srcY, c->srcZ, c->srcLOD, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, nullptr, c->srcPitch,
-                            c->srcHeight, c->dstXInBytes, c->dstY, c->dstZ, c->dstLOD, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, nullptr,
-                            c->dstPitch, c->dstHeight, c->WidthInBytes, c->Height, c->Depth};
-    return copy3D(&described, handle, perThread, isAsynchronous, users);
-  });
+  return withPeers(c == nullptr ? nullptr : c->dstContext, c == nullptr ? nullptr : c->srcContext, isAsynchronous,
+                   [&](const PeerContexts& users) -> CUresult {
+                     if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
+                     CUDA_MEMCPY3D described{
+                         c->srcXInBytes,   c->srcY,        c->srcZ,         c->srcLOD,   c->srcMemoryType,
+                         c->srcHost,       c->srcDevice,   c->srcArray,     nullptr,     c->srcPitch,
+                         c->srcHeight,     c->dstXInBytes, c->dstY,         c->dstZ,     c->dstLOD,
+                         c->dstMemoryType, c->dstHost,     c->dstDevice,    c->dstArray, nullptr,
+                         c->dstPitch,      c->dstHeight,   c->WidthInBytes, c->Height,   c->Depth};
+                     return copy3D(&described, handle, perThread, isAsynchronous, users);
+                   });
 }
 
 CUresult copy2D(const CUDA_MEMCPY2D* c, CUstream handle, bool perThread, bool isAsynchronous) {
@@ -320,7 +342,9 @@ struct End {
 };
 
 CUresult copyRow(const End& to, const End& from, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous) {
-  const auto typeOf = [](const End& end) { return end.array != nullptr ? CU_MEMORYTYPE_ARRAY : end.host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; };
+  const auto typeOf = [](const End& end) {
+    return end.array != nullptr ? CU_MEMORYTYPE_ARRAY : end.host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  };
   CUDA_MEMCPY3D described{};
   described.srcMemoryType = typeOf(from);
   described.srcArray = from.array;
@@ -338,11 +362,13 @@ CUresult copyRow(const End& to, const End& from, size_t bytes, CUstream handle, 
 }
 
 // Copies in no order among each other; one after the other is one such order.
-CUresult copyBatch(const CUdeviceptr* targets, const CUdeviceptr* sources, const size_t* sizes, size_t count, const CUmemcpyAttributes* attributes,
-                   const size_t* attributeIndices, size_t attributeCount, CUstream handle, bool perThread) {
+CUresult copyBatch(const CUdeviceptr* targets, const CUdeviceptr* sources, const size_t* sizes, size_t count,
+                   const CUmemcpyAttributes* attributes, const size_t* attributeIndices, size_t attributeCount,
+                   CUstream handle, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if (count == 0 || targets == nullptr || sources == nullptr || sizes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (attributes == nullptr || attributeIndices == nullptr || attributeCount == 0 || attributeCount > count) return CUDA_ERROR_INVALID_VALUE;
+    if (attributes == nullptr || attributeIndices == nullptr || attributeCount == 0 || attributeCount > count)
+      return CUDA_ERROR_INVALID_VALUE;
     if (stream->kind == StreamKind::legacyDefault) return CUDA_ERROR_INVALID_VALUE;
     size_t last = 0;
     for (size_t index = 0; index < attributeCount; ++index) {
@@ -355,7 +381,8 @@ CUresult copyBatch(const CUdeviceptr* targets, const CUdeviceptr* sources, const
       if (sizes[index] == 0) return CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t index = 0; index < count; ++index) {
-      const CUresult status = copy(Side::any, targets[index], Side::any, sources[index], sizes[index], handle, perThread, true);
+      const CUresult status =
+          copy(Side::any, targets[index], Side::any, sources[index], sizes[index], handle, perThread, true);
       if (status != CUDA_SUCCESS) return status;
     }
     return CUDA_SUCCESS;
@@ -397,13 +424,17 @@ CUresult describeBatched(const CUDA_MEMCPY3D_BATCH_OP& given, CUDA_MEMCPY3D& des
   Side3D from{}, to{};
   if (const CUresult status = describeOperand(given.src, extent, element, from)) return status;
   if (const CUresult status = describeOperand(given.dst, extent, element, to)) return status;
-  described = {from.x, from.y, from.z, 0, from.type, nullptr, from.device, from.array, nullptr, from.pitch, from.height,
-               to.x, to.y, to.z, 0, to.type, nullptr, to.device, to.array, nullptr, to.pitch, to.height, 0, extent.height, extent.depth};
-  return __builtin_mul_overflow(extent.width, element, &described.WidthInBytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  described = {from.x,     from.y,  from.z,        0,           from.type, nullptr, from.device,
+               from.array, nullptr, from.pitch,    from.height, to.x,      to.y,    to.z,
+               0,          to.type, nullptr,       to.device,   to.array,  nullptr, to.pitch,
+               to.height,  0,       extent.height, extent.depth};
+  return __builtin_mul_overflow(extent.width, element, &described.WidthInBytes) ? CUDA_ERROR_INVALID_VALUE
+                                                                                : CUDA_SUCCESS;
 }
 
 // As above. What a description has wrong is found before anything is copied.
-CUresult copyBatch3D(const CUDA_MEMCPY3D_BATCH_OP* list, size_t count, unsigned long long flags, CUstream handle, bool perThread) {
+CUresult copyBatch3D(const CUDA_MEMCPY3D_BATCH_OP* list, size_t count, unsigned long long flags, CUstream handle,
+                     bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if (count == 0 || list == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (stream->kind == StreamKind::legacyDefault) return CUDA_ERROR_INVALID_VALUE;
@@ -436,7 +467,8 @@ SHOAL_TWIN(cuMemcpyPeer, _ptds,
            (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount),
            copyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpyPeerAsync, _ptsz,
-           (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream),
+           (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
+            CUstream hStream),
            copyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount),
            copy(Side::device, dstDevice, Side::any, addressOf(srcHost), ByteCount, nullptr, perThread, false))
@@ -444,26 +476,34 @@ SHOAL_TWIN(cuMemcpyDtoH_v2, _ptds, (void* dstHost, CUdeviceptr srcDevice, size_t
            copy(Side::any, addressOf(dstHost), Side::device, srcDevice, ByteCount, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount),
            copy(Side::device, dstDevice, Side::device, srcDevice, ByteCount, nullptr, perThread, false))
-SHOAL_TWIN(cuMemcpyHtoDAsync_v2, _ptsz, (CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream),
+SHOAL_TWIN(cuMemcpyHtoDAsync_v2, _ptsz,
+           (CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream),
            copy(Side::device, dstDevice, Side::any, addressOf(srcHost), ByteCount, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpyDtoHAsync_v2, _ptsz, (void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
            copy(Side::any, addressOf(dstHost), Side::device, srcDevice, ByteCount, hStream, perThread, true))
-SHOAL_TWIN(cuMemcpyDtoDAsync_v2, _ptsz, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
+SHOAL_TWIN(cuMemcpyDtoDAsync_v2, _ptsz,
+           (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
            copy(Side::device, dstDevice, Side::device, srcDevice, ByteCount, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* pCopy), copy2D(pCopy, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* pCopy), copy2D(pCopy, nullptr, perThread, false))
-SHOAL_TWIN(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* pCopy, CUstream hStream), copy2D(pCopy, hStream, perThread, true))
+SHOAL_TWIN(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* pCopy, CUstream hStream),
+           copy2D(pCopy, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* pCopy), copy3D(pCopy, nullptr, perThread, false))
-SHOAL_TWIN(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* pCopy, CUstream hStream), copy3D(pCopy, hStream, perThread, true))
+SHOAL_TWIN(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* pCopy, CUstream hStream),
+           copy3D(pCopy, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER* pCopy), copy3DPeer(pCopy, nullptr, perThread, false))
-SHOAL_TWIN(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream), copy3DPeer(pCopy, hStream, perThread, true))
+SHOAL_TWIN(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER* pCopy, CUstream hStream),
+           copy3DPeer(pCopy, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpyBatchAsync_v2, _ptsz,
-           (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, CUstream hStream),
+           (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
+            size_t* attrsIdxs, size_t numAttrs, CUstream hStream),
            copyBatch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream, perThread))
 SHOAL_TWIN(cuMemcpyBatchAsync, _ptsz,
-           (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, size_t* failIdx, CUstream hStream),
+           (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs,
+            size_t* attrsIdxs, size_t numAttrs, size_t* failIdx, CUstream hStream),
            ((void)failIdx, copyBatch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream, perThread)))
-SHOAL_TWIN(cuMemcpy3DBatchAsync_v2, _ptsz, (size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, unsigned long long flags, CUstream hStream),
+SHOAL_TWIN(cuMemcpy3DBatchAsync_v2, _ptsz,
+           (size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, unsigned long long flags, CUstream hStream),
            copyBatch3D(opList, numOps, flags, hStream, perThread))
 SHOAL_TWIN(cuMemcpy3DBatchAsync, _ptsz,
            (size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, size_t* failIdx, unsigned long long flags, CUstream hStream),
@@ -476,9 +516,12 @@ SHOAL_TWIN(cuMemcpyDtoA_v2, _ptds, (CUarray dstArray, size_t dstOffset, CUdevice
            copyRow({dstArray, dstOffset}, {nullptr, 0, srcDevice}, ByteCount, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpyAtoD_v2, _ptds, (CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount),
            copyRow({nullptr, 0, dstDevice}, {srcArray, srcOffset}, ByteCount, nullptr, perThread, false))
-SHOAL_TWIN(cuMemcpyAtoA_v2, _ptds, (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount),
+SHOAL_TWIN(cuMemcpyAtoA_v2, _ptds,
+           (CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount),
            copyRow({dstArray, dstOffset}, {srcArray, srcOffset}, ByteCount, nullptr, perThread, false))
-SHOAL_TWIN(cuMemcpyHtoAAsync_v2, _ptsz, (CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount, CUstream hStream),
+SHOAL_TWIN(cuMemcpyHtoAAsync_v2, _ptsz,
+           (CUarray dstArray, size_t dstOffset, const void* srcHost, size_t ByteCount, CUstream hStream),
            copyRow({dstArray, dstOffset}, {nullptr, 0, 0, srcHost}, ByteCount, hStream, perThread, true))
-SHOAL_TWIN(cuMemcpyAtoHAsync_v2, _ptsz, (void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
+SHOAL_TWIN(cuMemcpyAtoHAsync_v2, _ptsz,
+           (void* dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream),
            copyRow({nullptr, 0, 0, dstHost}, {srcArray, srcOffset}, ByteCount, hStream, perThread, true))

@@ -39,7 +39,8 @@ CUresult checkWord(Context& context, Access access, CUdeviceptr address, MemoryR
 using Step = std::function<CUresult()>;
 
 template <class Word>
-CUresult prepareWrite(const std::shared_ptr<Context>& context, CUdeviceptr address, Word value, unsigned flags, Step& step) {
+CUresult prepareWrite(const std::shared_ptr<Context>& context, CUdeviceptr address, Word value, unsigned flags,
+                      Step& step) {
   if ((flags & ~CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) != 0) return CUDA_ERROR_INVALID_VALUE;
   MemoryRange range;
   if (const CUresult status = checkWord<Word>(*context, Access::write, address, range)) return status;
@@ -53,7 +54,8 @@ CUresult prepareWrite(const std::shared_ptr<Context>& context, CUdeviceptr addre
 }
 
 template <class Word>
-CUresult prepareWait(const std::shared_ptr<Context>& context, CUdeviceptr address, Word value, unsigned flags, Step& step) {
+CUresult prepareWait(const std::shared_ptr<Context>& context, CUdeviceptr address, Word value, unsigned flags,
+                     Step& step) {
   if ((flags & ~(kConditionMask | CU_STREAM_WAIT_VALUE_FLUSH)) != 0) return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   MemoryRange range;
@@ -65,7 +67,8 @@ CUresult prepareWait(const std::shared_ptr<Context>& context, CUdeviceptr addres
       {
         Held held;  // only while it looks, so that nobody who takes the memory away waits for the value
         if (const CUresult status = held.add(range)) return status;
-        if (isMet<Word>(__atomic_load_n(reinterpret_cast<Word*>(range.data), __ATOMIC_SEQ_CST), value, condition)) break;
+        if (isMet<Word>(__atomic_load_n(reinterpret_cast<Word*>(range.data), __ATOMIC_SEQ_CST), value, condition))
+          break;
       }
       if (context->isEnding || context->error != CUDA_SUCCESS) break;
       const timespec interval = {0, pause};
@@ -79,10 +82,18 @@ CUresult prepareWait(const std::shared_ptr<Context>& context, CUdeviceptr addres
 
 CUresult prepareOne(const std::shared_ptr<Context>& context, const CUstreamBatchMemOpParams& wanted, Step& step) {
   switch (wanted.operation) {
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32: return prepareWrite<uint32_t>(context, wanted.writeValue.address, wanted.writeValue.value, wanted.writeValue.flags, step);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64: return prepareWrite<uint64_t>(context, wanted.writeValue.address, wanted.writeValue.value64, wanted.writeValue.flags, step);
-    case CU_STREAM_MEM_OP_WAIT_VALUE_32: return prepareWait<uint32_t>(context, wanted.waitValue.address, wanted.waitValue.value, wanted.waitValue.flags, step);
-    case CU_STREAM_MEM_OP_WAIT_VALUE_64: return prepareWait<uint64_t>(context, wanted.waitValue.address, wanted.waitValue.value64, wanted.waitValue.flags, step);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+      return prepareWrite<uint32_t>(context, wanted.writeValue.address, wanted.writeValue.value,
+                                    wanted.writeValue.flags, step);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      return prepareWrite<uint64_t>(context, wanted.writeValue.address, wanted.writeValue.value64,
+                                    wanted.writeValue.flags, step);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+      return prepareWait<uint32_t>(context, wanted.waitValue.address, wanted.waitValue.value, wanted.waitValue.flags,
+                                   step);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+      return prepareWait<uint64_t>(context, wanted.waitValue.address, wanted.waitValue.value64, wanted.waitValue.flags,
+                                   step);
     case CU_STREAM_MEM_OP_BARRIER:
       if (wanted.memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU) return CUDA_ERROR_INVALID_VALUE;
       step = [] { return CUDA_SUCCESS; };  // all writes of the software device are seen in order
@@ -136,6 +147,7 @@ SHOAL_TWIN(cuStreamWaitValue32_v2, _ptsz, (CUstream stream, CUdeviceptr addr, cu
            batch(stream, perThread, {describe(CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, value, flags)}, 0))
 SHOAL_TWIN(cuStreamWaitValue64_v2, _ptsz, (CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags),
            batch(stream, perThread, {describe(CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags)}, 0))
-SHOAL_TWIN(cuStreamBatchMemOp_v2, _ptsz, (CUstream stream, unsigned int count, CUstreamBatchMemOpParams* paramArray, unsigned int flags),
+SHOAL_TWIN(cuStreamBatchMemOp_v2, _ptsz,
+           (CUstream stream, unsigned int count, CUstreamBatchMemOpParams* paramArray, unsigned int flags),
            paramArray == nullptr || count == 0 ? initialised([] { return CUDA_ERROR_INVALID_VALUE; })
                                                : batch(stream, perThread, {paramArray, paramArray + count}, flags))

@@ -21,7 +21,8 @@ namespace {
 
 constexpr size_t kPitchAlignment = 512;
 
-CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes, MemoryKind kind, unsigned flags, CUdeviceptr* out) {
+CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes, MemoryKind kind, unsigned flags,
+                          CUdeviceptr* out) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult status = checkUnsafeCall()) return status;
   Device& device = context->device;
@@ -65,8 +66,8 @@ CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
     // With unified addressing pinned memory is always mapped, whatever was asked for.
     const unsigned actual = flags | CU_MEMHOSTALLOC_DEVICEMAP;
     state().allocations.put(std::make_shared<Allocation>(
-        Allocation::Description{MemoryKind::pinned, reinterpret_cast<uint64_t>(at), bytes, Place::host, context, nullptr, actual,
-                                std::make_shared<HostPages>(at, bytes)}));
+        Allocation::Description{MemoryKind::pinned, reinterpret_cast<uint64_t>(at), bytes, Place::host, context,
+                                nullptr, actual, std::make_shared<HostPages>(at, bytes)}));
     *out = at;
     return CUDA_SUCCESS;
   });
@@ -74,7 +75,8 @@ CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
 
 CUresult registerHost(void* p, size_t bytes, unsigned flags) {
   return inContext([&](auto& context) -> CUresult {
-    constexpr unsigned knownFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+    constexpr unsigned knownFlags =
+        CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if (p == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     if ((flags & ~knownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -126,7 +128,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
   return inContext([&](auto& context) { return allocateOnDevice(context, bytesize, MemoryKind::device, 0, dptr); });
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
+                            unsigned int ElementSizeBytes) {
   return inContext([&](auto& context) -> CUresult {
     if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
     if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
@@ -146,8 +149,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     CUresult freed = CUDA_SUCCESS;
     if (freeGraphMemory(dptr, freed)) return freed;
     return release(dptr, CUDA_ERROR_INVALID_VALUE, [](auto& allocation) {
-      return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pooled ||
-             allocation.kind == MemoryKind::external;
+      return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed ||
+             allocation.kind == MemoryKind::pooled || allocation.kind == MemoryKind::external;
     });
   });
 }
@@ -206,7 +209,8 @@ CUresult cuMemHostUnregister(void* p) {
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
   return inContext([&](auto&) -> CUresult {
     auto allocation = state().allocations.covering(dptr);
-    if (!allocation || (allocation->backing != nullptr && !allocation->backing->isReachable())) return CUDA_ERROR_NOT_FOUND;
+    if (!allocation || (allocation->backing != nullptr && !allocation->backing->isReachable()))
+      return CUDA_ERROR_NOT_FOUND;
     if (pbase != nullptr) *pbase = allocation->base;
     if (psize != nullptr) *psize = allocation->size;
     return CUDA_SUCCESS;

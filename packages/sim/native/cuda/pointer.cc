@@ -16,7 +16,8 @@ CUresult put(void* data, Value value) {
   return CUDA_SUCCESS;
 }
 
-// Of the host's memory it is the device of the context that it was made in, and 0 when it is mapped; -2 says that there is none.
+// Of the host's memory it is the device of the context that it was made in, and 0 when it is mapped; -2 says that there
+// is none.
 int ordinalOf(const Allocation& allocation) {
   if (allocation.device != nullptr) return allocation.device->ordinal;
   if (allocation.kind == MemoryKind::mapped && allocation.isHost()) return 0;
@@ -56,17 +57,23 @@ CUresult describe(void* data, CUpointer_attribute attribute, CUdeviceptr pointer
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, allocation.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, isManaged ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put<int>(data, ordinalOf(allocation));
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put<int>(data, backing != nullptr && backing->isLegacyIpcCapable());
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(data, backing != nullptr && backing->rangeSize() != 0 ? backing->rangeBase() : allocation.base);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<int>(data, backing != nullptr && backing->isLegacyIpcCapable());
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return put(data, backing != nullptr && backing->rangeSize() != 0 ? backing->rangeBase() : allocation.base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return put<size_t>(data, backing != nullptr && backing->rangeSize() != 0 ? backing->rangeSize() : allocation.size);
+      return put<size_t>(data,
+                         backing != nullptr && backing->rangeSize() != 0 ? backing->rangeSize() : allocation.size);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put<int>(data, 1);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, backing != nullptr ? backing->handleTypes() : 0);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<int>(data, backing != nullptr && backing->isRdmaCapable());
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put<unsigned long long>(data, backing != nullptr ? backing->handleTypes() : 0);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return put<int>(data, backing != nullptr && backing->isRdmaCapable());
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put<unsigned long long>(data, rightsOf(allocation));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(data, backing != nullptr ? backing->pool() : nullptr);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      return put<size_t>(data, backing != nullptr && backing->mappingSize() != 0 ? backing->mappingSize() : allocation.size);
+      return put<size_t>(data,
+                         backing != nullptr && backing->mappingSize() != 0 ? backing->mappingSize() : allocation.size);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       return put(data, backing != nullptr && backing->mappingSize() != 0 ? backing->mappingBase() : allocation.base);
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put<unsigned long long>(data, allocation.id);
@@ -106,7 +113,8 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 }
 
 // Unlike the single form, an attribute that does not apply is zero and no error.
-CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr ptr) {
   return initialised([&]() -> CUresult {
     if (numAttributes == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned index = 0; index < numAttributes; ++index) {

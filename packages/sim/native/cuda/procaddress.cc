@@ -10,7 +10,8 @@ extern "C" __attribute__((visibility("hidden"))) CUresult shoalSimUnsupported(vo
 
 namespace {
 
-// One ABI of a function, since the version that brought it. With `ownVersion` there is a twin for per-thread default streams.
+// One ABI of a function, since the version that brought it. With `ownVersion` there is a twin for per-thread default
+// streams.
 struct Variant {
   const char* name;
   int version;
@@ -25,23 +26,27 @@ struct Variant {
 
 // A function that the device lacks; `ownVersion` is 0 where it has no twin.
 #define SHOAL_UNSUPPORTED_AT reinterpret_cast<void*>(&shoalSimUnsupported)
-#define SHOAL_NONE(name, version, ownVersion) {name, version, SHOAL_UNSUPPORTED_AT, ownVersion, ownVersion == 0 ? nullptr : SHOAL_UNSUPPORTED_AT},
+#define SHOAL_NONE(name, version, ownVersion) \
+  {name, version, SHOAL_UNSUPPORTED_AT, ownVersion, ownVersion == 0 ? nullptr : SHOAL_UNSUPPORTED_AT},
 
 // Generated from the spec.
 const Variant kVariants[] = {
 #include "entryPoints.gen.h"
 };
 
-CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult& status) {
+CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
+              CUdriverProcAddressQueryResult& status) {
   constexpr cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  if (symbol == nullptr || pfn == nullptr || (flags & ~known) != 0 || cudaVersion > kDriverVersion) return CUDA_ERROR_INVALID_VALUE;
+  if (symbol == nullptr || pfn == nullptr || (flags & ~known) != 0 || cudaVersion > kDriverVersion)
+    return CUDA_ERROR_INVALID_VALUE;
   const bool wantsOwn = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   const Variant* best = nullptr;
   int bestVersion = 0;
   bool isNameKnown = false;
   // Of a function with twins, an ABI from before them has none.
   bool hasTwin = false;
-  for (const Variant& variant : kVariants) hasTwin = hasTwin || (variant.own != nullptr && strcmp(variant.name, symbol) == 0);
+  for (const Variant& variant : kVariants)
+    hasTwin = hasTwin || (variant.own != nullptr && strcmp(variant.name, symbol) == 0);
   for (const Variant& variant : kVariants) {
     if (strcmp(variant.name, symbol) != 0) continue;
     isNameKnown = true;

@@ -16,7 +16,9 @@
 
 using namespace shoal;
 
-extern "C" const char* shoalSimDescribe(void) { return "Shoal software device: the CUDA driver's C ABI on host memory, no GPU"; }
+extern "C" const char* shoalSimDescribe(void) {
+  return "Shoal software device: the CUDA driver's C ABI on host memory, no GPU";
+}
 
 size_t shoalSimLeft(char* text, size_t bytes) {
   const std::string left = describeLeft();
@@ -44,7 +46,8 @@ CUresult shoalSimStreamDelay(CUstream handle, uint64_t nanoseconds) {
       constexpr uint64_t slice = 1000000;
       timespec end;
       clock_gettime(CLOCK_MONOTONIC, &end);
-      const uint64_t ends = static_cast<uint64_t>(end.tv_sec) * 1000000000u + static_cast<uint64_t>(end.tv_nsec) + nanoseconds;
+      const uint64_t ends =
+          static_cast<uint64_t>(end.tv_sec) * 1000000000u + static_cast<uint64_t>(end.tv_nsec) + nanoseconds;
       for (;;) {
         timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -106,9 +109,15 @@ Operation deviceWork(Run run, Callback discard, void* userData, Ranges ranges) {
 // Work of NCCL and NVSHMEM, which are kernels on a GPU.
 class DeviceWork : public Work {
  public:
-  DeviceWork(std::shared_ptr<Context> owner, void* (*start)(void*), Run run, Callback discard, Callback release, void* userData,
-             std::vector<ShoalSimRange> ranges)
-      : owner_(std::move(owner)), start_(start), run_(run), discard_(discard), release_(release), userData_(userData), ranges_(std::move(ranges)) {}
+  DeviceWork(std::shared_ptr<Context> owner, void* (*start)(void*), Run run, Callback discard, Callback release,
+             void* userData, std::vector<ShoalSimRange> ranges)
+      : owner_(std::move(owner)),
+        start_(start),
+        run_(run),
+        discard_(discard),
+        release_(release),
+        userData_(userData),
+        ranges_(std::move(ranges)) {}
   ~DeviceWork() override {
     if (isOwner) release_(userData_);
   }
@@ -136,8 +145,8 @@ class DeviceWork : public Work {
 
 }  // namespace
 
-CUresult shoalSimEnqueue(CUstream handle, CUresult (*run)(void*), void (*discard)(void*), void* userData, const ShoalSimRange* ranges,
-                         size_t rangeCount) {
+CUresult shoalSimEnqueue(CUstream handle, CUresult (*run)(void*), void (*discard)(void*), void* userData,
+                         const ShoalSimRange* ranges, size_t rangeCount) {
   return onStream(handle, false, [&](auto& stream, auto& context) -> CUresult {
     if (run == nullptr || (rangeCount != 0 && ranges == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = refuseCaptured(stream)) return status;
@@ -148,11 +157,13 @@ CUresult shoalSimEnqueue(CUstream handle, CUresult (*run)(void*), void (*discard
   });
 }
 
-CUresult shoalSimCapture(CUstream handle, void* (*start)(void*), CUresult (*run)(void*), void (*discard)(void*), void (*release)(void*), void* userData,
-                         const ShoalSimRange* ranges, size_t rangeCount) {
+CUresult shoalSimCapture(CUstream handle, void* (*start)(void*), CUresult (*run)(void*), void (*discard)(void*),
+                         void (*release)(void*), void* userData, const ShoalSimRange* ranges, size_t rangeCount) {
   return onStream(handle, false, [&](auto& stream, auto& context) -> CUresult {
-    if (start == nullptr || run == nullptr || release == nullptr || (rangeCount != 0 && ranges == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    auto work = std::make_shared<DeviceWork>(context, start, run, discard, release, userData, std::vector(ranges, ranges + rangeCount));
+    if (start == nullptr || run == nullptr || release == nullptr || (rangeCount != 0 && ranges == nullptr))
+      return CUDA_ERROR_INVALID_VALUE;
+    auto work = std::make_shared<DeviceWork>(context, start, run, discard, release, userData,
+                                             std::vector(ranges, ranges + rangeCount));
     const CUresult status = captureWork(stream, work);
     work->isOwner = status == CUDA_SUCCESS;
     return status;

@@ -58,7 +58,8 @@ CUresult waitForEvent(CUstream handle, CUevent eventHandle, unsigned flags, bool
 
 }  // namespace
 
-CUresult shoal::prepareWait(const std::shared_ptr<Event>& event, const std::shared_ptr<Stream>& stream, Operation& wait) {
+CUresult shoal::prepareWait(const std::shared_ptr<Event>& event, const std::shared_ptr<Stream>& stream,
+                            Operation& wait) {
   if (event->shared) {
     const uint64_t number = event->shared->last();
     if (event->shared->hasPassed(number)) return CUDA_SUCCESS;

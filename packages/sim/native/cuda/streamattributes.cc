@@ -26,7 +26,8 @@ CUlaunchAttributeValue read(Stream& stream, CUlaunchAttributeID attribute) {
   std::lock_guard lock(stream.attributesMutex);
   if (const auto set = stream.attributes.find(attribute); set != stream.attributes.end()) return set->second;
   // No policy yet, as hardware says it.
-  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = static_cast<CUsynchronizationPolicy>(-1);
+  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+    value.syncPolicy = static_cast<CUsynchronizationPolicy>(-1);
   else value = usualAttribute(attribute);
   return value;
 }
@@ -41,7 +42,8 @@ CUresult get(CUstream handle, CUlaunchAttributeID attribute, CUlaunchAttributeVa
 
 CUresult set(CUstream handle, CUlaunchAttributeID attribute, const CUlaunchAttributeValue* value, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) {
-    if (value == nullptr || !isStreamAttribute(attribute) || !isValidAttribute(attribute, *value)) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr || !isStreamAttribute(attribute) || !isValidAttribute(attribute, *value))
+      return CUDA_ERROR_INVALID_VALUE;
     if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
       stream->priority = Stream::nearestPriority(value->priority);
       return CUDA_SUCCESS;
@@ -71,6 +73,8 @@ CUresult copy(CUstream to, CUstream from, bool perThread) {
 
 }  // namespace
 
-SHOAL_TWIN(cuStreamGetAttribute, _ptsz, (CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value_out), get(hStream, attr, value_out, perThread))
-SHOAL_TWIN(cuStreamSetAttribute, _ptsz, (CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value), set(hStream, attr, value, perThread))
+SHOAL_TWIN(cuStreamGetAttribute, _ptsz, (CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value_out),
+           get(hStream, attr, value_out, perThread))
+SHOAL_TWIN(cuStreamSetAttribute, _ptsz, (CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value),
+           set(hStream, attr, value, perThread))
 SHOAL_TWIN(cuStreamCopyAttributes, _ptsz, (CUstream dst, CUstream src), copy(dst, src, perThread))

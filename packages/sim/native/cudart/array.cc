@@ -5,8 +5,10 @@ using namespace shoal::cudart;
 
 namespace {
 
-// Of kinds whose name says all: one, two and four channels of each, in the driver's order, which has no format behind them.
-constexpr int kFirstNorm = cudaChannelFormatKindUnsignedNormalized8X1, kLastNorm = cudaChannelFormatKindSignedNormalized16X4;
+// Of kinds whose name says all: one, two and four channels of each, in the driver's order, which has no format behind
+// them.
+constexpr int kFirstNorm = cudaChannelFormatKindUnsignedNormalized8X1,
+              kLastNorm = cudaChannelFormatKindSignedNormalized16X4;
 
 int bitsOf(CUarray_format format) {
   switch (format) {
@@ -28,22 +30,25 @@ int bitsOf(CUarray_format format) {
 cudaChannelFormatDesc describe(CUarray_format format, unsigned channels) {
   const int bits = bitsOf(format), norm = format - CU_AD_FORMAT_UNORM_INT8X1;
   const bool isSigned = format >= CU_AD_FORMAT_SIGNED_INT8 && format <= CU_AD_FORMAT_SIGNED_INT32;
-  const int kind = norm >= 0 ? kFirstNorm + norm
-                   : format == CU_AD_FORMAT_NV12 ? cudaChannelFormatKindNV12
+  const int kind = norm >= 0                                                     ? kFirstNorm + norm
+                   : format == CU_AD_FORMAT_NV12                                 ? cudaChannelFormatKindNV12
                    : format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT ? cudaChannelFormatKindFloat
-                   : isSigned ? cudaChannelFormatKindSigned : cudaChannelFormatKindUnsigned;
+                   : isSigned                                                    ? cudaChannelFormatKindSigned
+                                                                                 : cudaChannelFormatKindUnsigned;
   const auto part = [&](unsigned index) { return index < channels ? (bits == 0 ? 8 : bits) : 0; };
   return {part(0), part(1), part(2), part(3), static_cast<cudaChannelFormatKind>(kind)};
 }
 
-CUresult descriptorOf(const cudaChannelFormatDesc* desc, const cudaExtent& extent, unsigned flags, CUDA_ARRAY3D_DESCRIPTOR& out) {
+CUresult descriptorOf(const cudaChannelFormatDesc* desc, const cudaExtent& extent, unsigned flags,
+                      CUDA_ARRAY3D_DESCRIPTOR& out) {
   if (desc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   out = {};
   out.Width = extent.width;
   out.Height = extent.height;
   out.Depth = extent.depth;
   out.Flags = flags;  // the same bits as the driver's
-  return formatOf(*desc, out.Format, out.NumChannels) ? CUDA_SUCCESS : static_cast<CUresult>(cudaErrorInvalidChannelDescriptor);
+  return formatOf(*desc, out.Format, out.NumChannels) ? CUDA_SUCCESS
+                                                      : static_cast<CUresult>(cudaErrorInvalidChannelDescriptor);
 }
 
 CUresult create(cudaArray_t* array, const cudaChannelFormatDesc* desc, const cudaExtent& extent, unsigned flags) {
@@ -77,24 +82,29 @@ bool shoal::cudart::formatOf(const cudaChannelFormatDesc& desc, CUarray_format& 
   constexpr int codes[3][3] = {{CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32},
                                {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32},
                                {0, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT}};
-  if (desc.f < cudaChannelFormatKindSigned || desc.f > cudaChannelFormatKindFloat || codes[desc.f][size] == 0) return false;
+  if (desc.f < cudaChannelFormatKindSigned || desc.f > cudaChannelFormatKindFloat || codes[desc.f][size] == 0)
+    return false;
   format = static_cast<CUarray_format>(codes[desc.f][size]);
   return true;
 }
 
-size_t shoal::cudart::bytesOfTexel(CUarray_format format, unsigned channels) { return static_cast<size_t>(bitsOf(format)) / 8 * channels; }
+size_t shoal::cudart::bytesOfTexel(CUarray_format format, unsigned channels) {
+  return static_cast<size_t>(bitsOf(format)) / 8 * channels;
+}
 
-cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, size_t width, size_t height, unsigned int flags) {
+cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, size_t width, size_t height,
+                            unsigned int flags) {
   return onDevice([&] { return create(array, desc, {width, height, 0}, flags); });
 }
-cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, cudaExtent extent, unsigned int flags) {
+cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, cudaExtent extent,
+                              unsigned int flags) {
   return onDevice([&] { return create(array, desc, extent, flags); });
 }
 cudaError_t cudaFreeArray(cudaArray_t array) {
   return onDevice([&] { return array == nullptr ? CUDA_SUCCESS : cuArrayDestroy(driverArray(array)); });
 }
-cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* mipmappedArray, const cudaChannelFormatDesc* desc, cudaExtent extent, unsigned int numLevels,
-                                     unsigned int flags) {
+cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* mipmappedArray, const cudaChannelFormatDesc* desc,
+                                     cudaExtent extent, unsigned int numLevels, unsigned int flags) {
   return onDevice([&]() -> CUresult {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     if (mipmappedArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -103,10 +113,13 @@ cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t* mipmappedArray, const
   });
 }
 cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) {
-  return onDevice([&] { return mipmappedArray == nullptr ? CUDA_SUCCESS : cuMipmappedArrayDestroy(driverArray(mipmappedArray)); });
+  return onDevice(
+      [&] { return mipmappedArray == nullptr ? CUDA_SUCCESS : cuMipmappedArrayDestroy(driverArray(mipmappedArray)); });
 }
-cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t* levelArray, cudaMipmappedArray_const_t mipmappedArray, unsigned int level) {
-  return onDevice([&] { return cuMipmappedArrayGetLevel(driverArrayOut(levelArray), driverArray(mipmappedArray), level); });
+cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t* levelArray, cudaMipmappedArray_const_t mipmappedArray,
+                                       unsigned int level) {
+  return onDevice(
+      [&] { return cuMipmappedArrayGetLevel(driverArrayOut(levelArray), driverArray(mipmappedArray), level); });
 }
 cudaError_t cudaArrayGetPlane(cudaArray_t* pPlaneArray, cudaArray_t hArray, unsigned int planeIdx) {
   return onDevice([&] { return cuArrayGetPlane(driverArrayOut(pPlaneArray), driverArray(hArray), planeIdx); });

@@ -5,7 +5,8 @@ using namespace shoal::cudart;
 
 namespace {
 
-constexpr CUresult kWrongPitch = static_cast<CUresult>(12), kWrongDirection = static_cast<CUresult>(21);  // of the runtime alone
+constexpr CUresult kWrongPitch = static_cast<CUresult>(12),
+                   kWrongDirection = static_cast<CUresult>(21);  // of the runtime alone
 
 // One end of a copy: memory with a pitch, or an array. Places are in bytes, rows and slices.
 struct End {
@@ -17,16 +18,20 @@ struct End {
 
 // Arrays lie on the device.
 CUresult checkEnds(const End& to, const End& from, cudaMemcpyKind kind) {
-  if ((to.pointer == nullptr) == (to.array == nullptr) || (from.pointer == nullptr) == (from.array == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if ((to.pointer == nullptr) == (to.array == nullptr) || (from.pointer == nullptr) == (from.array == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
   if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) return kWrongDirection;
-  const bool isFromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
-  const bool isToDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+  const bool isFromDevice =
+      kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+  const bool isToDevice =
+      kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
   if ((from.array != nullptr && !isFromDevice) || (to.array != nullptr && !isToDevice)) return CUDA_ERROR_INVALID_VALUE;
   return to.array != nullptr || from.array != nullptr ? CUDA_SUCCESS : checkDirection(to.pointer, from.pointer, kind);
 }
 
 template <class Queue>
-CUresult copy(const End& to, const End& from, size_t width, size_t height, size_t depth, cudaMemcpyKind kind, Queue&& queue) {
+CUresult copy(const End& to, const End& from, size_t width, size_t height, size_t depth, cudaMemcpyKind kind,
+              Queue&& queue) {
   if (const CUresult status = checkEnds(to, from, kind)) return status;
   if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
   if ((to.array == nullptr && width > to.pitch) || (from.array == nullptr && width > from.pitch)) return kWrongPitch;
@@ -73,8 +78,10 @@ CUresult copy3D(const cudaMemcpy3DParms* p, Queue&& queue) {
   if (const CUresult status = texelBytes(p->srcArray, fromBytes)) return status;
   if (const CUresult status = texelBytes(p->dstArray, toBytes)) return status;
   if (p->srcArray != nullptr && p->dstArray != nullptr && fromBytes != toBytes) return CUDA_ERROR_INVALID_VALUE;
-  const End from{p->srcPtr.ptr, p->srcPtr.pitch, p->srcPtr.ysize, p->srcArray, p->srcPos.x * fromBytes, p->srcPos.y, p->srcPos.z};
-  const End to{p->dstPtr.ptr, p->dstPtr.pitch, p->dstPtr.ysize, p->dstArray, p->dstPos.x * toBytes, p->dstPos.y, p->dstPos.z};
+  const End from{p->srcPtr.ptr,           p->srcPtr.pitch, p->srcPtr.ysize, p->srcArray,
+                 p->srcPos.x * fromBytes, p->srcPos.y,     p->srcPos.z};
+  const End to{p->dstPtr.ptr,         p->dstPtr.pitch, p->dstPtr.ysize, p->dstArray,
+               p->dstPos.x * toBytes, p->dstPos.y,     p->dstPos.z};
   const size_t unit = p->srcArray != nullptr ? fromBytes : toBytes;
   return copy(to, from, p->extent.width * unit, p->extent.height, p->extent.depth, p->kind, queue);
 }
@@ -96,38 +103,48 @@ CUresult fill3D(const cudaPitchedPtr& at, const cudaExtent& extent, Fill&& fill)
 #define SHOAL_QUEUED(suffix) [&](const CUDA_MEMCPY3D& c) { return cuMemcpy3DAsync_v2##suffix(&c, stream); }
 
 #define SHOAL_2D(queue) copy(memoryEnd(dst, dpitch), memoryEnd(src, spitch), width, height, 1, kind, queue)
-SHOAL_RT_TWIN(cudaMemcpy2D, _ptds, (void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind),
+SHOAL_RT_TWIN(cudaMemcpy2D, _ptds,
+              (void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+               cudaMemcpyKind kind),
               SHOAL_2D(SHOAL_NOW()), SHOAL_2D(SHOAL_NOW(_ptds)))
 SHOAL_RT_TWIN(cudaMemcpy2DAsync, _ptsz,
-              (void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream),
+              (void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+               cudaMemcpyKind kind, cudaStream_t stream),
               SHOAL_2D(SHOAL_QUEUED()), SHOAL_2D(SHOAL_QUEUED(_ptsz)))
 
-#define SHOAL_TO_ARRAY(queue) copy(arrayEnd(dst, wOffset, hOffset), memoryEnd(src, spitch), width, height, 1, kind, queue)
+#define SHOAL_TO_ARRAY(queue) \
+  copy(arrayEnd(dst, wOffset, hOffset), memoryEnd(src, spitch), width, height, 1, kind, queue)
 SHOAL_RT_TWIN(cudaMemcpy2DToArray, _ptds,
-              (cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind),
+              (cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src, size_t spitch, size_t width,
+               size_t height, cudaMemcpyKind kind),
               SHOAL_TO_ARRAY(SHOAL_NOW()), SHOAL_TO_ARRAY(SHOAL_NOW(_ptds)))
 SHOAL_RT_TWIN(cudaMemcpy2DToArrayAsync, _ptsz,
-              (cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind,
-               cudaStream_t stream),
+              (cudaArray_t dst, size_t wOffset, size_t hOffset, const void* src, size_t spitch, size_t width,
+               size_t height, cudaMemcpyKind kind, cudaStream_t stream),
               SHOAL_TO_ARRAY(SHOAL_QUEUED()), SHOAL_TO_ARRAY(SHOAL_QUEUED(_ptsz)))
 
-#define SHOAL_FROM_ARRAY(queue) copy(memoryEnd(dst, dpitch), arrayEnd(const_cast<cudaArray_t>(src), wOffset, hOffset), width, height, 1, kind, queue)
+#define SHOAL_FROM_ARRAY(queue) \
+  copy(memoryEnd(dst, dpitch), arrayEnd(const_cast<cudaArray_t>(src), wOffset, hOffset), width, height, 1, kind, queue)
 SHOAL_RT_TWIN(cudaMemcpy2DFromArray, _ptds,
-              (void* dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, cudaMemcpyKind kind),
+              (void* dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
+               size_t height, cudaMemcpyKind kind),
               SHOAL_FROM_ARRAY(SHOAL_NOW()), SHOAL_FROM_ARRAY(SHOAL_NOW(_ptds)))
 SHOAL_RT_TWIN(cudaMemcpy2DFromArrayAsync, _ptsz,
-              (void* dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, cudaMemcpyKind kind,
-               cudaStream_t stream),
+              (void* dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width,
+               size_t height, cudaMemcpyKind kind, cudaStream_t stream),
               SHOAL_FROM_ARRAY(SHOAL_QUEUED()), SHOAL_FROM_ARRAY(SHOAL_QUEUED(_ptsz)))
 
 SHOAL_RT_TWIN(cudaMemcpy3D, _ptds, (const cudaMemcpy3DParms* p), copy3D(p, SHOAL_NOW()), copy3D(p, SHOAL_NOW(_ptds)))
-SHOAL_RT_TWIN(cudaMemcpy3DAsync, _ptsz, (const cudaMemcpy3DParms* p, cudaStream_t stream), copy3D(p, SHOAL_QUEUED()), copy3D(p, SHOAL_QUEUED(_ptsz)))
+SHOAL_RT_TWIN(cudaMemcpy3DAsync, _ptsz, (const cudaMemcpy3DParms* p, cudaStream_t stream), copy3D(p, SHOAL_QUEUED()),
+              copy3D(p, SHOAL_QUEUED(_ptsz)))
 
 #define SHOAL_FILL(call) fill3D(pitchedDevPtr, extent, [&](CUdeviceptr at) { return call; })
 #define SHOAL_BYTE static_cast<unsigned char>(value)
 SHOAL_RT_TWIN(cudaMemset3D, _ptds, (cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent),
               SHOAL_FILL(cuMemsetD2D8_v2(at, pitchedDevPtr.pitch, SHOAL_BYTE, extent.width, extent.height)),
               SHOAL_FILL(cuMemsetD2D8_v2_ptds(at, pitchedDevPtr.pitch, SHOAL_BYTE, extent.width, extent.height)))
-SHOAL_RT_TWIN(cudaMemset3DAsync, _ptsz, (cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent, cudaStream_t stream),
+SHOAL_RT_TWIN(cudaMemset3DAsync, _ptsz,
+              (cudaPitchedPtr pitchedDevPtr, int value, cudaExtent extent, cudaStream_t stream),
               SHOAL_FILL(cuMemsetD2D8Async(at, pitchedDevPtr.pitch, SHOAL_BYTE, extent.width, extent.height, stream)),
-              SHOAL_FILL(cuMemsetD2D8Async_ptsz(at, pitchedDevPtr.pitch, SHOAL_BYTE, extent.width, extent.height, stream)))
+              SHOAL_FILL(cuMemsetD2D8Async_ptsz(at, pitchedDevPtr.pitch, SHOAL_BYTE, extent.width, extent.height,
+                                                stream)))

@@ -1,4 +1,5 @@
-// How the functions of the runtime begin and end: a current device, a context that is there, the last error of the thread.
+// How the functions of the runtime begin and end: a current device, a context that is there, the last error of the
+// thread.
 #pragma once
 
 #include <shoal/cudart.h>
@@ -44,7 +45,9 @@ size_t bytesOfTexel(CUarray_format format, unsigned channels);
 
 inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 // The driver's handles, by the runtime's words.
-inline CUarray driverArray(cudaArray_const_t array) { return reinterpret_cast<CUarray>(const_cast<cudaArray_t>(array)); }
+inline CUarray driverArray(cudaArray_const_t array) {
+  return reinterpret_cast<CUarray>(const_cast<cudaArray_t>(array));
+}
 inline CUarray* driverArrayOut(cudaArray_t* array) { return reinterpret_cast<CUarray*>(array); }
 inline CUmipmappedArray driverArray(cudaMipmappedArray_const_t array) {
   return reinterpret_cast<CUmipmappedArray>(const_cast<cudaMipmappedArray_t>(array));
@@ -53,12 +56,12 @@ inline CUmipmappedArray driverArray(cudaMipmappedArray_const_t array) {
 inline CUdeviceptr* addressOut(void** pointer) { return reinterpret_cast<CUdeviceptr*>(pointer); }
 
 // Defines a function and its twin for per-thread default streams, which differ in the driver's functions they call.
-#define SHOAL_RT_TWIN(name, suffix, parameters, legacy, perThread)  \
-  cudaError_t name parameters {                                     \
-    return onDevice([&] { return legacy; });                        \
-  }                                                                 \
-  cudaError_t name##suffix parameters {                             \
-    return onDevice([&] { return perThread; });                     \
+#define SHOAL_RT_TWIN(name, suffix, parameters, legacy, perThread) \
+  cudaError_t name parameters {                                    \
+    return onDevice([&] { return legacy; });                       \
+  }                                                                \
+  cudaError_t name##suffix parameters {                            \
+    return onDevice([&] { return perThread; });                    \
   }
 
 }  // namespace shoal::cudart

@@ -43,7 +43,8 @@ constexpr char kUnknown[] = "unrecognized error code";
 // In a table that is in order of the codes; null for a code that is not there.
 template <size_t N>
 const char* find(const Text (&table)[N], int code) {
-  const auto* found = std::lower_bound(table, table + N, code, [](const Text& entry, int wanted) { return entry.code < wanted; });
+  const auto* found =
+      std::lower_bound(table, table + N, code, [](const Text& entry, int wanted) { return entry.code < wanted; });
   return found != table + N && found->code == code ? found->text : nullptr;
 }
 
@@ -62,7 +63,9 @@ const char* cudaGetErrorString(cudaError_t error) {
   return "an error that only the CUDA runtime has";
 }
 
-cudaError_t cudaDriverGetVersion(int* driverVersion) { return shoal::cudart::finish(cuDriverGetVersion(driverVersion)); }
+cudaError_t cudaDriverGetVersion(int* driverVersion) {
+  return shoal::cudart::finish(cuDriverGetVersion(driverVersion));
+}
 
 cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
   if (runtimeVersion == nullptr) return shoal::cudart::finish(CUDA_ERROR_INVALID_VALUE);

@@ -18,7 +18,8 @@ struct Asked {
   }
 };
 
-CUlaunchConfig configFor(dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t stream, CUlaunchAttribute* attributes, unsigned count) {
+CUlaunchConfig configFor(dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t stream, CUlaunchAttribute* attributes,
+                         unsigned count) {
   CUlaunchConfig config{};
   config.gridDimX = grid.x, config.gridDimY = grid.y, config.gridDimZ = grid.z;
   config.blockDimX = block.x, config.blockDimY = block.y, config.blockDimZ = block.z;
@@ -30,27 +31,33 @@ CUlaunchConfig configFor(dim3 grid, dim3 block, size_t sharedBytes, cudaStream_t
 }
 
 template <class Launch>
-CUresult launch(Launch&& call, const void* kernel, dim3 grid, dim3 block, void** args, size_t sharedBytes, cudaStream_t stream, bool isCooperative) {
+CUresult launch(Launch&& call, const void* kernel, dim3 grid, dim3 block, void** args, size_t sharedBytes,
+                cudaStream_t stream, bool isCooperative) {
   CUlaunchAttribute cooperative{};
   cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
   cooperative.value.cooperative = 1;
-  const CUlaunchConfig config = configFor(grid, block, sharedBytes, stream, isCooperative ? &cooperative : nullptr, isCooperative ? 1 : 0);
+  const CUlaunchConfig config =
+      configFor(grid, block, sharedBytes, stream, isCooperative ? &cooperative : nullptr, isCooperative ? 1 : 0);
   return call(&config, function(kernel), args, nullptr);
 }
 
 }  // namespace
 
-cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption* jitOptions, void** jitOptionsValues, unsigned int numJitOptions,
-                                cudaLibraryOption* libraryOptions, void** libraryOptionValues, unsigned int numLibraryOptions) {
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption* jitOptions,
+                                void** jitOptionsValues, unsigned int numJitOptions, cudaLibraryOption* libraryOptions,
+                                void** libraryOptionValues, unsigned int numLibraryOptions) {
   return onDevice([&] {
-    return cuLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
+    return cuLibraryLoadData(library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
+                             libraryOptionValues, numLibraryOptions);
   });
 }
-cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* fileName, cudaJitOption* jitOptions, void** jitOptionsValues,
-                                    unsigned int numJitOptions, cudaLibraryOption* libraryOptions, void** libraryOptionValues,
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* fileName, cudaJitOption* jitOptions,
+                                    void** jitOptionsValues, unsigned int numJitOptions,
+                                    cudaLibraryOption* libraryOptions, void** libraryOptionValues,
                                     unsigned int numLibraryOptions) {
   return onDevice([&] {
-    return cuLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues, numLibraryOptions);
+    return cuLibraryLoadFromFile(library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
+                                 libraryOptionValues, numLibraryOptions);
   });
 }
 cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
@@ -116,16 +123,26 @@ cudaError_t cudaFuncGetParamInfo(const void* func, size_t paramIndex, size_t* pa
   return onDevice([&] { return cuFuncGetParamInfo(function(func), paramIndex, paramOffset, paramSize); });
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, const void* func, int blockSize, size_t dynamicSMemSize) {
-  return onDevice([&] { return cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, function(func), blockSize, dynamicSMemSize); });
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, const void* func, int blockSize,
+                                                          size_t dynamicSMemSize) {
+  return onDevice([&] {
+    return cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks, function(func), blockSize, dynamicSMemSize);
+  });
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, const void* func, int blockSize, size_t dynamicSMemSize, unsigned int flags) {
-  return onDevice([&] { return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, function(func), blockSize, dynamicSMemSize, flags); });
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, const void* func, int blockSize,
+                                                                   size_t dynamicSMemSize, unsigned int flags) {
+  return onDevice([&] {
+    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, function(func), blockSize, dynamicSMemSize,
+                                                                flags);
+  });
 }
-cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, const void* func, int numBlocks, int blockSize) {
-  return onDevice([&] { return cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, function(func), numBlocks, blockSize); });
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, const void* func, int numBlocks,
+                                                      int blockSize) {
+  return onDevice(
+      [&] { return cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, function(func), numBlocks, blockSize); });
 }
-cudaError_t cudaOccupancyMaxPotentialClusterSize(int* clusterSize, const void* func, const cudaLaunchConfig_t* launchConfig) {
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* clusterSize, const void* func,
+                                                 const cudaLaunchConfig_t* launchConfig) {
   return onDevice([&] { return cuOccupancyMaxPotentialClusterSize(clusterSize, function(func), launchConfig); });
 }
 cudaError_t cudaOccupancyMaxActiveClusters(int* numClusters, const void* func, const cudaLaunchConfig_t* launchConfig) {
@@ -133,10 +150,13 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* numClusters, const void* func, c
 }
 
 SHOAL_RT_TWIN(cudaLaunchKernelExC, _ptsz, (const cudaLaunchConfig_t* config, const void* func, void** args),
-              cuLaunchKernelEx(config, function(func), args, nullptr), cuLaunchKernelEx_ptsz(config, function(func), args, nullptr))
-SHOAL_RT_TWIN(cudaLaunchKernel, _ptsz, (const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem, cudaStream_t stream),
+              cuLaunchKernelEx(config, function(func), args, nullptr),
+              cuLaunchKernelEx_ptsz(config, function(func), args, nullptr))
+SHOAL_RT_TWIN(cudaLaunchKernel, _ptsz,
+              (const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem, cudaStream_t stream),
               launch(cuLaunchKernelEx, func, gridDim, blockDim, args, sharedMem, stream, false),
               launch(cuLaunchKernelEx_ptsz, func, gridDim, blockDim, args, sharedMem, stream, false))
-SHOAL_RT_TWIN(cudaLaunchCooperativeKernel, _ptsz, (const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem, cudaStream_t stream),
+SHOAL_RT_TWIN(cudaLaunchCooperativeKernel, _ptsz,
+              (const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem, cudaStream_t stream),
               launch(cuLaunchKernelEx, func, gridDim, blockDim, args, sharedMem, stream, true),
               launch(cuLaunchKernelEx_ptsz, func, gridDim, blockDim, args, sharedMem, stream, true))

@@ -15,7 +15,8 @@ enum class Kind { unregistered = 0, host = 1, device = 2, managed = 3 };
 Kind kindOf(const void* pointer, int* device = nullptr) {
   unsigned type = 0, isManaged = 0;
   int ordinal = cudaInvalidDeviceId;
-  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void* data[] = {&type, &isManaged, &ordinal};
   if (cuPointerGetAttributes(3, wanted, data, address(pointer)) != CUDA_SUCCESS) return Kind::unregistered;
   if (device != nullptr) *device = ordinal;
@@ -26,7 +27,8 @@ Kind kindOf(const void* pointer, int* device = nullptr) {
 bool isOnHost(Kind kind) { return kind == Kind::unregistered || kind == Kind::host; }
 
 template <class ToDevice, class ToHost, class Between>
-CUresult copy(void* dst, const void* src, size_t count, cudaMemcpyKind kind, ToDevice&& toDevice, ToHost&& toHost, Between&& between) {
+CUresult copy(void* dst, const void* src, size_t count, cudaMemcpyKind kind, ToDevice&& toDevice, ToHost&& toHost,
+              Between&& between) {
   if (count == 0) return CUDA_SUCCESS;
   if (dst == nullptr || src == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult status = checkDirection(dst, src, kind)) return status;
@@ -48,7 +50,8 @@ CUresult shoal::cudart::checkDirection(const void* dst, const void* src, cudaMem
   if (kind == cudaMemcpyDefault) return CUDA_SUCCESS;
   const bool fromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   const bool toDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-  const bool isContradicted = (fromDevice && kindOf(src) == Kind::unregistered) || (toDevice && kindOf(dst) == Kind::unregistered) ||
+  const bool isContradicted = (fromDevice && kindOf(src) == Kind::unregistered) ||
+                              (toDevice && kindOf(dst) == Kind::unregistered) ||
                               (!fromDevice && !isOnHost(kindOf(src)) && kindOf(src) != Kind::managed) ||
                               (!toDevice && !isOnHost(kindOf(dst)) && kindOf(dst) != Kind::managed);
   return isContradicted ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -70,7 +73,8 @@ cudaError_t cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t h
 cudaError_t cudaMalloc3D(cudaPitchedPtr* pitchedDevPtr, cudaExtent extent) {
   return onDevice([&]() -> CUresult {
     size_t rows = 0;
-    if (pitchedDevPtr == nullptr || __builtin_mul_overflow(extent.height, extent.depth, &rows)) return CUDA_ERROR_INVALID_VALUE;
+    if (pitchedDevPtr == nullptr || __builtin_mul_overflow(extent.height, extent.depth, &rows))
+      return CUDA_ERROR_INVALID_VALUE;
     pitchedDevPtr->xsize = extent.width;
     pitchedDevPtr->ysize = extent.height;
     return cuMemAllocPitch_v2(addressOut(&pitchedDevPtr->ptr), &pitchedDevPtr->pitch, extent.width, rows, 4);
@@ -81,8 +85,8 @@ cudaError_t cudaFree(void* devPtr) {
   return onDevice([&] { return cuMemFree_v2(address(devPtr)); });
 }
 
-SHOAL_RT_TWIN(cudaMallocAsync, _ptsz, (void** devPtr, size_t size, cudaStream_t stream), cuMemAllocAsync(addressOut(devPtr), size, stream),
-              cuMemAllocAsync_ptsz(addressOut(devPtr), size, stream))
+SHOAL_RT_TWIN(cudaMallocAsync, _ptsz, (void** devPtr, size_t size, cudaStream_t stream),
+              cuMemAllocAsync(addressOut(devPtr), size, stream), cuMemAllocAsync_ptsz(addressOut(devPtr), size, stream))
 SHOAL_RT_TWIN(cudaFreeAsync, _ptsz, (void* devPtr, cudaStream_t stream), cuMemFreeAsync(address(devPtr), stream),
               cuMemFreeAsync_ptsz(address(devPtr), stream))
 
@@ -128,18 +132,22 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   });
 }
 
-#define SHOAL_COPY(suffix)                                                                                \
-  copy(dst, src, count, kind, [&] { return cuMemcpyHtoD_v2##suffix(address(dst), src, count); },           \
-       [&] { return cuMemcpyDtoH_v2##suffix(dst, address(src), count); },                                  \
-       [&] { return cuMemcpy##suffix(address(dst), address(src), count); })
-#define SHOAL_COPY_ASYNC(suffix)                                                                          \
-  copy(dst, src, count, kind, [&] { return cuMemcpyHtoDAsync_v2##suffix(address(dst), src, count, stream); }, \
-       [&] { return cuMemcpyDtoHAsync_v2##suffix(dst, address(src), count, stream); },                     \
-       [&] { return cuMemcpyAsync##suffix(address(dst), address(src), count, stream); })
+#define SHOAL_COPY(suffix)                                                                      \
+  copy(                                                                                         \
+      dst, src, count, kind, [&] { return cuMemcpyHtoD_v2##suffix(address(dst), src, count); }, \
+      [&] { return cuMemcpyDtoH_v2##suffix(dst, address(src), count); },                        \
+      [&] { return cuMemcpy##suffix(address(dst), address(src), count); })
+#define SHOAL_COPY_ASYNC(suffix)                                                                             \
+  copy(                                                                                                      \
+      dst, src, count, kind, [&] { return cuMemcpyHtoDAsync_v2##suffix(address(dst), src, count, stream); }, \
+      [&] { return cuMemcpyDtoHAsync_v2##suffix(dst, address(src), count, stream); },                        \
+      [&] { return cuMemcpyAsync##suffix(address(dst), address(src), count, stream); })
 
-SHOAL_RT_TWIN(cudaMemcpy, _ptds, (void* dst, const void* src, size_t count, cudaMemcpyKind kind), SHOAL_COPY(), SHOAL_COPY(_ptds))
-SHOAL_RT_TWIN(cudaMemcpyAsync, _ptsz, (void* dst, const void* src, size_t count, cudaMemcpyKind kind, cudaStream_t stream),
-              SHOAL_COPY_ASYNC(), SHOAL_COPY_ASYNC(_ptsz))
+SHOAL_RT_TWIN(cudaMemcpy, _ptds, (void* dst, const void* src, size_t count, cudaMemcpyKind kind), SHOAL_COPY(),
+              SHOAL_COPY(_ptds))
+SHOAL_RT_TWIN(cudaMemcpyAsync, _ptsz,
+              (void* dst, const void* src, size_t count, cudaMemcpyKind kind, cudaStream_t stream), SHOAL_COPY_ASYNC(),
+              SHOAL_COPY_ASYNC(_ptsz))
 
 cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, size_t count) {
   return onDevice([&]() -> CUresult {
@@ -150,7 +158,8 @@ cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDev
   });
 }
 
-cudaError_t cudaMemcpyPeerAsync(void* dst, int dstDevice, const void* src, int srcDevice, size_t count, cudaStream_t stream) {
+cudaError_t cudaMemcpyPeerAsync(void* dst, int dstDevice, const void* src, int srcDevice, size_t count,
+                                cudaStream_t stream) {
   return onDevice([&]() -> CUresult {
     CUcontext to = nullptr, from = nullptr;
     if (const CUresult status = primaryContext(dstDevice, to)) return status;
@@ -160,16 +169,20 @@ cudaError_t cudaMemcpyPeerAsync(void* dst, int dstDevice, const void* src, int s
 }
 
 #define SHOAL_BYTE static_cast<unsigned char>(value)
-SHOAL_RT_TWIN(cudaMemset, _ptds, (void* devPtr, int value, size_t count), cuMemsetD8_v2(address(devPtr), SHOAL_BYTE, count),
-              cuMemsetD8_v2_ptds(address(devPtr), SHOAL_BYTE, count))
+SHOAL_RT_TWIN(cudaMemset, _ptds, (void* devPtr, int value, size_t count),
+              cuMemsetD8_v2(address(devPtr), SHOAL_BYTE, count), cuMemsetD8_v2_ptds(address(devPtr), SHOAL_BYTE, count))
 SHOAL_RT_TWIN(cudaMemsetAsync, _ptsz, (void* devPtr, int value, size_t count, cudaStream_t stream),
-              cuMemsetD8Async(address(devPtr), SHOAL_BYTE, count, stream), cuMemsetD8Async_ptsz(address(devPtr), SHOAL_BYTE, count, stream))
+              cuMemsetD8Async(address(devPtr), SHOAL_BYTE, count, stream),
+              cuMemsetD8Async_ptsz(address(devPtr), SHOAL_BYTE, count, stream))
 SHOAL_RT_TWIN(cudaMemset2D, _ptds, (void* devPtr, size_t pitch, int value, size_t width, size_t height),
               cuMemsetD2D8_v2(address(devPtr), pitch, SHOAL_BYTE, width, height),
               cuMemsetD2D8_v2_ptds(address(devPtr), pitch, SHOAL_BYTE, width, height))
-SHOAL_RT_TWIN(cudaMemset2DAsync, _ptsz, (void* devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
+SHOAL_RT_TWIN(cudaMemset2DAsync, _ptsz,
+              (void* devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
               cuMemsetD2D8Async(address(devPtr), pitch, SHOAL_BYTE, width, height, stream),
               cuMemsetD2D8Async_ptsz(address(devPtr), pitch, SHOAL_BYTE, width, height, stream))
 
 // The one function that gives a structure, and has no status.
-cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind f) { return {x, y, z, w, f}; }
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind f) {
+  return {x, y, z, w, f};
+}

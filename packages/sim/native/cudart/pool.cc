@@ -47,15 +47,19 @@ cudaError_t cudaMemPoolGetAccess(int* flags, cudaMemPool_t memPool, cudaMemLocat
   return onDevice([&] { return cuMemPoolGetAccess(reinterpret_cast<CUmemAccess_flags*>(flags), memPool, location); });
 }
 
-cudaError_t cudaMemPoolExportToShareableHandle(void* shareableHandle, cudaMemPool_t memPool, int handleType, unsigned int flags) {
+cudaError_t cudaMemPoolExportToShareableHandle(void* shareableHandle, cudaMemPool_t memPool, int handleType,
+                                               unsigned int flags) {
   return onDevice([&] {
-    return cuMemPoolExportToShareableHandle(shareableHandle, memPool, static_cast<CUmemAllocationHandleType>(handleType), flags);
+    return cuMemPoolExportToShareableHandle(shareableHandle, memPool,
+                                            static_cast<CUmemAllocationHandleType>(handleType), flags);
   });
 }
 
-cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t* memPool, void* shareableHandle, int handleType, unsigned int flags) {
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t* memPool, void* shareableHandle, int handleType,
+                                                 unsigned int flags) {
   return onDevice([&] {
-    return cuMemPoolImportFromShareableHandle(memPool, shareableHandle, static_cast<CUmemAllocationHandleType>(handleType), flags);
+    return cuMemPoolImportFromShareableHandle(memPool, shareableHandle,
+                                              static_cast<CUmemAllocationHandleType>(handleType), flags);
   });
 }
 

@@ -19,7 +19,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return onDevice([&] { return cuStreamDestroy_v2(stream); });
 }
 
-SHOAL_RT_TWIN(cudaStreamSynchronize, _ptsz, (cudaStream_t stream), cuStreamSynchronize(stream), cuStreamSynchronize_ptsz(stream))
+SHOAL_RT_TWIN(cudaStreamSynchronize, _ptsz, (cudaStream_t stream), cuStreamSynchronize(stream),
+              cuStreamSynchronize_ptsz(stream))
 SHOAL_RT_TWIN(cudaStreamQuery, _ptsz, (cudaStream_t stream), cuStreamQuery(stream), cuStreamQuery_ptsz(stream))
 SHOAL_RT_TWIN(cudaStreamWaitEvent, _ptsz, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
               cuStreamWaitEvent(stream, event, flags), cuStreamWaitEvent_ptsz(stream, event, flags))
@@ -27,17 +28,20 @@ SHOAL_RT_TWIN(cudaStreamGetFlags, _ptsz, (cudaStream_t stream, unsigned int* fla
               cuStreamGetFlags_ptsz(stream, flags))
 SHOAL_RT_TWIN(cudaStreamGetPriority, _ptsz, (cudaStream_t stream, int* priority), cuStreamGetPriority(stream, priority),
               cuStreamGetPriority_ptsz(stream, priority))
-SHOAL_RT_TWIN(cudaStreamGetId, _ptsz, (cudaStream_t stream, unsigned long long* streamId), cuStreamGetId(stream, streamId),
-              cuStreamGetId_ptsz(stream, streamId))
+SHOAL_RT_TWIN(cudaStreamGetId, _ptsz, (cudaStream_t stream, unsigned long long* streamId),
+              cuStreamGetId(stream, streamId), cuStreamGetId_ptsz(stream, streamId))
 SHOAL_RT_TWIN(cudaStreamGetDevice, _ptsz, (cudaStream_t stream, int* device), cuStreamGetDevice(stream, device),
               cuStreamGetDevice_ptsz(stream, device))
 #define SHOAL_ATTRIBUTE static_cast<CUlaunchAttributeID>(attr)
-SHOAL_RT_TWIN(cudaStreamGetAttribute, _ptsz, (cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue* value_out),
+SHOAL_RT_TWIN(cudaStreamGetAttribute, _ptsz,
+              (cudaStream_t hStream, cudaLaunchAttributeID attr, cudaLaunchAttributeValue* value_out),
               cuStreamGetAttribute(hStream, SHOAL_ATTRIBUTE, reinterpret_cast<CUlaunchAttributeValue*>(value_out)),
               cuStreamGetAttribute_ptsz(hStream, SHOAL_ATTRIBUTE, reinterpret_cast<CUlaunchAttributeValue*>(value_out)))
-SHOAL_RT_TWIN(cudaStreamSetAttribute, _ptsz, (cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue* value),
+SHOAL_RT_TWIN(cudaStreamSetAttribute, _ptsz,
+              (cudaStream_t hStream, cudaLaunchAttributeID attr, const cudaLaunchAttributeValue* value),
               cuStreamSetAttribute(hStream, SHOAL_ATTRIBUTE, reinterpret_cast<const CUlaunchAttributeValue*>(value)),
-              cuStreamSetAttribute_ptsz(hStream, SHOAL_ATTRIBUTE, reinterpret_cast<const CUlaunchAttributeValue*>(value)))
+              cuStreamSetAttribute_ptsz(hStream, SHOAL_ATTRIBUTE,
+                                        reinterpret_cast<const CUlaunchAttributeValue*>(value)))
 SHOAL_RT_TWIN(cudaStreamCopyAttributes, _ptsz, (cudaStream_t dst, cudaStream_t src), cuStreamCopyAttributes(dst, src),
               cuStreamCopyAttributes_ptsz(dst, src))
 SHOAL_RT_TWIN(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t fn, void* userData),

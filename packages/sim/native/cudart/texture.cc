@@ -53,7 +53,8 @@ CUresult resourceOf(const cudaResourceDesc& given, CUDA_RESOURCE_DESC& out, bool
   }
 }
 
-CUresult create(cudaTextureObject_t* out, const cudaResourceDesc* resource, const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
+CUresult create(cudaTextureObject_t* out, const cudaResourceDesc* resource, const cudaTextureDesc* texture,
+                const cudaResourceViewDesc* view) {
   if (out == nullptr || resource == nullptr || texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUDA_RESOURCE_DESC looked;
   bool isInteger = false;
@@ -80,8 +81,8 @@ CUresult create(cudaTextureObject_t* out, const cudaResourceDesc* resource, cons
 
 }  // namespace
 
-cudaError_t cudaCreateTextureObject(cudaTextureObject_t* pTexObject, const cudaResourceDesc* pResDesc, const cudaTextureDesc* pTexDesc,
-                                    const cudaResourceViewDesc* pResViewDesc) {
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t* pTexObject, const cudaResourceDesc* pResDesc,
+                                    const cudaTextureDesc* pTexDesc, const cudaResourceViewDesc* pResViewDesc) {
   return onDevice([&] { return create(pTexObject, pResDesc, pTexDesc, pResViewDesc); });
 }
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject) {

@@ -22,7 +22,8 @@ bool isMapped(const void* address) {
   return true;
 }
 
-ncclResult_t checkBuffer(const Communicator& communicator, const char* function, const char* name, const void* buffer, size_t bytes) {
+ncclResult_t checkBuffer(const Communicator& communicator, const char* function, const char* name, const void* buffer,
+                         size_t bytes) {
   if (buffer == nullptr) return problem(ncclInvalidArgument, "%s: %s is NULL", function, name);
   const auto begin = reinterpret_cast<CUdeviceptr>(buffer);
   size_t checked = 0;
@@ -33,8 +34,9 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
     size_t size = 0;
     unsigned type = 0, isManaged = 0;
     int device = 0;
-    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                    CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void* answers[] = {&start, &size, &type, &isManaged, &device};
     CUresult status = cuPointerGetAttributes(5, wanted, answers, address);
     if (status != CUDA_SUCCESS) return cudaProblem(status, "cuPointerGetAttributes");
@@ -46,17 +48,20 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
       if (status != CUDA_SUCCESS) return cudaProblem(status, "cuPointerGetAttributes");
     }
     if (checked != 0 && type == 0) {
-      return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its mappings end after %zu", function, name, bytes, checked);
+      return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its mappings end after %zu", function, name, bytes,
+                     checked);
     }
-    if (type == 0) return problem(ncclInvalidArgument, "%s: %s (%p) is not memory that CUDA knows", function, name, buffer);
-    if (type == CU_MEMORYTYPE_DEVICE && isManaged == 0 && device != communicator.device && !(hasMapping && device >= 0 && mayUse(communicator.device, address))) {
-      return problem(ncclInvalidArgument, "%s: %s is memory of device %d, the communicator works on device %d", function, name, device,
-                     communicator.device);
+    if (type == 0)
+      return problem(ncclInvalidArgument, "%s: %s (%p) is not memory that CUDA knows", function, name, buffer);
+    if (type == CU_MEMORYTYPE_DEVICE && isManaged == 0 && device != communicator.device &&
+        !(hasMapping && device >= 0 && mayUse(communicator.device, address))) {
+      return problem(ncclInvalidArgument, "%s: %s is memory of device %d, the communicator works on device %d",
+                     function, name, device, communicator.device);
     }
     // Only what cuMemMap put there is continued by what lies behind; other memory ends where it ends.
     if (checked + size - (address - start) < bytes && !hasMapping) {
-      return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its allocation ends after %zu", function, name, bytes,
-                     checked + static_cast<size_t>(size - (address - start)));
+      return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its allocation ends after %zu", function, name,
+                     bytes, checked + static_cast<size_t>(size - (address - start)));
     }
     checked += size - (address - start);
   } while (checked < bytes);

@@ -43,9 +43,11 @@ ncclResult_t checkAgreement(Endpoint& endpoint) {
                        : other.root != first.root       ? "root"
                                                         : nullptr;
     if (what == nullptr) continue;
-    return endpoint.fail(ncclInvalidUsage, std::string("ranks 0 and ") + std::to_string(rank) + " disagree on the " + what + " of a collective (" +
-                                               nameOf(static_cast<TaskKind>(first.kind)) + " of " + std::to_string(first.count) + ", " +
-                                               nameOf(static_cast<TaskKind>(other.kind)) + " of " + std::to_string(other.count) + ")");
+    return endpoint.fail(ncclInvalidUsage, std::string("ranks 0 and ") + std::to_string(rank) + " disagree on the " +
+                                               what + " of a collective (" + nameOf(static_cast<TaskKind>(first.kind)) +
+                                               " of " + std::to_string(first.count) + ", " +
+                                               nameOf(static_cast<TaskKind>(other.kind)) + " of " +
+                                               std::to_string(other.count) + ")");
   }
   return ncclSuccess;
 }
@@ -55,7 +57,8 @@ struct Reducible {
   uint64_t scalars[kMaxRanks];
 };
 
-void reduceInto(Endpoint& endpoint, const Task& task, const Reducible& from, void* const* outputs, int outputCount, size_t count) {
+void reduceInto(Endpoint& endpoint, const Task& task, const Reducible& from, void* const* outputs, int outputCount,
+                size_t count) {
   reduce({task.type, task.reducer, endpoint.ranks, from.inputs, from.scalars, outputs, outputCount, count});
 }
 
@@ -76,12 +79,15 @@ void workDirectly(Endpoint& endpoint, const Task& task) {
   switch (task.kind) {
     case TaskKind::allReduce: {
       // Each rank reduces one slice for everybody. In place, only this rank touches that slice of any buffer.
-      const size_t lines = (task.count + 63) / 64, share = (lines + static_cast<size_t>(ranks) - 1) / static_cast<size_t>(ranks) * 64;
-      const size_t start = std::min(share * static_cast<size_t>(rank), task.count), length = std::min(share, task.count - start);
+      const size_t lines = (task.count + 63) / 64,
+                   share = (lines + static_cast<size_t>(ranks) - 1) / static_cast<size_t>(ranks) * 64;
+      const size_t start = std::min(share * static_cast<size_t>(rank), task.count),
+                   length = std::min(share, task.count - start);
       if (length == 0) return;
       gather(start * element);
       void* outputs[kMaxRanks];
-      for (int other = 0; other < ranks; ++other) outputs[other] = at(descriptionOf(endpoint, other).recv, start * element);
+      for (int other = 0; other < ranks; ++other)
+        outputs[other] = at(descriptionOf(endpoint, other).recv, start * element);
       return reduceInto(endpoint, task, from, outputs, ranks, length);
     }
     case TaskKind::reduce: {
@@ -99,16 +105,19 @@ void workDirectly(Endpoint& endpoint, const Task& task) {
     case TaskKind::broadcast: return copy(task.recv, send(task.root), bytes);
     case TaskKind::allGather:
       // In place, a rank's own part is both what it sends and where it belongs, and nobody writes it.
-      for (int other = 0; other < ranks; ++other) copy(at(task.recv, bytes * static_cast<size_t>(other)), send(other), bytes);
+      for (int other = 0; other < ranks; ++other)
+        copy(at(task.recv, bytes * static_cast<size_t>(other)), send(other), bytes);
       return;
     case TaskKind::gather:
       if (rank != task.root) return;
-      for (int other = 0; other < ranks; ++other) copy(at(task.recv, bytes * static_cast<size_t>(other)), send(other), bytes);
+      for (int other = 0; other < ranks; ++other)
+        copy(at(task.recv, bytes * static_cast<size_t>(other)), send(other), bytes);
       return;
     case TaskKind::scatter: return copy(task.recv, at(send(task.root), bytes * static_cast<size_t>(rank)), bytes);
     case TaskKind::allToAll:
       for (int other = 0; other < ranks; ++other) {
-        copy(at(task.recv, bytes * static_cast<size_t>(other)), at(send(other), bytes * static_cast<size_t>(rank)), bytes);
+        copy(at(task.recv, bytes * static_cast<size_t>(other)), at(send(other), bytes * static_cast<size_t>(rank)),
+             bytes);
       }
       return;
     default: return;
@@ -148,7 +157,8 @@ ncclResult_t runDirectly(Endpoint& endpoint, const Task& task) {
 
 // How a collective is cut: each rank stages `pieces` stretches of up to `length` elements for each chunk.
 int piecesOf(const Task& task, int ranks) {
-  const bool isCut = task.kind == TaskKind::reduceScatter || task.kind == TaskKind::allToAll || task.kind == TaskKind::scatter;
+  const bool isCut =
+      task.kind == TaskKind::reduceScatter || task.kind == TaskKind::allToAll || task.kind == TaskKind::scatter;
   return isCut ? ranks : 1;
 }
 
@@ -159,9 +169,13 @@ bool stages(const Task& task, int rank) {
 void readStaged(Endpoint& endpoint, const Task& task, size_t start, size_t length, size_t pieceBytes) {
   const int ranks = endpoint.ranks, rank = endpoint.rank, parity = static_cast<int>(endpoint.step & 1);
   const size_t element = bytesOf(task.type), bytes = length * element;
-  const auto staged = [&](int of, int piece) { return endpoint.segment->staging(of, parity) + pieceBytes * static_cast<size_t>(piece); };
+  const auto staged = [&](int of, int piece) {
+    return endpoint.segment->staging(of, parity) + pieceBytes * static_cast<size_t>(piece);
+  };
   // Where this chunk of another rank's part belongs in the receive buffer.
-  const auto place = [&](int part) { return at(task.recv, (task.count * static_cast<size_t>(part) + start) * element); };
+  const auto place = [&](int part) {
+    return at(task.recv, (task.count * static_cast<size_t>(part) + start) * element);
+  };
   switch (task.kind) {
     case TaskKind::reduce:
       if (rank != task.root) return;
@@ -191,8 +205,8 @@ void readStaged(Endpoint& endpoint, const Task& task, size_t start, size_t lengt
   }
 }
 
-// One barrier a chunk is enough: a buffer is written again two steps later, and by then everybody has passed the barrier
-// of the step between, so has read it.
+// One barrier a chunk is enough: a buffer is written again two steps later, and by then everybody has passed the
+// barrier of the step between, so has read it.
 ncclResult_t runStaged(Endpoint& endpoint, const Task& task) {
   const int pieces = piecesOf(task, endpoint.ranks);
   const size_t element = bytesOf(task.type);
@@ -201,8 +215,9 @@ ncclResult_t runStaged(Endpoint& endpoint, const Task& task) {
   // In place, part of the send buffer may be received into before it has been staged.
   std::vector<char> copied;
   const void* send = task.send;
-  if (stages(task, endpoint.rank) && (task.kind == TaskKind::allToAll || task.kind == TaskKind::reduceScatter || task.kind == TaskKind::scatter ||
-                                      task.kind == TaskKind::allGather || task.kind == TaskKind::gather)) {
+  if (stages(task, endpoint.rank) &&
+      (task.kind == TaskKind::allToAll || task.kind == TaskKind::reduceScatter || task.kind == TaskKind::scatter ||
+       task.kind == TaskKind::allGather || task.kind == TaskKind::gather)) {
     const char* sendStart = static_cast<const char*>(task.send);
     const char* recvStart = static_cast<const char*>(task.recv);
     const size_t sendBytes = sendElements(task, endpoint.ranks, endpoint.rank) * element;
@@ -217,8 +232,8 @@ ncclResult_t runStaged(Endpoint& endpoint, const Task& task) {
     if (stages(task, endpoint.rank)) {
       char* staging = endpoint.segment->staging(endpoint.rank, static_cast<int>(endpoint.step & 1));
       for (int piece = 0; piece < pieces; ++piece) {
-        memcpy(staging + pieceBytes * static_cast<size_t>(piece), at(send, (task.count * static_cast<size_t>(piece) + start) * element),
-               length * element);
+        memcpy(staging + pieceBytes * static_cast<size_t>(piece),
+               at(send, (task.count * static_cast<size_t>(piece) + start) * element), length * element);
       }
     }
     describe(endpoint, task);

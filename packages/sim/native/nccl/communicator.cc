@@ -47,21 +47,26 @@ ncclResult_t Communicator::find(ncclComm_t handle, const char* function, std::sh
   std::shared_lock lock(known.mutex);
   auto found = known.communicators.find(reinterpret_cast<uint64_t>(handle));
   if (found == known.communicators.end()) {
-    return problem(ncclInvalidArgument, "%s: %p is not a communicator, or it has been destroyed", function, static_cast<void*>(handle));
+    return problem(ncclInvalidArgument, "%s: %p is not a communicator, or it has been destroyed", function,
+                   static_cast<void*>(handle));
   }
   communicator = found->second;
   return ncclSuccess;
 }
 
-ncclResult_t Communicator::findSettled(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
+ncclResult_t Communicator::findSettled(ncclComm_t handle, const char* function,
+                                       std::shared_ptr<Communicator>& communicator) {
   if (const ncclResult_t result = find(handle, function, communicator)) return result;
   if (communicator->asyncError() == ncclInProgress) {
-    return problem(ncclInvalidArgument, "%s: the communicator is still being worked on: ncclCommGetAsyncError tells when that has ended", function);
+    return problem(ncclInvalidArgument,
+                   "%s: the communicator is still being worked on: ncclCommGetAsyncError tells when that has ended",
+                   function);
   }
   return ncclSuccess;
 }
 
-ncclResult_t Communicator::findSound(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
+ncclResult_t Communicator::findSound(ncclComm_t handle, const char* function,
+                                     std::shared_ptr<Communicator>& communicator) {
   if (const ncclResult_t result = findSettled(handle, function, communicator)) return result;
   if (const ncclResult_t failed = communicator->asyncError()) {
     return problem(failed, "%s: the communicator has failed: %s", function, communicator->failureText().c_str());
@@ -69,7 +74,8 @@ ncclResult_t Communicator::findSound(ncclComm_t handle, const char* function, st
   return ncclSuccess;
 }
 
-ncclResult_t Communicator::findReady(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
+ncclResult_t Communicator::findReady(ncclComm_t handle, const char* function,
+                                     std::shared_ptr<Communicator>& communicator) {
   if (const ncclResult_t result = findSettled(handle, function, communicator)) return result;
   switch (communicator->state()) {
     case State::finalised: return problem(ncclInvalidUsage, "%s: the communicator has been finalized", function);
@@ -86,18 +92,18 @@ ncclResult_t Communicator::injectFault(const char* function, bool isOperation) {
   const auto isOver = [&] { return isOperation ? endpoint.isStopped() : endpoint.isAborted(); };
   switch (shoal::nccl::injectFault(function, endpoint.rank, isOver, code)) {
     case FaultKind::none: return ncclSuccess;
-    case FaultKind::hang:
-      hang(isOver);
-      return ncclInternalError;  // nobody is told: it was stopped
+    case FaultKind::hang: hang(isOver); return ncclInternalError;  // nobody is told: it was stopped
     case FaultKind::error: break;
   }
-  const std::string text = "rank " + std::to_string(endpoint.rank) + " has met an error in " + function + " that was asked for";
+  const std::string text =
+      "rank " + std::to_string(endpoint.rank) + " has met an error in " + function + " that was asked for";
   fail(code, text);
   endpoint.fail(ncclRemoteError, text);
   return problem(code, "%s", text.c_str());
 }
 
-ncclResult_t Communicator::findParent(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
+ncclResult_t Communicator::findParent(ncclComm_t handle, const char* function,
+                                      std::shared_ptr<Communicator>& communicator) {
   if (const ncclResult_t result = findSettled(handle, function, communicator)) return result;
   if (communicator->state() == State::revoked) return ncclSuccess;
   return findReady(handle, function, communicator);
@@ -161,17 +167,21 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
     const size_t received = recvElements(task, ranks(), rank()) * element;
     if (sent != 0) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.send), sent, 0});
     if (received != 0) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.recv), received, 1});
-    if (task.scalarAddress != nullptr) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.scalarAddress), element, 0});
+    if (task.scalarAddress != nullptr)
+      ranges.push_back({reinterpret_cast<CUdeviceptr>(task.scalarAddress), element, 0});
   }
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (const CUresult status = cuStreamIsCapturing(stream, &capture)) return cudaProblem(status, "asking whether the stream is captured");
+  if (const CUresult status = cuStreamIsCapturing(stream, &capture))
+    return cudaProblem(status, "asking whether the stream is captured");
   auto batch = std::make_unique<Batch>();
   batch->communicator = shared_from_this();
   batch->tasks = std::move(tasks);
-  batch->isOrdered = !std::all_of(batch->tasks.begin(), batch->tasks.end(), [](const Task& task) { return task.isOneSided(); });
+  batch->isOrdered =
+      !std::all_of(batch->tasks.begin(), batch->tasks.end(), [](const Task& task) { return task.isOneSided(); });
   if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-    const CUresult status = shoalSimCapture(stream, &Communicator::startCaptured, &Communicator::runBatch, &Communicator::discardBatch,
-                                            &Communicator::releaseCaptured, batch.get(), ranges.data(), ranges.size());
+    const CUresult status =
+        shoalSimCapture(stream, &Communicator::startCaptured, &Communicator::runBatch, &Communicator::discardBatch,
+                        &Communicator::releaseCaptured, batch.get(), ranges.data(), ranges.size());
     if (status != CUDA_SUCCESS) return cudaProblem(status, "capturing the operation");
     batch.release();
     std::lock_guard lock(mutex_);
@@ -181,8 +191,8 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
   // The number is taken under the lock that also covers queueing, so numbers and stream order agree.
   std::lock_guard lock(mutex_);
   std::vector<uint64_t> booked = book(*batch);
-  const CUresult status =
-      shoalSimEnqueue(stream, &Communicator::runBatch, &Communicator::discardBatch, batch.get(), ranges.data(), ranges.size());
+  const CUresult status = shoalSimEnqueue(stream, &Communicator::runBatch, &Communicator::discardBatch, batch.get(),
+                                          ranges.data(), ranges.size());
   if (status != CUDA_SUCCESS) return cudaProblem(status, "queueing the operation on its stream");
   bookedSignals_ = std::move(booked);
   ++(batch->isOrdered ? queued_ : unordered_);
@@ -274,7 +284,8 @@ void Communicator::run(const Batch& batch) {
   finished(batch);
 }
 
-// What needs nobody's help comes first, what waits for signals last, so that ranks of equal groups never wait for each other.
+// What needs nobody's help comes first, what waits for signals last, so that ranks of equal groups never wait for each
+// other.
 ncclResult_t Communicator::runTasks(const Batch& batch) {
   Endpoint& endpoint = this->endpoint();
   ncclResult_t result = ncclSuccess;
@@ -402,7 +413,8 @@ ncclResult_t Communicator::suspend() {
 
 ncclResult_t Communicator::resume() {
   std::string reason;
-  if (!endpoint_->isDirect && !endpoint_->segment->reserveStaging(reason)) return problem(ncclSystemError, "ncclCommResume: %s", reason.c_str());
+  if (!endpoint_->isDirect && !endpoint_->segment->reserveStaging(reason))
+    return problem(ncclSystemError, "ncclCommResume: %s", reason.c_str());
   endpoint_->segment->control().suspended.fetch_sub(1);
   isSuspended_ = false;
   // Only when nobody gives memory back any more may anybody use it.
@@ -411,7 +423,8 @@ ncclResult_t Communicator::resume() {
   return endpoint_->exchange(&own, sizeof own, all, "ncclCommResume");
 }
 
-ncclResult_t Communicator::createPreMulSum(ncclDataType_t type, const void* scalar, ncclScalarResidence_t residence, int& op) {
+ncclResult_t Communicator::createPreMulSum(ncclDataType_t type, const void* scalar, ncclScalarResidence_t residence,
+                                           int& op) {
   PreMulSum made = {type, 0, nullptr};
   if (residence == ncclScalarHostImmediate) memcpy(&made.scalar, scalar, bytesOf(type));
   else made.address = scalar;
@@ -423,8 +436,10 @@ ncclResult_t Communicator::createPreMulSum(ncclDataType_t type, const void* scal
 
 ncclResult_t Communicator::destroyPreMulSum(int op) {
   std::lock_guard lock(mutex_);
-  if (op >= 0 && op < ncclNumOps) return problem(ncclInvalidArgument, "ncclRedOpDestroy: %d is a built-in operation", op);
-  if (preMulSums_.erase(op) == 0) return problem(ncclInvalidArgument, "ncclRedOpDestroy: %d is not an operation of this communicator", op);
+  if (op >= 0 && op < ncclNumOps)
+    return problem(ncclInvalidArgument, "ncclRedOpDestroy: %d is a built-in operation", op);
+  if (preMulSums_.erase(op) == 0)
+    return problem(ncclInvalidArgument, "ncclRedOpDestroy: %d is not an operation of this communicator", op);
   return ncclSuccess;
 }
 
@@ -439,9 +454,11 @@ ncclResult_t Communicator::resolve(int op, ncclDataType_t type, Task& task) {
   }
   std::lock_guard lock(mutex_);
   auto found = preMulSums_.find(op);
-  if (found == preMulSums_.end()) return problem(ncclInvalidArgument, "%s: %d is not a reduction operation", nameOf(task.kind), op);
+  if (found == preMulSums_.end())
+    return problem(ncclInvalidArgument, "%s: %d is not a reduction operation", nameOf(task.kind), op);
   if (found->second.type != type) {
-    return problem(ncclInvalidArgument, "%s: the operation was made for data type %d, not %d", nameOf(task.kind), found->second.type, type);
+    return problem(ncclInvalidArgument, "%s: the operation was made for data type %d, not %d", nameOf(task.kind),
+                   found->second.type, type);
   }
   task.reducer = Reducer::preMulSum;
   task.scalar = found->second.scalar;
@@ -528,7 +545,8 @@ ncclResult_t Communicator::registerBuffer(const void*, size_t, void** handle) {
 
 ncclResult_t Communicator::deregisterBuffer(void* handle) {
   std::lock_guard lock(mutex_);
-  if (registrations_.erase(handle) == 0) return problem(ncclInvalidArgument, "ncclCommDeregister: %p is not a registration", handle);
+  if (registrations_.erase(handle) == 0)
+    return problem(ncclInvalidArgument, "ncclCommDeregister: %p is not a registration", handle);
   return ncclSuccess;
 }
 

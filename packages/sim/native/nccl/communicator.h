@@ -64,8 +64,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void forgo();
   // Its part of a group could not be queued: the ranks that wait for it stop.
   void breakOff(ncclResult_t result);
-  // Writes results of a job to the caller's memory. After an abort nobody waits for them, the memory may be gone, and nothing
-  // is written; then false.
+  // Writes results of a job to the caller's memory. After an abort nobody waits for them, the memory may be gone, and
+  // nothing is written; then false.
   template <class Write>
   bool handOut(Write&& write) {
     std::lock_guard lock(mutex_);

@@ -13,7 +13,8 @@ bool isDefined(int value) { return value != NCCL_CONFIG_UNDEF_INT; }
 
 ncclResult_t check(const char* name, int value, int least, int most = INT_MAX) {
   if (!isDefined(value) || (value >= least && value <= most)) return ncclSuccess;
-  if (most == INT_MAX) return problem(ncclInvalidArgument, "ncclConfig_t: %s is %d, it must be at least %d", name, value, least);
+  if (most == INT_MAX)
+    return problem(ncclInvalidArgument, "ncclConfig_t: %s is %d, it must be at least %d", name, value, least);
   return problem(ncclInvalidArgument, "ncclConfig_t: %s is %d, it must be from %d to %d", name, value, least, most);
 }
 
@@ -30,13 +31,15 @@ void take(bool& own, int given) {
 ncclResult_t readConfig(const ncclConfig_t* given, Config& config) {
   if (given == nullptr) return ncclSuccess;
   if (given->magic != NCCL_API_MAGIC) {
-    return problem(ncclInvalidArgument, "ncclConfig_t: magic is 0x%x, not 0x%x: the structure was not initialized", given->magic, NCCL_API_MAGIC);
+    return problem(ncclInvalidArgument, "ncclConfig_t: magic is 0x%x, not 0x%x: the structure was not initialized",
+                   given->magic, NCCL_API_MAGIC);
   }
   constexpr size_t least = offsetof(ncclConfig_t, cgaClusterSize);
   if (given->size < least || given->size > 4096) {
     return problem(ncclInvalidArgument, "ncclConfig_t: size is %zu, which no version of NCCL has", given->size);
   }
-  if (given->version < 21400) return problem(ncclInvalidArgument, "ncclConfig_t: version is %u, the oldest that has it is 21400", given->version);
+  if (given->version < 21400)
+    return problem(ncclInvalidArgument, "ncclConfig_t: version is %u, the oldest that has it is 21400", given->version);
   ncclConfig_t all = NCCL_CONFIG_INITIALIZER;
   memcpy(&all, given, given->size < sizeof all ? given->size : sizeof all);
   struct Member {

@@ -44,14 +44,19 @@ int rankToWorld(const char* function, ncclComm_t comm, ncclTeam_t team, int rank
 }
 
 size_t lsaBarrierBytes(int ranks, int barriers) {
-  return (3 * static_cast<size_t>(barriers) + static_cast<size_t>(barriers) * static_cast<size_t>(ranks)) * sizeof(uint32_t);
+  return (3 * static_cast<size_t>(barriers) + static_cast<size_t>(barriers) * static_cast<size_t>(ranks)) *
+         sizeof(uint32_t);
 }
 
-size_t exchangeBytes(int blocks, int slots) { return static_cast<size_t>(blocks) * (1 + 2 * static_cast<size_t>(slots)) * 16; }
+size_t exchangeBytes(int blocks, int slots) {
+  return static_cast<size_t>(blocks) * (1 + 2 * static_cast<size_t>(slots)) * 16;
+}
 
-ncclResult_t checkRequirement(const char* function, bool isGood, const void* handle, ncclDevResourceRequirements_t* requirement) {
+ncclResult_t checkRequirement(const char* function, bool isGood, const void* handle,
+                              ncclDevResourceRequirements_t* requirement) {
   if (!isGood) return problem(ncclInvalidArgument, "%s: a count is negative", function);
-  if (handle == nullptr || requirement == nullptr) return problem(ncclInvalidArgument, "%s: outHandle or outReq is NULL", function);
+  if (handle == nullptr || requirement == nullptr)
+    return problem(ncclInvalidArgument, "%s: outHandle or outReq is NULL", function);
   *requirement = {};
   return ncclSuccess;
 }
@@ -78,7 +83,8 @@ struct Required {
   std::vector<ncclMultimemHandle_t*> multimems;
 };
 
-ncclResult_t checkRequirements(const Communicator& communicator, const ncclDevCommRequirements_t* given, Required& copy) {
+ncclResult_t checkRequirements(const Communicator& communicator, const ncclDevCommRequirements_t* given,
+                               Required& copy) {
   ncclDevCommRequirements_t& required = copy.all;
   constexpr char function[] = "ncclDevCommCreate";
   if (given == nullptr) return problem(ncclInvalidArgument, "%s: the requirements are NULL", function);
@@ -86,13 +92,14 @@ ncclResult_t checkRequirements(const Communicator& communicator, const ncclDevCo
     return problem(ncclInvalidUsage, "%s: the requirements were not initialized", function);
   }
   if (given->version < 23000 || given->size != sizeof required) {
-    return problem(ncclInvalidArgument, "%s: the requirements are those of version %u with %zu bytes, this is %d with %zu", function, given->version,
-                   given->size, NCCL_VERSION_CODE, sizeof required);
+    return problem(ncclInvalidArgument,
+                   "%s: the requirements are those of version %u with %zu bytes, this is %d with %zu", function,
+                   given->version, given->size, NCCL_VERSION_CODE, sizeof required);
   }
   required = *given;
-  for (const int count : {required.barrierCount, required.lsaBarrierCount, required.railGinBarrierCount, required.lsaLLA2ABlockCount,
-                          required.lsaLLA2ASlotCount, required.ginContextCount, required.ginSignalCount, required.ginCounterCount,
-                          required.worldGinBarrierCount}) {
+  for (const int count : {required.barrierCount, required.lsaBarrierCount, required.railGinBarrierCount,
+                          required.lsaLLA2ABlockCount, required.lsaLLA2ASlotCount, required.ginContextCount,
+                          required.ginSignalCount, required.ginCounterCount, required.worldGinBarrierCount}) {
     if (count < 0) return problem(ncclInvalidArgument, "%s: a count is %d", function, count);
   }
   if (required.ginForceEnable || required.ginConnectionType != NCCL_GIN_CONNECTION_NONE) {
@@ -101,7 +108,8 @@ ncclResult_t checkRequirements(const Communicator& communicator, const ncclDevCo
   for (const auto* each = required.resourceRequirementsList; each != nullptr; each = each->next) {
     const bool isPower = each->bufferAlign == 0 || (each->bufferAlign & (each->bufferAlign - 1)) == 0;
     if (!isPower || each->bufferSize > size_t{1} << 38 || each->ginSignalCount < 0 || each->ginCounterCount < 0) {
-      return problem(ncclInvalidArgument, "%s: a resource of %zu bytes, aligned to %zu", function, each->bufferSize, each->bufferAlign);
+      return problem(ncclInvalidArgument, "%s: a resource of %zu bytes, aligned to %zu", function, each->bufferSize,
+                     each->bufferAlign);
     }
     copy.resources.push_back(*each);
   }
@@ -115,7 +123,8 @@ ncclResult_t checkRequirements(const Communicator& communicator, const ncclDevCo
     if (each->outMultimemHandle != nullptr) copy.multimems.push_back(each->outMultimemHandle);
   }
   if (copy.wantsMultimem && !Multicast::isSupported(communicator)) {
-    return problem(ncclInvalidUsage, "%s: there is no multicast memory for one rank alone, nor with NCCL_NVLS_ENABLE=0", function);
+    return problem(ncclInvalidUsage, "%s: there is no multicast memory for one rank alone, nor with NCCL_NVLS_ENABLE=0",
+                   function);
   }
   return ncclSuccess;
 }
@@ -173,7 +182,8 @@ ncclResult_t create(Communicator& communicator, const Required& copy, ncclDevCom
   made.resourceWindow = window->handle();
   // So that a rank's own memory is where a kernel computes it to be.
   made.resourceWindow_inlined.stride4G = 1;
-  made.resourceWindow_inlined.lsaFlatBase = reinterpret_cast<char*>(reinterpret_cast<uint64_t>(memory) - (static_cast<uint64_t>(made.lsaRank) << 32));
+  made.resourceWindow_inlined.lsaFlatBase =
+      reinterpret_cast<char*>(reinterpret_cast<uint64_t>(memory) - (static_cast<uint64_t>(made.lsaRank) << 32));
   made.ginSignalCount = static_cast<int>(layout.signals);
   made.ginCounterCount = static_cast<int>(layout.counters);
   if (copy.wantsMultimem) made.lsaMultimem.mcBasePtr = window->multicast();
@@ -218,16 +228,24 @@ ncclTeam_t ncclTeamWorld(ncclComm_t comm) { return team("ncclTeamWorld", comm, w
 // All ranks are on one machine and reach each other's memory.
 ncclTeam_t ncclTeamLsa(ncclComm_t comm) { return team("ncclTeamLsa", comm, worldOf); }
 ncclTeam_t ncclTeamRail(ncclComm_t comm) {
-  return team("ncclTeamRail", comm, [](const Communicator& communicator) { return ncclTeam_t{1, 0, communicator.ranks()}; });
+  return team("ncclTeamRail", comm,
+              [](const Communicator& communicator) { return ncclTeam_t{1, 0, communicator.ranks()}; });
 }
-int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank) { return rankToWorld("ncclTeamRankToWorld", comm, team, rank); }
-int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) { return rankToWorld("ncclTeamRankToLsa", comm, team, rank); }
+int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank) {
+  return rankToWorld("ncclTeamRankToWorld", comm, team, rank);
+}
+int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank) {
+  return rankToWorld("ncclTeamRankToLsa", comm, team, rank);
+}
 
 // Elements are passed in words of eight bytes.
 int ncclLLA2ACalcSlots(int maxElts, int maxEltSize) { return maxElts * ((maxEltSize + 7) / 8); }
 
-ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t* outHandle, ncclDevResourceRequirements_t* outReq) {
-  if (const ncclResult_t result = checkRequirement("ncclLLA2ACreateRequirement", nBlocks >= 0 && nSlots >= 0, outHandle, outReq)) return result;
+ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t* outHandle,
+                                        ncclDevResourceRequirements_t* outReq) {
+  if (const ncclResult_t result =
+          checkRequirement("ncclLLA2ACreateRequirement", nBlocks >= 0 && nSlots >= 0, outHandle, outReq))
+    return result;
   outHandle->nSlots = static_cast<uint32_t>(nSlots);
   outReq->bufferSize = exchangeBytes(nBlocks, nSlots);
   outReq->bufferAlign = 16;
@@ -238,7 +256,8 @@ ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle
 ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t* outHandle,
                                              ncclDevResourceRequirements_t* outReq) {
   const bool isGood = nBarriers >= 0 && team.nRanks >= 0;
-  if (const ncclResult_t result = checkRequirement("ncclLsaBarrierCreateRequirement", isGood, outHandle, outReq)) return result;
+  if (const ncclResult_t result = checkRequirement("ncclLsaBarrierCreateRequirement", isGood, outHandle, outReq))
+    return result;
   outHandle->nBarriers = nBarriers;
   outReq->bufferSize = lsaBarrierBytes(team.nRanks, nBarriers);
   outReq->bufferAlign = 4;
@@ -246,18 +265,21 @@ ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, ncc
   return ncclSuccess;
 }
 
-ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t, ncclTeam_t team, int nBarriers, ncclGinBarrierHandle_t* outHandle,
-                                             ncclDevResourceRequirements_t* outReq) {
+ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t, ncclTeam_t team, int nBarriers,
+                                             ncclGinBarrierHandle_t* outHandle, ncclDevResourceRequirements_t* outReq) {
   const bool isGood = nBarriers >= 0 && team.nRanks >= 0;
-  if (const ncclResult_t result = checkRequirement("ncclGinBarrierCreateRequirement", isGood, outHandle, outReq)) return result;
+  if (const ncclResult_t result = checkRequirement("ncclGinBarrierCreateRequirement", isGood, outHandle, outReq))
+    return result;
   outReq->ginSignalCount = nBarriers * team.nRanks;
   outReq->outGinSignalStart = &outHandle->signal0;
   return ncclSuccess;
 }
 
-ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2, ncclGinOutboxHandle_t* outHandle, ncclDevResourceRequirements_t* outReq) {
+ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2, ncclGinOutboxHandle_t* outHandle,
+                                            ncclDevResourceRequirements_t* outReq) {
   const bool isGood = nBlocks >= 0 && size_log2 >= 0 && size_log2 < 32;
-  if (const ncclResult_t result = checkRequirement("ncclGinOutboxCreateRequirement", isGood, outHandle, outReq)) return result;
+  if (const ncclResult_t result = checkRequirement("ncclGinOutboxCreateRequirement", isGood, outHandle, outReq))
+    return result;
   outHandle->size_log2 = static_cast<uint32_t>(std::max(size_log2, 7));
   outReq->bufferSize = static_cast<size_t>(nBlocks) * (8192 + kHandleBytes + (size_t{1} << outHandle->size_log2));
   outReq->bufferAlign = kHandleBytes;
@@ -265,7 +287,8 @@ ncclResult_t ncclGinOutboxCreateRequirement(int nBlocks, int size_log2, ncclGinO
   return ncclSuccess;
 }
 
-ncclResult_t ncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks, int size_log2, ncclGinInboxA2AHandle_t* outHandle,
+ncclResult_t ncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks, int size_log2,
+                                              ncclGinInboxA2AHandle_t* outHandle,
                                               ncclDevResourceRequirements_t* outReq) {
   constexpr char function[] = "ncclGinInboxA2ACreateRequirement";
   const bool isGood = nBlocks >= 0 && size_log2 >= 0 && size_log2 < 32;

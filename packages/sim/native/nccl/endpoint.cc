@@ -43,10 +43,12 @@ ncclResult_t Endpoint::attach(int device, int identifiers) {
     return word.compare_exchange_strong(known, static_cast<uint32_t>(own)) ? own : static_cast<int>(known);
   };
   if (const int known = agree(control.ranks, ranks); known != ranks) {
-    return problem(ncclInvalidArgument, "rank %d asks for %d ranks, another rank of this unique id asked for %d", rank, ranks, known);
+    return problem(ncclInvalidArgument, "rank %d asks for %d ranks, another rank of this unique id asked for %d", rank,
+                   ranks, known);
   }
   if (const int known = agree(control.identifiers, identifiers); known != identifiers) {
-    return problem(ncclInvalidArgument, "rank %d came with %d unique ids, another rank with %d", rank, identifiers, known);
+    return problem(ncclInvalidArgument, "rank %d came with %d unique ids, another rank with %d", rank, identifiers,
+                   known);
   }
   RankSlot& slot = segment->slot(rank);
   if (segment->isShared() && !segment->lockRank(rank)) {
@@ -80,7 +82,8 @@ ncclResult_t Endpoint::waitForAll() {
     isDirect = isDirect && isInThisProcess(other);
     for (int before = 0; before < other; ++before) {
       if (segment->slot(before).device == segment->slot(other).device) {
-        return problem(ncclInvalidUsage, "rank %d and rank %d are both on CUDA device %d", before, other, segment->slot(other).device.load());
+        return problem(ncclInvalidUsage, "rank %d and rank %d are both on CUDA device %d", before, other,
+                       segment->slot(other).device.load());
       }
     }
   }
@@ -133,10 +136,12 @@ ncclResult_t Endpoint::barrier() {
     futexWakeAll(control.generation);
     return ncclSuccess;
   }
-  return waitUntil(control.generation, {everybody(), "a collective"}, [&] { return control.generation.load() != generation; });
+  return waitUntil(control.generation, {everybody(), "a collective"},
+                   [&] { return control.generation.load() != generation; });
 }
 
-// A rank's words are written again two exchanges later. By then everybody has spoken in the one between, so has heard them.
+// A rank's words are written again two exchanges later. By then everybody has spoken in the one between, so has heard
+// them.
 ncclResult_t Endpoint::exchange(const void* words, size_t bytes, void* all, const char* what, uint32_t* numberOut) {
   std::lock_guard lock(exchanging_);
   const uint32_t number = ++exchanges_;
@@ -147,7 +152,9 @@ ncclResult_t Endpoint::exchange(const void* words, size_t bytes, void* all, cons
   Control& control = segment->control();
   control.spoken.fetch_add(1);
   futexWakeAll(control.spoken);
-  const auto hasSpoken = [&](int other) { return static_cast<int32_t>(segment->slot(other).spoken.load() - number) >= 0; };
+  const auto hasSpoken = [&](int other) {
+    return static_cast<int32_t>(segment->slot(other).spoken.load() - number) >= 0;
+  };
   for (int other = 0; other < ranks; ++other) {
     const Wait wait = {uint64_t{1} << other, what, false};
     if (const ncclResult_t result = waitUntil(control.spoken, wait, [&] { return hasSpoken(other); })) {
@@ -172,7 +179,8 @@ bool Endpoint::isGone(int other, bool isOfStreams, const char*& how) const {
   if (!segment->isShared() || segment->isRankLocked(other)) return false;
   // It may have left properly between the two looks.
   const auto now = static_cast<RankState>(segment->slot(other).state.load());
-  how = now == RankState::left || now == RankState::aborted ? "left the communicator" : "ended without leaving the communicator";
+  how = now == RankState::left || now == RankState::aborted ? "left the communicator"
+                                                            : "ended without leaving the communicator";
   return true;
 }
 

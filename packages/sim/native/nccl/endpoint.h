@@ -14,7 +14,8 @@ namespace shoal::nccl {
 
 class Endpoint {
  public:
-  Endpoint(std::shared_ptr<Segment> segment, int ranks, int rank) : segment(std::move(segment)), ranks(ranks), rank(rank) {}
+  Endpoint(std::shared_ptr<Segment> segment, int ranks, int rank)
+      : segment(std::move(segment)), ranks(ranks), rank(rank) {}
   ~Endpoint() { leave(RankState::left); }
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -36,8 +37,8 @@ class Endpoint {
 
   // Returns when all ranks are at it.
   ncclResult_t barrier();
-  // Every rank says some words, of the same size, and gets those of all in order of the ranks. Independent of what streams do.
-  // `number` counts the exchanges of the communicator.
+  // Every rank says some words, of the same size, and gets those of all in order of the ranks. Independent of what
+  // streams do. `number` counts the exchanges of the communicator.
   ncclResult_t exchange(const void* words, size_t bytes, void* all, const char* what, uint32_t* number = nullptr);
 
   struct Wait {
@@ -113,12 +114,13 @@ ncclResult_t Endpoint::waitUntil(std::atomic<uint32_t>& word, const Wait& wait, 
     const int missing = findMissing(wait, how);
     if (missing >= 0) {
       if (ready()) return ncclSuccess;  // it was here long enough
-      return fail(ncclRemoteError, "rank " + std::to_string(missing) + " " + how + " while rank " + std::to_string(rank) + " waited for it in " + wait.what);
+      return fail(ncclRemoteError, "rank " + std::to_string(missing) + " " + how + " while rank " +
+                                       std::to_string(rank) + " waited for it in " + wait.what);
     }
     const uint64_t waited = nanosecondsNow() - start;
     if (limit != 0 && waited >= limit) {
-      return fail(ncclSystemError, "rank " + std::to_string(rank) + " waited " + std::to_string(waited / 1000000000u) + " s in " + wait.what +
-                                       " for ranks that did not come");
+      return fail(ncclSystemError, "rank " + std::to_string(rank) + " waited " + std::to_string(waited / 1000000000u) +
+                                       " s in " + wait.what + " for ranks that did not come");
     }
     futexWait(word, seen, slice);
   }

@@ -18,9 +18,28 @@ namespace shoal::nccl {
 namespace {
 
 constexpr const char* kFunctions[] = {
-    "ncclCommInitAll", "ncclCommInitRank", "ncclCommInitRankConfig", "ncclCommInitRankScalable", "ncclCommSplit", "ncclCommShrink",
-    "ncclCommGrow", "ncclCommFinalize", "ncclCommDestroy", "ncclAllReduce", "ncclReduce", "ncclBroadcast", "ncclAllGather",
-    "ncclReduceScatter", "ncclAlltoAll", "ncclGather", "ncclScatter", "ncclSend", "ncclRecv", "ncclPutSignal", "ncclSignal", "ncclWaitSignal",
+    "ncclCommInitAll",
+    "ncclCommInitRank",
+    "ncclCommInitRankConfig",
+    "ncclCommInitRankScalable",
+    "ncclCommSplit",
+    "ncclCommShrink",
+    "ncclCommGrow",
+    "ncclCommFinalize",
+    "ncclCommDestroy",
+    "ncclAllReduce",
+    "ncclReduce",
+    "ncclBroadcast",
+    "ncclAllGather",
+    "ncclReduceScatter",
+    "ncclAlltoAll",
+    "ncclGather",
+    "ncclScatter",
+    "ncclSend",
+    "ncclRecv",
+    "ncclPutSignal",
+    "ncclSignal",
+    "ncclWaitSignal",
 };
 
 constexpr uint64_t kRanks = 1 << 20;
@@ -29,7 +48,8 @@ const FaultRules kRules = {
     "nccl",
     true,
     [](const std::string& call) {
-      return std::any_of(std::begin(kFunctions), std::end(kFunctions), [&](const char* function) { return isCallOf(call, function); });
+      return std::any_of(std::begin(kFunctions), std::end(kFunctions),
+                         [&](const char* function) { return isCallOf(call, function); });
     },
     [](uint64_t code) { return code >= 1 && code < ncclNumResults && code != ncclInProgress; },
     ncclSystemError,

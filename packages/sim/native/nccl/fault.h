@@ -9,8 +9,8 @@ namespace shoal::nccl {
 
 enum class FaultKind { none, hang, error };
 
-// Lets happen what was asked for a rank in this function of NCCL. Does not return when the process is to die, and not before
-// the time when it is to be slow, unless `isOver`. The rest is the caller's: to hang, or to fail with `code`.
+// Lets happen what was asked for a rank in this function of NCCL. Does not return when the process is to die, and not
+// before the time when it is to be slow, unless `isOver`. The rest is the caller's: to hang, or to fail with `code`.
 FaultKind injectFault(const char* function, int rank, const std::function<bool()>& isOver, ncclResult_t& code);
 
 // Waits until `isOver`.

@@ -37,7 +37,9 @@ ncclResult_t endJob(const Job& job, ncclResult_t result, bool callerKnows) {
   return result;
 }
 
-ncclResult_t runJob(const Job& job) { return endJob(job, guarded(job.run), job.communicators.front()->config.isBlocking); }
+ncclResult_t runJob(const Job& job) {
+  return endJob(job, guarded(job.run), job.communicators.front()->config.isBlocking);
+}
 
 // Threads that wait at it begin together or not at all.
 class Gate {
@@ -77,8 +79,9 @@ ncclResult_t runJobs(std::vector<Job> jobs) {
   for (Job& job : jobs) {
     for (auto& communicator : job.communicators) communicator->begin();
     auto& lists = job.communicators.front()->config.isBlocking ? blocking : others;
-    auto same = std::find_if(lists.begin(), lists.end(),
-                             [&](auto& list) { return list.front().communicators.front() == job.communicators.front(); });
+    auto same = std::find_if(lists.begin(), lists.end(), [&](auto& list) {
+      return list.front().communicators.front() == job.communicators.front();
+    });
     if (same == lists.end()) same = lists.insert(lists.end(), std::vector<Job>());
     same->push_back(std::move(job));
   }
@@ -132,7 +135,8 @@ ncclResult_t enqueue(const std::vector<PendingTask>& pending) {
     if (isTaken[first]) continue;
     std::vector<Task> tasks;
     for (size_t index = first; index < pending.size(); ++index) {
-      if (pending[index].communicator != pending[first].communicator || pending[index].stream != pending[first].stream) continue;
+      if (pending[index].communicator != pending[first].communicator || pending[index].stream != pending[first].stream)
+        continue;
       isTaken[index] = true;
       tasks.push_back(pending[index].task);
     }
@@ -140,7 +144,8 @@ ncclResult_t enqueue(const std::vector<PendingTask>& pending) {
     if (result != ncclSuccess && result != ncclInProgress) {
       // Ranks of this group that have their work would wait for those that have none.
       for (size_t index = 0; first != 0 && index < pending.size(); ++index) {
-        if (!isTaken[index] || pending[index].communicator == pending[first].communicator) pending[index].communicator->breakOff(result);
+        if (!isTaken[index] || pending[index].communicator == pending[first].communicator)
+          pending[index].communicator->breakOff(result);
       }
       return result;
     }
@@ -161,7 +166,8 @@ ncclResult_t submitTask(const std::shared_ptr<Communicator>& communicator, const
   Group& own = group();
   if (own.depth == 0) {
     if (task.isPointToPoint() && task.root == communicator->rank()) {
-      return problem(ncclInvalidUsage, "%s to or from the rank itself needs a group with the other half", nameOf(task.kind));
+      return problem(ncclInvalidUsage, "%s to or from the rank itself needs a group with the other half",
+                     nameOf(task.kind));
     }
     return communicator->enqueue({task}, stream);
   }
@@ -212,7 +218,8 @@ ncclResult_t endGroup(const char* function, bool isSimulated, ncclSimInfo_t* inf
   if (--own.depth > 0) return ncclSuccess;
   Group ended = std::move(own);
   own = Group();
-  if (ended.error == ncclSuccess && info != nullptr && (info->magic != NCCL_SIM_INFO_MAGIC || info->size < sizeof *info)) {
+  if (ended.error == ncclSuccess && info != nullptr &&
+      (info->magic != NCCL_SIM_INFO_MAGIC || info->size < sizeof *info)) {
     ended.error = problem(ncclInvalidArgument, "%s: simInfo was not initialized", function);
   }
   if (ended.error != ncclSuccess) {

@@ -11,7 +11,8 @@ namespace shoal::nccl {
 
 // What may have to wait for other ranks, and so runs by itself: the ranks of one thread must not wait for each other.
 struct Job {
-  std::vector<std::shared_ptr<Communicator>> communicators;  // in progress meanwhile; the first says whether the caller waits
+  std::vector<std::shared_ptr<Communicator>>
+      communicators;  // in progress meanwhile; the first says whether the caller waits
   std::function<ncclResult_t()> run;
   std::function<void()> undo;  // when it failed, or never ran, and the caller waited for it
   bool saysSuccess = false;    // instead of ncclInProgress, outside a group: some functions of NCCL do

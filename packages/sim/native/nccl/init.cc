@@ -38,8 +38,9 @@ Place placeOf(const Communicator& parent) {
   return place;
 }
 
-ncclResult_t connectRanks(Communicator& communicator, const char* function, const Identifier& identifier, std::shared_ptr<Endpoint> origin,
-                  std::vector<int> ranksThere, int ranks, int rank, int identifiers) {
+ncclResult_t connectRanks(Communicator& communicator, const char* function, const Identifier& identifier,
+                          std::shared_ptr<Endpoint> origin, std::vector<int> ranksThere, int ranks, int rank,
+                          int identifiers) {
   std::string reason;
   auto rendezvous = Rendezvous::at(identifier.rendezvous, reason);
   auto segment = rendezvous == nullptr ? nullptr : Segment::join(std::move(rendezvous), identifier.key, ranks, reason);
@@ -54,16 +55,19 @@ ncclResult_t connectRanks(Communicator& communicator, const char* function, cons
 
 namespace {
 
-ncclResult_t initRank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId* ids, int idCount, int rank,
-                      const ncclConfig_t* given) {
+ncclResult_t initRank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId* ids, int idCount,
+                      int rank, const ncclConfig_t* given) {
   return guarded([&]() -> ncclResult_t {
     if (comm == nullptr) return noteError(problem(ncclInvalidArgument, "%s: comm is NULL", function));
     if (nranks < 1 || nranks > kMaxRanks) {
-      return noteError(problem(ncclInvalidArgument, "%s: nranks is %d, the software device has 1 to %d ranks", function, nranks, kMaxRanks));
+      return noteError(problem(ncclInvalidArgument, "%s: nranks is %d, the software device has 1 to %d ranks", function,
+                               nranks, kMaxRanks));
     }
-    if (rank < 0 || rank >= nranks) return noteError(problem(ncclInvalidArgument, "%s: rank is %d of %d", function, rank, nranks));
+    if (rank < 0 || rank >= nranks)
+      return noteError(problem(ncclInvalidArgument, "%s: rank is %d of %d", function, rank, nranks));
     if (ids == nullptr || idCount < 1 || idCount > nranks) {
-      return noteError(problem(ncclInvalidArgument, "%s: nId is %d, it must be from 1 to the number of ranks", function, idCount));
+      return noteError(
+          problem(ncclInvalidArgument, "%s: nId is %d, it must be from 1 to the number of ranks", function, idCount));
     }
     Config config;
     if (const ncclResult_t result = readConfig(given, config)) return noteError(result);
@@ -116,7 +120,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId c
   return initRank("ncclCommInitRankConfig", comm, nranks, &commId, 1, rank, config);
 }
 
-ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+                                      ncclConfig_t* config) {
   return initRank("ncclCommInitRankScalable", newcomm, nranks, commIds, nId, myrank, config);
 }
 
@@ -127,14 +132,17 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
     int devices = 0;
     cuDeviceGetCount(&devices);
     if (comm == nullptr) return noteError(problem(ncclInvalidArgument, "ncclCommInitAll: comm is NULL"));
-    if (ndev < 1 || ndev > kMaxRanks) return noteError(problem(ncclInvalidArgument, "ncclCommInitAll: ndev is %d", ndev));
+    if (ndev < 1 || ndev > kMaxRanks)
+      return noteError(problem(ncclInvalidArgument, "ncclCommInitAll: ndev is %d", ndev));
     if (devlist == nullptr && ndev > devices) {
-      return noteError(problem(ncclUnhandledCudaError, "ncclCommInitAll: ndev is %d, there are %d devices", ndev, devices));
+      return noteError(
+          problem(ncclUnhandledCudaError, "ncclCommInitAll: ndev is %d, there are %d devices", ndev, devices));
     }
     std::set<int> used;
     for (int rank = 0; devlist != nullptr && rank < ndev; ++rank) {
       if (devlist[rank] < 0 || devlist[rank] >= devices) {
-        return noteError(problem(ncclInvalidArgument, "ncclCommInitAll: devlist[%d] is %d, there are %d devices", rank, devlist[rank], devices));
+        return noteError(problem(ncclInvalidArgument, "ncclCommInitAll: devlist[%d] is %d, there are %d devices", rank,
+                                 devlist[rank], devices));
       }
       if (!used.insert(devlist[rank]).second) {
         return noteError(problem(ncclInvalidUsage, "ncclCommInitAll: device %d is in devlist twice", devlist[rank]));
@@ -160,7 +168,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
       endpoints.push_back(std::make_shared<Endpoint>(segment, ndev, rank));
     }
     // All in this thread: everybody is there before anybody is waited for.
-    for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank) result = made[rank]->attach(endpoints[rank], "ncclCommInitAll", 1);
+    for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank)
+      result = made[rank]->attach(endpoints[rank], "ncclCommInitAll", 1);
     for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank) result = endpoints[rank]->waitForAll();
     for (auto& communicator : made) {
       communicator->settle(result);
@@ -175,11 +184,13 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Communicator> communicator;
     if (comm == nullptr) return ncclSuccess;
-    if (const ncclResult_t result = Communicator::findSettled(comm, "ncclCommFinalize", communicator)) return noteError(result);
+    if (const ncclResult_t result = Communicator::findSettled(comm, "ncclCommFinalize", communicator))
+      return noteError(result);
     if (communicator->state() == Communicator::State::revoked) {
       return noteError(problem(ncclInvalidArgument, "ncclCommFinalize: the communicator has been revoked"));
     }
-    if (const ncclResult_t result = Communicator::findReady(comm, "ncclCommFinalize", communicator)) return noteError(result);
+    if (const ncclResult_t result = Communicator::findReady(comm, "ncclCommFinalize", communicator))
+      return noteError(result);
     Job job;
     job.communicators = {communicator};
     job.run = [communicator] { return communicator->finalise(); };

@@ -12,7 +12,8 @@ ncclResult_t findPlace(Place& place);
 Place placeOf(const Communicator& parent);
 
 // Connects to the other ranks under a unique id.
-ncclResult_t connectRanks(Communicator& communicator, const char* function, const Identifier& identifier, std::shared_ptr<Endpoint> origin,
-                  std::vector<int> ranksThere, int ranks, int rank, int identifiers);
+ncclResult_t connectRanks(Communicator& communicator, const char* function, const Identifier& identifier,
+                          std::shared_ptr<Endpoint> origin, std::vector<int> ranksThere, int ranks, int rank,
+                          int identifiers);
 
 }  // namespace shoal::nccl

@@ -1,5 +1,5 @@
-// Memory of the kind that ncclMemAlloc gives: mapped memory that can be shared with other processes and bound to multicast
-// objects, and that all devices which can reach it may use.
+// Memory of the kind that ncclMemAlloc gives: mapped memory that can be shared with other processes and bound to
+// multicast objects, and that all devices which can reach it may use.
 #include <mutex>
 #include <unordered_map>
 
@@ -28,7 +28,9 @@ CUresult allocate(CUdevice device, size_t size, CUdeviceptr& address, size_t& ma
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
   size_t granularity = 0;
   call = "cuMemGetAllocationGranularity";
-  if (const CUresult status = cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)) return status;
+  if (const CUresult status =
+          cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+    return status;
   mapped = (size + granularity - 1) / granularity * granularity;
   CUmemGenericAllocationHandle memory = 0;
   call = "cuMemCreate";

@@ -55,7 +55,8 @@ bool Multicast::import(int process, int descriptor) {
   snprintf(link, sizeof link, "/proc/%d/fd/%d", process, descriptor);
   const int opened = open(link, O_RDWR | O_CLOEXEC);
   if (opened < 0) return false;
-  const CUresult status = cuMemImportFromShareableHandle(&object_, reinterpret_cast<void*>(static_cast<intptr_t>(opened)), kDescriptor);
+  const CUresult status =
+      cuMemImportFromShareableHandle(&object_, reinterpret_cast<void*>(static_cast<intptr_t>(opened)), kDescriptor);
   close(opened);
   return status == CUDA_SUCCESS || (object_ = 0, false);
 }
@@ -84,7 +85,8 @@ Multicast::~Multicast() {
   if (object_ != 0) cuMemRelease(object_);
 }
 
-ncclResult_t Multicast::make(Communicator& communicator, const char* function, const void* buffer, std::unique_ptr<Multicast>& made) {
+ncclResult_t Multicast::make(Communicator& communicator, const char* function, const void* buffer,
+                             std::unique_ptr<Multicast>& made) {
   Endpoint& endpoint = communicator.endpoint();
   std::unique_ptr<Multicast> multicast(new Multicast(communicator.device, communicator.context));
   StepReport own = {};
@@ -96,7 +98,8 @@ ncclResult_t Multicast::make(Communicator& communicator, const char* function, c
     own.isGood = isGood;
     lost = endpoint.exchange(&own, sizeof own, all.data(), function);
     bool isComplete = lost == ncclSuccess;
-    for (const StepReport& report : all) isComplete = isComplete && report.isGood != 0 && report.bytes == own.bytes && report.offset == own.offset;
+    for (const StepReport& report : all)
+      isComplete = isComplete && report.isGood != 0 && report.bytes == own.bytes && report.offset == own.offset;
     return isComplete;
   };
   const bool hasMemory = isSupported(communicator) && multicast->findMemory(buffer);

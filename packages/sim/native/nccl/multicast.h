@@ -11,9 +11,11 @@ class Multicast {
  public:
   // Whether a communicator's ranks can have such addresses; NCCL_NVLS_ENABLE=0 says no.
   static bool isSupported(const Communicator& communicator);
-  // For the mapped memory around `buffer`, which must lie at the same place in it on every rank. All ranks have to come; all of them get
-  // one, or none does, as where their memory is of another kind. It fails only when ranks are lost.
-  static ncclResult_t make(Communicator& communicator, const char* function, const void* buffer, std::unique_ptr<Multicast>& made);
+  // For the mapped memory around `buffer`, which must lie at the same place in it on every rank. All ranks have to
+  // come; all of them get one, or none does, as where their memory is of another kind. It fails only when ranks are
+  // lost.
+  static ncclResult_t make(Communicator& communicator, const char* function, const void* buffer,
+                           std::unique_ptr<Multicast>& made);
   ~Multicast();
   Multicast(const Multicast&) = delete;
   Multicast& operator=(const Multicast&) = delete;

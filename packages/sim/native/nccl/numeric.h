@@ -17,8 +17,8 @@ inline float floatOf(uint32_t bits) {
   return value;
 }
 
-// Rounds a magnitude to a format of `exponentBits` and `mantissaBits` with the given bias. `step` is a power of two whose
-// spacing of floats equals the format's smallest number, so that adding it rounds subnormals.
+// Rounds a magnitude to a format of `exponentBits` and `mantissaBits` with the given bias. `step` is a power of two
+// whose spacing of floats equals the format's smallest number, so that adding it rounds subnormals.
 template <int mantissaBits, int bias>
 inline uint32_t roundMagnitude(uint32_t magnitude, float step) {
   constexpr int dropped = 23 - mantissaBits;

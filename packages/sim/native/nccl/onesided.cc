@@ -19,8 +19,8 @@ ncclResult_t waitForSignals(Endpoint& endpoint, const Task& task) {
   Segment& segment = *endpoint.segment;
   for (const SignalWait& wait : task.waits) {
     const auto hasCome = [&] { return segment.channel(wait.peer, endpoint.rank).signals.load() >= wait.target; };
-    const ncclResult_t result =
-        endpoint.waitUntil(segment.slot(endpoint.rank).doorbell, {uint64_t{1} << wait.peer, "a wait for signals"}, hasCome);
+    const ncclResult_t result = endpoint.waitUntil(segment.slot(endpoint.rank).doorbell,
+                                                   {uint64_t{1} << wait.peer, "a wait for signals"}, hasCome);
     if (result != ncclSuccess) return result;
   }
   return ncclSuccess;

@@ -28,7 +28,8 @@ const Names& levelNames() {
 }
 
 const Names& levelBits() {
-  static const Names* names = new Names{{"VERSION", 1 << 1}, {"WARN", 1 << 2}, {"INFO", 1 << 3}, {"ABORT", 1 << 4}, {"TRACE", 1 << 5}};
+  static const Names* names =
+      new Names{{"VERSION", 1 << 1}, {"WARN", 1 << 2}, {"INFO", 1 << 3}, {"ABORT", 1 << 4}, {"TRACE", 1 << 5}};
   return *names;
 }
 
@@ -36,8 +37,8 @@ const Names& categoryBits() {
   static const Names* names = [] {
     auto* made = new Names;
     uint64_t bit = 1;
-    for (const char* name : {"INIT", "COLL", "P2P", "SHM", "NET", "GRAPH", "TUNING", "ENV", "ALLOC", "CALL", "PROXY", "NVLS", "BOOTSTRAP",
-                             "REG", "PROFILE", "RAS", "DESTROY", "ALLOC_HOST"}) {
+    for (const char* name : {"INIT", "COLL", "P2P", "SHM", "NET", "GRAPH", "TUNING", "ENV", "ALLOC", "CALL", "PROXY",
+                             "NVLS", "BOOTSTRAP", "REG", "PROFILE", "RAS", "DESTROY", "ALLOC_HOST"}) {
       made->push_back({name, bit});
       bit <<= 1;
     }
@@ -78,7 +79,8 @@ bool readBits(const Names& names, uint64_t all, const char* text, uint64_t& bits
       bits |= all;
       continue;
     }
-    const auto found = std::find_if(names.begin(), names.end(), [&](auto& each) { return strcasecmp(each.first, word.c_str()) == 0; });
+    const auto found =
+        std::find_if(names.begin(), names.end(), [&](auto& each) { return strcasecmp(each.first, word.c_str()) == 0; });
     if (found == names.end()) return false;
     bits |= found->second;
   }
@@ -178,8 +180,10 @@ const Parameter* of(ncclParamHandle_t handle) {
 template <Kind kind, class Value>
 ncclResult_t get(const char* function, ncclParamHandle_t handle, Value* out) {
   const Parameter* parameter = of(handle);
-  if (parameter == nullptr || out == nullptr) return problem(ncclInvalidArgument, "%s: the handle is none of a parameter, or out is NULL", function);
-  if (parameter->kind != kind) return problem(ncclInvalidArgument, "%s: %s is of another type", function, parameter->key);
+  if (parameter == nullptr || out == nullptr)
+    return problem(ncclInvalidArgument, "%s: the handle is none of a parameter, or out is NULL", function);
+  if (parameter->kind != kind)
+    return problem(ncclInvalidArgument, "%s: %s is of another type", function, parameter->key);
   *out = static_cast<Value>(valueOf(*parameter));
   return ncclSuccess;
 }
@@ -187,7 +191,8 @@ ncclResult_t get(const char* function, ncclParamHandle_t handle, Value* out) {
 template <class Value>
 ncclResult_t refuse(const char* function, ncclParamHandle_t handle, Value* out) {
   const Parameter* parameter = of(handle);
-  if (parameter == nullptr || out == nullptr) return problem(ncclInvalidArgument, "%s: the handle is none of a parameter, or out is NULL", function);
+  if (parameter == nullptr || out == nullptr)
+    return problem(ncclInvalidArgument, "%s: the handle is none of a parameter, or out is NULL", function);
   return problem(ncclInvalidArgument, "%s: %s is of another type", function, parameter->key);
 }
 
@@ -196,7 +201,8 @@ ncclResult_t refuse(const char* function, ncclParamHandle_t handle, Value* out) 
 ncclResult_t ncclParamBind(ncclParamHandle_t* out, const char* key) {
   const Parameter* parameter = find(key);
   if (out == nullptr || parameter == nullptr) {
-    return problem(ncclInvalidArgument, "ncclParamBind: %s is no parameter, or out is NULL", key == nullptr ? "NULL" : key);
+    return problem(ncclInvalidArgument, "ncclParamBind: %s is no parameter, or out is NULL",
+                   key == nullptr ? "NULL" : key);
   }
   *out = reinterpret_cast<ncclParamHandle_t>(const_cast<Parameter*>(parameter));
   return ncclSuccess;
@@ -208,14 +214,20 @@ ncclResult_t ncclParamGetI32(ncclParamHandle_t h, int32_t* out) { return refuse(
 ncclResult_t ncclParamGetI64(ncclParamHandle_t h, int64_t* out) { return refuse("ncclParamGetI64", h, out); }
 ncclResult_t ncclParamGetU8(ncclParamHandle_t h, uint8_t* out) { return refuse("ncclParamGetU8", h, out); }
 ncclResult_t ncclParamGetU16(ncclParamHandle_t h, uint16_t* out) { return refuse("ncclParamGetU16", h, out); }
-ncclResult_t ncclParamGetU32(ncclParamHandle_t h, uint32_t* out) { return get<Kind::levels>("ncclParamGetU32", h, out); }
-ncclResult_t ncclParamGetU64(ncclParamHandle_t h, uint64_t* out) { return get<Kind::categories>("ncclParamGetU64", h, out); }
+ncclResult_t ncclParamGetU32(ncclParamHandle_t h, uint32_t* out) {
+  return get<Kind::levels>("ncclParamGetU32", h, out);
+}
+ncclResult_t ncclParamGetU64(ncclParamHandle_t h, uint64_t* out) {
+  return get<Kind::categories>("ncclParamGetU64", h, out);
+}
 
 ncclResult_t ncclParamGetStr(ncclParamHandle_t h, const char** out) {
   return guarded([&]() -> ncclResult_t {
     const Parameter* parameter = of(h);
-    if (parameter == nullptr || out == nullptr) return problem(ncclInvalidArgument, "ncclParamGetStr: the handle is none of a parameter, or out is NULL");
-    if (parameter->kind != Kind::text) return problem(ncclInvalidArgument, "ncclParamGetStr: %s is no text", parameter->key);
+    if (parameter == nullptr || out == nullptr)
+      return problem(ncclInvalidArgument, "ncclParamGetStr: the handle is none of a parameter, or out is NULL");
+    if (parameter->kind != Kind::text)
+      return problem(ncclInvalidArgument, "ncclParamGetStr: %s is no text", parameter->key);
     thread_local std::string text;
     text = textOf(*parameter);
     *out = text.c_str();
@@ -227,7 +239,9 @@ ncclResult_t ncclParamGet(ncclParamHandle_t h, void* out, int maxLen, int* len) 
   return guarded([&]() -> ncclResult_t {
     const Parameter* parameter = of(h);
     if (parameter == nullptr || out == nullptr || len == nullptr || maxLen < 1) {
-      return problem(ncclInvalidArgument, "ncclParamGet: the handle is none of a parameter, out or len is NULL, or maxLen %d below 1", maxLen);
+      return problem(ncclInvalidArgument,
+                     "ncclParamGet: the handle is none of a parameter, out or len is NULL, or maxLen %d below 1",
+                     maxLen);
     }
     const uint64_t value = valueOf(*parameter);
     const char* text = textOf(*parameter);
@@ -242,7 +256,8 @@ ncclResult_t ncclParamGet(ncclParamHandle_t h, void* out, int maxLen, int* len) 
     }
     *len = 0;
     if (static_cast<size_t>(maxLen) < bytes) {
-      return problem(ncclInvalidArgument, "ncclParamGet: %s takes %zu bytes, there is room for %d", parameter->key, bytes, maxLen);
+      return problem(ncclInvalidArgument, "ncclParamGet: %s takes %zu bytes, there is room for %d", parameter->key,
+                     bytes, maxLen);
     }
     memcpy(out, from, bytes);
     *len = static_cast<int>(bytes);
@@ -254,7 +269,8 @@ ncclResult_t ncclParamGetParameter(const char* key, const char** value, int* val
   return guarded([&]() -> ncclResult_t {
     const Parameter* parameter = find(key);
     if (parameter == nullptr || value == nullptr || valueLen == nullptr) {
-      return problem(ncclInvalidArgument, "ncclParamGetParameter: %s is no parameter, or value or valueLen is NULL", key == nullptr ? "NULL" : key);
+      return problem(ncclInvalidArgument, "ncclParamGetParameter: %s is no parameter, or value or valueLen is NULL",
+                     key == nullptr ? "NULL" : key);
     }
     thread_local std::string text;
     text = described(*parameter);
@@ -266,7 +282,8 @@ ncclResult_t ncclParamGetParameter(const char* key, const char** value, int* val
 
 ncclResult_t ncclParamGetAllParameterKeys(const char*** table, int* tableLen) {
   return guarded([&]() -> ncclResult_t {
-    if (table == nullptr || tableLen == nullptr) return problem(ncclInvalidArgument, "ncclParamGetAllParameterKeys: table or tableLen is NULL");
+    if (table == nullptr || tableLen == nullptr)
+      return problem(ncclInvalidArgument, "ncclParamGetAllParameterKeys: table or tableLen is NULL");
     thread_local std::vector<const char*> keys;
     keys.clear();
     for (const Parameter& parameter : kParameters) {
@@ -283,7 +300,8 @@ void ncclParamDumpAll(void) {
     for (const Parameter& parameter : kParameters) {
       if (!parameter.isPublished && !tellsAll()) continue;
       const bool isSet = getenv(parameter.key) != nullptr;
-      printf("%s = %s (%s)\n", parameter.key, described(parameter).c_str(), isSet ? "from the environment" : "by default");
+      printf("%s = %s (%s)\n", parameter.key, described(parameter).c_str(),
+             isSet ? "from the environment" : "by default");
     }
     fflush(stdout);
     return ncclSuccess;

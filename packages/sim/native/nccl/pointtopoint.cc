@@ -70,8 +70,9 @@ bool PointToPoint::advanceDirect(Transfer& transfer) {
     channel.read.fetch_add(1);
     transfer.isDone = true;
   } else {
-    failure_ = endpoint_.fail(ncclInvalidUsage, "rank " + std::to_string(peer) + " sends " + std::to_string(channel.bytes) + " bytes, rank " +
-                                                    std::to_string(self) + " receives " + std::to_string(transfer.bytes));
+    failure_ = endpoint_.fail(
+        ncclInvalidUsage, "rank " + std::to_string(peer) + " sends " + std::to_string(channel.bytes) + " bytes, rank " +
+                              std::to_string(self) + " receives " + std::to_string(transfer.bytes));
   }
   endpoint_.leaveWork();
   return true;
@@ -103,8 +104,9 @@ bool PointToPoint::advanceStaged(Transfer& transfer) {
     uint64_t length = transfer.bytes;
     pass(position, reinterpret_cast<char*>(&length), kHeader);
     if (length != transfer.bytes) {
-      failure_ = endpoint_.fail(ncclInvalidUsage, "rank " + std::to_string(from) + " sends " + std::to_string(length) + " bytes, rank " +
-                                                      std::to_string(to) + " receives " + std::to_string(transfer.bytes));
+      failure_ = endpoint_.fail(ncclInvalidUsage, "rank " + std::to_string(from) + " sends " + std::to_string(length) +
+                                                      " bytes, rank " + std::to_string(to) + " receives " +
+                                                      std::to_string(transfer.bytes));
       return true;
     }
     position += kHeader;
@@ -112,7 +114,8 @@ bool PointToPoint::advanceStaged(Transfer& transfer) {
     transfer.moved = kHeader;
   }
   const size_t done = transfer.moved - kHeader, now = std::min(room, transfer.bytes - done);
-  char* flat = isSend ? const_cast<char*>(static_cast<const char*>(transfer.task.send)) : static_cast<char*>(transfer.task.recv);
+  char* flat =
+      isSend ? const_cast<char*>(static_cast<const char*>(transfer.task.send)) : static_cast<char*>(transfer.task.recv);
   pass(position, flat + done, now);
   position += now;
   transfer.moved += now;
@@ -144,8 +147,9 @@ void PointToPoint::start() {
 ncclResult_t PointToPoint::finish() {
   ncclResult_t result = ncclSuccess;
   while (result == ncclSuccess && !isFinished()) {
-    result = endpoint_.waitUntil(endpoint_.segment->slot(endpoint_.rank).doorbell, {pendingPeers(), "a send or receive"},
-                                 [&] { return advance() || failure_ != ncclSuccess; });
+    result =
+        endpoint_.waitUntil(endpoint_.segment->slot(endpoint_.rank).doorbell, {pendingPeers(), "a send or receive"},
+                            [&] { return advance() || failure_ != ncclSuccess; });
     if (failure_ != ncclSuccess) result = failure_;
   }
   if (result != ncclSuccess) {

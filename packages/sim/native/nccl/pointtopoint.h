@@ -21,8 +21,8 @@ class PointToPoint {
   struct Transfer {
     Task task;
     size_t bytes = 0;
-    uint64_t moved = 0;        // bytes of data (and of the length before it) that passed the ring
-    bool isOffered = false;    // within a process: the address has been passed
+    uint64_t moved = 0;      // bytes of data (and of the length before it) that passed the ring
+    bool isOffered = false;  // within a process: the address has been passed
     bool isDone = false;
   };
 

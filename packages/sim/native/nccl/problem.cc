@@ -31,7 +31,8 @@ const char* lastProblem() { return text; }
 ncclResult_t cudaProblem(CUresult status, const char* call) {
   const char* name = nullptr;
   cuGetErrorName(status, &name);
-  return problem(ncclUnhandledCudaError, "%s failed: %s (%d)", call, name == nullptr ? "unknown" : name, static_cast<int>(status));
+  return problem(ncclUnhandledCudaError, "%s failed: %s (%d)", call, name == nullptr ? "unknown" : name,
+                 static_cast<int>(status));
 }
 
 }  // namespace shoal::nccl

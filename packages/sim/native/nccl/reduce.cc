@@ -52,9 +52,13 @@ Value multiply(Value a, Value b) {
 
 // A NaN loses against a number, as in fmax and fmin.
 template <class Value>
-Value larger(Value a, Value b) { return b > a || a != a ? b : a; }
+Value larger(Value a, Value b) {
+  return b > a || a != a ? b : a;
+}
 template <class Value>
-Value smaller(Value a, Value b) { return b < a || a != a ? b : a; }
+Value smaller(Value a, Value b) {
+  return b < a || a != a ? b : a;
+}
 
 template <Reducer reducer, class Value>
 Value combine(Value a, Value b) {

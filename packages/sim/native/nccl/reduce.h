@@ -16,9 +16,9 @@ struct Reduction {
   ncclDataType_t type;
   Reducer reducer;
   int ranks;
-  const void* const* inputs;   // one for each rank, in order of the ranks
-  const uint64_t* scalars;     // for preMulSum: each rank's factor, its bits in the low bytes
-  void* const* outputs;        // the result is written to each; an output may be one of the inputs
+  const void* const* inputs;  // one for each rank, in order of the ranks
+  const uint64_t* scalars;    // for preMulSum: each rank's factor, its bits in the low bytes
+  void* const* outputs;       // the result is written to each; an output may be one of the inputs
   int outputCount;
   size_t count;
 };

@@ -32,8 +32,8 @@ bool isNamed(const char* link, const std::string& name) {
   return std::string(target) == "/memfd:" + name + " (deleted)";
 }
 
-// Opens what a process holds; -1 when it does not hold that any more. Numbers of processes and descriptors are used again,
-// so the name is looked at before and after.
+// Opens what a process holds; -1 when it does not hold that any more. Numbers of processes and descriptors are used
+// again, so the name is looked at before and after.
 int openHeld(int process, int descriptor, uint64_t key) {
   const std::string name = nameOf(key);
   char link[64];
@@ -140,7 +140,8 @@ std::shared_ptr<Rendezvous> Rendezvous::own(RendezvousAddress& address, std::str
 std::shared_ptr<Rendezvous> Rendezvous::at(const RendezvousAddress& address, std::string& problem) {
   const int descriptor = openHeld(address.process, address.descriptor, address.name);
   if (descriptor < 0) {
-    problem = "the process that made the unique id (" + std::to_string(address.process) + ") has ended, or is not to be seen from here";
+    problem = "the process that made the unique id (" + std::to_string(address.process) +
+              ") has ended, or is not to be seen from here";
     return nullptr;
   }
   return rendezvousIn(descriptor, true, problem);
@@ -159,7 +160,8 @@ int Rendezvous::open(uint64_t key, size_t bytes, std::string& problem) {
       return -1;
     }
     struct stat now;
-    if (fstat(descriptor, &now) == 0 && (static_cast<size_t>(now.st_size) >= bytes || ftruncate(descriptor, static_cast<off_t>(bytes)) == 0)) {
+    if (fstat(descriptor, &now) == 0 &&
+        (static_cast<size_t>(now.st_size) >= bytes || ftruncate(descriptor, static_cast<off_t>(bytes)) == 0)) {
       return descriptor;
     }
     problem = because("shared memory cannot be sized", errno);

@@ -1,5 +1,5 @@
-// Where the ranks of a communicator find the memory that they share. Nothing here has a name in a file system: a process
-// holds memory by a descriptor, others open it through /proc, and with the last process the memory is gone.
+// Where the ranks of a communicator find the memory that they share. Nothing here has a name in a file system: a
+// process holds memory by a descriptor, others open it through /proc, and with the last process the memory is gone.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,8 @@ class Rendezvous {
   static std::shared_ptr<Rendezvous> own(RendezvousAddress& address, std::string& problem);
   // The rendezvous of a process that may have ended, which is a reason too.
   static std::shared_ptr<Rendezvous> at(const RendezvousAddress& address, std::string& problem);
-  // A rendezvous inside other memory. `lockDescriptor` is a file that its processes have in common, -1 within one process.
+  // A rendezvous inside other memory. `lockDescriptor` is a file that its processes have in common, -1 within one
+  // process.
   Rendezvous(std::shared_ptr<char> memory, RendezvousEntry* entries, int lockDescriptor, bool ownsDescriptor);
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;

@@ -6,18 +6,21 @@
 
 using namespace shoal::nccl;
 
-ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence, ncclComm_t comm) {
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                      ncclScalarResidence_t residence, ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     constexpr char function[] = "ncclRedOpCreatePreMulSum";
     std::shared_ptr<Communicator> communicator;
     if (const ncclResult_t result = Communicator::findReady(comm, function, communicator)) return result;
     if (op == nullptr || scalar == nullptr) return problem(ncclInvalidArgument, "%s: op or scalar is NULL", function);
-    if (datatype < 0 || datatype >= ncclNumTypes) return problem(ncclInternalError, "%s: %d is not a data type", function, datatype);
+    if (datatype < 0 || datatype >= ncclNumTypes)
+      return problem(ncclInternalError, "%s: %d is not a data type", function, datatype);
     if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate) {
       return problem(ncclInvalidArgument, "%s: %d is not a residence", function, residence);
     }
     if (residence == ncclScalarDevice) {
-      if (const ncclResult_t result = checkBuffer(*communicator, function, "scalar", scalar, bytesOf(datatype))) return result;
+      if (const ncclResult_t result = checkBuffer(*communicator, function, "scalar", scalar, bytesOf(datatype)))
+        return result;
     }
     int made = 0;
     const ncclResult_t result = communicator->createPreMulSum(datatype, scalar, residence, made);

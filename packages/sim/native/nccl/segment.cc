@@ -71,7 +71,9 @@ size_t Segment::ringBytes() const {
   return std::min<size_t>(std::max(pages(share), kPage), size_t{256} << 10);
 }
 
-size_t Segment::stagingAt() const { return pages(channelsAt() + static_cast<size_t>(ranks_ * ranks_) * sizeof(Channel)); }
+size_t Segment::stagingAt() const {
+  return pages(channelsAt() + static_cast<size_t>(ranks_ * ranks_) * sizeof(Channel));
+}
 
 std::shared_ptr<Segment> Segment::anonymous(int ranks, std::string& problem) {
   std::shared_ptr<Segment> segment(new Segment(ranks));
@@ -82,12 +84,14 @@ std::shared_ptr<Segment> Segment::anonymous(int ranks, std::string& problem) {
   }
   segment->base_ = segment->mapping_.get();
   segment->key_ = randomNumber();
-  segment->children_ = std::make_unique<Rendezvous>(segment->mapping_, reinterpret_cast<RendezvousEntry*>(segment->base_ + rendezvousAt()), -1, false);
+  segment->children_ = std::make_unique<Rendezvous>(
+      segment->mapping_, reinterpret_cast<RendezvousEntry*>(segment->base_ + rendezvousAt()), -1, false);
   segment->control().ranks = static_cast<uint32_t>(ranks);
   return segment;
 }
 
-std::shared_ptr<Segment> Segment::join(std::shared_ptr<Rendezvous> rendezvous, uint64_t key, int ranks, std::string& problem) {
+std::shared_ptr<Segment> Segment::join(std::shared_ptr<Rendezvous> rendezvous, uint64_t key, int ranks,
+                                       std::string& problem) {
   std::shared_ptr<Segment> segment(new Segment(ranks));
   const int descriptor = rendezvous->open(key, segment->totalBytes(), problem);
   if (descriptor < 0) return nullptr;
@@ -104,7 +108,8 @@ std::shared_ptr<Segment> Segment::join(std::shared_ptr<Rendezvous> rendezvous, u
     return nullptr;
   }
   segment->base_ = segment->mapping_.get();
-  segment->children_ = std::make_unique<Rendezvous>(segment->mapping_, reinterpret_cast<RendezvousEntry*>(segment->base_ + rendezvousAt()), descriptor, false);
+  segment->children_ = std::make_unique<Rendezvous>(
+      segment->mapping_, reinterpret_cast<RendezvousEntry*>(segment->base_ + rendezvousAt()), descriptor, false);
   return segment;
 }
 
@@ -127,7 +132,8 @@ bool Segment::reserveStaging(std::string& problem) {
 
 void Segment::releaseStaging() {
   if (descriptor_ < 0) return;
-  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(stagingAt()), static_cast<off_t>(ringsAt() - stagingAt()));
+  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(stagingAt()),
+            static_cast<off_t>(ringsAt() - stagingAt()));
 }
 
 bool Segment::lockRank(int rank) {

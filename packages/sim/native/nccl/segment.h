@@ -35,11 +35,11 @@ struct Description {
 struct alignas(64) RankSlot {
   std::atomic<uint32_t> state;
   std::atomic<int32_t> device;
-  std::atomic<int32_t> process;        // for messages
-  std::atomic<uint32_t> doorbell;      // rung when a channel of this rank moved
-  std::atomic<uint64_t> processToken;  // the same only within one process
-  std::atomic<uint32_t> spoken;        // exchanges in which this rank has said its words
-  Description descriptions[2];         // by parity of the step
+  std::atomic<int32_t> process;               // for messages
+  std::atomic<uint32_t> doorbell;             // rung when a channel of this rank moved
+  std::atomic<uint64_t> processToken;         // the same only within one process
+  std::atomic<uint32_t> spoken;               // exchanges in which this rank has said its words
+  Description descriptions[2];                // by parity of the step
   alignas(16) char words[2][kExchangeBytes];  // by parity of the exchange
 };
 
@@ -55,8 +55,8 @@ struct alignas(64) Channel {
 
 struct alignas(64) Control {
   std::atomic<uint32_t> ranks;
-  std::atomic<uint32_t> identifiers; // how many unique ids the ranks came with
-  std::atomic<uint32_t> attached;    // also the word that ranks wait on until all are there
+  std::atomic<uint32_t> identifiers;  // how many unique ids the ranks came with
+  std::atomic<uint32_t> attached;     // also the word that ranks wait on until all are there
   std::atomic<uint32_t> arrived;
   std::atomic<uint32_t> generation;  // of the barrier
   std::atomic<uint32_t> spoken;      // changes whenever a rank has said something in an exchange
@@ -71,9 +71,10 @@ class Segment {
  public:
   // For ranks of one process.
   static std::shared_ptr<Segment> anonymous(int ranks, std::string& problem);
-  // Connects to the other ranks under a key of a rendezvous, making the segment if need be. Each call has a descriptor of its own;
-  // ranks of one process share the mapping.
-  static std::shared_ptr<Segment> join(std::shared_ptr<Rendezvous> rendezvous, uint64_t key, int ranks, std::string& problem);
+  // Connects to the other ranks under a key of a rendezvous, making the segment if need be. Each call has a descriptor
+  // of its own; ranks of one process share the mapping.
+  static std::shared_ptr<Segment> join(std::shared_ptr<Rendezvous> rendezvous, uint64_t key, int ranks,
+                                       std::string& problem);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -96,14 +97,22 @@ class Segment {
 
   Control& control() const { return *reinterpret_cast<Control*>(base_); }
   RankSlot& slot(int rank) const { return reinterpret_cast<RankSlot*>(base_ + slotsAt())[rank]; }
-  Channel& channel(int from, int to) const { return reinterpret_cast<Channel*>(base_ + channelsAt())[from * ranks_ + to]; }
-  char* staging(int rank, int parity) const { return base_ + stagingAt() + static_cast<size_t>(rank * 2 + parity) * stagingBytes(); }
-  char* ring(int from, int to) const { return base_ + ringsAt() + static_cast<size_t>(from * ranks_ + to) * ringBytes(); }
+  Channel& channel(int from, int to) const {
+    return reinterpret_cast<Channel*>(base_ + channelsAt())[from * ranks_ + to];
+  }
+  char* staging(int rank, int parity) const {
+    return base_ + stagingAt() + static_cast<size_t>(rank * 2 + parity) * stagingBytes();
+  }
+  char* ring(int from, int to) const {
+    return base_ + ringsAt() + static_cast<size_t>(from * ranks_ + to) * ringBytes();
+  }
   size_t stagingBytes() const;
   size_t ringBytes() const;
   // What a rank's share of the memory is: for staging, which can be given back, and for all else.
   size_t stagingShare() const { return 2 * stagingBytes(); }
-  size_t otherShare() const { return stagingAt() / static_cast<size_t>(ranks_) + static_cast<size_t>(ranks_) * ringBytes(); }
+  size_t otherShare() const {
+    return stagingAt() / static_cast<size_t>(ranks_) + static_cast<size_t>(ranks_) * ringBytes();
+  }
 
  private:
   explicit Segment(int ranks) : ranks_(ranks) {}

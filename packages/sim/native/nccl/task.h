@@ -12,7 +12,19 @@
 namespace shoal::nccl {
 
 enum class TaskKind : uint32_t {
-  allReduce, reduce, broadcast, allGather, reduceScatter, allToAll, gather, scatter, send, recv, putSignal, signal, waitSignal
+  allReduce,
+  reduce,
+  broadcast,
+  allGather,
+  reduceScatter,
+  allToAll,
+  gather,
+  scatter,
+  send,
+  recv,
+  putSignal,
+  signal,
+  waitSignal
 };
 
 class Window;
@@ -30,14 +42,16 @@ struct Task {
   size_t count = 0;  // elements; the `count` argument of the NCCL function
   ncclDataType_t type = ncclInt8;
   Reducer reducer = Reducer::sum;
-  uint64_t scalar = 0;                 // of preMulSum, its bits in the low bytes
-  const void* scalarAddress = nullptr; // where the scalar is read from when the operation runs
-  int root = 0;                        // or the peer of send, recv, put and signal
+  uint64_t scalar = 0;                  // of preMulSum, its bits in the low bytes
+  const void* scalarAddress = nullptr;  // where the scalar is read from when the operation runs
+  int root = 0;                         // or the peer of send, recv, put and signal
   std::vector<SignalWait> waits;
   std::shared_ptr<Window> windows[2];  // that a put reads and writes; they stay until it is done
 
   bool isPointToPoint() const { return kind == TaskKind::send || kind == TaskKind::recv; }
-  bool isOneSided() const { return kind == TaskKind::putSignal || kind == TaskKind::signal || kind == TaskKind::waitSignal; }
+  bool isOneSided() const {
+    return kind == TaskKind::putSignal || kind == TaskKind::signal || kind == TaskKind::waitSignal;
+  }
 };
 
 const char* nameOf(TaskKind kind);

@@ -41,7 +41,8 @@ void deleteLeft() {
   for (Window* window : all) delete window;
 }
 
-// The last to use a window may be a stream, which would wait for itself: a thread does it, or the next call that makes a window.
+// The last to use a window may be a stream, which would wait for itself: a thread does it, or the next call that makes
+// a window.
 void drop(Window* window) {
   if (!isOnStream()) {
     delete window;
@@ -64,8 +65,8 @@ struct Window::Shared {
   int32_t flags, process;
   int32_t status;
   Sharing sharing;
-  int32_t descriptor;   // of mapped memory, in its process
-  uint64_t offset;      // of the window in what is shared
+  int32_t descriptor;  // of mapped memory, in its process
+  uint64_t offset;     // of the window in what is shared
   uint64_t sharedBytes;
   CUipcMemHandle legacy;
 };
@@ -97,7 +98,8 @@ void Window::offer(Shared& shared, int& descriptor) const {
   const auto begin = reinterpret_cast<CUdeviceptr>(buffer);
   CUdeviceptr start = 0;
   size_t size = 0;
-  if (cuMemGetAddressRange_v2(&start, &size, begin) == CUDA_SUCCESS && cuIpcGetMemHandle(&shared.legacy, begin) == CUDA_SUCCESS) {
+  if (cuMemGetAddressRange_v2(&start, &size, begin) == CUDA_SUCCESS &&
+      cuIpcGetMemHandle(&shared.legacy, begin) == CUDA_SUCCESS) {
     shared.sharing = Sharing::legacy;
     shared.offset = begin - start;
     shared.sharedBytes = size;
@@ -108,8 +110,10 @@ void Window::offer(Shared& shared, int& descriptor) const {
   if (cuMemRetainAllocationHandle(&memory, buffer) != CUDA_SUCCESS) return;
   CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
   void* answers[] = {&start, &size};
-  const bool isWhole = cuPointerGetAttributes(2, wanted, answers, begin) == CUDA_SUCCESS && begin - start + bytes <= size;
-  if (isWhole && cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS) {
+  const bool isWhole =
+      cuPointerGetAttributes(2, wanted, answers, begin) == CUDA_SUCCESS && begin - start + bytes <= size;
+  if (isWhole &&
+      cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS) {
     shared.sharing = Sharing::mapped;
     shared.descriptor = descriptor;
     shared.offset = begin - start;
@@ -179,12 +183,15 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
     } else if (shared.status != ncclSuccess) {
       result = problem(static_cast<ncclResult_t>(shared.status), "%s: rank %d could not make its part", function, rank);
     } else if (shared.flags != flags) {
-      result = problem(ncclInvalidUsage, "%s: rank %d has flags 0x%x, rank %d 0x%x", function, endpoint.rank, flags, rank, shared.flags);
+      result = problem(ncclInvalidUsage, "%s: rank %d has flags 0x%x, rank %d 0x%x", function, endpoint.rank, flags,
+                       rank, shared.flags);
     } else if (window->isSymmetric() && shared.bytes != bytes) {
-      result = problem(ncclInvalidUsage, "%s: a symmetric window has the same size everywhere, rank %d has %zu bytes, rank %d %zu", function,
-                       endpoint.rank, bytes, rank, static_cast<size_t>(shared.bytes));
+      result = problem(ncclInvalidUsage,
+                       "%s: a symmetric window has the same size everywhere, rank %d has %zu bytes, rank %d %zu",
+                       function, endpoint.rank, bytes, rank, static_cast<size_t>(shared.bytes));
     } else if (shared.sharing == Sharing::impossible) {
-      result = problem(ncclInvalidArgument, "%s: the buffer of rank %d cannot be shared with other processes", function, rank);
+      result = problem(ncclInvalidArgument, "%s: the buffer of rank %d cannot be shared with other processes", function,
+                       rank);
     } else if (endpoint.isInThisProcess(rank)) {
       peer.address = reinterpret_cast<char*>(shared.address);
     } else {
@@ -221,7 +228,8 @@ ncclResult_t Window::find(ncclWindow_t handle, const char* function, std::shared
   std::lock_guard lock(known.mutex);
   auto found = known.windows.find(reinterpret_cast<uint64_t>(handle));
   if (found == known.windows.end()) {
-    return problem(ncclInvalidArgument, "%s: %p is not a window, or it has been deregistered", function, static_cast<void*>(handle));
+    return problem(ncclInvalidArgument, "%s: %p is not a window, or it has been deregistered", function,
+                   static_cast<void*>(handle));
   }
   window = found->second;
   return ncclSuccess;

@@ -12,7 +12,8 @@ namespace shoal::nccl {
 
 class Window {
  public:
-  // Makes it known to all ranks, and theirs here; all of them have to come. A rank that has failed `before` says so to the others.
+  // Makes it known to all ranks, and theirs here; all of them have to come. A rank that has failed `before` says so to
+  // the others.
   static ncclResult_t make(Communicator& communicator, const char* function, void* buffer, size_t bytes, int flags,
                            std::shared_ptr<Window>& window, ncclResult_t before = ncclSuccess);
   Window(const Communicator& communicator, void* buffer, size_t bytes, int flags);

@@ -11,7 +11,8 @@ using namespace shoal::nccl;
 namespace {
 
 // Where a rank's window is in this process. `whose` is "lsaRank" or "peer".
-ncclResult_t addressOf(const char* function, ncclWindow_t handle, size_t offset, const char* whose, int rank, void** out) {
+ncclResult_t addressOf(const char* function, ncclWindow_t handle, size_t offset, const char* whose, int rank,
+                       void** out) {
   std::shared_ptr<Window> window;
   if (out == nullptr) return problem(ncclInvalidArgument, "%s: outPtr is NULL", function);
   if (const ncclResult_t result = Window::find(handle, function, window)) return result;
@@ -19,7 +20,8 @@ ncclResult_t addressOf(const char* function, ncclWindow_t handle, size_t offset,
     return problem(ncclInvalidArgument, "%s: %s is %d, there are %d ranks", function, whose, rank, window->ranks);
   }
   if (offset >= window->bytesOf(rank)) {
-    return problem(ncclInvalidArgument, "%s: offset is %zu, the window of rank %d has %zu bytes", function, offset, rank, window->bytesOf(rank));
+    return problem(ncclInvalidArgument, "%s: offset is %zu, the window of rank %d has %zu bytes", function, offset,
+                   rank, window->bytesOf(rank));
   }
   *out = window->at(rank) + offset;
   return ncclSuccess;
@@ -30,7 +32,8 @@ ncclResult_t multimemOf(const char* function, ncclWindow_t handle, size_t offset
   std::shared_ptr<Window> window;
   if (out == nullptr) return problem(ncclInvalidArgument, "%s: outPtr is NULL", function);
   if (const ncclResult_t result = Window::find(handle, function, window)) return result;
-  if (offset >= window->bytes) return problem(ncclInvalidArgument, "%s: offset is %zu, the window has %zu bytes", function, offset, window->bytes);
+  if (offset >= window->bytes)
+    return problem(ncclInvalidArgument, "%s: offset is %zu, the window has %zu bytes", function, offset, window->bytes);
   *out = window->multicast() == nullptr ? nullptr : window->multicast() + offset;
   return ncclSuccess;
 }
@@ -44,12 +47,14 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
     if (const ncclResult_t result = Communicator::findReady(comm, function, communicator)) return noteError(result);
     if (win == nullptr) return noteError(problem(ncclInvalidArgument, "%s: win is NULL", function));
     *win = nullptr;
-    if (buff == nullptr || size == 0) return noteError(problem(ncclInvalidArgument, "%s: buff is %p and size %zu", function, buff, size));
+    if (buff == nullptr || size == 0)
+      return noteError(problem(ncclInvalidArgument, "%s: buff is %p and size %zu", function, buff, size));
     if ((winFlags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING)) != 0) {
       return noteError(problem(ncclInvalidArgument, "%s: flags are 0x%x", function, winFlags));
     }
     if (reinterpret_cast<uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
-      return noteError(problem(ncclInvalidArgument, "%s: buff is %p, it must be aligned to %d bytes", function, buff, NCCL_WIN_REQUIRED_ALIGNMENT));
+      return noteError(problem(ncclInvalidArgument, "%s: buff is %p, it must be aligned to %d bytes", function, buff,
+                               NCCL_WIN_REQUIRED_ALIGNMENT));
     }
     if (const ncclResult_t result = checkBuffer(*communicator, function, "buff", buff, size)) return noteError(result);
     Job job;
@@ -59,7 +64,8 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
       std::shared_ptr<Window> window;
       ncclResult_t before = ncclSuccess;
       if ((winFlags & NCCL_WIN_COLL_SYMMETRIC) != 0 && !isMapped(buff)) {
-        before = problem(ncclUnhandledCudaError, "%s: a symmetric window takes memory of ncclMemAlloc or cuMemMap, buff is neither", function);
+        before = problem(ncclUnhandledCudaError,
+                         "%s: a symmetric window takes memory of ncclMemAlloc or cuMemMap, buff is neither", function);
       }
       const ncclResult_t result = Window::make(*communicator, function, buff, size, winFlags, window, before);
       if (result != ncclSuccess) return result;
@@ -78,9 +84,11 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
     if (const ncclResult_t result = Communicator::findSettled(comm, function, communicator)) return result;
     if (win == nullptr) return ncclSuccess;
     if (Window::find(win, function, window) != ncclSuccess) {
-      return problem(ncclInternalError, "%s: %p is not a window, or it has been deregistered", function, static_cast<void*>(win));
+      return problem(ncclInternalError, "%s: %p is not a window, or it has been deregistered", function,
+                     static_cast<void*>(win));
     }
-    if (!window->isOf(*communicator)) return problem(ncclInvalidArgument, "%s: the window is of another communicator", function);
+    if (!window->isOf(*communicator))
+      return problem(ncclInvalidArgument, "%s: the window is of another communicator", function);
     communicator->removeWindow(window);
     return ncclSuccess;
   });
@@ -94,7 +102,8 @@ ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void** outUser
     if (const ncclResult_t result = Communicator::findSettled(comm, function, communicator)) return result;
     if (outUserPtr == nullptr) return problem(ncclInvalidArgument, "%s: outUserPtr is NULL", function);
     if (const ncclResult_t result = Window::find(win, function, window)) return result;
-    if (!window->isOf(*communicator)) return problem(ncclInvalidArgument, "%s: the window is of another communicator", function);
+    if (!window->isOf(*communicator))
+      return problem(ncclInvalidArgument, "%s: the window is of another communicator", function);
     *outUserPtr = window->buffer;
     return ncclSuccess;
   });
@@ -113,7 +122,8 @@ ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset,
 }
 
 // All windows are those of one team, so the handle only says whether there is one.
-ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem, void** outPtr) {
+ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem,
+                                          void** outPtr) {
   return guarded([&] {
     const ncclResult_t result = multimemOf("ncclGetMultimemDevicePointer", window, offset, outPtr);
     if (result == ncclSuccess && multimem.mcBasePtr == nullptr) *outPtr = nullptr;

@@ -55,7 +55,9 @@ struct Launcher {
   const char* jobs[3];
 };
 constexpr Launcher kLaunchers[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid"}},
+    {"OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid"}},
     {"PMI_RANK", "PMI_SIZE", {"PMI_JOBID", "PMI_ID_STRING", "HYDRA_JOBID"}},
     {"SLURM_PROCID", "SLURM_NTASKS", {"SLURM_JOB_ID", "SLURM_STEP_ID", nullptr}},
 };
@@ -72,7 +74,8 @@ bool readLauncher(Place& place, std::string& problem) {
     const char* size = getenv(launcher.size);
     if (rank == nullptr || size == nullptr) continue;
     if (!isWholeNumber(rank, place.pe) || !isWholeNumber(size, place.size)) {
-      problem = std::string(launcher.rank) + "=" + rank + " and " + launcher.size + "=" + size + " are not a PE and a number of PEs";
+      problem = std::string(launcher.rank) + "=" + rank + " and " + launcher.size + "=" + size +
+                " are not a PE and a number of PEs";
       return false;
     }
     std::string job;
@@ -91,7 +94,8 @@ bool readLauncher(Place& place, std::string& problem) {
 
 bool checkPlace(int pe, int size, std::string& problem) {
   if (size >= 1 && size <= kMaxPes && pe >= 0 && pe < size) return true;
-  problem = "PE " + std::to_string(pe) + " of " + std::to_string(size) + ": there are 1 to " + std::to_string(kMaxPes) + " PEs, counted from 0";
+  problem = "PE " + std::to_string(pe) + " of " + std::to_string(size) + ": there are 1 to " + std::to_string(kMaxPes) +
+            " PEs, counted from 0";
   return false;
 }
 
@@ -206,7 +210,8 @@ int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t* uniqueid) {
   });
 }
 
-int nvshmemx_set_attr_uniqueid_args(int myrank, int nranks, const nvshmemx_uniqueid_t* uniqueid, nvshmemx_init_attr_t* attr) {
+int nvshmemx_set_attr_uniqueid_args(int myrank, int nranks, const nvshmemx_uniqueid_t* uniqueid,
+                                    nvshmemx_init_attr_t* attr) {
   if (attr == nullptr) return NVSHMEMX_ERROR_INVALID_VALUE;
   attr->args.uid_args.id = const_cast<nvshmemx_uniqueid_t*>(uniqueid);
   attr->args.uid_args.myrank = myrank;

@@ -27,7 +27,8 @@ bool sizesOf(const Collective& wanted, size_t members, Sizes& sizes) {
 }
 
 // Writes what this PE receives to `out`.
-void compute(const Session& session, const Team& team, const Collective& wanted, const Sizes& sizes, const std::vector<Description>& all, char* out) {
+void compute(const Session& session, const Team& team, const Collective& wanted, const Sizes& sizes,
+             const std::vector<Description>& all, char* out) {
   const auto& members = team.group.members;
   const auto own = static_cast<size_t>(team.group.own);
   const auto sourceOf = [&](size_t member) { return session.heap.at(members[member], all[member].source); };
@@ -38,10 +39,12 @@ void compute(const Session& session, const Team& team, const Collective& wanted,
       return;
     }
     case CollectiveKind::fcollect:
-      for (size_t member = 0; member < members.size(); ++member) memcpy(out + member * sizes.part, sourceOf(member), sizes.part);
+      for (size_t member = 0; member < members.size(); ++member)
+        memcpy(out + member * sizes.part, sourceOf(member), sizes.part);
       return;
     case CollectiveKind::allToAll:
-      for (size_t member = 0; member < members.size(); ++member) memcpy(out + member * sizes.part, sourceOf(member) + own * sizes.part, sizes.part);
+      for (size_t member = 0; member < members.size(); ++member)
+        memcpy(out + member * sizes.part, sourceOf(member) + own * sizes.part, sizes.part);
       return;
     case CollectiveKind::reduce:
     case CollectiveKind::reduceScatter: {
@@ -61,14 +64,22 @@ int runNow(const Session& session, const Team& team, const Collective& wanted) {
   Job& job = *session.job;
   Sizes sizes = {};
   bool isFine = sizesOf(wanted, team.group.members.size(), sizes);
-  isFine = isFine && (wanted.kind != CollectiveKind::broadcast || (wanted.root >= 0 && wanted.root < static_cast<int>(team.group.members.size())));
+  isFine = isFine && (wanted.kind != CollectiveKind::broadcast ||
+                      (wanted.root >= 0 && wanted.root < static_cast<int>(team.group.members.size())));
   uint64_t destination = 0, source = 0;
   if (isFine && wanted.count != 0) {
     destination = session.heap.offsetOf(wanted.destination, sizes.destination);
     source = session.heap.offsetOf(wanted.source, sizes.source);
     isFine = destination != kNoOffset && source != kNoOffset;
   }
-  const Description own{static_cast<uint32_t>(wanted.kind), wanted.type, wanted.operation, wanted.root, wanted.count, destination, source, isFine};
+  const Description own{static_cast<uint32_t>(wanted.kind),
+                        wanted.type,
+                        wanted.operation,
+                        wanted.root,
+                        wanted.count,
+                        destination,
+                        source,
+                        isFine};
   TeamSlot& slot = job.control->team(team.group.slot);
   slot.descriptions[team.group.own] = own;
   if (!job.sync(team.group, wanted.function)) return NVSHMEMX_ERROR_INTERNAL;
@@ -77,14 +88,17 @@ int runNow(const Session& session, const Team& team, const Collective& wanted) {
   bool isStaged = false;
   for (size_t member = 0; member < all.size(); ++member) {
     const Description& each = all[member];
-    if (each.kind != own.kind || each.type != own.type || each.operation != own.operation || each.root != own.root || each.count != own.count) {
+    if (each.kind != own.kind || each.type != own.type || each.operation != own.operation || each.root != own.root ||
+        each.count != own.count) {
       report("%s: the PEs of the team ask for different things", wanted.function);
       status = NVSHMEMX_ERROR_SYMMETRY;
       break;
     }
     if (each.value != 1) {
-      report("%s: PE %d of the team gave an address that is not symmetric memory, a count that is too large, or a root that is not there",
-             wanted.function, static_cast<int>(member));
+      report(
+          "%s: PE %d of the team gave an address that is not symmetric memory, a count that is too large, or a root "
+          "that is not there",
+          wanted.function, static_cast<int>(member));
       status = NVSHMEMX_ERROR_INVALID_VALUE;
       break;
     }
@@ -123,7 +137,9 @@ int runOnStream(const Collective& wanted, cudaStream_t stream) {
     ranges.push_back({reinterpret_cast<CUdeviceptr>(wanted.destination), sizes.destination, 1});
     ranges.push_back({reinterpret_cast<CUdeviceptr>(wanted.source), sizes.source, 0});
   }
-  auto body = [session, team, wanted] { return runNow(*session, *team, wanted) == NVSHMEMX_SUCCESS ? CUDA_SUCCESS : kAbandoned; };
+  auto body = [session, team, wanted] {
+    return runNow(*session, *team, wanted) == NVSHMEMX_SUCCESS ? CUDA_SUCCESS : kAbandoned;
+  };
   const CUresult status = enqueue(session, wanted.function, stream, std::move(body), ranges);
   if (status == CUDA_SUCCESS) return NVSHMEMX_SUCCESS;
   return status == CUDA_ERROR_INVALID_VALUE ? NVSHMEMX_ERROR_INVALID_VALUE : NVSHMEMX_ERROR_INTERNAL;
@@ -143,24 +159,30 @@ enum : uint32_t {
 };
 }  // namespace
 
-#define SHOAL_EXCHANGE(suffix, Type, which, number, bytes)                                                                                  \
-  int nvshmem_##suffix(nvshmem_team_t team, Type* dest, const Type* source, size_t count) {                                                 \
-    return run({"nvshmem_" #suffix, CollectiveKind::which, number, bytes, 0, nullptr, team, dest, source, count});                          \
-  }                                                                                                                                         \
-  int nvshmemx_##suffix##_on_stream(nvshmem_team_t team, Type* dest, const Type* source, size_t count, cudaStream_t stream) {               \
-    return runOnStream({"nvshmemx_" #suffix "_on_stream", CollectiveKind::which, number, bytes, 0, nullptr, team, dest, source, count}, stream); \
+#define SHOAL_EXCHANGE(suffix, Type, which, number, bytes)                                                         \
+  int nvshmem_##suffix(nvshmem_team_t team, Type* dest, const Type* source, size_t count) {                        \
+    return run({"nvshmem_" #suffix, CollectiveKind::which, number, bytes, 0, nullptr, team, dest, source, count}); \
+  }                                                                                                                \
+  int nvshmemx_##suffix##_on_stream(nvshmem_team_t team, Type* dest, const Type* source, size_t count,             \
+                                    cudaStream_t stream) {                                                         \
+    return runOnStream({"nvshmemx_" #suffix "_on_stream", CollectiveKind::which, number, bytes, 0, nullptr, team,  \
+                        dest, source, count},                                                                      \
+                       stream);                                                                                    \
   }
-#define SHOAL_BROADCAST(suffix, Type, number, bytes)                                                                                        \
-  int nvshmem_##suffix(nvshmem_team_t team, Type* dest, const Type* source, size_t count, int root) {                                       \
-    return run({"nvshmem_" #suffix, CollectiveKind::broadcast, number, bytes, 0, nullptr, team, dest, source, count, root});                \
-  }                                                                                                                                         \
-  int nvshmemx_##suffix##_on_stream(nvshmem_team_t team, Type* dest, const Type* source, size_t count, int root, cudaStream_t stream) {     \
-    return runOnStream({"nvshmemx_" #suffix "_on_stream", CollectiveKind::broadcast, number, bytes, 0, nullptr, team, dest, source, count, root}, \
-                       stream);                                                                                                             \
+#define SHOAL_BROADCAST(suffix, Type, number, bytes)                                                                  \
+  int nvshmem_##suffix(nvshmem_team_t team, Type* dest, const Type* source, size_t count, int root) {                 \
+    return run(                                                                                                       \
+        {"nvshmem_" #suffix, CollectiveKind::broadcast, number, bytes, 0, nullptr, team, dest, source, count, root}); \
+  }                                                                                                                   \
+  int nvshmemx_##suffix##_on_stream(nvshmem_team_t team, Type* dest, const Type* source, size_t count, int root,      \
+                                    cudaStream_t stream) {                                                            \
+    return runOnStream({"nvshmemx_" #suffix "_on_stream", CollectiveKind::broadcast, number, bytes, 0, nullptr, team, \
+                        dest, source, count, root},                                                                   \
+                       stream);                                                                                       \
   }
-#define SHOAL_EXCHANGES(name, Type)                                                   \
-  SHOAL_EXCHANGE(name##_alltoall, Type, allToAll, type_##name, sizeof(Type))          \
-  SHOAL_EXCHANGE(name##_fcollect, Type, fcollect, type_##name, sizeof(Type))          \
+#define SHOAL_EXCHANGES(name, Type)                                          \
+  SHOAL_EXCHANGE(name##_alltoall, Type, allToAll, type_##name, sizeof(Type)) \
+  SHOAL_EXCHANGE(name##_fcollect, Type, fcollect, type_##name, sizeof(Type)) \
   SHOAL_BROADCAST(name##_broadcast, Type, type_##name, sizeof(Type))
 SHOAL_NVSHMEM_RMA_TYPES(SHOAL_EXCHANGES)
 SHOAL_EXCHANGE(alltoallmem, void, allToAll, type_mem, 1)

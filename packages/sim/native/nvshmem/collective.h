@@ -11,7 +11,7 @@ enum class CollectiveKind : uint32_t { broadcast = 400, fcollect, allToAll, redu
 struct Collective {
   const char* function;
   CollectiveKind kind;
-  uint32_t type;       // its place in the list of types, to tell whether all PEs mean the same
+  uint32_t type;  // its place in the list of types, to tell whether all PEs mean the same
   size_t elementBytes;
   uint32_t operation;  // of reductions
   Combine combine;

@@ -39,7 +39,8 @@ uint64_t timeoutNanoseconds() {
 int Control::createFile(std::string& problem) {
   const int file = memfd_create("shoal-nvshmem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   // Sealed, so that nobody can shrink it under the others.
-  if (file < 0 || ftruncate(file, sizeof(Shared)) != 0 || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+  if (file < 0 || ftruncate(file, sizeof(Shared)) != 0 ||
+      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     problem = because("no shared memory");
     if (file >= 0) close(file);
     return -1;

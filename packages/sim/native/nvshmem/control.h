@@ -45,28 +45,30 @@ struct alignas(64) TeamSlot {
   std::atomic<uint32_t> left;
   std::atomic<uint32_t> doorbell;  // rung when a member arrives
   std::atomic<uint64_t> uniqueId;
-  std::atomic<int32_t> members[kMaxPes];    // their PE, plus 1
-  std::atomic<uint64_t> arrivals[kMaxPes];  // how often each has arrived; the nth synchronization is over when all counts are n
+  std::atomic<int32_t> members[kMaxPes];  // their PE, plus 1
+  std::atomic<uint64_t>
+      arrivals[kMaxPes];  // how often each has arrived; the nth synchronization is over when all counts are n
   Description descriptions[kMaxPes];
 };
 
-// The slots of the job's own synchronizations and of the teams that are there from the start come before those that are made.
+// The slots of the job's own synchronizations and of the teams that are there from the start come before those that are
+// made.
 constexpr int kStartSlot = 0;
 constexpr int kManagementSlot = 1;  // allocations: apart from the team of all, so that queued barriers do not matter
 constexpr int kWorldSlot = 2;
 constexpr int kSharedSlot = 3;
 constexpr int kNodeSlot = 4;
 constexpr int kLeadersSlot = 5;
-constexpr int kAloneSlots = 6;                         // one for each PE
+constexpr int kAloneSlots = 6;                           // one for each PE
 constexpr int kSameDeviceSlots = kAloneSlots + kMaxPes;  // by the first PE of the device
 constexpr int kMadeSlots = kSameDeviceSlots + kMaxPes;
 constexpr int kSlots = kMadeSlots + kMaxMadeTeams;
 
 struct Shared {
-  std::atomic<uint32_t> size;      // how many PEs there are
-  std::atomic<uint32_t> attached;  // how many have come; rung
-  std::atomic<uint32_t> teamLock;  // held while a team is looked for by its id
-  std::atomic<uint32_t> isFailing; // whoever sets it writes the text and then `hasFailed`
+  std::atomic<uint32_t> size;       // how many PEs there are
+  std::atomic<uint32_t> attached;   // how many have come; rung
+  std::atomic<uint32_t> teamLock;   // held while a team is looked for by its id
+  std::atomic<uint32_t> isFailing;  // whoever sets it writes the text and then `hasFailed`
   std::atomic<uint32_t> hasFailed;
   char failure[256];
   PeSlot pes[kMaxPes];

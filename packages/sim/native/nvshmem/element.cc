@@ -11,13 +11,21 @@ namespace {
 template <size_t bytes>
 struct Word;
 template <>
-struct Word<1> { using Type = uint8_t; };
+struct Word<1> {
+  using Type = uint8_t;
+};
 template <>
-struct Word<2> { using Type = uint16_t; };
+struct Word<2> {
+  using Type = uint16_t;
+};
 template <>
-struct Word<4> { using Type = uint32_t; };
+struct Word<4> {
+  using Type = uint32_t;
+};
 template <>
-struct Word<8> { using Type = uint64_t; };
+struct Word<8> {
+  using Type = uint64_t;
+};
 
 template <class Type>
 void write(char* address, Type value) {
@@ -28,13 +36,16 @@ void write(char* address, Type value) {
 
 template <class Type>
 Type read(const char* address) {
-  const auto bits = __atomic_load_n(reinterpret_cast<const typename Word<sizeof(Type)>::Type*>(address), __ATOMIC_SEQ_CST);
+  const auto bits =
+      __atomic_load_n(reinterpret_cast<const typename Word<sizeof(Type)>::Type*>(address), __ATOMIC_SEQ_CST);
   Type value;
   memcpy(&value, &bits, sizeof value);
   return value;
 }
 
-ShoalSimRange rangeOf(const char* address, size_t bytes, bool isWritten) { return {reinterpret_cast<CUdeviceptr>(address), bytes, isWritten}; }
+ShoalSimRange rangeOf(const char* address, size_t bytes, bool isWritten) {
+  return {reinterpret_cast<CUdeviceptr>(address), bytes, isWritten};
+}
 
 template <class Type>
 void put(const char* function, Type* destination, Type value, int pe) {
@@ -52,7 +63,8 @@ void putOnStream(const char* function, Type* destination, Type value, int pe, cu
     job->ring(pe);
     return CUDA_SUCCESS;
   };
-  mustSucceed(*session, enqueue(session, function, stream, std::move(body), {rangeOf(address, sizeof(Type), true)}), function);
+  mustSucceed(*session, enqueue(session, function, stream, std::move(body), {rangeOf(address, sizeof(Type), true)}),
+              function);
 }
 
 template <class Type>
@@ -71,7 +83,8 @@ Type getOnStream(const char* function, const Type* source, int pe, cudaStream_t 
     *value = read<Type>(address);
     return CUDA_SUCCESS;
   };
-  mustSucceed(*session, enqueue(session, function, stream, std::move(body), {rangeOf(address, sizeof(Type), false)}), function);
+  mustSucceed(*session, enqueue(session, function, stream, std::move(body), {rangeOf(address, sizeof(Type), false)}),
+              function);
   InContext scope(*session);
   mustSucceed(*session, cuStreamSynchronize(stream), function);
   return *value;
@@ -79,13 +92,13 @@ Type getOnStream(const char* function, const Type* source, int pe, cudaStream_t 
 
 }  // namespace
 
-#define SHOAL_ELEMENTS(name, Type)                                                                       \
+#define SHOAL_ELEMENTS(name, Type)                                                                               \
   void nvshmem_##name##_p(Type* dest, const Type value, int pe) { put("nvshmem_" #name "_p", dest, value, pe); } \
-  void nvshmemx_##name##_p_on_stream(Type* dest, const Type value, int pe, cudaStream_t stream) {        \
-    putOnStream("nvshmemx_" #name "_p_on_stream", dest, value, pe, stream);                              \
-  }                                                                                                      \
-  Type nvshmem_##name##_g(const Type* source, int pe) { return get("nvshmem_" #name "_g", source, pe); } \
-  Type nvshmemx_##name##_g_on_stream(const Type* source, int pe, cudaStream_t stream) {                  \
-    return getOnStream("nvshmemx_" #name "_g_on_stream", source, pe, stream);                            \
+  void nvshmemx_##name##_p_on_stream(Type* dest, const Type value, int pe, cudaStream_t stream) {                \
+    putOnStream("nvshmemx_" #name "_p_on_stream", dest, value, pe, stream);                                      \
+  }                                                                                                              \
+  Type nvshmem_##name##_g(const Type* source, int pe) { return get("nvshmem_" #name "_g", source, pe); }         \
+  Type nvshmemx_##name##_g_on_stream(const Type* source, int pe, cudaStream_t stream) {                          \
+    return getOnStream("nvshmemx_" #name "_g_on_stream", source, pe, stream);                                    \
   }
 SHOAL_NVSHMEM_RMA_TYPES(SHOAL_ELEMENTS)

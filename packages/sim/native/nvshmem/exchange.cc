@@ -46,7 +46,8 @@ bool Exchange::listen(const std::string& name, std::string& problem) {
 
 void Exchange::answer(int connection) {
   Request request;
-  if (recv(connection, &request, sizeof request, MSG_WAITALL) != sizeof request || request.magic != kRequestMagic) return;
+  if (recv(connection, &request, sizeof request, MSG_WAITALL) != sizeof request || request.magic != kRequestMagic)
+    return;
   if (request.kind == RequestKind::exit) _exit(static_cast<int>(request.value));
   // Held while it is sent, so that it is not closed meanwhile.
   std::lock_guard lock(mutex_);
@@ -79,7 +80,8 @@ int Exchange::fetch(const std::string& name, uint64_t key) {
 }
 
 void Exchange::askToExit(const std::string& name, int status) {
-  const int connection = ask(name, {kRequestMagic, RequestKind::exit, static_cast<uint64_t>(static_cast<uint32_t>(status))});
+  const int connection =
+      ask(name, {kRequestMagic, RequestKind::exit, static_cast<uint64_t>(static_cast<uint32_t>(status))});
   if (connection >= 0) close(connection);
 }
 

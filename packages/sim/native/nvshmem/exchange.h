@@ -10,7 +10,8 @@ namespace shoal::nvshmem {
 
 class Exchange {
  public:
-  // Answers under `name` until the process ends. False, with the reason in `problem`, when the name is taken or there is no thread.
+  // Answers under `name` until the process ends. False, with the reason in `problem`, when the name is taken or there
+  // is no thread.
   bool listen(const std::string& name, std::string& problem);
   const std::string& name() const { return name_; }
 

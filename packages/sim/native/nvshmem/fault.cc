@@ -41,7 +41,8 @@ void injectFault(const char* function, int pe, int device) {
   if (!hasFaults()) return;
   const Faults::Injected injected = faults().next(function, pe);
   if (injected.code != 0) shoalSimInjectError(device, injected.code);
-  const timespec interval = {static_cast<time_t>(injected.milliseconds / 1000), static_cast<long>(injected.milliseconds % 1000 * 1000000)};
+  const timespec interval = {static_cast<time_t>(injected.milliseconds / 1000),
+                             static_cast<long>(injected.milliseconds % 1000 * 1000000)};
   if (injected.milliseconds != 0) nanosleep(&interval, nullptr);
   while (injected.hangs) pause();
 }

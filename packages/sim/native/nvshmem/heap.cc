@@ -68,7 +68,9 @@ bool Heap::mapAt(int pe, uint64_t offset, uint64_t size, CUmemGenericAllocationH
 bool Heap::share(CUmemGenericAllocationHandle own, bool isOwnMade, uint64_t offset, uint64_t size, const char* what) {
   const Group all = job_.everybody(kManagementSlot);
   int descriptor = -1;
-  if (isOwnMade && cuMemExportToShareableHandle(&descriptor, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS) isOwnMade = false;
+  if (isOwnMade &&
+      cuMemExportToShareableHandle(&descriptor, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS)
+    isOwnMade = false;
   const uint64_t key = isOwnMade ? job_.exchange.offer(descriptor) : 0;
   std::vector<Description> told;
   bool isFine = job_.tell(all, what, Description{mapping, 0, 0, 0, size, 0, key, isOwnMade}, told) && allAre(told, 1);
@@ -78,8 +80,9 @@ bool Heap::share(CUmemGenericAllocationHandle own, bool isOwnMade, uint64_t offs
       CUmemGenericAllocationHandle handle = own;
       if (mapped != job_.pe) {
         const int theirs = Exchange::fetch(job_.control->pe(mapped).exchange, told[static_cast<size_t>(mapped)].source);
-        isFine = theirs >= 0 && cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(theirs)),
-                                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS;
+        isFine = theirs >= 0 &&
+                 cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(theirs)),
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS;
         if (theirs >= 0) close(theirs);
       }
       if (!isFine) break;
@@ -149,7 +152,9 @@ void Heap::addFree(uint64_t offset, uint64_t size) {
 
 void* Heap::allocate(const char* function, size_t size, size_t alignment) {
   std::vector<Description> all;
-  if (!job_.tell(job_.everybody(kManagementSlot), function, Description{allocation, 0, 0, 0, size, 0, 0, alignment}, all)) return nullptr;
+  if (!job_.tell(job_.everybody(kManagementSlot), function, Description{allocation, 0, 0, 0, size, 0, 0, alignment},
+                 all))
+    return nullptr;
   if (!areEqual(all)) {
     report("%s: the PEs ask for different things; PE %d for %zu bytes", function, job_.pe, size);
     return nullptr;
@@ -174,7 +179,8 @@ void* Heap::allocate(const char* function, size_t size, size_t alignment) {
 void Heap::free(void* pointer) {
   const uint64_t offset = reservedOffsetOf(pointer);
   std::vector<Description> all;
-  if (!job_.tell(job_.everybody(kManagementSlot), "nvshmem_free", Description{release, 0, 0, 0, offset, 0, 0, 0}, all)) return;
+  if (!job_.tell(job_.everybody(kManagementSlot), "nvshmem_free", Description{release, 0, 0, 0, offset, 0, 0, 0}, all))
+    return;
   if (!areEqual(all)) return report("nvshmem_free: the PEs free different memory; nothing is freed");
   std::lock_guard lock(mutex_);
   auto found = taken_.find(offset);
@@ -185,7 +191,9 @@ void Heap::free(void* pointer) {
 
 void* Heap::add(void* own, size_t size) {
   std::vector<Description> all;
-  if (!job_.tell(job_.everybody(kManagementSlot), "nvshmemx_buffer_register_symmetric", Description{addition, 0, 0, 0, size, 0, 0, 0}, all)) return nullptr;
+  if (!job_.tell(job_.everybody(kManagementSlot), "nvshmemx_buffer_register_symmetric",
+                 Description{addition, 0, 0, 0, size, 0, 0, 0}, all))
+    return nullptr;
   if (!areEqual(all)) {
     report("nvshmemx_buffer_register_symmetric: the PEs ask for different sizes; PE %d for %zu bytes", job_.pe, size);
     return nullptr;
@@ -214,7 +222,9 @@ void* Heap::add(void* own, size_t size) {
 int Heap::remove(void* added, size_t size) {
   const uint64_t offset = reservedOffsetOf(added);
   std::vector<Description> all;
-  if (!job_.tell(job_.everybody(kManagementSlot), "nvshmemx_buffer_unregister_symmetric", Description{removal, 0, 0, 0, offset, 0, 0, size}, all)) return -1;
+  if (!job_.tell(job_.everybody(kManagementSlot), "nvshmemx_buffer_unregister_symmetric",
+                 Description{removal, 0, 0, 0, offset, 0, 0, size}, all))
+    return -1;
   if (!areEqual(all)) return -1;
   {
     std::lock_guard lock(mutex_);

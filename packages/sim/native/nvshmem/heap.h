@@ -21,8 +21,8 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // Reserves addresses for all PEs. Both numbers must be the same on all of them. `step`: what the heap grows by multiples
-  // of; 0 leaves that to it.
+  // Reserves addresses for all PEs. Both numbers must be the same on all of them. `step`: what the heap grows by
+  // multiples of; 0 leaves that to it.
   bool open(uint64_t limit, uint64_t step, std::string& problem);
 
   // Both are called by all PEs, with the same arguments.
@@ -61,9 +61,9 @@ class Heap {
   uint64_t step_ = 0;
   uint64_t grown_ = 0;
   std::vector<CUdeviceptr> bases_;
-  mutable std::mutex mutex_;             // of what follows
-  std::map<uint64_t, Part> parts_;       // by offset
-  std::map<uint64_t, uint64_t> free_;    // offset and size
+  mutable std::mutex mutex_;           // of what follows
+  std::map<uint64_t, Part> parts_;     // by offset
+  std::map<uint64_t, uint64_t> free_;  // offset and size
   std::map<uint64_t, uint64_t> taken_;
 };
 

@@ -10,7 +10,8 @@ void nvshmem_info_get_version(int* major, int* minor) {
 
 void nvshmem_info_get_name(char* name) {
   if (name == nullptr) return;
-  snprintf(name, NVSHMEM_MAX_NAME_LEN, "NVSHMEM v%d.%d.%d", NVSHMEM_VENDOR_MAJOR_VERSION, NVSHMEM_VENDOR_MINOR_VERSION, NVSHMEM_VENDOR_PATCH_VERSION);
+  snprintf(name, NVSHMEM_MAX_NAME_LEN, "NVSHMEM v%d.%d.%d", NVSHMEM_VENDOR_MAJOR_VERSION, NVSHMEM_VENDOR_MINOR_VERSION,
+           NVSHMEM_VENDOR_PATCH_VERSION);
 }
 
 void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch) {

@@ -24,8 +24,10 @@ uint64_t bitsOf(const std::vector<int>& members) {
 std::shared_ptr<Job> Job::join(const std::shared_ptr<Control>& control, int pe, int size, std::string& problem) {
   Shared& shared = control->shared();
   uint32_t known = 0;
-  if (!shared.size.compare_exchange_strong(known, static_cast<uint32_t>(size)) && known != static_cast<uint32_t>(size)) {
-    problem = "PE " + std::to_string(pe) + " asks for " + std::to_string(size) + " PEs, another asked for " + std::to_string(known);
+  if (!shared.size.compare_exchange_strong(known, static_cast<uint32_t>(size)) &&
+      known != static_cast<uint32_t>(size)) {
+    problem = "PE " + std::to_string(pe) + " asks for " + std::to_string(size) + " PEs, another asked for " +
+              std::to_string(known);
     return nullptr;
   }
   PeSlot& slot = control->pe(pe);
@@ -45,7 +47,8 @@ std::shared_ptr<Job> Job::join(const std::shared_ptr<Control>& control, int pe, 
   if (cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
   injectFault("nvshmemx_hostlib_init_attr", pe, device);
   const Group all = job->everybody(kStartSlot);
-  if (!job->waitFor(shared.attached, bitsOf(all.members), true, "the start", [&] { return shared.attached.load() == static_cast<uint32_t>(size); })) {
+  if (!job->waitFor(shared.attached, bitsOf(all.members), true, "the start",
+                    [&] { return shared.attached.load() == static_cast<uint32_t>(size); })) {
     const char* failure = control->failure();
     problem = failure != nullptr ? failure : "the start has failed";
     keep(std::move(job));

@@ -31,7 +31,7 @@ class Job {
   const std::shared_ptr<Control> control;
   Exchange exchange;
   static constexpr long kLookAfter = 20000000;  // nanoseconds after which it is asked whether the others are alive
-  std::atomic<bool> isEnding{false};  // the session ends: whatever still waits in a stream gives up
+  std::atomic<bool> isEnding{false};            // the session ends: whatever still waits in a stream gives up
 
   Group everybody(int slot) const;
 
@@ -40,10 +40,12 @@ class Job {
   // The same, twice, and takes what each member says of itself, in the order of the members.
   bool tell(const Group& group, const char* what, const Description& own, std::vector<Description>& all);
 
-  // Waits for `ready`, looking again whenever `word` changes and after `slice` nanoseconds. `concerns` has a bit for each PE
-  // without which it would wait in vain: such a PE's death ends the wait, and so does its end unless `mayHaveEnded`.
+  // Waits for `ready`, looking again whenever `word` changes and after `slice` nanoseconds. `concerns` has a bit for
+  // each PE without which it would wait in vain: such a PE's death ends the wait, and so does its end unless
+  // `mayHaveEnded`.
   template <class Ready>
-  bool waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready, long slice = kLookAfter);
+  bool waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready,
+               long slice = kLookAfter);
 
   // What a PE changed in its own or another's heap: whoever waits for a value there looks again.
   void ring(int other);
@@ -58,7 +60,8 @@ class Job {
 };
 
 template <class Ready>
-bool Job::waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready, long slice) {
+bool Job::waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready,
+                  long slice) {
   for (int spin = 0; spin < 100; ++spin) {
     if (ready()) return true;
   }
@@ -79,12 +82,14 @@ bool Job::waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEn
       const int missing = findMissing(concerns & ~(uint64_t{1} << pe), mayHaveEnded, how);
       if (missing >= 0) {
         if (ready()) return true;  // it was here long enough
-        fail("PE " + std::to_string(missing) + " " + how + " while PE " + std::to_string(pe) + " waited for it in " + what);
+        fail("PE " + std::to_string(missing) + " " + how + " while PE " + std::to_string(pe) + " waited for it in " +
+             what);
         return false;
       }
       const uint64_t limit = timeoutNanoseconds();
       if (limit != 0 && now - start >= limit) {
-        fail("PE " + std::to_string(pe) + " waited " + std::to_string((now - start) / 1000000000u) + " s in " + what + " for what did not come");
+        fail("PE " + std::to_string(pe) + " waited " + std::to_string((now - start) / 1000000000u) + " s in " + what +
+             " for what did not come");
         return false;
       }
     }

@@ -10,8 +10,8 @@ namespace {
 // Of so many teams that were made kernels can be members.
 constexpr int kMostTeams = NVSHMEM_TEAMS_MIN + 64;
 
-// Lengths in 64-bit words, and the sum that the device library reckons with for each team: two of a synchronization, the room of
-// reductions, ten of a broadcast and two of an all-to-all.
+// Lengths in 64-bit words, and the sum that the device library reckons with for each team: two of a synchronization,
+// the room of reductions, ten of a broadcast and two of an all-to-all.
 constexpr uint64_t kSyncWords = 27648;
 constexpr uint64_t kScratchBytes = 512 << 10;
 constexpr uint64_t kWordsOfTeam = 2 * 2 * kSyncWords + kScratchBytes / 8 + 10 * kSyncWords + 2 * kSyncWords;
@@ -100,7 +100,8 @@ bool KernelState::open(std::string& problem) {
   constexpr uint64_t syncBytes = 8 * kWordsOfTeam * kMostTeams;
   sync_ = heap_.allocate("nvshmemx_cumodule_init", syncBytes, 0);
   if (sync_ == nullptr) {
-    problem = "no symmetric memory for what kernels of " + std::to_string(kMostTeams) + " teams tell each other, " + std::to_string(syncBytes) + " bytes";
+    problem = "no symmetric memory for what kernels of " + std::to_string(kMostTeams) + " teams tell each other, " +
+              std::to_string(syncBytes) + " bytes";
     return false;
   }
   CUdeviceptr memory = 0;
@@ -162,7 +163,8 @@ void KernelState::change(const Team& team, bool isThere) {
 
 bool KernelState::tell(CUdeviceptr variable, size_t bytes, std::string& problem) {
   if (bytes != sizeof(State)) {
-    problem = std::string(kDeviceStateName) + " has " + std::to_string(bytes) + " bytes, not the " + std::to_string(sizeof(State)) + " of version 3.4.5";
+    problem = std::string(kDeviceStateName) + " has " + std::to_string(bytes) + " bytes, not the " +
+              std::to_string(sizeof(State)) + " of version 3.4.5";
     return false;
   }
   std::lock_guard lock(mutex_);

@@ -16,7 +16,8 @@ int tell(const char* function, Find&& find) {
   if (const CUresult status = find(variable, bytes)) {
     const char* name = nullptr;
     cuGetErrorName(status, &name);
-    report("%s: %s is not to be found: %s", function, kDeviceStateName, name == nullptr ? "unknown error of the driver" : name);
+    report("%s: %s is not to be found: %s", function, kDeviceStateName,
+           name == nullptr ? "unknown error of the driver" : name);
     return NVSHMEMX_ERROR_INTERNAL;
   }
   std::string problem;
@@ -36,10 +37,14 @@ int forget(const char* function, Find&& find) {
 }
 
 auto in(CUmodule module) {
-  return [=](CUdeviceptr& variable, size_t& bytes) { return cuModuleGetGlobal_v2(&variable, &bytes, module, kDeviceStateName); };
+  return [=](CUdeviceptr& variable, size_t& bytes) {
+    return cuModuleGetGlobal_v2(&variable, &bytes, module, kDeviceStateName);
+  };
 }
 auto in(CUlibrary library) {
-  return [=](CUdeviceptr& variable, size_t& bytes) { return cuLibraryGetGlobal(&variable, &bytes, library, kDeviceStateName); };
+  return [=](CUdeviceptr& variable, size_t& bytes) {
+    return cuLibraryGetGlobal(&variable, &bytes, library, kDeviceStateName);
+  };
 }
 
 }  // namespace

@@ -44,14 +44,16 @@ void Multicast::forgetPart(uint64_t offset) {
 }
 
 // The object stays as long as it is mapped.
-bool Multicast::map(const Team& team, const std::vector<int>& devices, CUdeviceptr address, uint64_t offset, uint64_t size) {
+bool Multicast::map(const Team& team, const std::vector<int>& devices, CUdeviceptr address, uint64_t offset,
+                    uint64_t size) {
   CUmulticastObjectProp properties = {};
   properties.numDevices = static_cast<unsigned>(team.group.members.size());
   properties.size = size;
   CUmemGenericAllocationHandle object = 0;
   if (cuMulticastCreate(&object, &properties) != CUDA_SUCCESS) return false;
   bool isFine = true;
-  for (const int member : team.group.members) isFine = isFine && cuMulticastAddDevice(object, devices[static_cast<size_t>(member)]) == CUDA_SUCCESS;
+  for (const int member : team.group.members)
+    isFine = isFine && cuMulticastAddDevice(object, devices[static_cast<size_t>(member)]) == CUDA_SUCCESS;
   for (const int member : team.group.members) {
     CUmemGenericAllocationHandle memory = 0;
     isFine = isFine && cuMemRetainAllocationHandle(&memory, heap_.at(member, offset)) == CUDA_SUCCESS;

@@ -23,8 +23,11 @@ int syncOnStream(const char* function, nvshmem_team_t handle, cudaStream_t strea
   const auto session = require(function);
   const auto team = session->teams.find(handle);
   if (!team) return NVSHMEMX_ERROR_INVALID_VALUE;
-  auto body = [job = session->job, team, function] { return job->sync(team->group, function) ? CUDA_SUCCESS : kAbandoned; };
-  return enqueue(session, function, stream, std::move(body)) == CUDA_SUCCESS ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
+  auto body = [job = session->job, team, function] {
+    return job->sync(team->group, function) ? CUDA_SUCCESS : kAbandoned;
+  };
+  return enqueue(session, function, stream, std::move(body)) == CUDA_SUCCESS ? NVSHMEMX_SUCCESS
+                                                                             : NVSHMEMX_ERROR_INTERNAL;
 }
 
 }  // namespace
@@ -44,7 +47,15 @@ void nvshmem_barrier_all(void) { sync("nvshmem_barrier_all", NVSHMEM_TEAM_WORLD,
 int nvshmem_team_sync(nvshmem_team_t team) { return sync("nvshmem_team_sync", team, false); }
 void nvshmem_sync_all(void) { sync("nvshmem_sync_all", NVSHMEM_TEAM_WORLD, false); }
 
-int nvshmemx_barrier_on_stream(nvshmem_team_t team, cudaStream_t stream) { return syncOnStream("nvshmemx_barrier_on_stream", team, stream); }
-void nvshmemx_barrier_all_on_stream(cudaStream_t stream) { syncOnStream("nvshmemx_barrier_all_on_stream", NVSHMEM_TEAM_WORLD, stream); }
-int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t stream) { return syncOnStream("nvshmemx_team_sync_on_stream", team, stream); }
-void nvshmemx_sync_all_on_stream(cudaStream_t stream) { syncOnStream("nvshmemx_sync_all_on_stream", NVSHMEM_TEAM_WORLD, stream); }
+int nvshmemx_barrier_on_stream(nvshmem_team_t team, cudaStream_t stream) {
+  return syncOnStream("nvshmemx_barrier_on_stream", team, stream);
+}
+void nvshmemx_barrier_all_on_stream(cudaStream_t stream) {
+  syncOnStream("nvshmemx_barrier_all_on_stream", NVSHMEM_TEAM_WORLD, stream);
+}
+int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t stream) {
+  return syncOnStream("nvshmemx_team_sync_on_stream", team, stream);
+}
+void nvshmemx_sync_all_on_stream(cudaStream_t stream) {
+  syncOnStream("nvshmemx_sync_all_on_stream", NVSHMEM_TEAM_WORLD, stream);
+}

@@ -26,7 +26,8 @@ ShoalBfloat16 roundToBfloat16(float value) {
 }
 
 float widen(ShoalHalf value) {
-  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000) << 16, exponent = value.bits >> 10 & 0x1f, fraction = value.bits & 0x3ff;
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000) << 16, exponent = value.bits >> 10 & 0x1f,
+                 fraction = value.bits & 0x3ff;
   if (exponent == 0) {
     const float small = static_cast<float>(fraction) * 0x1p-24f;
     return sign != 0 ? -small : small;
@@ -60,7 +61,8 @@ ShoalHalf roundToHalf(float value) {
 template <class Type>
 struct Number {
   // Unsigned, so that overflow wraps around; at least an int's size, so that short products do not overflow one.
-  using Wide = std::conditional_t<std::is_integral_v<Type>, std::conditional_t<sizeof(Type) == 8, uint64_t, uint32_t>, Type>;
+  using Wide =
+      std::conditional_t<std::is_integral_v<Type>, std::conditional_t<sizeof(Type) == 8, uint64_t, uint32_t>, Type>;
   static Type load(Type value) { return value; }
   static Type store(Type value) { return value; }
   using Value = Type;
@@ -107,7 +109,8 @@ void combineAll(void* out, const void* const* sources, size_t sourceCount, size_
     for (size_t index = 0; index < length; ++index) sums[index] = Number<Type>::load(first[index]);
     for (size_t source = 1; source < sourceCount; ++source) {
       const Type* next = static_cast<const Type*>(sources[source]) + start;
-      for (size_t index = 0; index < length; ++index) sums[index] = combineTwo<operation, Type>(sums[index], Number<Type>::load(next[index]));
+      for (size_t index = 0; index < length; ++index)
+        sums[index] = combineTwo<operation, Type>(sums[index], Number<Type>::load(next[index]));
     }
     Type* to = static_cast<Type*>(out) + start;
     for (size_t index = 0; index < length; ++index) to[index] = Number<Type>::store(sums[index]);
@@ -122,17 +125,19 @@ enum : uint32_t {
 
 }  // namespace
 
-#define SHOAL_REDUCTION_OF(suffix, Type, which, number, operation)                                                                          \
-  int nvshmem_##suffix(nvshmem_team_t team, Type* dest, const Type* source, size_t count) {                                                 \
-    return run({"nvshmem_" #suffix, CollectiveKind::which, number, sizeof(Type), operation, combineAll<operation, Type>, team, dest, source, count}); \
-  }                                                                                                                                         \
-  int nvshmemx_##suffix##_on_stream(nvshmem_team_t team, Type* dest, const Type* source, size_t count, cudaStream_t stream) {               \
-    return runOnStream({"nvshmemx_" #suffix "_on_stream", CollectiveKind::which, number, sizeof(Type), operation, combineAll<operation, Type>, \
-                        team, dest, source, count},                                                                                         \
-                       stream);                                                                                                             \
+#define SHOAL_REDUCTION_OF(suffix, Type, which, number, operation)                                                \
+  int nvshmem_##suffix(nvshmem_team_t team, Type* dest, const Type* source, size_t count) {                       \
+    return run({"nvshmem_" #suffix, CollectiveKind::which, number, sizeof(Type), operation,                       \
+                combineAll<operation, Type>, team, dest, source, count});                                         \
+  }                                                                                                               \
+  int nvshmemx_##suffix##_on_stream(nvshmem_team_t team, Type* dest, const Type* source, size_t count,            \
+                                    cudaStream_t stream) {                                                        \
+    return runOnStream({"nvshmemx_" #suffix "_on_stream", CollectiveKind::which, number, sizeof(Type), operation, \
+                        combineAll<operation, Type>, team, dest, source, count},                                  \
+                       stream);                                                                                   \
   }
-#define SHOAL_REDUCTION(name, Type, operation)                                                        \
-  SHOAL_REDUCTION_OF(name##_##operation##_reduce, Type, reduce, type_##name, op_##operation)          \
+#define SHOAL_REDUCTION(name, Type, operation)                                               \
+  SHOAL_REDUCTION_OF(name##_##operation##_reduce, Type, reduce, type_##name, op_##operation) \
   SHOAL_REDUCTION_OF(name##_##operation##_reducescatter, Type, reduceScatter, type_##name, op_##operation)
 #define SHOAL_BITWISE_REDUCTIONS(name, Type) \
   SHOAL_REDUCTION(name, Type, and)           \

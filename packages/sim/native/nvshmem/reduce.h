@@ -7,7 +7,8 @@
 
 namespace shoal::nvshmem {
 
-// Writes `count` elements combined from all sources. 16-bit floats are combined in float and rounded once; integers wrap around.
+// Writes `count` elements combined from all sources. 16-bit floats are combined in float and rounded once; integers
+// wrap around.
 using Combine = void (*)(void* out, const void* const* sources, size_t sourceCount, size_t count);
 
 }  // namespace shoal::nvshmem

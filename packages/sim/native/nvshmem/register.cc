@@ -15,7 +15,8 @@ int nvshmemx_buffer_register(void* address, size_t length) {
 
 int nvshmemx_buffer_unregister(void* address) {
   const auto session = require("nvshmemx_buffer_unregister");
-  return session->registered.remove(reinterpret_cast<uint64_t>(address)) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INVALID_VALUE;
+  return session->registered.remove(reinterpret_cast<uint64_t>(address)) ? NVSHMEMX_SUCCESS
+                                                                         : NVSHMEMX_ERROR_INVALID_VALUE;
 }
 
 void nvshmemx_buffer_unregister_all(void) { require("nvshmemx_buffer_unregister_all")->registered.clear(); }

@@ -37,6 +37,8 @@ void leave(const char* format, ...) {
   _exit(255);
 }
 
-void leaveUninitialised(const char* function) { leave("%s: NVSHMEM API called before NVSHMEM initialization has completed", function); }
+void leaveUninitialised(const char* function) {
+  leave("%s: NVSHMEM API called before NVSHMEM initialization has completed", function);
+}
 
 }  // namespace shoal::nvshmem

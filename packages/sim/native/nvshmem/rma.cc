@@ -3,32 +3,37 @@
 
 using namespace shoal::nvshmem;
 
-// The functions of one name: blocking, not blocking, and both on a stream. In a stream one comes after the other anyway.
-#define SHOAL_MOVES(suffix, Type, direction, bytes)                                                                                   \
-  void nvshmem_##suffix(Type* dest, const Type* source, size_t count, int pe) {                                                       \
-    move({"nvshmem_" #suffix, Direction::direction, dest, source, count, bytes, pe}, true);                                           \
-  }                                                                                                                                   \
-  void nvshmem_##suffix##_nbi(Type* dest, const Type* source, size_t count, int pe) {                                                 \
-    move({"nvshmem_" #suffix "_nbi", Direction::direction, dest, source, count, bytes, pe}, false);                                   \
-  }                                                                                                                                   \
-  void nvshmemx_##suffix##_on_stream(Type* dest, const Type* source, size_t count, int pe, cudaStream_t stream) {                     \
-    moveOnStream({"nvshmemx_" #suffix "_on_stream", Direction::direction, dest, source, count, bytes, pe}, stream);                   \
-  }                                                                                                                                   \
-  void nvshmemx_##suffix##_nbi_on_stream(Type* dest, const Type* source, size_t count, int pe, cudaStream_t stream) {                 \
-    moveOnStream({"nvshmemx_" #suffix "_nbi_on_stream", Direction::direction, dest, source, count, bytes, pe}, stream);               \
+// The functions of one name: blocking, not blocking, and both on a stream. In a stream one comes after the other
+// anyway.
+#define SHOAL_MOVES(suffix, Type, direction, bytes)                                                                   \
+  void nvshmem_##suffix(Type* dest, const Type* source, size_t count, int pe) {                                       \
+    move({"nvshmem_" #suffix, Direction::direction, dest, source, count, bytes, pe}, true);                           \
+  }                                                                                                                   \
+  void nvshmem_##suffix##_nbi(Type* dest, const Type* source, size_t count, int pe) {                                 \
+    move({"nvshmem_" #suffix "_nbi", Direction::direction, dest, source, count, bytes, pe}, false);                   \
+  }                                                                                                                   \
+  void nvshmemx_##suffix##_on_stream(Type* dest, const Type* source, size_t count, int pe, cudaStream_t stream) {     \
+    moveOnStream({"nvshmemx_" #suffix "_on_stream", Direction::direction, dest, source, count, bytes, pe}, stream);   \
+  }                                                                                                                   \
+  void nvshmemx_##suffix##_nbi_on_stream(Type* dest, const Type* source, size_t count, int pe, cudaStream_t stream) { \
+    moveOnStream({"nvshmemx_" #suffix "_nbi_on_stream", Direction::direction, dest, source, count, bytes, pe},        \
+                 stream);                                                                                             \
   }
-#define SHOAL_STRIDED(suffix, Type, direction, bytes)                                                                                       \
-  void nvshmem_##suffix(Type* dest, const Type* source, ptrdiff_t destStride, ptrdiff_t sourceStride, size_t count, int pe) {               \
-    move({"nvshmem_" #suffix, Direction::direction, dest, source, count, bytes, pe, destStride, sourceStride}, true);                       \
-  }                                                                                                                                         \
-  void nvshmemx_##suffix##_on_stream(Type* dest, const Type* source, ptrdiff_t destStride, ptrdiff_t sourceStride, size_t count, int pe,    \
-                                     cudaStream_t stream) {                                                                                 \
-    moveOnStream({"nvshmemx_" #suffix "_on_stream", Direction::direction, dest, source, count, bytes, pe, destStride, sourceStride}, stream); \
+#define SHOAL_STRIDED(suffix, Type, direction, bytes)                                                                 \
+  void nvshmem_##suffix(Type* dest, const Type* source, ptrdiff_t destStride, ptrdiff_t sourceStride, size_t count,   \
+                        int pe) {                                                                                     \
+    move({"nvshmem_" #suffix, Direction::direction, dest, source, count, bytes, pe, destStride, sourceStride}, true); \
+  }                                                                                                                   \
+  void nvshmemx_##suffix##_on_stream(Type* dest, const Type* source, ptrdiff_t destStride, ptrdiff_t sourceStride,    \
+                                     size_t count, int pe, cudaStream_t stream) {                                     \
+    moveOnStream({"nvshmemx_" #suffix "_on_stream", Direction::direction, dest, source, count, bytes, pe, destStride, \
+                  sourceStride},                                                                                      \
+                 stream);                                                                                             \
   }
-#define SHOAL_TYPED(name, Type)                            \
-  SHOAL_MOVES(name##_put, Type, put, sizeof(Type))         \
-  SHOAL_MOVES(name##_get, Type, get, sizeof(Type))         \
-  SHOAL_STRIDED(name##_iput, Type, put, sizeof(Type))      \
+#define SHOAL_TYPED(name, Type)                       \
+  SHOAL_MOVES(name##_put, Type, put, sizeof(Type))    \
+  SHOAL_MOVES(name##_get, Type, get, sizeof(Type))    \
+  SHOAL_STRIDED(name##_iput, Type, put, sizeof(Type)) \
   SHOAL_STRIDED(name##_iget, Type, get, sizeof(Type))
 #define SHOAL_SIZED(bits)                        \
   SHOAL_MOVES(put##bits, void, put, bits / 8)    \

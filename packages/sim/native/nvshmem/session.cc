@@ -33,7 +33,8 @@ constexpr uint32_t kStarting = 200;
 bool startSession(Process& own, std::string& problem) {
   CUcontext context = nullptr;
   CUdevice device = 0;
-  if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr || cuCtxGetDevice(&device) != CUDA_SUCCESS) return true;
+  if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr || cuCtxGetDevice(&device) != CUDA_SUCCESS)
+    return true;
   auto session = std::make_shared<Session>(own.job, context, device);
   if (!session->start(problem)) return false;
   own.session = std::move(session);
@@ -98,7 +99,8 @@ uint64_t sizeFromEnvironment(const char* name, uint64_t otherwise) {
     report("%s=%s is no size", name, text);
     return otherwise;
   }
-  return static_cast<uint64_t>(number * static_cast<double>(found == nullptr ? 1 : uint64_t{1} << 10 * (found - units + 1)));
+  return static_cast<uint64_t>(number *
+                               static_cast<double>(found == nullptr ? 1 : uint64_t{1} << 10 * (found - units + 1)));
 }
 
 }  // namespace
@@ -109,9 +111,11 @@ bool Session::start(std::string& problem) {
   slot.device = device;
   slot.state = static_cast<uint32_t>(PeState::attached);
   size_t bytes = 0;
-  // The first work of a stream makes its thread. Blocking transfers have no status, so one that cannot be made shows here.
+  // The first work of a stream makes its thread. Blocking transfers have no status, so one that cannot be made shows
+  // here.
   const auto nothing = [](void*) { return CUDA_SUCCESS; };
-  const bool isFine = cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS && cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+  const bool isFine = cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS &&
+                      cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
                       shoalSimEnqueue(stream, nothing, nullptr, nullptr, nullptr, 0) == CUDA_SUCCESS;
   const Group all = job->everybody(kStartSlot);
   std::vector<Description> told;
@@ -131,7 +135,8 @@ bool Session::start(std::string& problem) {
     }
     limit = std::min(limit, each.count);
     step = std::max(step, each.destination);
-    for (int before = 0; before < pe; ++before) areDevicesShared = areDevicesShared || told[static_cast<size_t>(before)].root == each.root;
+    for (int before = 0; before < pe; ++before)
+      areDevicesShared = areDevicesShared || told[static_cast<size_t>(before)].root == each.root;
   }
   if (!heap.open(limit, step, problem)) return false;
   for (const Description& each : told) devices.push_back(each.root);
@@ -213,8 +218,8 @@ struct Work {
 
 }  // namespace
 
-CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, cudaStream_t stream, std::function<CUresult()> body,
-                 const std::vector<ShoalSimRange>& ranges) {
+CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, cudaStream_t stream,
+                 std::function<CUresult()> body, const std::vector<ShoalSimRange>& ranges) {
   auto* work = new Work{session, function, std::move(body)};
   InContext scope(*session);
   const auto run = [](void* data) {
@@ -227,8 +232,9 @@ CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, 
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   CUresult status = cuStreamIsCapturing(stream, &capture);
   if (status == CUDA_SUCCESS) {
-    status = capture == CU_STREAM_CAPTURE_STATUS_NONE ? shoalSimEnqueue(stream, run, discard, work, ranges.data(), ranges.size())
-                                                      : shoalSimCapture(stream, again, run, discard, discard, work, ranges.data(), ranges.size());
+    status = capture == CU_STREAM_CAPTURE_STATUS_NONE
+                 ? shoalSimEnqueue(stream, run, discard, work, ranges.data(), ranges.size())
+                 : shoalSimCapture(stream, again, run, discard, discard, work, ranges.data(), ranges.size());
   }
   if (status != CUDA_SUCCESS) delete work;
   return status;
@@ -242,7 +248,8 @@ int nvshmemx_hostlib_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) { ret
 
 void nvshmemx_hostlib_finalize(void) { finish(); }
 
-int nvshmemid_hostlib_init_attr(int, int* provided, unsigned flags, nvshmemx_init_attr_t* attr, nvshmemi_version_t version, nvshmemx_device_lib_init_cb) {
+int nvshmemid_hostlib_init_attr(int, int* provided, unsigned flags, nvshmemx_init_attr_t* attr,
+                                nvshmemi_version_t version, nvshmemx_device_lib_init_cb) {
   if (version.major != NVSHMEM_VENDOR_MAJOR_VERSION) {
     report("the device library is of version %d.%d.%d", version.major, version.minor, version.patch);
     return NVSHMEMX_ERROR_NOT_SUPPORTED;

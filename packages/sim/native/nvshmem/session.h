@@ -19,7 +19,14 @@ namespace shoal::nvshmem {
 
 class Session {
  public:
-  Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal) : job(std::move(ofJob)), context(current), device(ordinal), heap(*job, ordinal), teams(*job), multicast(heap, ordinal), kernels(*job, heap, teams) {}
+  Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal)
+      : job(std::move(ofJob)),
+        context(current),
+        device(ordinal),
+        heap(*job, ordinal),
+        teams(*job),
+        multicast(heap, ordinal),
+        kernels(*job, heap, teams) {}
   ~Session();
   // Waits for the others; all of them call it.
   bool start(std::string& problem);
@@ -64,8 +71,9 @@ void mustSucceed(const Session& session, CUresult status, const char* function);
 // What a stream is told whose work gave up waiting: its context is lost, and nobody takes the data for good.
 constexpr CUresult kAbandoned = CUDA_ERROR_EXTERNAL_DEVICE;
 
-// Queues `body` on a stream; the ranges are checked and stay alive until it has run. What it returns becomes the context's error.
-CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, cudaStream_t stream, std::function<CUresult()> body,
-                 const std::vector<ShoalSimRange>& ranges = {});
+// Queues `body` on a stream; the ranges are checked and stay alive until it has run. What it returns becomes the
+// context's error.
+CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, cudaStream_t stream,
+                 std::function<CUresult()> body, const std::vector<ShoalSimRange>& ranges = {});
 
 }  // namespace shoal::nvshmem

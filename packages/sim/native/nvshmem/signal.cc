@@ -6,7 +6,8 @@ using namespace shoal::nvshmem;
 
 namespace {
 
-void signalOnStream(const char* function, uint64_t* signal, uint64_t value, int operation, int pe, cudaStream_t stream, bool isCall = true) {
+void signalOnStream(const char* function, uint64_t* signal, uint64_t value, int operation, int pe, cudaStream_t stream,
+                    bool isCall = true) {
   const auto session = require(function);
   auto* address = reinterpret_cast<uint64_t*>(elementAddress(*session, function, signal, sizeof *signal, pe));
   auto body = [job = session->job, address, value, operation, pe] {
@@ -15,7 +16,9 @@ void signalOnStream(const char* function, uint64_t* signal, uint64_t value, int 
     job->ring(pe);
     return CUDA_SUCCESS;
   };
-  mustSucceed(*session, enqueue(session, isCall ? function : "", stream, std::move(body), {{reinterpret_cast<CUdeviceptr>(address), sizeof *address, 1}}),
+  mustSucceed(*session,
+              enqueue(session, isCall ? function : "", stream, std::move(body),
+                      {{reinterpret_cast<CUdeviceptr>(address), sizeof *address, 1}}),
               function);
 }
 
@@ -30,22 +33,25 @@ void putAndSignal(const Move& wanted, uint64_t* signal, uint64_t value, int oper
 uint64_t nvshmem_signal_fetch(uint64_t* signal) {
   constexpr char function[] = "nvshmem_signal_fetch";
   const auto session = require(function);
-  return __atomic_load_n(reinterpret_cast<uint64_t*>(elementAddress(*session, function, signal, sizeof *signal, session->job->pe)), __ATOMIC_SEQ_CST);
+  return __atomic_load_n(
+      reinterpret_cast<uint64_t*>(elementAddress(*session, function, signal, sizeof *signal, session->job->pe)),
+      __ATOMIC_SEQ_CST);
 }
 
 void nvshmemx_signal_op_on_stream(uint64_t* address, uint64_t signal, int operation, int pe, cudaStream_t stream) {
   signalOnStream("nvshmemx_signal_op_on_stream", address, signal, operation, pe, stream);
 }
 
-#define SHOAL_SIGNALLED(suffix, Type, bytes)                                                                                                  \
-  void nvshmemx_##suffix##_signal_on_stream(Type* dest, const Type* source, size_t count, uint64_t* address, uint64_t signal, int operation,  \
-                                            int pe, cudaStream_t stream) {                                                                    \
-    putAndSignal({"nvshmemx_" #suffix "_signal_on_stream", Direction::put, dest, source, count, bytes, pe}, address, signal, operation, stream); \
-  }                                                                                                                                           \
-  void nvshmemx_##suffix##_signal_nbi_on_stream(Type* dest, const Type* source, size_t count, uint64_t* address, uint64_t signal,             \
-                                                int operation, int pe, cudaStream_t stream) {                                                 \
-    putAndSignal({"nvshmemx_" #suffix "_signal_nbi_on_stream", Direction::put, dest, source, count, bytes, pe}, address, signal, operation,   \
-                 stream);                                                                                                                     \
+#define SHOAL_SIGNALLED(suffix, Type, bytes)                                                                         \
+  void nvshmemx_##suffix##_signal_on_stream(Type* dest, const Type* source, size_t count, uint64_t* address,         \
+                                            uint64_t signal, int operation, int pe, cudaStream_t stream) {           \
+    putAndSignal({"nvshmemx_" #suffix "_signal_on_stream", Direction::put, dest, source, count, bytes, pe}, address, \
+                 signal, operation, stream);                                                                         \
+  }                                                                                                                  \
+  void nvshmemx_##suffix##_signal_nbi_on_stream(Type* dest, const Type* source, size_t count, uint64_t* address,     \
+                                                uint64_t signal, int operation, int pe, cudaStream_t stream) {       \
+    putAndSignal({"nvshmemx_" #suffix "_signal_nbi_on_stream", Direction::put, dest, source, count, bytes, pe},      \
+                 address, signal, operation, stream);                                                                \
   }
 #define SHOAL_SIGNALLED_TYPE(name, Type) SHOAL_SIGNALLED(name##_put, Type, sizeof(Type))
 #define SHOAL_SIGNALLED_SIZE(bits) SHOAL_SIGNALLED(put##bits, void, bits / 8)

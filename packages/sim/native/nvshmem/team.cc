@@ -30,13 +30,15 @@ size_t mostTeams() {
 
 bool agree(const std::vector<Description>& all) {
   return std::all_of(all.begin(), all.end(), [&](const Description& each) {
-    return each.kind == all[0].kind && each.root == all[0].root && each.destination == all[0].destination && each.source == all[0].source;
+    return each.kind == all[0].kind && each.root == all[0].root && each.destination == all[0].destination &&
+           each.source == all[0].source;
   });
 }
 
 }  // namespace
 
-void Teams::add(nvshmem_team_t handle, int slot, std::vector<int> members, const nvshmem_team_config_t* config, long mask) {
+void Teams::add(nvshmem_team_t handle, int slot, std::vector<int> members, const nvshmem_team_config_t* config,
+                long mask) {
   auto team = std::make_shared<Team>();
   team->handle = handle;
   team->group.slot = slot;
@@ -64,7 +66,8 @@ void Teams::open(const std::vector<int>& devices) {
   std::vector<int> all, leaders, sameDevice;
   for (int pe = 0; pe < job_.size; ++pe) {
     all.push_back(pe);
-    const bool isFirst = std::find(devices.begin(), devices.begin() + pe, devices[static_cast<size_t>(pe)]) == devices.begin() + pe;
+    const bool isFirst =
+        std::find(devices.begin(), devices.begin() + pe, devices[static_cast<size_t>(pe)]) == devices.begin() + pe;
     if (isFirst) leaders.push_back(pe);
     if (devices[static_cast<size_t>(pe)] == devices[static_cast<size_t>(job_.pe)]) sameDevice.push_back(pe);
   }
@@ -122,7 +125,8 @@ void Teams::leave(const Team& team) {
 
 void Teams::destroy(nvshmem_team_t handle) {
   if (handle == NVSHMEM_TEAM_INVALID) return;
-  if (handle >= 0 && handle < NVSHMEM_TEAMS_MIN) shoal::nvshmem::leave("nvshmem_team_destroy: team %d is NVSHMEM's own", handle);
+  if (handle >= 0 && handle < NVSHMEM_TEAMS_MIN)
+    shoal::nvshmem::leave("nvshmem_team_destroy: team %d is NVSHMEM's own", handle);
   std::lock_guard lock(mutex_);
   auto found = teams_.find(handle);
   if (found == teams_.end()) return report("nvshmem_team_destroy: there is no team %d", handle);
@@ -131,8 +135,9 @@ void Teams::destroy(nvshmem_team_t handle) {
   teams_.erase(found);
 }
 
-int Teams::split(const Team& parent, const char* function, const Description& arguments, const std::vector<int>& members,
-                 const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made) {
+int Teams::split(const Team& parent, const char* function, const Description& arguments,
+                 const std::vector<int>& members, const nvshmem_team_config_t* config, long mask,
+                 nvshmem_team_t& made) {
   made = NVSHMEM_TEAM_INVALID;
   const bool isFirst = !members.empty() && members[0] == parent.group.own;
   const int taken = isFirst ? takeSlot() : -1;
@@ -161,7 +166,8 @@ int Teams::split(const Team& parent, const char* function, const Description& ar
   return NVSHMEMX_SUCCESS;
 }
 
-int Teams::makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made) {
+int Teams::makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask,
+                    nvshmem_team_t& made) {
   constexpr char function[] = "nvshmemx_team_init";
   made = NVSHMEM_TEAM_INVALID;
   if (!hasRoom()) return NVSHMEMX_ERROR_OUT_OF_MEMORY;
@@ -200,7 +206,9 @@ int Teams::makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_c
   TeamSlot& own = job_.control->team(slot);
   own.doorbell.fetch_add(1);
   futexWakeAll(own.doorbell);
-  if (!job_.waitFor(own.doorbell, anybody, false, function, [&] { return own.joined.load() == static_cast<uint32_t>(size); })) return NVSHMEMX_ERROR_INTERNAL;
+  if (!job_.waitFor(own.doorbell, anybody, false, function,
+                    [&] { return own.joined.load() == static_cast<uint32_t>(size); }))
+    return NVSHMEMX_ERROR_INTERNAL;
   std::vector<int> members;
   for (int index = 0; index < size; ++index) members.push_back(own.members[index].load() - 1);
   made = handleOf(slot);
@@ -242,8 +250,8 @@ int nvshmem_team_translate_pe(nvshmem_team_t source, int pe, nvshmem_team_t dest
   return found == members.end() ? -1 : static_cast<int>(found - members.begin());
 }
 
-int nvshmem_team_split_strided(nvshmem_team_t parent, int start, int stride, int size, const nvshmem_team_config_t* config, long mask,
-                               nvshmem_team_t* team) {
+int nvshmem_team_split_strided(nvshmem_team_t parent, int start, int stride, int size,
+                               const nvshmem_team_config_t* config, long mask, nvshmem_team_t* team) {
   constexpr char function[] = "nvshmem_team_split_strided";
   const auto session = require(function);
   const auto of = session->teams.find(parent);
@@ -251,8 +259,10 @@ int nvshmem_team_split_strided(nvshmem_team_t parent, int start, int stride, int
   *team = NVSHMEM_TEAM_INVALID;
   if (!of) return NVSHMEMX_ERROR_INVALID_VALUE;
   const auto all = static_cast<int64_t>(of->group.members.size());
-  if (start < 0 || start >= all || size < 1 || size > all || stride < 1 || start + int64_t{stride} * (size - 1) >= all) {
-    report("%s: start %d, stride %d, size %d do not fit a team of %d PEs", function, start, stride, size, static_cast<int>(all));
+  if (start < 0 || start >= all || size < 1 || size > all || stride < 1 ||
+      start + int64_t{stride} * (size - 1) >= all) {
+    report("%s: start %d, stride %d, size %d do not fit a team of %d PEs", function, start, stride, size,
+           static_cast<int>(all));
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
   std::vector<int> members;
@@ -262,8 +272,9 @@ int nvshmem_team_split_strided(nvshmem_team_t parent, int start, int stride, int
   return session->teams.split(*of, function, arguments, members, config, mask, *team);
 }
 
-int nvshmem_team_split_2d(nvshmem_team_t parent, int xrange, const nvshmem_team_config_t* xconfig, long xmask, nvshmem_team_t* xteam,
-                          const nvshmem_team_config_t* yconfig, long ymask, nvshmem_team_t* yteam) {
+int nvshmem_team_split_2d(nvshmem_team_t parent, int xrange, const nvshmem_team_config_t* xconfig, long xmask,
+                          nvshmem_team_t* xteam, const nvshmem_team_config_t* yconfig, long ymask,
+                          nvshmem_team_t* yteam) {
   constexpr char function[] = "nvshmem_team_split_2d";
   const auto session = require(function);
   const auto of = session->teams.find(parent);
@@ -272,7 +283,8 @@ int nvshmem_team_split_2d(nvshmem_team_t parent, int xrange, const nvshmem_team_
   if (!of || xrange < 1) return -1;
   const int all = static_cast<int>(of->group.members.size()), width = std::min(xrange, all), own = of->group.own;
   std::vector<int> row, column;
-  for (int member = own / width * width; member < std::min(all, (own / width + 1) * width); ++member) row.push_back(member);
+  for (int member = own / width * width; member < std::min(all, (own / width + 1) * width); ++member)
+    row.push_back(member);
   for (int member = own % width; member < all; member += width) column.push_back(member);
   const Description arguments{twoDimensional, 0, 0, width, 0, 0, 0, 0};
   const int status = session->teams.split(*of, function, arguments, row, xconfig, xmask, *xteam);
@@ -298,7 +310,8 @@ int nvshmemx_team_init(nvshmem_team_t* team, nvshmem_team_config_t* config, long
   const auto session = require("nvshmemx_team_init");
   if (team == nullptr) return NVSHMEMX_ERROR_INVALID_VALUE;
   *team = NVSHMEM_TEAM_INVALID;
-  if (config == nullptr || (mask & NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID) == 0 || config->uniqueid == 0 || config->uniqueid == kNoUniqueId) {
+  if (config == nullptr || (mask & NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID) == 0 || config->uniqueid == 0 ||
+      config->uniqueid == kNoUniqueId) {
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
   if (npes < 1 || npes > session->job->size || index < 0 || index >= npes) return NVSHMEMX_ERROR_INVALID_VALUE;

@@ -29,10 +29,11 @@ class Teams {
   std::shared_ptr<Team> find(nvshmem_team_t handle) const;
   // All members of the parent call it. `members` counts in the parent and is empty where the caller is in no new team;
   // `arguments` must be the same on all. An nvshmemx_status.
-  int split(const Team& parent, const char* function, const Description& arguments, const std::vector<int>& members, const nvshmem_team_config_t* config,
-            long mask, nvshmem_team_t& made);
+  int split(const Team& parent, const char* function, const Description& arguments, const std::vector<int>& members,
+            const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made);
   // All members of the new team call it, each with its place.
-  int makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made);
+  int makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask,
+               nvshmem_team_t& made);
   void destroy(nvshmem_team_t handle);
   // Tells of each team that is there, and from then on of each that comes or goes; null: no more.
   using Watcher = std::function<void(const Team& team, bool isThere)>;

@@ -5,7 +5,8 @@
 
 namespace shoal::nvshmem {
 
-// The address of a peer's memory that corresponds to one of this PE; ends the process when the PE or the address is wrong.
+// The address of a peer's memory that corresponds to one of this PE; ends the process when the PE or the address is
+// wrong.
 char* peerAddress(const Session& session, const char* function, const void* symmetric, size_t bytes, int pe);
 
 // The same for one element, which must lie where the processor can change it at once.

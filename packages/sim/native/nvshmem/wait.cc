@@ -37,41 +37,51 @@ void waitOnStream(const Wait<Type>& wanted, cudaStream_t stream) {
   if (wanted.count == 0) return;
   peerAddress(*session, wanted.function, wanted.variables, bytes, session->job->pe);
   std::vector<ShoalSimRange> ranges = {{reinterpret_cast<CUdeviceptr>(wanted.variables), bytes, 0}};
-  if (wanted.status != nullptr) ranges.push_back({reinterpret_cast<CUdeviceptr>(wanted.status), wanted.count * sizeof(int), 0});
+  if (wanted.status != nullptr)
+    ranges.push_back({reinterpret_cast<CUdeviceptr>(wanted.status), wanted.count * sizeof(int), 0});
   if (wanted.values != nullptr) ranges.push_back({reinterpret_cast<CUdeviceptr>(wanted.values), bytes, 0});
   auto body = [job = session->job, wanted] {
     const auto isDone = [&] {
       for (size_t index = 0; index < wanted.count; ++index) {
         if (wanted.status != nullptr && wanted.status[index] != 0) continue;
         const Type found = __atomic_load_n(wanted.variables + index, __ATOMIC_SEQ_CST);
-        if (!holds(found, wanted.comparison, wanted.values != nullptr ? wanted.values[index] : wanted.value)) return false;
+        if (!holds(found, wanted.comparison, wanted.values != nullptr ? wanted.values[index] : wanted.value))
+          return false;
       }
       return true;
     };
     const uint64_t anybody = job->size == 64 ? ~uint64_t{0} : (uint64_t{1} << job->size) - 1;
     // A copy to the address of a peer rings at nobody's door.
     constexpr long slice = 1000000;
-    return job->waitFor(job->control->pe(job->pe).doorbell, anybody, false, wanted.function, isDone, slice) ? CUDA_SUCCESS : kAbandoned;
+    return job->waitFor(job->control->pe(job->pe).doorbell, anybody, false, wanted.function, isDone, slice)
+               ? CUDA_SUCCESS
+               : kAbandoned;
   };
   mustSucceed(*session, enqueue(session, wanted.function, stream, std::move(body), ranges), wanted.function);
 }
 
 }  // namespace
 
-#define SHOAL_WAITS(name, Type)                                                                                                              \
-  void nvshmemx_##name##_wait_until_on_stream(Type* variable, int comparison, Type value, cudaStream_t stream) {                             \
-    waitOnStream<Type>({"nvshmemx_" #name "_wait_until_on_stream", variable, 1, nullptr, comparison, value, nullptr}, stream);               \
-  }                                                                                                                                          \
-  void nvshmemx_##name##_wait_until_all_on_stream(Type* variables, size_t count, const int* status, int comparison, Type value,              \
-                                                  cudaStream_t stream) {                                                                     \
-    waitOnStream<Type>({"nvshmemx_" #name "_wait_until_all_on_stream", variables, count, status, comparison, value, nullptr}, stream);       \
-  }                                                                                                                                          \
-  void nvshmemx_##name##_wait_until_all_vector_on_stream(Type* variables, size_t count, const int* status, int comparison, Type* values,     \
-                                                         cudaStream_t stream) {                                                              \
-    waitOnStream<Type>({"nvshmemx_" #name "_wait_until_all_vector_on_stream", variables, count, status, comparison, 0, values}, stream);     \
+#define SHOAL_WAITS(name, Type)                                                                                       \
+  void nvshmemx_##name##_wait_until_on_stream(Type* variable, int comparison, Type value, cudaStream_t stream) {      \
+    waitOnStream<Type>({"nvshmemx_" #name "_wait_until_on_stream", variable, 1, nullptr, comparison, value, nullptr}, \
+                       stream);                                                                                       \
+  }                                                                                                                   \
+  void nvshmemx_##name##_wait_until_all_on_stream(Type* variables, size_t count, const int* status, int comparison,   \
+                                                  Type value, cudaStream_t stream) {                                  \
+    waitOnStream<Type>(                                                                                               \
+        {"nvshmemx_" #name "_wait_until_all_on_stream", variables, count, status, comparison, value, nullptr},        \
+        stream);                                                                                                      \
+  }                                                                                                                   \
+  void nvshmemx_##name##_wait_until_all_vector_on_stream(Type* variables, size_t count, const int* status,            \
+                                                         int comparison, Type* values, cudaStream_t stream) {         \
+    waitOnStream<Type>(                                                                                               \
+        {"nvshmemx_" #name "_wait_until_all_vector_on_stream", variables, count, status, comparison, 0, values},      \
+        stream);                                                                                                      \
   }
 SHOAL_NVSHMEM_WAIT_TYPES(SHOAL_WAITS)
 
 void nvshmemx_signal_wait_until_on_stream(uint64_t* address, int comparison, uint64_t value, cudaStream_t stream) {
-  waitOnStream<uint64_t>({"nvshmemx_signal_wait_until_on_stream", address, 1, nullptr, comparison, value, nullptr}, stream);
+  waitOnStream<uint64_t>({"nvshmemx_signal_wait_until_on_stream", address, 1, nullptr, comparison, value, nullptr},
+                         stream);
 }

@@ -31,11 +31,13 @@ void eachLane(uint32_t mask, F&& of) {
 }
 
 // The memory behind a generic address.
-uint8_t* memoryAt(Warp& warp, const Instr& instr, int lane, uint64_t address, unsigned size, unsigned alignment, bool isWrite) {
+uint8_t* memoryAt(Warp& warp, const Instr& instr, int lane, uint64_t address, unsigned size, unsigned alignment,
+                  bool isWrite) {
   if (address % alignment != 0) failMisaligned(address, alignment);
   if ((address & kWindowMask) != 0) return resolveWindow(warp, lane, address, size, isWrite);
   Range& range = warp.ranges[instr.slot];
-  if (address < range.base || address > range.end || size > range.end - address || (isWrite && !range.isWritable)) return resolveGlobal(warp, range, address, size, isWrite);
+  if (address < range.base || address > range.end || size > range.end - address || (isWrite && !range.isWritable))
+    return resolveGlobal(warp, range, address, size, isWrite);
   return reinterpret_cast<uint8_t*>(address);
 }
 uint8_t* sharedAt(Warp& warp, int lane, uint64_t address, unsigned size, unsigned alignment) {
@@ -53,7 +55,8 @@ void note(Warp& warp, const Instr& instr, int lane, const uint8_t* at, unsigned 
 }
 
 uint64_t addressFrom(const Warp& warp, const uint32_t* words, int lane) {
-  const uint64_t base = laneOf(warp, words[addressOperand], words[addressIsWide] != 0 ? 8 : 4, lane) + static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(words[addressOffset])));
+  const uint64_t base = laneOf(warp, words[addressOperand], words[addressIsWide] != 0 ? 8 : 4, lane) +
+                        static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(words[addressOffset])));
   if (words[addressIsFrame] != 0) return kLocalWindow + base + warp.localBase;
   return words[addressIsShared] != 0 ? kSharedWindow + (base & 0xffffffff) : base;
 }
@@ -67,8 +70,15 @@ struct Phase {
   int64_t bytes;
   bool isOdd;
 
-  explicit Phase(uint64_t from) : bits(from), pending(from & kMostCount), expected(from >> 20 & kMostCount), bytes(static_cast<int64_t>(from << 2) >> 42), isOdd(from >> 62 != 0) {}
-  uint64_t packed() const { return pending | expected << 20 | (static_cast<uint64_t>(bytes) & 0x3fffff) << 40 | uint64_t{isOdd} << 62; }
+  explicit Phase(uint64_t from)
+      : bits(from),
+        pending(from & kMostCount),
+        expected(from >> 20 & kMostCount),
+        bytes(static_cast<int64_t>(from << 2) >> 42),
+        isOdd(from >> 62 != 0) {}
+  uint64_t packed() const {
+    return pending | expected << 20 | (static_cast<uint64_t>(bytes) & 0x3fffff) << 40 | uint64_t{isOdd} << 62;
+  }
 };
 
 // Writes a barrier back, and lets those go on that waited for the end of its phase.
@@ -98,7 +108,8 @@ Phase phaseAt(const uint8_t* at) {
 
 void expectBytes(Phase& phase, int64_t bytes) {
   phase.bytes += bytes;
-  if (phase.bytes > static_cast<int64_t>(kMostCount) || phase.bytes < -static_cast<int64_t>(kMostCount)) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier that awaits too many bytes"};
+  if (phase.bytes > static_cast<int64_t>(kMostCount) || phase.bytes < -static_cast<int64_t>(kMostCount))
+    throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier that awaits too many bytes"};
 }
 
 void completeBytes(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
@@ -112,7 +123,8 @@ void completeBytes(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
 uint64_t barrierAddress(const Warp& warp, const Instr& instr, int lane) {
   const uint64_t address = laneOf(warp, instr.a, instr.isWide ? 8 : 4, lane) + static_cast<uint64_t>(instr.imm);
   if (instr.isShared) return kSharedWindow + (address & 0xffffffff);
-  if ((address & kWindowMask) != kSharedWindow) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier outside of shared memory"};
+  if ((address & kWindowMask) != kSharedWindow)
+    throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier outside of shared memory"};
   return address;
 }
 
@@ -121,14 +133,16 @@ uint64_t barrierAddress(const Warp& warp, const Instr& instr, int lane) {
 void runBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
   const auto op = static_cast<BarrierOp>(instr.asyncOp);
   eachLane(mask, [&](int lane) {
-    if (op == BarrierOp::pendingCount) return setLane(warp, instr.to, 4, lane, Phase(laneOf(warp, instr.b, 8, lane)).pending);
+    if (op == BarrierOp::pendingCount)
+      return setLane(warp, instr.to, 4, lane, Phase(laneOf(warp, instr.b, 8, lane)).pending);
     uint8_t* at = sharedAt(warp, lane, barrierAddress(warp, instr, lane), 8, 8);
     Phase phase = phaseAt(at);
     const uint64_t number = instr.b == kNoneGiven ? 1 : laneOf(warp, instr.b, 4, lane);
     const bool isExpecting = op == BarrierOp::arriveExpect || op == BarrierOp::arriveDropExpect;
     switch (op) {
       case BarrierOp::init:
-        if (number == 0 || number > kMostCount) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier for no threads, or too many"};
+        if (number == 0 || number > kMostCount)
+          throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier for no threads, or too many"};
         phase = Phase(number | number << 20);
         break;
       case BarrierOp::invalidate: phase = Phase(0); break;
@@ -138,7 +152,8 @@ void runBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
       default: {
         const uint64_t count = isExpecting ? 1 : number;
         if (isExpecting) expectBytes(phase, static_cast<int64_t>(number));
-        if (count > phase.pending) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "more arrivals at an mbarrier than it awaits"};
+        if (count > phase.pending)
+          throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "more arrivals at an mbarrier than it awaits"};
         setLane(warp, instr.to, 8, lane, phase.bits);
         phase.pending -= count;
         if (op == BarrierOp::arriveDrop || op == BarrierOp::arriveDropExpect) phase.expected -= count;
@@ -155,7 +170,8 @@ uint32_t testPhase(Warp& warp, const Instr& instr, uint32_t mask) {
   const bool isParity = static_cast<BarrierOp>(instr.asyncOp) == BarrierOp::testParity;
   uint32_t ended = 0;
   eachLane(mask, [&](int lane) {
-    const bool wanted = isParity ? (laneOf(warp, instr.b, 4, lane) & 1) != 0 : Phase(laneOf(warp, instr.b, 8, lane)).isOdd;
+    const bool wanted =
+        isParity ? (laneOf(warp, instr.b, 4, lane) & 1) != 0 : Phase(laneOf(warp, instr.b, 8, lane)).isOdd;
     const uint8_t* at = sharedAt(warp, lane, barrierAddress(warp, instr, lane), 8, 8);
     if (phaseAt(at).isOdd == wanted) return;
     ended |= 1u << lane;
@@ -171,7 +187,9 @@ uint32_t testPhase(Warp& warp, const Instr& instr, uint32_t mask) {
 void copySmall(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t* words = warp.operands + instr.target;
   const unsigned bytes = words[copyBytes];
-  const uint32_t ignored = words[copyIgnored] == kNoneGiven ? 0 : predicateOf(warp, words[copyIgnored]) ^ (words[copyIsIgnoredNegated] != 0 ? ~0u : 0);
+  const uint32_t ignored = words[copyIgnored] == kNoneGiven
+                               ? 0
+                               : predicateOf(warp, words[copyIgnored]) ^ (words[copyIsIgnoredNegated] != 0 ? ~0u : 0);
   eachLane(mask, [&](int lane) {
     uint8_t value[16] = {};
     uint64_t given = words[copySourceBytes] == kNoneGiven ? bytes : laneOf(warp, words[copySourceBytes], 4, lane);
@@ -236,11 +254,20 @@ void combine(AtomicOp op, Type type, uint8_t* to, const uint8_t* from, unsigned 
   switch (type) {
     case Type::s32: return combineAll<int32_t>(op, to, from, bytes);
     case Type::s64: return combineAll<int64_t>(op, to, from, bytes);
-    case Type::f32: return updateAll<uint32_t>(to, from, bytes, [](uint32_t old, uint32_t value) { return plain::bitsOf(plain::oneNan(plain::asFloat(old) + plain::asFloat(value))); });
-    case Type::f64: return updateAll<uint64_t>(to, from, bytes, [](uint64_t old, uint64_t value) { return plain::bitsOf(plain::asDouble(old) + plain::asDouble(value)); });
-    case Type::f16: return combineSmall(op, to, from, bytes, plain::fromHalf, [](double sum) { return plain::toHalf(sum); });
-    case Type::bf16: return combineSmall(op, to, from, bytes, plain::fromBf16, [](double sum) { return plain::toBf16(sum); });
-    default: return bytesOf(type) == 4 ? combineAll<uint32_t>(op, to, from, bytes) : combineAll<uint64_t>(op, to, from, bytes);
+    case Type::f32:
+      return updateAll<uint32_t>(to, from, bytes, [](uint32_t old, uint32_t value) {
+        return plain::bitsOf(plain::oneNan(plain::asFloat(old) + plain::asFloat(value)));
+      });
+    case Type::f64:
+      return updateAll<uint64_t>(to, from, bytes, [](uint64_t old, uint64_t value) {
+        return plain::bitsOf(plain::asDouble(old) + plain::asDouble(value));
+      });
+    case Type::f16:
+      return combineSmall(op, to, from, bytes, plain::fromHalf, [](double sum) { return plain::toHalf(sum); });
+    case Type::bf16:
+      return combineSmall(op, to, from, bytes, plain::fromBf16, [](double sum) { return plain::toBf16(sum); });
+    default:
+      return bytesOf(type) == 4 ? combineAll<uint32_t>(op, to, from, bytes) : combineAll<uint64_t>(op, to, from, bytes);
   }
 }
 
@@ -266,7 +293,8 @@ void copyBulk(Warp& warp, const Instr& instr, uint32_t mask) {
         return (address & ~(uint64_t{0xff} << kRankShift)) | uint64_t{rank + 1} << kRankShift;
       };
       const uint8_t* source = memoryAt(warp, instr, lane, from, bytes, 16, false);
-      uint8_t* target = (to & kWindowMask) != 0 ? sharedAt(warp, lane, inBlock(to), bytes, 16) : memoryAt(warp, instr, lane, to, bytes, 16, true);
+      uint8_t* target = (to & kWindowMask) != 0 ? sharedAt(warp, lane, inBlock(to), bytes, 16)
+                                                : memoryAt(warp, instr, lane, to, bytes, 16, true);
       note(warp, instr, lane, source, bytes, false);
       if (words[copyOperation] == kNoneGiven) note(warp, instr, lane, target, bytes, true);
       if (words[copyOperation] != kNoneGiven) {

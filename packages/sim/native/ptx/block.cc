@@ -12,9 +12,9 @@ namespace shoal::ptx {
 
 namespace {
 
-constexpr int kBudget = 4096;       // backward branches and calls of a warp before the next warp runs
-constexpr int kSmallBudget = 512;   // where several blocks take turns
-constexpr unsigned kPatience = 16;  // rounds until another block is started beside one that does not end
+constexpr int kBudget = 4096;          // backward branches and calls of a warp before the next warp runs
+constexpr int kSmallBudget = 512;      // where several blocks take turns
+constexpr unsigned kPatience = 16;     // rounds until another block is started beside one that does not end
 constexpr size_t kMostResident = 128;  // as many as a cooperative launch may have
 constexpr unsigned kIdleMicroseconds = 1000;
 constexpr uint32_t kStackOfRecursion = 64 << 10;
@@ -53,7 +53,8 @@ Worker::~Worker() {
 std::unique_ptr<Cluster> Worker::makeCluster() {
   auto made = std::make_unique<Cluster>();
   const LaunchShape& shape = launch.shape;
-  uint32_t sharedBytes = shape.dynamicSharedBytes == 0 ? launch.kernel.sharedBytes : launch.kernel.dynamicBase + shape.dynamicSharedBytes;
+  uint32_t sharedBytes =
+      shape.dynamicSharedBytes == 0 ? launch.kernel.sharedBytes : launch.kernel.dynamicBase + shape.dynamicSharedBytes;
   if (launch.module->program.usesReservedShared) sharedBytes = (sharedBytes + 127) / 128 * 128 + kReservedSharedBytes;
   const uint64_t threads = shape.block.count();
   const size_t warps = (threads + kLanes - 1) / kLanes;
@@ -113,7 +114,8 @@ void Worker::start(Cluster& cluster, uint64_t number) {
     block.number = (static_cast<uint64_t>(block.z) * grid.y + block.y) * grid.x + block.x;
     block.liveWarps = static_cast<unsigned>(block.warps.size());
     for (auto& barrier : block.barriers) barrier = BlockBarrier();
-    if (launch.module->program.usesReservedShared) memset(block.shared + block.warps[0].sharedBytes - kReservedSharedBytes, 0, kReservedSharedBytes);
+    if (launch.module->program.usesReservedShared)
+      memset(block.shared + block.warps[0].sharedBytes - kReservedSharedBytes, 0, kReservedSharedBytes);
     uint32_t left = threads;
     for (Warp& warp : block.warps) {
       warp.live = left >= kLanes ? ~0u : (1u << left) - 1;
@@ -132,8 +134,8 @@ void Worker::start(Cluster& cluster, uint64_t number) {
   }
 }
 
-// Where all wait and some of them for the end of a phase, their time is over: they may do something else then. This thread
-// has nothing to do meanwhile.
+// Where all wait and some of them for the end of a phase, their time is over: they may do something else then. This
+// thread has nothing to do meanwhile.
 bool Worker::stopWaiting(Cluster& cluster) {
   bool isOver = false;
   for (Block& block : cluster.blocks) {
@@ -163,7 +165,9 @@ void Worker::failWaiting(const Cluster& cluster) const {
       }
     }
   }
-  throw Fault{CUDA_ERROR_LAUNCH_FAILED, first + ": a barrier that not all threads reach: all threads of the block wait, " + (other.empty() ? "" : other + " elsewhere, ") + "and nobody is left to let them go on",
+  throw Fault{CUDA_ERROR_LAUNCH_FAILED,
+              first + ": a barrier that not all threads reach: all threads of the block wait, " +
+                  (other.empty() ? "" : other + " elsewhere, ") + "and nobody is left to let them go on",
               true};
 }
 
@@ -175,7 +179,8 @@ Outcome Worker::run(Cluster& cluster, int budget) {
         if (warp.splits.empty()) continue;
         isLeft = true;
         bool canRun = false;
-        for (const Split& each : warp.splits) canRun = canRun || (each.wait != Wait::barrier && each.wait != Wait::phase);
+        for (const Split& each : warp.splits)
+          canRun = canRun || (each.wait != Wait::barrier && each.wait != Wait::phase);
         if (!canRun) continue;
         const uint64_t phase = cluster.phase;
         const uint32_t before = warp.splits[0].pc;
@@ -210,14 +215,17 @@ std::string describePlace(const Launch& launch, const Warp& warp, int lane, uint
     snprintf(text, sizeof text, "block (%u, %u, %u), ", block.x, block.y, block.z);
     out = text;
   }
-  snprintf(text, sizeof text, "thread (%u, %u, %u), PTX line %u", warp.threadX[lane], warp.threadY[lane], warp.threadZ[lane], program.code[pc].line);
+  snprintf(text, sizeof text, "thread (%u, %u, %u), PTX line %u", warp.threadX[lane], warp.threadY[lane],
+           warp.threadZ[lane], program.code[pc].line);
   out += text;
   if (pc >= program.sources.size() || program.sources[pc].line == 0) return out;
   auto file = program.files.find(program.sources[pc].file);
-  return out + " (" + (file == program.files.end() ? "line" : file->second) + ":" + std::to_string(program.sources[pc].line) + ")";
+  return out + " (" + (file == program.files.end() ? "line" : file->second) + ":" +
+         std::to_string(program.sources[pc].line) + ")";
 }
 
-// Where the fault was, as far as it is known: a warp's lanes go together, so without the checker it is the first of them that is named.
+// Where the fault was, as far as it is known: a warp's lanes go together, so without the checker it is the first of
+// them that is named.
 std::string Worker::where() const {
   if (current_ == nullptr || running_ >= current_->splits.size()) return "";
   const Split& split = current_->splits[running_];

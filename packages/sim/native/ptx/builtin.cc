@@ -49,8 +49,8 @@ class Memory {
 // What one call of printf prints at most: the size of the buffer that hardware has for all of them.
 constexpr size_t kMostPrinted = 1 << 20;
 
-// A conversion with its widths cut to what C promises to print (4095 characters). One with billions of columns would keep the
-// thread busy past every limit on a kernel's time.
+// A conversion with its widths cut to what C promises to print (4095 characters). One with billions of columns would
+// keep the thread busy past every limit on a kernel's time.
 std::string withLimits(const std::string& spec) {
   constexpr size_t kMostDigits = 4;
   constexpr const char* kMost = "4095";
@@ -116,14 +116,18 @@ std::string formatted(Memory& memory, uint64_t format, uint64_t arguments, int& 
     spec = withLimits(spec);
     switch (kind) {
       case '%': out += '%'; break;
-      case 'd': case 'i': {
+      case 'd':
+      case 'i': {
         int64_t value = isLong ? memory.read<int64_t>(next(8)) : memory.read<int32_t>(next(4));
         if (isChar) value = static_cast<int8_t>(value);
         else if (isShort) value = static_cast<int16_t>(value);
         out += print(spec + "lld", static_cast<long long>(value));
         break;
       }
-      case 'u': case 'x': case 'X': case 'o': {
+      case 'u':
+      case 'x':
+      case 'X':
+      case 'o': {
         uint64_t value = isLong ? memory.read<uint64_t>(next(8)) : memory.read<uint32_t>(next(4));
         if (isChar) value = static_cast<uint8_t>(value);
         else if (isShort) value = static_cast<uint16_t>(value);
@@ -132,7 +136,14 @@ std::string formatted(Memory& memory, uint64_t format, uint64_t arguments, int& 
       }
       case 'c': out += print(spec + 'c', memory.read<int32_t>(next(4))); break;
       case 'p': out += print(spec + 'p', reinterpret_cast<void*>(memory.read<uint64_t>(next(8)))); break;
-      case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A': out += print(spec + kind, memory.read<double>(next(8))); break;
+      case 'f':
+      case 'F':
+      case 'e':
+      case 'E':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A': out += print(spec + kind, memory.read<double>(next(8))); break;
       case 's': {
         const uint64_t address = memory.read<uint64_t>(next(8));
         const std::string value = address == 0 ? "(null)" : memory.text(address);
@@ -153,10 +164,12 @@ void Worker::callBuiltin(Warp& warp, const CallSite& site, uint32_t mask) {
   auto place = [&](const Passed& passed, int lane) -> uint8_t* {
     if (!passed.isRegister) {
       const uint64_t offset = uint64_t{warp.localBase} + passed.at;
-      if (offset + passed.bytes > warp.localStride) throw Fault{CUDA_ERROR_HARDWARE_STACK_ERROR, "the stack of a thread is full"};
+      if (offset + passed.bytes > warp.localStride)
+        throw Fault{CUDA_ERROR_HARDWARE_STACK_ERROR, "the stack of a thread is full"};
       return warp.local + static_cast<size_t>(lane) * warp.localStride + offset;
     }
-    if ((passed.at & kConstant) != 0) return const_cast<uint8_t*>(warp.constants) + (passed.at & ~kConstant) + static_cast<size_t>(lane) * passed.bytes;
+    if ((passed.at & kConstant) != 0)
+      return const_cast<uint8_t*>(warp.constants) + (passed.at & ~kConstant) + static_cast<size_t>(lane) * passed.bytes;
     return warp.registers + passed.at + static_cast<size_t>(lane) * passed.bytes;
   };
   auto argument = [&](size_t index, int lane) {
@@ -178,23 +191,28 @@ void Worker::callBuiltin(Warp& warp, const CallSite& site, uint32_t mask) {
       case Builtin::malloc: result = launch.heap == nullptr ? 0 : launch.heap->allocate(argument(0, lane)); break;
       case Builtin::free: {
         const uint64_t address = argument(0, lane);
-        if (address != 0 && (launch.heap == nullptr || !launch.heap->release(address))) throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "free of memory that malloc did not give"};
+        if (address != 0 && (launch.heap == nullptr || !launch.heap->release(address)))
+          throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "free of memory that malloc did not give"};
         break;
       }
       case Builtin::setConditional:
-        if (!setCondition(argument(0, lane), static_cast<unsigned>(argument(1, lane)))) throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a conditional handle that no graph has"};
+        if (!setCondition(argument(0, lane), static_cast<unsigned>(argument(1, lane))))
+          throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a conditional handle that no graph has"};
         break;
       // Outside of a graph a kernel that launches one is refused.
       case Builtin::launchGraph: {
         const char* fault = nullptr;
-        result = launch.graphRun == nullptr ? 1 : launch.graphRun->launch(*launch.context, argument(0, lane), argument(1, lane), fault);
+        result = launch.graphRun == nullptr
+                     ? 1
+                     : launch.graphRun->launch(*launch.context, argument(0, lane), argument(1, lane), fault);
         if (fault != nullptr) throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, fault};
         break;
       }
       case Builtin::assertFail: {
         const Block& block = *warp.block;
-        fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", memory.text(argument(1, lane)).c_str(),
-                static_cast<unsigned>(argument(2, lane)), memory.text(argument(3, lane)).c_str(), block.x, block.y, block.z, warp.threadX[lane],
+        fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
+                memory.text(argument(1, lane)).c_str(), static_cast<unsigned>(argument(2, lane)),
+                memory.text(argument(3, lane)).c_str(), block.x, block.y, block.z, warp.threadX[lane],
                 warp.threadY[lane], warp.threadZ[lane], memory.text(argument(0, lane)).c_str());
         throw Fault{CUDA_ERROR_ASSERT, "an assertion"};
       }

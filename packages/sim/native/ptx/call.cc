@@ -17,7 +17,8 @@ uint8_t* localOf(Warp& warp, int lane, uint64_t offset, uint32_t bytes) {
 }
 
 // One lane's value of a parameter or argument, at most 16 bytes of it when either is a register.
-void copyLane(Warp& warp, int lane, const Passed& to, uint8_t* toRegisters, uint32_t toBase, const Passed& from, const uint8_t* fromRegisters, uint32_t fromBase) {
+void copyLane(Warp& warp, int lane, const Passed& to, uint8_t* toRegisters, uint32_t toBase, const Passed& from,
+              const uint8_t* fromRegisters, uint32_t fromBase) {
   const uint32_t bytes = to.bytes < from.bytes ? to.bytes : from.bytes;
   const uint8_t* source;
   if (from.isRegister) {
@@ -26,7 +27,8 @@ void copyLane(Warp& warp, int lane, const Passed& to, uint8_t* toRegisters, uint
   } else {
     source = localOf(warp, lane, uint64_t{fromBase} + from.at, from.bytes);
   }
-  uint8_t* target = to.isRegister ? toRegisters + to.at + static_cast<size_t>(lane) * (to.bytes < 2 ? 2 : to.bytes) : localOf(warp, lane, uint64_t{toBase} + to.at, to.bytes);
+  uint8_t* target = to.isRegister ? toRegisters + to.at + static_cast<size_t>(lane) * (to.bytes < 2 ? 2 : to.bytes)
+                                  : localOf(warp, lane, uint64_t{toBase} + to.at, to.bytes);
   memcpy(target, source, bytes);
 }
 
@@ -86,21 +88,24 @@ void Worker::call(Warp& warp, Split& split, const Instr& instr, uint32_t& mask, 
     if (same != mask) branchAway(warp, mask & ~same, pc, split);
     mask = same;
     number = wanted < kCodeWindow + 16 ? functions.size() : (wanted - kCodeWindow) / 16 - 1;
-    if (wanted % 16 != 0 || number >= functions.size() || !functions[number].isDefined || functions[number].isKernel || functions[number].parameters.size() != site.arguments.size() ||
+    if (wanted % 16 != 0 || number >= functions.size() || !functions[number].isDefined || functions[number].isKernel ||
+        functions[number].parameters.size() != site.arguments.size() ||
         functions[number].results.size() != site.results.size()) {
       throw Fault{CUDA_ERROR_INVALID_PC, "a call of something that is no such function"};
     }
   }
   const CodeOf& code = functions[number];
   Frame* caller = split.frame;
-  if (caller->depth >= kMostDepth || uint64_t{caller->localBase} + caller->code->localBytes + code.localBytes > warp.localStride) {
+  if (caller->depth >= kMostDepth ||
+      uint64_t{caller->localBase} + caller->code->localBytes + code.localBytes > warp.localStride) {
     throw Fault{CUDA_ERROR_HARDWARE_STACK_ERROR, "the stack of a thread is full"};
   }
   Frame* frame = makeFrame(code, caller);  // the split's hold on the caller is now the frame's
   frame->returnTo = pc + 1;
   for (size_t index = 0; index < site.arguments.size(); ++index) {
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-      copyLane(warp, __builtin_ctz(rest), code.parameters[index], frame->registers, frame->localBase, site.arguments[index], caller->registers, caller->localBase);
+      copyLane(warp, __builtin_ctz(rest), code.parameters[index], frame->registers, frame->localBase,
+               site.arguments[index], caller->registers, caller->localBase);
     }
   }
   split.frame = frame;
@@ -113,7 +118,8 @@ void Worker::returnFrom(Warp& warp, Split& split, uint32_t mask, uint32_t& pc) {
   const CallSite& site = launch.module->program.calls[instr.target];
   for (size_t index = 0; index < site.results.size(); ++index) {
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-      copyLane(warp, __builtin_ctz(rest), site.results[index], caller->registers, caller->localBase, frame->code->results[index], frame->registers, frame->localBase);
+      copyLane(warp, __builtin_ctz(rest), site.results[index], caller->registers, caller->localBase,
+               frame->code->results[index], frame->registers, frame->localBase);
     }
   }
   pc = frame->returnTo;

@@ -18,7 +18,10 @@ uint32_t threadOf(const Warp& warp, int lane) { return warp.index * kLanes + sta
 }  // namespace
 
 Checker::Checker(Launch& launch, Cluster& cluster)
-    : launch_(launch), cluster_(cluster), threads_(static_cast<uint32_t>(launch.shape.block.count())), blocks_(cluster.blocks.size()) {}
+    : launch_(launch),
+      cluster_(cluster),
+      threads_(static_cast<uint32_t>(launch.shape.block.count())),
+      blocks_(cluster.blocks.size()) {}
 
 void Checker::start() {
   rewritten_.clear();
@@ -60,7 +63,8 @@ bool Checker::isRace(const Access& before, uint16_t thread, bool isStrong) const
 }
 
 std::string Checker::raceOf(const Access& before, const char* how, size_t at, bool isWrite) const {
-  return "a race: byte " + std::to_string(at) + " of shared memory is " + (isWrite ? "written" : "read") + " here and was " + how + " by " + placeOf(before) + ", with no barrier between";
+  return "a race: byte " + std::to_string(at) + " of shared memory is " + (isWrite ? "written" : "read") +
+         " here and was " + how + " by " + placeOf(before) + ", with no barrier between";
 }
 
 void Checker::settle() {
@@ -93,7 +97,8 @@ void Checker::access(Warp& warp, const Instr& instr, int lane, const uint8_t* at
       memcpy(&value, reinterpret_cast<const void*>(word), 8);
       if (value != kUnwritten) continue;
       char text[96];
-      snprintf(text, sizeof text, "a read of %u bytes of global memory at 0x%llx, which nobody wrote", size, static_cast<unsigned long long>(reinterpret_cast<uint64_t>(at)));
+      snprintf(text, sizeof text, "a read of %u bytes of global memory at 0x%llx, which nobody wrote", size,
+               static_cast<unsigned long long>(reinterpret_cast<uint64_t>(at)));
       throw Fault{CUDA_ERROR_LAUNCH_FAILED, text};
     }
     return;
@@ -106,12 +111,14 @@ void Checker::access(Warp& warp, const Instr& instr, int lane, const uint8_t* at
   for (size_t index = start; index < start + size; ++index) {
     Byte& byte = state.bytes[index];
     if ((!isWrite || isAtomic) && !byte.isWritten) {
-      throw Fault{CUDA_ERROR_LAUNCH_FAILED, "a read of " + std::to_string(size) + " bytes of shared memory at " + std::to_string(start) + ", which nobody wrote"};
+      throw Fault{CUDA_ERROR_LAUNCH_FAILED, "a read of " + std::to_string(size) + " bytes of shared memory at " +
+                                                std::to_string(start) + ", which nobody wrote"};
     }
     const Access now{now_, pc, thread, isStrong};
     if (isRace(byte.write, thread, isStrong)) {
       if (!isWrite || isAtomic) throw Fault{CUDA_ERROR_LAUNCH_FAILED, raceOf(byte.write, "written", index, isWrite)};
-      if (rewritten_.empty()) rewriting_ = describePlace(launch_, warp, lane, pc, false) + ": " + raceOf(byte.write, "written", index, true);
+      if (rewritten_.empty())
+        rewriting_ = describePlace(launch_, warp, lane, pc, false) + ": " + raceOf(byte.write, "written", index, true);
       rewritten_.push_back({target->shared + index, target->shared[index]});
     }
     if (isWrite) {
@@ -128,8 +135,8 @@ void Checker::access(Warp& warp, const Instr& instr, int lane, const uint8_t* at
   }
 }
 
-// Strong operations pass on what is known: a write what was before the last fence of its thread, or all with .release; a read
-// with the next fence, or at once with .acquire.
+// Strong operations pass on what is known: a write what was before the last fence of its thread, or all with .release;
+// a read with the next fence, or at once with .acquire.
 void Checker::synchronise(OfBlock& block, uint32_t thread, const uint8_t* at, uint8_t order, bool isWrite) {
   if (!isWrite || (order & kAtomic) != 0) {
     auto found = block.released.find(at);
@@ -154,7 +161,9 @@ void Checker::synchronise(OfBlock& block, uint32_t thread, const uint8_t* at, ui
   released[thread] = std::max(released[thread], until);
 }
 
-void Checker::arrive(Warp& warp, int lane, const uint8_t* at) { synchronise(blocks_[warp.block->rank], threadOf(warp, lane), at, kRelease, true); }
+void Checker::arrive(Warp& warp, int lane, const uint8_t* at) {
+  synchronise(blocks_[warp.block->rank], threadOf(warp, lane), at, kRelease, true);
+}
 
 void Checker::await(Warp& warp, int lane, const uint8_t* at) {
   OfBlock& block = blocks_[warp.block->rank];
@@ -206,7 +215,9 @@ void Checker::meetInBlock(Block& block, unsigned number) {
       if (first != nullptr && first->pc != split.pc && code[split.pc].order != 0) {
         const std::string other = describePlace(launch_, warp, __builtin_ctz(split.mask), split.pc, true);
         throw Fault{CUDA_ERROR_LAUNCH_FAILED,
-                    describePlace(launch_, warp, __builtin_ctz(first->mask), first->pc, false) + ": a barrier that not all threads reach: " + other + " waits at another one", true};
+                    describePlace(launch_, warp, __builtin_ctz(first->mask), first->pc, false) +
+                        ": a barrier that not all threads reach: " + other + " waits at another one",
+                    true};
       }
       first = &split;
       if (waiting == nullptr) waiting = &warp, waitingSplit = &split;
@@ -221,7 +232,8 @@ void Checker::meetInBlock(Block& block, unsigned number) {
       const int lane = __builtin_ctz(ended);
       snprintf(text, sizeof text, "thread (%u, %u, %u)", warp.threadX[lane], warp.threadY[lane], warp.threadZ[lane]);
       throw Fault{CUDA_ERROR_LAUNCH_FAILED,
-                  describePlace(launch_, *waiting, __builtin_ctz(waitingSplit->mask), waitingSplit->pc, false) + ": a barrier that not all threads reach: " + text + " ended before it",
+                  describePlace(launch_, *waiting, __builtin_ctz(waitingSplit->mask), waitingSplit->pc, false) +
+                      ": a barrier that not all threads reach: " + text + " ended before it",
                   true};
     }
   }
@@ -246,7 +258,8 @@ void Checker::meetInBlock(Block& block, unsigned number) {
   for (Warp& warp : block.warps) {
     for (const Split& split : warp.splits) {
       if (split.wait != Wait::barrier || split.barrier != number) continue;
-      for (uint32_t rest = split.mask; rest != 0; rest &= rest - 1) join(timesOf(state, threadOf(warp, __builtin_ctz(rest))), all);
+      for (uint32_t rest = split.mask; rest != 0; rest &= rest - 1)
+        join(timesOf(state, threadOf(warp, __builtin_ctz(rest))), all);
     }
   }
   ++now_;

@@ -1,5 +1,5 @@
-// What SHOAL_SIM_CHECK=1 looks for while a kernel runs: reads of memory that nobody wrote, races in shared memory, and barriers
-// that not all threads of a block reach.
+// What SHOAL_SIM_CHECK=1 looks for while a kernel runs: reads of memory that nobody wrote, races in shared memory, and
+// barriers that not all threads of a block reach.
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ class Checker {
     std::vector<Byte> bytes;
     uint32_t met = 0;  // when all its threads last met
     std::vector<Times> known;
-    std::vector<Times> seen;    // what an acquiring fence makes known
+    std::vector<Times> seen;  // what an acquiring fence makes known
     std::vector<uint32_t> fenced;
     std::unordered_map<const uint8_t*, Times> released;
     bool hasAcquired = false;

@@ -19,7 +19,8 @@ void Decoder::arithmetic() {
   key.isNanPassed = take(".NaN");
   key.isRelu = take(".relu");
   key.isApproximate = take(".approx") || take(".full");
-  const bool isExtreme = key.op == Op::minimum || key.op == Op::maximum, hasProductSign = isExtreme && take(".xorsign"), isAbsolute = isExtreme && take(".abs");
+  const bool isExtreme = key.op == Op::minimum || key.op == Op::maximum, hasProductSign = isExtreme && take(".xorsign"),
+             isAbsolute = isExtreme && take(".abs");
   if (take(".cc")) {
     key.op = key.op == Op::add ? Op::addCarry : Op::subBorrow;
     key.extra = 2;
@@ -44,14 +45,19 @@ void Decoder::arithmetic() {
     case Op::add: allowed |= kReals | kHalves | bits(Type::u16x2, Type::s16x2); break;
     case Op::sub: allowed |= kReals | kHalves; break;
     case Op::divide: allowed |= kReals; break;
-    case Op::minimum: case Op::maximum: allowed |= kReals | kHalves | bits(Type::u16x2, Type::s16x2); break;
-    case Op::absolute: case Op::negate: allowed = bits(Type::s16, Type::s32, Type::s64) | kReals | kHalves; break;
-    case Op::addCarry: case Op::subBorrow: allowed = bits(Type::u32, Type::s32, Type::u64, Type::s64, Type::b32, Type::b64); break;
+    case Op::minimum:
+    case Op::maximum: allowed |= kReals | kHalves | bits(Type::u16x2, Type::s16x2); break;
+    case Op::absolute:
+    case Op::negate: allowed = bits(Type::s16, Type::s32, Type::s64) | kReals | kHalves; break;
+    case Op::addCarry:
+    case Op::subBorrow: allowed = bits(Type::u32, Type::s32, Type::u64, Type::s64, Type::b32, Type::b64); break;
     default: break;
   }
   requireType(key.type, allowed);
-  if (key.op == Op::divide && key.type == Type::f32 && !key.isApproximate && key.rounding == Rounding::none) wrong("'" + nameOf() + "' names no rounding");
-  if (!isReal(key.type) && (key.rounding != Rounding::none || key.ftz || (key.saturate && key.type != Type::s32))) wrong("'" + nameOf() + "' has a modifier its type has not");
+  if (key.op == Op::divide && key.type == Type::f32 && !key.isApproximate && key.rounding == Rounding::none)
+    wrong("'" + nameOf() + "' names no rounding");
+  if (!isReal(key.type) && (key.rounding != Rounding::none || key.ftz || (key.saturate && key.type != Type::s32)))
+    wrong("'" + nameOf() + "' has a modifier its type has not");
   const bool hasOne = key.op == Op::absolute || key.op == Op::negate;
   requireOperands(hasOne ? 2 : 3, hasOne ? 2 : 3);
   finishModifiers();
@@ -81,7 +87,8 @@ void Decoder::carry() {
   const bool isMad = key.op == Op::madLowCarry || key.op == Op::madHighCarry;
   requireOperands(isMad ? 4 : 3, isMad ? 4 : 3);
   finishModifiers();
-  const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = isMad ? input(operand(3), key.type) : 0;
+  const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type),
+                 c = isMad ? input(operand(3), key.type) : 0;
   const uint32_t d = output(operand(0), key.type);
   if (carryFlag_ == kNoOperand) carryFlag_ = temporary(0);
   Instr& made = emit(key);
@@ -109,8 +116,11 @@ void Decoder::multiply() {
   if (isReal(key.type)) key.op = Op::multiply;
   else if (is24) key.op = isHigh ? Op::mul24High : Op::mul24Low;
   else key.op = isWide ? Op::mulWide : isHigh ? Op::mulHigh : Op::mulLow;
-  requireType(key.type, is24 ? bits(Type::u32, Type::s32) : key.op == Op::mulWide ? bits(Type::u16, Type::s16, Type::u32, Type::s32) : kWords | kReals | kHalves);
-  if (!isReal(key.type) && isLow + isHigh + isWide != 1) wrong("'" + nameOf() + "' must name one of .lo, .hi and .wide");
+  requireType(key.type, is24                    ? bits(Type::u32, Type::s32)
+                        : key.op == Op::mulWide ? bits(Type::u16, Type::s16, Type::u32, Type::s32)
+                                                : kWords | kReals | kHalves);
+  if (!isReal(key.type) && isLow + isHigh + isWide != 1)
+    wrong("'" + nameOf() + "' must name one of .lo, .hi and .wide");
   requireOperands(3, 3);
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type);
@@ -139,10 +149,14 @@ void Decoder::multiplyAdd() {
     key.extra = 2;
     if (carryFlag_ == kNoOperand) carryFlag_ = temporary(0);
   }
-  requireType(key.type, is24 ? bits(Type::u32, Type::s32) : key.op == Op::madWide ? bits(Type::u16, Type::s16, Type::u32, Type::s32)
-                        : isCarried ? bits(Type::u32, Type::s32, Type::u64, Type::s64) : kWords | kReals);
-  if (!isReal(key.type) && isLow + isHigh + isWide != 1) wrong("'" + nameOf() + "' must name one of .lo, .hi and .wide");
-  if (!isReal(key.type) && key.saturate && !(isHigh && key.type == Type::s32)) wrong("'" + nameOf() + "' cannot be saturated");
+  requireType(key.type, is24                    ? bits(Type::u32, Type::s32)
+                        : key.op == Op::madWide ? bits(Type::u16, Type::s16, Type::u32, Type::s32)
+                        : isCarried             ? bits(Type::u32, Type::s32, Type::u64, Type::s64)
+                                                : kWords | kReals);
+  if (!isReal(key.type) && isLow + isHigh + isWide != 1)
+    wrong("'" + nameOf() + "' must name one of .lo, .hi and .wide");
+  if (!isReal(key.type) && key.saturate && !(isHigh && key.type == Type::s32))
+    wrong("'" + nameOf() + "' cannot be saturated");
   requireOperands(4, 4);
   finishModifiers();
   Type result = key.type;
@@ -196,7 +210,8 @@ void Decoder::unaryFloat() {
   if (key.op == Op::exp2 || key.op == Op::tanh) allowed |= kHalves;
   requireType(key.type, allowed);
   const bool canRound = key.op == Op::reciprocal || key.op == Op::squareRoot;
-  if (!key.isApproximate && (key.rounding == Rounding::none || !canRound)) wrong("'" + nameOf() + "' names no rounding, and is not .approx");
+  if (!key.isApproximate && (key.rounding == Rounding::none || !canRound))
+    wrong("'" + nameOf() + "' names no rounding, and is not .approx");
   requireOperands(2, 2);
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), d = output(operand(0), key.type);
@@ -229,7 +244,10 @@ void Decoder::logic() {
   requireOperands(hasOne ? 2 : 3, hasOne ? 2 : 3);
   finishModifiers();
   if (key.type == Type::pred) {
-    key.op = key.op == Op::bitAnd ? Op::predicateAnd : key.op == Op::bitOr ? Op::predicateOr : key.op == Op::bitXor ? Op::predicateXor : Op::predicateNot;
+    key.op = key.op == Op::bitAnd   ? Op::predicateAnd
+             : key.op == Op::bitOr  ? Op::predicateOr
+             : key.op == Op::bitXor ? Op::predicateXor
+                                    : Op::predicateNot;
     bool isANegated = false, isBNegated = false;
     const uint32_t a = inputPredicate(operand(1), isANegated), b = hasOne ? 0 : inputPredicate(operand(2), isBNegated);
     const uint32_t d = output(operand(0), Type::pred);
@@ -240,7 +258,8 @@ void Decoder::logic() {
     made.negated = static_cast<uint8_t>((isANegated ? 1 : 0) | (isBNegated ? 2 : 0));
     return;
   }
-  const uint32_t a = input(operand(1), key.type), b = hasOne ? 0 : input(operand(2), key.type), d = output(operand(0), key.type);
+  const uint32_t a = input(operand(1), key.type), b = hasOne ? 0 : input(operand(2), key.type),
+                 d = output(operand(0), key.type);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;
@@ -272,7 +291,8 @@ void Decoder::funnel() {
   requireType(key.type, bit(Type::b32));
   requireOperands(4, 4);
   finishModifiers();
-  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::u32), d = output(operand(0), Type::b32);
+  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::u32),
+                 d = output(operand(0), Type::b32);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;
@@ -290,7 +310,8 @@ void Decoder::lop3() {
   requireOperands(5, 5);
   finishModifiers();
   if (operand(4).kind != OperandKind::integer) wrong("the table of 'lop3' must be a number");
-  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32), d = output(operand(0), Type::b32);
+  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32),
+                 d = output(operand(0), Type::b32);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;
@@ -310,7 +331,8 @@ void Decoder::permute() {
   }
   requireOperands(4, 4);
   finishModifiers();
-  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32), d = output(operand(0), Type::b32);
+  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32),
+                 d = output(operand(0), Type::b32);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;
@@ -329,7 +351,8 @@ void Decoder::dot() {
   requireType(key.from, bits(Type::u32, Type::s32));
   requireOperands(4, 4);
   finishModifiers();
-  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32), d = output(operand(0), Type::b32);
+  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32),
+                 d = output(operand(0), Type::b32);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;
@@ -345,7 +368,8 @@ void Decoder::field() {
   requireType(key.type, isInsert ? bits(Type::b32, Type::b64) : bits(Type::u32, Type::u64, Type::s32, Type::s64));
   requireOperands(isInsert ? 5 : 4, isInsert ? 5 : 4);
   finishModifiers();
-  const uint32_t a = input(operand(1), key.type), b = input(operand(2), isInsert ? key.type : Type::u32), c = input(operand(3), Type::u32);
+  const uint32_t a = input(operand(1), key.type), b = input(operand(2), isInsert ? key.type : Type::u32),
+                 c = input(operand(3), Type::u32);
   const uint32_t e = isInsert ? input(operand(4), Type::u32) : 0, d = output(operand(0), key.type);
   Instr& made = emit(key);
   made.to = d;
@@ -362,7 +386,8 @@ void Decoder::sad() {
   requireType(key.type, kWords);
   requireOperands(4, 4);
   finishModifiers();
-  const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), key.type), d = output(operand(0), key.type);
+  const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), key.type),
+                 d = output(operand(0), key.type);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;
@@ -393,7 +418,8 @@ void Decoder::findNth() {
   requireType(key.type, bit(Type::b32));
   requireOperands(4, 4);
   finishModifiers();
-  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::s32), d = output(operand(0), Type::b32);
+  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::s32),
+                 d = output(operand(0), Type::b32);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;

@@ -7,8 +7,9 @@ namespace shoal::ptx {
 namespace {
 
 constexpr std::pair<std::string_view, AtomicOp> kReductions[] = {
-    {".add", AtomicOp::add}, {".inc", AtomicOp::inc}, {".dec", AtomicOp::dec}, {".min", AtomicOp::minimum}, {".max", AtomicOp::maximum},
-    {".and", AtomicOp::conjunction}, {".or", AtomicOp::disjunction}, {".xor", AtomicOp::exclusive}};
+    {".add", AtomicOp::add},        {".inc", AtomicOp::inc},      {".dec", AtomicOp::dec},
+    {".min", AtomicOp::minimum},    {".max", AtomicOp::maximum},  {".and", AtomicOp::conjunction},
+    {".or", AtomicOp::disjunction}, {".xor", AtomicOp::exclusive}};
 
 constexpr uint64_t kReducible = bits(Type::u32, Type::s32, Type::u64, Type::s64, Type::b32, Type::b64);
 
@@ -24,7 +25,8 @@ Instr& Decoder::emitHandler(Handler handler) {
 // Writes an address among the words of an instruction.
 void Decoder::keepAddress(std::vector<uint32_t>& words, size_t at, const Operand& from, Space space) {
   const Address found = address(from, space);
-  if (found.offset != static_cast<int32_t>(found.offset) || found.space == Space::kernelParam) wrong("an address does not fit '" + nameOf() + "'");
+  if (found.offset != static_cast<int32_t>(found.offset) || found.space == Space::kernelParam)
+    wrong("an address does not fit '" + nameOf() + "'");
   words[at + addressOperand] = found.base;
   words[at + addressOffset] = static_cast<uint32_t>(found.offset);
   words[at + addressIsWide] = found.isWide ? 1 : 0;
@@ -86,9 +88,11 @@ void Decoder::copyArrives() {
 }
 
 Instr& Decoder::barrierAt(const Operand& from, Space space, BarrierOp op) {
-  if (space != Space::generic && space != Space::shared && space != Space::cluster) wrong("'" + nameOf() + "' is for barriers in shared memory");
+  if (space != Space::generic && space != Space::shared && space != Space::cluster)
+    wrong("'" + nameOf() + "' is for barriers in shared memory");
   const Address at = address(from, space);
-  if (at.isFrameRelative || at.space == Space::kernelParam) wrong("'" + nameOf() + "' is for barriers in shared memory");
+  if (at.isFrameRelative || at.space == Space::kernelParam)
+    wrong("'" + nameOf() + "' is for barriers in shared memory");
   Instr& made = emitHandler(runBarrier);
   setAddress(made, at);
   made.isShared = space != Space::generic;
@@ -111,8 +115,10 @@ void Decoder::asyncBarrier() {
   }
   const bool isTry = take(".try_wait"), isTest = isTry || take(".test_wait"), isParity = isTest && take(".parity");
   const bool isDrop = take(".arrive_drop"), isArrive = isDrop || take(".arrive");
-  const bool isNoComplete = isArrive && take(".noComplete"), isExpect = take(".expect_tx"), isComplete = take(".complete_tx"), isInit = take(".init"), isInvalidate = take(".inval");
-  if (isTest + isArrive + (isExpect && !isArrive) + isComplete + isInit + isInvalidate != 1) wrong("unknown instruction '" + nameOf() + "'");
+  const bool isNoComplete = isArrive && take(".noComplete"), isExpect = take(".expect_tx"),
+             isComplete = take(".complete_tx"), isInit = take(".init"), isInvalidate = take(".inval");
+  if (isTest + isArrive + (isExpect && !isArrive) + isComplete + isInit + isInvalidate != 1)
+    wrong("unknown instruction '" + nameOf() + "'");
   takeScope();
   const Space space = takeSpace(Space::generic);
   requireType(takeType(), bit(Type::b64));
@@ -121,11 +127,20 @@ void Decoder::asyncBarrier() {
   else if (isArrive) requireOperands(isExpect || isNoComplete ? 3 : 2, 3);
   else requireOperands(isInvalidate ? 1 : 2, isInvalidate ? 1 : 2);
   finishModifiers();
-  BarrierOp op = isInit ? BarrierOp::init : isInvalidate ? BarrierOp::invalidate : isComplete ? BarrierOp::complete : BarrierOp::expect;
+  BarrierOp op = isInit         ? BarrierOp::init
+                 : isInvalidate ? BarrierOp::invalidate
+                 : isComplete   ? BarrierOp::complete
+                                : BarrierOp::expect;
   if (isTest) op = isParity ? BarrierOp::testParity : BarrierOp::test;
-  else if (isArrive) op = isExpect ? (isDrop ? BarrierOp::arriveDropExpect : BarrierOp::arriveExpect) : isDrop ? BarrierOp::arriveDrop : BarrierOp::arrive;
-  const uint32_t number = statement_->operands.size() > first + 1 ? input(operand(first + 1), op == BarrierOp::test ? Type::b64 : Type::u32) : kNoneGiven;
-  if (isTry && statement_->operands.size() == 4) input(operand(3), Type::u32);  // for how long; it waits until the phase ends
+  else if (isArrive)
+    op = isExpect ? (isDrop ? BarrierOp::arriveDropExpect : BarrierOp::arriveExpect)
+         : isDrop ? BarrierOp::arriveDrop
+                  : BarrierOp::arrive;
+  const uint32_t number = statement_->operands.size() > first + 1
+                              ? input(operand(first + 1), op == BarrierOp::test ? Type::b64 : Type::u32)
+                              : kNoneGiven;
+  if (isTry && statement_->operands.size() == 4)
+    input(operand(3), Type::u32);  // for how long; it waits until the phase ends
   uint32_t d = kNoneGiven;
   if (isTest) d = outputPredicate(operand(0));
   else if (isArrive && operand(0).kind != OperandKind::sink) d = output(operand(0), Type::b64);
@@ -153,15 +168,20 @@ void Decoder::bulkCopy(bool isReduction) {
   bool hasPolicy = false;
   for (size_t index = 0; index < isTaken_.size(); ++index) {
     const std::string_view word = statement_->modifiers[index];
-    const Space space = word == ".shared::cluster" ? Space::cluster : word == ".shared::cta" ? Space::shared : word == ".global" ? Space::global : Space::generic;
+    const Space space = word == ".shared::cluster" ? Space::cluster
+                        : word == ".shared::cta"   ? Space::shared
+                        : word == ".global"        ? Space::global
+                                                   : Space::generic;
     if (space != Space::generic) spaces.push_back(space);
     isTaken_[index] = isTaken_[index] || space != Space::generic;
   }
   if (spaces.size() != 2) wrong("'" + nameOf() + "' names not two state spaces");
   const bool isToGlobal = spaces[0] == Space::global;
-  if (isToGlobal ? spaces[1] != Space::shared : isReduction && spaces[1] == Space::global) wrong("'" + nameOf() + "' cannot copy between its state spaces");
+  if (isToGlobal ? spaces[1] != Space::shared : isReduction && spaces[1] == Space::global)
+    wrong("'" + nameOf() + "' cannot copy between its state spaces");
   const bool hasBarrier = take(".mbarrier::complete_tx::bytes");
-  if (hasBarrier == isToGlobal || (!hasBarrier && !take(".bulk_group"))) wrong("'" + nameOf() + "' has not the mechanism of completion of its state spaces");
+  if (hasBarrier == isToGlobal || (!hasBarrier && !take(".bulk_group")))
+    wrong("'" + nameOf() + "' has not the mechanism of completion of its state spaces");
   const bool isMulticast = take(".multicast::cluster"), isMasked = take(".cp_mask");
   hasPolicy = take(".L2::cache_hint");
   std::vector<uint32_t> words(copyWords, kNoneGiven);
@@ -174,7 +194,8 @@ void Decoder::bulkCopy(bool isReduction) {
     const Type type = takeType();
     const auto op = static_cast<AtomicOp>(words[copyOperation]);
     const bool isSum = op == AtomicOp::add, isExtreme = op == AtomicOp::minimum || op == AtomicOp::maximum;
-    requireType(type, kReducible | (isSum && isToGlobal ? bits(Type::f32, Type::f64) : 0) | ((isSum || isExtreme) && isToGlobal ? bits(Type::f16, Type::bf16) : 0));
+    requireType(type, kReducible | (isSum && isToGlobal ? bits(Type::f32, Type::f64) : 0) |
+                          ((isSum || isExtreme) && isToGlobal ? bits(Type::f16, Type::bf16) : 0));
     words[copyType] = static_cast<uint32_t>(type);
   }
   const size_t count = size_t{3} + hasBarrier + isMulticast + isMasked + hasPolicy;
@@ -182,7 +203,8 @@ void Decoder::bulkCopy(bool isReduction) {
   finishModifiers();
   keepAddress(words, copyTo, operand(0), spaces[0]);
   keepAddress(words, copyFrom, operand(1), spaces[1]);
-  if (operand(2).kind == OperandKind::integer && operand(2).value % 16 != 0) wrong("the size of '" + nameOf() + "' must be a multiple of 16");
+  if (operand(2).kind == OperandKind::integer && operand(2).value % 16 != 0)
+    wrong("the size of '" + nameOf() + "' must be a multiple of 16");
   words[copyBytes] = input(operand(2), Type::u32);
   if (hasBarrier) keepAddress(words, copyBarrier, operand(3), Space::cluster);
   if (isMulticast) words[copyBlocks] = input(operand(4), Type::b16);

@@ -18,7 +18,8 @@ void Decoder::branchIndexed() {
   requireOperands(2, 2);
   finishModifiers();
   auto found = function_->targets.find(operand(1).name);
-  if (operand(1).kind != OperandKind::name || found == function_->targets.end()) wrong("'brx.idx' needs a list of labels");
+  if (operand(1).kind != OperandKind::name || found == function_->targets.end())
+    wrong("'brx.idx' needs a list of labels");
   const uint32_t index = input(operand(0), Type::u32);
   tablePatches_.push_back({program_.tables.size(), found->second, statement_->line});
   program_.tables.emplace_back();
@@ -42,7 +43,8 @@ void Decoder::call() {
   CallSite site;
   auto passed = [&](const Operand& from, bool isResult) {
     Passed made;
-    if (from.kind == OperandKind::variable && (from.variable->space == Space::param || from.variable->space == Space::local) && from.variable->reg < 0) {
+    if (from.kind == OperandKind::variable &&
+        (from.variable->space == Space::param || from.variable->space == Space::local) && from.variable->reg < 0) {
       made.at = static_cast<uint32_t>(from.variable->address);
       made.bytes = static_cast<uint32_t>(from.variable->bytes);
     } else if (from.kind == OperandKind::reg) {
@@ -50,7 +52,8 @@ void Decoder::call() {
       made.at = place(from.reg);
       made.bytes = bytesOf(function_->registers[from.reg]);
       if (made.bytes == 0) wrong("a predicate cannot be passed");
-    } else if (!isResult && (from.kind == OperandKind::integer || from.kind == OperandKind::real32 || from.kind == OperandKind::real64)) {
+    } else if (!isResult && (from.kind == OperandKind::integer || from.kind == OperandKind::real32 ||
+                             from.kind == OperandKind::real64)) {
       made.isRegister = true;
       made.at = constant(static_cast<uint64_t>(from.value), 8);
       made.bytes = 8;
@@ -75,7 +78,8 @@ void Decoder::call() {
     auto found = syntax_.functionNames.find(callee.name);
     if (found == syntax_.functionNames.end()) wrong("'" + std::string(callee.name) + "' is not declared");
     site.builtin = found->second->isDefined ? -1 : builtinNamed(callee.name);
-    if (!found->second->isDefined && site.builtin < 0) refuseFeature(statement_->line, "the function '" + std::string(callee.name) + "', which is not defined here,");
+    if (!found->second->isDefined && site.builtin < 0)
+      refuseFeature(statement_->line, "the function '" + std::string(callee.name) + "', which is not defined here,");
     if (found->second->isKernel) wrong("a kernel cannot be called");
     int32_t index = 0;
     for (auto& each : syntax_.functions) {
@@ -88,7 +92,8 @@ void Decoder::call() {
       wrong("a call of '" + std::string(callee.name) + "' has not its parameters");
     }
     constexpr size_t arguments[] = {2, 1, 1, 5, 2, 2};
-    if (site.builtin >= 0 && site.arguments.size() != arguments[site.builtin]) wrong("a call of '" + std::string(callee.name) + "' has not its parameters");
+    if (site.builtin >= 0 && site.arguments.size() != arguments[site.builtin])
+      wrong("a call of '" + std::string(callee.name) + "' has not its parameters");
   } else {
     wrong("a call names no function");
   }
@@ -128,7 +133,8 @@ void Decoder::barrier() {
   if (take(".aligned")) order_ = 1;
   finishModifiers();
   if (last - first < 1 || last - first > 2) wrong("'" + nameOf() + "' has too few operands, or too many");
-  const uint32_t number = input(operand(first), Type::u32), threads = last - first == 2 ? input(operand(first + 1), Type::u32) : kNoOperand;
+  const uint32_t number = input(operand(first), Type::u32),
+                 threads = last - first == 2 ? input(operand(first + 1), Type::u32) : kNoOperand;
   if (isArrive && threads == kNoOperand) wrong("'" + nameOf() + "' names no number of threads");
   Instr& made = emitFlow(Flow::barrier);
   made.barrierKind = kind;
@@ -197,7 +203,8 @@ void Decoder::shuffle() {
   const Operand& to = isPair ? operand(0).parts[0] : operand(0);
   const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32);
   const uint32_t members = isSync ? input(operand(4), Type::b32) : kNoOperand;
-  const uint32_t d = to.kind == OperandKind::sink ? kNoOperand : output(to, Type::b32), p = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
+  const uint32_t d = to.kind == OperandKind::sink ? kNoOperand : output(to, Type::b32),
+                 p = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
   Instr& made = emit(key);
   if (isSync) made.flow = Flow::warpSync;
   made.to = d;
@@ -222,7 +229,8 @@ void Decoder::vote() {
   requireOperands(isSync ? 3 : 2, isSync ? 3 : 2);
   finishModifiers();
   bool isNegated = false;
-  const uint32_t p = inputPredicate(operand(1), isNegated), members = isSync ? input(operand(2), Type::b32) : kNoOperand;
+  const uint32_t p = inputPredicate(operand(1), isNegated),
+                 members = isSync ? input(operand(2), Type::b32) : kNoOperand;
   const uint32_t d = output(operand(0), isBallot ? Type::b32 : Type::pred);
   Instr& made = emit(key);
   if (isSync) made.flow = Flow::warpSync;
@@ -245,7 +253,8 @@ void Decoder::match() {
   finishModifiers();
   const bool isPair = operand(0).kind == OperandKind::pair;
   const uint32_t a = input(operand(1), key.type), members = input(operand(2), Type::b32);
-  const uint32_t d = output(isPair ? operand(0).parts[0] : operand(0), Type::b32), p = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
+  const uint32_t d = output(isPair ? operand(0).parts[0] : operand(0), Type::b32),
+                 p = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
   Instr& made = emit(key);
   made.flow = Flow::warpSync;
   made.to = d;
@@ -259,8 +268,9 @@ void Decoder::redux() {
   Key key;
   key.op = Op::redux;
   if (!take(".sync")) wrong("unknown instruction '" + nameOf() + "'");
-  constexpr std::pair<std::string_view, AtomicOp> names[] = {{".add", AtomicOp::add}, {".min", AtomicOp::minimum}, {".max", AtomicOp::maximum},
-                                                             {".and", AtomicOp::conjunction}, {".or", AtomicOp::disjunction}, {".xor", AtomicOp::exclusive}};
+  constexpr std::pair<std::string_view, AtomicOp> names[] = {
+      {".add", AtomicOp::add},         {".min", AtomicOp::minimum},    {".max", AtomicOp::maximum},
+      {".and", AtomicOp::conjunction}, {".or", AtomicOp::disjunction}, {".xor", AtomicOp::exclusive}};
   int operation = -1;
   for (auto& each : names) {
     if (take(each.first)) operation = static_cast<int>(each.second);
@@ -269,12 +279,16 @@ void Decoder::redux() {
   key.extra = static_cast<uint8_t>(operation);
   const uint32_t ofFloats = (take(".abs") ? 1u : 0u) | (take(".NaN") ? 2u : 0u);
   key.type = takeType();
-  const bool isExtreme = operation == static_cast<int>(AtomicOp::minimum) || operation == static_cast<int>(AtomicOp::maximum);
-  requireType(key.type, isExtreme ? bits(Type::u32, Type::s32, Type::f32) : operation == static_cast<int>(AtomicOp::add) ? bits(Type::u32, Type::s32) : bit(Type::b32));
+  const bool isExtreme =
+      operation == static_cast<int>(AtomicOp::minimum) || operation == static_cast<int>(AtomicOp::maximum);
+  requireType(key.type, isExtreme                                      ? bits(Type::u32, Type::s32, Type::f32)
+                        : operation == static_cast<int>(AtomicOp::add) ? bits(Type::u32, Type::s32)
+                                                                       : bit(Type::b32));
   if (ofFloats != 0 && key.type != Type::f32) wrong("'" + nameOf() + "' has a modifier its type has not");
   requireOperands(3, 3);
   finishModifiers();
-  const uint32_t a = input(operand(1), Type::b32), members = input(operand(2), Type::b32), d = output(operand(0), Type::b32);
+  const uint32_t a = input(operand(1), Type::b32), members = input(operand(2), Type::b32),
+                 d = output(operand(0), Type::b32);
   Instr& made = emit(key);
   made.flow = Flow::warpSync;
   made.to = d;
@@ -303,7 +317,8 @@ void Decoder::elect() {
   const bool isPair = operand(0).kind == OperandKind::pair;
   if (!isPair) wrong("'elect' gives a lane and a predicate");
   const Operand& to = operand(0).parts[0];
-  const uint32_t members = input(operand(1), Type::b32), d = to.kind == OperandKind::sink ? kNoOperand : output(to, Type::b32);
+  const uint32_t members = input(operand(1), Type::b32),
+                 d = to.kind == OperandKind::sink ? kNoOperand : output(to, Type::b32);
   const uint32_t p = output(operand(0).parts[1], Type::pred);
   Instr& made = emit(key);
   made.flow = Flow::warpSync;

@@ -5,7 +5,7 @@ namespace shoal::ptx {
 
 namespace {
 
-constexpr std::string_view kComparisons[] = {".eq", ".ne", ".lt", ".le", ".gt", ".ge", ".lo", ".ls", ".hi",
+constexpr std::string_view kComparisons[] = {".eq", ".ne",  ".lt",  ".le",  ".gt",  ".ge",  ".lo",  ".ls",  ".hi",
                                              ".hs", ".equ", ".neu", ".ltu", ".leu", ".gtu", ".geu", ".num", ".nan"};
 
 }  // namespace
@@ -19,7 +19,10 @@ void Decoder::setPredicate() {
   }
   if (comparison < 0) wrong("'" + nameOf() + "' names no comparison");
   key.extra = static_cast<uint8_t>(comparison);
-  key.combine = take(".and") ? Combine::conjunction : take(".or") ? Combine::disjunction : take(".xor") ? Combine::exclusive : Combine::none;
+  key.combine = take(".and")   ? Combine::conjunction
+                : take(".or")  ? Combine::disjunction
+                : take(".xor") ? Combine::exclusive
+                               : Combine::none;
   key.ftz = take(".ftz");
   key.from = takeType();
   requireType(key.from, kWords | kBitTypes | kReals | kHalves);
@@ -30,7 +33,8 @@ void Decoder::setPredicate() {
   const uint32_t c = count == 4 ? inputPredicate(operand(3), isNegated) : 0;
   const uint32_t a = input(operand(1), key.from), b = input(operand(2), key.from);
   const bool isPair = operand(0).kind == OperandKind::pair;
-  const uint32_t p = outputPredicate(isPair ? operand(0).parts[0] : operand(0)), q = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
+  const uint32_t p = outputPredicate(isPair ? operand(0).parts[0] : operand(0)),
+                 q = isPair ? outputPredicate(operand(0).parts[1]) : kNoOperand;
   Instr& made = emit(key);
   made.to = p;
   made.a = a;
@@ -49,11 +53,15 @@ void Decoder::setValue() {
   }
   if (comparison < 0) wrong("'" + nameOf() + "' names no comparison");
   key.extra = static_cast<uint8_t>(comparison);
-  key.combine = take(".and") ? Combine::conjunction : take(".or") ? Combine::disjunction : take(".xor") ? Combine::exclusive : Combine::none;
+  key.combine = take(".and")   ? Combine::conjunction
+                : take(".or")  ? Combine::disjunction
+                : take(".xor") ? Combine::exclusive
+                               : Combine::none;
   key.ftz = take(".ftz");
   const Type to = takeType();
   key.from = takeType();
-  requireType(to, bits(Type::u32, Type::s32, Type::f32, Type::f16, Type::bf16, Type::f16x2, Type::bf16x2, Type::u16, Type::s16));
+  requireType(to, bits(Type::u32, Type::s32, Type::f32, Type::f16, Type::bf16, Type::f16x2, Type::bf16x2, Type::u16,
+                       Type::s16));
   requireType(key.from, kWords | kBitTypes | kReals | kHalves);
   const size_t count = key.combine == Combine::none ? 3 : 4;
   requireOperands(count, count);
@@ -86,7 +94,8 @@ void Decoder::select() {
   requireOperands(4, 4);
   finishModifiers();
   bool isNegated = false;
-  const uint32_t p = inputPredicate(operand(3), isNegated), a = input(operand(1), key.type), b = input(operand(2), key.type), d = output(operand(0), key.type);
+  const uint32_t p = inputPredicate(operand(3), isNegated), a = input(operand(1), key.type),
+                 b = input(operand(2), key.type), d = output(operand(0), key.type);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;
@@ -105,7 +114,8 @@ void Decoder::selectSign() {
   requireType(key.from, bits(Type::s32, Type::f32));
   requireOperands(4, 4);
   finishModifiers();
-  const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), key.from), d = output(operand(0), key.type);
+  const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), key.from),
+                 d = output(operand(0), key.type);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;
@@ -152,13 +162,15 @@ void Decoder::convert() {
     key.saturate = isFiniteOnly;
     requireType(key.from, tiny | bits(Type::f32, Type::f16x2, Type::bf16x2));
     const bool isScale = key.type == Type::ue8m0x2;
-    if ((bit(key.type) & tiny) != 0 && (isScale ? key.rounding != Rounding::rz && key.rounding != Rounding::rp : key.rounding != Rounding::rn || !isFiniteOnly)) {
+    if ((bit(key.type) & tiny) != 0 && (isScale ? key.rounding != Rounding::rz && key.rounding != Rounding::rp
+                                                : key.rounding != Rounding::rn || !isFiniteOnly)) {
       wrong("'" + nameOf() + "' has a rounding its types have not, or does not saturate");
     }
     const size_t count = key.from == Type::f32 ? 3 : 2;
     requireOperands(count, count);
     finishModifiers();
-    const uint32_t a = input(operand(1), key.from), b = count == 3 ? input(operand(2), key.from) : 0, d = output(operand(0), key.type);
+    const uint32_t a = input(operand(1), key.from), b = count == 3 ? input(operand(2), key.from) : 0,
+                   d = output(operand(0), key.type);
     const uint32_t packed = packKey(key);
     Instr& made = emit(key);
     made.to = d;
@@ -183,12 +195,16 @@ void Decoder::convert() {
   requireType(key.type, numbers);
   requireType(key.from, numbers);
   const bool isToReal = isFloat(key.type), isFromReal = isFloat(key.from);
-  const bool isNarrower = bytesOf(key.type) < bytesOf(key.from) || (bytesOf(key.type) == bytesOf(key.from) && key.type != key.from);
-  if (isToReal && isFromReal && isNarrower && key.rounding == Rounding::none) wrong("'" + nameOf() + "' names no rounding");
+  const bool isNarrower =
+      bytesOf(key.type) < bytesOf(key.from) || (bytesOf(key.type) == bytesOf(key.from) && key.type != key.from);
+  if (isToReal && isFromReal && isNarrower && key.rounding == Rounding::none)
+    wrong("'" + nameOf() + "' names no rounding");
   if (isToReal != isFromReal && key.rounding == Rounding::none) wrong("'" + nameOf() + "' names no rounding");
-  if (!isToReal && !isFromReal && (key.rounding != Rounding::none || key.ftz)) wrong("'" + nameOf() + "' has a modifier its types have not");
+  if (!isToReal && !isFromReal && (key.rounding != Rounding::none || key.ftz))
+    wrong("'" + nameOf() + "' has a modifier its types have not");
   // From the same type to itself only integers are meant.
-  if (isToReal && isFromReal && key.type == key.from && key.rounding != Rounding::none && key.rounding < Rounding::rni) wrong("'" + nameOf() + "' has a rounding its types have not");
+  if (isToReal && isFromReal && key.type == key.from && key.rounding != Rounding::none && key.rounding < Rounding::rni)
+    wrong("'" + nameOf() + "' has a rounding its types have not");
   unsigned toBytes = 0, fromBytes = 0;
   uint32_t a, d;
   if (isFromReal && bytesOf(key.from) > 2) {
@@ -227,7 +243,8 @@ void Decoder::convertPack() {
   if (hasThird && (third != Type::b32 || bytesOf(key.type) != 1)) refuse();
   requireOperands(hasThird ? 4 : 3, hasThird ? 4 : 3);
   finishModifiers();
-  const uint32_t a = input(operand(1), Type::s32), b = input(operand(2), Type::s32), c = hasThird ? input(operand(3), Type::b32) : 0;
+  const uint32_t a = input(operand(1), Type::s32), b = input(operand(2), Type::s32),
+                 c = hasThird ? input(operand(3), Type::b32) : 0;
   const uint32_t d = output(operand(0), Type::b32), packed = packKey(key);
   Instr& made = emit(key);
   made.to = d;
@@ -259,14 +276,16 @@ void Decoder::move() {
   if (to.kind == OperandKind::vector || from.kind == OperandKind::vector) {
     const bool isPack = from.kind == OperandKind::vector;
     const Operand& list = isPack ? from : to;
-    if ((isPack && to.kind == OperandKind::vector) || (list.parts.size() != 2 && list.parts.size() != 4)) wrong("the parts of '" + nameOf() + "' do not fit");
+    if ((isPack && to.kind == OperandKind::vector) || (list.parts.size() != 2 && list.parts.size() != 4))
+      wrong("the parts of '" + nameOf() + "' do not fit");
     const auto bytes = bytesOf(key.type) / static_cast<unsigned>(list.parts.size());
     if (bytes == 0) wrong("the parts of '" + nameOf() + "' do not fit");
     const Type part = bytes == 1 ? Type::b8 : bytes == 2 ? Type::b16 : bytes == 4 ? Type::b32 : Type::b64;
     key.op = isPack ? Op::pack : Op::unpack;
     key.from = part;
     std::vector<uint32_t> parts;
-    for (const Operand& each : list.parts) parts.push_back(isPack ? input(each, part) : each.kind == OperandKind::sink ? kNoOperand : output(each, part));
+    for (const Operand& each : list.parts)
+      parts.push_back(isPack ? input(each, part) : each.kind == OperandKind::sink ? kNoOperand : output(each, part));
     const uint32_t other = isPack ? output(to, key.type) : input(from, key.type);
     const uint32_t start = keep(parts);
     Instr& made = emit(key);

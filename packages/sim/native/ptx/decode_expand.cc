@@ -38,7 +38,9 @@ void Decoder::eachOfTwo(Key key, size_t count) {
     made.count = 2;
   }
   key.type = Type::f32;
-  for (size_t half = 0; half < 2; ++half) results[half] = count == 3 ? step(key, {halves[1][half], halves[2][half], halves[3][half]}) : step(key, {halves[1][half], halves[2][half]});
+  for (size_t half = 0; half < 2; ++half)
+    results[half] = count == 3 ? step(key, {halves[1][half], halves[2][half], halves[3][half]})
+                               : step(key, {halves[1][half], halves[2][half]});
   Key join;
   join.op = Op::pack;
   join.type = Type::b64;
@@ -72,11 +74,13 @@ uint32_t Decoder::widened(const Operand& from, Type type) {
 void Decoder::convertToFinite(Key key) {
   requireType(key.type, bits(Type::f16, Type::bf16));
   requireType(key.from, bit(Type::f32));
-  if (key.rounding != Rounding::rn && key.rounding != Rounding::rz) wrong("'" + nameOf() + "' has a rounding its types have not");
+  if (key.rounding != Rounding::rn && key.rounding != Rounding::rz)
+    wrong("'" + nameOf() + "' has a rounding its types have not");
   key.op = Op::convertPair;
   key.saturate = true;
   key.type = key.type == Type::f16 ? Type::f16x2 : Type::bf16x2;
-  const uint32_t a = input(operand(1), Type::f32), d = output(operand(0), Type::b16), both = temporary(4), zero = constant(0, 4), packed = packKey(key), parts = keep({d, kNoOperand});
+  const uint32_t a = input(operand(1), Type::f32), d = output(operand(0), Type::b16), both = temporary(4),
+                 zero = constant(0, 4), packed = packKey(key), parts = keep({d, kNoOperand});
   Instr& made = emit(key, false);
   made.to = both;
   made.a = zero;
@@ -96,7 +100,8 @@ void Decoder::convertToFinite(Key key) {
 void Decoder::mixed(const Key& key, Type from, size_t count) {
   requireType(from, bits(Type::f16, Type::bf16));
   uint32_t inputs[3] = {};
-  for (size_t index = 0; index < count; ++index) inputs[index] = index + 1 < count ? widened(operand(index + 1), from) : input(operand(index + 1), Type::f32);
+  for (size_t index = 0; index < count; ++index)
+    inputs[index] = index + 1 < count ? widened(operand(index + 1), from) : input(operand(index + 1), Type::f32);
   const uint32_t to = output(operand(0), Type::f32);
   if (count == 3) step(key, {inputs[0], inputs[1], inputs[2]}, to);
   else step(key, {inputs[0], inputs[1]}, to);
@@ -136,7 +141,8 @@ void Decoder::lop3WithPredicate(bool isAnd) {
   requireType(takeType(), bit(Type::b32));
   requireOperands(6, 6);
   finishModifiers();
-  if (operand(4).kind != OperandKind::integer || operand(0).kind != OperandKind::pair) wrong("an operand does not fit '" + nameOf() + "'");
+  if (operand(4).kind != OperandKind::integer || operand(0).kind != OperandKind::pair)
+    wrong("an operand does not fit '" + nameOf() + "'");
   bool isNegated = false;
   const uint32_t other = inputPredicate(operand(5), isNegated), p = outputPredicate(operand(0).parts[1]);
   const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32);

@@ -5,11 +5,14 @@ namespace shoal::ptx {
 
 namespace {
 
-constexpr uint64_t kLoaded = bits(Type::u8, Type::u16, Type::u32, Type::u64, Type::s8, Type::s16, Type::s32, Type::s64, Type::b8, Type::b16, Type::b32,
-                                  Type::b64, Type::b128, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2, Type::f32, Type::f64);
+constexpr uint64_t kLoaded =
+    bits(Type::u8, Type::u16, Type::u32, Type::u64, Type::s8, Type::s16, Type::s32, Type::s64, Type::b8, Type::b16,
+         Type::b32, Type::b64, Type::b128, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2, Type::f32, Type::f64);
 
 // A vector of one element is that element.
-const Operand& elementOf(const Operand& from) { return from.kind == OperandKind::vector && from.parts.size() == 1 ? from.parts[0] : from; }
+const Operand& elementOf(const Operand& from) {
+  return from.kind == OperandKind::vector && from.parts.size() == 1 ? from.parts[0] : from;
+}
 
 }  // namespace
 
@@ -46,7 +49,8 @@ void Decoder::load() {
   if (key.count == 1) {
     take1(elementOf(operand(0)));
   } else {
-    if (operand(0).kind != OperandKind::vector || operand(0).parts.size() != key.count) wrong("'" + nameOf() + "' needs as many registers as it loads");
+    if (operand(0).kind != OperandKind::vector || operand(0).parts.size() != key.count)
+      wrong("'" + nameOf() + "' needs as many registers as it loads");
     for (const Operand& each : operand(0).parts) take1(each);
   }
   if (registerBytes == 0) registerBytes = memoryBytes < 2 ? 2 : memoryBytes;
@@ -96,7 +100,8 @@ void Decoder::store() {
   if (key.count == 1) {
     values.push_back(&elementOf(operand(1)));
   } else {
-    if (operand(1).kind != OperandKind::vector || operand(1).parts.size() != key.count) wrong("'" + nameOf() + "' needs as many registers as it stores");
+    if (operand(1).kind != OperandKind::vector || operand(1).parts.size() != key.count)
+      wrong("'" + nameOf() + "' needs as many registers as it stores");
     for (const Operand& each : operand(1).parts) values.push_back(&each);
   }
   unsigned registerBytes = 0;
@@ -111,7 +116,9 @@ void Decoder::store() {
   for (const Operand* each : values) {
     unsigned bytes = 0;
     if (each->kind == OperandKind::reg) registers.push_back(anyInput(*each, memoryBytes, bytes));
-    else if (each->kind == OperandKind::real32 || each->kind == OperandKind::real64 || each->kind == OperandKind::integer) registers.push_back(constant(bitsOf(*each, key.type), registerBytes));
+    else if (each->kind == OperandKind::real32 || each->kind == OperandKind::real64 ||
+             each->kind == OperandKind::integer)
+      registers.push_back(constant(bitsOf(*each, key.type), registerBytes));
     else registers.push_back(anyInput(*each, registerBytes, bytes));
   }
   key.extra = static_cast<uint8_t>(registerBytes);
@@ -132,8 +139,9 @@ void Decoder::atomic() {
   takeScope();
   key.space = takeSpace(Space::generic);
   constexpr std::pair<std::string_view, AtomicOp> names[] = {
-      {".add", AtomicOp::add}, {".inc", AtomicOp::inc}, {".dec", AtomicOp::dec}, {".min", AtomicOp::minimum}, {".max", AtomicOp::maximum},
-      {".and", AtomicOp::conjunction}, {".or", AtomicOp::disjunction}, {".xor", AtomicOp::exclusive}, {".exch", AtomicOp::exchange},
+      {".add", AtomicOp::add},           {".inc", AtomicOp::inc},       {".dec", AtomicOp::dec},
+      {".min", AtomicOp::minimum},       {".max", AtomicOp::maximum},   {".and", AtomicOp::conjunction},
+      {".or", AtomicOp::disjunction},    {".xor", AtomicOp::exclusive}, {".exch", AtomicOp::exchange},
       {".cas", AtomicOp::compareAndSwap}};
   int operation = -1;
   for (auto& each : names) {
@@ -147,10 +155,12 @@ void Decoder::atomic() {
   const unsigned parts = take(".v2") ? 2 : take(".v4") ? 4 : take(".v8") ? 8 : 1;
   key.type = takeType();
   takeScope();
-  requireType(key.type, bits(Type::b16, Type::b32, Type::b64, Type::u32, Type::u64, Type::s32, Type::s64, Type::f32, Type::f64, Type::f16, Type::f16x2,
-                             Type::bf16, Type::bf16x2) | (op >= AtomicOp::exchange ? bit(Type::b128) : 0));
+  requireType(key.type, bits(Type::b16, Type::b32, Type::b64, Type::u32, Type::u64, Type::s32, Type::s64, Type::f32,
+                             Type::f64, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2) |
+                            (op >= AtomicOp::exchange ? bit(Type::b128) : 0));
   const size_t first = isReduction ? 0 : 1, count = first + (op == AtomicOp::compareAndSwap ? 3 : 2);
-  if (isReduction && (op == AtomicOp::compareAndSwap || op == AtomicOp::exchange)) wrong("'" + nameOf() + "' is no reduction");
+  if (isReduction && (op == AtomicOp::compareAndSwap || op == AtomicOp::exchange))
+    wrong("'" + nameOf() + "' is no reduction");
   requireOperands(count, count + (hasPolicy() ? 1 : 0));
   finishModifiers();
   const Address at = address(operand(first), key.space);
@@ -159,14 +169,18 @@ void Decoder::atomic() {
   const bool isWanted = !isReduction && operand(0).kind != OperandKind::sink;
   const Operand &value = operand(first + 1), &result = operand(0);
   if (parts > 1) {
-    if (key.space == Space::shared || (op != AtomicOp::add && op != AtomicOp::minimum && op != AtomicOp::maximum)) wrong("'" + nameOf() + "' is no operation on vectors");
+    if (key.space == Space::shared || (op != AtomicOp::add && op != AtomicOp::minimum && op != AtomicOp::maximum))
+      wrong("'" + nameOf() + "' is no operation on vectors");
     requireType(key.type, bits(Type::f32, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2));
-    if (value.parts.size() != parts || (isWanted && result.parts.size() != parts) || parts * bytesOf(key.type) > 16) wrong("an operand does not fit '" + nameOf() + "'");
+    if (value.parts.size() != parts || (isWanted && result.parts.size() != parts) || parts * bytesOf(key.type) > 16)
+      wrong("an operand does not fit '" + nameOf() + "'");
   }
   uint32_t olds[8] = {};  // of vectors: a result may be the value of a later part
   for (unsigned part = 0; part < parts; ++part) {
-    const Operand &from = parts == 1 ? value : value.parts[part], &to = parts == 1 || !isWanted ? result : result.parts[part];
-    const uint32_t given = input(from, key.type), other = op == AtomicOp::compareAndSwap ? input(operand(first + 2), key.type) : 0;
+    const Operand &from = parts == 1 ? value : value.parts[part],
+                  &to = parts == 1 || !isWanted ? result : result.parts[part];
+    const uint32_t given = input(from, key.type),
+                   other = op == AtomicOp::compareAndSwap ? input(operand(first + 2), key.type) : 0;
     const bool isKept = isWanted && to.kind != OperandKind::sink;
     const uint32_t d = !isKept ? 0 : parts == 1 ? output(to, key.type) : olds[part] = temporary(bytesOf(key.type));
     Instr& made = key.type == Type::b128 ? emitHandler(swapWide) : emit(key);
@@ -256,7 +270,8 @@ void Decoder::getRank() {
   if (space != Space::generic && space != Space::cluster) wrong("'" + nameOf() + "' is for shared memory");
   requireOperands(2, 2);
   finishModifiers();
-  const uint32_t a = input(operand(1), key.type), d = output(operand(0), Type::u32), own = special(Special::clusterCtarank, 0, 4);
+  const uint32_t a = input(operand(1), key.type), d = output(operand(0), Type::u32),
+                 own = special(Special::clusterCtarank, 0, 4);
   Instr& made = emit(key);
   made.to = d;
   made.a = a;

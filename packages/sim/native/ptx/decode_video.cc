@@ -10,8 +10,11 @@ struct Named {
   std::string_view name;
   VideoOp op;
 };
-constexpr Named kNames[] = {{"vadd", VideoOp::add}, {"vsub", VideoOp::sub}, {"vabsdiff", VideoOp::difference}, {"vmin", VideoOp::minimum}, {"vmax", VideoOp::maximum},
-                            {"vavrg", VideoOp::average}, {"vshl", VideoOp::shiftLeft}, {"vshr", VideoOp::shiftRight}, {"vmad", VideoOp::multiplyAdd}, {"vset", VideoOp::compare}};
+constexpr Named kNames[] = {
+    {"vadd", VideoOp::add},       {"vsub", VideoOp::sub},        {"vabsdiff", VideoOp::difference},
+    {"vmin", VideoOp::minimum},   {"vmax", VideoOp::maximum},    {"vavrg", VideoOp::average},
+    {"vshl", VideoOp::shiftLeft}, {"vshr", VideoOp::shiftRight}, {"vmad", VideoOp::multiplyAdd},
+    {"vset", VideoOp::compare}};
 
 // ".b2" and ".h1" of a register.
 bool findPart(std::string_view text, uint32_t& at, uint32_t& bits) {
@@ -67,7 +70,8 @@ void Decoder::video() {
   words[videoOp] = static_cast<uint32_t>(op);
   words[videoParts] = parts;
   words[videoSaturates] = take(".sat") ? 1 : 0;
-  const bool isCompare = op == VideoOp::compare, isShift = op == VideoOp::shiftLeft || op == VideoOp::shiftRight, isMad = op == VideoOp::multiplyAdd;
+  const bool isCompare = op == VideoOp::compare, isShift = op == VideoOp::shiftLeft || op == VideoOp::shiftRight,
+             isMad = op == VideoOp::multiplyAdd;
   if (isCompare && words[videoSaturates] != 0) wrong("'" + nameOf() + "' cannot be saturated");
   if (isShift) {
     words[videoWraps] = take(".wrap") ? 1 : 0;
@@ -78,8 +82,9 @@ void Decoder::video() {
     words[videoIsPlusOne] = take(".po") ? 1 : 0;
   }
   if (isCompare) {
-    constexpr std::pair<std::string_view, Comparison> names[] = {{".eq", Comparison::eq}, {".ne", Comparison::ne}, {".lt", Comparison::lt},
-                                                                 {".le", Comparison::le}, {".gt", Comparison::gt}, {".ge", Comparison::ge}};
+    constexpr std::pair<std::string_view, Comparison> names[] = {{".eq", Comparison::eq}, {".ne", Comparison::ne},
+                                                                 {".lt", Comparison::lt}, {".le", Comparison::le},
+                                                                 {".gt", Comparison::gt}, {".ge", Comparison::ge}};
     bool isNamed = false;
     for (auto& each : names) {
       if (!take(each.first)) continue;
@@ -92,7 +97,8 @@ void Decoder::video() {
   if (!isMad && take(".add")) second = VideoSecond::add;
   else if (!isMad && parts == 1 && take(".min")) second = VideoSecond::minimum;
   else if (!isMad && parts == 1 && take(".max")) second = VideoSecond::maximum;
-  if (parts != 1 && second == VideoSecond::add && words[videoSaturates] != 0) wrong("'" + nameOf() + "' cannot be saturated");
+  if (parts != 1 && second == VideoSecond::add && words[videoSaturates] != 0)
+    wrong("'" + nameOf() + "' cannot be saturated");
   const Type d = isCompare ? Type::u32 : takeType(), a = takeType(), b = takeType();
   for (const Type each : {d, a, b}) requireType(each, bits(Type::u32, Type::s32));
   if (isShift && b != Type::u32) wrong("'" + nameOf() + "' shifts by an unsigned number");
@@ -104,7 +110,8 @@ void Decoder::video() {
   const Operand& to = operand(0);
   bool areFine;
   if (parts == 1) {
-    areFine = findPart(to.selector, words[videoAt], words[videoBits]) && findPart(operand(1).selector, words[videoAtA], words[videoBitsA]) &&
+    areFine = findPart(to.selector, words[videoAt], words[videoBits]) &&
+              findPart(operand(1).selector, words[videoAtA], words[videoBitsA]) &&
               findPart(operand(2).selector, words[videoAtB], words[videoBitsB]);
     if (!to.selector.empty()) {
       areFine = areFine && second == VideoSecond::none && !isMad;
@@ -115,7 +122,9 @@ void Decoder::video() {
     words[videoFromA] = parts == 2 ? 0x10 : 0x3210;
     words[videoFromB] = parts == 2 ? 0x32 : 0x7654;
     if (second == VideoSecond::none) second = VideoSecond::merge;
-    areFine = findMask(to.selector, parts, words[videoMask]) && findOrder(operand(1).selector, parts, words[videoFromA]) && findOrder(operand(2).selector, parts, words[videoFromB]);
+    areFine = findMask(to.selector, parts, words[videoMask]) &&
+              findOrder(operand(1).selector, parts, words[videoFromA]) &&
+              findOrder(operand(2).selector, parts, words[videoFromB]);
   }
   if (!areFine) wrong("a part of a register does not fit '" + nameOf() + "'");
   words[videoSecond] = static_cast<uint32_t>(second);
@@ -132,7 +141,8 @@ void Decoder::video() {
   }
   words[videoIsNegatedProduct] = isNegated[1] != isNegated[2] ? 1 : 0;
   words[videoIsNegatedAddend] = isNegated[3] ? 1 : 0;
-  if (words[videoIsNegatedProduct] + words[videoIsNegatedAddend] + words[videoIsPlusOne] > 1) wrong("'" + nameOf() + "' negates too much");
+  if (words[videoIsNegatedProduct] + words[videoIsNegatedAddend] + words[videoIsPlusOne] > 1)
+    wrong("'" + nameOf() + "' negates too much");
   Operand target = to;
   target.selector = {};
   const uint32_t result = output(target, Type::b32), start = keep(words);

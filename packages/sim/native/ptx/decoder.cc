@@ -8,7 +8,8 @@
 namespace shoal::ptx {
 
 int builtinNamed(std::string_view name) {
-  constexpr std::string_view names[] = {"vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional", "cudaGraphLaunch"};
+  constexpr std::string_view names[] = {"vprintf",        "malloc", "free", "__assertfail", "cudaGraphSetConditional",
+                                        "cudaGraphLaunch"};
   for (int index = 0; index < static_cast<int>(std::size(names)); ++index) {
     if (names[index] == name) return index;
   }
@@ -18,45 +19,132 @@ int builtinNamed(std::string_view name) {
 const std::map<std::string_view, Decoder::Entry>& Decoder::entries() {
   using D = Decoder;
   static const std::map<std::string_view, Entry> all = {
-      {"add", {&D::arithmetic, Op::add}}, {"sub", {&D::arithmetic, Op::sub}}, {"div", {&D::arithmetic, Op::divide}},
-      {"rem", {&D::arithmetic, Op::remainder}}, {"min", {&D::arithmetic, Op::minimum}}, {"max", {&D::arithmetic, Op::maximum}},
-      {"abs", {&D::arithmetic, Op::absolute}}, {"neg", {&D::arithmetic, Op::negate}}, {"mul", {&D::multiply, Op::mulLow}},
-      {"mul24", {&D::multiply, Op::mul24Low}}, {"mad", {&D::multiplyAdd, Op::madLow}}, {"mad24", {&D::multiplyAdd, Op::mad24Low}},
-      {"fma", {&D::fusedArithmetic, Op::fused}}, {"addc", {&D::carry, Op::addCarry}}, {"subc", {&D::carry, Op::subBorrow}},
-      {"madc", {&D::carry, Op::madLowCarry}}, {"rcp", {&D::unaryFloat, Op::reciprocal}}, {"sqrt", {&D::unaryFloat, Op::squareRoot}},
-      {"rsqrt", {&D::unaryFloat, Op::reciprocalRoot}}, {"sin", {&D::unaryFloat, Op::sine}}, {"cos", {&D::unaryFloat, Op::cosine}},
-      {"lg2", {&D::unaryFloat, Op::log2}}, {"ex2", {&D::unaryFloat, Op::exp2}}, {"tanh", {&D::unaryFloat, Op::tanh}},
-      {"popc", {&D::unaryBits, Op::popc}}, {"clz", {&D::unaryBits, Op::clz}}, {"brev", {&D::unaryBits, Op::brev}},
-      {"bfind", {&D::unaryBits, Op::bfind}}, {"fns", {&D::findNth, Op::fns}}, {"and", {&D::logic, Op::bitAnd}}, {"or", {&D::logic, Op::bitOr}},
-      {"xor", {&D::logic, Op::bitXor}}, {"not", {&D::logic, Op::bitNot}}, {"cnot", {&D::logic, Op::logicalNot}}, {"shl", {&D::shift, Op::shiftLeft}},
-      {"shr", {&D::shift, Op::shiftRight}}, {"shf", {&D::funnel, Op::funnelLeft}}, {"lop3", {&D::lop3, Op::lop3}}, {"prmt", {&D::permute, Op::permute}},
-      {"dp4a", {&D::dot, Op::dp4a}}, {"dp2a", {&D::dot, Op::dp2aLow}}, {"bfe", {&D::field, Op::bfe}}, {"bfi", {&D::field, Op::bfi}},
-      {"sad", {&D::sad, Op::sad}}, {"szext", {&D::extend, Op::szext}}, {"bmsk", {&D::extend, Op::bmsk}}, {"setp", {&D::setPredicate, Op::compare}},
-      {"set", {&D::setValue, Op::compareToValue}}, {"selp", {&D::select, Op::select}}, {"slct", {&D::selectSign, Op::selectBySign}},
-      {"testp", {&D::testProperty, Op::testProperty}}, {"copysign", {&D::copySign, Op::copySign}}, {"cvt", {&D::convert, Op::convert}},
-      {"mov", {&D::move, Op::move}}, {"ld", {&D::load, Op::load}}, {"ldu", {&D::load, Op::load}}, {"st", {&D::store, Op::store}},
-      {"atom", {&D::atomic, Op::atomic}}, {"red", {&D::atomic, Op::reduce}}, {"prefetch", {&D::prefetch, Op::nothing}}, {"prefetchu", {&D::prefetch, Op::nothing}},
-      {"applypriority", {&D::prefetch, Op::nothing}}, {"discard", {&D::prefetch, Op::nothing}}, {"createpolicy", {&D::createPolicy, Op::nothing}},
-      {"cvta", {&D::convertAddress, Op::toSpace}}, {"isspacep", {&D::isSpace, Op::isSpace}}, {"mapa", {&D::mapRank, Op::mapRank}}, {"getctarank", {&D::getRank, Op::rankOf}},
-      {"shfl", {&D::shuffle, Op::shuffle}}, {"vote", {&D::vote, Op::vote}}, {"match", {&D::match, Op::match}}, {"redux", {&D::redux, Op::redux}},
-      {"activemask", {&D::activeMask, Op::activeMask}}, {"elect", {&D::elect, Op::elect}}, {"bra", {&D::branch, Op::nothing}},
-      {"brx", {&D::branchIndexed, Op::nothing}}, {"call", {&D::call, Op::nothing}}, {"ret", {&D::leave, Op::nothing}}, {"exit", {&D::leave, Op::nothing}},
-      {"bar", {&D::barrier, Op::nothing}}, {"barrier", {&D::barrier, Op::nothing}}, {"membar", {&D::fence, Op::fence}}, {"fence", {&D::fence, Op::fence}},
-      {"griddepcontrol", {&D::nothing, Op::nothing}}, {"pmevent", {&D::nothing, Op::nothing}}, {"setmaxnreg", {&D::nothing, Op::nothing}},
-      {"trap", {&D::trap, Op::trap}}, {"brkpt", {&D::trap, Op::trap}}, {"nanosleep", {&D::nanosleep, Op::nanosleep}},
-      {"mma", {&D::matrix, Op::mma}}, {"wmma", {&D::matrix, Op::mma}}, {"ldmatrix", {&D::loadMatrix, Op::loadMatrix}},
-      {"stmatrix", {&D::loadMatrix, Op::storeMatrix}}, {"movmatrix", {&D::moveMatrix, Op::moveMatrix}},
-      {"cp", {&D::asyncCopy, Op::nothing}}, {"mbarrier", {&D::asyncBarrier, Op::nothing}},
-      {"vadd", {&D::video, Op::nothing}}, {"vadd2", {&D::video, Op::nothing}}, {"vadd4", {&D::video, Op::nothing}},
-      {"vsub", {&D::video, Op::nothing}}, {"vsub2", {&D::video, Op::nothing}}, {"vsub4", {&D::video, Op::nothing}},
-      {"vabsdiff", {&D::video, Op::nothing}}, {"vabsdiff2", {&D::video, Op::nothing}}, {"vabsdiff4", {&D::video, Op::nothing}},
-      {"vmin", {&D::video, Op::nothing}}, {"vmin2", {&D::video, Op::nothing}}, {"vmin4", {&D::video, Op::nothing}},
-      {"vmax", {&D::video, Op::nothing}}, {"vmax2", {&D::video, Op::nothing}}, {"vmax4", {&D::video, Op::nothing}},
-      {"vavrg2", {&D::video, Op::nothing}}, {"vavrg4", {&D::video, Op::nothing}}, {"vshl", {&D::video, Op::nothing}},
-      {"vshr", {&D::video, Op::nothing}}, {"vmad", {&D::video, Op::nothing}}, {"vset", {&D::video, Op::nothing}}, {"vset2", {&D::video, Op::nothing}},
+      {"add", {&D::arithmetic, Op::add}},
+      {"sub", {&D::arithmetic, Op::sub}},
+      {"div", {&D::arithmetic, Op::divide}},
+      {"rem", {&D::arithmetic, Op::remainder}},
+      {"min", {&D::arithmetic, Op::minimum}},
+      {"max", {&D::arithmetic, Op::maximum}},
+      {"abs", {&D::arithmetic, Op::absolute}},
+      {"neg", {&D::arithmetic, Op::negate}},
+      {"mul", {&D::multiply, Op::mulLow}},
+      {"mul24", {&D::multiply, Op::mul24Low}},
+      {"mad", {&D::multiplyAdd, Op::madLow}},
+      {"mad24", {&D::multiplyAdd, Op::mad24Low}},
+      {"fma", {&D::fusedArithmetic, Op::fused}},
+      {"addc", {&D::carry, Op::addCarry}},
+      {"subc", {&D::carry, Op::subBorrow}},
+      {"madc", {&D::carry, Op::madLowCarry}},
+      {"rcp", {&D::unaryFloat, Op::reciprocal}},
+      {"sqrt", {&D::unaryFloat, Op::squareRoot}},
+      {"rsqrt", {&D::unaryFloat, Op::reciprocalRoot}},
+      {"sin", {&D::unaryFloat, Op::sine}},
+      {"cos", {&D::unaryFloat, Op::cosine}},
+      {"lg2", {&D::unaryFloat, Op::log2}},
+      {"ex2", {&D::unaryFloat, Op::exp2}},
+      {"tanh", {&D::unaryFloat, Op::tanh}},
+      {"popc", {&D::unaryBits, Op::popc}},
+      {"clz", {&D::unaryBits, Op::clz}},
+      {"brev", {&D::unaryBits, Op::brev}},
+      {"bfind", {&D::unaryBits, Op::bfind}},
+      {"fns", {&D::findNth, Op::fns}},
+      {"and", {&D::logic, Op::bitAnd}},
+      {"or", {&D::logic, Op::bitOr}},
+      {"xor", {&D::logic, Op::bitXor}},
+      {"not", {&D::logic, Op::bitNot}},
+      {"cnot", {&D::logic, Op::logicalNot}},
+      {"shl", {&D::shift, Op::shiftLeft}},
+      {"shr", {&D::shift, Op::shiftRight}},
+      {"shf", {&D::funnel, Op::funnelLeft}},
+      {"lop3", {&D::lop3, Op::lop3}},
+      {"prmt", {&D::permute, Op::permute}},
+      {"dp4a", {&D::dot, Op::dp4a}},
+      {"dp2a", {&D::dot, Op::dp2aLow}},
+      {"bfe", {&D::field, Op::bfe}},
+      {"bfi", {&D::field, Op::bfi}},
+      {"sad", {&D::sad, Op::sad}},
+      {"szext", {&D::extend, Op::szext}},
+      {"bmsk", {&D::extend, Op::bmsk}},
+      {"setp", {&D::setPredicate, Op::compare}},
+      {"set", {&D::setValue, Op::compareToValue}},
+      {"selp", {&D::select, Op::select}},
+      {"slct", {&D::selectSign, Op::selectBySign}},
+      {"testp", {&D::testProperty, Op::testProperty}},
+      {"copysign", {&D::copySign, Op::copySign}},
+      {"cvt", {&D::convert, Op::convert}},
+      {"mov", {&D::move, Op::move}},
+      {"ld", {&D::load, Op::load}},
+      {"ldu", {&D::load, Op::load}},
+      {"st", {&D::store, Op::store}},
+      {"atom", {&D::atomic, Op::atomic}},
+      {"red", {&D::atomic, Op::reduce}},
+      {"prefetch", {&D::prefetch, Op::nothing}},
+      {"prefetchu", {&D::prefetch, Op::nothing}},
+      {"applypriority", {&D::prefetch, Op::nothing}},
+      {"discard", {&D::prefetch, Op::nothing}},
+      {"createpolicy", {&D::createPolicy, Op::nothing}},
+      {"cvta", {&D::convertAddress, Op::toSpace}},
+      {"isspacep", {&D::isSpace, Op::isSpace}},
+      {"mapa", {&D::mapRank, Op::mapRank}},
+      {"getctarank", {&D::getRank, Op::rankOf}},
+      {"shfl", {&D::shuffle, Op::shuffle}},
+      {"vote", {&D::vote, Op::vote}},
+      {"match", {&D::match, Op::match}},
+      {"redux", {&D::redux, Op::redux}},
+      {"activemask", {&D::activeMask, Op::activeMask}},
+      {"elect", {&D::elect, Op::elect}},
+      {"bra", {&D::branch, Op::nothing}},
+      {"brx", {&D::branchIndexed, Op::nothing}},
+      {"call", {&D::call, Op::nothing}},
+      {"ret", {&D::leave, Op::nothing}},
+      {"exit", {&D::leave, Op::nothing}},
+      {"bar", {&D::barrier, Op::nothing}},
+      {"barrier", {&D::barrier, Op::nothing}},
+      {"membar", {&D::fence, Op::fence}},
+      {"fence", {&D::fence, Op::fence}},
+      {"griddepcontrol", {&D::nothing, Op::nothing}},
+      {"pmevent", {&D::nothing, Op::nothing}},
+      {"setmaxnreg", {&D::nothing, Op::nothing}},
+      {"trap", {&D::trap, Op::trap}},
+      {"brkpt", {&D::trap, Op::trap}},
+      {"nanosleep", {&D::nanosleep, Op::nanosleep}},
+      {"mma", {&D::matrix, Op::mma}},
+      {"wmma", {&D::matrix, Op::mma}},
+      {"ldmatrix", {&D::loadMatrix, Op::loadMatrix}},
+      {"stmatrix", {&D::loadMatrix, Op::storeMatrix}},
+      {"movmatrix", {&D::moveMatrix, Op::moveMatrix}},
+      {"cp", {&D::asyncCopy, Op::nothing}},
+      {"mbarrier", {&D::asyncBarrier, Op::nothing}},
+      {"vadd", {&D::video, Op::nothing}},
+      {"vadd2", {&D::video, Op::nothing}},
+      {"vadd4", {&D::video, Op::nothing}},
+      {"vsub", {&D::video, Op::nothing}},
+      {"vsub2", {&D::video, Op::nothing}},
+      {"vsub4", {&D::video, Op::nothing}},
+      {"vabsdiff", {&D::video, Op::nothing}},
+      {"vabsdiff2", {&D::video, Op::nothing}},
+      {"vabsdiff4", {&D::video, Op::nothing}},
+      {"vmin", {&D::video, Op::nothing}},
+      {"vmin2", {&D::video, Op::nothing}},
+      {"vmin4", {&D::video, Op::nothing}},
+      {"vmax", {&D::video, Op::nothing}},
+      {"vmax2", {&D::video, Op::nothing}},
+      {"vmax4", {&D::video, Op::nothing}},
+      {"vavrg2", {&D::video, Op::nothing}},
+      {"vavrg4", {&D::video, Op::nothing}},
+      {"vshl", {&D::video, Op::nothing}},
+      {"vshr", {&D::video, Op::nothing}},
+      {"vmad", {&D::video, Op::nothing}},
+      {"vset", {&D::video, Op::nothing}},
+      {"vset2", {&D::video, Op::nothing}},
       {"vset4", {&D::video, Op::nothing}},
-      {"tex", {&D::texture, Op::nothing}}, {"tld4", {&D::texture, Op::nothing}}, {"txq", {&D::askTexture, Op::nothing}}, {"suq", {&D::askTexture, Op::nothing}},
-      {"suld", {&D::surface, Op::nothing}}, {"sust", {&D::surface, Op::nothing}}, {"sured", {&D::surface, Op::nothing}},
+      {"tex", {&D::texture, Op::nothing}},
+      {"tld4", {&D::texture, Op::nothing}},
+      {"txq", {&D::askTexture, Op::nothing}},
+      {"suq", {&D::askTexture, Op::nothing}},
+      {"suld", {&D::surface, Op::nothing}},
+      {"sust", {&D::surface, Op::nothing}},
+      {"sured", {&D::surface, Op::nothing}},
   };
   return all;
 }
@@ -128,9 +216,9 @@ void Decoder::statement(const Statement& from) {
 }
 
 void Decoder::unsupported() {
-  constexpr std::string_view known[] = {
-      "wgmma", "tcgen05", "istypep", "multimem", "tensormap",
-      "stacksave", "stackrestore", "alloca", "clusterlaunchcontrol"};
+  constexpr std::string_view known[] = {"wgmma",        "tcgen05",   "istypep",
+                                        "multimem",     "tensormap", "stacksave",
+                                        "stackrestore", "alloca",    "clusterlaunchcontrol"};
   for (auto each : known) {
     if (each == statement_->opcode) refuse();
   }
@@ -146,7 +234,8 @@ std::string Decoder::nameOf() const {
 void Decoder::refuse() const { refuseFeature(statement_->line, "the instruction '" + nameOf() + "'"); }
 void Decoder::wrong(const std::string& why) const {
   const std::string name = nameOf();
-  refuseSyntax(statement_->line, why.find(name) == std::string::npos ? why + " in the instruction '" + name + "'" : why);
+  refuseSyntax(statement_->line,
+               why.find(name) == std::string::npos ? why + " in the instruction '" + name + "'" : why);
 }
 
 bool Decoder::take(std::string_view modifier) {
@@ -172,8 +261,9 @@ Type Decoder::takeType() {
 
 Rounding Decoder::takeRounding() {
   constexpr std::pair<std::string_view, Rounding> names[] = {
-      {".rn", Rounding::rn}, {".rz", Rounding::rz}, {".rm", Rounding::rm}, {".rp", Rounding::rp}, {".rna", Rounding::rna},
-      {".rni", Rounding::rni}, {".rzi", Rounding::rzi}, {".rmi", Rounding::rmi}, {".rpi", Rounding::rpi}};
+      {".rn", Rounding::rn},   {".rz", Rounding::rz},   {".rm", Rounding::rm},
+      {".rp", Rounding::rp},   {".rna", Rounding::rna}, {".rni", Rounding::rni},
+      {".rzi", Rounding::rzi}, {".rmi", Rounding::rmi}, {".rpi", Rounding::rpi}};
   for (auto& each : names) {
     if (take(each.first)) return each.second;
   }
@@ -182,16 +272,22 @@ Rounding Decoder::takeRounding() {
 
 // How memory is shared makes no difference here: every access reaches memory at once.
 void Decoder::takeScope() {
-  for (std::string_view each : {".volatile", ".weak", ".relaxed", ".acquire", ".release", ".acq_rel", ".sc", ".mmio", ".cta", ".cluster", ".gpu", ".sys", ".gl",
-                    ".ca", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".nc", ".unified"}) {
+  for (std::string_view each : {".volatile", ".weak",    ".relaxed", ".acquire", ".release", ".acq_rel", ".sc", ".mmio",
+                                ".cta",      ".cluster", ".gpu",     ".sys",     ".gl",      ".ca",      ".cg", ".cs",
+                                ".lu",       ".cv",      ".wb",      ".wt",      ".nc",      ".unified"}) {
     if (!take(each) || each[1] == 'w' || each.size() < 4) continue;
-    constexpr std::pair<std::string_view, uint8_t> orders[] = {{".volatile", kStrong}, {".relaxed", kStrong}, {".mmio", kStrong}, {".acquire", kStrong | kAcquire},
-                                                               {".release", kStrong | kRelease}, {".acq_rel", kStrong | kAcquire | kRelease}};
+    constexpr std::pair<std::string_view, uint8_t> orders[] = {{".volatile", kStrong},
+                                                               {".relaxed", kStrong},
+                                                               {".mmio", kStrong},
+                                                               {".acquire", kStrong | kAcquire},
+                                                               {".release", kStrong | kRelease},
+                                                               {".acq_rel", kStrong | kAcquire | kRelease}};
     for (auto& order : orders) order_ |= order.first == each ? order.second : 0;
   }
   for (size_t index = 0; index < isTaken_.size(); ++index) {
     const std::string_view word = statement_->modifiers[index];
-    if (word.substr(0, 5) == ".L1::" || word.substr(0, 5) == ".L2::" || word.substr(0, 8) == ".level::") isTaken_[index] = true;
+    if (word.substr(0, 5) == ".L1::" || word.substr(0, 5) == ".L2::" || word.substr(0, 8) == ".level::")
+      isTaken_[index] = true;
   }
 }
 
@@ -212,7 +308,9 @@ Space Decoder::takeSpace(Space otherwise) {
 
 void Decoder::finishModifiers() {
   for (size_t index = 0; index < isTaken_.size(); ++index) {
-    if (!isTaken_[index]) refuseFeature(statement_->line, "'" + std::string(statement_->modifiers[index]) + "' in the instruction '" + nameOf() + "'");
+    if (!isTaken_[index])
+      refuseFeature(statement_->line,
+                    "'" + std::string(statement_->modifiers[index]) + "' in the instruction '" + nameOf() + "'");
   }
 }
 
@@ -262,8 +360,8 @@ uint32_t Decoder::keep(const std::vector<uint32_t>& operands) {
 }
 
 uint32_t Decoder::packKey(const Key& key) {
-  return keep({static_cast<uint32_t>(key.type), static_cast<uint32_t>(key.from), static_cast<uint32_t>(key.rounding), key.ftz ? 1u : 0u,
-               key.saturate ? 1u : 0u, key.isRelu ? 1u : 0u});
+  return keep({static_cast<uint32_t>(key.type), static_cast<uint32_t>(key.from), static_cast<uint32_t>(key.rounding),
+               key.ftz ? 1u : 0u, key.saturate ? 1u : 0u, key.isRelu ? 1u : 0u});
 }
 
 }  // namespace shoal::ptx

@@ -1,4 +1,5 @@
-// From syntax to what runs: registers and constants get their places, and every instruction the loop that carries it out.
+// From syntax to what runs: registers and constants get their places, and every instruction the loop that carries it
+// out.
 #pragma once
 
 #include <map>
@@ -11,10 +12,50 @@
 namespace shoal::ptx {
 
 enum class Special : uint8_t {
-  tid, ntid, ctaid, nctaid, laneid, warpid, nwarpid, smid, nsmid, gridid, clock, clockHigh, clock64, maskEq, maskLe, maskLt, maskGe, maskGt,
-  globaltimer, globaltimerLow, globaltimerHigh, dynamicShared, totalShared, aggregateShared, clusterid, nclusterid, clusterCtaid, clusterNctaid,
-  clusterCtarank, clusterNctarank, isExplicitCluster, reservedBegin, reservedEnd, reservedCap, reserved0, reserved1, graphExec, pm0, pm1, pm2, pm3, warpSize,
-  envreg0, dynamicSharedBase = envreg0 + 32,
+  tid,
+  ntid,
+  ctaid,
+  nctaid,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  clock,
+  clockHigh,
+  clock64,
+  maskEq,
+  maskLe,
+  maskLt,
+  maskGe,
+  maskGt,
+  globaltimer,
+  globaltimerLow,
+  globaltimerHigh,
+  dynamicShared,
+  totalShared,
+  aggregateShared,
+  clusterid,
+  nclusterid,
+  clusterCtaid,
+  clusterNctaid,
+  clusterCtarank,
+  clusterNctarank,
+  isExplicitCluster,
+  reservedBegin,
+  reservedEnd,
+  reservedCap,
+  reserved0,
+  reserved1,
+  graphExec,
+  pm0,
+  pm1,
+  pm2,
+  pm3,
+  warpSize,
+  envreg0,
+  dynamicSharedBase = envreg0 + 32,
 };
 
 enum class Builtin : uint8_t { vprintf, malloc, free, assertFail, setConditional, launchGraph };
@@ -200,7 +241,9 @@ class Decoder {
 
 constexpr uint64_t bit(Type type) { return uint64_t{1} << static_cast<unsigned>(type); }
 template <class... Types>
-constexpr uint64_t bits(Types... types) { return (bit(types) | ...); }
+constexpr uint64_t bits(Types... types) {
+  return (bit(types) | ...);
+}
 constexpr uint64_t kWords = bits(Type::u16, Type::u32, Type::u64, Type::s16, Type::s32, Type::s64);
 constexpr uint64_t kBitTypes = bits(Type::b16, Type::b32, Type::b64);
 constexpr uint64_t kReals = bits(Type::f32, Type::f64);

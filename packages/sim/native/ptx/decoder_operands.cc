@@ -48,7 +48,8 @@ uint32_t Decoder::constant(uint64_t bits, unsigned bytes) {
   } else {
     pool.resize(at + bytes * kLanes);
     const uint64_t halves[2] = {bits, static_cast<int64_t>(bits) < 0 ? ~uint64_t{0} : 0};
-    for (int lane = 0; lane < kLanes; ++lane) memcpy(pool.data() + at + bytes * static_cast<unsigned>(lane), halves, bytes);
+    for (int lane = 0; lane < kLanes; ++lane)
+      memcpy(pool.data() + at + bytes * static_cast<unsigned>(lane), halves, bytes);
   }
   return found->second = static_cast<uint32_t>(at) | kConstant;
 }
@@ -120,7 +121,9 @@ uint32_t Decoder::addressValue(const Operand& from, unsigned bytes) {
       if (&each == found->second) break;
       ++index;
     }
-    if (!found->second->isDefined) refuseFeature(statement_->line, "the address of the function '" + std::string(from.name) + "', which is not defined,");
+    if (!found->second->isDefined)
+      refuseFeature(statement_->line,
+                    "the address of the function '" + std::string(from.name) + "', which is not defined,");
     return constant(addressOfFunction(index), bytes);
   }
   Variable& variable = *from.variable;
@@ -157,11 +160,16 @@ uint32_t Decoder::input(const Operand& from, Type type) {
   const unsigned bytes = laneBytes(type);
   switch (from.kind) {
     case OperandKind::reg:
-      if (laneBytes(function_->registers[from.reg]) != bytes) wrong("the register '" + std::string(from.name) + "' does not fit '" + nameOf() + "'");
-      if (from.value != 0 || from.isNegated || !from.selector.empty()) wrong("an operand does not fit '" + nameOf() + "'");
+      if (laneBytes(function_->registers[from.reg]) != bytes)
+        wrong("the register '" + std::string(from.name) + "' does not fit '" + nameOf() + "'");
+      if (from.value != 0 || from.isNegated || !from.selector.empty())
+        wrong("an operand does not fit '" + nameOf() + "'");
       return place(from.reg);
-    case OperandKind::integer: case OperandKind::real32: case OperandKind::real64: return constant(bitsOf(from, type), bytes);
-    case OperandKind::variable: case OperandKind::name: return addressValue(from, bytes);
+    case OperandKind::integer:
+    case OperandKind::real32:
+    case OperandKind::real64: return constant(bitsOf(from, type), bytes);
+    case OperandKind::variable:
+    case OperandKind::name: return addressValue(from, bytes);
     case OperandKind::special: return special(static_cast<Special>(from.reg), static_cast<unsigned>(from.value), bytes);
     default: wrong("an operand does not fit '" + nameOf() + "'");
   }
@@ -169,7 +177,8 @@ uint32_t Decoder::input(const Operand& from, Type type) {
 
 uint32_t Decoder::output(const Operand& to, Type type) {
   if (to.kind == OperandKind::sink) return temporary(laneBytes(type));
-  if (to.kind != OperandKind::reg || to.value != 0 || to.isNegated || !to.selector.empty() || laneBytes(function_->registers[to.reg]) != laneBytes(type)) {
+  if (to.kind != OperandKind::reg || to.value != 0 || to.isNegated || !to.selector.empty() ||
+      laneBytes(function_->registers[to.reg]) != laneBytes(type)) {
     wrong("the result of '" + nameOf() + "' does not fit its register");
   }
   return place(to.reg);
@@ -181,20 +190,23 @@ uint32_t Decoder::inputPredicate(const Operand& from, bool& isNegated) {
     isNegated = false;
     return constant((from.value != 0) != from.isNegated ? 1 : 0, 0);
   }
-  if (from.kind != OperandKind::reg || function_->registers[from.reg] != Type::pred) wrong("'" + nameOf() + "' needs a predicate");
+  if (from.kind != OperandKind::reg || function_->registers[from.reg] != Type::pred)
+    wrong("'" + nameOf() + "' needs a predicate");
   return place(from.reg);
 }
 
 uint32_t Decoder::outputPredicate(const Operand& to) {
   if (to.kind == OperandKind::sink) return kNoOperand;
-  if (to.kind != OperandKind::reg || function_->registers[to.reg] != Type::pred || to.isNegated) wrong("the result of '" + nameOf() + "' is a predicate");
+  if (to.kind != OperandKind::reg || function_->registers[to.reg] != Type::pred || to.isNegated)
+    wrong("the result of '" + nameOf() + "' is a predicate");
   return place(to.reg);
 }
 
 uint32_t Decoder::anyInput(const Operand& from, unsigned least, unsigned& bytes) {
   if (from.kind == OperandKind::reg) {
     bytes = laneBytes(function_->registers[from.reg]);
-    if (bytes == 0 || bytes < least) wrong("the register '" + std::string(from.name) + "' is too small for '" + nameOf() + "'");
+    if (bytes == 0 || bytes < least)
+      wrong("the register '" + std::string(from.name) + "' is too small for '" + nameOf() + "'");
     return place(from.reg);
   }
   bytes = least < 2 ? 2 : least;
@@ -208,7 +220,8 @@ uint32_t Decoder::anyOutput(const Operand& to, unsigned least, unsigned& bytes) 
   }
   if (to.kind != OperandKind::reg) wrong("the result of '" + nameOf() + "' is no register");
   bytes = laneBytes(function_->registers[to.reg]);
-  if (bytes == 0 || bytes < least) wrong("the register '" + std::string(to.name) + "' is too small for '" + nameOf() + "'");
+  if (bytes == 0 || bytes < least)
+    wrong("the register '" + std::string(to.name) + "' is too small for '" + nameOf() + "'");
   return place(to.reg);
 }
 
@@ -238,7 +251,8 @@ Decoder::Address Decoder::address(const Operand& from, Space space) {
     made.offset = static_cast<int64_t>(variable.address) + base.value;
     made.isFrameRelative = true;
     made.space = Space::local;
-    if (space != Space::local && space != Space::param) wrong("'" + std::string(variable.name) + "' lies in another state space");
+    if (space != Space::local && space != Space::param)
+      wrong("'" + std::string(variable.name) + "' lies in another state space");
     return made;
   }
   if (variable.space == Space::kernelParam) {
@@ -248,7 +262,8 @@ Decoder::Address Decoder::address(const Operand& from, Space space) {
     return made;
   }
   const bool isShared = space == Space::shared || space == Space::cluster;
-  if ((variable.space == Space::shared) != isShared) wrong("'" + std::string(variable.name) + "' lies in another state space");
+  if ((variable.space == Space::shared) != isShared)
+    wrong("'" + std::string(variable.name) + "' lies in another state space");
   made.base = addressValue(base, 8);
   return made;
 }

@@ -29,8 +29,8 @@ constexpr Engine kEngine{
     },
     [](const LinkInput& input) { return refusalOf([&] { checkInput(input); }); },
     [](const std::vector<LinkInput>& inputs, std::string& text) { return refusalOf([&] { text = link(inputs); }); },
-    [](const std::shared_ptr<Context>& context, const std::shared_ptr<Module>& module, const Kernel& kernel, const LaunchShape& shape,
-       const std::vector<uint8_t>& parameters, const std::shared_ptr<Heap>& heap) {
+    [](const std::shared_ptr<Context>& context, const std::shared_ptr<Module>& module, const Kernel& kernel,
+       const LaunchShape& shape, const std::vector<uint8_t>& parameters, const std::shared_ptr<Heap>& heap) {
       try {
         return Launch(context, module, kernel, shape, parameters, heap).run();
       } catch (const std::bad_alloc&) {

@@ -1,6 +1,6 @@
-// Carries out instructions. The lanes of a warp that are at one instruction are a split; the split that is furthest behind
-// runs, so that the others are met where their paths join. A split that spins lets the others go on, whatever their place, so
-// nothing waits for ever that would not on hardware whose threads are scheduled independently.
+// Carries out instructions. The lanes of a warp that are at one instruction are a split; the split that is furthest
+// behind runs, so that the others are met where their paths join. A split that spins lets the others go on, whatever
+// their place, so nothing waits for ever that would not on hardware whose threads are scheduled independently.
 #include <algorithm>
 #include <cstring>
 
@@ -46,7 +46,8 @@ void Worker::merge(Warp& warp) {
   for (size_t a = 0; a < splits.size(); ++a) {
     for (size_t b = a + 1; b < splits.size();) {
       Split &one = splits[a], &other = splits[b];
-      if (one.pc == other.pc && one.frame == other.frame && one.wait == other.wait && one.isReleased == other.isReleased && one.barrier == other.barrier) {
+      if (one.pc == other.pc && one.frame == other.frame && one.wait == other.wait &&
+          one.isReleased == other.isReleased && one.barrier == other.barrier) {
         one.mask |= other.mask;
         one.awaited |= other.awaited;
         one.turn = std::min(one.turn, other.turn);
@@ -101,7 +102,8 @@ Outcome Worker::run(Warp& warp, int budget) {
     if (warp.splits.empty()) return Outcome::finished;
     const int chosen = choose(warp);
     if (chosen < 0) return Outcome::blocked;
-    if (!runSplit(warp, static_cast<size_t>(chosen), budget)) return warp.splits.empty() ? Outcome::finished : Outcome::yielded;
+    if (!runSplit(warp, static_cast<size_t>(chosen), budget))
+      return warp.splits.empty() ? Outcome::finished : Outcome::yielded;
   }
 }
 
@@ -159,7 +161,8 @@ struct Worker::Turn {
   SHOAL_FLOW Next yield();
 };
 
-// Runs what its handlers do alone, up to an instruction that is more for its `active` lanes; null where another split stands.
+// Runs what its handlers do alone, up to an instruction that is more for its `active` lanes; null where another split
+// stands.
 const Instr* Worker::Turn::runPlain(uint32_t& active) {
   const uint32_t lanes = mask, end = limit;
   for (uint32_t at = pc; at < end; ++at) {
@@ -312,7 +315,8 @@ Worker::Turn::Next Worker::Turn::meetInWarp(const Instr& instr, uint32_t active)
   }
   split.isReleased = false;
   if (instr.flow == Flow::warpSync) instr.run(warp, instr, active);
-  else if (warp.block->cluster->checker != nullptr) warp.block->cluster->checker->meetInWarp(warp, membersOf(warp, members, active), active);
+  else if (warp.block->cluster->checker != nullptr)
+    warp.block->cluster->checker->meetInWarp(warp, membersOf(warp, members, active), active);
   ++pc;
   return Next::goOn;
 }
@@ -414,7 +418,8 @@ void Worker::arrive(Warp& warp, Split& split, const Instr& instr, uint32_t mask)
   BlockBarrier& barrier = block.barriers[number];
   if (instr.b != kNoOperand) {
     const uint32_t threads = laneOf(warp, instr.b, first);
-    if (threads == 0 || threads % kLanes != 0) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier for a number of threads that is no multiple of 32"};
+    if (threads == 0 || threads % kLanes != 0)
+      throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier for a number of threads that is no multiple of 32"};
     barrier.expectedWarps = threads / kLanes;
   }
   barrier.isUsed = true;

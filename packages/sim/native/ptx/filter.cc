@@ -21,11 +21,17 @@ void shareSquare(int whole, int x, int y, int* weights) {
   weights[3] = right - weights[1];
 }
 
-bool isSigned(const TexelFormat& format) { return format.channel == Channel::signedInteger || format.channel == Channel::signedNorm; }
+bool isSigned(const TexelFormat& format) {
+  return format.channel == Channel::signedInteger || format.channel == Channel::signedNorm;
+}
 // The integer that stands for one.
-int64_t largest(const TexelFormat& format) { return (int64_t{1} << (8 * format.channelBytes - (isSigned(format) ? 1 : 0))) - 1; }
+int64_t largest(const TexelFormat& format) {
+  return (int64_t{1} << (8 * format.channelBytes - (isSigned(format) ? 1 : 0))) - 1;
+}
 
-int64_t wholePart(int64_t numerator, int64_t denominator) { return numerator / denominator - (numerator % denominator < 0 ? 1 : 0); }
+int64_t wholePart(int64_t numerator, int64_t denominator) {
+  return numerator / denominator - (numerator % denominator < 0 ? 1 : 0);
+}
 
 // The sum of all, cut to so many bits, the middle away from zero.
 float rounded(double sum, int bits, int least) {
@@ -75,7 +81,8 @@ void findWeights(int whole, unsigned axes, const int* fractions, int* weights) {
 uint32_t mix(const TexelFormat& format, bool isReal, const uint32_t* parts, const int* weights, unsigned corners) {
   if (format.channel == Channel::real) return mixReal(format.channelBytes == 2, parts, weights, corners);
   int64_t sum = 0;
-  for (unsigned at = 0; at < corners; ++at) sum += weights[at] * (isSigned(format) ? int64_t{static_cast<int32_t>(parts[at])} : int64_t{parts[at]});
+  for (unsigned at = 0; at < corners; ++at)
+    sum += weights[at] * (isSigned(format) ? int64_t{static_cast<int32_t>(parts[at])} : int64_t{parts[at]});
   if (!isReal) return static_cast<uint32_t>(wholePart(sum + (format.channelBytes < 4 ? kWhole / 2 : 0), kWhole));
   // In 16 bits, also where texels have fewer.
   const int64_t one = isSigned(format) ? 32767 : 65535, divisor = kWhole * largest(format);
@@ -83,10 +90,13 @@ uint32_t mix(const TexelFormat& format, bool isReal, const uint32_t* parts, cons
   return plain::bitsOf(std::max(value, -1.0f));
 }
 
-uint32_t mixHalf(const uint32_t* parts, const int* weights, unsigned corners) { return mixReal(true, parts, weights, corners); }
+uint32_t mixHalf(const uint32_t* parts, const int* weights, unsigned corners) {
+  return mixReal(true, parts, weights, corners);
+}
 
 uint32_t asTexel(const TexelFormat& format, float part) {
-  if (format.channel == Channel::real) return plain::bitsOf(format.channelBytes == 2 ? plain::fromHalf(plain::toHalf(part)) : part);
+  if (format.channel == Channel::real)
+    return plain::bitsOf(format.channelBytes == 2 ? plain::fromHalf(plain::toHalf(part)) : part);
   const double least = isSigned(format) ? -1 : 0, within = part > least ? std::min(part, 1.0f) : least;
   // The middle goes down.
   return static_cast<uint32_t>(static_cast<int64_t>(std::ceil(within * static_cast<double>(largest(format)) - 0.5)));
@@ -94,7 +104,8 @@ uint32_t asTexel(const TexelFormat& format, float part) {
 
 float normalized(const TexelFormat& format, uint32_t part) {
   const auto one = static_cast<float>(largest(format));
-  return isSigned(format) ? std::max(static_cast<float>(static_cast<int32_t>(part)) / one, -1.0f) : static_cast<float>(part) / one;
+  return isSigned(format) ? std::max(static_cast<float>(static_cast<int32_t>(part)) / one, -1.0f)
+                          : static_cast<float>(part) / one;
 }
 
 }  // namespace shoal::ptx

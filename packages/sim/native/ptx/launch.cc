@@ -102,8 +102,8 @@ double timeLimit() {
 
 }  // namespace
 
-Launch::Launch(std::shared_ptr<Context> ofContext, std::shared_ptr<Module> ofModule, const Kernel& ofKernel, const LaunchShape& ofShape,
-               std::vector<uint8_t> given, std::shared_ptr<Heap> ofHeap)
+Launch::Launch(std::shared_ptr<Context> ofContext, std::shared_ptr<Module> ofModule, const Kernel& ofKernel,
+               const LaunchShape& ofShape, std::vector<uint8_t> given, std::shared_ptr<Heap> ofHeap)
     : context(std::move(ofContext)),
       module(std::move(ofModule)),
       kernel(ofKernel),
@@ -118,17 +118,20 @@ Launch::Launch(std::shared_ptr<Context> ofContext, std::shared_ptr<Module> ofMod
 
 Launch::~Launch() {
   for (auto& each : held_) {
-    if (each.second->backing != nullptr && each.second->backing->uses() != nullptr) each.second->backing->uses()->leave();
+    if (each.second->backing != nullptr && each.second->backing->uses() != nullptr)
+      each.second->backing->uses()->leave();
   }
 }
 
 CUresult Launch::run() {
-  if (timeLimit() > 0) end_ = std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(timeLimit() * 1e6));
+  if (timeLimit() > 0)
+    end_ = std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(timeLimit() * 1e6));
   // Waking another thread takes as long as some thousand threads of a kernel.
   constexpr uint64_t kThreadsWorthHelp = 4096;
   const uint64_t threads = shape.grid.count() * shape.block.count();
   const uint64_t most = std::min<uint64_t>(clusters, shape.countOfMultiprocessors());
-  const auto helpers = static_cast<unsigned>(std::min<uint64_t>(pool().helpers(), shape.isWhole() ? clusters - 1 : most - 1));
+  const auto helpers =
+      static_cast<unsigned>(std::min<uint64_t>(pool().helpers(), shape.isWhole() ? clusters - 1 : most - 1));
   if (helpers == 0 || threads < kThreadsWorthHelp) work();
   else pool().run(*this, helpers);
   if (!printed_.empty()) {
@@ -171,7 +174,9 @@ bool Launch::mustStop() {
 }
 
 void Launch::findRange(uint64_t address, unsigned size, bool isWrite, Range& range) {
-  auto out = [&] { failOutOfRange(isWrite ? "global memory that is written" : "global memory that is read", address, size); };
+  auto out = [&] {
+    failOutOfRange(isWrite ? "global memory that is written" : "global memory that is read", address, size);
+  };
   if (!gridWorkspace.empty()) {
     const auto base = reinterpret_cast<uint64_t>(gridWorkspace.data());
     if (address >= base && address + size <= base + gridWorkspace.size() * 8) {
@@ -188,7 +193,9 @@ void Launch::findRange(uint64_t address, unsigned size, bool isWrite, Range& ran
     if (held_.count(found->base) == 0 || held_[found->base] != found) {
       // Counted before the rights are looked at: who takes them away waits for those who count.
       if (isMapped) found->backing->uses()->enter();
-      if (held_.count(found->base) != 0 && held_[found->base]->backing != nullptr && held_[found->base]->backing->uses() != nullptr) held_[found->base]->backing->uses()->leave();
+      if (held_.count(found->base) != 0 && held_[found->base]->backing != nullptr &&
+          held_[found->base]->backing->uses() != nullptr)
+        held_[found->base]->backing->uses()->leave();
       held_[found->base] = found;
     }
   }

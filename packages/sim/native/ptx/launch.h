@@ -15,7 +15,7 @@
 namespace shoal {
 class Context;
 class GraphRun;
-}
+}  // namespace shoal
 
 namespace shoal::ptx {
 
@@ -25,8 +25,8 @@ struct Cluster;
 
 class Launch {
  public:
-  Launch(std::shared_ptr<Context> context, std::shared_ptr<Module> module, const Kernel& kernel, const LaunchShape& shape, std::vector<uint8_t> parameters,
-         std::shared_ptr<Heap> heap);
+  Launch(std::shared_ptr<Context> context, std::shared_ptr<Module> module, const Kernel& kernel,
+         const LaunchShape& shape, std::vector<uint8_t> parameters, std::shared_ptr<Heap> heap);
   ~Launch();
   // On the calling thread and those of the pool; returns when all blocks have ended.
   CUresult run();

@@ -53,7 +53,8 @@ void Lexer::advance() {
   } else if (c == '.' && isWord(at(position_ + 1))) {
     token_.kind = TokenKind::dotted;
     ++position_;
-    while (isWord(at(position_)) || (at(position_) == ':' && at(position_ + 1) == ':')) position_ += at(position_) == ':' ? 2 : 1;
+    while (isWord(at(position_)) || (at(position_) == ':' && at(position_ + 1) == ':'))
+      position_ += at(position_) == ':' ? 2 : 1;
   } else if (isDigit(c)) {
     number();
   } else if (c == '"') {
@@ -95,7 +96,8 @@ void Lexer::number() {
   }
   const size_t start = position_;
   while (base == 16 ? isHex(at(position_)) : isDigit(at(position_))) ++position_;
-  if (base == 10 && ((at(position_) == '.' && isDigit(at(position_ + 1))) || at(position_) == 'e' || at(position_) == 'E')) {
+  if (base == 10 &&
+      ((at(position_) == '.' && isDigit(at(position_ + 1))) || at(position_) == 'e' || at(position_) == 'E')) {
     while (isDigit(at(position_)) || at(position_) == '.' || at(position_) == 'e' || at(position_) == 'E' ||
            ((at(position_) == '-' || at(position_) == '+') && (at(position_ - 1) | 32) == 'e')) {
       ++position_;

@@ -7,13 +7,20 @@
 namespace shoal::ptx {
 
 enum class TokenKind : uint8_t {
-  end, name /* add, %r1, $L1 */, dotted /* .u32, .shared::cta */, integer, real32, real64, string, punctuation,
+  end,
+  name /* add, %r1, $L1 */,
+  dotted /* .u32, .shared::cta */,
+  integer,
+  real32,
+  real64,
+  string,
+  punctuation,
 };
 
 struct Token {
   TokenKind kind = TokenKind::end;
   std::string_view text;
-  uint64_t bits = 0;       // of a number: an integer, or the bits of a float
+  uint64_t bits = 0;        // of a number: an integer, or the bits of a float
   bool isUnsigned = false;  // an integer with the suffix U
   unsigned line = 1;
   bool is(std::string_view word) const { return text == word && kind != TokenKind::string; }

@@ -36,7 +36,9 @@ struct Piece {
   std::vector<Token> names;
 };
 
-size_t offsetOf(const LinkInput& input, std::string_view text) { return static_cast<size_t>(text.data() - input.text.data()); }
+size_t offsetOf(const LinkInput& input, std::string_view text) {
+  return static_cast<size_t>(text.data() - input.text.data());
+}
 
 class Scanner {
  public:
@@ -55,7 +57,9 @@ class Scanner {
 
  private:
   const Token& peek() const { return lexer_.peek(); }
-  size_t here() const { return peek().kind == TokenKind::end ? piece_.input->text.size() : offsetOf(*piece_.input, peek().text); }
+  size_t here() const {
+    return peek().kind == TokenKind::end ? piece_.input->text.size() : offsetOf(*piece_.input, peek().text);
+  }
 
   Token next() {
     Token token = lexer_.next();
@@ -74,7 +78,8 @@ class Scanner {
   // Lines of sources and debug information would have the numbers of several modules.
   void topLevel() {
     const Token first = peek();
-    if (first.is(".version") || first.is(".target") || first.is(".address_size") || first.is(".file") || first.is(".loc")) {
+    if (first.is(".version") || first.is(".target") || first.is(".address_size") || first.is(".file") ||
+        first.is(".loc")) {
       next();
       leaveLine(first);
     } else if (first.is(".section")) {
@@ -196,11 +201,13 @@ void takeNeeded(std::vector<Piece>& pieces, std::vector<Piece>& optional) {
   };
   auto isNeeded = [&](const Piece& piece) {
     return std::any_of(piece.declarations.begin(), piece.declarations.end(), [&](const Declaration& each) {
-      return each.isDefinition && each.linkage != Linkage::local && missing.count(each.name) != 0 && defined.count(each.name) == 0;
+      return each.isDefinition && each.linkage != Linkage::local && missing.count(each.name) != 0 &&
+             defined.count(each.name) == 0;
     });
   };
   for (const Piece& each : pieces) add(each);
-  for (auto found = optional.begin(); (found = std::find_if(optional.begin(), optional.end(), isNeeded)) != optional.end();) {
+  for (auto found = optional.begin();
+       (found = std::find_if(optional.begin(), optional.end(), isNeeded)) != optional.end();) {
     add(*found);
     pieces.push_back(std::move(*found));
     optional.erase(found);
@@ -221,7 +228,9 @@ void chooseDefinitions(std::vector<Piece>& pieces) {
       if (isFirst || found->second.piece == &piece) continue;
       Declaration& first = *found->second.declaration;
       if (each.linkage == Linkage::visible && first.linkage == Linkage::visible) {
-        throw Refusal{CUDA_ERROR_INVALID_PTX, 0, "Multiple definition of '" + std::string(each.name) + "' in '" + piece.input->name + "', first defined in '" + found->second.piece->input->name + "'"};
+        throw Refusal{CUDA_ERROR_INVALID_PTX, 0,
+                      "Multiple definition of '" + std::string(each.name) + "' in '" + piece.input->name +
+                          "', first defined in '" + found->second.piece->input->name + "'"};
       }
       if (each.linkage == Linkage::visible) {
         first.linkage = Linkage::external;
@@ -240,7 +249,8 @@ void write(const Piece& piece, const std::unordered_map<std::string_view, std::s
   for (const auto& each : piece.left) changes.emplace_back(each, "");
   for (const Declaration& each : piece.declarations) {
     if (!each.isDefinition || each.linkage != Linkage::external) continue;
-    changes.emplace_back(std::make_pair(each.start, each.end), ".extern " + text.substr(each.kind, each.value - each.kind) + ";\n");
+    changes.emplace_back(std::make_pair(each.start, each.end),
+                         ".extern " + text.substr(each.kind, each.value - each.kind) + ";\n");
   }
   for (const Token& each : piece.names) {
     const auto found = names.find(each.text);
@@ -272,7 +282,8 @@ std::string link(const std::vector<LinkInput>& inputs) {
     target = std::max(target, each.target);
   }
   chooseDefinitions(pieces);
-  std::string whole = ".version " + std::to_string(version / 10) + "." + std::to_string(version % 10) + "\n.target sm_" + std::to_string(target) + "\n.address_size 64\n";
+  std::string whole = ".version " + std::to_string(version / 10) + "." + std::to_string(version % 10) +
+                      "\n.target sm_" + std::to_string(target) + "\n.address_size 64\n";
   for (size_t number = 0; number < pieces.size(); ++number) write(pieces[number], ownNames(pieces, number), whole);
   load(whole);
   return whole;

@@ -49,10 +49,12 @@ class Loader {
       uint64_t& size = sizes[each->isManaged ? 1 : 0];
       size = aligned(size, std::max(each->alignment, 16u));
       each->address = size;
-      if (__builtin_add_overflow(size, each->bytes, &size) || size > uint64_t{1} << 40) throw Refusal{CUDA_ERROR_OUT_OF_MEMORY, each->line, "the variables are too large"};
+      if (__builtin_add_overflow(size, each->bytes, &size) || size > uint64_t{1} << 40)
+        throw Refusal{CUDA_ERROR_OUT_OF_MEMORY, each->line, "the variables are too large"};
       if (each->space == Space::constant) {
         constants = aligned(constants, each->alignment) + each->bytes;
-        if (constants > kMostConstantBytes) refuseSyntax(each->line, "the module has more than 65536 bytes of constants");
+        if (constants > kMostConstantBytes)
+          refuseSyntax(each->line, "the module has more than 65536 bytes of constants");
       }
     }
     module_->constantBytes = constants;
@@ -60,7 +62,8 @@ class Loader {
     for (const bool isManaged : {false, true}) {
       if (sizes[isManaged] == 0) continue;
       bases[isManaged] = allocate(sizes[isManaged], isManaged);
-      if (bases[isManaged] == 0) throw Refusal{CUDA_ERROR_OUT_OF_MEMORY, 0, "the device has not enough memory for the module's variables"};
+      if (bases[isManaged] == 0)
+        throw Refusal{CUDA_ERROR_OUT_OF_MEMORY, 0, "the device has not enough memory for the module's variables"};
     }
     for (Variable* each : syntax_.globals) {
       if (each->isExtern || each->space == Space::shared) continue;
@@ -110,12 +113,11 @@ class Loader {
     code.unusedLocalBytes = code.localBytes - static_cast<uint32_t>(aligned(at, 8));
   }
 
-  size_t indexOf(const Function* function) const {
-    return indices_.at(function);
-  }
+  size_t indexOf(const Function* function) const { return indices_.at(function); }
 
   void visit(size_t index, const Operand& operand) {
-    if (operand.kind == OperandKind::variable && operand.variable->space == Space::shared) uses_[index].insert(operand.variable);
+    if (operand.kind == OperandKind::variable && operand.variable->space == Space::shared)
+      uses_[index].insert(operand.variable);
     if (operand.kind == OperandKind::name) {
       auto found = syntax_.functionNames.find(operand.name);
       if (found != syntax_.functionNames.end()) calls_[index].insert(indexOf(found->second));
@@ -137,10 +139,12 @@ class Loader {
         for (const Operand& operand : statement.operands) visit(index, operand);
         if (statement.opcode != "call") continue;
         for (const Operand& operand : statement.operands) {
-          if (operand.kind == OperandKind::name && (operand.name == "malloc" || operand.name == "free")) module_->needsHeap = true;
+          if (operand.kind == OperandKind::name && (operand.name == "malloc" || operand.name == "free"))
+            module_->needsHeap = true;
         }
         const size_t at = !statement.operands.empty() && statement.operands[0].kind == OperandKind::list ? 1 : 0;
-        if (at < statement.operands.size() && statement.operands[at].kind == OperandKind::reg) isIndirect_[index] = true;
+        if (at < statement.operands.size() && statement.operands[at].kind == OperandKind::reg)
+          isIndirect_[index] = true;
       }
       ++index;
     }
@@ -164,7 +168,8 @@ class Loader {
 
   bool mayLaunchGraphs(size_t kernel) const {
     const auto found = syntax_.functionNames.find("cudaGraphLaunch");
-    return found != syntax_.functionNames.end() && !found->second->isDefined && reachedFrom(kernel).count(indexOf(found->second)) != 0;
+    return found != syntax_.functionNames.end() && !found->second->isDefined &&
+           reachedFrom(kernel).count(indexOf(found->second)) != 0;
   }
 
   // Every variable has one place, whichever kernel uses it: above all those that lie in the memory of the same kernel.
@@ -189,7 +194,8 @@ class Loader {
       }
       at = aligned(at, variable.alignment);
       variable.address = at;
-      if (at + variable.bytes > kMostSharedBytes) refuseSyntax(variable.line, "a kernel has more shared memory than the device");
+      if (at + variable.bytes > kMostSharedBytes)
+        refuseSyntax(variable.line, "a kernel has more shared memory than the device");
       for (size_t kernel = 0; kernel < kernels.size(); ++kernel) {
         if (kernels[kernel].second.count(&variable) != 0) ends[kernel] = at + variable.bytes;
       }
@@ -198,7 +204,8 @@ class Loader {
     for (auto& function : syntax_.functions) {
       for (Variable* each : function.shared) placeOne(*each);
     }
-    for (size_t kernel = 0; kernel < kernels.size(); ++kernel) sharedBytes_[kernels[kernel].first] = static_cast<uint32_t>(ends[kernel]);
+    for (size_t kernel = 0; kernel < kernels.size(); ++kernel)
+      sharedBytes_[kernels[kernel].first] = static_cast<uint32_t>(ends[kernel]);
   }
 
   void fillGlobals(bool hasManaged) {
@@ -213,7 +220,8 @@ class Loader {
         auto variable = syntax_.variableNames.find(reference.symbol);
         auto function = syntax_.functionNames.find(reference.symbol);
         if (variable != syntax_.variableNames.end() && !variable->second->isExtern) address = variable->second->address;
-        else if (function != syntax_.functionNames.end() && function->second->isDefined) address = Decoder::addressOfFunction(indexOf(function->second));
+        else if (function != syntax_.functionNames.end() && function->second->isDefined)
+          address = Decoder::addressOfFunction(indexOf(function->second));
         else refuseSyntax(reference.line, "'" + std::string(reference.symbol) + "' is not defined");
         address = (address + static_cast<uint64_t>(reference.addend)) >> reference.shift;
         memcpy(to + reference.offset, &address, std::min(reference.bytes, 8u));
@@ -222,7 +230,8 @@ class Loader {
   }
 
   // The local memory of a thread along the calls that go deepest.
-  uint64_t localBytesOf(size_t index, std::vector<int64_t>& known, std::vector<bool>& isOpen, bool& isRecursive, unsigned depth) {
+  uint64_t localBytesOf(size_t index, std::vector<int64_t>& known, std::vector<bool>& isOpen, bool& isRecursive,
+                        unsigned depth) {
     if (isOpen[index] || depth > 500) {
       isRecursive = true;
       return 0;
@@ -230,7 +239,8 @@ class Loader {
     if (known[index] >= 0) return static_cast<uint64_t>(known[index]);
     isOpen[index] = true;
     uint64_t deepest = 0;
-    for (size_t called : calls_[index]) deepest = std::max(deepest, localBytesOf(called, known, isOpen, isRecursive, depth + 1));
+    for (size_t called : calls_[index])
+      deepest = std::max(deepest, localBytesOf(called, known, isOpen, isRecursive, depth + 1));
     if (isIndirect_[index]) isRecursive = true;
     isOpen[index] = false;
     const uint64_t bytes = module_->program.functions[index].localBytes + deepest;
@@ -258,11 +268,14 @@ class Loader {
         made.dynamicBase = static_cast<uint32_t>(aligned(made.sharedBytes, externAlignment));
         std::vector<int64_t> known(syntax_.functions.size(), -1);
         std::vector<bool> isOpen(syntax_.functions.size());
-        made.localBytes = static_cast<uint32_t>(std::min<uint64_t>(localBytesOf(index, known, isOpen, made.isRecursive, 0), kMostLocalBytes));
+        made.localBytes = static_cast<uint32_t>(
+            std::min<uint64_t>(localBytesOf(index, known, isOpen, made.isRecursive, 0), kMostLocalBytes));
         made.launchesGraphs = mayLaunchGraphs(index);
         made.toldLocalBytes = made.localBytes - code.unusedLocalBytes;
         auto threads = [](const unsigned (&numbers)[3]) { return uint64_t{numbers[0]} * numbers[1] * numbers[2]; };
-        const auto bound = [&](const unsigned (&numbers)[3]) { return threads(numbers) == 0 ? 1024u : static_cast<unsigned>(std::min<uint64_t>(threads(numbers), 1024)); };
+        const auto bound = [&](const unsigned (&numbers)[3]) {
+          return threads(numbers) == 0 ? 1024u : static_cast<unsigned>(std::min<uint64_t>(threads(numbers), 1024));
+        };
         made.maxThreads = bound(each.maxThreads);
         std::copy(std::begin(each.requiredThreads), std::end(each.requiredThreads), made.requiredThreads);
         std::copy(std::begin(each.cluster), std::end(each.cluster), made.cluster);

@@ -24,10 +24,25 @@ constexpr int kLanes = 32;
 using Handler = void (*)(Warp&, const Instr&, uint32_t mask);
 
 // What the executor itself looks after; everything else is `plain` and is the handler's.
-enum class Flow : uint8_t { plain, branch, branchIndexed, call, ret, exit, warpSync, warpBarrier, barrier, clusterArrive, clusterWait, yield, phaseWait, phaseTest };
+enum class Flow : uint8_t {
+  plain,
+  branch,
+  branchIndexed,
+  call,
+  ret,
+  exit,
+  warpSync,
+  warpBarrier,
+  barrier,
+  clusterArrive,
+  clusterWait,
+  yield,
+  phaseWait,
+  phaseTest
+};
 
-// An operand: an offset among the registers of the frame, or, with the top bit, among the constants of the program. A register
-// holds its 32 lanes side by side, a predicate one bit for each lane.
+// An operand: an offset among the registers of the frame, or, with the top bit, among the constants of the program. A
+// register holds its 32 lanes side by side, a predicate one bit for each lane.
 constexpr uint32_t kConstant = 0x80000000u;
 
 struct Instr {
@@ -66,7 +81,8 @@ struct Instr {
     uint8_t barrierKind;  // 0: wait, 1: arrive alone; with a reduction 2: count, 3: all, 4: any
     uint8_t fromBytes;    // the size of the source's register
   };
-  uint8_t order = 0;  // of memory instructions, for the checker; of barriers, whether all lanes have to come to the same one
+  uint8_t order =
+      0;  // of memory instructions, for the checker; of barriers, whether all lanes have to come to the same one
 };
 
 // How an access is ordered.
@@ -82,7 +98,7 @@ struct Passed {
 struct CallSite {
   int32_t function = -1;  // -1: by address
   int32_t builtin = -1;
-  uint32_t address = 0;   // operand of an indirect call
+  uint32_t address = 0;  // operand of an indirect call
   std::vector<Passed> results, arguments;
 };
 
@@ -136,8 +152,8 @@ struct Split {
   Wait wait = Wait::ready;
   bool isReleased = false;  // the barrier it stands at has let it go
   uint8_t barrier = 0;
-  uint32_t awaited = 0;     // lanes that a warp-wide operation needs
-  uint32_t turn = 0;        // goes up when it has spun while others waited
+  uint32_t awaited = 0;  // lanes that a warp-wide operation needs
+  uint32_t turn = 0;     // goes up when it has spun while others waited
 };
 
 // Where an address was found to be allowed.
@@ -169,7 +185,7 @@ struct Warp {
   Block* block = nullptr;
   Worker* worker = nullptr;
   std::vector<Split> splits;
-  uint32_t arrived[16] = {};   // lanes that have come to each barrier
+  uint32_t arrived[16] = {};  // lanes that have come to each barrier
   uint32_t turn = 0;
   int checkedLane = -1;  // whose access is under way, where the checker is on
   uint32_t threadX[kLanes], threadY[kLanes], threadZ[kLanes];

@@ -19,9 +19,9 @@ struct Kernel {
   uint32_t function = 0;
   std::vector<Parameter> parameters;
   uint32_t parameterBytes = 0;
-  uint32_t sharedBytes = 0;  // without the dynamic part
-  uint32_t dynamicBase = 0;  // where that begins
-  uint32_t localBytes = 0;   // of a thread, with the functions it calls
+  uint32_t sharedBytes = 0;     // without the dynamic part
+  uint32_t dynamicBase = 0;     // where that begins
+  uint32_t localBytes = 0;      // of a thread, with the functions it calls
   uint32_t toldLocalBytes = 0;  // in units of 8, as compilers have them
   bool isRecursive = false;
   bool launchesGraphs = false;  // it, or a function that it calls, has a call of cudaGraphLaunch

@@ -206,7 +206,8 @@ Variable* Parser::variable(Space space, bool isExtern, bool isFunctionScope) {
     else if (token.is(".v4")) lanes = 4;
     else if (token.is(".v8")) lanes = 8;
     else if (token.is(".attribute")) attributes(made);
-    else if (token.is(".ptr") || token.is(".global") || token.is(".const") || token.is(".local") || token.is(".shared")) continue;
+    else if (token.is(".ptr") || token.is(".global") || token.is(".const") || token.is(".local") || token.is(".shared"))
+      continue;
     else if ((made.type = typeNamed(token.text)) != Type::none) hasType = true;
     else unexpected(token);
   }
@@ -218,7 +219,8 @@ Variable* Parser::variable(Space space, bool isExtern, bool isFunctionScope) {
     refuseFeature(lexer_.peek().line, "a texture, sampler or surface reference");
   }
   const uint64_t elementBytes = bytesOf(made.type) * lanes;
-  if (elementBytes == 0 || (made.alignment & (made.alignment - 1)) != 0 || made.alignment > 4096) unexpected(lexer_.peek());
+  if (elementBytes == 0 || (made.alignment & (made.alignment - 1)) != 0 || made.alignment > 4096)
+    unexpected(lexer_.peek());
   if (made.alignment < elementBytes) made.alignment = static_cast<unsigned>(elementBytes);
   previous = made;
   const Token named = name();

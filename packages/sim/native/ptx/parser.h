@@ -79,7 +79,7 @@ class Parser {
   Syntax& syntax_;
   std::string instruction_;  // that is being read, for errors
   bool hasVectors_ = false;  // registers of some function are
-  bool hasParts_ = false;  // the operands of this instruction may be parts of registers
+  bool hasParts_ = false;    // the operands of this instruction may be parts of registers
   Function* function_ = nullptr;
   uint32_t sourceFile_ = 0, sourceLine_ = 0;
   std::vector<Scope> scopes_;

@@ -10,12 +10,48 @@ namespace {
 
 constexpr uint32_t kMostRegisters = 1u << 20;
 
-constexpr std::string_view kSpecial[] = {
-    "%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%clock", "%clock_hi", "%clock64",
-    "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi",
-    "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid",
-    "%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster", "%reserved_smem_offset_begin", "%reserved_smem_offset_end",
-    "%reserved_smem_offset_cap", "%reserved_smem_offset_0", "%reserved_smem_offset_1", "%current_graph_exec", "%pm0", "%pm1", "%pm2", "%pm3", "WARP_SZ"};
+constexpr std::string_view kSpecial[] = {"%tid",
+                                         "%ntid",
+                                         "%ctaid",
+                                         "%nctaid",
+                                         "%laneid",
+                                         "%warpid",
+                                         "%nwarpid",
+                                         "%smid",
+                                         "%nsmid",
+                                         "%gridid",
+                                         "%clock",
+                                         "%clock_hi",
+                                         "%clock64",
+                                         "%lanemask_eq",
+                                         "%lanemask_le",
+                                         "%lanemask_lt",
+                                         "%lanemask_ge",
+                                         "%lanemask_gt",
+                                         "%globaltimer",
+                                         "%globaltimer_lo",
+                                         "%globaltimer_hi",
+                                         "%dynamic_smem_size",
+                                         "%total_smem_size",
+                                         "%aggr_smem_size",
+                                         "%clusterid",
+                                         "%nclusterid",
+                                         "%cluster_ctaid",
+                                         "%cluster_nctaid",
+                                         "%cluster_ctarank",
+                                         "%cluster_nctarank",
+                                         "%is_explicit_cluster",
+                                         "%reserved_smem_offset_begin",
+                                         "%reserved_smem_offset_end",
+                                         "%reserved_smem_offset_cap",
+                                         "%reserved_smem_offset_0",
+                                         "%reserved_smem_offset_1",
+                                         "%current_graph_exec",
+                                         "%pm0",
+                                         "%pm1",
+                                         "%pm2",
+                                         "%pm3",
+                                         "WARP_SZ"};
 
 }  // namespace
 
@@ -40,8 +76,10 @@ bool Parser::findRegister(std::string_view text, uint32_t& index) const {
   size_t digits = text.size();
   while (digits > 0 && text[digits - 1] >= '0' && text[digits - 1] <= '9') --digits;
   uint64_t number = 0;
-  const bool isNumbered = digits < text.size() && text.size() - digits < 8 && (text[digits] != '0' || text.size() - digits == 1);
-  for (size_t at = digits; isNumbered && at < text.size(); ++at) number = number * 10 + static_cast<unsigned>(text[at] - '0');
+  const bool isNumbered =
+      digits < text.size() && text.size() - digits < 8 && (text[digits] != '0' || text.size() - digits == 1);
+  for (size_t at = digits; isNumbered && at < text.size(); ++at)
+    number = number * 10 + static_cast<unsigned>(text[at] - '0');
   for (size_t depth = scopes_.size(); depth-- > 0;) {
     const Scope& scope = scopes_[depth];
     auto found = scope.registers.find(text);
@@ -70,7 +108,8 @@ Variable* Parser::findVariable(std::string_view text) const {
 
 uint32_t Parser::addRegisters(Type type, uint32_t count) {
   auto& registers = function_->registers;
-  if (count > kMostRegisters || registers.size() + count > kMostRegisters) refuseSyntax(lexer_.peek().line, "too many registers");
+  if (count > kMostRegisters || registers.size() + count > kMostRegisters)
+    refuseSyntax(lexer_.peek().line, "too many registers");
   const auto first = static_cast<uint32_t>(registers.size());
   registers.resize(first + count, type);
   return first;
@@ -111,7 +150,8 @@ Variable* Parser::parameter() {
     else if ((made.type = typeNamed(token.text)) == Type::none) unexpected(token);
   }
   const unsigned element = bytesOf(made.type);
-  if (made.type == Type::texref || made.type == Type::samplerref || made.type == Type::surfref) refuseFeature(first.line, "a texture parameter");
+  if (made.type == Type::texref || made.type == Type::samplerref || made.type == Type::surfref)
+    refuseFeature(first.line, "a texture parameter");
   if (element == 0 || (made.alignment & (made.alignment - 1)) != 0 || made.alignment > 4096) unexpected(lexer_.peek());
   if (made.alignment < element) made.alignment = element;
   const Token named = name();
@@ -262,7 +302,8 @@ void Parser::declareRegisters() {
       const uint64_t count = integer();
       expect(">");
       if (count > kMostRegisters) refuseSyntax(named.line, "too many registers");
-      scopes_.back().ranges[named.text] = {addRegisters(type, static_cast<uint32_t>(count)), static_cast<uint32_t>(count)};
+      scopes_.back().ranges[named.text] = {addRegisters(type, static_cast<uint32_t>(count)),
+                                           static_cast<uint32_t>(count)};
     } else {
       scopes_.back().registers[named.text] = addRegisters(type, 1);
     }
@@ -376,12 +417,14 @@ Operand Parser::named(const Token& token) {
   }
   made.variable = findVariable(token.text);
   made.kind = made.variable != nullptr ? OperandKind::variable : OperandKind::name;
-  if (made.kind == OperandKind::name && token.text[0] == '%') refuseSyntax(token.line, "'" + std::string(token.text) + "' is not declared");
+  if (made.kind == OperandKind::name && token.text[0] == '%')
+    refuseSyntax(token.line, "'" + std::string(token.text) + "' is not declared");
   return made;
 }
 
 void Parser::offset(Operand& made) {
-  while (lexer_.peek().is("+") || lexer_.peek().is("-")) made.value = static_cast<int64_t>(static_cast<uint64_t>(made.value) + static_cast<uint64_t>(constant()));
+  while (lexer_.peek().is("+") || lexer_.peek().is("-"))
+    made.value = static_cast<int64_t>(static_cast<uint64_t>(made.value) + static_cast<uint64_t>(constant()));
 }
 
 Operand Parser::primary(unsigned depth) {
@@ -406,7 +449,8 @@ Operand Parser::primary(unsigned depth) {
       if (number.kind == TokenKind::real32 || number.kind == TokenKind::real64) {
         lexer_.next();
         made.kind = number.kind == TokenKind::real32 ? OperandKind::real32 : OperandKind::real64;
-        made.value = static_cast<int64_t>(number.bits ^ (number.kind == TokenKind::real32 ? uint64_t{1} << 31 : uint64_t{1} << 63));
+        made.value = static_cast<int64_t>(number.bits ^
+                                          (number.kind == TokenKind::real32 ? uint64_t{1} << 31 : uint64_t{1} << 63));
         return made;
       }
       made.kind = OperandKind::integer;

@@ -15,13 +15,16 @@ struct Refusal {
   std::string message;
 };
 
-[[noreturn]] inline void refuseSyntax(unsigned line, std::string message) { throw Refusal{CUDA_ERROR_INVALID_PTX, line, std::move(message)}; }
+[[noreturn]] inline void refuseSyntax(unsigned line, std::string message) {
+  throw Refusal{CUDA_ERROR_INVALID_PTX, line, std::move(message)};
+}
 [[noreturn]] inline void refuseFeature(unsigned line, std::string message) {
-  throw Refusal{CUDA_ERROR_NO_BINARY_FOR_GPU, line, std::move(message) + " is not supported by the Shoal software device"};
+  throw Refusal{CUDA_ERROR_NO_BINARY_FOR_GPU, line,
+                std::move(message) + " is not supported by the Shoal software device"};
 }
 
-// Runs `body`, which reads PTX. An error in PTX newer than the decoder may be an instruction that it does not know yet: the
-// message names both versions, and the status is the driver's for PTX that is too new.
+// Runs `body`, which reads PTX. An error in PTX newer than the decoder may be an instruction that it does not know yet:
+// the message names both versions, and the status is the driver's for PTX that is too new.
 template <class Body>
 auto namingVersion(const Syntax& syntax, Body&& body) {
   try {
@@ -29,9 +32,12 @@ auto namingVersion(const Syntax& syntax, Body&& body) {
   } catch (Refusal& refusal) {
     const bool isAboutText = refusal.status == CUDA_ERROR_INVALID_PTX || refusal.status == CUDA_ERROR_NO_BINARY_FOR_GPU;
     if (isAboutText && syntax.version() > Syntax::kNewestKnown) {
-      const auto name = [](unsigned version) { return std::to_string(version / 10) + "." + std::to_string(version % 10); };
+      const auto name = [](unsigned version) {
+        return std::to_string(version / 10) + "." + std::to_string(version % 10);
+      };
       refusal.status = CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-      refusal.message += "; this is PTX " + name(syntax.version()) + ", the Shoal software device knows PTX up to " + name(Syntax::kNewestKnown);
+      refusal.message += "; this is PTX " + name(syntax.version()) + ", the Shoal software device knows PTX up to " +
+                         name(Syntax::kNewestKnown);
     }
     throw;
   }

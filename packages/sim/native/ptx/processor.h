@@ -28,12 +28,18 @@ inline Processor thisProcessor() {
 inline int levelOf(const Processor& processor) {
   constexpr unsigned fma = 1u << 12, popcnt = 1u << 23, avx = 1u << 28, f16c = 1u << 29;
   constexpr unsigned bmi1 = 1u << 3, avx2 = 1u << 5, bmi2 = 1u << 8;
-  constexpr unsigned avx512f = 1u << 16, avx512dq = 1u << 17, avx512cd = 1u << 28, avx512bw = 1u << 30, avx512vl = 1u << 31;
+  constexpr unsigned avx512f = 1u << 16, avx512dq = 1u << 17, avx512cd = 1u << 28, avx512bw = 1u << 30,
+                     avx512vl = 1u << 31;
   // Of SSE and AVX; AVX-512 has three sets more.
   constexpr unsigned registers = 0x06, more = 0xe0;
   const auto hasAll = [](unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; };
-  if (!hasAll(processor.features, fma | popcnt | avx | f16c) || !hasAll(processor.extended, bmi1 | avx2 | bmi2) || !hasAll(processor.saved, registers)) return 0;
-  return hasAll(processor.extended, avx512f | avx512dq | avx512cd | avx512bw | avx512vl) && hasAll(processor.saved, more) ? 4 : 3;
+  if (!hasAll(processor.features, fma | popcnt | avx | f16c) || !hasAll(processor.extended, bmi1 | avx2 | bmi2) ||
+      !hasAll(processor.saved, registers))
+    return 0;
+  return hasAll(processor.extended, avx512f | avx512dq | avx512cd | avx512bw | avx512vl) &&
+                 hasAll(processor.saved, more)
+             ? 4
+             : 3;
 }
 
 }  // namespace shoal::ptx

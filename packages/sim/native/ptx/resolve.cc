@@ -12,13 +12,15 @@ namespace shoal::ptx {
 
 void failMisaligned(uint64_t address, unsigned size) {
   char text[96];
-  snprintf(text, sizeof text, "a misaligned access of %u bytes at 0x%llx", size, static_cast<unsigned long long>(address));
+  snprintf(text, sizeof text, "a misaligned access of %u bytes at 0x%llx", size,
+           static_cast<unsigned long long>(address));
   throw Fault{CUDA_ERROR_MISALIGNED_ADDRESS, text};
 }
 
 void failOutOfRange(const char* space, uint64_t address, unsigned size) {
   char text[128];
-  snprintf(text, sizeof text, "an access of %u bytes at 0x%llx, outside of %s", size, static_cast<unsigned long long>(address), space);
+  snprintf(text, sizeof text, "an access of %u bytes at 0x%llx, outside of %s", size,
+           static_cast<unsigned long long>(address), space);
   throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, text};
 }
 
@@ -56,7 +58,9 @@ uint64_t nanoseconds() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-uint64_t component(const Dimensions& of, unsigned index) { return index == 0 ? of.x : index == 1 ? of.y : index == 2 ? of.z : 0; }
+uint64_t component(const Dimensions& of, unsigned index) {
+  return index == 0 ? of.x : index == 1 ? of.y : index == 2 ? of.z : 0;
+}
 
 }  // namespace
 
@@ -97,9 +101,11 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::smid: return all(shape.multiprocessorOf(block.number));
     case Special::nsmid: return all(multiprocessorCount());
     case Special::gridid: return all(block.launch->id);
-    case Special::clock: case Special::clock64: return all(nanoseconds());
+    case Special::clock:
+    case Special::clock64: return all(nanoseconds());
     case Special::clockHigh: return all(nanoseconds() >> 32);
-    case Special::globaltimer: case Special::globaltimerLow: return all(nanoseconds());
+    case Special::globaltimer:
+    case Special::globaltimerLow: return all(nanoseconds());
     case Special::globaltimerHigh: return all(nanoseconds() >> 32);
     case Special::maskEq: return each([](int lane) { return uint64_t{1} << lane; });
     case Special::maskLe: return each([](int lane) { return (uint64_t{2} << lane) - 1; });
@@ -107,7 +113,8 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::maskGe: return each([](int lane) { return ~((uint64_t{1} << lane) - 1) & 0xffffffff; });
     case Special::maskGt: return each([](int lane) { return ~((uint64_t{2} << lane) - 1) & 0xffffffff; });
     case Special::dynamicShared: return all(shape.dynamicSharedBytes);
-    case Special::totalShared: case Special::aggregateShared: return all(total);
+    case Special::totalShared:
+    case Special::aggregateShared: return all(total);
     case Special::clusterid: return all(part < 3 ? index[part] : 0);
     case Special::nclusterid: return all(part < 3 ? component(shape.grid, part) / component(shape.cluster, part) : 0);
     case Special::clusterCtaid: return all(part < 3 ? place[part] : 0);
@@ -116,7 +123,8 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::clusterNctarank: return all(shape.cluster.count());
     case Special::isExplicitCluster: return all(shape.cluster.count() > 1 ? 1 : 0);
     // The end of the shared memory: cooperative groups keep barriers there, at the second offset.
-    case Special::reservedBegin: case Special::reserved0: return all(warp.sharedBytes - kReservedSharedBytes);
+    case Special::reservedBegin:
+    case Special::reserved0: return all(warp.sharedBytes - kReservedSharedBytes);
     case Special::reserved1: return all(warp.sharedBytes - kReservedSharedBytes / 2);
     case Special::reservedEnd: return all(warp.sharedBytes);
     case Special::reservedCap: return all(kReservedSharedBytes);
@@ -125,7 +133,8 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
     case Special::dynamicSharedBase: return all(block.launch->kernel.dynamicBase);
     default: {
       const auto number = static_cast<unsigned>(which) - static_cast<unsigned>(Special::envreg0);
-      const auto workspace = reinterpret_cast<uint64_t>(block.launch->gridWorkspace.empty() ? nullptr : block.launch->gridWorkspace.data());
+      const auto workspace = reinterpret_cast<uint64_t>(
+          block.launch->gridWorkspace.empty() ? nullptr : block.launch->gridWorkspace.data());
       if (which >= Special::envreg0 && number == 1) return all(workspace >> 32);
       if (which >= Special::envreg0 && number == 2) return all(workspace & 0xffffffff);
       return all(0);
@@ -141,14 +150,17 @@ void swapWide(Warp& warp, const Instr& instr, uint32_t mask) {
   std::lock_guard lock(mutex);
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<size_t>(__builtin_ctz(mask));
-    auto from = [&](uint32_t operand, size_t bytes) { return ((operand & kConstant) != 0 ? warp.constants : warp.registers) + (operand & ~kConstant) + bytes * lane; };
+    auto from = [&](uint32_t operand, size_t bytes) {
+      return ((operand & kConstant) != 0 ? warp.constants : warp.registers) + (operand & ~kConstant) + bytes * lane;
+    };
     uint64_t address = 0;
     memcpy(&address, from(instr.a, instr.isWide ? 8 : 4), instr.isWide ? 8 : 4);
     address += static_cast<uint64_t>(instr.imm);
     if (static_cast<Space>(instr.space) == Space::shared) address = kSharedWindow + (address & 0xffffffff);
     if (address % 16 != 0) failMisaligned(address, 16);
     Range& range = warp.ranges[instr.slot];
-    uint8_t* at = (address & kWindowMask) != 0 ? resolveWindow(warp, static_cast<int>(lane), address, 16, true) : resolveGlobal(warp, range, address, 16, true);
+    uint8_t* at = (address & kWindowMask) != 0 ? resolveWindow(warp, static_cast<int>(lane), address, 16, true)
+                                               : resolveGlobal(warp, range, address, 16, true);
     if (isChecking()) {
       warp.checkedLane = static_cast<int>(lane);
       checkAccess(warp, instr, warp.checkedLane, at, 16, true);

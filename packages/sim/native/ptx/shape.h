@@ -17,7 +17,9 @@ struct LaunchShape {
   unsigned dynamicSharedBytes = 0;
   bool isCooperative = false;
   Multiprocessors multiprocessors;  // that blocks may run on; none: on all
-  unsigned countOfMultiprocessors() const { return multiprocessors.none() ? multiprocessorCount() : static_cast<unsigned>(multiprocessors.count()); }
+  unsigned countOfMultiprocessors() const {
+    return multiprocessors.none() ? multiprocessorCount() : static_cast<unsigned>(multiprocessors.count());
+  }
   bool isWhole() const { return countOfMultiprocessors() == multiprocessorCount(); }
   // Where a block runs: one after the other, round and round.
   unsigned multiprocessorOf(uint64_t block) const {

@@ -41,7 +41,20 @@ struct Variable {
   uint64_t address = 0;  // of the memory, in the shared memory, or in the frame of the function
 };
 
-enum class OperandKind : uint8_t { reg, variable, integer, real32, real64, special, name, sink, vector, address, list, pair };
+enum class OperandKind : uint8_t {
+  reg,
+  variable,
+  integer,
+  real32,
+  real64,
+  special,
+  name,
+  sink,
+  vector,
+  address,
+  list,
+  pair
+};
 
 struct Operand {
   OperandKind kind = OperandKind::sink;
@@ -51,7 +64,7 @@ struct Operand {
   Variable* variable = nullptr;
   std::string_view name;
   std::string_view selector;  // of a register: ".h1", ".b3210"
-  int64_t value = 0;  // a number, the bits of a float, or what is added to a variable or an address
+  int64_t value = 0;          // a number, the bits of a float, or what is added to a variable or an address
   std::vector<Operand> parts;
 };
 

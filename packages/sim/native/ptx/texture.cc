@@ -1,5 +1,5 @@
-// Texels are found as the programming guide has it: coordinates of texels with 8 bits of fraction, weights from those, and an
-// address mode for each dimension.
+// Texels are found as the programming guide has it: coordinates of texels with 8 bits of fraction, weights from those,
+// and an address mode for each dimension.
 #include "texture.h"
 
 #include <cmath>
@@ -20,22 +20,26 @@ namespace {
 
 constexpr uint32_t kNone = ~0u;
 constexpr double kFractions = kWhole;  // of a texel, and of a level
-constexpr double kPlaces = 1 << 21;  // of a coordinate from 0 to 1
+constexpr double kPlaces = 1 << 21;    // of a coordinate from 0 to 1
 
-[[noreturn]] void failUnbound(const char* what) { throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, std::string("a ") + what + " that is not there"}; }
+[[noreturn]] void failUnbound(const char* what) {
+  throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, std::string("a ") + what + " that is not there"};
+}
 
 void addLevel(BoundTexture& bound, const std::shared_ptr<Array>& array) {
   bound.held.push_back(array);
-  bound.levels.push_back({array->data, array->rowBytes, array->sliceBytes, static_cast<int64_t>(array->width), static_cast<int64_t>(array->height),
-                          static_cast<int64_t>(array->depth), array->tiles()});
+  bound.levels.push_back({array->data, array->rowBytes, array->sliceBytes, static_cast<int64_t>(array->width),
+                          static_cast<int64_t>(array->height), static_cast<int64_t>(array->depth), array->tiles()});
 }
 
 void bindArrays(BoundTexture& bound, const TextureObject& object) {
   const auto& view = object.view;
-  const size_t first = object.hasView ? view.firstMipmapLevel : 0, last = object.hasView ? view.lastMipmapLevel : object.levels.size() - 1;
+  const size_t first = object.hasView ? view.firstMipmapLevel : 0,
+               last = object.hasView ? view.lastMipmapLevel : object.levels.size() - 1;
   for (size_t level = first; level <= last; ++level) {
     auto array = object.levels[level].lock();
-    if (!array || !arrays().find(array->handle)) failUnbound(object.isSurface ? "surface of an array" : "texture of an array");
+    if (!array || !arrays().find(array->handle))
+      failUnbound(object.isSurface ? "surface of an array" : "texture of an array");
     addLevel(bound, array);
   }
   const Array& array = *bound.held[0];
@@ -56,7 +60,8 @@ const BoundTexture& Launch::bind(uint64_t handle, bool isSurface) {
   auto& kept = textures_[handle];
   if (kept) return *kept;
   const auto object = textureObjects().find(handle);
-  if (!object || object->isSurface != isSurface || &object->context->device != &context->device) failUnbound(isSurface ? "surface" : "texture");
+  if (!object || object->isSurface != isSurface || &object->context->device != &context->device)
+    failUnbound(isSurface ? "surface" : "texture");
   auto bound = std::make_shared<BoundTexture>();
   const CUDA_TEXTURE_DESC& t = object->texture;
   const CUDA_RESOURCE_DESC& resource = object->resource;
@@ -72,15 +77,18 @@ const BoundTexture& Launch::bind(uint64_t handle, bool isSurface) {
     // Mappings side by side are one memory.
     const uint64_t end = address + (height - 1) * pitch + width * bound->format.bytes();
     for (Range range{address, address, false}; range.end < end;) findRange(range.end, 1, false, range);
-    bound->levels.push_back({reinterpret_cast<char*>(address), pitch, 0, static_cast<int64_t>(width), static_cast<int64_t>(height), 1});
+    bound->levels.push_back(
+        {reinterpret_cast<char*>(address), pitch, 0, static_cast<int64_t>(width), static_cast<int64_t>(height), 1});
     bound->dimensions = is1D ? 1 : 2;
   } else {
     bindArrays(*bound, *object);
   }
-  const bool isInteger = bound->format.channel == Channel::unsignedInteger || bound->format.channel == Channel::signedInteger;
+  const bool isInteger =
+      bound->format.channel == Channel::unsignedInteger || bound->format.channel == Channel::signedInteger;
   bound->isReal = !isInteger || (bound->format.channelBytes < 4 && (t.flags & CU_TRSF_READ_AS_INTEGER) == 0);
   bound->isNormalized = (t.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
-  bound->isSrgb = (t.flags & CU_TRSF_SRGB) != 0 && bound->format.channelBytes == 1 && bound->format.channel != Channel::signedInteger;
+  bound->isSrgb = (t.flags & CU_TRSF_SRGB) != 0 && bound->format.channelBytes == 1 &&
+                  bound->format.channel != Channel::signedInteger;
   bound->isFiltered = t.filterMode == CU_TR_FILTER_MODE_LINEAR && !bound->isLinear;
   bound->isBlended = t.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR && bound->isReal;
   bound->isSteep = t.maxAnisotropy > 1;
@@ -88,7 +96,9 @@ const BoundTexture& Launch::bind(uint64_t handle, bool isSurface) {
     const auto mode = static_cast<uint32_t>(t.addressMode[axis]);
     const bool isPeriodic = mode == CU_TR_ADDRESS_MODE_WRAP || mode == CU_TR_ADDRESS_MODE_MIRROR;
     // Only coordinates from 0 to 1 can be repeated. Beyond linear memory there are zeroes.
-    bound->modes[axis] = bound->isLinear ? uint32_t{CU_TR_ADDRESS_MODE_BORDER} : isPeriodic && !bound->isNormalized ? uint32_t{CU_TR_ADDRESS_MODE_CLAMP} : mode;
+    bound->modes[axis] = bound->isLinear                      ? uint32_t{CU_TR_ADDRESS_MODE_BORDER}
+                         : isPeriodic && !bound->isNormalized ? uint32_t{CU_TR_ADDRESS_MODE_CLAMP}
+                                                              : mode;
   }
   for (unsigned part = 0; part < bound->format.channels && !bound->isLinear; ++part) {
     if (bound->isReal) bound->border[part] = asTexel(bound->format, t.borderColor[part]);
@@ -135,7 +145,8 @@ const BoundTexture& boundTo(Warp& warp, uint64_t handle, bool isSurface) {
 // In 8 bits and an exponent.
 float fromSrgb(float value) {
   int exponent = 0;
-  const float linear = std::frexp(value <= 0.04045f ? value / 12.92f : std::pow((value + 0.055f) / 1.055f, 2.4f), &exponent);
+  const float linear =
+      std::frexp(value <= 0.04045f ? value / 12.92f : std::pow((value + 0.055f) / 1.055f, 2.4f), &exponent);
   return std::ldexp(std::round(linear * 256), exponent - 8);
 }
 
@@ -146,7 +157,8 @@ uint32_t partAt(const BoundTexture& t, const char* at, unsigned part) {
   const unsigned unused = 32 - 8 * t.format.channelBytes;
   const int32_t extended = static_cast<int32_t>(bits << unused) >> unused;
   const bool isSigned = t.format.channel == Channel::signedInteger || t.format.channel == Channel::signedNorm;
-  if (t.format.channel == Channel::real) return t.format.channelBytes == 2 ? plain::bitsOf(plain::fromHalf(static_cast<uint16_t>(bits))) : bits;
+  if (t.format.channel == Channel::real)
+    return t.format.channelBytes == 2 ? plain::bitsOf(plain::fromHalf(static_cast<uint16_t>(bits))) : bits;
   return isSigned ? static_cast<uint32_t>(extended) : bits;
 }
 
@@ -197,13 +209,15 @@ Texel texelAt(const BoundTexture& t, const TextureLevel& level, const Spot& plac
   }
   const int64_t slice = place.axes == 3 ? found[2] : t.firstLayer + place.layer;
   static constexpr char nothing[16] = {};
-  const char* at = level.at(static_cast<size_t>(found[0]) * t.format.bytes(), static_cast<size_t>(found[1]), static_cast<size_t>(slice));
+  const char* at = level.at(static_cast<size_t>(found[0]) * t.format.bytes(), static_cast<size_t>(found[1]),
+                            static_cast<size_t>(slice));
   if (at == nullptr) at = nothing;
   for (unsigned part = 0; part < 4; ++part) out.part[part] = part < t.format.channels ? partAt(t, at, part) : 0;
   return out;
 }
 
-// A coordinate in texels, brought close to the level where it repeats. Of one from 0 to 1, 21 bits behind the point count.
+// A coordinate in texels, brought close to the level where it repeats. Of one from 0 to 1, 21 bits behind the point
+// count.
 double texelsOf(double at, int64_t size, bool isNormalized, uint32_t mode) {
   if (!(std::fabs(at) < 1e30)) at = at > 0 ? 1e30 : at < 0 ? -1e30 : 0;
   if (isNormalized) {
@@ -224,7 +238,8 @@ void neighbours(const BoundTexture& t, const TextureLevel& level, const Spot& pl
     first[axis] = fixed >> 8;
     fraction[axis] = static_cast<int>(fixed & 255);
     // Beyond an edge there is no next one.
-    if (t.modes[axis] == CU_TR_ADDRESS_MODE_CLAMP && (first[axis] < 0 || first[axis] >= sizes[axis] - 1)) fraction[axis] = 0;
+    if (t.modes[axis] == CU_TR_ADDRESS_MODE_CLAMP && (first[axis] < 0 || first[axis] >= sizes[axis] - 1))
+      fraction[axis] = 0;
   }
 }
 
@@ -239,7 +254,9 @@ struct Mixture {
 void findIndex(const BoundTexture& t, const TextureLevel& level, const Spot& place, int64_t* index) {
   const int64_t sizes[3] = {level.width, level.height, level.depth};
   for (unsigned axis = 0; axis < place.axes; ++axis) {
-    index[axis] = place.isIndex ? place.index[axis] : static_cast<int64_t>(std::floor(texelsOf(place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis])));
+    index[axis] = place.isIndex ? place.index[axis]
+                                : static_cast<int64_t>(std::floor(texelsOf(
+                                      place.at[axis], sizes[axis], t.isNormalized || place.isFace, t.modes[axis])));
   }
 }
 
@@ -273,28 +290,34 @@ Texel sample(const BoundTexture& t, const Spot& place, float wanted) {
     level = level > 0 ? level < last ? level : last : 0;
   }
   Mixture mixture;
-  // With anisotropy levels are blended in the middle half between them alone: so it is at each quarter, where it was looked at.
+  // With anisotropy levels are blended in the middle half between them alone: so it is at each quarter, where it was
+  // looked at.
   if (t.isBlended && t.isSteep) {
     const double whole = std::floor(level), between = 2 * (level - whole) - 0.5;
     level = whole + (between < 0 ? 0 : between > 1 ? 1 : between);
   }
-  const auto fixed = t.isBlended ? static_cast<size_t>(std::floor(level * kFractions + 0.5)) : static_cast<size_t>(level + 0.5) << 8;
+  const auto fixed =
+      t.isBlended ? static_cast<size_t>(std::floor(level * kFractions + 0.5)) : static_cast<size_t>(level + 0.5) << 8;
   const int part = static_cast<int>(fixed & 255);
   addLevel(mixture, t, t.levels[fixed >> 8], place, kWhole - part);
   if (part != 0) addLevel(mixture, t, t.levels[(fixed >> 8) + 1], place, part);
   Texel out = {};
   for (unsigned at = 0; at < t.format.channels; ++at) {
     const bool isLinear = t.isSrgb && at < 3;
-    for (unsigned corner = 0; isLinear && corner < mixture.corners; ++corner) mixture.parts[at][corner] = readAs(t, mixture.parts[at][corner], at);
+    for (unsigned corner = 0; isLinear && corner < mixture.corners; ++corner)
+      mixture.parts[at][corner] = readAs(t, mixture.parts[at][corner], at);
     out.part[at] = isLinear ? mixHalf(mixture.parts[at], mixture.weights, mixture.corners)
-                   : mixture.corners == 1 ? readAs(t, mixture.parts[at][0], at) : mix(t.format, t.isReal, mixture.parts[at], mixture.weights, mixture.corners);
+                   : mixture.corners == 1
+                       ? readAs(t, mixture.parts[at][0], at)
+                       : mix(t.format, t.isReal, mixture.parts[at], mixture.weights, mixture.corners);
   }
   return out;
 }
 
 // The face that a direction meets, and where: by a reciprocal, so that the very edge may be just inside.
 void onFace(Spot& place, const float* direction) {
-  const float x = direction[0], y = direction[1], z = direction[2], ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
+  const float x = direction[0], y = direction[1], z = direction[2], ax = std::fabs(x), ay = std::fabs(y),
+              az = std::fabs(z);
   float m = az, s = z < 0 ? -x : x, t = -y;
   int64_t face = z < 0 ? 5 : 4;
   if (ax > ay && ax > az) m = ax, s = x < 0 ? z : -z, t = -y, face = x < 0 ? 1 : 0;
@@ -313,10 +336,13 @@ Spot spotOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, int 
   Spot place;
   const auto geometry = static_cast<Geometry>(words[textureGeometry]);
   const uint32_t* at = words + textureCoordinates;
-  const bool isLayered = geometry == Geometry::lines || geometry == Geometry::planes || geometry == Geometry::cubes, isCube = geometry >= Geometry::cube;
+  const bool isLayered = geometry == Geometry::lines || geometry == Geometry::planes || geometry == Geometry::cubes,
+             isCube = geometry >= Geometry::cube;
   // Without a sign: -1 is the last.
   if (isLayered) place.layer = wordOf(warp, *at++, lane);
-  place.axes = geometry == Geometry::line || geometry == Geometry::lines ? 1 : geometry == Geometry::plane || geometry == Geometry::planes ? 2 : 3;
+  place.axes = geometry == Geometry::line || geometry == Geometry::lines     ? 1
+               : geometry == Geometry::plane || geometry == Geometry::planes ? 2
+                                                                             : 3;
   place.isIndex = words[textureHasIntegers] != 0;
   for (unsigned axis = 0; axis < place.axes; ++axis) {
     if (place.isIndex) place.index[axis] = static_cast<int32_t>(wordOf(warp, at[axis], lane));
@@ -326,7 +352,8 @@ Spot spotOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, int 
   }
   if (isCube) {
     place.layer = geometry == Geometry::cubes ? limited(place.layer, t.layers / 6) : 0;
-    const float direction[3] = {static_cast<float>(place.at[0]), static_cast<float>(place.at[1]), static_cast<float>(place.at[2])};
+    const float direction[3] = {static_cast<float>(place.at[0]), static_cast<float>(place.at[1]),
+                                static_cast<float>(place.at[2])};
     onFace(place, direction);
   }
   place.layer = limited(place.layer, t.layers);
@@ -339,14 +366,17 @@ float levelOf(const Warp& warp, const uint32_t* words, const BoundTexture& t, co
   const auto kind = static_cast<LevelOf>(words[textureLevelOf]);
   const uint32_t* at = words + textureLevel;
   if (kind == LevelOf::none) return 0;
-  if (kind == LevelOf::given) return words[textureHasIntegers] != 0 ? static_cast<float>(static_cast<int32_t>(wordOf(warp, *at, lane))) : realOf(warp, *at, lane);
+  if (kind == LevelOf::given)
+    return words[textureHasIntegers] != 0 ? static_cast<float>(static_cast<int32_t>(wordOf(warp, *at, lane)))
+                                          : realOf(warp, *at, lane);
   const TextureLevel& whole = t.levels[0];
   const int64_t sizes[3] = {whole.width, whole.height, whole.depth};
   double longest = 0;
   for (unsigned direction = 0; direction < 2; ++direction) {
     double square = 0;
     for (unsigned axis = 0; axis < place.axes; ++axis) {
-      const double step = realOf(warp, at[3 * direction + axis], lane) * (t.isNormalized || place.isFace ? static_cast<double>(sizes[axis]) : 1);
+      const double step = realOf(warp, at[3 * direction + axis], lane) *
+                          (t.isNormalized || place.isFace ? static_cast<double>(sizes[axis]) : 1);
       square += step * step;
     }
     longest = std::fmax(longest, std::sqrt(square));
@@ -370,10 +400,14 @@ Texel gather(const BoundTexture& t, const Spot& place, uint32_t component) {
 
 void putTexel(Warp& warp, const uint32_t* words, const BoundTexture& t, const Texel& texel, int lane) {
   const auto type = static_cast<Type>(words[textureType]);
-  const auto half = [&](int part) -> uint32_t { return t.isReal ? plain::toHalf(plain::asFloat(texel.part[part])) : texel.part[part] & 0xffff; };
+  const auto half = [&](int part) -> uint32_t {
+    return t.isReal ? plain::toHalf(plain::asFloat(texel.part[part])) : texel.part[part] & 0xffff;
+  };
   for (uint32_t part = 0; part < words[textureCount]; ++part) {
     const auto at = static_cast<int>(part);
-    const uint32_t value = type == Type::f16x2 ? half(2 * at) | half(2 * at + 1) << 16 : type == Type::f16 ? half(at) : texel.part[at];
+    const uint32_t value = type == Type::f16x2 ? half(2 * at) | half(2 * at + 1) << 16
+                           : type == Type::f16 ? half(at)
+                                               : texel.part[at];
     putBytes(warp, words[textureData + part], lane, value, words[textureBytes]);
   }
 }
@@ -405,9 +439,13 @@ char* surfaceMemory(const Warp& warp, const uint32_t* words, const BoundTexture&
   const auto geometry = static_cast<Geometry>(words[textureGeometry]);
   const bool isLayered = geometry == Geometry::lines || geometry == Geometry::planes;
   const int64_t row = level.width * static_cast<int64_t>(t.format.bytes());
-  int64_t at[4] = {place.index[0], place.index[1], place.index[2], isLayered ? static_cast<int32_t>(wordOf(warp, words[textureCoordinates], lane)) : 0};
-  const int64_t sizes[4] = {row - bytes + 1, place.axes > 1 ? level.height : 1, place.axes > 2 ? level.depth : 1, t.layers};
-  if (at[0] % static_cast<int64_t>(bytes) != 0) throw Fault{CUDA_ERROR_MISALIGNED_ADDRESS, "byte " + std::to_string(at[0]) + " of a row of a surface is no multiple of " + std::to_string(bytes)};
+  int64_t at[4] = {place.index[0], place.index[1], place.index[2],
+                   isLayered ? static_cast<int32_t>(wordOf(warp, words[textureCoordinates], lane)) : 0};
+  const int64_t sizes[4] = {row - bytes + 1, place.axes > 1 ? level.height : 1, place.axes > 2 ? level.depth : 1,
+                            t.layers};
+  if (at[0] % static_cast<int64_t>(bytes) != 0)
+    throw Fault{CUDA_ERROR_MISALIGNED_ADDRESS,
+                "byte " + std::to_string(at[0]) + " of a row of a surface is no multiple of " + std::to_string(bytes)};
   for (int axis = 0; axis < 4; ++axis) {
     if (at[axis] >= 0 && at[axis] < sizes[axis]) continue;
     const auto boundary = static_cast<Boundary>(words[textureBoundary]);
@@ -436,15 +474,22 @@ template <class T, class U>
 void reduceAt(char* at, AtomicOp op, uint64_t value) {
   auto* word = reinterpret_cast<U*>(at);
   U old = __atomic_load_n(word, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(word, &old, static_cast<U>(combined<T>(op, static_cast<T>(old), static_cast<T>(value))), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(word, &old,
+                                      static_cast<U>(combined<T>(op, static_cast<T>(old), static_cast<T>(value))),
+                                      false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
 
 void reduceWord(char* at, AtomicOp op, Type type, uint64_t value) {
   switch (type) {
-    case Type::s32: return op == AtomicOp::add ? reduceAt<uint32_t, uint32_t>(at, op, value) : reduceAt<int32_t, uint32_t>(at, op, value);
-    case Type::s64: return op == AtomicOp::add ? reduceAt<uint64_t, uint64_t>(at, op, value) : reduceAt<int64_t, uint64_t>(at, op, value);
-    case Type::u64: case Type::b64: return reduceAt<uint64_t, uint64_t>(at, op, value);
+    case Type::s32:
+      return op == AtomicOp::add ? reduceAt<uint32_t, uint32_t>(at, op, value)
+                                 : reduceAt<int32_t, uint32_t>(at, op, value);
+    case Type::s64:
+      return op == AtomicOp::add ? reduceAt<uint64_t, uint64_t>(at, op, value)
+                                 : reduceAt<int64_t, uint64_t>(at, op, value);
+    case Type::u64:
+    case Type::b64: return reduceAt<uint64_t, uint64_t>(at, op, value);
     default: return reduceAt<uint32_t, uint32_t>(at, op, value);
   }
 }
@@ -453,7 +498,9 @@ void useSurface(Warp& warp, const uint32_t* words, const BoundTexture& t, Textur
   const unsigned bytes = words[textureBytes], count = words[textureCount];
   char* at = surfaceMemory(warp, words, t, lane, bytes * count);
   if (op == TextureOp::reduce) {
-    if (at != nullptr) reduceWord(at, static_cast<AtomicOp>(words[textureChoice]), static_cast<Type>(words[textureType]), bytesOf(warp, words[textureData], lane, bytes));
+    if (at != nullptr)
+      reduceWord(at, static_cast<AtomicOp>(words[textureChoice]), static_cast<Type>(words[textureType]),
+                 bytesOf(warp, words[textureData], lane, bytes));
     return;
   }
   for (unsigned part = 0; part < count; ++part) {
@@ -483,7 +530,10 @@ void runTexture(Warp& warp, const Instr& instr, uint32_t mask) {
       useSurface(warp, words, t, op, lane);
     } else {
       const Spot place = spotOf(warp, words, t, lane);
-      putTexel(warp, words, t, op == TextureOp::gather ? gather(t, place, words[textureChoice]) : sample(t, place, levelOf(warp, words, t, place, lane)), lane);
+      putTexel(warp, words, t,
+               op == TextureOp::gather ? gather(t, place, words[textureChoice])
+                                       : sample(t, place, levelOf(warp, words, t, place, lane)),
+               lane);
     }
   }
   if (words[texturePredicate] == kNone) return;

@@ -13,13 +13,38 @@ enum class Geometry : uint8_t { line, plane, volume, lines, planes, cube, cubes 
 enum class TextureOp : uint8_t { sample, gather, askTexture, askSurface, load, store, reduce };
 enum class LevelOf : uint8_t { none, given, gradient };
 enum class Boundary : uint8_t { trap, clamp, zero };
-enum class Question : uint8_t { width, height, depth, arraySize, levels, samples, isNormalized, filter, addressX, addressY, addressZ };
+enum class Question : uint8_t {
+  width,
+  height,
+  depth,
+  arraySize,
+  levels,
+  samples,
+  isNormalized,
+  filter,
+  addressX,
+  addressY,
+  addressZ
+};
 
 // Words of such an instruction; operands that are not there are kNoOperand.
 enum TextureWord : unsigned {
-  textureOp, textureGeometry, textureHasIntegers, textureCount, textureBytes, textureLevelOf, textureChoice, textureType, textureBoundary,
-  texturePredicate, textureHandle, textureCoordinates, textureLevel = textureCoordinates + 4, textureOffsets = textureLevel + 6,
-  textureData = textureOffsets + 3, textureWords = textureData + 4
+  textureOp,
+  textureGeometry,
+  textureHasIntegers,
+  textureCount,
+  textureBytes,
+  textureLevelOf,
+  textureChoice,
+  textureType,
+  textureBoundary,
+  texturePredicate,
+  textureHandle,
+  textureCoordinates,
+  textureLevel = textureCoordinates + 4,
+  textureOffsets = textureLevel + 6,
+  textureData = textureOffsets + 3,
+  textureWords = textureData + 4
 };
 
 struct TextureLevel {
@@ -29,13 +54,16 @@ struct TextureLevel {
   std::shared_ptr<const Tiles> tiles = nullptr;  // in place of data, where memory was mapped to the array
 
   // Byte `x` of a row; null where nothing is mapped.
-  char* at(size_t x, size_t y, size_t slice) const { return tiles ? tiles->find(x, y, slice) : data + slice * sliceBytes + y * rowBytes + x; }
+  char* at(size_t x, size_t y, size_t slice) const {
+    return tiles ? tiles->find(x, y, slice) : data + slice * sliceBytes + y * rowBytes + x;
+  }
 };
 
 // An object as kernels of one launch see it: what it looks into stays until they have ended.
 struct BoundTexture {
   TexelFormat format;
-  bool isSurface = false, isReal = false, isNormalized = false, isFiltered = false, isBlended = false, isSteep = false, isSrgb = false, isLinear = false;
+  bool isSurface = false, isReal = false, isNormalized = false, isFiltered = false, isBlended = false, isSteep = false,
+       isSrgb = false, isLinear = false;
   uint32_t modes[3] = {}, border[4] = {};  // the border as a texel is
   float bias = 0, least = 0, most = 0;
   int64_t firstLayer = 0, layers = 1;

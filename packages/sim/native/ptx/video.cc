@@ -10,7 +10,8 @@ using Wide = __int128;
 
 Wide partOf(uint32_t word, unsigned at, unsigned bits, bool isSigned) {
   const uint64_t part = word >> at & ((uint64_t{1} << bits) - 1);
-  return isSigned && (part >> (bits - 1) & 1) != 0 ? static_cast<Wide>(part) - (Wide{1} << bits) : static_cast<Wide>(part);
+  return isSigned && (part >> (bits - 1) & 1) != 0 ? static_cast<Wide>(part) - (Wide{1} << bits)
+                                                   : static_cast<Wide>(part);
 }
 
 Wide clampedTo(Wide value, unsigned bits, bool isSigned) {
@@ -49,13 +50,15 @@ uint32_t multiplied(const uint32_t* words, Wide a, Wide b, uint32_t addend) {
   const bool isNegatedProduct = words[videoIsNegatedProduct] != 0, isNegatedAddend = words[videoIsNegatedAddend] != 0;
   const bool isSigned = words[videoIsSignedA] != 0 || words[videoIsSignedB] != 0 || isNegatedProduct || isNegatedAddend;
   const Wide c = partOf(addend, 0, 32, isSigned);
-  Wide result = (isNegatedProduct ? -(a * b) : a * b) + (isNegatedAddend ? -c : c) + (words[videoIsPlusOne] != 0 ? 1 : 0);
+  Wide result =
+      (isNegatedProduct ? -(a * b) : a * b) + (isNegatedAddend ? -c : c) + (words[videoIsPlusOne] != 0 ? 1 : 0);
   result >>= words[videoScale];
   return static_cast<uint32_t>(words[videoSaturates] != 0 ? clampedTo(result, 32, isSigned) : result);
 }
 
 uint32_t single(const uint32_t* words, uint32_t a, uint32_t b, uint32_t c) {
-  const Wide x = partOf(a, words[videoAtA], words[videoBitsA], words[videoIsSignedA] != 0), y = partOf(b, words[videoAtB], words[videoBitsB], words[videoIsSignedB] != 0);
+  const Wide x = partOf(a, words[videoAtA], words[videoBitsA], words[videoIsSignedA] != 0),
+             y = partOf(b, words[videoAtB], words[videoBitsB], words[videoIsSignedB] != 0);
   if (static_cast<VideoOp>(words[videoOp]) == VideoOp::multiplyAdd) return multiplied(words, x, y, c);
   const bool isSigned = words[videoIsSigned] != 0;
   const unsigned bits = words[videoBits];
@@ -86,7 +89,8 @@ uint32_t several(const uint32_t* words, uint32_t a, uint32_t b, uint32_t c) {
       const unsigned from = order >> 4 * part & 15;
       return partOf(from < parts ? a : b, from % parts * bits, bits, isSigned);
     };
-    Wide result = resultOf(words, chosen(words[videoFromA], words[videoIsSignedA] != 0), chosen(words[videoFromB], words[videoIsSignedB] != 0));
+    Wide result = resultOf(words, chosen(words[videoFromA], words[videoIsSignedA] != 0),
+                           chosen(words[videoFromB], words[videoIsSignedB] != 0));
     if (words[videoSaturates] != 0) result = clampedTo(result, bits, words[videoIsSigned] != 0);
     const uint32_t field = ((1u << bits) - 1) << part * bits;
     if (isAdded) all += static_cast<uint32_t>(result);
@@ -102,7 +106,8 @@ void runVideo(Warp& warp, const Instr& instr, uint32_t mask) {
   auto value = [&](unsigned index, int lane) {
     const uint32_t operand = instr.operands[index];
     uint32_t bits;
-    memcpy(&bits, ((operand & kConstant) != 0 ? warp.constants : warp.registers) + (operand & ~kConstant) + 4 * lane, 4);
+    memcpy(&bits, ((operand & kConstant) != 0 ? warp.constants : warp.registers) + (operand & ~kConstant) + 4 * lane,
+           4);
     return bits;
   };
   for (; mask != 0; mask &= mask - 1) {

@@ -1,4 +1,5 @@
-// A file descriptor that goes from one process to another over a Unix socket, with one byte that says whether there is one.
+// A file descriptor that goes from one process to another over a Unix socket, with one byte that says whether there is
+// one.
 #pragma once
 
 #include <sys/socket.h>

@@ -11,8 +11,8 @@ namespace shoal {
 
 // What one library understands.
 struct FaultRules {
-  const char* prefix;  // of its functions: a fault at one of another library is not looked at
-  bool takesAny;       // whether faults without a function, or at *, are this library's
+  const char* prefix;                      // of its functions: a fault at one of another library is not looked at
+  bool takesAny;                           // whether faults without a function, or at *, are this library's
   bool (*knows)(const std::string& call);  // whether there are faults at a function, or at those that begin so
   bool (*isCode)(uint64_t code);
   int code;        // of an error without code=

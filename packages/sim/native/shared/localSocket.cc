@@ -76,7 +76,8 @@ void accept(int listening, const char* threadName, const std::function<void(int)
 
 RandomBytes randomBytes() {
   RandomBytes random;
-  if (getrandom(&random, sizeof random, 0) != sizeof random) throw std::system_error(errno, std::generic_category(), "getrandom");
+  if (getrandom(&random, sizeof random, 0) != sizeof random)
+    throw std::system_error(errno, std::generic_category(), "getrandom");
   return random;
 }
 
@@ -94,7 +95,8 @@ int listenAt(const std::string& name, int backlog) {
   const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listening < 0) return -1;
   const Address address(name);
-  if (bind(listening, address.pointer(), address.length) != 0 || listen(listening, backlog) != 0) return closed(listening);
+  if (bind(listening, address.pointer(), address.length) != 0 || listen(listening, backlog) != 0)
+    return closed(listening);
   return listening;
 }
 
@@ -103,7 +105,8 @@ int connectTo(const std::string& name) {
   if (connection < 0) return -1;
   limitWaiting(connection);
   const Address address(name);
-  if (connect(connection, address.pointer(), address.length) != 0 || !isOfSameUser(connection)) return closed(connection);
+  if (connect(connection, address.pointer(), address.length) != 0 || !isOfSameUser(connection))
+    return closed(connection);
   return connection;
 }
 
@@ -123,7 +126,9 @@ bool serve(int listening, const char* threadName, std::function<void(int)> answe
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int problem = 0;
   try {
-    std::thread([listening, threadName, answer = std::move(answer)] { accept(listening, threadName, answer); }).detach();
+    std::thread([listening, threadName, answer = std::move(answer)] {
+      accept(listening, threadName, answer);
+    }).detach();
   } catch (const std::system_error& error) {
     problem = error.code().value();
   } catch (const std::bad_alloc&) {

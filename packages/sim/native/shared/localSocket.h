@@ -22,8 +22,8 @@ int connectTo(const std::string& name);
 // Whether somebody listens there. Whoever cannot ask takes the other for alive.
 bool isListening(const std::string& name);
 
-// Answers, on a thread of this name, each connection of a process of the same user, as long as this process lives. False when no
-// thread can be made: then `listening` is closed, and errno says why.
+// Answers, on a thread of this name, each connection of a process of the same user, as long as this process lives.
+// False when no thread can be made: then `listening` is closed, and errno says why.
 bool serve(int listening, const char* threadName, std::function<void(int connection)> answer);
 
 }  // namespace shoal

@@ -1,4 +1,5 @@
-// Device code in object files of the host and in archives of them, which the linker takes: what is needed, from where it is.
+// Device code in object files of the host and in archives of them, which the linker takes: what is needed, from where
+// it is.
 #include <elf.h>
 
 #include <functional>
@@ -40,8 +41,10 @@ std::string object(const std::string& name, const std::string& content) {
   header.e_type = ET_REL, header.e_machine = EM_X86_64, header.e_version = EV_CURRENT, header.e_ehsize = sizeof header;
   header.e_shentsize = sizeof(Elf64_Shdr), header.e_shnum = 3, header.e_shstrndx = 1;
   Elf64_Shdr sections[3] = {};
-  sections[1].sh_name = 1, sections[1].sh_type = SHT_STRTAB, sections[1].sh_offset = sizeof header, sections[1].sh_size = names.size();
-  sections[2].sh_name = 11, sections[2].sh_type = SHT_PROGBITS, sections[2].sh_offset = sizeof header + names.size(), sections[2].sh_size = content.size();
+  sections[1].sh_name = 1, sections[1].sh_type = SHT_STRTAB, sections[1].sh_offset = sizeof header,
+  sections[1].sh_size = names.size();
+  sections[2].sh_name = 11, sections[2].sh_type = SHT_PROGBITS, sections[2].sh_offset = sizeof header + names.size(),
+  sections[2].sh_size = content.size();
   header.e_shoff = sizeof header + names.size() + content.size();
   std::string made;
   append(made, header);
@@ -54,7 +57,8 @@ std::string archive(const std::vector<std::pair<std::string, std::string>>& memb
   std::string made = "!<arch>\n";
   for (const auto& [name, content] : members) {
     char header[61];
-    snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8d%-10zu`\n", (name + "/").c_str(), 0, 0, 0, 644, content.size());
+    snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8d%-10zu`\n", (name + "/").c_str(), 0, 0, 0, 644,
+             content.size());
     made += header + content;
     if (content.size() % 2 != 0) made += '\n';
   }
@@ -62,15 +66,20 @@ std::string archive(const std::vector<std::pair<std::string, std::string>>& memb
 }
 
 const std::string kHead = ".version 7.0\n.target sm_70\n.address_size 64\n";
-// Calls what the first member has, which calls what the second has; a third one that has the same name as the kernel stays out.
-const std::string kKernel = kHead +
-                            ".extern .func (.param .b32 r) times(.param .b32 a);\n.extern .const .align 4 .b8 settings[8];\n"
-                            ".visible .entry k(.param .u64 p)\n{\n.reg .b64 %p; .reg .b32 %x; .param .b32 in, out;\nld.const.u32 %x, [settings+4]; st.param.b32 [in], %x;\n"
-                            "call (out), times, (in);\nld.param.b32 %x, [out]; ld.param.u64 %p, [p]; st.global.u32 [%p], %x;\nret;\n}\n";
-const std::string kTimes = kHead +
-                           ".extern .global .u32 factor;\n.visible .func (.param .b32 r) times(.param .b32 a)\n{\n.reg .b32 %x, %y;\n"
-                           "ld.param.b32 %x, [a]; ld.global.u32 %y, [factor]; mul.lo.u32 %x, %x, %y; st.param.b32 [r], %x;\nret;\n}\n";
-const std::string kFactor = kHead + ".visible .global .u32 factor = 6;\n.visible .const .align 4 .b8 settings[8] = {1, 0, 0, 0, 7, 0, 0, 0};\n";
+// Calls what the first member has, which calls what the second has; a third one that has the same name as the kernel
+// stays out.
+const std::string kKernel =
+    kHead +
+    ".extern .func (.param .b32 r) times(.param .b32 a);\n.extern .const .align 4 .b8 settings[8];\n"
+    ".visible .entry k(.param .u64 p)\n{\n.reg .b64 %p; .reg .b32 %x; .param .b32 in, out;\nld.const.u32 %x, "
+    "[settings+4]; st.param.b32 [in], %x;\n"
+    "call (out), times, (in);\nld.param.b32 %x, [out]; ld.param.u64 %p, [p]; st.global.u32 [%p], %x;\nret;\n}\n";
+const std::string kTimes =
+    kHead +
+    ".extern .global .u32 factor;\n.visible .func (.param .b32 r) times(.param .b32 a)\n{\n.reg .b32 %x, %y;\n"
+    "ld.param.b32 %x, [a]; ld.global.u32 %y, [factor]; mul.lo.u32 %x, %x, %y; st.param.b32 [r], %x;\nret;\n}\n";
+const std::string kFactor =
+    kHead + ".visible .global .u32 factor = 6;\n.visible .const .align 4 .b8 settings[8] = {1, 0, 0, 0, 7, 0, 0, 0};\n";
 const std::string kOther = kHead + ".visible .entry k(.param .u64 p)\n{\nret;\n}\n.extern .func nowhere();\n";
 
 struct Input {
@@ -87,7 +96,9 @@ CUresult link(const std::vector<Input>& inputs, uint32_t& result, std::string& l
   OK(cuLinkCreate_v2(2, options, values, &state));
   CUresult status = CUDA_SUCCESS;
   for (const Input& each : inputs) {
-    if (status == CUDA_SUCCESS) status = cuLinkAddData_v2(state, each.type, const_cast<char*>(each.bytes.data()), each.bytes.size(), "input", 0, nullptr, nullptr);
+    if (status == CUDA_SUCCESS)
+      status = cuLinkAddData_v2(state, each.type, const_cast<char*>(each.bytes.data()), each.bytes.size(), "input", 0,
+                                nullptr, nullptr);
   }
   void* image = nullptr;
   size_t size = 0;
@@ -112,7 +123,10 @@ CUresult link(const std::vector<Input>& inputs, uint32_t& result, std::string& l
 
 TEST(members_of_an_archive_come_where_they_are_needed) {
   check::Primary primary;
-  const std::string library = archive({{"empty.o", object(".text", "x")}, {"other.o", object(".nv_fatbin", fatbin(kOther))}, {"notes.txt", "odd"}, {"factor.o", object("__nv_relfatbin", fatbin(kFactor))},
+  const std::string library = archive({{"empty.o", object(".text", "x")},
+                                       {"other.o", object(".nv_fatbin", fatbin(kOther))},
+                                       {"notes.txt", "odd"},
+                                       {"factor.o", object("__nv_relfatbin", fatbin(kFactor))},
                                        {"times.o", object("__nv_relfatbin", fatbin(kTimes))}});
   uint32_t result = 0;
   std::string log;
@@ -122,7 +136,10 @@ TEST(members_of_an_archive_come_where_they_are_needed) {
   OK(link({{CU_JIT_INPUT_LIBRARY, library}, {CU_JIT_INPUT_PTX, kKernel}}, result, log));
   EQUAL(result, 42u);
   // What nobody has is named.
-  const CUresult status = link({{CU_JIT_INPUT_PTX, kKernel}, {CU_JIT_INPUT_LIBRARY, archive({{"factor.o", object("__nv_relfatbin", fatbin(kFactor))}})}}, result, log);
+  const CUresult status =
+      link({{CU_JIT_INPUT_PTX, kKernel},
+            {CU_JIT_INPUT_LIBRARY, archive({{"factor.o", object("__nv_relfatbin", fatbin(kFactor))}})}},
+           result, log);
   CHECK(status != CUDA_SUCCESS);
   if (log.find("times") == std::string::npos) throw check::Failure("the log does not name what is missing: " + log);
 }
@@ -139,27 +156,36 @@ TEST(objects_are_linked_whole) {
   EQUAL(result, 42u);
   EQUAL(link({{CU_JIT_INPUT_OBJECT, object(".text", "nothing")}}, result, log), CUDA_ERROR_INVALID_IMAGE);
   // An object has what it has, whether it is needed or not.
-  CHECK(link({{CU_JIT_INPUT_OBJECT, object(".nv_fatbin", fatbin(kOther))}, {CU_JIT_INPUT_OBJECT, object("__nv_relfatbin", both)}, {CU_JIT_INPUT_PTX, kKernel}}, result, log) != CUDA_SUCCESS);
+  CHECK(link({{CU_JIT_INPUT_OBJECT, object(".nv_fatbin", fatbin(kOther))},
+              {CU_JIT_INPUT_OBJECT, object("__nv_relfatbin", both)},
+              {CU_JIT_INPUT_PTX, kKernel}},
+             result, log) != CUDA_SUCCESS);
 }
 
 TEST(broken_archives_are_refused) {
   check::Primary primary;
-  const std::string library = archive({{"times.o", object("__nv_relfatbin", fatbin(kTimes))}, {"factor.o", object("__nv_relfatbin", fatbin(kFactor))}});
+  const std::string library = archive(
+      {{"times.o", object("__nv_relfatbin", fatbin(kTimes))}, {"factor.o", object("__nv_relfatbin", fatbin(kFactor))}});
   uint32_t result = 0;
   std::string log;
   // Cut off anywhere it has too little, which is told when it is added or when something is missing.
-  for (size_t length = 8; length < library.size(); length += 3) CHECK(link({{CU_JIT_INPUT_PTX, kKernel}, {CU_JIT_INPUT_LIBRARY, library.substr(0, length)}}, result, log) != CUDA_SUCCESS);
+  for (size_t length = 8; length < library.size(); length += 3)
+    CHECK(link({{CU_JIT_INPUT_PTX, kKernel}, {CU_JIT_INPUT_LIBRARY, library.substr(0, length)}}, result, log) !=
+          CUDA_SUCCESS);
   std::mt19937 random(5);
   for (int turn = 0; turn < 3000; ++turn) {
     std::string broken = library;
-    for (unsigned change = random() % 4 + 1; change != 0; --change) broken[random() % broken.size()] = static_cast<char>(random());
+    for (unsigned change = random() % 4 + 1; change != 0; --change)
+      broken[random() % broken.size()] = static_cast<char>(random());
     // Whatever comes of it, the process goes on; a kernel that was changed may do anything, and is not run.
     CUlinkState state = nullptr;
     OK(cuLinkCreate_v2(0, nullptr, nullptr, &state));
     void* image = nullptr;
     size_t size = 0;
-    if (cuLinkAddData_v2(state, CU_JIT_INPUT_LIBRARY, broken.data(), broken.size(), "broken", 0, nullptr, nullptr) == CUDA_SUCCESS &&
-        cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, const_cast<char*>(kKernel.data()), kKernel.size(), "kernel", 0, nullptr, nullptr) == CUDA_SUCCESS) {
+    if (cuLinkAddData_v2(state, CU_JIT_INPUT_LIBRARY, broken.data(), broken.size(), "broken", 0, nullptr, nullptr) ==
+            CUDA_SUCCESS &&
+        cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, const_cast<char*>(kKernel.data()), kKernel.size(), "kernel", 0,
+                         nullptr, nullptr) == CUDA_SUCCESS) {
       (void)cuLinkComplete(state, &image, &size);
     }
     OK(cuLinkDestroy(state));

@@ -234,7 +234,11 @@ TEST(memory_is_mapped_while_copies_are_under_way) {
     }
   });
   for (int turn = 0; turn < 200; ++turn) {
-    OK(sparse.with([&](auto& each) { each.memOperationType = turn % 2 == 0 ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP; }, mapping));
+    OK(sparse.with(
+        [&](auto& each) {
+          each.memOperationType = turn % 2 == 0 ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP;
+        },
+        mapping));
     OK(cuStreamSynchronize(mapping));
   }
   copying.join();

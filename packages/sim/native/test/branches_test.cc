@@ -173,9 +173,11 @@ TEST(branches_that_wait_for_words_leave_room_for_the_one_that_writes_them) {
   // Each waits for the word that the next one writes, so nothing ends before the last branch has run.
   for (unsigned branch = 0; branch < branches; ++branch) {
     CUstreamBatchMemOpParams operations[2] = {};
-    operations[0].waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, words + (branch + 1) % branches * 4, {1}, CU_STREAM_WAIT_VALUE_GEQ, 0};
+    operations[0].waitValue = {
+        CU_STREAM_MEM_OP_WAIT_VALUE_32, words + (branch + 1) % branches * 4, {1}, CU_STREAM_WAIT_VALUE_GEQ, 0};
     operations[1].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, words + branch * 4, {1}, 0, 0};
-    CUDA_BATCH_MEM_OP_NODE_PARAMS wanted = {primary.context, branch + 1 == branches ? 1u : 2u, branch + 1 == branches ? operations + 1 : operations, 0};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS wanted = {primary.context, branch + 1 == branches ? 1u : 2u,
+                                            branch + 1 == branches ? operations + 1 : operations, 0};
     CUgraphNode node = nullptr;
     OK(cuGraphAddBatchMemOpNode(&node, running.graph, nullptr, 0, &wanted));
   }
@@ -239,7 +241,8 @@ TEST(threads_of_branches_end_when_there_is_no_work) {
 TEST(nested_moves_take_time_in_proportion_and_have_an_end) {
   Primary primary;
   constexpr int deepest = 4096;
-  const auto put = [](CUgraph inner, CUgraph outer, CUgraphChildGraphNodeOwnership ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
+  const auto put = [](CUgraph inner, CUgraph outer,
+                      CUgraphChildGraphNodeOwnership ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
     CUgraphNodeParams wanted{};
     wanted.type = CU_GRAPH_NODE_TYPE_GRAPH;
     wanted.graph.graph = inner;

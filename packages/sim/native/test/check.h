@@ -56,8 +56,9 @@ inline void softwareOnly(const char* why) {
 template <class Left, class Right>
 void equal(const char* file, int line, const char* text, const Left& left, const Right& right) {
   if (left == static_cast<Left>(right)) return;
-  fail(file, line, std::string(text) + ": got " + std::to_string(static_cast<long long>(left)) + ", want " +
-                       std::to_string(static_cast<long long>(right)));
+  fail(file, line,
+       std::string(text) + ": got " + std::to_string(static_cast<long long>(left)) + ", want " +
+           std::to_string(static_cast<long long>(right)));
 }
 
 // Programs that start themselves again, as another rank say, set this; it gets the arguments behind "--child".
@@ -94,7 +95,8 @@ inline int run(int count, char** arguments) {
 class Primary {
  public:
   explicit Primary(int device = 0) : device_(device) {
-    if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) throw Failure("no primary context");
+    if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
+      throw Failure("no primary context");
     cuCtxPushCurrent_v2(context);
   }
   ~Primary() {
@@ -127,12 +129,12 @@ inline CUdeviceptr memory(size_t bytes) {
 
 }  // namespace check
 
-#define TEST(name)                                                   \
-  static void name();                                                \
-  static check::Registration registration_##name(#name, name);      \
+#define TEST(name)                                             \
+  static void name();                                          \
+  static check::Registration registration_##name(#name, name); \
   static void name()
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                           \
+  do {                                                             \
     if (!(condition)) check::fail(__FILE__, __LINE__, #condition); \
   } while (0)
 #define EQUAL(left, right) check::equal(__FILE__, __LINE__, #left, left, right)

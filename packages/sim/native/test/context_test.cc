@@ -151,7 +151,8 @@ TEST(destroying_a_context_ends_waits_that_nobody_satisfies) {
 TEST(a_forked_child_has_no_device) {
   Primary primary;
   const pid_t child = fork();
-  if (child == 0) _exit(cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+  if (child == 0)
+    _exit(cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cuCtxSynchronize() == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
   int status = -1;
   waitpid(child, &status, 0);
   EQUAL(status, 0);

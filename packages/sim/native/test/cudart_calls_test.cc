@@ -1,5 +1,5 @@
-// What the CUDA runtime of the software device adds to the driver's calls: which device, context and default stream they are for, what
-// is refused before the driver is asked, and the words of errors.
+// What the CUDA runtime of the software device adds to the driver's calls: which device, context and default stream
+// they are for, what is refused before the driver is asked, and the words of errors.
 #include <shoal/cudart.h>
 
 #include <string>
@@ -9,11 +9,14 @@
 #include "ptx_cases.h"
 
 TEST(entry_points_are_those_of_the_default_stream_that_was_asked_for) {
-  const auto legacy = reinterpret_cast<void*>(&cuMemcpyHtoD_v2), perThread = reinterpret_cast<void*>(&cuMemcpyHtoD_v2_ptds);
+  const auto legacy = reinterpret_cast<void*>(&cuMemcpyHtoD_v2),
+             perThread = reinterpret_cast<void*>(&cuMemcpyHtoD_v2_ptds);
   const struct {
     unsigned long long flags;
     void *want, *wantOfTwin;  // the twin is for programs whose default stream is the thread's
-  } cases[] = {{cudaEnableDefault, legacy, perThread}, {cudaEnableLegacyStream, legacy, legacy}, {cudaEnablePerThreadDefaultStream, perThread, perThread}};
+  } cases[] = {{cudaEnableDefault, legacy, perThread},
+               {cudaEnableLegacyStream, legacy, legacy},
+               {cudaEnablePerThreadDefaultStream, perThread, perThread}};
   for (auto& each : cases) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
@@ -55,8 +58,10 @@ TEST(only_a_cooperative_launch_must_fit_on_the_device_at_once) {
   for (auto& each : cases) {
     EQUAL(cudaLaunchKernel(any, each.grid, each.block, nullptr, each.sharedBytes, nullptr), each.status);
     EQUAL(cudaLaunchKernel_ptsz(any, each.grid, each.block, nullptr, each.sharedBytes, nullptr), each.status);
-    EQUAL(cudaLaunchCooperativeKernel(any, each.grid, each.block, nullptr, each.sharedBytes, nullptr), each.cooperativeStatus);
-    EQUAL(cudaLaunchCooperativeKernel_ptsz(any, each.grid, each.block, nullptr, each.sharedBytes, nullptr), each.cooperativeStatus);
+    EQUAL(cudaLaunchCooperativeKernel(any, each.grid, each.block, nullptr, each.sharedBytes, nullptr),
+          each.cooperativeStatus);
+    EQUAL(cudaLaunchCooperativeKernel_ptsz(any, each.grid, each.block, nullptr, each.sharedBytes, nullptr),
+          each.cooperativeStatus);
   }
   EQUAL(cudaDeviceSynchronize(), 0);
   OK(cuModuleUnload(module));
@@ -242,7 +247,9 @@ TEST(attributes_of_a_kernel_are_those_of_the_driver) {
     for (auto& each : all) {
       int want = -1;
       OK(cuFuncGetAttribute(&want, each.attribute, function));
-      if (each.got != want) throw check::Failure(std::string(name) + ", attribute " + std::to_string(each.attribute) + ": got " + std::to_string(each.got) + ", want " + std::to_string(want));
+      if (each.got != want)
+        throw check::Failure(std::string(name) + ", attribute " + std::to_string(each.attribute) + ": got " +
+                             std::to_string(each.got) + ", want " + std::to_string(want));
     }
     EQUAL(cudaFuncGetAttributes(nullptr, function), CUDA_ERROR_INVALID_VALUE);
   }
@@ -253,12 +260,30 @@ TEST(errors_that_the_driver_has_no_words_for_have_the_runtimes) {
   const struct {
     int code;
     const char* words;
-  } cases[] = {{9, "configuration of a launch"}, {12, "pitch"}, {13, "symbol"}, {16, "pointer of the host"}, {17, "pointer of the device"}, {18, "texture is not valid"},
-               {19, "not bound"}, {20, "channel"}, {21, "direction"}, {26, "filtering"}, {27, "normalised"}, {35, "older than the runtime"}, {37, "surface"},
-               {52, "not configured"}, {53, "earlier launch"}, {68, "nested"}, {98, "no such function"}, {103, "validated"}, {127, "did not start"}, {10000, "no code of its own"}};
+  } cases[] = {{9, "configuration of a launch"},
+               {12, "pitch"},
+               {13, "symbol"},
+               {16, "pointer of the host"},
+               {17, "pointer of the device"},
+               {18, "texture is not valid"},
+               {19, "not bound"},
+               {20, "channel"},
+               {21, "direction"},
+               {26, "filtering"},
+               {27, "normalised"},
+               {35, "older than the runtime"},
+               {37, "surface"},
+               {52, "not configured"},
+               {53, "earlier launch"},
+               {68, "nested"},
+               {98, "no such function"},
+               {103, "validated"},
+               {127, "did not start"},
+               {10000, "no code of its own"}};
   for (auto& each : cases) {
     CHECK(strncmp(cudaGetErrorName(each.code), "cudaError", 9) == 0);
-    if (strstr(cudaGetErrorString(each.code), each.words) == nullptr) throw check::Failure(std::to_string(each.code) + ": " + cudaGetErrorString(each.code));
+    if (strstr(cudaGetErrorString(each.code), each.words) == nullptr)
+      throw check::Failure(std::to_string(each.code) + ": " + cudaGetErrorString(each.code));
   }
   // Neighbours of codes are not taken for them.
   for (const int code : {-1, 10, 14, 22, 28, 38, 54, 128, 9999, 10001}) {

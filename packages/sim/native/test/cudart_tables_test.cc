@@ -1,5 +1,5 @@
-// What the CUDA runtime of the software device says in other words than the driver, told one by one: properties, formats of texels,
-// directions of copies, kinds of pointers.
+// What the CUDA runtime of the software device says in other words than the driver, told one by one: properties,
+// formats of texels, directions of copies, kinds of pointers.
 #include <shoal/cudart.h>
 
 #include <iterator>
@@ -12,17 +12,17 @@ namespace {
 
 struct IntProperty {
   const char* name;
-  int cudaDeviceProp::*field;
+  int cudaDeviceProp::* field;
   CUdevice_attribute attribute;
 };
 struct UnsignedProperty {
   const char* name;
-  unsigned cudaDeviceProp::*field;
+  unsigned cudaDeviceProp::* field;
   CUdevice_attribute attribute;
 };
 struct SizeProperty {
   const char* name;
-  size_t cudaDeviceProp::*field;
+  size_t cudaDeviceProp::* field;
   CUdevice_attribute attribute;
 };
 
@@ -124,8 +124,10 @@ int attributeOf(CUdevice_attribute attribute, CUdevice device) {
 template <class Property, size_t N>
 void compare(const Property (&all)[N], const cudaDeviceProp& properties, CUdevice device) {
   for (const Property& each : all) {
-    const auto got = static_cast<long long>(properties.*each.field), want = static_cast<long long>(attributeOf(each.attribute, device));
-    if (got != want) throw check::Failure(std::string(each.name) + ": got " + std::to_string(got) + ", want " + std::to_string(want));
+    const auto got = static_cast<long long>(properties.*each.field),
+               want = static_cast<long long>(attributeOf(each.attribute, device));
+    if (got != want)
+      throw check::Failure(std::string(each.name) + ": got " + std::to_string(got) + ", want " + std::to_string(want));
   }
 }
 
@@ -136,10 +138,14 @@ struct Texels {
 };
 
 constexpr Texels kTexels[] = {
-    {cudaChannelFormatKindSigned, 8, CU_AD_FORMAT_SIGNED_INT8},       {cudaChannelFormatKindSigned, 16, CU_AD_FORMAT_SIGNED_INT16},
-    {cudaChannelFormatKindSigned, 32, CU_AD_FORMAT_SIGNED_INT32},     {cudaChannelFormatKindUnsigned, 8, CU_AD_FORMAT_UNSIGNED_INT8},
-    {cudaChannelFormatKindUnsigned, 16, CU_AD_FORMAT_UNSIGNED_INT16}, {cudaChannelFormatKindUnsigned, 32, CU_AD_FORMAT_UNSIGNED_INT32},
-    {cudaChannelFormatKindFloat, 16, CU_AD_FORMAT_HALF},              {cudaChannelFormatKindFloat, 32, CU_AD_FORMAT_FLOAT},
+    {cudaChannelFormatKindSigned, 8, CU_AD_FORMAT_SIGNED_INT8},
+    {cudaChannelFormatKindSigned, 16, CU_AD_FORMAT_SIGNED_INT16},
+    {cudaChannelFormatKindSigned, 32, CU_AD_FORMAT_SIGNED_INT32},
+    {cudaChannelFormatKindUnsigned, 8, CU_AD_FORMAT_UNSIGNED_INT8},
+    {cudaChannelFormatKindUnsigned, 16, CU_AD_FORMAT_UNSIGNED_INT16},
+    {cudaChannelFormatKindUnsigned, 32, CU_AD_FORMAT_UNSIGNED_INT32},
+    {cudaChannelFormatKindFloat, 16, CU_AD_FORMAT_HALF},
+    {cudaChannelFormatKindFloat, 32, CU_AD_FORMAT_FLOAT},
 };
 
 struct Normalised {
@@ -150,16 +156,24 @@ struct Normalised {
 };
 
 constexpr Normalised kNormalised[] = {
-    {cudaChannelFormatKindUnsignedNormalized8X1, 8, 1, CU_AD_FORMAT_UNORM_INT8X1},   {cudaChannelFormatKindUnsignedNormalized8X2, 8, 2, CU_AD_FORMAT_UNORM_INT8X2},
-    {cudaChannelFormatKindUnsignedNormalized8X4, 8, 4, CU_AD_FORMAT_UNORM_INT8X4},   {cudaChannelFormatKindUnsignedNormalized16X1, 16, 1, CU_AD_FORMAT_UNORM_INT16X1},
-    {cudaChannelFormatKindUnsignedNormalized16X2, 16, 2, CU_AD_FORMAT_UNORM_INT16X2}, {cudaChannelFormatKindUnsignedNormalized16X4, 16, 4, CU_AD_FORMAT_UNORM_INT16X4},
-    {cudaChannelFormatKindSignedNormalized8X1, 8, 1, CU_AD_FORMAT_SNORM_INT8X1},     {cudaChannelFormatKindSignedNormalized8X2, 8, 2, CU_AD_FORMAT_SNORM_INT8X2},
-    {cudaChannelFormatKindSignedNormalized8X4, 8, 4, CU_AD_FORMAT_SNORM_INT8X4},     {cudaChannelFormatKindSignedNormalized16X1, 16, 1, CU_AD_FORMAT_SNORM_INT16X1},
-    {cudaChannelFormatKindSignedNormalized16X2, 16, 2, CU_AD_FORMAT_SNORM_INT16X2},   {cudaChannelFormatKindSignedNormalized16X4, 16, 4, CU_AD_FORMAT_SNORM_INT16X4},
+    {cudaChannelFormatKindUnsignedNormalized8X1, 8, 1, CU_AD_FORMAT_UNORM_INT8X1},
+    {cudaChannelFormatKindUnsignedNormalized8X2, 8, 2, CU_AD_FORMAT_UNORM_INT8X2},
+    {cudaChannelFormatKindUnsignedNormalized8X4, 8, 4, CU_AD_FORMAT_UNORM_INT8X4},
+    {cudaChannelFormatKindUnsignedNormalized16X1, 16, 1, CU_AD_FORMAT_UNORM_INT16X1},
+    {cudaChannelFormatKindUnsignedNormalized16X2, 16, 2, CU_AD_FORMAT_UNORM_INT16X2},
+    {cudaChannelFormatKindUnsignedNormalized16X4, 16, 4, CU_AD_FORMAT_UNORM_INT16X4},
+    {cudaChannelFormatKindSignedNormalized8X1, 8, 1, CU_AD_FORMAT_SNORM_INT8X1},
+    {cudaChannelFormatKindSignedNormalized8X2, 8, 2, CU_AD_FORMAT_SNORM_INT8X2},
+    {cudaChannelFormatKindSignedNormalized8X4, 8, 4, CU_AD_FORMAT_SNORM_INT8X4},
+    {cudaChannelFormatKindSignedNormalized16X1, 16, 1, CU_AD_FORMAT_SNORM_INT16X1},
+    {cudaChannelFormatKindSignedNormalized16X2, 16, 2, CU_AD_FORMAT_SNORM_INT16X2},
+    {cudaChannelFormatKindSignedNormalized16X4, 16, 4, CU_AD_FORMAT_SNORM_INT16X4},
 };
 
-// Two rows of three texels: the array is the driver's of this format, describes itself as it was asked for, and is copied by texels.
-void checkTexels(const cudaChannelFormatDesc& asked, const cudaChannelFormatDesc& told, CUarray_format format, unsigned channels, size_t bytes) {
+// Two rows of three texels: the array is the driver's of this format, describes itself as it was asked for, and is
+// copied by texels.
+void checkTexels(const cudaChannelFormatDesc& asked, const cudaChannelFormatDesc& told, CUarray_format format,
+                 unsigned channels, size_t bytes) {
   cudaArray_t array = nullptr;
   EQUAL(cudaMallocArray(&array, &asked, 3, 2, 0), 0);
   CUDA_ARRAY3D_DESCRIPTOR made;
@@ -206,26 +220,69 @@ TEST(every_property_is_the_attribute_of_its_name) {
     compare(kUnsigned, p, device);
     compare(kSizes, p, device);
     const Axes axes[] = {
-        {"maxThreadsDim", p.maxThreadsDim, {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z}},
-        {"maxGridSize", p.maxGridSize, {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z}},
-        {"maxTexture2D", p.maxTexture2D, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT}},
-        {"maxTexture2DMipmap", p.maxTexture2DMipmap, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT}},
-        {"maxTexture2DLinear", p.maxTexture2DLinear, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH}},
-        {"maxTexture2DGather", p.maxTexture2DGather, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT}},
-        {"maxTexture3D", p.maxTexture3D, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH}},
-        {"maxTexture3DAlt", p.maxTexture3DAlt, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE}},
-        {"maxTexture1DLayered", p.maxTexture1DLayered, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS}},
-        {"maxTexture2DLayered", p.maxTexture2DLayered, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS}},
-        {"maxTextureCubemapLayered", p.maxTextureCubemapLayered, {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS}},
-        {"maxSurface2D", p.maxSurface2D, {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT}},
-        {"maxSurface3D", p.maxSurface3D, {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH}},
-        {"maxSurface1DLayered", p.maxSurface1DLayered, {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS}},
-        {"maxSurface2DLayered", p.maxSurface2DLayered, {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS}},
-        {"maxSurfaceCubemapLayered", p.maxSurfaceCubemapLayered, {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS}},
+        {"maxThreadsDim",
+         p.maxThreadsDim,
+         {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+          CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z}},
+        {"maxGridSize",
+         p.maxGridSize,
+         {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z}},
+        {"maxTexture2D",
+         p.maxTexture2D,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT}},
+        {"maxTexture2DMipmap",
+         p.maxTexture2DMipmap,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT}},
+        {"maxTexture2DLinear",
+         p.maxTexture2DLinear,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH}},
+        {"maxTexture2DGather",
+         p.maxTexture2DGather,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT}},
+        {"maxTexture3D",
+         p.maxTexture3D,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH}},
+        {"maxTexture3DAlt",
+         p.maxTexture3DAlt,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE}},
+        {"maxTexture1DLayered",
+         p.maxTexture1DLayered,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS}},
+        {"maxTexture2DLayered",
+         p.maxTexture2DLayered,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS}},
+        {"maxTextureCubemapLayered",
+         p.maxTextureCubemapLayered,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS}},
+        {"maxSurface2D",
+         p.maxSurface2D,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT}},
+        {"maxSurface3D",
+         p.maxSurface3D,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH}},
+        {"maxSurface1DLayered",
+         p.maxSurface1DLayered,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS}},
+        {"maxSurface2DLayered",
+         p.maxSurface2DLayered,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS}},
+        {"maxSurfaceCubemapLayered",
+         p.maxSurfaceCubemapLayered,
+         {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH,
+          CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS}},
     };
     for (const Axes& each : axes) {
       for (size_t axis = 0; axis < each.attributes.size(); ++axis) {
-        if (each.values[axis] != attributeOf(each.attributes[axis], device)) throw check::Failure(std::string(each.name) + " " + std::to_string(axis));
+        if (each.values[axis] != attributeOf(each.attributes[axis], device))
+          throw check::Failure(std::string(each.name) + " " + std::to_string(axis));
       }
     }
   }
@@ -242,7 +299,8 @@ TEST(every_format_of_texels_is_the_drivers) {
   for (const Normalised& each : kNormalised) {
     const auto bits = [&](unsigned index) { return index < each.channels ? each.bits : 0; };
     // The kind says all; the bits that are asked for are not looked at.
-    checkTexels({0, 0, 0, 0, each.kind}, {bits(0), bits(1), bits(2), bits(3), each.kind}, each.format, each.channels, static_cast<size_t>(each.bits) / 8 * each.channels);
+    checkTexels({0, 0, 0, 0, each.kind}, {bits(0), bits(1), bits(2), bits(3), each.kind}, each.format, each.channels,
+                static_cast<size_t>(each.bits) / 8 * each.channels);
   }
   // A picture in planes has channels, and no texels to copy.
   const cudaChannelFormatDesc picture{8, 8, 8, 0, cudaChannelFormatKindNV12};
@@ -263,11 +321,26 @@ TEST(every_format_of_texels_is_the_drivers) {
 
 TEST(channels_that_differ_have_gaps_or_no_format_are_refused) {
   constexpr cudaChannelFormatKind integers = cudaChannelFormatKindUnsigned;
-  const cudaChannelFormatDesc wrong[] = {{8, 16, 0, 0, integers},  {8, 8, 16, 16, integers}, {8, 8, 8, 16, integers},  {8, 0, 8, 0, integers},   {8, 0, 0, 8, integers},
-                                         {0, 8, 0, 0, integers},   {0, 0, 0, 8, integers},   {0, 0, 0, 0, integers},   {7, 0, 0, 0, integers},   {9, 0, 0, 0, integers},
-                                         {17, 0, 0, 0, integers},  {31, 0, 0, 0, integers},  {33, 0, 0, 0, integers},  {64, 0, 0, 0, integers},  {-8, 0, 0, 0, integers},
-                                         {8, 0, 0, 0, cudaChannelFormatKindFloat}, {32, 0, 0, 0, cudaChannelFormatKindNone}, {32, 0, 0, 0, static_cast<cudaChannelFormatKind>(-1)},
-                                         {8, 8, 8, 8, cudaChannelFormatKindUnsignedNormalized1010102}, {8, 0, 0, 0, cudaChannelFormatKindUnsignedBlockCompressed1}};
+  const cudaChannelFormatDesc wrong[] = {{8, 16, 0, 0, integers},
+                                         {8, 8, 16, 16, integers},
+                                         {8, 8, 8, 16, integers},
+                                         {8, 0, 8, 0, integers},
+                                         {8, 0, 0, 8, integers},
+                                         {0, 8, 0, 0, integers},
+                                         {0, 0, 0, 8, integers},
+                                         {0, 0, 0, 0, integers},
+                                         {7, 0, 0, 0, integers},
+                                         {9, 0, 0, 0, integers},
+                                         {17, 0, 0, 0, integers},
+                                         {31, 0, 0, 0, integers},
+                                         {33, 0, 0, 0, integers},
+                                         {64, 0, 0, 0, integers},
+                                         {-8, 0, 0, 0, integers},
+                                         {8, 0, 0, 0, cudaChannelFormatKindFloat},
+                                         {32, 0, 0, 0, cudaChannelFormatKindNone},
+                                         {32, 0, 0, 0, static_cast<cudaChannelFormatKind>(-1)},
+                                         {8, 8, 8, 8, cudaChannelFormatKindUnsignedNormalized1010102},
+                                         {8, 0, 0, 0, cudaChannelFormatKindUnsignedBlockCompressed1}};
   cudaArray_t array = nullptr;
   cudaMipmappedArray_t levels = nullptr;
   for (const cudaChannelFormatDesc& each : wrong) {
@@ -287,7 +360,12 @@ TEST(an_array_tells_what_it_was_asked_for) {
   struct {
     cudaExtent extent;
     unsigned flags;
-  } const cases[] = {{{7, 0, 0}, 0}, {{7, 5, 0}, 0}, {{7, 5, 3}, 0}, {{7, 5, 3}, CUDA_ARRAY3D_LAYERED}, {{6, 6, 6}, CUDA_ARRAY3D_CUBEMAP}, {{7, 5, 0}, CUDA_ARRAY3D_SURFACE_LDST}};
+  } const cases[] = {{{7, 0, 0}, 0},
+                     {{7, 5, 0}, 0},
+                     {{7, 5, 3}, 0},
+                     {{7, 5, 3}, CUDA_ARRAY3D_LAYERED},
+                     {{6, 6, 6}, CUDA_ARRAY3D_CUBEMAP},
+                     {{7, 5, 0}, CUDA_ARRAY3D_SURFACE_LDST}};
   for (auto& each : cases) {
     cudaArray_t array = nullptr;
     EQUAL(cudaMalloc3DArray(&array, &bytes, each.extent, each.flags), 0);
@@ -296,7 +374,8 @@ TEST(an_array_tells_what_it_was_asked_for) {
     unsigned flags = ~0u;
     EQUAL(cudaArrayGetInfo(&format, &extent, &flags, array), 0);
     EQUAL(format.x, 8);
-    CHECK(extent.width == each.extent.width && extent.height == each.extent.height && extent.depth == each.extent.depth);
+    CHECK(extent.width == each.extent.width && extent.height == each.extent.height &&
+          extent.depth == each.extent.depth);
     EQUAL(flags, each.flags);
     EQUAL(cudaArrayGetInfo(nullptr, nullptr, nullptr, array), 0);
     EQUAL(cudaFreeArray(array), 0);
@@ -315,14 +394,16 @@ TEST(the_direction_of_a_copy_must_fit_its_ends) {
   }
   for (int from = pageable; from <= managed; ++from) {
     for (int to = pageable; to <= managed; ++to) {
-      for (const cudaMemcpyKind kind : {cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault}) {
+      for (const cudaMemcpyKind kind : {cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
+                                        cudaMemcpyDeviceToDevice, cudaMemcpyDefault}) {
         // The host reaches all but memory of the device, the device all but what was not registered.
         const auto fits = [](int end, bool isOfDevice) { return end != (isOfDevice ? pageable : device); };
         const bool isFromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
         const bool isToDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
         const bool isFine = kind == cudaMemcpyDefault || (fits(from, isFromDevice) && fits(to, isToDevice));
         const int want = isFine ? 0 : CUDA_ERROR_INVALID_VALUE;
-        const std::string what = "from " + std::to_string(from) + " to " + std::to_string(to) + " as " + std::to_string(kind);
+        const std::string what =
+            "from " + std::to_string(from) + " to " + std::to_string(to) + " as " + std::to_string(kind);
         char value = static_cast<char>(1 + from * 25 + to * 5 + kind), found = 0;
         EQUAL(cudaMemcpy(ends[from][0], &value, 1, cudaMemcpyDefault), 0);
         EQUAL(cudaMemset(ends[to][1], 0, 0), 0);
@@ -330,12 +411,16 @@ TEST(the_direction_of_a_copy_must_fit_its_ends) {
         if (cudaMemcpy(ends[to][1], ends[from][0], 1, kind) != want) throw check::Failure(what);
         EQUAL(cudaMemcpy(&found, ends[to][1], 1, cudaMemcpyDefault), 0);
         if (found != (isFine ? value : 0)) throw check::Failure(what + ": another value");
-        if (cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, kind) != want) throw check::Failure(what + ", of rows");
+        if (cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, kind) != want)
+          throw check::Failure(what + ", of rows");
       }
-      EQUAL(cudaMemcpy(ends[to][1], ends[from][0], 1, static_cast<cudaMemcpyKind>(-1)), cudaErrorInvalidMemcpyDirection);
+      EQUAL(cudaMemcpy(ends[to][1], ends[from][0], 1, static_cast<cudaMemcpyKind>(-1)),
+            cudaErrorInvalidMemcpyDirection);
       EQUAL(cudaMemcpy(ends[to][1], ends[from][0], 1, static_cast<cudaMemcpyKind>(5)), cudaErrorInvalidMemcpyDirection);
-      EQUAL(cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, static_cast<cudaMemcpyKind>(-1)), cudaErrorInvalidMemcpyDirection);
-      EQUAL(cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, static_cast<cudaMemcpyKind>(5)), cudaErrorInvalidMemcpyDirection);
+      EQUAL(cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, static_cast<cudaMemcpyKind>(-1)),
+            cudaErrorInvalidMemcpyDirection);
+      EQUAL(cudaMemcpy2D(ends[to][1], 8, ends[from][0], 8, 4, 2, static_cast<cudaMemcpyKind>(5)),
+            cudaErrorInvalidMemcpyDirection);
     }
   }
   for (int end = 0; end < 2; ++end) {
@@ -346,21 +431,26 @@ TEST(the_direction_of_a_copy_must_fit_its_ends) {
 }
 
 TEST(an_array_is_at_the_devices_end_of_a_copy) {
-  const cudaChannelFormatDesc bytes{8, 0, 0, 0, cudaChannelFormatKindUnsigned}, words{32, 0, 0, 0, cudaChannelFormatKindUnsigned};
+  const cudaChannelFormatDesc bytes{8, 0, 0, 0, cudaChannelFormatKindUnsigned},
+      words{32, 0, 0, 0, cudaChannelFormatKindUnsigned};
   cudaArray_t array = nullptr, other = nullptr;
   EQUAL(cudaMallocArray(&array, &bytes, 8, 4, 0), 0);
   EQUAL(cudaMallocArray(&other, &words, 8, 4, 0), 0);
   char rows[32] = {};
   for (int kind = cudaMemcpyHostToHost; kind <= cudaMemcpyDefault; ++kind) {
     const auto direction = static_cast<cudaMemcpyKind>(kind);
-    const bool isFromDevice = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
-    const bool isToDevice = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+    const bool isFromDevice =
+        kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+    const bool isToDevice =
+        kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
     EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 8, 8, 4, direction), isToDevice ? 0 : CUDA_ERROR_INVALID_VALUE);
     EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, direction), isFromDevice ? 0 : CUDA_ERROR_INVALID_VALUE);
   }
   for (const int kind : {-1, 5}) {
-    EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 8, 8, 4, static_cast<cudaMemcpyKind>(kind)), cudaErrorInvalidMemcpyDirection);
-    EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, static_cast<cudaMemcpyKind>(kind)), cudaErrorInvalidMemcpyDirection);
+    EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 8, 8, 4, static_cast<cudaMemcpyKind>(kind)),
+          cudaErrorInvalidMemcpyDirection);
+    EQUAL(cudaMemcpy2DFromArray(rows, 8, array, 0, 0, 8, 4, static_cast<cudaMemcpyKind>(kind)),
+          cudaErrorInvalidMemcpyDirection);
   }
   // Rows of memory, and those alone, have a pitch that is no less than what is copied.
   EQUAL(cudaMemcpy2DToArray(array, 0, 0, rows, 7, 8, 2, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
@@ -405,7 +495,8 @@ TEST(slices_are_filled_where_they_lie) {
   char found[64];
   EQUAL(cudaMemcpy(found, memory, 64, cudaMemcpyDeviceToHost), 0);
   for (size_t at = 0; at < 64; ++at) EQUAL(found[at], at % 8 < 3 && at / 8 % 4 < 2 ? 7 : 0);
-  for (const cudaExtent& nothing : {cudaExtent{0, 2, 2}, {3, 0, 2}, {3, 2, 0}}) EQUAL(cudaMemset3D({memory, 8, 8, 4}, 9, nothing), 0);
+  for (const cudaExtent& nothing : {cudaExtent{0, 2, 2}, {3, 0, 2}, {3, 2, 0}})
+    EQUAL(cudaMemset3D({memory, 8, 8, 4}, 9, nothing), 0);
   EQUAL(cudaMemset3D({memory, 8, 8, 1}, 9, {3, 2, 2}), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cudaMemset3D({memory, 8, 8, 1}, 9, {3, 2, 1}), 0);
   EQUAL(cudaMemset3D({memory, 8, 8, 2}, 9, {3, 2, 2}), 0);
@@ -423,7 +514,10 @@ TEST(each_kind_of_memory_describes_its_pointers) {
     void* pointer;
     int type, device;
     bool isOfDevice, isOfHost;
-  } const cases[] = {{pages, 0, cudaInvalidDeviceId, false, true}, {pinned, 1, 1, true, true}, {memory, 2, 1, true, false}, {managed, 3, 1, true, true}};
+  } const cases[] = {{pages, 0, cudaInvalidDeviceId, false, true},
+                     {pinned, 1, 1, true, true},
+                     {memory, 2, 1, true, false},
+                     {managed, 3, 1, true, true}};
   for (auto& each : cases) {
     cudaPointerAttributes found;
     memset(&found, 0xff, sizeof found);

@@ -80,17 +80,21 @@ TEST(advice_on_managed_memory_is_kept) {
   EQUAL(cudaMemAdvise(memory, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, nowhere), 101);
   EQUAL(cudaMemAdvise(memory, 4097, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here), 1);
   int preferred = -5;
-  EQUAL(cudaMemRangeGetAttribute(&preferred, sizeof preferred, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, memory, 4096), 0);
+  EQUAL(cudaMemRangeGetAttribute(&preferred, sizeof preferred, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, memory, 4096),
+        0);
   EQUAL(preferred, 0);
   EQUAL(cudaMemPrefetchAsync(memory, 4096, here, 0, nullptr), 0);
-  EQUAL(cudaMemRangeGetAttribute(&preferred, sizeof preferred, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, memory, 4096), 0);
+  EQUAL(cudaMemRangeGetAttribute(&preferred, sizeof preferred, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, memory,
+                                 4096),
+        0);
   EQUAL(preferred, 0);
   // It is the driver's: what was said through one is heard through the other.
   OK(cuMemAdvise(reinterpret_cast<CUdeviceptr>(memory), 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
   int isReadMostly = -5;
   void* answers[] = {&isReadMostly, &preferred};
   size_t sizes[] = {sizeof isReadMostly, sizeof preferred};
-  cudaMemRangeAttribute wanted[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE};
+  cudaMemRangeAttribute wanted[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+                                    CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE};
   EQUAL(cudaMemRangeGetAttributes(answers, sizes, wanted, 2, memory, 4096), 0);
   EQUAL(isReadMostly, 1);
   EQUAL(preferred, CU_MEM_LOCATION_TYPE_DEVICE);

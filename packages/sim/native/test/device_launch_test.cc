@@ -1,4 +1,5 @@
-// Graphs that kernels launch: the rules of an H200, and what the software device refuses where hardware hangs or goes on.
+// Graphs that kernels launch: the rules of an H200, and what the software device refuses where hardware hangs or goes
+// on.
 #include "check.h"
 
 using check::Primary;
@@ -153,7 +154,8 @@ TEST(a_kernel_that_launches_graphs_runs_in_graphs_only) {
   Tools tools;
   uint64_t none = 0, how = kFire;
   void* arguments[] = {&none, &how, &tools.status};
-  EQUAL(cuLaunchKernel(tools.find("launch"), 1, 1, 1, 1, 1, 1, 0, tools.stream, arguments, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuLaunchKernel(tools.find("launch"), 1, 1, 1, 1, 1, 1, 0, tools.stream, arguments, nullptr),
+        CUDA_ERROR_NOT_SUPPORTED);
   // Captured it is a node.
   CUgraph captured = nullptr;
   OK(cuStreamBeginCapture_v2(tools.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
@@ -175,7 +177,8 @@ TEST(flags_and_nodes_that_do_not_go_with_it) {
   EQUAL(cuGraphInstantiateWithParams(&exec, graph, &wanted), CUDA_ERROR_INVALID_VALUE);
   EQUAL(wanted.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
   tools.addNote(graph, 1);
-  EQUAL(cuGraphInstantiateWithFlags(&exec, graph, kForKernels | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuGraphInstantiateWithFlags(&exec, graph, kForKernels | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH),
+        CUDA_ERROR_INVALID_VALUE);
   OK(cuGraphInstantiateWithFlags(&exec, graph, kForKernels | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
   cuuint64_t flags = 0;
   OK(cuGraphExecGetFlags(exec, &flags));
@@ -197,7 +200,8 @@ TEST(the_flag_that_uploads_does_so_and_only_with_parameters) {
   CUgraph graph = create(), launching = create();
   tools.addNote(graph, 7);
   CUgraphExec exec = nullptr;
-  for (const unsigned long long flags : {2ull, 2 | kForKernels}) EQUAL(cuGraphInstantiateWithFlags(&exec, graph, flags), CUDA_ERROR_INVALID_VALUE);
+  for (const unsigned long long flags : {2ull, 2 | kForKernels})
+    EQUAL(cuGraphInstantiateWithFlags(&exec, graph, flags), CUDA_ERROR_INVALID_VALUE);
   CUDA_GRAPH_INSTANTIATE_PARAMS wanted{};
   wanted.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | kForKernels;
   wanted.hUploadStream = tools.stream;

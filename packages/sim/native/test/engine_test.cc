@@ -1,4 +1,5 @@
-// The PTX engine is found beside the driver's library, also through a link, and its absence is an error that names the file.
+// The PTX engine is found beside the driver's library, also through a link, and its absence is an error that names the
+// file.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,7 +27,8 @@ CUresult load(const std::string& library, std::string& problem) {
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   CUmodule module;
-  const CUresult status = reinterpret_cast<decltype(&cuModuleLoadDataEx)>(call("cuModuleLoadDataEx"))(&module, kText, 2, options, values);
+  const CUresult status =
+      reinterpret_cast<decltype(&cuModuleLoadDataEx)>(call("cuModuleLoadDataEx"))(&module, kText, 2, options, values);
   problem = log;
   return status;
 }

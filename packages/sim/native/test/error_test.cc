@@ -30,10 +30,14 @@ TEST(entry_points_are_found_by_version) {
     int version;
     void* want;
   } cases[] = {
-      {"cuCtxCreate", 3020, reinterpret_cast<void*>(&cuCtxCreate_v2)}, {"cuCtxCreate", 11050, reinterpret_cast<void*>(&cuCtxCreate_v3)},
-      {"cuCtxCreate", 13000, reinterpret_cast<void*>(&cuCtxCreate_v4)}, {"cuEventElapsedTime", 12070, reinterpret_cast<void*>(&cuEventElapsedTime)},
-      {"cuEventElapsedTime", 12080, reinterpret_cast<void*>(&cuEventElapsedTime_v2)}, {"cuCtxGetDevice", 12090, reinterpret_cast<void*>(&cuCtxGetDevice)},
-      {"cuCtxGetDevice", 13000, reinterpret_cast<void*>(&cuCtxGetDevice_v2)}, {"cuGetProcAddress", 12000, reinterpret_cast<void*>(&cuGetProcAddress_v2)},
+      {"cuCtxCreate", 3020, reinterpret_cast<void*>(&cuCtxCreate_v2)},
+      {"cuCtxCreate", 11050, reinterpret_cast<void*>(&cuCtxCreate_v3)},
+      {"cuCtxCreate", 13000, reinterpret_cast<void*>(&cuCtxCreate_v4)},
+      {"cuEventElapsedTime", 12070, reinterpret_cast<void*>(&cuEventElapsedTime)},
+      {"cuEventElapsedTime", 12080, reinterpret_cast<void*>(&cuEventElapsedTime_v2)},
+      {"cuCtxGetDevice", 12090, reinterpret_cast<void*>(&cuCtxGetDevice)},
+      {"cuCtxGetDevice", 13000, reinterpret_cast<void*>(&cuCtxGetDevice_v2)},
+      {"cuGetProcAddress", 12000, reinterpret_cast<void*>(&cuGetProcAddress_v2)},
   };
   for (auto& each : cases) {
     OK(cuGetProcAddress_v2(each.name, &function, each.version, 0, &status));
@@ -121,7 +125,8 @@ TEST(images_are_refused_with_a_reason) {
   Primary primary;
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
-  const char ptx[] = "//\n// comment\n//\n\n.version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
+  const char ptx[] =
+      "//\n// comment\n//\n\n.version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
   const unsigned char elf[64] = {0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 190, 0};
   const unsigned fatbin[16] = {0xba55ed50, 0x00100001};
   OK(cuModuleLoadData(&module, ptx));
@@ -139,7 +144,8 @@ TEST(images_are_refused_with_a_reason) {
   char log[200] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
-  const char unsupported[] = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {\n  wgmma.fence.sync.aligned;\n}\n";
+  const char unsupported[] =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {\n  wgmma.fence.sync.aligned;\n}\n";
   EQUAL(cuModuleLoadDataEx(&module, unsupported, 2, options, values), CUDA_ERROR_NO_BINARY_FOR_GPU);
   CHECK(strstr(log, "line 5; error   : the instruction 'wgmma.fence.sync.aligned' is not supported") != nullptr);
   EQUAL(reinterpret_cast<size_t>(values[1]), strlen(log));
@@ -160,7 +166,9 @@ TEST(ptx_newer_than_the_device_runs_as_far_as_its_instructions_are_known) {
   const auto load = [&](const std::string& version, const std::string& body) {
     void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
     log[0] = 0;
-    const std::string text = ".version " + version + "\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b32 %r<3>;\n" + body + "\nret;\n}\n";
+    const std::string text = ".version " + version +
+                             "\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b32 %r<3>;\n" + body +
+                             "\nret;\n}\n";
     const CUresult status = cuModuleLoadDataEx(&module, text.c_str(), 2, options, values);
     if (status == CUDA_SUCCESS) OK(cuModuleUnload(module));
     return status;
@@ -190,7 +198,8 @@ TEST(linking_ptx_newer_than_the_device_keeps_its_version) {
   const auto link = [](const char* body, std::string& whole) {
     CUlinkState state = nullptr;
     OK(cuLinkCreate_v2(0, nullptr, nullptr, &state));
-    std::string text = std::string(".version 9.4\n.target sm_90\n.address_size 64\n.visible .entry k() {\n") + body + "\nret;\n}\n";
+    std::string text =
+        std::string(".version 9.4\n.target sm_90\n.address_size 64\n.visible .entry k() {\n") + body + "\nret;\n}\n";
     CUresult status = cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "k", 0, nullptr, nullptr);
     void* image = nullptr;
     size_t bytes = 0;

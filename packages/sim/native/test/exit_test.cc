@@ -22,7 +22,9 @@ struct Late {
     if (!isArmed) return;
     CUcontext context = nullptr;
     CUdeviceptr memory = 0;
-    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || cuMemAlloc_v2(&memory, 16) != CUDA_SUCCESS || cuMemsetD8Async(memory, 0, 16, nullptr) != CUDA_SUCCESS) _exit(9);
+    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || cuMemAlloc_v2(&memory, 16) != CUDA_SUCCESS ||
+        cuMemsetD8Async(memory, 0, 16, nullptr) != CUDA_SUCCESS)
+      _exit(9);
   }
 } late;
 
@@ -37,10 +39,13 @@ int runChild(int, char** arguments) {
   } else if (role == "host function") {
     static std::atomic<bool> isRunning;
     isRunning = false;
-    cuLaunchHostFunc(stream, [](void*) {
-      isRunning = true;
-      for (;;) usleep(1000);
-    }, nullptr);
+    cuLaunchHostFunc(
+        stream,
+        [](void*) {
+          isRunning = true;
+          for (;;) usleep(1000);
+        },
+        nullptr);
     while (!isRunning) usleep(100);
   } else if (role == "threads") {
     // Threads that wait for streams, and one that ends with a default stream of its own in use.

@@ -1,4 +1,5 @@
-// Fabric handles: shareable handles of plain bytes. They have to be asked for, as hardware needs a system set up for them.
+// Fabric handles: shareable handles of plain bytes. They have to be asked for, as hardware needs a system set up for
+// them.
 #include <iterator>
 
 #include "mapped.h"

@@ -213,7 +213,8 @@ TEST(nodes_added_by_hand_are_read_changed_and_run) {
   OK(cuGraphAddMemcpyNode(&copy, graph, &kernel, 1, &copied, nullptr));
   static std::atomic<int> called{0};
   called = 0;
-  CUDA_HOST_NODE_PARAMS call{[](void* sum) { *static_cast<std::atomic<int>*>(sum) += static_cast<int>(seen[0]); }, &called};
+  CUDA_HOST_NODE_PARAMS call{[](void* sum) { *static_cast<std::atomic<int>*>(sum) += static_cast<int>(seen[0]); },
+                             &called};
   OK(cuGraphAddHostNode(&host, graph, &copy, 1, &call));
   OK(cuGraphAddEmptyNode(&empty, graph, &host, 1));
   size_t count = 0;
@@ -456,7 +457,8 @@ TEST(user_objects_live_as_long_as_the_last_graph_that_holds_them) {
   static int destroyed = 0;
   destroyed = 0;
   CUuserObject object = nullptr;
-  OK(cuUserObjectCreate(&object, &destroyed, [](void* count) { ++*static_cast<int*>(count); }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+  OK(cuUserObjectCreate(
+      &object, &destroyed, [](void* count) { ++*static_cast<int*>(count); }, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
   CUgraph graph = nullptr;
   OK(cuGraphCreate(&graph, 0));
   OK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
@@ -487,4 +489,3 @@ TEST(events_are_recorded_and_waited_for_by_nodes) {
   OK(cuGraphExecDestroy(exec));
   OK(cuGraphDestroy(graph));
 }
-

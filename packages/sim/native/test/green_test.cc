@@ -193,7 +193,8 @@ TEST(managed_memory_is_prefetched_in_batches) {
   OK(cuMemPrefetchBatchAsync(memory, sizes, 2, locations, firsts, 2, 0, stream));
   int seen[2] = {7, 7};
   for (int index = 0; index < 2; ++index) {
-    OK(cuMemRangeGetAttribute(&seen[index], sizeof(int), CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, memory[index], 4096));
+    OK(cuMemRangeGetAttribute(&seen[index], sizeof(int), CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, memory[index],
+                              4096));
   }
   EQUAL(seen[0], 0);
   EQUAL(seen[1], -1);

@@ -94,7 +94,12 @@ TEST(shapes_of_launches_have_limits) {
            {"any", {1, 1, 1}, {1, 1, 1}, invalid, {}, false, 48 * 1024 + 1},
        }) {
     if (const CUresult status = start(module, each); status != each.status) {
-      check::fail(__FILE__, __LINE__, std::string(each.kernel) + " on " + std::to_string(each.grid[0]) + " " + std::to_string(each.grid[1]) + " " + std::to_string(each.grid[2]) + " blocks of " + std::to_string(each.block[0]) + " " + std::to_string(each.block[1]) + " " + std::to_string(each.block[2]) + ": got " + std::to_string(status) + ", want " + std::to_string(each.status));
+      check::fail(__FILE__, __LINE__,
+                  std::string(each.kernel) + " on " + std::to_string(each.grid[0]) + " " +
+                      std::to_string(each.grid[1]) + " " + std::to_string(each.grid[2]) + " blocks of " +
+                      std::to_string(each.block[0]) + " " + std::to_string(each.block[1]) + " " +
+                      std::to_string(each.block[2]) + ": got " + std::to_string(status) + ", want " +
+                      std::to_string(each.status));
     }
   }
   CUfunction function = any;

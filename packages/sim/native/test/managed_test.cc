@@ -93,8 +93,10 @@ TEST(wrong_advice_is_refused) {
   EQUAL(cuMemAdvise_v2(memory, 0, CU_MEM_ADVISE_SET_READ_MOSTLY, {}), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAdvise_v2(memory, kPage + 1, CU_MEM_ADVISE_SET_READ_MOSTLY, {}), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAdvise_v2(memory, kPage, static_cast<CUmem_advise>(7), kFirst), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemAdvise_v2(memory, kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, {CU_MEM_LOCATION_TYPE_DEVICE, 99}), CUDA_ERROR_INVALID_DEVICE);
-  EQUAL(cuMemAdvise_v2(memory, kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_NONE, 0}), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemAdvise_v2(memory, kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, {CU_MEM_LOCATION_TYPE_DEVICE, 99}),
+        CUDA_ERROR_INVALID_DEVICE);
+  EQUAL(cuMemAdvise_v2(memory, kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_NONE, 0}),
+        CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAdvise(memory, kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, -7), CUDA_ERROR_INVALID_DEVICE);
   EQUAL(cuMemPrefetchAsync_v2(memory, kPage, kFirst, 1, nullptr), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemPrefetchAsync_v2(other, kPage, kFirst, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
@@ -104,8 +106,10 @@ TEST(wrong_advice_is_refused) {
   int value = -99;
   EQUAL(cuMemRangeGetAttribute(&value, 3, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory, kPage), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemRangeGetAttribute(&value, 0, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, memory, kPage), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemRangeGetAttribute(nullptr, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory, kPage), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemRangeGetAttribute(&value, 4, static_cast<CUmem_range_attribute>(9), memory, kPage), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemRangeGetAttribute(nullptr, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory, kPage),
+        CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemRangeGetAttribute(&value, 4, static_cast<CUmem_range_attribute>(9), memory, kPage),
+        CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, other, kPage), CUDA_ERROR_INVALID_VALUE);
   EQUAL(value, -99);
   OK(cuMemFree_v2(other));

@@ -17,7 +17,8 @@ inline CUmemAllocationProp onDevice(int device, unsigned handleTypes = 0) {
   return properties;
 }
 
-inline void allow(CUdeviceptr at, size_t size, int device, CUmemAccess_flags rights = CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+inline void allow(CUdeviceptr at, size_t size, int device,
+                  CUmemAccess_flags rights = CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
   const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, rights};
   OK(cuMemSetAccess(at, size, &access, 1));
 }

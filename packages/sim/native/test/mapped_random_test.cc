@@ -1,4 +1,5 @@
-// Calls in random order with arguments that are right, stale, misaligned or invented: nothing crashes, nothing is left behind.
+// Calls in random order with arguments that are right, stale, misaligned or invented: nothing crashes, nothing is left
+// behind.
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,14 +80,17 @@ class Chaos {
   void reserveSome() {
     CUdeviceptr at = 0;
     const size_t wanted = size() * 2;
-    if (ranges_.size() < 6 && cuMemAddressReserve(&at, wanted, random_() % 3 * kPiece, random_() % 2 == 0 ? address() : 0, 0) == CUDA_SUCCESS) {
+    if (ranges_.size() < 6 && cuMemAddressReserve(&at, wanted, random_() % 3 * kPiece,
+                                                  random_() % 2 == 0 ? address() : 0, 0) == CUDA_SUCCESS) {
       ranges_.push_back({at, wanted});
     }
   }
   void freeSome() {
     if (ranges_.empty()) return;
     const auto [at, bytes] = pick(ranges_);
-    const bool isUsed = std::any_of(mapped_.begin(), mapped_.end(), [at = at, bytes = bytes](auto& each) { return each.first >= at && each.first < at + bytes; });
+    const bool isUsed = std::any_of(mapped_.begin(), mapped_.end(), [at = at, bytes = bytes](auto& each) {
+      return each.first >= at && each.first < at + bytes;
+    });
     EQUAL(cuMemAddressFree(at, bytes), isUsed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
     if (!isUsed) ranges_.erase(std::find(ranges_.begin(), ranges_.end(), std::make_pair(at, bytes)));
   }
@@ -114,7 +118,8 @@ class Chaos {
       const size_t bytes = size();
       if (cuMemUnmap(at, bytes) != CUDA_SUCCESS) return;
       // Whole mappings and holes, as far as the reservation goes.
-      const auto around = std::find_if(ranges_.begin(), ranges_.end(), [at](auto& each) { return at >= each.first && at < each.first + each.second; });
+      const auto around = std::find_if(ranges_.begin(), ranges_.end(),
+                                       [at](auto& each) { return at >= each.first && at < each.first + each.second; });
       CHECK(around != ranges_.end());
       const CUdeviceptr end = std::min(at + bytes, around->first + around->second);
       mapped_.erase(mapped_.lower_bound(at), mapped_.lower_bound(end));
@@ -126,8 +131,9 @@ class Chaos {
   }
   void allowSome() {
     OK(cuCtxSynchronize());
-    const CUmemAccessDesc access[] = {{{CU_MEM_LOCATION_TYPE_DEVICE, device()}, static_cast<CUmemAccess_flags>(random_() % 4)},
-                                      {{static_cast<CUmemLocationType>(random_() % 5), 0}, CU_MEM_ACCESS_FLAGS_PROT_READ}};
+    const CUmemAccessDesc access[] = {
+        {{CU_MEM_LOCATION_TYPE_DEVICE, device()}, static_cast<CUmemAccess_flags>(random_() % 4)},
+        {{static_cast<CUmemLocationType>(random_() % 5), 0}, CU_MEM_ACCESS_FLAGS_PROT_READ}};
     if (mapped_.empty() || random_() % 4 == 0) {
       cuMemSetAccess(address(), size(), access, 1 + random_() % 2);
     } else {
@@ -150,15 +156,18 @@ class Chaos {
   }
   void shareSome() {
     int descriptor = -1;
-    if (descriptors_.size() < 8 && cuMemExportToShareableHandle(&descriptor, handle(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS) {
+    if (descriptors_.size() < 8 &&
+        cuMemExportToShareableHandle(&descriptor, handle(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) ==
+            CUDA_SUCCESS) {
       descriptors_.push_back(descriptor);
     }
   }
   void importSome() {
     CUmemGenericAllocationHandle made = 0;
-    const int descriptor = descriptors_.empty() || random_() % 4 == 0 ? static_cast<int>(random_() % 64) : pick(descriptors_);
-    if (cuMemImportFromShareableHandle(&made, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) ==
-        CUDA_SUCCESS) {
+    const int descriptor =
+        descriptors_.empty() || random_() % 4 == 0 ? static_cast<int>(random_() % 64) : pick(descriptors_);
+    if (cuMemImportFromShareableHandle(&made, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == CUDA_SUCCESS) {
       handles_.push_back(made);
     }
   }
@@ -183,7 +192,8 @@ class Chaos {
     unsigned char out[64];
     cuMemGetAllocationPropertiesFromHandle(&properties, handle());
     cuMemGetAccess(&rights, &location, address());
-    for (int attribute = 0; attribute <= 22; ++attribute) cuPointerGetAttribute(out, static_cast<CUpointer_attribute>(attribute), address());
+    for (int attribute = 0; attribute <= 22; ++attribute)
+      cuPointerGetAttribute(out, static_cast<CUpointer_attribute>(attribute), address());
   }
 
   std::mt19937_64 random_;

@@ -285,7 +285,9 @@ TEST(two_dimensional_copies) {
   part.Height = 5;
   for (int form = 0; form < 3; ++form) {
     std::fill(back.begin(), back.end(), static_cast<unsigned char>(0));
-    OK(form == 0 ? cuMemcpy2D_v2(&part) : form == 1 ? cuMemcpy2DUnaligned_v2(&part) : cuMemcpy2DAsync_v2(&part, nullptr));
+    OK(form == 0   ? cuMemcpy2D_v2(&part)
+       : form == 1 ? cuMemcpy2DUnaligned_v2(&part)
+                   : cuMemcpy2DAsync_v2(&part, nullptr));
     for (size_t row = 0; row < 5; ++row) CHECK(memcmp(&back[row * 30], &data[(row + 3) * 100 + 7], 30) == 0);
   }
   part.srcY = 16;

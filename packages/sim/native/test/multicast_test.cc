@@ -183,7 +183,9 @@ TEST(wrong_objects_are_refused) {
   Primary primary;
   CUmemGenericAllocationHandle object = 0;
   size_t granularity = 0;
-  auto refused = [&](CUresult want, const CUmulticastObjectProp& properties) { EQUAL(cuMulticastCreate(&object, &properties), want); };
+  auto refused = [&](CUresult want, const CUmulticastObjectProp& properties) {
+    EQUAL(cuMulticastCreate(&object, &properties), want);
+  };
   refused(CUDA_ERROR_INVALID_VALUE, {0, kPiece, 0, 0});
   refused(CUDA_ERROR_INVALID_VALUE, {3, kPiece, 0, 0});
   refused(CUDA_ERROR_INVALID_VALUE, {2, 0, 0, 0});
@@ -198,7 +200,8 @@ TEST(wrong_objects_are_refused) {
     OK(cuMulticastGetGranularity(&granularity, &properties, option));
     EQUAL(granularity, kPiece);
   }
-  EQUAL(cuMulticastGetGranularity(&granularity, &properties, static_cast<CUmulticastGranularity_flags>(2)), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMulticastGetGranularity(&granularity, &properties, static_cast<CUmulticastGranularity_flags>(2)),
+        CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMulticastGetGranularity(nullptr, &properties, CU_MULTICAST_GRANULARITY_MINIMUM), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMulticastGetGranularity(&granularity, nullptr, CU_MULTICAST_GRANULARITY_MINIMUM), CUDA_ERROR_INVALID_VALUE);
   int isSupported = 0;

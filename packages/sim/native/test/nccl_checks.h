@@ -1,5 +1,5 @@
-// The collectives against references computed in double (floats) or in exact modular arithmetic (integers). Each rank runs
-// all of it by itself: the inputs of every rank come from seeds, so every rank can work out what it must receive.
+// The collectives against references computed in double (floats) or in exact modular arithmetic (integers). Each rank
+// runs all of it by itself: the inputs of every rank come from seeds, so every rank can work out what it must receive.
 #pragma once
 
 #include <algorithm>
@@ -47,9 +47,11 @@ inline double decodeNarrow(const Format& format, unsigned bits) {
   if (exponent == top && format.hasInfinity) return mantissa == 0 ? sign * INFINITY : NAN;
   if (exponent == top && mantissa == (1u << format.mantissaBits) - 1) return NAN;
   if (exponent == 0) return sign * std::ldexp(mantissa, 1 - format.bias - format.mantissaBits);
-  return sign * std::ldexp((1u << format.mantissaBits) + mantissa, static_cast<int>(exponent) - format.bias - format.mantissaBits);
+  return sign * std::ldexp((1u << format.mantissaBits) + mantissa,
+                           static_cast<int>(exponent) - format.bias - format.mantissaBits);
 }
-// Positive numbers of a format in order are its codes in order, so the distance of two codes counts the numbers between.
+// Positive numbers of a format in order are its codes in order, so the distance of two codes counts the numbers
+// between.
 inline int orderOf(const Format& format, unsigned bits) {
   const unsigned sign = 1u << (format.mantissaBits + format.exponentBits);
   return bits & sign ? -static_cast<int>(bits & (sign - 1)) : static_cast<int>(bits);
@@ -57,9 +59,22 @@ inline int orderOf(const Format& format, unsigned bits) {
 
 inline double decode(int type, const void* at) {
   switch (type) {
-    case ncclFloat32: { float value; memcpy(&value, at, 4); return value; }
-    case ncclFloat64: { double value; memcpy(&value, at, 8); return value; }
-    case ncclFloat16: case ncclBfloat16: { uint16_t bits; memcpy(&bits, at, 2); return decodeNarrow(formatOf(type), bits); }
+    case ncclFloat32: {
+      float value;
+      memcpy(&value, at, 4);
+      return value;
+    }
+    case ncclFloat64: {
+      double value;
+      memcpy(&value, at, 8);
+      return value;
+    }
+    case ncclFloat16:
+    case ncclBfloat16: {
+      uint16_t bits;
+      memcpy(&bits, at, 2);
+      return decodeNarrow(formatOf(type), bits);
+    }
     default: return decodeNarrow(formatOf(type), *static_cast<const uint8_t*>(at));
   }
 }
@@ -67,9 +82,21 @@ inline uint64_t integer(int type, const void* at) {
   switch (type) {
     case ncclInt8: return static_cast<uint64_t>(static_cast<int64_t>(*static_cast<const int8_t*>(at)));
     case ncclUint8: return *static_cast<const uint8_t*>(at);
-    case ncclInt32: { int32_t value; memcpy(&value, at, 4); return static_cast<uint64_t>(static_cast<int64_t>(value)); }
-    case ncclUint32: { uint32_t value; memcpy(&value, at, 4); return value; }
-    default: { uint64_t value; memcpy(&value, at, 8); return value; }
+    case ncclInt32: {
+      int32_t value;
+      memcpy(&value, at, 4);
+      return static_cast<uint64_t>(static_cast<int64_t>(value));
+    }
+    case ncclUint32: {
+      uint32_t value;
+      memcpy(&value, at, 4);
+      return value;
+    }
+    default: {
+      uint64_t value;
+      memcpy(&value, at, 8);
+      return value;
+    }
   }
 }
 inline bool isSigned(int type) { return type == ncclInt8 || type == ncclInt32 || type == ncclInt64; }
@@ -91,7 +118,8 @@ inline std::vector<char> input(int type, size_t count, int rank, unsigned seed) 
     } else if (isFloat(type)) {
       unsigned bits = 0;
       const unsigned codes = 1u << (8 * kBytes[type]);
-      do bits = random() % codes; while (!(std::fabs(decodeNarrow(formatOf(type), bits)) <= 8));
+      do bits = random() % codes;
+      while (!(std::fabs(decodeNarrow(formatOf(type), bits)) <= 8));
       memcpy(at, &bits, kBytes[type]);
     } else {
       for (size_t byte = 0; byte < kBytes[type]; ++byte) at[byte] = static_cast<char>(random());
@@ -102,7 +130,8 @@ inline std::vector<char> input(int type, size_t count, int rank, unsigned seed) 
 }
 
 // Checks one element of a reduction over all ranks.
-inline void checkElement(int type, int op, const std::vector<std::vector<char>>& inputs, size_t at, const char* got, double factor, int& inexact) {
+inline void checkElement(int type, int op, const std::vector<std::vector<char>>& inputs, size_t at, const char* got,
+                         double factor, int& inexact) {
   const int ranks = static_cast<int>(inputs.size());
   if (!isFloat(type)) {
     uint64_t result = integer(type, &inputs[0][at]);
@@ -120,10 +149,12 @@ inline void checkElement(int type, int op, const std::vector<std::vector<char>>&
     if (op == ncclAvg) {
       // The sum wraps in the type itself; then it is divided towards zero.
       const uint64_t wrapped = integer(type, narrow);
-      result = isSigned(type) ? static_cast<uint64_t>(static_cast<int64_t>(wrapped) / ranks) : wrapped / static_cast<uint64_t>(ranks);
+      result = isSigned(type) ? static_cast<uint64_t>(static_cast<int64_t>(wrapped) / ranks)
+                              : wrapped / static_cast<uint64_t>(ranks);
       memcpy(narrow, &result, 8);
     }
-    if (memcmp(narrow, got, kBytes[type]) != 0) throw Failure("integer result differs: type " + std::to_string(type) + " op " + std::to_string(op));
+    if (memcmp(narrow, got, kBytes[type]) != 0)
+      throw Failure("integer result differs: type " + std::to_string(type) + " op " + std::to_string(op));
     return;
   }
   double result = decode(type, &inputs[0][at]), magnitude = std::fabs(result);
@@ -140,8 +171,8 @@ inline void checkElement(int type, int op, const std::vector<std::vector<char>>&
   if (op == ncclNumOps) result *= factor, magnitude *= std::fabs(factor);
   const double value = decode(type, got);
   const auto complain = [&] {
-    throw Failure("float result differs: type " + std::to_string(type) + " op " + std::to_string(op) + " got " + std::to_string(value) + " want " +
-                  std::to_string(result));
+    throw Failure("float result differs: type " + std::to_string(type) + " op " + std::to_string(op) + " got " +
+                  std::to_string(value) + " want " + std::to_string(result));
   };
   if (type == ncclFloat32 || type == ncclFloat64) {
     const double tolerance = magnitude * (type == ncclFloat32 ? 5e-7 : 1e-15) + 1e-300;
@@ -158,14 +189,16 @@ inline void checkElement(int type, int op, const std::vector<std::vector<char>>&
   const int order = orderOf(format, bits);
   const auto distance = [&](int candidate) {
     const unsigned sign = 1u << (format.mantissaBits + format.exponentBits);
-    const double other = decodeNarrow(format, candidate < 0 ? static_cast<unsigned>(-candidate) | sign : static_cast<unsigned>(candidate));
+    const double other = decodeNarrow(
+        format, candidate < 0 ? static_cast<unsigned>(-candidate) | sign : static_cast<unsigned>(candidate));
     return std::isnan(other) ? INFINITY : std::fabs(other - clamped);
   };
   const double slack = magnitude * 2e-7;
   if (!(std::fabs(value - clamped) <= std::min(distance(order - 1), distance(order + 1)) + slack)) complain();
   // A sum of 8-bit floats is exact before it is rounded: exactly half way, it must have gone to the even number.
   const bool isExact = kBytes[type] == 1 && (op == ncclSum || op == ncclNumOps);
-  const bool isTie = std::fabs(value - clamped) == distance(order - 1) || std::fabs(value - clamped) == distance(order + 1);
+  const bool isTie =
+      std::fabs(value - clamped) == distance(order - 1) || std::fabs(value - clamped) == distance(order + 1);
   if (isExact && isTie && order % 2 != 0) complain();
   ++inexact;
 }
@@ -176,7 +209,9 @@ class Buffer {
   ~Buffer() { cuMemFree_v2(address_); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  void put(const std::vector<char>& data, size_t at = 0) { OK(cuMemcpyHtoD_v2(address_ + at, data.data(), data.size())); }
+  void put(const std::vector<char>& data, size_t at = 0) {
+    OK(cuMemcpyHtoD_v2(address_ + at, data.data(), data.size()));
+  }
   std::vector<char> get(size_t bytes, size_t at = 0) const {
     std::vector<char> data(bytes);
     OK(cuMemcpyDtoH_v2(data.data(), address_ + at, bytes));
@@ -232,7 +267,8 @@ inline void checkReductions(const Rank& self, const std::vector<size_t>& counts)
         NCCL(ncclAllReduce(send.at(), recv.at(), count, typed, code, self.comm, self.stream));
         finish(self);
         auto got = recv.get(own.size());
-        for (size_t index = 0; index < count; ++index) checkElement(type, op, all, index * element, &got[index * element], factor, inexact);
+        for (size_t index = 0; index < count; ++index)
+          checkElement(type, op, all, index * element, &got[index * element], factor, inexact);
         CHECK(send.get(own.size()) == own);
         NCCL(ncclAllReduce(send.at(), send.at(), count, typed, code, self.comm, self.stream));
         const int root = static_cast<int>(seed) % self.ranks;
@@ -261,7 +297,8 @@ inline void checkReduceScatter(const Rank& self, size_t count) {
     NCCL(ncclReduceScatter(send.at(), out, count, ncclFloat32, ncclSum, self.comm, self.stream));
     finish(self);
     const auto got = isInPlace ? send.get(count * 4, rank * count * 4) : recv.get(count * 4);
-    for (size_t index = 0; index < count; ++index) checkElement(ncclFloat32, ncclSum, all, (rank * count + index) * 4, &got[index * 4], 0, inexact);
+    for (size_t index = 0; index < count; ++index)
+      checkElement(ncclFloat32, ncclSum, all, (rank * count + index) * 4, &got[index * 4], 0, inexact);
   }
 }
 
@@ -271,7 +308,8 @@ inline void checkMovement(const Rank& self, size_t count) {
   for (const auto type : {ncclUint8, ncclFloat16, ncclInt32, ncclFloat64}) {
     const size_t bytes = count * kBytes[type];
     const auto part = [&](const std::vector<char>& data, size_t index) {
-      return std::vector<char>(data.begin() + static_cast<long>(index * bytes), data.begin() + static_cast<long>((index + 1) * bytes));
+      return std::vector<char>(data.begin() + static_cast<long>(index * bytes),
+                               data.begin() + static_cast<long>((index + 1) * bytes));
     };
     for (const bool isInPlace : {false, true}) {
       const auto all = inputs(type, count, self.ranks, 5);
@@ -320,16 +358,22 @@ inline void checkMovement(const Rank& self, size_t count) {
   }
 }
 
-// Everybody sends to everybody, itself too, all in one group with a collective in the middle, and several messages a pair.
+// Everybody sends to everybody, itself too, all in one group with a collective in the middle, and several messages a
+// pair.
 inline void checkPointToPoint(const Rank& self, size_t count) {
   const auto ranks = static_cast<size_t>(self.ranks);
   constexpr int messages = 3;
-  const auto content = [&](int from, int to, int message) { return input(ncclInt32, count + static_cast<size_t>(message), from, static_cast<unsigned>(to * 10 + message)); };
+  const auto content = [&](int from, int to, int message) {
+    return input(ncclInt32, count + static_cast<size_t>(message), from, static_cast<unsigned>(to * 10 + message));
+  };
   const size_t slot = (count + messages) * 4;
   Buffer send(slot * ranks * messages), recv(slot * ranks * messages), one(4), sum(4);
-  const auto place = [&](int peer, int message) { return (static_cast<size_t>(peer) * messages + static_cast<size_t>(message)) * slot; };
+  const auto place = [&](int peer, int message) {
+    return (static_cast<size_t>(peer) * messages + static_cast<size_t>(message)) * slot;
+  };
   for (int peer = 0; peer < self.ranks; ++peer) {
-    for (int message = 0; message < messages; ++message) send.put(content(self.rank, peer, message), place(peer, message));
+    for (int message = 0; message < messages; ++message)
+      send.put(content(self.rank, peer, message), place(peer, message));
   }
   const int value = 1;
   OK(cuMemcpyHtoD_v2(reinterpret_cast<CUdeviceptr>(one.at()), &value, 4));
@@ -338,8 +382,10 @@ inline void checkPointToPoint(const Rank& self, size_t count) {
     // Ranks ask in different orders.
     const int peer = (self.rank * 3 + step) % self.ranks;
     for (int message = 0; message < messages; ++message) {
-      NCCL(ncclRecv(recv.at(place(peer, message)), count + static_cast<size_t>(message), ncclInt32, peer, self.comm, self.stream));
-      NCCL(ncclSend(send.at(place(peer, message)), count + static_cast<size_t>(message), ncclInt32, peer, self.comm, self.stream));
+      NCCL(ncclRecv(recv.at(place(peer, message)), count + static_cast<size_t>(message), ncclInt32, peer, self.comm,
+                    self.stream));
+      NCCL(ncclSend(send.at(place(peer, message)), count + static_cast<size_t>(message), ncclInt32, peer, self.comm,
+                    self.stream));
     }
     if (step == 0) NCCL(ncclAllReduce(one.at(), sum.at(), 1, ncclInt32, ncclSum, self.comm, self.stream));
   }

@@ -41,7 +41,8 @@ int countOf(ncclComm_t comm) {
 
 ncclResult_t settled(ncclComm_t comm) {
   ncclResult_t state = ncclSuccess;
-  do NCCL(ncclCommGetAsyncError(comm, &state)); while (state == ncclInProgress);
+  do NCCL(ncclCommGetAsyncError(comm, &state));
+  while (state == ncclInProgress);
   return state;
 }
 
@@ -123,7 +124,8 @@ TEST(a_group_makes_several_of_one_communicator_in_order) {
     NCCL(ncclCommSplit(comms[rank], rank == 1 ? 1 : 0, 0, &halves[rank], nullptr));
     NCCL(ncclCommSplit(comms[rank], 0, -rank, &turned[rank], nullptr));
     for (int window = 0; window < 2; ++window) {
-      NCCL(ncclCommWindowRegister(comms[rank], static_cast<char*>(memory[rank]) + 4096 * window, 4096, &windows[rank][window], 0));
+      NCCL(ncclCommWindowRegister(comms[rank], static_cast<char*>(memory[rank]) + 4096 * window, 4096,
+                                  &windows[rank][window], 0));
     }
   }
   int count = 0;
@@ -188,7 +190,8 @@ TEST(the_configuration_is_checked_member_by_member) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     set(config);
     EQUAL(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument);
-    if (strstr(ncclGetLastError(nullptr), name) == nullptr) throw check::Failure(std::string(name) + " is not named: " + ncclGetLastError(nullptr));
+    if (strstr(ncclGetLastError(nullptr), name) == nullptr)
+      throw check::Failure(std::string(name) + " is not named: " + ncclGetLastError(nullptr));
   };
   refused([](auto& config) { config.blocking = 2; }, "blocking");
   refused([](auto& config) { config.cgaClusterSize = -1; }, "cgaClusterSize");
@@ -359,7 +362,8 @@ TEST(a_suspended_communicator_takes_no_work) {
     NCCL(ncclCommResume(self.comm));
     EQUAL(sum(self.comm, self.stream, 1), 2);
     uint64_t parts[4];
-    for (int stat = 0; stat < 4; ++stat) NCCL(ncclCommMemStats(self.comm, static_cast<ncclCommMemStat_t>(stat), &parts[stat]));
+    for (int stat = 0; stat < 4; ++stat)
+      NCCL(ncclCommMemStats(self.comm, static_cast<ncclCommMemStat_t>(stat), &parts[stat]));
     EQUAL(parts[ncclStatGpuMemTotal], parts[ncclStatGpuMemSuspend] + parts[ncclStatGpuMemPersist]);
     EQUAL(ncclCommMemStats(self.comm, static_cast<ncclCommMemStat_t>(4), &value), ncclInvalidArgument);
     EQUAL(ncclCommMemStats(self.comm, ncclStatGpuMemTotal, nullptr), ncclInvalidArgument);
@@ -375,7 +379,9 @@ TEST(a_communicator_that_does_not_block_is_in_progress_after_each_call) {
     EQUAL(ncclCommInitRankConfig(&self.comm, 2, id, self.rank, &config), ncclInProgress);
     EQUAL(settled(self.comm), ncclSuccess);
     Buffer buffer(4);
-    const auto reduce = [&] { return ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, self.stream); };
+    const auto reduce = [&] {
+      return ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, self.stream);
+    };
     EQUAL(reduce(), ncclInProgress);
     EQUAL(settled(self.comm), ncclSuccess);
     NCCL(ncclGroupStart());
@@ -389,7 +395,8 @@ TEST(a_communicator_that_does_not_block_is_in_progress_after_each_call) {
     EQUAL(ncclCommSplit(self.comm, 0, -self.rank, &made, nullptr), ncclSuccess);
     EQUAL(settled(self.comm), ncclSuccess);
     int value = 0;
-    if (self.rank == 0) EQUAL(ncclCommCount(made, &value) == ncclSuccess || ncclCommCount(made, &value) == ncclInvalidArgument, true);
+    if (self.rank == 0)
+      EQUAL(ncclCommCount(made, &value) == ncclSuccess || ncclCommCount(made, &value) == ncclInvalidArgument, true);
     EQUAL(settled(made), ncclSuccess);
     EQUAL(settled(self.comm), ncclSuccess);
     EQUAL(rankOf(made), 1 - self.rank);
@@ -431,7 +438,8 @@ TEST(a_failed_initialisation_of_one_that_does_not_block_is_told_later) {
   ncclConfig_t config = nonBlocking();
   ncclComm_t comms[2] = {};
   // Both on the same device.
-  for (int rank = 0; rank < 2; ++rank) EQUAL(ncclCommInitRankConfig(&comms[rank], 2, id, rank, &config), ncclInProgress);
+  for (int rank = 0; rank < 2; ++rank)
+    EQUAL(ncclCommInitRankConfig(&comms[rank], 2, id, rank, &config), ncclInProgress);
   for (auto comm : comms) EQUAL(settled(comm), ncclInvalidUsage);
   int count = 0;
   EQUAL(ncclCommCount(comms[0], &count), ncclInvalidUsage);

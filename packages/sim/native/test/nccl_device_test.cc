@@ -114,8 +114,9 @@ TEST(a_device_communicator_has_its_resources_on_every_rank) {
       void* there = nullptr;
       NCCL(ncclGetPeerDevicePointer(made.resourceWindow, size_t{128} * exchange.bufHandle, peer, &there));
       if (peer == self.rank) {
-        CHECK(static_cast<char*>(there) ==
-              made.resourceWindow_inlined.lsaFlatBase + (static_cast<uint64_t>(self.rank) << 32) + size_t{128} * exchange.bufHandle);
+        CHECK(static_cast<char*>(there) == made.resourceWindow_inlined.lsaFlatBase +
+                                               (static_cast<uint64_t>(self.rank) << 32) +
+                                               size_t{128} * exchange.bufHandle);
       }
       unsigned value = 1;
       OK(cuMemcpyDtoH_v2(&value, reinterpret_cast<CUdeviceptr>(there), 4));
@@ -182,7 +183,9 @@ TEST(one_thread_makes_device_communicators_in_a_group) {
 }
 
 TEST(parameters_are_read_from_the_environment) {
-  for (const char* key : {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_SET_THREAD_NAME", "NCCL_PARAM_DUMP_ALL"}) unsetenv(key);
+  for (const char* key :
+       {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_SET_THREAD_NAME", "NCCL_PARAM_DUMP_ALL"})
+    unsetenv(key);
   const char** keys = nullptr;
   int count = 0;
   NCCL(ncclParamGetAllParameterKeys(&keys, &count));
@@ -204,7 +207,8 @@ TEST(parameters_are_read_from_the_environment) {
   setenv("NCCL_SET_THREAD_NAME", "T", 1);
   is("NCCL_SET_THREAD_NAME", "TRUE");
   setenv("NCCL_DEBUG_SUBSYS", "^NET", 1);
-  is("NCCL_DEBUG_SUBSYS", "INIT,COLL,P2P,SHM,GRAPH,TUNING,ENV,ALLOC,ALLOC_HOST,CALL,PROXY,NVLS,BOOTSTRAP,REG,PROFILE,RAS,DESTROY");
+  is("NCCL_DEBUG_SUBSYS",
+     "INIT,COLL,P2P,SHM,GRAPH,TUNING,ENV,ALLOC,ALLOC_HOST,CALL,PROXY,NVLS,BOOTSTRAP,REG,PROFILE,RAS,DESTROY");
   ncclParamHandle_t handle = nullptr;
   NCCL(ncclParamBind(&handle, "NCCL_DEBUG_SUBSYS"));
   uint64_t wide = 0;

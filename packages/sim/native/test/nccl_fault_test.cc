@@ -80,12 +80,15 @@ ROLES({"rank", asRank});
 }  // namespace
 
 TEST(faults_are_refused_that_are_not_understood) {
-  for (const char* text : {"explode", "die:rank", "die:rank=x", "die:call=ncclLunch", "die:call=ncclX*", "slow:ms=-1", "error:call=ncclSend,code=0x2",
-                           "error:call=ncclSend,code=0", "error:call=ncclSend,code=7", "error:call=ncclSend,code=9", "die:when=now", "die;explode", "rank=1,die"}) {
+  for (const char* text : {"explode", "die:rank", "die:rank=x", "die:call=ncclLunch", "die:call=ncclX*", "slow:ms=-1",
+                           "error:call=ncclSend,code=0x2", "error:call=ncclSend,code=0", "error:call=ncclSend,code=7",
+                           "error:call=ncclSend,code=9", "die:when=now", "die;explode", "rank=1,die"}) {
     if (shoalSimNcclFault(text) != ncclInvalidArgument) throw check::Failure(std::string(text) + " is taken");
     CHECK(strstr(ncclGetLastError(nullptr), "not understood") != nullptr);
   }
-  for (const char* text : {"", ";", "die:call=nvshmem_putmem", "error:code=700", "explode call=nvshmem_quiet times=x", "die:call=ncclSend,times=2", "slow ms=5 rank=1 ; hang:call=ncclAllReduce", "error:code=8,call=nccl*"}) {
+  for (const char* text :
+       {"", ";", "die:call=nvshmem_putmem", "error:code=700", "explode call=nvshmem_quiet times=x",
+        "die:call=ncclSend,times=2", "slow ms=5 rank=1 ; hang:call=ncclAllReduce", "error:code=8,call=nccl*"}) {
     EQUAL(shoalSimNcclFault(text), ncclSuccess);
   }
   EQUAL(shoalSimNcclFault(nullptr), ncclSuccess);
@@ -132,7 +135,8 @@ TEST(a_hanging_rank_is_waited_for_and_can_be_aborted) {
 }
 
 TEST(a_slow_rank_is_late) {
-  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("slow:rank=1,call=ncclAll*,after=1,ms=300;slow:rank=0,call=ncclCommInitRank,ms=200")));
+  NCCL(static_cast<ncclResult_t>(
+      shoalSimNcclFault("slow:rank=1,call=ncclAll*,after=1,ms=300;slow:rank=0,call=ncclCommInitRank,ms=200")));
   withFaults(2, [](Rank& self, const ncclUniqueId& id) {
     const auto start = std::chrono::steady_clock::now();
     NCCL(ncclCommInitRank(&self.comm, 2, id, self.rank));
@@ -180,8 +184,10 @@ TEST(an_initialisation_can_fail_or_hang) {
 }
 
 TEST(a_rank_dies_at_every_stage) {
-  const std::pair<const char*, const char*> stages[] = {
-      {"init", "ncclCommInitRank"}, {"split", "ncclCommSplit"}, {"all-reduce", "ncclAllReduce,after=1"}, {"finalize", "ncclCommFinalize"}};
+  const std::pair<const char*, const char*> stages[] = {{"init", "ncclCommInitRank"},
+                                                        {"split", "ncclCommSplit"},
+                                                        {"all-reduce", "ncclAllReduce,after=1"},
+                                                        {"finalize", "ncclCommFinalize"}};
   for (auto& [stage, call] : stages) {
     const std::string fault = std::string("die:rank=1,call=") + call;
     setenv("SHOAL_SIM_FAULT", fault.c_str(), 1);

@@ -26,7 +26,8 @@ struct All {
   std::vector<ncclComm_t> comms;
   std::vector<CUcontext> contexts;
   std::vector<CUstream> streams;
-  explicit All(int ranks) : comms(static_cast<size_t>(ranks)), contexts(static_cast<size_t>(ranks)), streams(static_cast<size_t>(ranks)) {
+  explicit All(int ranks)
+      : comms(static_cast<size_t>(ranks)), contexts(static_cast<size_t>(ranks)), streams(static_cast<size_t>(ranks)) {
     OK(cuInit(0));
     NCCL(ncclCommInitAll(comms.data(), ranks, nullptr));
     for (int rank = 0; rank < ranks; ++rank) {
@@ -80,7 +81,8 @@ TEST(one_thread_drives_all_ranks_in_a_group) {
   OK(cuCtxGetCurrent(&before));
   NCCL(ncclGroupStart());
   for (size_t rank = 0; rank < kDevices; ++rank) {
-    NCCL(ncclAllReduce(buffers[rank]->at(), buffers[rank]->at(), 1000, ncclInt32, ncclSum, all.comms[rank], all.streams[rank]));
+    NCCL(ncclAllReduce(buffers[rank]->at(), buffers[rank]->at(), 1000, ncclInt32, ncclSum, all.comms[rank],
+                       all.streams[rank]));
   }
   NCCL(ncclGroupEnd());
   OK(cuCtxGetCurrent(&after));
@@ -111,7 +113,8 @@ TEST(without_a_group_the_ranks_are_only_queued) {
     memory[rank] = check::memory(64);
     OK(cuMemsetD32_v2(memory[rank], 5, 16));
     auto* buffer = reinterpret_cast<void*>(memory[rank]);
-    NCCL(ncclAllReduce(buffer, buffer, 16, ncclInt32, ncclSum, all.comms[static_cast<size_t>(rank)], all.streams[static_cast<size_t>(rank)]));
+    NCCL(ncclAllReduce(buffer, buffer, 16, ncclInt32, ncclSum, all.comms[static_cast<size_t>(rank)],
+                       all.streams[static_cast<size_t>(rank)]));
     if (rank == 0) EQUAL(cuStreamQuery(all.streams[0]), CUDA_ERROR_NOT_READY);
   }
   all.use(0);
@@ -149,7 +152,8 @@ TEST(work_of_one_communicator_keeps_its_order_across_streams) {
     OK(cuMemcpyHtoD_v2(reinterpret_cast<CUdeviceptr>(buffer.at()), &one, 4));
     OK(shoalSimStreamDelay(self.stream, 20000000));
     for (int round = 0; round < 10; ++round) {
-      NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, round % 2 == 0 ? self.stream : other));
+      NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm,
+                         round % 2 == 0 ? self.stream : other));
     }
     OK(cuStreamSynchronize(other));
     check::finish(self);
@@ -165,7 +169,8 @@ TEST(a_scalar_on_the_device_is_read_in_stream_order) {
     ncclRedOp_t op;
     NCCL(ncclRedOpCreatePreMulSum(&op, scalar.at(), ncclInt32, ncclScalarDevice, self.comm));
     OK(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(data.at()), 10, 1, self.stream));
-    OK(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(scalar.at()), static_cast<unsigned>(self.rank + 2), 1, self.stream));
+    OK(cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(scalar.at()), static_cast<unsigned>(self.rank + 2), 1,
+                        self.stream));
     NCCL(ncclAllReduce(data.at(), data.at(), 1, ncclInt32, op, self.comm, self.stream));
     check::finish(self);
     int value = 0;
@@ -195,11 +200,14 @@ TEST(wrong_arguments_are_refused) {
   EQUAL(reduce(data, data, 4, ncclFloat32, -1, comm, stream), ncclInvalidArgument);
   EQUAL(reduce(data, data, ~size_t{0}, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
   EQUAL(reduce(data, data, 4, ncclFloat32, ncclSum, nullptr, stream), ncclInvalidArgument);
-  EQUAL(reduce(data, data, 4, ncclFloat32, ncclSum, reinterpret_cast<ncclComm_t>(0x1234560), stream), ncclInvalidArgument);
+  EQUAL(reduce(data, data, 4, ncclFloat32, ncclSum, reinterpret_cast<ncclComm_t>(0x1234560), stream),
+        ncclInvalidArgument);
   CHECK(saysSomething());
-  EQUAL(reduce(data, data, 4, ncclFloat32, ncclSum, comm, reinterpret_cast<CUstream>(0x1234560)), ncclUnhandledCudaError);
+  EQUAL(reduce(data, data, 4, ncclFloat32, ncclSum, comm, reinterpret_cast<CUstream>(0x1234560)),
+        ncclUnhandledCudaError);
   EQUAL(reduce(data, data, 4, ncclFloat32, ncclSum, comm, all.streams[1]), ncclInvalidUsage);
-  EQUAL(reduce(data, data, 4, ncclFloat32, ncclSum, all.comms[1], all.streams[1]), ncclInvalidArgument);  // memory of device 0
+  EQUAL(reduce(data, data, 4, ncclFloat32, ncclSum, all.comms[1], all.streams[1]),
+        ncclInvalidArgument);  // memory of device 0
   float host[4];
   EQUAL(reduce(host, data, 4, ncclFloat32, ncclSum, comm, stream), ncclInvalidArgument);
   EQUAL(ncclBroadcast(data, data, 4, ncclFloat32, 2, comm, stream), ncclInvalidArgument);
@@ -250,10 +258,12 @@ TEST(a_non_blocking_communicator_comes_up_later) {
     NCCL(ncclCommInitRank(&comm, 2, id, 1));
     NCCL(ncclCommDestroy(comm));
   }).join();
-  do NCCL(ncclCommGetAsyncError(first, &state)); while (state == ncclInProgress);
+  do NCCL(ncclCommGetAsyncError(first, &state));
+  while (state == ncclInProgress);
   EQUAL(state, ncclSuccess);
   NCCL(ncclCommFinalize(first) == ncclInProgress ? ncclSuccess : ncclInternalError);
-  do NCCL(ncclCommGetAsyncError(first, &state)); while (state == ncclInProgress);
+  do NCCL(ncclCommGetAsyncError(first, &state));
+  while (state == ncclInProgress);
   EQUAL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, first, nullptr), ncclInvalidUsage);
   NCCL(ncclCommDestroy(first));
 }
@@ -294,7 +304,9 @@ void reduceNaNs(Rank& self, ncclDataType_t type, Float one, Float two, Float not
     Float found[3];
     OK(cuMemcpyDtoHAsync_v2(found, address, sizeof found, self.stream));
     OK(cuStreamSynchronize(self.stream));
-    const auto isNumber = [&](int index) { return check::decode(type, &found[index]) == check::decode(type, &found[index]); };
+    const auto isNumber = [&](int index) {
+      return check::decode(type, &found[index]) == check::decode(type, &found[index]);
+    };
     if (op == ncclSum) {
       for (int index = 0; index < 3; ++index) CHECK(!isNumber(index));
       continue;
@@ -348,7 +360,8 @@ TEST(a_failed_context_fails_its_peers) {
     CUdeviceptr memory = check::memory(64);
     auto* data = reinterpret_cast<void*>(memory);
     if (rank == 0) OK(shoalSimStreamDelay(all.streams[0], 30000000));
-    NCCL(ncclAllReduce(data, data, 16, ncclInt32, ncclSum, all.comms[static_cast<size_t>(rank)], all.streams[static_cast<size_t>(rank)]));
+    NCCL(ncclAllReduce(data, data, 16, ncclInt32, ncclSum, all.comms[static_cast<size_t>(rank)],
+                       all.streams[static_cast<size_t>(rank)]));
   }
   OK(shoalSimInjectError(0, CUDA_ERROR_LAUNCH_FAILED));
   OK(cuStreamSynchronize(all.streams[1]));
@@ -368,7 +381,8 @@ TEST(registrations_and_memory) {
   NCCL(ncclCommRegister(all.comms[0], memory, 4096, &handle));
   NCCL(ncclCommDeregister(all.comms[0], handle));
   EQUAL(ncclCommDeregister(all.comms[0], handle), ncclInvalidArgument);
-  EQUAL(ncclCommRegister(all.comms[0], memory, 4 << 20, &handle), ncclInvalidArgument);  // memory comes in pieces of 2 MiB
+  EQUAL(ncclCommRegister(all.comms[0], memory, 4 << 20, &handle),
+        ncclInvalidArgument);  // memory comes in pieces of 2 MiB
   NCCL(ncclMemFree(memory));
   EQUAL(ncclMemFree(memory), ncclUnhandledCudaError);
 }

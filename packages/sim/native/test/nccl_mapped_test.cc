@@ -52,7 +52,8 @@ TEST(collectives_work_across_mappings) {
   NCCL(ncclGroupStart());
   for (int rank = 0; rank < 2; ++rank) {
     auto* at = reinterpret_cast<void*>(memory[rank]);
-    NCCL(ncclAllReduce(at, at, count, ncclUint32, ncclSum, pair.comms[rank], reinterpret_cast<cudaStream_t>(streams[rank])));
+    NCCL(ncclAllReduce(at, at, count, ncclUint32, ncclSum, pair.comms[rank],
+                       reinterpret_cast<cudaStream_t>(streams[rank])));
   }
   NCCL(ncclGroupEnd());
   for (int rank = 0; rank < 2; ++rank) {
@@ -64,7 +65,9 @@ TEST(collectives_work_across_mappings) {
   }
   // Past the last mapping.
   auto* at = reinterpret_cast<void*>(memory[0]);
-  EQUAL(ncclAllReduce(at, at, count + 1, ncclUint32, ncclSum, pair.comms[0], reinterpret_cast<cudaStream_t>(streams[0])), ncclInvalidArgument);
+  EQUAL(
+      ncclAllReduce(at, at, count + 1, ncclUint32, ncclSum, pair.comms[0], reinterpret_cast<cudaStream_t>(streams[0])),
+      ncclInvalidArgument);
   for (int rank = 0; rank < 2; ++rank) {
     OK(cuCtxSetCurrent(contexts[rank]));
     drop(memory[rank]);
@@ -79,7 +82,8 @@ TEST(collectives_need_the_right_to_their_buffers) {
   const CUdeviceptr memory = growing(0);
   CUstream stream = check::stream();
   auto reduce = [&](CUdeviceptr from, CUdeviceptr to) {
-    return ncclAllReduce(reinterpret_cast<void*>(from), reinterpret_cast<void*>(to), 16, ncclFloat32, ncclSum, comm, reinterpret_cast<cudaStream_t>(stream));
+    return ncclAllReduce(reinterpret_cast<void*>(from), reinterpret_cast<void*>(to), 16, ncclFloat32, ncclSum, comm,
+                         reinterpret_cast<cudaStream_t>(stream));
   };
   allow(memory, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
   NCCL(reduce(memory, memory + kPiece));
@@ -114,7 +118,9 @@ TEST(collectives_take_memory_of_pools_but_no_multicast_object) {
   OK(cuMemAddressReserve(&range, kPiece, 0, 0, 0));
   OK(cuMemMap(range, kPiece, 0, object, 0));
   allow(range, kPiece, 0);
-  EQUAL(ncclAllReduce(at, reinterpret_cast<void*>(range), 1024, ncclUint32, ncclSum, comm, reinterpret_cast<cudaStream_t>(stream)), ncclInvalidArgument);
+  EQUAL(ncclAllReduce(at, reinterpret_cast<void*>(range), 1024, ncclUint32, ncclSum, comm,
+                      reinterpret_cast<cudaStream_t>(stream)),
+        ncclInvalidArgument);
   OK(cuMemUnmap(range, kPiece));
   OK(cuMemAddressFree(range, kPiece));
   OK(cuMemRelease(object));

@@ -87,7 +87,8 @@ void pointers(const Rank& self) {
   CHECK(user == own.memory);
   const auto all = [&] {
     OK(cuMemsetD32_v2(pointer(address(own.memory, 64)), 0, 1));
-    NCCL(ncclAllReduce(address(own.memory, 64), address(own.memory, 64), 1, ncclInt32, ncclSum, self.comm, self.stream));
+    NCCL(
+        ncclAllReduce(address(own.memory, 64), address(own.memory, 64), 1, ncclInt32, ncclSum, self.comm, self.stream));
     check::finish(self);
   };
   all();
@@ -103,7 +104,8 @@ void pointers(const Rank& self) {
     OK(cuMemsetD32_v2(pointer(address(lsa, 1024 + static_cast<size_t>(self.rank) * 4)), mark, 1));
   }
   all();
-  for (int peer = 0; peer < self.ranks; ++peer) EQUAL(word(address(own.memory, 1024 + static_cast<size_t>(peer) * 4)), 1000 + peer);
+  for (int peer = 0; peer < self.ranks; ++peer)
+    EQUAL(word(address(own.memory, 1024 + static_cast<size_t>(peer) * 4)), 1000 + peer);
   all();
 }
 
@@ -132,7 +134,9 @@ void plain(const Rank& self) {
   const CUdeviceptr start = (memory + 4095) / 4096 * 4096 + 8192;
   OK(cuMemsetD8_v2(memory, 0, 4 << 20));
   ncclWindow_t window = nullptr;
-  const auto open = [&](int flags) { return ncclCommWindowRegister(self.comm, reinterpret_cast<void*>(start), kBytes, &window, flags); };
+  const auto open = [&](int flags) {
+    return ncclCommWindowRegister(self.comm, reinterpret_cast<void*>(start), kBytes, &window, flags);
+  };
   // As hardware answers: each rank maps the memory of the others, and this cannot be mapped again.
   EQUAL(open(NCCL_WIN_COLL_SYMMETRIC), ncclUnhandledCudaError);
   CHECK(window == nullptr);
@@ -162,7 +166,8 @@ void multicast(const Rank& self) {
   synchronize();
   OK(cuMemsetD32_v2(pointer(all) + static_cast<size_t>(self.rank) * 4, 300u + static_cast<unsigned>(self.rank), 1));
   synchronize();
-  for (int rank = 0; rank < self.ranks; ++rank) EQUAL(word(address(own.memory, 8192 + static_cast<size_t>(rank) * 4)), 300 + rank);
+  for (int rank = 0; rank < self.ranks; ++rank)
+    EQUAL(word(address(own.memory, 8192 + static_cast<size_t>(rank) * 4)), 300 + rank);
   synchronize();
 }
 
@@ -173,7 +178,8 @@ void disagreement(const Rank& self) {
   const size_t bytes = self.rank == 0 ? kBytes : kBytes / 2;
   EQUAL(ncclCommWindowRegister(self.comm, memory, bytes, &window, NCCL_WIN_COLL_SYMMETRIC), ncclInvalidUsage);
   CHECK(window == nullptr);
-  EQUAL(ncclCommWindowRegister(self.comm, memory, bytes, &window, self.rank == 0 ? 0 : NCCL_WIN_STRICT_ORDERING), ncclInvalidUsage);
+  EQUAL(ncclCommWindowRegister(self.comm, memory, bytes, &window, self.rank == 0 ? 0 : NCCL_WIN_STRICT_ORDERING),
+        ncclInvalidUsage);
   // Others may differ in size.
   NCCL(ncclCommWindowRegister(self.comm, memory, bytes, &window, NCCL_WIN_DEFAULT));
   void* there = nullptr;
@@ -311,8 +317,10 @@ TEST(wrong_windows_and_puts_are_refused) {
     out = &out;
     NCCL(ncclGetLsaMultimemDevicePointer(own.window, 0, &out));
     CHECK(out == nullptr);
-    const auto put = [&](const void* from, size_t count, int type, int peer, ncclWindow_t window, size_t offset, int sigIdx, int ctx, unsigned flags) {
-      return ncclPutSignal(from, count, static_cast<ncclDataType_t>(type), peer, window, offset, sigIdx, ctx, flags, comm, stream);
+    const auto put = [&](const void* from, size_t count, int type, int peer, ncclWindow_t window, size_t offset,
+                         int sigIdx, int ctx, unsigned flags) {
+      return ncclPutSignal(from, count, static_cast<ncclDataType_t>(type), peer, window, offset, sigIdx, ctx, flags,
+                           comm, stream);
     };
     const char* memory = address(own.memory);
     NCCL(put(memory, 4, ncclInt32, 0, own.window, 1024, 0, 0, 0));

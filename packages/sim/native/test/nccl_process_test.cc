@@ -35,7 +35,8 @@ Child start(const std::string& role, const ncclUniqueId& id, int ranks, int rank
   }
   setenv("SHOAL_SIM_DEVICES", "8", 1);
   const std::string all = std::to_string(ranks), own = std::to_string(rank), here = std::to_string(ranksHere);
-  execl("/proc/self/exe", "nccl_process_test", "--child", role.c_str(), hex.c_str(), all.c_str(), own.c_str(), here.c_str(), nullptr);
+  execl("/proc/self/exe", "nccl_process_test", "--child", role.c_str(), hex.c_str(), all.c_str(), own.c_str(),
+        here.c_str(), nullptr);
   _exit(127);
 }
 
@@ -195,7 +196,11 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     }
   } else if (role == "killed in split" || role == "killed, then shrunk" || role == "killed, then noticed") {
     if (rank == 1) {
-      if (role == "killed in split") std::thread([&] { ncclComm_t made; ncclCommSplit(self.comm, 0, 0, &made, nullptr); }).detach();
+      if (role == "killed in split")
+        std::thread([&] {
+          ncclComm_t made;
+          ncclCommSplit(self.comm, 0, 0, &made, nullptr);
+        }).detach();
       usleep(100000);
       kill(getpid(), SIGKILL);
     }
@@ -213,7 +218,8 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
       EQUAL(error, ncclRemoteError);
     } else {
       // The other survivor may already have given up.
-      const ncclResult_t asked = ncclAllReduce(buffer.at(), buffer.at(), 1000, ncclFloat32, ncclSum, self.comm, self.stream);
+      const ncclResult_t asked =
+          ncclAllReduce(buffer.at(), buffer.at(), 1000, ncclFloat32, ncclSum, self.comm, self.stream);
       CHECK(asked == ncclSuccess || asked == ncclRemoteError);
       int dead = 1;
       NCCL(ncclCommShrink(self.comm, &dead, 1, &made, nullptr, NCCL_SHRINK_ABORT));
@@ -252,7 +258,10 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
 int runChild(int count, char** arguments) {
   if (count == 2 && strcmp(arguments[0], "id") == 0) {
     ncclUniqueId made;
-    return ncclGetUniqueId(&made) == ncclSuccess && write(atoi(arguments[1]), &made, sizeof made) == static_cast<ssize_t>(sizeof made) ? 0 : 1;
+    return ncclGetUniqueId(&made) == ncclSuccess &&
+                   write(atoi(arguments[1]), &made, sizeof made) == static_cast<ssize_t>(sizeof made)
+               ? 0
+               : 1;
   }
   if (count < 5) return 2;
   ncclUniqueId id;
@@ -322,7 +331,8 @@ TEST(a_killed_peer_is_noticed) {
 }
 
 TEST(a_killed_peer_is_noticed_at_every_stage) {
-  for (const char* role : {"killed in init", "killed in split", "killed, then shrunk", "killed, then noticed", "killed in finalize"}) {
+  for (const char* role :
+       {"killed in init", "killed in split", "killed, then shrunk", "killed, then noticed", "killed in finalize"}) {
     const bool isInit = strcmp(role, "killed in init") == 0;
     const int ranks = 3;
     const ncclUniqueId id = makeId();

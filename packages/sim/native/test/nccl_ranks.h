@@ -22,8 +22,8 @@ void waitUntil(Condition&& condition) {
   }
 }
 
-// Runs `body` for each rank in a thread of its own, without a communicator; that which it leaves in `self` is destroyed. The
-// first failure is the test's.
+// Runs `body` for each rank in a thread of its own, without a communicator; that which it leaves in `self` is
+// destroyed. The first failure is the test's.
 template <class Body>
 void inThreads(int ranks, Body&& body) {
   std::vector<std::thread> threads;

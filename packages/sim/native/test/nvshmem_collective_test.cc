@@ -42,7 +42,9 @@ template <>
 struct Number<ShoalHalf> {
   static double to(ShoalHalf value) {
     const int exponent = value.bits >> 10 & 0x1f, fraction = value.bits & 0x3ff;
-    const double magnitude = exponent == 31 ? INFINITY : exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+    const double magnitude = exponent == 31  ? INFINITY
+                             : exponent == 0 ? std::ldexp(fraction, -24)
+                                             : std::ldexp(fraction + 1024, exponent - 25);
     return (value.bits & 0x8000) != 0 ? -magnitude : magnitude;
   }
   static ShoalHalf from(double value) {
@@ -63,13 +65,15 @@ struct Number<ShoalHalf> {
 template <class Type>
 std::vector<Type> valuesOf(int pe, size_t count) {
   std::vector<Type> values(count);
-  for (size_t index = 0; index < count; ++index) values[index] = Number<Type>::from(static_cast<double>((index * 7 + static_cast<size_t>(pe) * 5) % 4 + 1));
+  for (size_t index = 0; index < count; ++index)
+    values[index] = Number<Type>::from(static_cast<double>((index * 7 + static_cast<size_t>(pe) * 5) % 4 + 1));
   return values;
 }
 
 template <class Type>
 bool areEqual(const std::vector<Type>& left, const std::vector<Type>& right) {
-  return left.size() == right.size() && (left.empty() || memcmp(left.data(), right.data(), left.size() * sizeof(Type)) == 0);
+  return left.size() == right.size() &&
+         (left.empty() || memcmp(left.data(), right.data(), left.size() * sizeof(Type)) == 0);
 }
 
 struct Setting {
@@ -81,9 +85,11 @@ struct Setting {
 
 constexpr size_t kCounts[] = {0, 1, 33, 2500};
 
-// Runs `call(dest, source, count, isOnStream)` in every way and compares with `wanted(source values of all members, count)`.
+// Runs `call(dest, source, count, isOnStream)` in every way and compares with `wanted(source values of all members,
+// count)`.
 template <class Element, class Call, class Want>
-void tryAll(const Setting& at, size_t sourceParts, size_t destinationParts, bool mayBeInPlace, Call&& call, Want&& want) {
+void tryAll(const Setting& at, size_t sourceParts, size_t destinationParts, bool mayBeInPlace, Call&& call,
+            Want&& want) {
   const size_t members = kPes, most = kCounts[3];  // of the largest team: all PEs allocate the same
   auto* source = static_cast<Element*>(nvshmem_malloc(members * most * sizeof(Element)));
   auto* destination = static_cast<Element*>(nvshmem_malloc(members * most * sizeof(Element)));
@@ -100,7 +106,8 @@ void tryAll(const Setting& at, size_t sourceParts, size_t destinationParts, bool
         OK(call(to, source, count, isOnStream));
         if (isOnStream) OK(cuStreamSynchronize(at.stream));
         CHECK(areEqual(pes::fetch<Element>(to, destinationParts * count), want(sources, count)));
-        if (!isInPlace) CHECK(areEqual(pes::fetch<Element>(source, sourceParts * count), sources[static_cast<size_t>(at.own)]));
+        if (!isInPlace)
+          CHECK(areEqual(pes::fetch<Element>(source, sourceParts * count), sources[static_cast<size_t>(at.own)]));
       }
     }
   }
@@ -118,8 +125,9 @@ template <class Type>
 using StreamRooted = int (*)(nvshmem_team_t, Type*, const Type*, size_t, int, cudaStream_t);
 
 template <class Type, class Element>
-void exchanges(const Setting& at, Collective<Type> allToAll, StreamCollective<Type> allToAllOn, Collective<Type> collect, StreamCollective<Type> collectOn,
-               Rooted<Type> broadcast, StreamRooted<Type> broadcastOn) {
+void exchanges(const Setting& at, Collective<Type> allToAll, StreamCollective<Type> allToAllOn,
+               Collective<Type> collect, StreamCollective<Type> collectOn, Rooted<Type> broadcast,
+               StreamRooted<Type> broadcastOn) {
   const size_t members = at.members.size();
   const auto own = static_cast<size_t>(at.own);
   using Sources = std::vector<std::vector<Element>>;
@@ -130,7 +138,9 @@ void exchanges(const Setting& at, Collective<Type> allToAll, StreamCollective<Ty
       },
       [&](const Sources& sources, size_t count) {
         std::vector<Element> all;
-        for (auto& source : sources) all.insert(all.end(), source.begin() + static_cast<long>(own * count), source.begin() + static_cast<long>((own + 1) * count));
+        for (auto& source : sources)
+          all.insert(all.end(), source.begin() + static_cast<long>(own * count),
+                     source.begin() + static_cast<long>((own + 1) * count));
         return all;
       });
   tryAll<Element>(
@@ -148,22 +158,24 @@ void exchanges(const Setting& at, Collective<Type> allToAll, StreamCollective<Ty
     tryAll<Element>(
         at, 1, 1, true,
         [&](Element* to, Element* from, size_t count, bool isOnStream) {
-          return isOnStream ? broadcastOn(at.team, to, from, count, root, at.stream) : broadcast(at.team, to, from, count, root);
+          return isOnStream ? broadcastOn(at.team, to, from, count, root, at.stream)
+                            : broadcast(at.team, to, from, count, root);
         },
         [&](const Sources& sources, size_t) { return sources[static_cast<size_t>(root)]; });
   }
 }
 
 template <class Type, class Combine>
-void reductions(const Setting& at, Collective<Type> reduce, StreamCollective<Type> reduceOn, Collective<Type> scatter, StreamCollective<Type> scatterOn,
-                Combine&& combine) {
+void reductions(const Setting& at, Collective<Type> reduce, StreamCollective<Type> reduceOn, Collective<Type> scatter,
+                StreamCollective<Type> scatterOn, Combine&& combine) {
   const size_t members = at.members.size();
   using Sources = std::vector<std::vector<Type>>;
   const auto combined = [&](const Sources& sources, size_t start, size_t count) {
     std::vector<Type> all;
     for (size_t index = start; index < start + count; ++index) {
       double value = Number<Type>::to(sources[0][index]);
-      for (size_t member = 1; member < members; ++member) value = combine(value, Number<Type>::to(sources[member][index]));
+      for (size_t member = 1; member < members; ++member)
+        value = combine(value, Number<Type>::to(sources[member][index]));
       all.push_back(Number<Type>::from(value));
     }
     return all;
@@ -179,7 +191,9 @@ void reductions(const Setting& at, Collective<Type> reduce, StreamCollective<Typ
       [&](Type* to, Type* from, size_t count, bool isOnStream) {
         return isOnStream ? scatterOn(at.team, to, from, count, at.stream) : scatter(at.team, to, from, count);
       },
-      [&](const Sources& sources, size_t count) { return combined(sources, static_cast<size_t>(at.own) * count, count); });
+      [&](const Sources& sources, size_t count) {
+        return combined(sources, static_cast<size_t>(at.own) * count, count);
+      });
 }
 
 template <class Body>
@@ -197,7 +211,8 @@ void onTeams(process::Peer& parent, Body&& body) {
 void exchange(process::Peer& parent) {
   pes::Running running(parent);
   const Setting at{NVSHMEM_TEAM_WORLD, {0, 1, 2}};
-#define EXCHANGES(name, Type) exchanges<Type, Type>(at, PAIR(name##_alltoall), PAIR(name##_fcollect), PAIR(name##_broadcast));
+#define EXCHANGES(name, Type) \
+  exchanges<Type, Type>(at, PAIR(name##_alltoall), PAIR(name##_fcollect), PAIR(name##_broadcast));
   SHOAL_NVSHMEM_RMA_TYPES(EXCHANGES)
   exchanges<void, uint8_t>(at, PAIR(alltoallmem), PAIR(fcollectmem), PAIR(broadcastmem));
 }
@@ -207,29 +222,36 @@ uint64_t bitsOf(double value) { return static_cast<uint64_t>(value); }
 void reduce(process::Peer& parent) {
   pes::Running running(parent);
   const Setting at{NVSHMEM_TEAM_WORLD, {0, 1, 2}};
-#define REDUCTIONS_OF(name, Type, operation, ...) reductions<Type>(at, PAIR(name##_##operation##_reduce), PAIR(name##_##operation##_reducescatter), __VA_ARGS__);
-#define REDUCTIONS(name, Type)                                                                  \
-  REDUCTIONS_OF(name, Type, sum, [](double left, double right) { return left + right; })        \
-  REDUCTIONS_OF(name, Type, prod, [](double left, double right) { return left * right; })       \
+#define REDUCTIONS_OF(name, Type, operation, ...) \
+  reductions<Type>(at, PAIR(name##_##operation##_reduce), PAIR(name##_##operation##_reducescatter), __VA_ARGS__);
+#define REDUCTIONS(name, Type)                                                                    \
+  REDUCTIONS_OF(name, Type, sum, [](double left, double right) { return left + right; })          \
+  REDUCTIONS_OF(name, Type, prod, [](double left, double right) { return left * right; })         \
   REDUCTIONS_OF(name, Type, min, [](double left, double right) { return std::min(left, right); }) \
   REDUCTIONS_OF(name, Type, max, [](double left, double right) { return std::max(left, right); })
   SHOAL_NVSHMEM_REDUCE_TYPES(REDUCTIONS)
-#define BITWISE(name, Type)                                                                                                           \
-  REDUCTIONS_OF(name, Type, and, [](double left, double right) { return static_cast<double>(bitsOf(left) & bitsOf(right)); })         \
-  REDUCTIONS_OF(name, Type, or, [](double left, double right) { return static_cast<double>(bitsOf(left) | bitsOf(right)); })          \
-  REDUCTIONS_OF(name, Type, xor, [](double left, double right) { return static_cast<double>(bitsOf(left) ^ bitsOf(right)); })
+#define BITWISE(name, Type)                                                                                  \
+  REDUCTIONS_OF(name, Type, and,                                                                             \
+                [](double left, double right) { return static_cast<double>(bitsOf(left) & bitsOf(right)); }) \
+  REDUCTIONS_OF(name, Type, or,                                                                              \
+                [](double left, double right) { return static_cast<double>(bitsOf(left) | bitsOf(right)); }) \
+  REDUCTIONS_OF(name, Type, xor, [](double left, double right) {                                             \
+    return static_cast<double>(bitsOf(left) ^ bitsOf(right));                                                \
+  })
   SHOAL_NVSHMEM_BITWISE_REDUCE_TYPES(BITWISE)
 }
 
 void onSmallerTeams(process::Peer& parent) {
   onTeams(parent, [](const Setting& at) {
     exchanges<int, int>(at, PAIR(int_alltoall), PAIR(int_fcollect), PAIR(int_broadcast));
-    reductions<double>(at, PAIR(double_sum_reduce), PAIR(double_sum_reducescatter), [](double left, double right) { return left + right; });
+    reductions<double>(at, PAIR(double_sum_reduce), PAIR(double_sum_reducescatter),
+                       [](double left, double right) { return left + right; });
   });
 }
 
 template <class Type>
-void overflow(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t), int (*product)(nvshmem_team_t, Type*, const Type*, size_t)) {
+void overflow(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t),
+              int (*product)(nvshmem_team_t, Type*, const Type*, size_t)) {
   auto* cells = static_cast<Type*>(nvshmem_malloc(2 * sizeof(Type)));
   const auto largest = std::numeric_limits<Type>::max();
   pes::store(cells, std::vector<Type>{largest, largest});
@@ -238,7 +260,8 @@ void overflow(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t), int (*prod
   // 3 and the third power of 2^n - 1, in n bits or, of signed types, in one more.
   const auto found = pes::fetch<Type>(cells, 2);
   EQUAL(found[0], static_cast<Type>(static_cast<uint64_t>(largest) * 3));
-  EQUAL(found[1], static_cast<Type>(static_cast<uint64_t>(largest) * static_cast<uint64_t>(largest) * static_cast<uint64_t>(largest)));
+  EQUAL(found[1], static_cast<Type>(static_cast<uint64_t>(largest) * static_cast<uint64_t>(largest) *
+                                    static_cast<uint64_t>(largest)));
   nvshmem_free(cells);
 }
 
@@ -256,7 +279,8 @@ void rounding(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t), uint16_t i
       while ((value.bits & infinity) == infinity);
     }
     // Near each other, so that sums round.
-    for (size_t index = 0; index < count / 2; ++index) values[index].bits = static_cast<uint16_t>((random() & 0x83ff) | (index & 0x3c00 & infinity));
+    for (size_t index = 0; index < count / 2; ++index)
+      values[index].bits = static_cast<uint16_t>((random() & 0x83ff) | (index & 0x3c00 & infinity));
     sources.push_back(values);
   }
   pes::store(cells, sources[static_cast<size_t>(nvshmem_my_pe())]);
@@ -264,8 +288,10 @@ void rounding(int (*sum)(nvshmem_team_t, Type*, const Type*, size_t), uint16_t i
   const auto found = pes::fetch<Type>(cells, count);
   for (size_t index = 0; index < count; ++index) {
     float value = static_cast<float>(Number<Type>::to(sources[0][index]));
-    for (int pe = 1; pe < kPes; ++pe) value += static_cast<float>(Number<Type>::to(sources[static_cast<size_t>(pe)][index]));
-    if (std::isnan(value)) CHECK((found[index].bits & infinity) == infinity && (found[index].bits & 0x7fff) != infinity);
+    for (int pe = 1; pe < kPes; ++pe)
+      value += static_cast<float>(Number<Type>::to(sources[static_cast<size_t>(pe)][index]));
+    if (std::isnan(value))
+      CHECK((found[index].bits & infinity) == infinity && (found[index].bits & 0x7fff) != infinity);
     else EQUAL(found[index].bits, Number<Type>::from(value).bits);
   }
   nvshmem_free(cells);
@@ -292,10 +318,12 @@ void disagree(process::Peer& parent) {
   auto* cells = static_cast<int*>(nvshmem_calloc(16, sizeof(int)));
   int local = 0;
   EQUAL(nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, cells, cells, me == 1 ? 2 : 3), NVSHMEMX_ERROR_SYMMETRY);
-  EQUAL(me == 1 ? nvshmem_float_sum_reduce(NVSHMEM_TEAM_WORLD, reinterpret_cast<float*>(cells), reinterpret_cast<float*>(cells), 3)
+  EQUAL(me == 1 ? nvshmem_float_sum_reduce(NVSHMEM_TEAM_WORLD, reinterpret_cast<float*>(cells),
+                                           reinterpret_cast<float*>(cells), 3)
                 : nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, cells, cells, 3),
         NVSHMEMX_ERROR_SYMMETRY);
-  EQUAL(me == 1 ? nvshmem_int_max_reduce(NVSHMEM_TEAM_WORLD, cells, cells, 3) : nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, cells, cells, 3),
+  EQUAL(me == 1 ? nvshmem_int_max_reduce(NVSHMEM_TEAM_WORLD, cells, cells, 3)
+                : nvshmem_int_sum_reduce(NVSHMEM_TEAM_WORLD, cells, cells, 3),
         NVSHMEMX_ERROR_SYMMETRY);
   EQUAL(nvshmem_int_broadcast(NVSHMEM_TEAM_WORLD, cells, cells, 1, me == 1 ? 0 : 1), NVSHMEMX_ERROR_SYMMETRY);
   EQUAL(nvshmem_int_broadcast(NVSHMEM_TEAM_WORLD, cells, cells, 1, 3), NVSHMEMX_ERROR_INVALID_VALUE);
@@ -355,8 +383,8 @@ void manyInStreams(process::Peer& parent) {
 
 }  // namespace
 
-ROLES({"exchange", exchange}, {"reduce", reduce}, {"on smaller teams", onSmallerTeams}, {"arithmetic", arithmetic}, {"disagree", disagree},
-      {"many in streams", manyInStreams}, {"end with work", endWithWork});
+ROLES({"exchange", exchange}, {"reduce", reduce}, {"on smaller teams", onSmallerTeams}, {"arithmetic", arithmetic},
+      {"disagree", disagree}, {"many in streams", manyInStreams}, {"end with work", endWithWork});
 
 TEST(exchanges_of_all_types) { pes::Job("exchange", kPes).succeed(); }
 TEST(reductions_of_all_types) { pes::Job("reduce", kPes).succeed(); }

@@ -20,13 +20,26 @@ double secondsNow() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-enum Stage { kStart, kAllocation, kBarrier, kTeamBarrier, kCollective, kStreamCollective, kStreamWait, kSplit, kTeamInit, kFinalize, kStages };
+enum Stage {
+  kStart,
+  kAllocation,
+  kBarrier,
+  kTeamBarrier,
+  kCollective,
+  kStreamCollective,
+  kStreamWait,
+  kSplit,
+  kTeamInit,
+  kFinalize,
+  kStages
+};
 
 bool isNamed(const char* failure, int pe) {
   return failure != nullptr && strstr(failure, ("PE " + std::to_string(pe) + " ended").c_str()) != nullptr;
 }
 
-// Comes to a stage, where PE 1 dies. What has a status returns one, what has none returns; then the job has failed for good.
+// Comes to a stage, where PE 1 dies. What has a status returns one, what has none returns; then the job has failed for
+// good.
 void survive(process::Peer& parent) {
   pes::beQuiet();
   auto place = parent.receive<pes::Place>();
@@ -47,12 +60,8 @@ void survive(process::Peer& parent) {
   CUstream stream = check::stream();
   nvshmem_team_t team = 99;
   switch (order.stage) {
-    case kAllocation:
-      CHECK(nvshmem_calloc(16, sizeof(uint64_t)) == nullptr);
-      break;
-    case kBarrier:
-      nvshmem_barrier_all();
-      break;
+    case kAllocation: CHECK(nvshmem_calloc(16, sizeof(uint64_t)) == nullptr); break;
+    case kBarrier: nvshmem_barrier_all(); break;
     case kTeamBarrier:
       EQUAL(nvshmem_barrier(NVSHMEM_TEAM_WORLD), NVSHMEMX_ERROR_INTERNAL);
       EQUAL(nvshmem_team_sync(NVSHMEM_TEAM_WORLD), NVSHMEMX_ERROR_INTERNAL);
@@ -76,11 +85,11 @@ void survive(process::Peer& parent) {
     case kTeamInit: {
       nvshmem_team_config_t config = {};
       config.uniqueid = 4711;
-      EQUAL(nvshmemx_team_init(&team, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, place.size, place.pe), NVSHMEMX_ERROR_INTERNAL);
+      EQUAL(nvshmemx_team_init(&team, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, place.size, place.pe),
+            NVSHMEMX_ERROR_INTERNAL);
       break;
     }
-    case kFinalize:
-      break;
+    case kFinalize: break;
   }
   if (order.stage != kFinalize) {
     CHECK(isNamed(shoalSimNvshmemFailure(), 1));
@@ -158,14 +167,18 @@ void startTold(process::Peer& parent) {
 
 void refuseFaults(process::Peer&) {
   pes::beQuiet();
-  for (const char* wrong : {"explode at=nvshmem_quiet", "at=nvshmem_quiet", "die rank=x at=nvshmem_quiet", "die rank=-1 at=nvshmem_quiet",
-                            "die rank=64 at=nvshmem_quiet", "die at=nvshmem_quiet when=2", "die at=nvshmem_quiet now", "error at=nvshmem_quiet code=0", "error at=nvshmem_quiet code=1000",
-                            "slow at=nvshmem_quiet; die, at=nvshmem_quiet, after="}) {
+  for (const char* wrong :
+       {"explode at=nvshmem_quiet", "at=nvshmem_quiet", "die rank=x at=nvshmem_quiet", "die rank=-1 at=nvshmem_quiet",
+        "die rank=64 at=nvshmem_quiet", "die at=nvshmem_quiet when=2", "die at=nvshmem_quiet now",
+        "error at=nvshmem_quiet code=0", "error at=nvshmem_quiet code=1000",
+        "slow at=nvshmem_quiet; die, at=nvshmem_quiet, after="}) {
     EQUAL(shoalSimNvshmemFault(wrong), NVSHMEMX_ERROR_INVALID_VALUE);
   }
   // Those of another library are not this one's to judge.
   OK(shoalSimNvshmemFault("die rank=0 at=all-reduce; explode"));
-  for (const char* last : {"error at=nvshmem_fence code=1", "error at=nvshmem_fence code=999", "die rank=63 at=nvshmem_fence"}) OK(shoalSimNvshmemFault(last));
+  for (const char* last :
+       {"error at=nvshmem_fence code=1", "error at=nvshmem_fence code=999", "die rank=63 at=nvshmem_fence"})
+    OK(shoalSimNvshmemFault(last));
   OK(shoalSimNvshmemFault("die rank=1 at=nvshmem_* after=2 times=0"));
   OK(shoalSimNvshmemFault(""));
   OK(shoalSimNvshmemFault(nullptr));
@@ -234,7 +247,9 @@ void dies(const char* faults, int stage, int size) {
 
 }  // namespace
 
-ROLES({"survive", survive}, {"pass", pass}, {"time out", timeOut}, {"wait with limit", waitWithLimit}, {"make id and wait", makeIdAndWait}, {"start told", startTold}, {"refuse faults", refuseFaults}, {"die later", dieLater});
+ROLES({"survive", survive}, {"pass", pass}, {"time out", timeOut}, {"wait with limit", waitWithLimit},
+      {"make id and wait", makeIdAndWait}, {"start told", startTold}, {"refuse faults", refuseFaults},
+      {"die later", dieLater});
 
 TEST(a_killed_pe_is_noticed_at_every_stage) {
   const char* faults[kStages] = {"die rank=1 at=nvshmemx_hostlib_init_attr",
@@ -258,7 +273,8 @@ TEST(a_killed_pe_is_noticed_at_every_stage) {
 
 TEST(a_slow_pe_is_waited_for) {
   pes::Job job("pass", 2);
-  for (int pe = 0; pe < 2; ++pe) job[pe].send(orderOf("slow rank=1 at=nvshmem_barrier_all times=0, ms=100; slow rank=1 at=all-reduce ms=60000", 1));
+  for (int pe = 0; pe < 2; ++pe)
+    job[pe].send(orderOf("slow rank=1 at=nvshmem_barrier_all times=0, ms=100; slow rank=1 at=all-reduce ms=60000", 1));
   job.succeed();
 }
 
@@ -271,7 +287,8 @@ TEST(an_error_of_the_device_comes_when_it_is_asked_for) {
 TEST(a_hanging_pe_is_not_waited_for_for_ever) {
   for (const int stage : {static_cast<int>(kStart), static_cast<int>(kTeamBarrier)}) {
     pes::Job job("time out", 2);
-    const char* faults = stage == kStart ? "hang rank=1 at=nvshmemx_hostlib_init_attr" : "hang rank=1 at=nvshmem_barrier";
+    const char* faults =
+        stage == kStart ? "hang rank=1 at=nvshmemx_hostlib_init_attr" : "hang rank=1 at=nvshmem_barrier";
     for (int pe = 0; pe < 2; ++pe) job[pe].send(orderOf(faults, stage));
     EQUAL(job[0].wait(), 0);
     job[1].kill();
@@ -288,9 +305,14 @@ TEST(a_pe_that_never_comes_is_not_waited_for_for_ever) {
 }
 
 TEST(a_limit_that_is_none_is_told_in_one_line) {
-  const int words = static_cast<int>(strlen("NVSHMEM on the software device: SHOAL_SIM_TIMEOUT_SECONDS= is not a number of seconds; 60 is used\n"));
-  for (const auto& [limit, length] : {std::pair{Limit{"0", 1, false}, 0}, {Limit{"1e9", 1, false}, 0}, {Limit{"1000000001", 1, true}, words + 10}, {Limit{"-1", 1, true}, words + 2},
-                                      {Limit{"5 s", 1, true}, words + 3}, {Limit{"minute ", 200, true}, 1023}}) {
+  const int words = static_cast<int>(
+      strlen("NVSHMEM on the software device: SHOAL_SIM_TIMEOUT_SECONDS= is not a number of seconds; 60 is used\n"));
+  for (const auto& [limit, length] : {std::pair{Limit{"0", 1, false}, 0},
+                                      {Limit{"1e9", 1, false}, 0},
+                                      {Limit{"1000000001", 1, true}, words + 10},
+                                      {Limit{"-1", 1, true}, words + 2},
+                                      {Limit{"5 s", 1, true}, words + 3},
+                                      {Limit{"minute ", 200, true}, 1023}}) {
     nvshmemx_uniqueid_t id = {};
     OK(nvshmemx_get_uniqueid(&id));
     process::Child child("wait with limit");

@@ -129,8 +129,26 @@ void state(process::Peer& parent) {
   const struct {
     size_t offset;
     int value;
-  } numbers[] = {{0, (1 << 16) + 776}, {4, me}, {8, all}, {12, me}, {16, all}, {20, 0}, {24, 0}, {28, 0}, {32, 1}, {76, 0},
-                 {120, (2 << 16) + 512}, {124, 2}, {128, 2}, {132, 2}, {136, 2}, {140, 0}, {144, 0}, {176, 0}, {192, 0}, {196, 1}};
+  } numbers[] = {{0, (1 << 16) + 776},
+                 {4, me},
+                 {8, all},
+                 {12, me},
+                 {16, all},
+                 {20, 0},
+                 {24, 0},
+                 {28, 0},
+                 {32, 1},
+                 {76, 0},
+                 {120, (2 << 16) + 512},
+                 {124, 2},
+                 {128, 2},
+                 {132, 2},
+                 {136, 2},
+                 {140, 0},
+                 {144, 0},
+                 {176, 0},
+                 {192, 0},
+                 {196, 1}};
   for (auto& each : numbers) EQUAL(valueAt<int>(found, each.offset), each.value);
   EQUAL(valueAt<char>(found, 36) + 2 * valueAt<char>(found, 37), 3);
   EQUAL(valueAt<char>(found, 768) + 2 * valueAt<char>(found, 769) + 4 * valueAt<char>(found, 770), 6);
@@ -154,7 +172,8 @@ void state(process::Peer& parent) {
   const auto counted = pes::fetch<int64_t>(counters, 2 * kMostTeams + 1);
   for (size_t at = 0; at < counted.size(); ++at) EQUAL(counted[at], at < 2 * kMostTeams ? 1 : 0);
   const auto own = reinterpret_cast<uint64_t>(counters + 2 * kMostTeams);
-  const uint64_t words[] = {valueAt<uint64_t>(found, 80), valueAt<uint64_t>(found, 88), valueAt<uint64_t>(found, 752), valueAt<uint64_t>(found, 760)};
+  const uint64_t words[] = {valueAt<uint64_t>(found, 80), valueAt<uint64_t>(found, 88), valueAt<uint64_t>(found, 752),
+                            valueAt<uint64_t>(found, 760)};
   for (int at = 0; at < 4; ++at) EQUAL(words[at], own + (at == 0 ? 0 : 56 + 8 * static_cast<uint64_t>(at)));
   // A team that goes leaves its own room as it was at the start, and that of others alone.
   nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
@@ -176,7 +195,8 @@ void state(process::Peer& parent) {
 }
 
 // What it finds of a team, and of each PE in the map behind the members.
-void checkTeamState(const std::vector<char>& found, nvshmem_team_t handle, const std::vector<int>& members, int stride) {
+void checkTeamState(const std::vector<char>& found, nvshmem_team_t handle, const std::vector<int>& members,
+                    int stride) {
   const int me = nvshmem_my_pe(), all = nvshmem_n_pes(), size = static_cast<int>(members.size());
   const auto teams = pes::fetch<char*>(valueAt<void*>(found, 96), static_cast<size_t>(kMostTeams));
   const char* address = teams[static_cast<size_t>(handle)];
@@ -186,14 +206,27 @@ void checkTeamState(const std::vector<char>& found, nvshmem_team_t handle, const
   const struct {
     size_t offset;
     int value;
-  } numbers[] = {{0, (3 << 16) + 792}, {4, own}, {8, members[0]}, {12, stride}, {16, size}, {20, handle}, {24, (2 << 16) + 64}, {28, -1}, {108, -1},
-                 {132, 1 << 20}, {176, 1}, {232, 1}, {240, NVSHMEM_TEAM_INVALID}, {248, NVSHMEM_TEAM_INVALID}};
+  } numbers[] = {{0, (3 << 16) + 792},
+                 {4, own},
+                 {8, members[0]},
+                 {12, stride},
+                 {16, size},
+                 {20, handle},
+                 {24, (2 << 16) + 64},
+                 {28, -1},
+                 {108, -1},
+                 {132, 1 << 20},
+                 {176, 1},
+                 {232, 1},
+                 {240, NVSHMEM_TEAM_INVALID},
+                 {248, NVSHMEM_TEAM_INVALID}};
   for (auto& each : numbers) EQUAL(valueAt<int>(team, each.offset), each.value);
   EQUAL(valueAt<char>(team, 236), 1);
   EQUAL(valueAt<char>(team, 237), size == all);
   EQUAL(valueAt<char>(team, 244), 0);
   const auto map = pes::fetch<int>(valueAt<void*>(team, 784), static_cast<size_t>(size + all));
-  for (int index = 0; index < size; ++index) EQUAL(map[static_cast<size_t>(index)], members[static_cast<size_t>(index)]);
+  for (int index = 0; index < size; ++index)
+    EQUAL(map[static_cast<size_t>(index)], members[static_cast<size_t>(index)]);
   for (int pe = 0; pe < all; ++pe) {
     const auto member = std::find(members.begin(), members.end(), pe);
     EQUAL(map[static_cast<size_t>(size + pe)], member == members.end() ? -1 : member - members.begin());
@@ -228,7 +261,8 @@ void teamStates(process::Peer& parent) {
     nvshmem_team_config_t config = {};
     config.uniqueid = nvshmem_uint64_g(shared + team, me);
     nvshmem_team_t made = NVSHMEM_TEAM_INVALID;
-    OK(nvshmemx_team_init(&made, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, 3, static_cast<int>(place - members.begin())));
+    OK(nvshmemx_team_init(&made, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, 3,
+                          static_cast<int>(place - members.begin())));
     checkTeamState(found, made, members, -1);
   }
   nvshmem_barrier_all();

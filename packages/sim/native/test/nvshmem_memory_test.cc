@@ -37,7 +37,9 @@ void allocate(process::Peer& parent) {
   for (const size_t alignment : {size_t{8}, size_t{4096}, kMiB, 4 * kMiB}) {
     void* aligned = nvshmem_align(alignment, 100);
     CHECK(aligned != nullptr);
-    EQUAL((static_cast<char*>(aligned) - static_cast<char*>(cleared) + reinterpret_cast<uint64_t>(cleared)) % std::min(alignment, 2 * kMiB), 0);
+    EQUAL((static_cast<char*>(aligned) - static_cast<char*>(cleared) + reinterpret_cast<uint64_t>(cleared)) %
+              std::min(alignment, 2 * kMiB),
+          0);
     nvshmem_free(aligned);
   }
   void* odd = nvshmem_align(24, 100);
@@ -66,7 +68,8 @@ void grow(process::Peer& parent) {
   CHECK(nvshmem_malloc(size_t{1} << 50) == nullptr);
   CHECK(nvshmem_malloc(kMiB) != nullptr);
   for (size_t round = 0; round < 3; ++round) {
-    EQUAL(nvshmem_char_g(static_cast<char*>(parts[round]) + 70 * kMiB - 1, 1 - nvshmem_my_pe()), static_cast<char>(round));
+    EQUAL(nvshmem_char_g(static_cast<char*>(parts[round]) + 70 * kMiB - 1, 1 - nvshmem_my_pe()),
+          static_cast<char>(round));
   }
   nvshmem_barrier_all();
   nvshmem_free(parts[0]);
@@ -105,7 +108,8 @@ void useAsDeviceMemory(process::Peer& parent) {
   const int me = nvshmem_my_pe(), other = 1 - me;
   const size_t bytes = 64 * 1024;
   void* cells = nvshmem_malloc(bytes);
-  const auto own = reinterpret_cast<CUdeviceptr>(cells), theirs = reinterpret_cast<CUdeviceptr>(nvshmem_ptr(cells, other));
+  const auto own = reinterpret_cast<CUdeviceptr>(cells),
+             theirs = reinterpret_cast<CUdeviceptr>(nvshmem_ptr(cells, other));
   unsigned type = 0;
   int device = -1;
   OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, own));
@@ -122,7 +126,8 @@ void useAsDeviceMemory(process::Peer& parent) {
   const CUdeviceptr local = check::memory(bytes);
   OK(cuMemcpyAsync(local, theirs, bytes, stream));
   OK(cuStreamSynchronize(stream));
-  CHECK(pes::fetch<char>(reinterpret_cast<void*>(local), bytes) == std::vector<char>(bytes, static_cast<char>(other + 1)));
+  CHECK(pes::fetch<char>(reinterpret_cast<void*>(local), bytes) ==
+        std::vector<char>(bytes, static_cast<char>(other + 1)));
   nvshmem_barrier_all();
   // Device memory on the local side, and beyond the end of what is mapped is an error of the driver.
   OK(cuMemsetD8_v2(local, 9, bytes));
@@ -238,8 +243,9 @@ void leaveNothing(process::Peer&) {
 
 }  // namespace
 
-ROLES({"allocate", allocate}, {"grow", grow}, {"run out on one", runOutOnOne}, {"disagree", disagree}, {"use as device memory", useAsDeviceMemory},
-      {"register local", registerLocal}, {"register symmetric", registerSymmetric}, {"write to all", writeToAll}, {"leave nothing", leaveNothing});
+ROLES({"allocate", allocate}, {"grow", grow}, {"run out on one", runOutOnOne}, {"disagree", disagree},
+      {"use as device memory", useAsDeviceMemory}, {"register local", registerLocal},
+      {"register symmetric", registerSymmetric}, {"write to all", writeToAll}, {"leave nothing", leaveNothing});
 
 TEST(allocations_are_symmetric) { pes::Job("allocate", 2).succeed(); }
 TEST(the_heap_grows_until_the_device_is_full) { pes::Job("grow", 2).succeed(); }

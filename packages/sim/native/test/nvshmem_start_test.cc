@@ -175,7 +175,8 @@ int sharedMemoryFiles() {
 
 // One variable of a launcher is its rank, another its number of ranks.
 constexpr int kInvalid = NVSHMEMX_ERROR_INVALID_VALUE;
-constexpr char ompi[] = "OMPI_COMM_WORLD_RANK", ompiSize[] = "OMPI_COMM_WORLD_SIZE", pmi[] = "PMI_RANK", pmiSize[] = "PMI_SIZE";
+constexpr char ompi[] = "OMPI_COMM_WORLD_RANK", ompiSize[] = "OMPI_COMM_WORLD_SIZE", pmi[] = "PMI_RANK",
+               pmiSize[] = "PMI_SIZE";
 constexpr char slurm[] = "SLURM_PROCID", slurmSize[] = "SLURM_NTASKS";
 constexpr struct {
   const char *rankName, *rank, *sizeName, *size;
@@ -221,7 +222,8 @@ int openDescriptors() {
   return count;
 }
 
-// What is exchanged between PEs comes as descriptors, the first of which may be 0: none stays open, and none is taken for missing.
+// What is exchanged between PEs comes as descriptors, the first of which may be 0: none stays open, and none is taken
+// for missing.
 void withoutStandardStreams(process::Peer& parent) {
   for (int descriptor = 0; descriptor < 3; ++descriptor) close(descriptor);
   pes::Running running(parent);
@@ -234,7 +236,8 @@ void withoutStandardStreams(process::Peer& parent) {
     nvshmem_barrier_all();
     EQUAL(nvshmem_int_g(cells, me), 101 - me);
   }
-  // Each time both PEs got a part, which is a file as long as it is there. What it came by is closed by another thread, soon.
+  // Each time both PEs got a part, which is a file as long as it is there. What it came by is closed by another thread,
+  // soon.
   const int expected = before + 3 * 2;
   for (int millisecond = 0; openDescriptors() > expected && millisecond < 60000; ++millisecond) usleep(1000);
   EQUAL(openDescriptors(), expected);
@@ -248,8 +251,9 @@ int statusOf(const Wanted& wanted) {
 
 }  // namespace
 
-ROLES({"ring", ring}, {"start again", startAgain}, {"choose device late", chooseDeviceLate}, {"start wrong", startWrong},
-      {"under launcher", underLauncher}, {"exit together", exitTogether}, {"misuse", misuse}, {"start alone", startAlone}, {"without standard streams", withoutStandardStreams});
+ROLES({"ring", ring}, {"start again", startAgain}, {"choose device late", chooseDeviceLate},
+      {"start wrong", startWrong}, {"under launcher", underLauncher}, {"exit together", exitTogether},
+      {"misuse", misuse}, {"start alone", startAlone}, {"without standard streams", withoutStandardStreams});
 
 TEST(processes_put_into_the_next_process) {
   const int files = sharedMemoryFiles();
@@ -318,7 +322,9 @@ TEST(variables_of_launchers_are_whole_numbers) {
     process::Child child("start alone");
     child.send(index);
     const auto& each = kLaunched[index];
-    if (child.wait() != 0) throw check::Failure(std::string(each.rankName) + "=" + (each.rank == nullptr ? "" : each.rank) + ", " + (each.size == nullptr ? "" : each.size));
+    if (child.wait() != 0)
+      throw check::Failure(std::string(each.rankName) + "=" + (each.rank == nullptr ? "" : each.rank) + ", " +
+                           (each.size == nullptr ? "" : each.size));
   }
 }
 
@@ -334,7 +340,8 @@ TEST(misuse_ends_the_process_with_words) {
     process::Child child("misuse");
     child.send(which);
     const int status = child.wait();
-    if (status != 255) throw check::Failure("misuse " + std::to_string(which) + " ended with " + std::to_string(status));
+    if (status != 255)
+      throw check::Failure("misuse " + std::to_string(which) + " ended with " + std::to_string(status));
   }
 }
 

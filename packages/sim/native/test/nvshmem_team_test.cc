@@ -9,7 +9,8 @@ namespace {
 
 std::vector<int> membersOf(nvshmem_team_t team) {
   std::vector<int> members;
-  for (int index = 0; index < nvshmem_team_n_pes(team); ++index) members.push_back(nvshmem_team_translate_pe(team, index, NVSHMEM_TEAM_WORLD));
+  for (int index = 0; index < nvshmem_team_n_pes(team); ++index)
+    members.push_back(nvshmem_team_translate_pe(team, index, NVSHMEM_TEAM_WORLD));
   return members;
 }
 
@@ -91,8 +92,18 @@ void splitWrong(process::Peer& parent) {
   pes::beQuiet();
   pes::Running running(parent);
   nvshmem_team_t team = 99, other = 99;
-  const auto strided = [&](int start, int stride, int size) { return nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, start, stride, size, nullptr, 0, &team); };
-  for (auto [start, stride, size] : {std::array{-1, 1, 1}, {5, 1, 1}, {0, 0, 2}, {0, -1, 2}, {0, 1, 0}, {0, 1, 6}, {0, 3, 3}, {1, 2, 3}, {0, INT_MAX, 3}}) {
+  const auto strided = [&](int start, int stride, int size) {
+    return nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, start, stride, size, nullptr, 0, &team);
+  };
+  for (auto [start, stride, size] : {std::array{-1, 1, 1},
+                                     {5, 1, 1},
+                                     {0, 0, 2},
+                                     {0, -1, 2},
+                                     {0, 1, 0},
+                                     {0, 1, 6},
+                                     {0, 3, 3},
+                                     {1, 2, 3},
+                                     {0, INT_MAX, 3}}) {
     EQUAL(strided(start, stride, size), NVSHMEMX_ERROR_INVALID_VALUE);
     EQUAL(team, NVSHMEM_TEAM_INVALID);
   }
@@ -113,7 +124,8 @@ void splitWrong(process::Peer& parent) {
   // Without room for a member, all PEs of the parent are told, also those that would be none.
   EQUAL(strided(0, 1, 1), NVSHMEMX_ERROR_OUT_OF_MEMORY);
   EQUAL(team, NVSHMEM_TEAM_INVALID);
-  EQUAL(nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 2, nullptr, 0, &team, nullptr, 0, &other), NVSHMEMX_ERROR_OUT_OF_MEMORY);
+  EQUAL(nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 2, nullptr, 0, &team, nullptr, 0, &other),
+        NVSHMEMX_ERROR_OUT_OF_MEMORY);
   nvshmem_team_destroy(made[4]);
   nvshmem_barrier_all();
   // One PE alone has no room: it made a team of its own in the meantime.

@@ -49,8 +49,8 @@ constexpr size_t kCount = 37;
 
 // `Element` is what the functions move when their own type is void.
 template <class Type, class Element>
-void moves(const Setting& at, Move<Type> put, Move<Type> putLater, StreamMove<Type> putOn, StreamMove<Type> putLaterOn, Move<Type> get,
-           Move<Type> getLater, StreamMove<Type> getOn, StreamMove<Type> getLaterOn) {
+void moves(const Setting& at, Move<Type> put, Move<Type> putLater, StreamMove<Type> putOn, StreamMove<Type> putLaterOn,
+           Move<Type> get, Move<Type> getLater, StreamMove<Type> getOn, StreamMove<Type> getLaterOn) {
   auto* cells = static_cast<Element*>(nvshmem_malloc(kCount * sizeof(Element)));
   const auto mine = valuesOf<Element>(at.me, kCount), theirs = valuesOf<Element>(at.other, kCount);
   const auto puts = [&](auto&& call) {
@@ -99,7 +99,8 @@ void moves(const Setting& at, Move<Type> put, Move<Type> putLater, StreamMove<Ty
 }
 
 template <class Type, class Element>
-void strides(const Setting& at, Strided<Type> put, StreamStrided<Type> putOn, Strided<Type> get, StreamStrided<Type> getOn) {
+void strides(const Setting& at, Strided<Type> put, StreamStrided<Type> putOn, Strided<Type> get,
+             StreamStrided<Type> getOn) {
   constexpr size_t count = 9;
   auto* cells = static_cast<Element*>(nvshmem_malloc(100 * sizeof(Element)));
   const auto mine = valuesOf<Element>(at.me, 100), theirs = valuesOf<Element>(at.other, 100);
@@ -128,8 +129,8 @@ void strides(const Setting& at, Strided<Type> put, StreamStrided<Type> putOn, St
 }
 
 template <class Type>
-void elements(const Setting& at, void (*put)(Type*, Type, int), void (*putOn)(Type*, Type, int, cudaStream_t), Type (*get)(const Type*, int),
-              Type (*getOn)(const Type*, int, cudaStream_t)) {
+void elements(const Setting& at, void (*put)(Type*, Type, int), void (*putOn)(Type*, Type, int, cudaStream_t),
+              Type (*get)(const Type*, int), Type (*getOn)(const Type*, int, cudaStream_t)) {
   auto* cells = static_cast<Type*>(nvshmem_malloc(2 * sizeof(Type)));
   put(cells, valueOf<Type>(at.me, 0), at.other);
   putOn(cells + 1, valueOf<Type>(at.me, 1), at.other, at.stream);
@@ -143,7 +144,8 @@ void elements(const Setting& at, void (*put)(Type*, Type, int), void (*putOn)(Ty
 }
 
 template <class Type, class Element>
-void signalled(const Setting& at, void (*first)(Type*, const Type*, size_t, uint64_t*, uint64_t, int, int, cudaStream_t),
+void signalled(const Setting& at,
+               void (*first)(Type*, const Type*, size_t, uint64_t*, uint64_t, int, int, cudaStream_t),
                void (*second)(Type*, const Type*, size_t, uint64_t*, uint64_t, int, int, cudaStream_t)) {
   auto* cells = static_cast<Element*>(nvshmem_malloc(kCount * sizeof(Element)));
   auto* signal = static_cast<uint64_t*>(nvshmem_calloc(1, sizeof(uint64_t)));
@@ -179,31 +181,42 @@ struct Block {  // as wide as the functions of 128 bits move
 template <size_t bits>
 struct OfBits;
 template <>
-struct OfBits<8> { using Type = uint8_t; };
+struct OfBits<8> {
+  using Type = uint8_t;
+};
 template <>
-struct OfBits<16> { using Type = uint16_t; };
+struct OfBits<16> {
+  using Type = uint16_t;
+};
 template <>
-struct OfBits<32> { using Type = uint32_t; };
+struct OfBits<32> {
+  using Type = uint32_t;
+};
 template <>
-struct OfBits<64> { using Type = uint64_t; };
+struct OfBits<64> {
+  using Type = uint64_t;
+};
 template <>
-struct OfBits<128> { using Type = Block; };
+struct OfBits<128> {
+  using Type = Block;
+};
 
-#define MOVES_OF(put, get)                                                                                                           \
-  nvshmem_##put, nvshmem_##put##_nbi, nvshmemx_##put##_on_stream, nvshmemx_##put##_nbi_on_stream, nvshmem_##get, nvshmem_##get##_nbi, \
-      nvshmemx_##get##_on_stream, nvshmemx_##get##_nbi_on_stream
+#define MOVES_OF(put, get)                                                                                       \
+  nvshmem_##put, nvshmem_##put##_nbi, nvshmemx_##put##_on_stream, nvshmemx_##put##_nbi_on_stream, nvshmem_##get, \
+      nvshmem_##get##_nbi, nvshmemx_##get##_on_stream, nvshmemx_##get##_nbi_on_stream
 #define STRIDES_OF(put, get) nvshmem_##put, nvshmemx_##put##_on_stream, nvshmem_##get, nvshmemx_##get##_on_stream
 
 void transfer(process::Peer& parent) {
   pes::Running running(parent);
   const Setting at;
-#define TYPED(name, Type)                                                                                                                  \
-  moves<Type, Type>(at, MOVES_OF(name##_put, name##_get));                                                                                 \
-  strides<Type, Type>(at, STRIDES_OF(name##_iput, name##_iget));                                                                           \
-  elements<Type>(at, nvshmem_##name##_p, nvshmemx_##name##_p_on_stream, nvshmem_##name##_g, nvshmemx_##name##_g_on_stream);
+#define TYPED(name, Type)                                                                   \
+  moves<Type, Type>(at, MOVES_OF(name##_put, name##_get));                                  \
+  strides<Type, Type>(at, STRIDES_OF(name##_iput, name##_iget));                            \
+  elements<Type>(at, nvshmem_##name##_p, nvshmemx_##name##_p_on_stream, nvshmem_##name##_g, \
+                 nvshmemx_##name##_g_on_stream);
   SHOAL_NVSHMEM_RMA_TYPES(TYPED)
-#define SIZED(bits)                                                          \
-  moves<void, OfBits<bits>::Type>(at, MOVES_OF(put##bits, get##bits));       \
+#define SIZED(bits)                                                    \
+  moves<void, OfBits<bits>::Type>(at, MOVES_OF(put##bits, get##bits)); \
   strides<void, OfBits<bits>::Type>(at, STRIDES_OF(iput##bits, iget##bits));
   SHOAL_NVSHMEM_SIZES(SIZED)
   moves<void, char>(at, MOVES_OF(putmem, getmem));
@@ -212,10 +225,12 @@ void transfer(process::Peer& parent) {
 void signal(process::Peer& parent) {
   pes::Running running(parent);
   const Setting at;
-#define SIGNALLED(name, Type) signalled<Type, Type>(at, nvshmemx_##name##_put_signal_on_stream, nvshmemx_##name##_put_signal_nbi_on_stream);
+#define SIGNALLED(name, Type) \
+  signalled<Type, Type>(at, nvshmemx_##name##_put_signal_on_stream, nvshmemx_##name##_put_signal_nbi_on_stream);
   SHOAL_NVSHMEM_RMA_TYPES(SIGNALLED)
-#define SIGNALLED_SIZE(bits) \
-  signalled<void, OfBits<bits>::Type>(at, nvshmemx_put##bits##_signal_on_stream, nvshmemx_put##bits##_signal_nbi_on_stream);
+#define SIGNALLED_SIZE(bits)                                                     \
+  signalled<void, OfBits<bits>::Type>(at, nvshmemx_put##bits##_signal_on_stream, \
+                                      nvshmemx_put##bits##_signal_nbi_on_stream);
   SHOAL_NVSHMEM_SIZES(SIGNALLED_SIZE)
   signalled<void, char>(at, nvshmemx_putmem_signal_on_stream, nvshmemx_putmem_signal_nbi_on_stream);
   auto* cell = static_cast<uint64_t*>(nvshmem_calloc(1, sizeof(uint64_t)));
@@ -227,7 +242,8 @@ void signal(process::Peer& parent) {
 }
 
 template <class Type>
-void waits(const Setting& at, void (*until)(Type*, int, Type, cudaStream_t), void (*untilAll)(Type*, size_t, const int*, int, Type, cudaStream_t),
+void waits(const Setting& at, void (*until)(Type*, int, Type, cudaStream_t),
+           void (*untilAll)(Type*, size_t, const int*, int, Type, cudaStream_t),
            void (*untilVector)(Type*, size_t, const int*, int, Type*, cudaStream_t), void (*put)(Type*, Type, int)) {
   auto* cells = static_cast<Type*>(nvshmem_calloc(4, sizeof(Type)));
   CUdeviceptr status = check::memory(4 * sizeof(int)), wanted = check::memory(4 * sizeof(Type));
@@ -239,8 +255,8 @@ void waits(const Setting& at, void (*until)(Type*, int, Type, cudaStream_t), voi
     int comparison;
     Type compared, fulfilling;
   };
-  for (const Case& each : {Case{NVSHMEM_CMP_NE, 0, 3}, Case{NVSHMEM_CMP_EQ, 9, 9}, Case{NVSHMEM_CMP_GT, 9, 10}, Case{NVSHMEM_CMP_GE, 12, 12},
-                           Case{NVSHMEM_CMP_LT, 12, 11}, Case{NVSHMEM_CMP_LE, 4, 4}}) {
+  for (const Case& each : {Case{NVSHMEM_CMP_NE, 0, 3}, Case{NVSHMEM_CMP_EQ, 9, 9}, Case{NVSHMEM_CMP_GT, 9, 10},
+                           Case{NVSHMEM_CMP_GE, 12, 12}, Case{NVSHMEM_CMP_LT, 12, 11}, Case{NVSHMEM_CMP_LE, 4, 4}}) {
     until(cells, each.comparison, each.compared, at.stream);
     CHECK(isWaiting());
     nvshmem_sync_all();
@@ -277,14 +293,15 @@ void waits(const Setting& at, void (*until)(Type*, int, Type, cudaStream_t), voi
 void wait(process::Peer& parent) {
   pes::Running running(parent);
   const Setting at;
-#define WAITS(name, Type)                                                                                                         \
-  waits<Type>(at, nvshmemx_##name##_wait_until_on_stream, nvshmemx_##name##_wait_until_all_on_stream,                             \
+#define WAITS(name, Type)                                                                             \
+  waits<Type>(at, nvshmemx_##name##_wait_until_on_stream, nvshmemx_##name##_wait_until_all_on_stream, \
               nvshmemx_##name##_wait_until_all_vector_on_stream, nvshmem_##name##_p);
   SHOAL_NVSHMEM_WAIT_TYPES(WAITS)
 }
 
 template <class Type>
-void fetchSetSwap(const Setting& at, Type (*fetch)(const Type*, int), void (*set)(Type*, Type, int), Type (*swap)(Type*, Type, int)) {
+void fetchSetSwap(const Setting& at, Type (*fetch)(const Type*, int), void (*set)(Type*, Type, int),
+                  Type (*swap)(Type*, Type, int)) {
   auto* cell = static_cast<Type*>(nvshmem_calloc(1, sizeof(Type)));
   set(cell, valueOf<Type>(at.me, 3), at.other);
   CHECK(fetch(cell, at.other) == valueOf<Type>(at.me, 3));
@@ -297,8 +314,9 @@ void fetchSetSwap(const Setting& at, Type (*fetch)(const Type*, int), void (*set
 constexpr int kRounds = 500;
 
 template <class Type>
-void counts(const Setting& at, void (*increment)(Type*, int), Type (*fetchIncrement)(Type*, int), void (*add)(Type*, Type, int),
-            Type (*fetchAdd)(Type*, Type, int), Type (*compareSwap)(Type*, Type, Type, int)) {
+void counts(const Setting& at, void (*increment)(Type*, int), Type (*fetchIncrement)(Type*, int),
+            void (*add)(Type*, Type, int), Type (*fetchAdd)(Type*, Type, int),
+            Type (*compareSwap)(Type*, Type, Type, int)) {
   // All PEs count in the memory of one.
   auto* cells = static_cast<Type*>(nvshmem_calloc(3, sizeof(Type)));
   uint64_t sum = 0;
@@ -330,8 +348,9 @@ void counts(const Setting& at, void (*increment)(Type*, int), Type (*fetchIncrem
 }
 
 template <class Type>
-void bits(const Setting& at, void (*conjunction)(Type*, Type, int), void (*disjunction)(Type*, Type, int), void (*difference)(Type*, Type, int),
-          Type (*fetchConjunction)(Type*, Type, int), Type (*fetchDisjunction)(Type*, Type, int), Type (*fetchDifference)(Type*, Type, int)) {
+void bits(const Setting& at, void (*conjunction)(Type*, Type, int), void (*disjunction)(Type*, Type, int),
+          void (*difference)(Type*, Type, int), Type (*fetchConjunction)(Type*, Type, int),
+          Type (*fetchDisjunction)(Type*, Type, int), Type (*fetchDifference)(Type*, Type, int)) {
   auto* cell = static_cast<Type*>(nvshmem_malloc(sizeof(Type)));
   pes::store(cell, std::vector<Type>{0x0f0f});
   nvshmem_barrier_all();
@@ -352,13 +371,13 @@ void atomics(process::Peer& parent) {
 #define EXTENDED(name, Type) \
   fetchSetSwap<Type>(at, nvshmem_##name##_atomic_fetch, nvshmem_##name##_atomic_set, nvshmem_##name##_atomic_swap);
   SHOAL_NVSHMEM_EXTENDED_AMO_TYPES(EXTENDED)
-#define STANDARD(name, Type)                                                                                                        \
-  counts<Type>(at, nvshmem_##name##_atomic_inc, nvshmem_##name##_atomic_fetch_inc, nvshmem_##name##_atomic_add,                     \
+#define STANDARD(name, Type)                                                                                    \
+  counts<Type>(at, nvshmem_##name##_atomic_inc, nvshmem_##name##_atomic_fetch_inc, nvshmem_##name##_atomic_add, \
                nvshmem_##name##_atomic_fetch_add, nvshmem_##name##_atomic_compare_swap);
   SHOAL_NVSHMEM_STANDARD_AMO_TYPES(STANDARD)
-#define BITWISE(name, Type)                                                                                                         \
-  bits<Type>(at, nvshmem_##name##_atomic_and, nvshmem_##name##_atomic_or, nvshmem_##name##_atomic_xor, nvshmem_##name##_atomic_fetch_and, \
-             nvshmem_##name##_atomic_fetch_or, nvshmem_##name##_atomic_fetch_xor);
+#define BITWISE(name, Type)                                                                            \
+  bits<Type>(at, nvshmem_##name##_atomic_and, nvshmem_##name##_atomic_or, nvshmem_##name##_atomic_xor, \
+             nvshmem_##name##_atomic_fetch_and, nvshmem_##name##_atomic_fetch_or, nvshmem_##name##_atomic_fetch_xor);
   SHOAL_NVSHMEM_BITWISE_AMO_TYPES(BITWISE)
 }
 

@@ -31,7 +31,9 @@ uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
   return value;
 }
 
-void set(CUmemoryPool pool, CUmemPool_attribute which, uint64_t value) { OK(cuMemPoolSetAttribute(pool, which, &value)); }
+void set(CUmemoryPool pool, CUmemPool_attribute which, uint64_t value) {
+  OK(cuMemPoolSetAttribute(pool, which, &value));
+}
 
 CUdeviceptr take(CUmemoryPool pool, size_t bytes, CUstream stream) {
   CUdeviceptr memory = 0;
@@ -49,7 +51,8 @@ void useImported(process::Peer& parent) {
   Primary primary;
   CUmemoryPool pool = nullptr;
   CUdeviceptr memory = 0, again = 0;
-  OK(cuMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  OK(cuMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   close(descriptor);
   OK(cuMemPoolImportPointer(&memory, pool, &data));
   EQUAL(cuMemPoolImportPointer(&again, pool, &data), CUDA_ERROR_ALREADY_MAPPED);
@@ -177,7 +180,8 @@ TEST(kernels_use_memory_that_is_freed_behind_them) {
   const char* ptx =
       ".version 8.0\n.target sm_90\n.address_size 64\n"
       ".visible .entry move(.param .u64 from, .param .u64 to) {\n .reg .b64 %d<3>; .reg .b32 %r<2>;\n"
-      " ld.param.u64 %d1, [from]; ld.param.u64 %d2, [to];\n ld.global.u32 %r1, [%d1+4096]; st.global.u32 [%d2], %r1; ret; }\n";
+      " ld.param.u64 %d1, [from]; ld.param.u64 %d2, [to];\n ld.global.u32 %r1, [%d1+4096]; st.global.u32 [%d2], %r1; "
+      "ret; }\n";
   CUmodule module = nullptr;
   CUfunction move = nullptr;
   OK(cuModuleLoadData(&module, ptx));
@@ -295,7 +299,8 @@ TEST(pools_have_rights_for_each_device) {
   Primary primary;
   CUstream stream = check::stream();
   CUmemoryPool pool = makePool(poolOn(0));
-  CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, there = {CU_MEM_LOCATION_TYPE_DEVICE, 1}, nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 9};
+  CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, there = {CU_MEM_LOCATION_TYPE_DEVICE, 1},
+                nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 9};
   CUmemAccess_flags rights = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   OK(cuMemPoolGetAccess(&rights, pool, &here));
   EQUAL(rights, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -328,7 +333,8 @@ TEST(pools_have_rights_for_each_device) {
 TEST(each_place_has_its_pool) {
   Primary primary;
   CUmemoryPool ofDevice = nullptr, ofHost = nullptr, current = nullptr;
-  CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, host = {CU_MEM_LOCATION_TYPE_HOST, 0}, other = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+  CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, host = {CU_MEM_LOCATION_TYPE_HOST, 0},
+                other = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
   OK(cuMemGetDefaultMemPool(&ofDevice, &device, CU_MEM_ALLOCATION_TYPE_PINNED));
   OK(cuDeviceGetDefaultMemPool(&current, 0));
   CHECK(ofDevice == current);
@@ -398,7 +404,9 @@ TEST(a_pool_for_the_fabric_needs_one_to_be_exported) {
 TEST(wrong_pools_are_refused) {
   Primary primary;
   CUmemoryPool pool = nullptr;
-  auto refused = [&](CUresult want, const CUmemPoolProps& properties) { EQUAL(cuMemPoolCreate(&pool, &properties), want); };
+  auto refused = [&](CUresult want, const CUmemPoolProps& properties) {
+    EQUAL(cuMemPoolCreate(&pool, &properties), want);
+  };
   auto properties = poolOn(9);
   refused(CUDA_ERROR_INVALID_VALUE, properties);
   properties = poolOn(0);
@@ -420,14 +428,16 @@ TEST(wrong_pools_are_refused) {
   pool = makePool(poolOn(0));
   EQUAL(cuMemAllocFromPoolAsync(&memory, ~size_t{0}, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
   int descriptor = -1;
-  EQUAL(cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemPoolExportToShareableHandle(&descriptor, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        CUDA_ERROR_INVALID_VALUE);
   CUmemPoolPtrExportData data = {};
   memory = take(pool, 64, nullptr);
   EQUAL(cuMemPoolExportPointer(&data, memory), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemPoolImportPointer(&memory, pool, &data), CUDA_ERROR_INVALID_VALUE);
   OK(cuMemFree_v2(memory));
   CUmemoryPool imported = nullptr;
-  EQUAL(cuMemPoolImportFromShareableHandle(&imported, reinterpret_cast<void*>(uintptr_t{1}), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+  EQUAL(cuMemPoolImportFromShareableHandle(&imported, reinterpret_cast<void*>(uintptr_t{1}),
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
         CUDA_ERROR_UNKNOWN);
   // Physical memory is no pool, a pool is no physical memory.
   const auto handle = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));

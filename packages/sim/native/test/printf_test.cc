@@ -40,7 +40,8 @@ std::string printed(const std::string& format, const std::vector<uint64_t>& argu
   CUfunction kernel = nullptr;
   OK(cuModuleLoadData(&module, kPrint));
   OK(cuModuleGetFunction(&kernel, module, "show"));
-  CUdeviceptr text = check::memory(format.size() + 1), words = check::memory(arguments.size() * 8 + 8), count = check::memory(4);
+  CUdeviceptr text = check::memory(format.size() + 1), words = check::memory(arguments.size() * 8 + 8),
+              count = check::memory(4);
   OK(cuMemcpyHtoD_v2(text, format.c_str(), format.size() + 1));
   if (!arguments.empty()) OK(cuMemcpyHtoD_v2(words, arguments.data(), arguments.size() * 8));
   fflush(stdout);
@@ -80,7 +81,8 @@ TEST(kernels_print_as_c_does) {
   CHECK(printed("%lld|%5lld|%-5lld|%05lld", {static_cast<uint64_t>(-3), 7, 7, 7}, &counted) == "-3|    7|7    |00007");
   EQUAL(counted, 4);
   CHECK(printed("%.3f %e %g", {bits(1.5), bits(-2), bits(0.1)}) == "1.500 -2.000000e+00 0.1");
-  CHECK(printed("%*lld|%-*lld|%.*f", {5, 1, static_cast<uint64_t>(-4) & 0xffffffff, 2, 2, bits(1)}) == "    1|2   |1.00");
+  CHECK(printed("%*lld|%-*lld|%.*f", {5, 1, static_cast<uint64_t>(-4) & 0xffffffff, 2, 2, bits(1)}) ==
+        "    1|2   |1.00");
   CHECK(printed("%llx %llu %#llo %p", {255, ~uint64_t{0}, 8, 4096}) == "ff 18446744073709551615 010 0x1000");
   CHECK(printed("%s", {0}) == "(null)");
   CHECK(printed("ends in a %") == "ends in a ");

@@ -1,4 +1,5 @@
-// A second process for a test: the program starts itself again, and the two talk over a socket that also carries descriptors.
+// A second process for a test: the program starts itself again, and the two talk over a socket that also carries
+// descriptors.
 #pragma once
 
 #include <signal.h>
@@ -23,7 +24,8 @@ class Peer {
   template <class Value>
   Value receive() {
     Value value;
-    if (::recv(socket_, &value, sizeof value, MSG_WAITALL) != static_cast<ssize_t>(sizeof value)) throw check::Failure("the other process says nothing");
+    if (::recv(socket_, &value, sizeof value, MSG_WAITALL) != static_cast<ssize_t>(sizeof value))
+      throw check::Failure("the other process says nothing");
     return value;
   }
   void sendDescriptor(int descriptor) { CHECK(shoal::sendDescriptor(socket_, descriptor)); }
@@ -95,11 +97,11 @@ inline int runRole(const NamedRole* roles, size_t count, const char* name) {
 }
 
 // In a test program: what its children do, by name.
-#define ROLES(...)                                                                       \
-  static const process::NamedRole roles[] = {__VA_ARGS__};                              \
-  static int runChild(int count, char** arguments) {                                    \
-    return count < 1 ? 2 : process::runRole(roles, std::size(roles), arguments[0]);     \
-  }                                                                                     \
+#define ROLES(...)                                                                  \
+  static const process::NamedRole roles[] = {__VA_ARGS__};                          \
+  static int runChild(int count, char** arguments) {                                \
+    return count < 1 ? 2 : process::runRole(roles, std::size(roles), arguments[0]); \
+  }                                                                                 \
   static const bool isChildSet = (check::child = runChild, true)
 
 }  // namespace process

@@ -37,23 +37,39 @@ TEST(copies_of_every_size) {
   for (const unsigned bytes : {4u, 8u, 16u}) {
     const std::string size = std::to_string(bytes);
     all.push_back({"cp.async.ca.shared.global [%s], [%g], " + size + ";", bytes, [=](unsigned) { return bytes; }});
-    all.push_back({"cp.async.ca.shared::cta.global.L2::128B [%s+0], [%g+0], " + size + ", " + size + ";", bytes, [=](unsigned) { return bytes; }});
-    all.push_back({"cp.async.ca.shared.global [%s], [%g], " + size + ", %n;", bytes, [=](unsigned thread) { return thread % (bytes + 1); }});
+    all.push_back({"cp.async.ca.shared::cta.global.L2::128B [%s+0], [%g+0], " + size + ", " + size + ";", bytes,
+                   [=](unsigned) { return bytes; }});
+    all.push_back({"cp.async.ca.shared.global [%s], [%g], " + size + ", %n;", bytes,
+                   [=](unsigned thread) { return thread % (bytes + 1); }});
     all.push_back({"cp.async.ca.shared.global [%s], [%g], " + size + ", 1;", bytes, [](unsigned) { return 1u; }});
-    all.push_back({"cp.async.ca.shared.global [%s], [%g], " + size + ", %p;", bytes, [=](unsigned thread) { return thread % 3 == 0 ? 0 : bytes; }});
-    all.push_back({"cp.async.ca.shared.global [%s], [%g], " + size + ", !%p;", bytes, [=](unsigned thread) { return thread % 3 != 0 ? 0 : bytes; }});
+    all.push_back({"cp.async.ca.shared.global [%s], [%g], " + size + ", %p;", bytes,
+                   [=](unsigned thread) { return thread % 3 == 0 ? 0 : bytes; }});
+    all.push_back({"cp.async.ca.shared.global [%s], [%g], " + size + ", !%p;", bytes,
+                   [=](unsigned thread) { return thread % 3 != 0 ? 0 : bytes; }});
   }
   all.push_back({"cp.async.cg.shared.global [%s], [%g], 16;", 16, [](unsigned) { return 16u; }});
-  all.push_back({"cp.async.cg.shared.global.L2::256B [%s], [%g], 16, %n;", 16, [](unsigned thread) { return thread % 17; }});
+  all.push_back(
+      {"cp.async.cg.shared.global.L2::256B [%s], [%g], 16, %n;", 16, [](unsigned thread) { return thread % 17; }});
   // The guard leaves what is there.
-  all.push_back({"@%p cp.async.cg.shared.global [%s], [%g], 16;", 16, [](unsigned thread) { return thread % 3 == 0 ? 16u : 99u; }});
+  all.push_back({"@%p cp.async.cg.shared.global [%s], [%g], 16;", 16,
+                 [](unsigned thread) { return thread % 3 == 0 ? 16u : 99u; }});
   std::string text = kHead;
   for (size_t index = 0; index < all.size(); ++index) {
     const unsigned bytes = all[index].bytes;
-    text += ".visible .entry k" + std::to_string(index) + "(.param .u64 po, .param .u64 pi)\n{\n.shared .align 16 .b8 box[1536];\n.reg .b64 %g, %o, %t; .reg .b32 %s, %x, %n, %r<4>; .reg .pred %p;\n";
-    text += "mov.u32 %x, %tid.x; mad.lo.u32 %s, %x, 16, 0; mul.wide.u32 %o, %x, 16; mov.u32 %n, box; add.u32 %s, %s, %n; rem.u32 %n, %x, 3; setp.eq.u32 %p, %n, 0; rem.u32 %n, %x, " + std::to_string(bytes + 1) + ";\n";
-    text += "ld.param.u64 %g, [pi]; add.u64 %g, %g, %o; st.shared.v4.b32 [%s], {0x11111111, 0x11111111, 0x11111111, 0x11111111}; bar.sync 0;\n" + all[index].instruction + "\ncp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; bar.sync 0;\n";
-    text += "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%s]; ld.param.u64 %t, [po]; add.u64 %t, %t, %o; st.global.v4.b32 [%t], {%r0, %r1, %r2, %r3};\nret;\n}\n";
+    text += ".visible .entry k" + std::to_string(index) +
+            "(.param .u64 po, .param .u64 pi)\n{\n.shared .align 16 .b8 box[1536];\n.reg .b64 %g, %o, %t; .reg .b32 "
+            "%s, %x, %n, %r<4>; .reg .pred %p;\n";
+    text +=
+        "mov.u32 %x, %tid.x; mad.lo.u32 %s, %x, 16, 0; mul.wide.u32 %o, %x, 16; mov.u32 %n, box; add.u32 %s, %s, %n; "
+        "rem.u32 %n, %x, 3; setp.eq.u32 %p, %n, 0; rem.u32 %n, %x, " +
+        std::to_string(bytes + 1) + ";\n";
+    text +=
+        "ld.param.u64 %g, [pi]; add.u64 %g, %g, %o; st.shared.v4.b32 [%s], {0x11111111, 0x11111111, 0x11111111, "
+        "0x11111111}; bar.sync 0;\n" +
+        all[index].instruction + "\ncp.async.commit_group; cp.async.wait_group 0; cp.async.wait_all; bar.sync 0;\n";
+    text +=
+        "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%s]; ld.param.u64 %t, [po]; add.u64 %t, %t, %o; st.global.v4.b32 "
+        "[%t], {%r0, %r1, %r2, %r3};\nret;\n}\n";
   }
   CUmodule module = cases::load(text);
   std::vector<uint8_t> in(96 * 16);
@@ -67,7 +83,9 @@ TEST(copies_of_every_size) {
       const unsigned given = all[index].given(thread);
       for (unsigned at = 0; at < 16; ++at) {
         const uint8_t want = at >= all[index].bytes || given == 99 ? 0x11 : at < given ? in[thread * 16 + at] : 0;
-        if (out[thread * 16 + at] != want) throw check::Failure(all[index].instruction + ": thread " + std::to_string(thread) + ", byte " + std::to_string(at));
+        if (out[thread * 16 + at] != want)
+          throw check::Failure(all[index].instruction + ": thread " + std::to_string(thread) + ", byte " +
+                               std::to_string(at));
       }
     }
   }
@@ -98,7 +116,9 @@ TEST(barriers_count_as_their_model) {
   std::string text = kHead;
   std::vector<std::vector<uint32_t>> wanted;
   for (int kernel = 0; kernel < kKernels; ++kernel) {
-    text += ".visible .entry k" + std::to_string(kernel) + "(.param .u64 po)\n{\n.shared .align 8 .b64 bar;\n.reg .b64 %t, %a, %st, %old; .reg .b32 %r; .reg .pred %p;\nld.param.u64 %t, [po]; mov.u64 %a, bar; mov.u64 %old, 0;\n";
+    text += ".visible .entry k" + std::to_string(kernel) +
+            "(.param .u64 po)\n{\n.shared .align 8 .b64 bar;\n.reg .b64 %t, %a, %st, %old; .reg .b32 %r; .reg .pred "
+            "%p;\nld.param.u64 %t, [po]; mov.u64 %a, bar; mov.u64 %old, 0;\n";
     const bool isGeneric = kernel % 3 == 0;
     if (isGeneric) text += "cvta.shared.u64 %a, %a;\n";
     const std::string space = isGeneric ? "" : kernel % 3 == 1 ? ".shared" : ".shared::cta";
@@ -119,10 +139,14 @@ TEST(barriers_count_as_their_model) {
     int tokenPhase = -1;
     for (int step = 0; step < kSteps && model.expected > 0; ++step) {
       switch (random() % 8) {
-        case 0: case 1: {
+        case 0:
+        case 1: {
           const int64_t count = number(model.pending);
           const bool isDrop = random() % 8 == 0 && model.expected > count;
-          text += std::string(isDrop ? "mbarrier.arrive_drop" : random() % 2 == 0 ? "mbarrier.arrive.release.cta" : "mbarrier.arrive") + space + ".b64 %st, [%a], " + std::to_string(count) + ";\nmbarrier.pending_count.b64 %r, %st;\n";
+          text += std::string(isDrop              ? "mbarrier.arrive_drop"
+                              : random() % 2 == 0 ? "mbarrier.arrive.release.cta"
+                                                  : "mbarrier.arrive") +
+                  space + ".b64 %st, [%a], " + std::to_string(count) + ";\nmbarrier.pending_count.b64 %r, %st;\n";
           write("%r", static_cast<uint32_t>(model.pending));
           tokenPhase = model.phase;
           model.pending -= count;
@@ -141,7 +165,11 @@ TEST(barriers_count_as_their_model) {
         case 3: {
           const int64_t bytes = number(model.bytes > 500000 ? 1 : 4096);
           if (random() % 2 == 0) {
-            text += "mbarrier.expect_tx.relaxed.cta" + (space.empty() ? std::string() : space == ".shared" ? ".shared::cta" : space) + ".b64 [%a], " + std::to_string(bytes) + ";\n";
+            text += "mbarrier.expect_tx.relaxed.cta" +
+                    (space.empty()        ? std::string()
+                     : space == ".shared" ? ".shared::cta"
+                                          : space) +
+                    ".b64 [%a], " + std::to_string(bytes) + ";\n";
             model.bytes += bytes;
           } else {
             text += "mbarrier.arrive.expect_tx" + space + ".b64 %st, [%a], " + std::to_string(bytes) + ";\n";
@@ -151,11 +179,16 @@ TEST(barriers_count_as_their_model) {
           }
           break;
         }
-        case 4: case 5:
+        case 4:
+        case 5:
           if (model.bytes == 0) continue;
           {
             const int64_t bytes = random() % 2 == 0 ? model.bytes : number(model.bytes);
-            text += "mbarrier.complete_tx.relaxed.cta" + (space.empty() ? std::string() : space == ".shared" ? ".shared::cta" : space) + ".b64 [%a], " + std::to_string(bytes) + ";\n";
+            text += "mbarrier.complete_tx.relaxed.cta" +
+                    (space.empty()        ? std::string()
+                     : space == ".shared" ? ".shared::cta"
+                                          : space) +
+                    ".b64 [%a], " + std::to_string(bytes) + ";\n";
             model.bytes -= bytes;
           }
           break;
@@ -172,13 +205,21 @@ TEST(barriers_count_as_their_model) {
           isEnded("", tokenPhase != model.phase);
       }
       if (model.pending == 0 && model.bytes != 0 && random() % 2 == 0) {
-        text += "mbarrier.complete_tx.relaxed.cta" + (space.empty() ? std::string() : space == ".shared" ? ".shared::cta" : space) + ".b64 [%a], " + std::to_string(model.bytes) + ";\n";
+        text += "mbarrier.complete_tx.relaxed.cta" +
+                (space.empty()        ? std::string()
+                 : space == ".shared" ? ".shared::cta"
+                                      : space) +
+                ".b64 [%a], " + std::to_string(model.bytes) + ";\n";
         model.bytes = 0;
       }
       model.settle();
       if (model.pending == 0) {
         // Nobody may arrive before the bytes have come.
-        text += "mbarrier.complete_tx.relaxed.cta" + (space.empty() ? std::string() : space == ".shared" ? ".shared::cta" : space) + ".b64 [%a], " + std::to_string(model.bytes) + ";\n";
+        text += "mbarrier.complete_tx.relaxed.cta" +
+                (space.empty()        ? std::string()
+                 : space == ".shared" ? ".shared::cta"
+                                      : space) +
+                ".b64 [%a], " + std::to_string(model.bytes) + ";\n";
         model.bytes = 0;
         model.settle();
       }
@@ -193,7 +234,9 @@ TEST(barriers_count_as_their_model) {
     const auto got = read<uint32_t>(out, wanted[static_cast<size_t>(kernel)].size());
     for (size_t at = 0; at < got.size(); ++at) {
       if (got[at] != wanted[static_cast<size_t>(kernel)][at]) {
-        throw check::Failure("kernel " + std::to_string(kernel) + ", result " + std::to_string(at) + ": got " + std::to_string(got[at]) + ", want " + std::to_string(wanted[static_cast<size_t>(kernel)][at]));
+        throw check::Failure("kernel " + std::to_string(kernel) + ", result " + std::to_string(at) + ": got " +
+                             std::to_string(got[at]) + ", want " +
+                             std::to_string(wanted[static_cast<size_t>(kernel)][at]));
       }
     }
   }
@@ -203,19 +246,30 @@ TEST(barriers_count_as_their_model) {
 
 TEST(copies_arrive_when_they_are_done) {
   check::Primary primary;
-  // Each thread copies for another one, and arrives when its copies have come: as one of those expected, or beside them.
+  // Each thread copies for another one, and arrives when its copies have come: as one of those expected, or beside
+  // them.
   std::string text = kHead;
   const std::vector<std::string> spaces = {"", ".shared", ".shared::cta"};
   for (size_t index = 0; index < 6; ++index) {
     const std::string space = spaces[index % 3];
     const bool isExpected = index < 3;
-    text += ".visible .entry k" + std::to_string(index) + "(.param .u64 po, .param .u64 pi)\n{\n.shared .align 8 .b64 bar;\n.shared .align 16 .b8 box[1536];\n.reg .b64 %t, %o, %g, %a; .reg .b32 %x, %n, %s, %v<4>; .reg .pred %p;\n";
-    text += "mov.u32 %x, %tid.x; setp.eq.u32 %p, %x, 0; mov.u64 %a, bar;\n" + std::string(space.empty() ? "cvta.shared.u64 %a, %a;\n" : "");
-    text += "@%p mbarrier.init" + space + ".b64 [%a], 96;\nbar.sync 0;\nmul.wide.u32 %o, %x, 16; ld.param.u64 %g, [pi]; add.u64 %g, %g, %o; mov.u32 %s, box; mad.lo.u32 %s, %x, 16, %s;\n";
-    text += "cp.async.ca.shared.global [%s], [%g], 8; cp.async.ca.shared.global [%s+8], [%g+8], 8;\ncp.async.mbarrier.arrive" + std::string(isExpected ? ".noinc" : "") + space + ".b64 [%a];\n";
+    text += ".visible .entry k" + std::to_string(index) +
+            "(.param .u64 po, .param .u64 pi)\n{\n.shared .align 8 .b64 bar;\n.shared .align 16 .b8 box[1536];\n.reg "
+            ".b64 %t, %o, %g, %a; .reg .b32 %x, %n, %s, %v<4>; .reg .pred %p;\n";
+    text += "mov.u32 %x, %tid.x; setp.eq.u32 %p, %x, 0; mov.u64 %a, bar;\n" +
+            std::string(space.empty() ? "cvta.shared.u64 %a, %a;\n" : "");
+    text += "@%p mbarrier.init" + space +
+            ".b64 [%a], 96;\nbar.sync 0;\nmul.wide.u32 %o, %x, 16; ld.param.u64 %g, [pi]; add.u64 %g, %g, %o; mov.u32 "
+            "%s, box; mad.lo.u32 %s, %x, 16, %s;\n";
+    text +=
+        "cp.async.ca.shared.global [%s], [%g], 8; cp.async.ca.shared.global [%s+8], [%g+8], "
+        "8;\ncp.async.mbarrier.arrive" +
+        std::string(isExpected ? ".noinc" : "") + space + ".b64 [%a];\n";
     if (!isExpected) text += "mbarrier.arrive" + space + ".b64 _, [%a];\n";
     text += "WAIT:\nmbarrier.try_wait.parity" + space + ".b64 %p, [%a], 0;\n@!%p bra WAIT;\n";
-    text += "sub.u32 %n, 95, %x; mov.u32 %s, box; mad.lo.u32 %s, %n, 16, %s; ld.shared.v4.b32 {%v0, %v1, %v2, %v3}, [%s]; ld.param.u64 %t, [po]; add.u64 %t, %t, %o; st.global.v4.b32 [%t], {%v0, %v1, %v2, %v3};\nret;\n}\n";
+    text +=
+        "sub.u32 %n, 95, %x; mov.u32 %s, box; mad.lo.u32 %s, %n, 16, %s; ld.shared.v4.b32 {%v0, %v1, %v2, %v3}, [%s]; "
+        "ld.param.u64 %t, [po]; add.u64 %t, %t, %o; st.global.v4.b32 [%t], {%v0, %v1, %v2, %v3};\nret;\n}\n";
   }
   CUmodule module = cases::load(text);
   std::mt19937 random(31);
@@ -228,7 +282,8 @@ TEST(copies_arrive_when_they_are_done) {
     OK(launch(module, ("k" + std::to_string(kernel)).c_str(), 1, 96, {&to, &from}));
     const auto out = read<uint32_t>(to, 96 * 4);
     for (size_t at = 0; at < out.size(); ++at) {
-      if (out[at] != in[(95 - at / 4) * 4 + at % 4]) throw check::Failure("kernel " + std::to_string(kernel) + ", word " + std::to_string(at));
+      if (out[at] != in[(95 - at / 4) * 4 + at % 4])
+        throw check::Failure("kernel " + std::to_string(kernel) + ", word " + std::to_string(at));
     }
   }
   OK(cuMemFree_v2(from));
@@ -238,8 +293,8 @@ TEST(copies_arrive_when_they_are_done) {
 
 TEST(warps_wait_for_warps) {
   check::Primary primary;
-  // Warps pass a number on, each waiting for the one before it at a barrier of its own, for many rounds; with a lane that arrives
-  // for the others of its warp.
+  // Warps pass a number on, each waiting for the one before it at a barrier of its own, for many rounds; with a lane
+  // that arrives for the others of its warp.
   const std::string text = kHead + R"(.visible .entry ring(.param .u64 po)
 {
 .shared .align 8 .b64 bars[8];
@@ -292,7 +347,9 @@ namespace {
 
 double halfValue(uint64_t bits) {
   const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 0x3ff);
-  const double size = exponent == 31 ? (fraction != 0 ? NAN : INFINITY) : exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  const double size = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
+                      : exponent == 0 ? std::ldexp(fraction, -24)
+                                      : std::ldexp(fraction + 1024, exponent - 25);
   return (bits & 0x8000) != 0 ? -size : size;
 }
 double bf16Value(uint64_t bits) { return static_cast<double>(cases::toF32((bits & 0xffff) << 16)); }
@@ -307,7 +364,8 @@ uint64_t nearest(double v, double (*value)(uint64_t), uint64_t infinity) {
     else high = middle - 1;
   }
   if (low == infinity) return sign | low;
-  const double above = low + 1 == infinity ? std::ldexp(1.0, infinity == 0x7c00 ? 16 : 128) : value(low + 1), up = above - std::fabs(v), down = std::fabs(v) - value(low);
+  const double above = low + 1 == infinity ? std::ldexp(1.0, infinity == 0x7c00 ? 16 : 128) : value(low + 1),
+               up = above - std::fabs(v), down = std::fabs(v) - value(low);
   return sign | (down > up || (down == up && low % 2 == 1) ? low + 1 : low);
 }
 uint64_t half(double v) { return nearest(v, halfValue, 0x7c00); }
@@ -322,8 +380,8 @@ double lesser(double x, double y) {
 TEST(bulk_copies_and_remote_stores) {
   check::Primary primary;
   std::string text = kHead;
-  // Two blocks of a cluster. Thread 0 of block 0 gets numbers from memory for both (or each for itself), which both add to
-  // what lies in memory.
+  // Two blocks of a cluster. Thread 0 of block 0 gets numbers from memory for both (or each for itself), which both add
+  // to what lies in memory.
   struct Reduction {
     const char* name;
     const char* type;
@@ -331,28 +389,52 @@ TEST(bulk_copies_and_remote_stores) {
     unsigned bytes;
   };
   const std::vector<Reduction> reductions = {
-      {"add", "u32", [](uint64_t a, uint64_t b) { return a + b; }, 4}, {"add", "s32", [](uint64_t a, uint64_t b) { return a + b; }, 4}, {"add", "u64", [](uint64_t a, uint64_t b) { return a + b; }, 8},
-      {"min", "u32", [](uint64_t a, uint64_t b) { return a < b ? a : b; }, 4}, {"max", "u32", [](uint64_t a, uint64_t b) { return a > b ? a : b; }, 4},
-      {"min", "s32", [](uint64_t a, uint64_t b) { return static_cast<int32_t>(a) < static_cast<int32_t>(b) ? a : b; }, 4},
-      {"max", "s32", [](uint64_t a, uint64_t b) { return static_cast<int32_t>(a) > static_cast<int32_t>(b) ? a : b; }, 4},
-      {"min", "s64", [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a) < static_cast<int64_t>(b) ? a : b; }, 8},
+      {"add", "u32", [](uint64_t a, uint64_t b) { return a + b; }, 4},
+      {"add", "s32", [](uint64_t a, uint64_t b) { return a + b; }, 4},
+      {"add", "u64", [](uint64_t a, uint64_t b) { return a + b; }, 8},
+      {"min", "u32", [](uint64_t a, uint64_t b) { return a < b ? a : b; }, 4},
+      {"max", "u32", [](uint64_t a, uint64_t b) { return a > b ? a : b; }, 4},
+      {"min", "s32", [](uint64_t a, uint64_t b) { return static_cast<int32_t>(a) < static_cast<int32_t>(b) ? a : b; },
+       4},
+      {"max", "s32", [](uint64_t a, uint64_t b) { return static_cast<int32_t>(a) > static_cast<int32_t>(b) ? a : b; },
+       4},
+      {"min", "s64", [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a) < static_cast<int64_t>(b) ? a : b; },
+       8},
       {"max", "u64", [](uint64_t a, uint64_t b) { return a > b ? a : b; }, 8},
-      {"inc", "u32", [](uint64_t a, uint64_t b) { return a >= b ? 0 : a + 1; }, 4}, {"dec", "u32", [](uint64_t a, uint64_t b) { return a == 0 || a > b ? b : a - 1; }, 4},
-      {"and", "b32", [](uint64_t a, uint64_t b) { return a & b; }, 4}, {"or", "b32", [](uint64_t a, uint64_t b) { return a | b; }, 4}, {"xor", "b64", [](uint64_t a, uint64_t b) { return a ^ b; }, 8},
+      {"inc", "u32", [](uint64_t a, uint64_t b) { return a >= b ? 0 : a + 1; }, 4},
+      {"dec", "u32", [](uint64_t a, uint64_t b) { return a == 0 || a > b ? b : a - 1; }, 4},
+      {"and", "b32", [](uint64_t a, uint64_t b) { return a & b; }, 4},
+      {"or", "b32", [](uint64_t a, uint64_t b) { return a | b; }, 4},
+      {"xor", "b64", [](uint64_t a, uint64_t b) { return a ^ b; }, 8},
       {"add", "f32", [](uint64_t a, uint64_t b) { return cases::bitsF32(cases::toF32(a) + cases::toF32(b)); }, 4},
       {"add", "f64", [](uint64_t a, uint64_t b) { return cases::bitsF64(cases::toF64(a) + cases::toF64(b)); }, 8},
-      {"add.noftz", "f16", [](uint64_t a, uint64_t b) { return half(halfValue(a) + halfValue(b)); }, 2}, {"add.noftz", "bf16", [](uint64_t a, uint64_t b) { return bf16Of(bf16Value(a) + bf16Value(b)); }, 2},
-      {"min", "f16", [](uint64_t a, uint64_t b) { return half(lesser(halfValue(a), halfValue(b))); }, 2}, {"max", "bf16", [](uint64_t a, uint64_t b) { return bf16Of(-lesser(-bf16Value(a), -bf16Value(b))); }, 2}};
+      {"add.noftz", "f16", [](uint64_t a, uint64_t b) { return half(halfValue(a) + halfValue(b)); }, 2},
+      {"add.noftz", "bf16", [](uint64_t a, uint64_t b) { return bf16Of(bf16Value(a) + bf16Value(b)); }, 2},
+      {"min", "f16", [](uint64_t a, uint64_t b) { return half(lesser(halfValue(a), halfValue(b))); }, 2},
+      {"max", "bf16", [](uint64_t a, uint64_t b) { return bf16Of(-lesser(-bf16Value(a), -bf16Value(b))); }, 2}};
   for (const bool isMulticast : {false, true}) {
     for (size_t index = 0; index < reductions.size(); ++index) {
-      text += ".visible .entry k" + std::to_string(index) + (isMulticast ? "m" : "s") + "(.param .u64 po, .param .u64 pi) .reqnctapercluster 2, 1, 1\n{\n.shared .align 128 .b8 box[512];\n.shared .align 8 .b64 bar;\n";
-      text += ".reg .b64 %t, %g, %o; .reg .b32 %x, %c, %r; .reg .b16 %h; .reg .pred %p, %z, %first;\nmov.u32 %x, %tid.x; setp.eq.u32 %z, %x, 0; mov.u32 %c, %cluster_ctarank; setp.eq.u32 %first, %c, 0;\n";
-      text += "@%z mbarrier.init.shared.b64 [bar], 1;\n@%z mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;\nfence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
-      text += "ld.param.u64 %g, [pi]; ld.param.u64 %t, [po]; mov.u16 %h, 3; mul.wide.u32 %o, %c, 512; add.u64 %t, %t, %o;\n";
-      text += isMulticast ? "and.pred %z, %z, %first;\n@%z cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [box], [%g], 512, [bar], %h;\n"
-                          : "@%z cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%g], 512, [bar];\n";
+      text += ".visible .entry k" + std::to_string(index) + (isMulticast ? "m" : "s") +
+              "(.param .u64 po, .param .u64 pi) .reqnctapercluster 2, 1, 1\n{\n.shared .align 128 .b8 "
+              "box[512];\n.shared .align 8 .b64 bar;\n";
+      text +=
+          ".reg .b64 %t, %g, %o; .reg .b32 %x, %c, %r; .reg .b16 %h; .reg .pred %p, %z, %first;\nmov.u32 %x, %tid.x; "
+          "setp.eq.u32 %z, %x, 0; mov.u32 %c, %cluster_ctarank; setp.eq.u32 %first, %c, 0;\n";
+      text +=
+          "@%z mbarrier.init.shared.b64 [bar], 1;\n@%z mbarrier.arrive.expect_tx.shared.b64 _, [bar], "
+          "512;\nfence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
+      text +=
+          "ld.param.u64 %g, [pi]; ld.param.u64 %t, [po]; mov.u16 %h, 3; mul.wide.u32 %o, %c, 512; add.u64 %t, %t, "
+          "%o;\n";
+      text += isMulticast
+                  ? "and.pred %z, %z, %first;\n@%z "
+                    "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [box], [%g], "
+                    "512, [bar], %h;\n"
+                  : "@%z cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%g], 512, [bar];\n";
       text += "setp.eq.u32 %z, %x, 0;\nW:\nmbarrier.try_wait.parity.shared.b64 %p, [bar], 0;\n@!%p bra W;\n";
-      text += std::string("@%z cp.reduce.async.bulk.global.shared::cta.bulk_group.") + reductions[index].name + "." + reductions[index].type + " [%t], [box], 512;\n@%z cp.async.bulk.commit_group;\n@%z cp.async.bulk.wait_group 0;\nret;\n}\n";
+      text += std::string("@%z cp.reduce.async.bulk.global.shared::cta.bulk_group.") + reductions[index].name + "." +
+              reductions[index].type +
+              " [%t], [box], 512;\n@%z cp.async.bulk.commit_group;\n@%z cp.async.bulk.wait_group 0;\nret;\n}\n";
     }
   }
   // Thread t of block 0 writes to block 1: plain, in vectors, and added; then block 1 copies its own back into block 0.
@@ -361,7 +443,8 @@ TEST(bulk_copies_and_remote_stores) {
 .shared .align 128 .b8 box[1024];
 .shared .align 8 .b64 bar;
 .reg .b64 %t, %o; .reg .b32 %x, %c, %r, %s, %a, %b, %n, %other; .reg .pred %p, %z, %first;
-mov.u32 %x, %tid.x; setp.eq.u32 %z, %x, 0; mov.u32 %c, %cluster_ctarank; setp.eq.u32 %first, %c, 0; xor.b32 %other, %c, 1;
+mov.u32 %x, %tid.x; setp.eq.u32 %z, %x, 0; mov.u32 %c, %cluster_ctarank; setp.eq.u32 %first, %c, 0;
+xor.b32 %other, %c, 1;
 mad.lo.u32 %n, %x, 16, 0; mov.u32 %s, box; add.u32 %s, %s, %n;
 st.shared.v4.b32 [%s], {%x, %x, %x, %x}; st.shared.v4.b32 [%s+512], {0, 0, 0, 0};
 @%z mbarrier.init.shared.b64 [bar], 1;
@@ -405,9 +488,12 @@ ret;
       OK(launch(module, ("k" + std::to_string(index) + (isMulticast ? "m" : "s")).c_str(), 2, 64, {&to, &from}));
       const auto out = read<uint64_t>(to, 128);
       for (size_t at = 0; at < 1024; at += each.bytes) {
-        auto value = [&](const std::vector<uint64_t>& words, size_t byte) { return cases::masked(words[byte / 8] >> byte % 8 * 8, each.bytes); };
+        auto value = [&](const std::vector<uint64_t>& words, size_t byte) {
+          return cases::masked(words[byte / 8] >> byte % 8 * 8, each.bytes);
+        };
         const uint64_t want = cases::masked(each.of(value(before, at), value(in, at % 512)), each.bytes);
-        if (value(out, at) != want && !(each.type == std::string("f64") && cases::sameF64(value(out, at), want))) throw check::Failure(std::string(each.name) + "." + each.type + " at " + std::to_string(at));
+        if (value(out, at) != want && !(each.type == std::string("f64") && cases::sameF64(value(out, at), want)))
+          throw check::Failure(std::string(each.name) + "." + each.type + " at " + std::to_string(at));
       }
     }
   }
@@ -432,25 +518,32 @@ struct Wrong {
   // The instruction set gives it no meaning: an H200 goes on, or its compiler ends the process.
   bool isSoftwareOnly = false;
 };
-const Wrong kWrong[] = {{"mbarrier.init.shared.b64 [bar], 0;", CUDA_ERROR_ILLEGAL_INSTRUCTION, true},
-                        {"mbarrier.init.shared.b64 [bar], 1048576;", CUDA_ERROR_ILLEGAL_INSTRUCTION, true},
-                        {"mbarrier.init.shared.b64 [bar], 1; mbarrier.arrive.shared.b64 _, [bar], 2;", CUDA_ERROR_ILLEGAL_INSTRUCTION, true},
-                        {"mbarrier.init.shared.b64 [bar+4], 1;", CUDA_ERROR_MISALIGNED_ADDRESS},
-                        {"mbarrier.init.b64 [%g], 1;", CUDA_ERROR_ILLEGAL_INSTRUCTION},
-                        {"mbarrier.init.shared.b64 [bar+4096], 1;", CUDA_ERROR_ILLEGAL_ADDRESS},
-                        {"cp.async.ca.shared.global [box], [%g+4], 8;", CUDA_ERROR_MISALIGNED_ADDRESS},
-                        {"cp.async.ca.shared.global [box+4], [%g], 8;", CUDA_ERROR_MISALIGNED_ADDRESS},
-                        {"add.u64 %g, %g, 0x4000000000; cp.async.ca.shared.global [box], [%g], 8;", CUDA_ERROR_ILLEGAL_ADDRESS},
-                        {"cp.async.cg.shared.global [box+65536], [%g], 16;", CUDA_ERROR_ILLEGAL_ADDRESS},
-                        {".reg .b32 %n; mov.b32 %n, 24; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%g], %n, [bar];", CUDA_ERROR_MISALIGNED_ADDRESS, true},
-                        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%g], 4096, [bar];", CUDA_ERROR_ILLEGAL_ADDRESS},
-                        {"cp.async.bulk.global.shared::cta.bulk_group [%g], [box+8], 16;", CUDA_ERROR_MISALIGNED_ADDRESS}};
+const Wrong kWrong[] = {
+    {"mbarrier.init.shared.b64 [bar], 0;", CUDA_ERROR_ILLEGAL_INSTRUCTION, true},
+    {"mbarrier.init.shared.b64 [bar], 1048576;", CUDA_ERROR_ILLEGAL_INSTRUCTION, true},
+    {"mbarrier.init.shared.b64 [bar], 1; mbarrier.arrive.shared.b64 _, [bar], 2;", CUDA_ERROR_ILLEGAL_INSTRUCTION,
+     true},
+    {"mbarrier.init.shared.b64 [bar+4], 1;", CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"mbarrier.init.b64 [%g], 1;", CUDA_ERROR_ILLEGAL_INSTRUCTION},
+    {"mbarrier.init.shared.b64 [bar+4096], 1;", CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"cp.async.ca.shared.global [box], [%g+4], 8;", CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"cp.async.ca.shared.global [box+4], [%g], 8;", CUDA_ERROR_MISALIGNED_ADDRESS},
+    {"add.u64 %g, %g, 0x4000000000; cp.async.ca.shared.global [box], [%g], 8;", CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"cp.async.cg.shared.global [box+65536], [%g], 16;", CUDA_ERROR_ILLEGAL_ADDRESS},
+    {".reg .b32 %n; mov.b32 %n, 24; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%g], %n, "
+     "[bar];",
+     CUDA_ERROR_MISALIGNED_ADDRESS, true},
+    {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%g], 4096, [bar];",
+     CUDA_ERROR_ILLEGAL_ADDRESS},
+    {"cp.async.bulk.global.shared::cta.bulk_group [%g], [box+8], 16;", CUDA_ERROR_MISALIGNED_ADDRESS}};
 
 // Nothing is given back: the process ends.
 std::string launchWrong(const Wrong& each) {
   new check::Primary;
   CUdeviceptr memory = check::memory(4096);
-  const std::string text = kHead + ".visible .entry k(.param .u64 p)\n{\n.shared .align 16 .b8 box[64];\n.shared .align 8 .b64 bar;\n.reg .b64 %g;\nld.param.u64 %g, [p];\n";
+  const std::string text = kHead +
+                           ".visible .entry k(.param .u64 p)\n{\n.shared .align 16 .b8 box[64];\n.shared .align 8 .b64 "
+                           "bar;\n.reg .b64 %g;\nld.param.u64 %g, [p];\n";
   const cases::Loaded loaded = cases::tryLoad(text + each.body + "\nret;\n}\n");
   if (loaded.status != CUDA_SUCCESS) return "not loaded: " + loaded.log;
   const CUresult status = launch(loaded.module, "k", 1, 1, {&memory});
@@ -489,5 +582,7 @@ TEST(what_goes_wrong_ends_the_kernel) {
     if (WIFSIGNALED(status)) printf("\n%s: ended by signal %d", kWrong[index].body, WTERMSIG(status));
     if (status != 0) ++failures;
   }
-  if (failures != 0) throw check::Failure(std::to_string(failures) + " of " + std::to_string(sizeof kWrong / sizeof *kWrong) + " ended otherwise");
+  if (failures != 0)
+    throw check::Failure(std::to_string(failures) + " of " + std::to_string(sizeof kWrong / sizeof *kWrong) +
+                         " ended otherwise");
 }

@@ -1,5 +1,5 @@
-// PTX that is cut off, changed and put together at random: it is refused or runs, and nothing else happens. A few thousand inputs
-// as a test; SHOAL_FUZZ_COUNT says how many, SHOAL_FUZZ_SEED repeats some.
+// PTX that is cut off, changed and put together at random: it is refused or runs, and nothing else happens. A few
+// thousand inputs as a test; SHOAL_FUZZ_COUNT says how many, SHOAL_FUZZ_SEED repeats some.
 #include <dirent.h>
 #include <sys/resource.h>
 
@@ -18,7 +18,9 @@ const bool isLimited = setenv("SHOAL_SIM_KERNEL_SECONDS", "0.05", 0) == 0;
 std::mt19937_64 engine;
 size_t below(size_t count) { return count == 0 ? 0 : engine() % count; }
 template <class T>
-const T& any(const std::vector<T>& list) { return list[below(list.size())]; }
+const T& any(const std::vector<T>& list) {
+  return list[below(list.size())];
+}
 
 std::vector<std::string> corpus() {
   std::vector<std::string> texts;
@@ -73,15 +75,97 @@ std::string shortened(const std::string& text) {
   return joined(head) + joined(any(bodies));
 }
 
-const std::vector<std::string> words = {
-    "0", "1", "-1", "2147483647", "4294967295", "4294967296", "18446744073709551615", "-9223372036854775808", "99999999999999999999", "0x7fffffffffffffff", "0f7fc00000",
-    "0d7ff0000000000000", "0f", "%r1", "%rd1", "%p1", "%f1", "%rs1", "%r999999", "%tid.x", "%clock64", "{", "}", "[", "]", "(", ")", ";", ",", ":", "@", "!", "|", "+", "-", "_",
-    ".reg .b32 %r<4294967295>;", ".reg .b64 %q<100000>;", ".local .align 16 .b8 big[1073741824];", ".local .b8 some[400000];", ".shared .b8 sh[4294967295];", ".param .b64 p0;",
-    ".u8", ".u64", ".f16x2", ".b128", ".pred", ".v2", ".v4", ".v8", ".global", ".shared", ".local", ".const", ".param", ".shared::cluster", ".volatile", ".acq_rel", ".sat", ".ftz",
-    "bra", "call", "ret;", "exit;", "trap;", "bar.sync 0;", "bar.sync %r1, %r2;", "barrier.cluster.arrive;", "mbarrier.init.shared.b64 [%r1], %r2;", "brx.idx %r1, t;",
-    "setmaxnreg.inc.sync.aligned.u32 240;", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "cp.async.bulk.shared::cluster.global", "shfl.sync.idx.b32 %r1, %r2, %r3, 31, -1;",
-    ".version 99.9", ".target sm_999", ".address_size 32", ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);", ".global .b8 huge[1099511627776];",
-    ".global .u64 self = self;", ".visible .entry again(", ".func", "/*", "//", "\"", ".loc 1 1 1", ".file 1 \"x\"", ".section .debug {", ".branchtargets", "\x01", "\xff"};
+const std::vector<std::string> words = {"0",
+                                        "1",
+                                        "-1",
+                                        "2147483647",
+                                        "4294967295",
+                                        "4294967296",
+                                        "18446744073709551615",
+                                        "-9223372036854775808",
+                                        "99999999999999999999",
+                                        "0x7fffffffffffffff",
+                                        "0f7fc00000",
+                                        "0d7ff0000000000000",
+                                        "0f",
+                                        "%r1",
+                                        "%rd1",
+                                        "%p1",
+                                        "%f1",
+                                        "%rs1",
+                                        "%r999999",
+                                        "%tid.x",
+                                        "%clock64",
+                                        "{",
+                                        "}",
+                                        "[",
+                                        "]",
+                                        "(",
+                                        ")",
+                                        ";",
+                                        ",",
+                                        ":",
+                                        "@",
+                                        "!",
+                                        "|",
+                                        "+",
+                                        "-",
+                                        "_",
+                                        ".reg .b32 %r<4294967295>;",
+                                        ".reg .b64 %q<100000>;",
+                                        ".local .align 16 .b8 big[1073741824];",
+                                        ".local .b8 some[400000];",
+                                        ".shared .b8 sh[4294967295];",
+                                        ".param .b64 p0;",
+                                        ".u8",
+                                        ".u64",
+                                        ".f16x2",
+                                        ".b128",
+                                        ".pred",
+                                        ".v2",
+                                        ".v4",
+                                        ".v8",
+                                        ".global",
+                                        ".shared",
+                                        ".local",
+                                        ".const",
+                                        ".param",
+                                        ".shared::cluster",
+                                        ".volatile",
+                                        ".acq_rel",
+                                        ".sat",
+                                        ".ftz",
+                                        "bra",
+                                        "call",
+                                        "ret;",
+                                        "exit;",
+                                        "trap;",
+                                        "bar.sync 0;",
+                                        "bar.sync %r1, %r2;",
+                                        "barrier.cluster.arrive;",
+                                        "mbarrier.init.shared.b64 [%r1], %r2;",
+                                        "brx.idx %r1, t;",
+                                        "setmaxnreg.inc.sync.aligned.u32 240;",
+                                        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+                                        "cp.async.bulk.shared::cluster.global",
+                                        "shfl.sync.idx.b32 %r1, %r2, %r3, 31, -1;",
+                                        ".version 99.9",
+                                        ".target sm_999",
+                                        ".address_size 32",
+                                        ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);",
+                                        ".global .b8 huge[1099511627776];",
+                                        ".global .u64 self = self;",
+                                        ".visible .entry again(",
+                                        ".func",
+                                        "/*",
+                                        "//",
+                                        "\"",
+                                        ".loc 1 1 1",
+                                        ".file 1 \"x\"",
+                                        ".section .debug {",
+                                        ".branchtargets",
+                                        "\x01",
+                                        "\xff"};
 
 std::string mutated(std::string text, const std::vector<std::string>& texts) {
   for (size_t left = 1 + below(3) * below(2) * below(2); left > 0 && !text.empty(); --left) {
@@ -90,9 +174,19 @@ std::string mutated(std::string text, const std::vector<std::string>& texts) {
       case 0: text.resize(below(text.size())); break;
       case 1: text[below(text.size())] = static_cast<char>(1 + below(255)); break;
       case 2: text.insert(below(text.size()), " " + any(words) + " "); break;
-      case 3: if (!lines.empty()) lines.erase(lines.begin() + static_cast<ptrdiff_t>(below(lines.size()))); text = joined(lines); break;
-      case 4: if (!lines.empty()) lines.insert(lines.begin() + static_cast<ptrdiff_t>(below(lines.size())), std::string(any(lines))); text = joined(lines); break;
-      case 5: if (!lines.empty()) std::swap(lines[below(lines.size())], lines[below(lines.size())]); text = joined(lines); break;
+      case 3:
+        if (!lines.empty()) lines.erase(lines.begin() + static_cast<ptrdiff_t>(below(lines.size())));
+        text = joined(lines);
+        break;
+      case 4:
+        if (!lines.empty())
+          lines.insert(lines.begin() + static_cast<ptrdiff_t>(below(lines.size())), std::string(any(lines)));
+        text = joined(lines);
+        break;
+      case 5:
+        if (!lines.empty()) std::swap(lines[below(lines.size())], lines[below(lines.size())]);
+        text = joined(lines);
+        break;
       case 6: {  // a number becomes another
         const size_t at = text.find_first_of("0123456789", below(text.size()));
         if (at == std::string::npos) break;
@@ -102,7 +196,8 @@ std::string mutated(std::string text, const std::vector<std::string>& texts) {
       }
       case 7: {  // a line of another module
         const auto others = linesOf(any(texts));
-        if (!lines.empty() && !others.empty()) lines.insert(lines.begin() + static_cast<ptrdiff_t>(below(lines.size())), any(others));
+        if (!lines.empty() && !others.empty())
+          lines.insert(lines.begin() + static_cast<ptrdiff_t>(below(lines.size())), any(others));
         text = joined(lines);
         break;
       }
@@ -138,7 +233,9 @@ TEST(broken_ptx_is_refused_or_runs) {
   const char* asked = getenv("SHOAL_FUZZ_COUNT");
   const char* given = getenv("SHOAL_FUZZ_SEED");
   const size_t count = asked == nullptr ? 2000 : static_cast<size_t>(atoll(asked));
-  const uint64_t seed = given == nullptr ? static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) : static_cast<uint64_t>(atoll(given));
+  const uint64_t seed = given == nullptr
+                            ? static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())
+                            : static_cast<uint64_t>(atoll(given));
   const auto texts = corpus();
   CHECK(texts.size() > 3);
   OK(cuInit(0));
@@ -157,9 +254,12 @@ TEST(broken_ptx_is_refused_or_runs) {
     CUmodule module = nullptr;
     const CUresult status = cuModuleLoadDataEx(&module, text.c_str(), 2, options, values);
     if (status != CUDA_SUCCESS) {
-      const bool isKnown = status == CUDA_ERROR_INVALID_PTX || status == CUDA_ERROR_NO_BINARY_FOR_GPU || status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_OUT_OF_MEMORY ||
+      const bool isKnown = status == CUDA_ERROR_INVALID_PTX || status == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+                           status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_OUT_OF_MEMORY ||
                            status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-      if (!isKnown) fprintf(stderr, "seed %llu: a status of %d\n", static_cast<unsigned long long>(seed + index), static_cast<int>(status));
+      if (!isKnown)
+        fprintf(stderr, "seed %llu: a status of %d\n", static_cast<unsigned long long>(seed + index),
+                static_cast<int>(status));
       CHECK(isKnown);
       ++refused;
       continue;
@@ -176,12 +276,15 @@ TEST(broken_ptx_is_refused_or_runs) {
       std::vector<std::vector<uint64_t>> arguments;
       size_t offset = 0, size = 0;
       for (size_t at = 0; cuFuncGetParamInfo(function, at, &offset, &size) == CUDA_SUCCESS; ++at) {
-        arguments.emplace_back(size / 8 + 1, below(6) == 0 ? engine() : size == 8 ? memory + below(1 << 14) * 4 : below(300));
+        arguments.emplace_back(size / 8 + 1, below(6) == 0 ? engine()
+                                             : size == 8   ? memory + below(1 << 14) * 4
+                                                           : below(300));
       }
       std::vector<void*> pointers;
       for (auto& each : arguments) pointers.push_back(each.data());
       const unsigned block = 1 + static_cast<unsigned>(below(96));
-      ran += cuLaunchKernel(function, 1 + static_cast<unsigned>(below(3)), 1, 1, block, 1, 1, static_cast<unsigned>(below(2) * 1024), nullptr, pointers.data(), nullptr) == CUDA_SUCCESS;
+      ran += cuLaunchKernel(function, 1 + static_cast<unsigned>(below(3)), 1, 1, block, 1, 1,
+                            static_cast<unsigned>(below(2) * 1024), nullptr, pointers.data(), nullptr) == CUDA_SUCCESS;
     }
     if (cuCtxSynchronize() == CUDA_SUCCESS) {
       OK(cuModuleUnload(module));
@@ -197,7 +300,8 @@ TEST(broken_ptx_is_refused_or_runs) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   if (asked != nullptr) {
-    printf("seed %llu: %zu refused, %zu loaded, %zu run, %zu contexts lost, %ld MiB at most\n", static_cast<unsigned long long>(seed), refused, loaded, ran, failed, usage.ru_maxrss >> 10);
+    printf("seed %llu: %zu refused, %zu loaded, %zu run, %zu contexts lost, %ld MiB at most\n",
+           static_cast<unsigned long long>(seed), refused, loaded, ran, failed, usage.ru_maxrss >> 10);
   }
   CHECK(refused > 0 && loaded > 0 && ran > 0);
   CHECK(usage.ru_maxrss < 3 << 20);

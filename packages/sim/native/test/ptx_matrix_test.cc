@@ -21,12 +21,14 @@ std::vector<uint32_t> randomWords(std::mt19937& random, size_t count, const Elem
     word = 0;
     for (int part = 0; part < per; ++part) {
       const int bias = (1 << (type.exponentBits - 1)) - 1, spread = kind == 1 ? 3 : 6;
-      const auto exponent = static_cast<uint32_t>(bias + static_cast<int>(random() % static_cast<unsigned>(2 * spread)) - spread);
+      const auto exponent =
+          static_cast<uint32_t>(bias + static_cast<int>(random() % static_cast<unsigned>(2 * spread)) - spread);
       uint32_t fraction = static_cast<uint32_t>(random()) & ((1u << type.fractionBits) - 1);
-      if (type.bits == 32 && type.fractionBits == 10) fraction = fraction << 13 | (static_cast<uint32_t>(random()) & 0x1fff);
+      if (type.bits == 32 && type.fractionBits == 10)
+        fraction = fraction << 13 | (static_cast<uint32_t>(random()) & 0x1fff);
       const int fractionBits = type.bits == 32 ? 23 : type.fractionBits;
       uint32_t raw = static_cast<uint32_t>(random() & 1) << (type.bits - 1) | exponent << fractionBits | fraction;
-      if (random() % 16 == 0) raw &= 1u << (type.bits - 1);                          // zero
+      if (random() % 16 == 0) raw &= 1u << (type.bits - 1);                               // zero
       if (random() % 16 == 0) raw &= ~(((1u << type.exponentBits) - 1) << fractionBits);  // subnormal
       word |= raw << type.bits * part;
     }
@@ -43,7 +45,8 @@ void compare(const std::vector<Product>& all) {
     auto registers = [&](int elements, const Element& type) { return elements * type.bits / 32 / lanes; };
     Run run;
     run.instruction = each.instruction;
-    run.a = registers(each.m * each.k, each.a), run.b = registers(each.k * each.n, each.b), run.c = registers(each.m * each.n, each.c), run.d = registers(each.m * each.n, each.d);
+    run.a = registers(each.m * each.k, each.a), run.b = registers(each.k * each.n, each.b),
+    run.c = registers(each.m * each.n, each.c), run.d = registers(each.m * each.n, each.d);
     text += kernel(run, runs.size());
     runs.push_back(run);
   }
@@ -53,12 +56,14 @@ void compare(const std::vector<Product>& all) {
     const Product& each = all[index];
     const Run& run = runs[index];
     for (int kind = 0; kind < 3; ++kind) {
-      const auto a = randomWords(random, kWarps * 32 * static_cast<size_t>(run.a), each.a, kind), b = randomWords(random, kWarps * 32 * static_cast<size_t>(run.b), each.b, kind);
+      const auto a = randomWords(random, kWarps * 32 * static_cast<size_t>(run.a), each.a, kind),
+                 b = randomWords(random, kWarps * 32 * static_cast<size_t>(run.b), each.b, kind);
       const auto c = randomWords(random, kWarps * 32 * static_cast<size_t>(run.c), each.c, kind);
       const auto got = launch(module, index, run, kWarps, a, b, c);
       for (unsigned warp = 0; warp < kWarps; ++warp) {
         for (int product = 0; product < each.products; ++product) {
-          auto rowMajor = [&](int rows, int columns, const Element& type, const Where& where, const std::vector<uint32_t>& words, int registers) {
+          auto rowMajor = [&](int rows, int columns, const Element& type, const Where& where,
+                              const std::vector<uint32_t>& words, int registers) {
             std::vector<uint64_t> matrix(static_cast<size_t>(rows * columns), ~uint64_t{0});
             for (int lane = 0; lane < 32; ++lane) {
               if (each.products != 1 && lanesOf(lane, each) != product) continue;
@@ -67,13 +72,16 @@ void compare(const std::vector<Product>& all) {
                 CHECK(at.row >= 0 && at.row < rows && at.column >= 0 && at.column < columns);
                 uint64_t& to = matrix[static_cast<size_t>(at.row * columns + at.column)];
                 CHECK(to == ~uint64_t{0});  // each element lies in one place
-                to = elementOf(words, (warp * 32 + static_cast<unsigned>(lane)) * static_cast<size_t>(registers), type.bits, i);
+                to = elementOf(words, (warp * 32 + static_cast<unsigned>(lane)) * static_cast<size_t>(registers),
+                               type.bits, i);
               }
             }
             return matrix;
           };
-          const auto A = rowMajor(each.m, each.k, each.a, each.whereA, a, run.a), B = rowMajor(each.k, each.n, each.b, each.whereB, b, run.b);
-          const auto C = rowMajor(each.m, each.n, each.c, each.whereC, c, run.c), D = rowMajor(each.m, each.n, each.d, each.whereD, got, run.d);
+          const auto A = rowMajor(each.m, each.k, each.a, each.whereA, a, run.a),
+                     B = rowMajor(each.k, each.n, each.b, each.whereB, b, run.b);
+          const auto C = rowMajor(each.m, each.n, each.c, each.whereC, c, run.c),
+                     D = rowMajor(each.m, each.n, each.d, each.whereD, got, run.d);
           for (int row = 0; row < each.m; ++row) {
             for (int column = 0; column < each.n; ++column) {
               const auto at = static_cast<size_t>(row * each.n + column);
@@ -96,8 +104,9 @@ void compare(const std::vector<Product>& all) {
               }
               if (D[at] == want) continue;
               char line[300];
-              snprintf(line, sizeof line, "%s, operands of kind %d, row %d, column %d: got %llx, want %llx (c %llx)", each.instruction.c_str(), kind, row, column,
-                       static_cast<unsigned long long>(D[at]), static_cast<unsigned long long>(want), static_cast<unsigned long long>(C[at]));
+              snprintf(line, sizeof line, "%s, operands of kind %d, row %d, column %d: got %llx, want %llx (c %llx)",
+                       each.instruction.c_str(), kind, row, column, static_cast<unsigned long long>(D[at]),
+                       static_cast<unsigned long long>(want), static_cast<unsigned long long>(C[at]));
               throw check::Failure(line);
             }
           }
@@ -112,8 +121,21 @@ int group(int lane) { return lane / 4; }
 int thread(int lane) { return lane % 4; }
 At sums(int lane, int i) { return {i < 2 ? group(lane) : group(lane) + 8, thread(lane) * 2 + (i & 1)}; }
 
-Product product(const std::string& shape, const std::string& modifiers, int m, int n, int k, const Element& a, const Element& b, const Element& c, const Element& d, Where whereA, Where whereB) {
-  Product made{"mma.sync.aligned." + shape + ".row.col" + modifiers + "." + d.name + "." + a.name + "." + b.name + "." + c.name, m, n, k, a, b, c, d, std::move(whereA), std::move(whereB), sums, sums};
+Product product(const std::string& shape, const std::string& modifiers, int m, int n, int k, const Element& a,
+                const Element& b, const Element& c, const Element& d, Where whereA, Where whereB) {
+  Product made{
+      "mma.sync.aligned." + shape + ".row.col" + modifiers + "." + d.name + "." + a.name + "." + b.name + "." + c.name,
+      m,
+      n,
+      k,
+      a,
+      b,
+      c,
+      d,
+      std::move(whereA),
+      std::move(whereB),
+      sums,
+      sums};
   made.instruction += " {D}, {A}, {B}, {C};";
   return made;
 }
@@ -125,14 +147,19 @@ TEST(products_of_halves) {
   for (const Element& type : {kF16, kBf16}) {
     for (const Element& sum : {kF32, kF16}) {
       if (type.exponentBits == 8 && sum.bits == 16) continue;
-      all.push_back(product("m16n8k8", "", 16, 8, 8, type, type, sum, sum,
-                            [](int lane, int i) { return At{i < 2 ? group(lane) : group(lane) + 8, thread(lane) * 2 + (i & 1)}; },
-                            [](int lane, int i) { return At{thread(lane) * 2 + i, group(lane)}; }));
-      all.push_back(product("m16n8k16", "", 16, 8, 16, type, type, sum, sum,
-                            [](int lane, int i) {
-                              return At{(i < 2 || (i >= 4 && i < 6)) ? group(lane) : group(lane) + 8, i < 4 ? thread(lane) * 2 + (i & 1) : thread(lane) * 2 + (i & 1) + 8};
-                            },
-                            [](int lane, int i) { return At{i < 2 ? thread(lane) * 2 + (i & 1) : thread(lane) * 2 + (i & 1) + 8, group(lane)}; }));
+      all.push_back(product(
+          "m16n8k8", "", 16, 8, 8, type, type, sum, sum,
+          [](int lane, int i) { return At{i < 2 ? group(lane) : group(lane) + 8, thread(lane) * 2 + (i & 1)}; },
+          [](int lane, int i) { return At{thread(lane) * 2 + i, group(lane)}; }));
+      all.push_back(product(
+          "m16n8k16", "", 16, 8, 16, type, type, sum, sum,
+          [](int lane, int i) {
+            return At{(i < 2 || (i >= 4 && i < 6)) ? group(lane) : group(lane) + 8,
+                      i < 4 ? thread(lane) * 2 + (i & 1) : thread(lane) * 2 + (i & 1) + 8};
+          },
+          [](int lane, int i) {
+            return At{i < 2 ? thread(lane) * 2 + (i & 1) : thread(lane) * 2 + (i & 1) + 8, group(lane)};
+          }));
     }
   }
   compare(all);
@@ -143,7 +170,8 @@ TEST(products_of_quads) {
   for (const bool isLeftColumns : {false, true}) {
     for (const bool isRightRows : {false, true}) {
       for (const auto& [d, c] : std::vector<std::pair<Element, Element>>{{kF32, kF32}, {kF16, kF16}, {kF32, kF16}}) {
-        Where a = [](int lane, int i) { return At{lane < 16 ? lane % 4 : lane % 4 + 4, i}; }, b = [](int lane, int i) { return At{i, lane < 16 ? lane % 4 : lane % 4 + 4}; };
+        Where a = [](int lane, int i) { return At{lane < 16 ? lane % 4 : lane % 4 + 4, i}; },
+              b = [](int lane, int i) { return At{i, lane < 16 ? lane % 4 : lane % 4 + 4}; };
         if (isLeftColumns) a = [](int lane, int i) { return At{lane < 16 ? i % 4 : i % 4 + 4, lane % 4}; };
         if (isRightRows) b = [](int lane, int i) { return At{lane % 4, lane < 16 ? i : i + 4}; };
         const Where wide = [](int lane, int i) {
@@ -152,7 +180,8 @@ TEST(products_of_quads) {
         };
         const Where narrow = [](int lane, int i) { return At{lane < 16 ? lane % 4 : lane % 4 + 4, i}; };
         Product made = product("m8n8k4", "", 8, 8, 4, kF16, kF16, c, d, a, b);
-        made.instruction.replace(made.instruction.find(".row.col"), 8, std::string(isLeftColumns ? ".col" : ".row") + (isRightRows ? ".row" : ".col"));
+        made.instruction.replace(made.instruction.find(".row.col"), 8,
+                                 std::string(isLeftColumns ? ".col" : ".row") + (isRightRows ? ".row" : ".col"));
         made.whereC = c.bits == 32 ? wide : narrow;
         made.whereD = d.bits == 32 ? wide : narrow;
         made.products = 4;
@@ -165,21 +194,32 @@ TEST(products_of_quads) {
 
 TEST(products_of_tensor_floats_and_of_eight_bits) {
   std::vector<Product> all;
-  all.push_back(product("m16n8k4", "", 16, 8, 4, kTf32, kTf32, kF32, kF32, [](int lane, int i) { return At{i == 0 ? group(lane) : group(lane) + 8, thread(lane)}; },
-                        [](int lane, int) { return At{thread(lane), group(lane)}; }));
-  all.push_back(product("m16n8k8", "", 16, 8, 8, kTf32, kTf32, kF32, kF32,
-                        [](int lane, int i) { return At{i == 0 || i == 2 ? group(lane) : group(lane) + 8, i < 2 ? thread(lane) : thread(lane) + 4}; },
-                        [](int lane, int i) { return At{i == 0 ? thread(lane) : thread(lane) + 4, group(lane)}; }));
+  all.push_back(product(
+      "m16n8k4", "", 16, 8, 4, kTf32, kTf32, kF32, kF32,
+      [](int lane, int i) { return At{i == 0 ? group(lane) : group(lane) + 8, thread(lane)}; },
+      [](int lane, int) { return At{thread(lane), group(lane)}; }));
+  all.push_back(product(
+      "m16n8k8", "", 16, 8, 8, kTf32, kTf32, kF32, kF32,
+      [](int lane, int i) {
+        return At{i == 0 || i == 2 ? group(lane) : group(lane) + 8, i < 2 ? thread(lane) : thread(lane) + 4};
+      },
+      [](int lane, int i) { return At{i == 0 ? thread(lane) : thread(lane) + 4, group(lane)}; }));
   for (const Element& a : {kE4m3, kE5m2}) {
     for (const Element& b : {kE4m3, kE5m2}) {
       for (const Element& sum : {kF32, kF16}) {
-        all.push_back(product("m16n8k16", "", 16, 8, 16, a, b, sum, sum, [](int lane, int i) { return At{i < 4 ? group(lane) : group(lane) + 8, thread(lane) * 4 + (i & 3)}; },
-                              [](int lane, int i) { return At{thread(lane) * 4 + i, group(lane)}; }));
-        all.push_back(product("m16n8k32", "", 16, 8, 32, a, b, sum, sum,
-                              [](int lane, int i) {
-                                return At{(i < 4 || (i >= 8 && i < 12)) ? group(lane) : group(lane) + 8, i < 8 ? thread(lane) * 4 + (i & 3) : thread(lane) * 4 + (i & 3) + 16};
-                              },
-                              [](int lane, int i) { return At{i < 4 ? thread(lane) * 4 + (i & 3) : thread(lane) * 4 + (i & 3) + 16, group(lane)}; }));
+        all.push_back(product(
+            "m16n8k16", "", 16, 8, 16, a, b, sum, sum,
+            [](int lane, int i) { return At{i < 4 ? group(lane) : group(lane) + 8, thread(lane) * 4 + (i & 3)}; },
+            [](int lane, int i) { return At{thread(lane) * 4 + i, group(lane)}; }));
+        all.push_back(product(
+            "m16n8k32", "", 16, 8, 32, a, b, sum, sum,
+            [](int lane, int i) {
+              return At{(i < 4 || (i >= 8 && i < 12)) ? group(lane) : group(lane) + 8,
+                        i < 8 ? thread(lane) * 4 + (i & 3) : thread(lane) * 4 + (i & 3) + 16};
+            },
+            [](int lane, int i) {
+              return At{i < 4 ? thread(lane) * 4 + (i & 3) : thread(lane) * 4 + (i & 3) + 16, group(lane)};
+            }));
       }
     }
   }
@@ -193,43 +233,67 @@ TEST(products_of_integers) {
     const size_t first = all.size();
     for (const Element& a : {kS8, kU8}) {
       for (const Element& b : {kS8, kU8}) {
-        all.push_back(product("m8n8k16", modifiers, 8, 8, 16, a, b, kS32, kS32, [](int lane, int i) { return At{group(lane), thread(lane) * 4 + i}; },
-                              [](int lane, int i) { return At{thread(lane) * 4 + i, group(lane)}; }));
-        all.push_back(product("m16n8k16", modifiers, 16, 8, 16, a, b, kS32, kS32, [](int lane, int i) { return At{i < 4 ? group(lane) : group(lane) + 8, thread(lane) * 4 + (i & 3)}; },
-                              [](int lane, int i) { return At{thread(lane) * 4 + i, group(lane)}; }));
-        all.push_back(product("m16n8k32", modifiers, 16, 8, 32, a, b, kS32, kS32,
-                              [](int lane, int i) {
-                                return At{(i < 4 || (i >= 8 && i < 12)) ? group(lane) : group(lane) + 8, i < 8 ? thread(lane) * 4 + (i & 3) : thread(lane) * 4 + (i & 3) + 16};
-                              },
-                              [](int lane, int i) { return At{i < 4 ? thread(lane) * 4 + (i & 3) : thread(lane) * 4 + (i & 3) + 16, group(lane)}; }));
+        all.push_back(product(
+            "m8n8k16", modifiers, 8, 8, 16, a, b, kS32, kS32,
+            [](int lane, int i) { return At{group(lane), thread(lane) * 4 + i}; },
+            [](int lane, int i) { return At{thread(lane) * 4 + i, group(lane)}; }));
+        all.push_back(product(
+            "m16n8k16", modifiers, 16, 8, 16, a, b, kS32, kS32,
+            [](int lane, int i) { return At{i < 4 ? group(lane) : group(lane) + 8, thread(lane) * 4 + (i & 3)}; },
+            [](int lane, int i) { return At{thread(lane) * 4 + i, group(lane)}; }));
+        all.push_back(product(
+            "m16n8k32", modifiers, 16, 8, 32, a, b, kS32, kS32,
+            [](int lane, int i) {
+              return At{(i < 4 || (i >= 8 && i < 12)) ? group(lane) : group(lane) + 8,
+                        i < 8 ? thread(lane) * 4 + (i & 3) : thread(lane) * 4 + (i & 3) + 16};
+            },
+            [](int lane, int i) {
+              return At{i < 4 ? thread(lane) * 4 + (i & 3) : thread(lane) * 4 + (i & 3) + 16, group(lane)};
+            }));
       }
     }
     for (const Element& a : {kS4, kU4}) {
       for (const Element& b : {kS4, kU4}) {
-        all.push_back(product("m8n8k32", modifiers, 8, 8, 32, a, b, kS32, kS32, [](int lane, int i) { return At{group(lane), thread(lane) * 8 + i}; },
-                              [](int lane, int i) { return At{thread(lane) * 8 + i, group(lane)}; }));
-        all.push_back(product("m16n8k32", modifiers, 16, 8, 32, a, b, kS32, kS32, [](int lane, int i) { return At{i < 8 ? group(lane) : group(lane) + 8, thread(lane) * 8 + (i & 7)}; },
-                              [](int lane, int i) { return At{thread(lane) * 8 + i, group(lane)}; }));
-        all.push_back(product("m16n8k64", modifiers, 16, 8, 64, a, b, kS32, kS32,
-                              [](int lane, int i) {
-                                return At{(i < 8 || (i >= 16 && i < 24)) ? group(lane) : group(lane) + 8, i < 16 ? thread(lane) * 8 + (i & 7) : thread(lane) * 8 + (i & 7) + 32};
-                              },
-                              [](int lane, int i) { return At{i < 8 ? thread(lane) * 8 + (i & 7) : thread(lane) * 8 + (i & 7) + 32, group(lane)}; }));
+        all.push_back(product(
+            "m8n8k32", modifiers, 8, 8, 32, a, b, kS32, kS32,
+            [](int lane, int i) { return At{group(lane), thread(lane) * 8 + i}; },
+            [](int lane, int i) { return At{thread(lane) * 8 + i, group(lane)}; }));
+        all.push_back(product(
+            "m16n8k32", modifiers, 16, 8, 32, a, b, kS32, kS32,
+            [](int lane, int i) { return At{i < 8 ? group(lane) : group(lane) + 8, thread(lane) * 8 + (i & 7)}; },
+            [](int lane, int i) { return At{thread(lane) * 8 + i, group(lane)}; }));
+        all.push_back(product(
+            "m16n8k64", modifiers, 16, 8, 64, a, b, kS32, kS32,
+            [](int lane, int i) {
+              return At{(i < 8 || (i >= 16 && i < 24)) ? group(lane) : group(lane) + 8,
+                        i < 16 ? thread(lane) * 8 + (i & 7) : thread(lane) * 8 + (i & 7) + 32};
+            },
+            [](int lane, int i) {
+              return At{i < 8 ? thread(lane) * 8 + (i & 7) : thread(lane) * 8 + (i & 7) + 32, group(lane)};
+            }));
       }
     }
     for (size_t index = first; index < all.size(); ++index) all[index].isSaturated = isSaturated;
   }
   for (const bool isAnd : {false, true}) {
     const size_t first = all.size();
-    all.push_back(product("m8n8k128", "", 8, 8, 128, kB1, kB1, kS32, kS32, [](int lane, int i) { return At{group(lane), thread(lane) * 32 + i}; },
-                          [](int lane, int i) { return At{thread(lane) * 32 + i, group(lane)}; }));
-    all.push_back(product("m16n8k128", "", 16, 8, 128, kB1, kB1, kS32, kS32, [](int lane, int i) { return At{i < 32 ? group(lane) : group(lane) + 8, thread(lane) * 32 + (i & 31)}; },
-                          [](int lane, int i) { return At{thread(lane) * 32 + i, group(lane)}; }));
-    all.push_back(product("m16n8k256", "", 16, 8, 256, kB1, kB1, kS32, kS32,
-                          [](int lane, int i) {
-                            return At{(i < 32 || (i >= 64 && i < 96)) ? group(lane) : group(lane) + 8, i < 64 ? thread(lane) * 32 + (i & 31) : thread(lane) * 32 + (i & 31) + 128};
-                          },
-                          [](int lane, int i) { return At{i < 32 ? thread(lane) * 32 + (i & 31) : thread(lane) * 32 + (i & 31) + 128, group(lane)}; }));
+    all.push_back(product(
+        "m8n8k128", "", 8, 8, 128, kB1, kB1, kS32, kS32,
+        [](int lane, int i) { return At{group(lane), thread(lane) * 32 + i}; },
+        [](int lane, int i) { return At{thread(lane) * 32 + i, group(lane)}; }));
+    all.push_back(product(
+        "m16n8k128", "", 16, 8, 128, kB1, kB1, kS32, kS32,
+        [](int lane, int i) { return At{i < 32 ? group(lane) : group(lane) + 8, thread(lane) * 32 + (i & 31)}; },
+        [](int lane, int i) { return At{thread(lane) * 32 + i, group(lane)}; }));
+    all.push_back(product(
+        "m16n8k256", "", 16, 8, 256, kB1, kB1, kS32, kS32,
+        [](int lane, int i) {
+          return At{(i < 32 || (i >= 64 && i < 96)) ? group(lane) : group(lane) + 8,
+                    i < 64 ? thread(lane) * 32 + (i & 31) : thread(lane) * 32 + (i & 31) + 128};
+        },
+        [](int lane, int i) {
+          return At{i < 32 ? thread(lane) * 32 + (i & 31) : thread(lane) * 32 + (i & 31) + 128, group(lane)};
+        }));
     for (size_t index = first; index < all.size(); ++index) {
       all[index].isAnd = isAnd;
       all[index].instruction.insert(all[index].instruction.find(" {D}"), isAnd ? ".and.popc" : ".xor.popc");
@@ -240,7 +304,8 @@ TEST(products_of_integers) {
 
 TEST(products_of_doubles) {
   check::Primary primary;
-  const std::pair<const char*, int> roundings[] = {{"", FE_TONEAREST}, {".rn", FE_TONEAREST}, {".rz", FE_TOWARDZERO}, {".rm", FE_DOWNWARD}, {".rp", FE_UPWARD}};
+  const std::pair<const char*, int> roundings[] = {
+      {"", FE_TONEAREST}, {".rn", FE_TONEAREST}, {".rz", FE_TOWARDZERO}, {".rm", FE_DOWNWARD}, {".rp", FE_UPWARD}};
   struct Shape {
     const char* name;
     int m, k;
@@ -250,7 +315,13 @@ TEST(products_of_doubles) {
   std::string text = kHead;
   for (const Shape& shape : shapes) {
     for (auto& rounding : roundings) {
-      Run run{std::string("mma.sync.aligned.") + shape.name + ".row.col" + rounding.first + ".f64.f64.f64.f64 {D}, {A}, {B}, {C};", shape.m / 4, shape.m * shape.k / 32, shape.k / 4, shape.m / 4, true};
+      Run run{std::string("mma.sync.aligned.") + shape.name + ".row.col" + rounding.first +
+                  ".f64.f64.f64.f64 {D}, {A}, {B}, {C};",
+              shape.m / 4,
+              shape.m * shape.k / 32,
+              shape.k / 4,
+              shape.m / 4,
+              true};
       text += kernel(run, runs.size());
       runs.push_back(run);
     }
@@ -264,7 +335,8 @@ TEST(products_of_doubles) {
     auto draw = [&](int registers) {
       std::vector<uint32_t> words;
       for (size_t at = 0; at < kWarps * 32 * static_cast<size_t>(registers); ++at) {
-        uint64_t bits = at % 3 == 0 ? operands[random() % operands.size()] : cases::bitsF64(static_cast<double>(static_cast<int64_t>(random())) * 0x1p-60);
+        uint64_t bits = at % 3 == 0 ? operands[random() % operands.size()]
+                                    : cases::bitsF64(static_cast<double>(static_cast<int64_t>(random())) * 0x1p-60);
         if (at > kWarps * 16 * static_cast<size_t>(registers) && !std::isfinite(cases::toF64(bits))) bits = 0;
         words.push_back(static_cast<uint32_t>(bits));
         words.push_back(static_cast<uint32_t>(bits >> 32));
@@ -274,23 +346,29 @@ TEST(products_of_doubles) {
     const auto a = draw(run.a), b = draw(run.b), c = draw(run.c);
     const auto got = launch(module, index, run, kWarps, a, b, c);
     auto at = [](const std::vector<uint32_t>& words, unsigned warp, int registers, int lane, int i) {
-      const size_t word = 2 * ((warp * 32 + static_cast<unsigned>(lane)) * static_cast<size_t>(registers) + static_cast<size_t>(i));
+      const size_t word =
+          2 * ((warp * 32 + static_cast<unsigned>(lane)) * static_cast<size_t>(registers) + static_cast<size_t>(i));
       return words[word] | static_cast<uint64_t>(words[word + 1]) << 32;
     };
     for (unsigned warp = 0; warp < kWarps; ++warp) {
       double A[16][16], B[16][8];
       for (int lane = 0; lane < 32; ++lane) {
-        for (int i = 0; i < run.a; ++i) A[shape.m == 8 || i % 2 == 0 ? group(lane) : group(lane) + 8][(shape.m == 8 ? i : i / 2) * 4 + thread(lane)] = cases::toF64(at(a, warp, run.a, lane, i));
-        for (int i = 0; i < run.b; ++i) B[i * 4 + thread(lane)][group(lane)] = cases::toF64(at(b, warp, run.b, lane, i));
+        for (int i = 0; i < run.a; ++i)
+          A[shape.m == 8 || i % 2 == 0 ? group(lane) : group(lane) + 8][(shape.m == 8 ? i : i / 2) * 4 + thread(lane)] =
+              cases::toF64(at(a, warp, run.a, lane, i));
+        for (int i = 0; i < run.b; ++i)
+          B[i * 4 + thread(lane)][group(lane)] = cases::toF64(at(b, warp, run.b, lane, i));
       }
       for (int lane = 0; lane < 32; ++lane) {
         for (int i = 0; i < run.c; ++i) {
           const At where = sums(lane, i);
           fesetround(roundings[index % 5].second);
           volatile double sum = cases::toF64(at(c, warp, run.c, lane, i));
-          for (int step = 0; step < shape.k; ++step) sum = std::fma(A[where.row][step], B[step][where.column], static_cast<double>(sum));
+          for (int step = 0; step < shape.k; ++step)
+            sum = std::fma(A[where.row][step], B[step][where.column], static_cast<double>(sum));
           fesetround(FE_TONEAREST);
-          if (!cases::sameF64(at(got, warp, run.d, lane, i), cases::bitsF64(sum))) throw check::Failure(run.instruction + ": another sum");
+          if (!cases::sameF64(at(got, warp, run.d, lane, i), cases::bitsF64(sum)))
+            throw check::Failure(run.instruction + ": another sum");
         }
       }
     }
@@ -308,31 +386,48 @@ struct Large {
   bool isBits = false;
 };
 
-std::string wmmaKernel(const Large& each, size_t index, bool isLeftColumns, bool isRightColumns, bool isSumColumns, bool isShared) {
+std::string wmmaKernel(const Large& each, size_t index, bool isLeftColumns, bool isRightColumns, bool isSumColumns,
+                       bool isShared) {
   const std::string shape = ".m" + std::to_string(each.m) + "n" + std::to_string(each.n) + "k" + std::to_string(each.k);
-  const std::string left = isLeftColumns ? ".col" : ".row", right = isRightColumns ? ".col" : ".row", sum = isSumColumns ? ".col" : ".row";
+  const std::string left = isLeftColumns ? ".col" : ".row", right = isRightColumns ? ".col" : ".row",
+                    sum = isSumColumns ? ".col" : ".row";
   const std::string reg = each.a.bits == 64 ? ".b64" : ".b32", space = isShared ? ".shared" : ".global";
-  std::string text = ".visible .entry k" + std::to_string(index) + "(.param .u64 pd, .param .u64 pa, .param .u64 pb, .param .u64 pc)\n{\n.shared .align 128 .b8 box[4096];\n";
-  text += ".reg " + reg + " %d<" + std::to_string(each.registersD) + ">, %a<" + std::to_string(each.registersA) + ">, %b<" + std::to_string(each.registersB) + ">, %c<" + std::to_string(each.registersC) + ">;\n";
+  std::string text =
+      ".visible .entry k" + std::to_string(index) +
+      "(.param .u64 pd, .param .u64 pa, .param .u64 pb, .param .u64 pc)\n{\n.shared .align 128 .b8 box[4096];\n";
+  text += ".reg " + reg + " %d<" + std::to_string(each.registersD) + ">, %a<" + std::to_string(each.registersA) +
+          ">, %b<" + std::to_string(each.registersB) + ">, %c<" + std::to_string(each.registersC) + ">;\n";
   text += ".reg .b64 %at, %o, %s; .reg .b32 %x, %y, %w, %i; .reg .pred %p;\n";
   const std::string type = each.a.name;
-  auto load = [&](const std::string& which, const std::string& layout, const std::string& element, const std::string& registers, const std::string& stride) {
+  auto load = [&](const std::string& which, const std::string& layout, const std::string& element,
+                  const std::string& registers, const std::string& stride) {
     text += "ld.param.u64 %at, [p" + which + "];\n";
     if (isShared) {
       // Every lane brings its part to shared memory.
-      text += "mov.u64 %s, box; mov.u32 %x, %tid.x; mul.wide.u32 %o, %x, 4; add.u64 %at, %at, %o; add.u64 %o, %s, %o; mov.u32 %i, 0;\nL" + which + std::to_string(index) + ":\n";
-      text += "ld.global.b32 %w, [%at]; st.shared.b32 [%o], %w; add.u64 %at, %at, 128; add.u64 %o, %o, 128; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 32; @%p bra L" + which + std::to_string(index) + ";\nbar.sync 0;\n";
+      text +=
+          "mov.u64 %s, box; mov.u32 %x, %tid.x; mul.wide.u32 %o, %x, 4; add.u64 %at, %at, %o; add.u64 %o, %s, %o; "
+          "mov.u32 %i, 0;\nL" +
+          which + std::to_string(index) + ":\n";
+      text +=
+          "ld.global.b32 %w, [%at]; st.shared.b32 [%o], %w; add.u64 %at, %at, 128; add.u64 %o, %o, 128; add.u32 %i, "
+          "%i, 1; setp.lt.u32 %p, %i, 32; @%p bra L" +
+          which + std::to_string(index) + ";\nbar.sync 0;\n";
       text += "mov.u64 %at, %s;\n";
     }
-    text += "wmma.load." + which + ".sync.aligned" + layout + shape + space + "." + element + " " + registers + ", [%at], " + stride + ";\nbar.sync 0;\n";
+    text += "wmma.load." + which + ".sync.aligned" + layout + shape + space + "." + element + " " + registers +
+            ", [%at], " + stride + ";\nbar.sync 0;\n";
   };
-  const std::string strideA = std::to_string((isLeftColumns ? each.m : each.k) + (each.a.bits == 1 ? 128 : 32)), strideB = std::to_string((isRightColumns ? each.k : each.n) + (each.a.bits == 1 ? 128 : 32));
+  const std::string strideA = std::to_string((isLeftColumns ? each.m : each.k) + (each.a.bits == 1 ? 128 : 32)),
+                    strideB = std::to_string((isRightColumns ? each.k : each.n) + (each.a.bits == 1 ? 128 : 32));
   const std::string strideC = std::to_string((isSumColumns ? each.m : each.n) + 8);
   load("a", left, type, list("a", each.registersA), strideA);
   load("b", right, type, list("b", each.registersB), strideB);
   load("c", sum, each.c.name, list("c", each.registersC), strideC);
-  text += "wmma.mma" + std::string(each.isBits ? ".xor.popc" : "") + ".sync.aligned" + left + right + shape + each.multiply + " " + list("d", each.registersD) + ", " + list("a", each.registersA) + ", " + list("b", each.registersB) + ", " + list("c", each.registersC) + ";\n";
-  text += "ld.param.u64 %at, [pd];\nwmma.store.d.sync.aligned" + sum + shape + ".global." + each.d.name + " [%at], " + list("d", each.registersD) + ", " + strideC + ";\nret;\n}\n";
+  text += "wmma.mma" + std::string(each.isBits ? ".xor.popc" : "") + ".sync.aligned" + left + right + shape +
+          each.multiply + " " + list("d", each.registersD) + ", " + list("a", each.registersA) + ", " +
+          list("b", each.registersB) + ", " + list("c", each.registersC) + ";\n";
+  text += "ld.param.u64 %at, [pd];\nwmma.store.d.sync.aligned" + sum + shape + ".global." + each.d.name + " [%at], " +
+          list("d", each.registersD) + ", " + strideC + ";\nret;\n}\n";
   return text;
 }
 
@@ -346,13 +441,16 @@ TEST(products_of_fragments_in_memory) {
     int m, n, a, b;  // registers of A and B, of 16 bits
   };
   for (const Shape& shape : {Shape{16, 16, 4, 4}, Shape{8, 32, 2, 8}, Shape{32, 8, 8, 2}}) {
-    for (const auto& [d, c] : std::vector<std::pair<Element, Element>>{{kF32, kF32}, {kF16, kF16}, {kF32, kF16}, {kF16, kF32}}) {
-      all.push_back({"f16", std::string(".") + d.name + "." + c.name, "", shape.m, shape.n, 16, kF16, c, d, 8, 8, c.bits / 4, d.bits / 4});
+    for (const auto& [d, c] :
+         std::vector<std::pair<Element, Element>>{{kF32, kF32}, {kF16, kF16}, {kF32, kF16}, {kF16, kF32}}) {
+      all.push_back({"f16", std::string(".") + d.name + "." + c.name, "", shape.m, shape.n, 16, kF16, c, d, 8, 8,
+                     c.bits / 4, d.bits / 4});
     }
     all.push_back({"bf16", ".f32.bf16.bf16.f32", "", shape.m, shape.n, 16, kBf16, kF32, kF32, shape.a, shape.b, 8, 8});
     for (const Element& type : {kS8, kU8}) {
       const std::string name = type.name;
-      all.push_back({name, ".s32." + name + "." + name + ".s32", "", shape.m, shape.n, 16, type, kS32, kS32, shape.a / 2, shape.b / 2, 8, 8});
+      all.push_back({name, ".s32." + name + "." + name + ".s32", "", shape.m, shape.n, 16, type, kS32, kS32,
+                     shape.a / 2, shape.b / 2, 8, 8});
     }
   }
   all.push_back({"tf32", ".f32.tf32.tf32.f32", "", 16, 16, 8, kTf32, kF32, kF32, 4, 4, 8, 8});
@@ -370,7 +468,8 @@ TEST(products_of_fragments_in_memory) {
     for (int bits = 0; bits < 16; ++bits) {
       const Variant made{which, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0};
       if (all[which].a.bits < 8 && (made.isLeftColumns || !made.isRightColumns)) continue;
-      text += wmmaKernel(all[which], variants.size(), made.isLeftColumns, made.isRightColumns, made.isSumColumns, made.isShared);
+      text += wmmaKernel(all[which], variants.size(), made.isLeftColumns, made.isRightColumns, made.isSumColumns,
+                         made.isShared);
       variants.push_back(made);
     }
   }
@@ -394,7 +493,8 @@ TEST(products_of_fragments_in_memory) {
         if (type.bits == 64) bits = word % 2 == 0 ? 0 : static_cast<uint32_t>(cases::bitsF64(small) >> 32);
         if (type.bits == 16) {
           const uint64_t halves = halfOf(small) | halfOf(static_cast<int>(random() % 15) - 7) << 16;
-          bits = type.exponentBits == 5 ? static_cast<uint32_t>(halves) : (static_cast<uint32_t>(cases::bitsF32(single)) >> 16) * 0x10001;
+          bits = type.exponentBits == 5 ? static_cast<uint32_t>(halves)
+                                        : (static_cast<uint32_t>(cases::bitsF32(single)) >> 16) * 0x10001;
         }
         if (type.bits == 32 && type.exponentBits == 0) bits = static_cast<uint32_t>(small);
         words[at][word] = bits;
@@ -410,7 +510,9 @@ TEST(products_of_fragments_in_memory) {
     std::vector<uint32_t> out(2048);
     OK(cuMemcpyDtoH_v2(out.data(), memory[0], 8192));
     auto element = [&](const std::vector<uint32_t>& from, const Element& type, int at) {
-      if (type.bits == 64) return cases::toF64(from[static_cast<size_t>(2 * at)] | static_cast<uint64_t>(from[static_cast<size_t>(2 * at + 1)]) << 32);
+      if (type.bits == 64)
+        return cases::toF64(from[static_cast<size_t>(2 * at)] |
+                            static_cast<uint64_t>(from[static_cast<size_t>(2 * at + 1)]) << 32);
       return type.value(elementOf(from, 0, type.bits, at));
     };
     const int extra = each.a.bits == 1 ? 128 : 32;
@@ -419,14 +521,17 @@ TEST(products_of_fragments_in_memory) {
         const int inSum = variant.isSumColumns ? column * (each.m + 8) + row : row * (each.n + 8) + column;
         double want = element(words[2], each.c, inSum);
         for (int i = 0; i < each.k; ++i) {
-          const double x = element(words[0], each.a, variant.isLeftColumns ? i * (each.m + extra) + row : row * (each.k + extra) + i);
-          const double y = element(words[1], each.a, variant.isRightColumns ? column * (each.k + extra) + i : i * (each.n + extra) + column);
+          const double x = element(words[0], each.a,
+                                   variant.isLeftColumns ? i * (each.m + extra) + row : row * (each.k + extra) + i);
+          const double y = element(
+              words[1], each.a, variant.isRightColumns ? column * (each.k + extra) + i : i * (each.n + extra) + column);
           want += each.isBits ? static_cast<double>(x != y) : x * y;
         }
         const double got = element(out, each.d, inSum);
         if (got == want) continue;
         char line[200];
-        snprintf(line, sizeof line, "%s m%dn%dk%d %s, variant %d%d%d%d, row %d, column %d: got %g, want %g", each.load.c_str(), each.m, each.n, each.k, each.multiply.c_str(), variant.isLeftColumns,
+        snprintf(line, sizeof line, "%s m%dn%dk%d %s, variant %d%d%d%d, row %d, column %d: got %g, want %g",
+                 each.load.c_str(), each.m, each.n, each.k, each.multiply.c_str(), variant.isLeftColumns,
                  variant.isRightColumns, variant.isSumColumns, variant.isShared, row, column, got, want);
         throw check::Failure(line);
       }
@@ -439,26 +544,44 @@ TEST(products_of_fragments_in_memory) {
 TEST(rows_to_lanes_and_back) {
   check::Primary primary;
   std::string text = kHead;
-  // Reads matrices from shared memory in an order of rows that the lanes choose, and writes them again transposed or not.
+  // Reads matrices from shared memory in an order of rows that the lanes choose, and writes them again transposed or
+  // not.
   for (const int count : {1, 2, 4}) {
     for (const bool isTransposed : {false, true}) {
       for (const bool isGeneric : {false, true}) {
-        const std::string tail = std::string(".m8n8.x") + std::to_string(count) + (isTransposed ? ".trans" : "") + (isGeneric ? "" : ".shared") + ".b16";
+        const std::string tail = std::string(".m8n8.x") + std::to_string(count) + (isTransposed ? ".trans" : "") +
+                                 (isGeneric ? "" : ".shared") + ".b16";
         const std::string name = std::to_string(count) + (isTransposed ? "t" : "n") + (isGeneric ? "g" : "s");
-        text += ".visible .entry move" + name + "(.param .u64 po, .param .u64 pi)\n{\n.shared .align 16 .b8 box[512], other[512];\n.reg .b64 %at, %o, %s, %t; .reg .b32 %x, %y, %w, %r<4>;\n";
-        text += "mov.u32 %x, %tid.x; mul.wide.u32 %o, %x, 16; ld.param.u64 %at, [pi]; add.u64 %at, %at, %o; mov.u64 %s, box; add.u64 %s, %s, %o;\n";
-        text += "ld.global.v4.b32 {%r0, %r1, %r2, %r3}, [%at]; st.shared.v4.b32 [%s], {%r0, %r1, %r2, %r3}; bar.sync 0;\n";
-        text += "mul.lo.u32 %y, %x, 5; and.b32 %y, %y, 31; mul.wide.u32 %o, %y, 16; mov.u64 %s, box; add.u64 %s, %s, %o; mov.u64 %t, other; add.u64 %t, %t, %o;\n";
+        text += ".visible .entry move" + name +
+                "(.param .u64 po, .param .u64 pi)\n{\n.shared .align 16 .b8 box[512], other[512];\n.reg .b64 %at, %o, "
+                "%s, %t; .reg .b32 %x, %y, %w, %r<4>;\n";
+        text +=
+            "mov.u32 %x, %tid.x; mul.wide.u32 %o, %x, 16; ld.param.u64 %at, [pi]; add.u64 %at, %at, %o; mov.u64 %s, "
+            "box; add.u64 %s, %s, %o;\n";
+        text +=
+            "ld.global.v4.b32 {%r0, %r1, %r2, %r3}, [%at]; st.shared.v4.b32 [%s], {%r0, %r1, %r2, %r3}; bar.sync 0;\n";
+        text +=
+            "mul.lo.u32 %y, %x, 5; and.b32 %y, %y, 31; mul.wide.u32 %o, %y, 16; mov.u64 %s, box; add.u64 %s, %s, %o; "
+            "mov.u64 %t, other; add.u64 %t, %t, %o;\n";
         if (isGeneric) text += "cvta.shared.u64 %s, %s; cvta.shared.u64 %t, %t;\n";
-        text += "ldmatrix.sync.aligned" + tail + " " + list("r", count) + ", [%s];\nstmatrix.sync.aligned" + tail + " [%t], " + list("r", count) + ";\nbar.sync 0;\n";
-        text += "mul.wide.u32 %o, %x, 16; mov.u64 %s, other; add.u64 %s, %s, %o; ld.param.u64 %at, [po]; add.u64 %at, %at, %o;\n";
-        for (int index = 0; index < count; ++index) text += "st.global.b32 [%at+" + std::to_string(4 * index) + "], %r" + std::to_string(index) + ";\n";
-        text += "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%s]; st.global.v4.b32 [%at+512], {%r0, %r1, %r2, %r3};\nret;\n}\n";
+        text += "ldmatrix.sync.aligned" + tail + " " + list("r", count) + ", [%s];\nstmatrix.sync.aligned" + tail +
+                " [%t], " + list("r", count) + ";\nbar.sync 0;\n";
+        text +=
+            "mul.wide.u32 %o, %x, 16; mov.u64 %s, other; add.u64 %s, %s, %o; ld.param.u64 %at, [po]; add.u64 %at, %at, "
+            "%o;\n";
+        for (int index = 0; index < count; ++index)
+          text += "st.global.b32 [%at+" + std::to_string(4 * index) + "], %r" + std::to_string(index) + ";\n";
+        text +=
+            "ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [%s]; st.global.v4.b32 [%at+512], {%r0, %r1, %r2, %r3};\nret;\n}\n";
       }
     }
   }
-  text += ".visible .entry turn(.param .u64 po, .param .u64 pi)\n{\n.reg .b64 %at, %o; .reg .b32 %x, %r; mov.u32 %x, %tid.x; mul.wide.u32 %o, %x, 4; ld.param.u64 %at, [pi]; add.u64 %at, %at, %o;\n";
-  text += "ld.global.b32 %r, [%at]; movmatrix.sync.aligned.m8n8.trans.b16 %r, %r; ld.param.u64 %at, [po]; add.u64 %at, %at, %o; st.global.b32 [%at], %r;\nret;\n}\n";
+  text +=
+      ".visible .entry turn(.param .u64 po, .param .u64 pi)\n{\n.reg .b64 %at, %o; .reg .b32 %x, %r; mov.u32 %x, "
+      "%tid.x; mul.wide.u32 %o, %x, 4; ld.param.u64 %at, [pi]; add.u64 %at, %at, %o;\n";
+  text +=
+      "ld.global.b32 %r, [%at]; movmatrix.sync.aligned.m8n8.trans.b16 %r, %r; ld.param.u64 %at, [po]; add.u64 %at, "
+      "%at, %o; st.global.b32 [%at], %r;\nret;\n}\n";
   CUmodule module = cases::load(text);
   std::vector<uint16_t> in(256), out(512);
   for (size_t at = 0; at < in.size(); ++at) in[at] = static_cast<uint16_t>(at * 7919 + 13);
@@ -488,7 +611,8 @@ TEST(rows_to_lanes_and_back) {
         }
         // What was stored lies where it was read.
         for (size_t row = 0; row < 8 * count; ++row) {
-          for (size_t column = 0; column < 8; ++column) EQUAL(out[256 + row * 5 % 32 * 8 + column], in[row * 5 % 32 * 8 + column]);
+          for (size_t column = 0; column < 8; ++column)
+            EQUAL(out[256 + row * 5 % 32 * 8 + column], in[row * 5 % 32 * 8 + column]);
         }
       }
     }
@@ -509,25 +633,41 @@ TEST(wrong_matrices_are_refused_with_their_line) {
     const char* instruction;
     int status;
   };
-  for (const Wrong& each : {Wrong{"mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, {%r0,%r1,%r2,%r3};", CUDA_ERROR_INVALID_PTX},
-                            {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2}, {%r0,%r1}, {%r0,%r1,%r2,%r3};", CUDA_ERROR_INVALID_PTX},
-                            {"mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, {%r0,%r1,%r2,%r3};", CUDA_ERROR_INVALID_PTX},
-                            {"mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, {%r0,%r1,%r2,%r3};", CUDA_ERROR_INVALID_PTX},
-                            {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%h0}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, {%r0,%r1,%r2,%r3};", CUDA_ERROR_INVALID_PTX},
-                            {"mma.sync.aligned.row.col.f32.f16.f16.f32 %r0, %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX},
-                            {"wmma.load.a.sync.aligned.row.m16n16k8.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%rd1], 16;", CUDA_ERROR_INVALID_PTX},
-                            {"ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r0,%r1,%r2}, [%rd1];", CUDA_ERROR_INVALID_PTX},
-                            {"wgmma.fence.sync.aligned;", CUDA_ERROR_NO_BINARY_FOR_GPU},
-                            {"tcgen05.fence::before_thread_sync;", CUDA_ERROR_NO_BINARY_FOR_GPU},
-                            {"cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd1, {%r1}], [%r2];", CUDA_ERROR_NO_BINARY_FOR_GPU}}) {
-    const std::string text = kHead + ".visible .entry k()\n{\n.reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .b16 %h<2>;\n" + each.instruction + "\nret;\n}\n";
+  for (const Wrong& each :
+       {Wrong{"mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, "
+              "{%r0,%r1,%r2,%r3};",
+              CUDA_ERROR_INVALID_PTX},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2}, {%r0,%r1}, "
+         "{%r0,%r1,%r2,%r3};",
+         CUDA_ERROR_INVALID_PTX},
+        {"mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, "
+         "{%r0,%r1,%r2,%r3};",
+         CUDA_ERROR_INVALID_PTX},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0,%r1,%r2,%r3}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, "
+         "{%r0,%r1,%r2,%r3};",
+         CUDA_ERROR_INVALID_PTX},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%h0}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, "
+         "{%r0,%r1,%r2,%r3};",
+         CUDA_ERROR_INVALID_PTX},
+        {"mma.sync.aligned.row.col.f32.f16.f16.f32 %r0, %r1, %r2, %r3;", CUDA_ERROR_INVALID_PTX},
+        {"wmma.load.a.sync.aligned.row.m16n16k8.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%rd1], 16;",
+         CUDA_ERROR_INVALID_PTX},
+        {"ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r0,%r1,%r2}, [%rd1];", CUDA_ERROR_INVALID_PTX},
+        {"wgmma.fence.sync.aligned;", CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {"tcgen05.fence::before_thread_sync;", CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {"cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd1, {%r1}], [%r2];",
+         CUDA_ERROR_NO_BINARY_FOR_GPU}}) {
+    const std::string text = kHead + ".visible .entry k()\n{\n.reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .b16 %h<2>;\n" +
+                             each.instruction + "\nret;\n}\n";
     char log[400] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
     CUmodule module = nullptr;
-    if (cuModuleLoadDataEx(&module, text.c_str(), 2, options, values) != each.status) throw check::Failure(std::string(each.instruction) + ": " + log);
+    if (cuModuleLoadDataEx(&module, text.c_str(), 2, options, values) != each.status)
+      throw check::Failure(std::string(each.instruction) + ": " + log);
     const std::string said = log;
     CHECK(said.find("line 7") != std::string::npos);
-    if (each.status == CUDA_ERROR_NO_BINARY_FOR_GPU) CHECK(said.find(std::string(each.instruction).substr(0, 6)) != std::string::npos);
+    if (each.status == CUDA_ERROR_NO_BINARY_FOR_GPU)
+      CHECK(said.find(std::string(each.instruction).substr(0, 6)) != std::string::npos);
   }
 }

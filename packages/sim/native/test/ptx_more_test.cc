@@ -1,4 +1,5 @@
-// Forms of instructions that few programs use: pairs of f32, mixed sizes, signs of products, small floats, vectors of atomics.
+// Forms of instructions that few programs use: pairs of f32, mixed sizes, signs of products, small floats, vectors of
+// atomics.
 #include <algorithm>
 #include <cfenv>
 #include <fstream>
@@ -10,7 +11,8 @@ using namespace cases;
 
 namespace {
 
-const std::pair<const char*, int> kRoundings[] = {{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
+const std::pair<const char*, int> kRoundings[] = {
+    {"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
 
 template <class F>
 uint64_t rounded(int mode, F&& of) {
@@ -23,7 +25,9 @@ float flushed(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysi
 
 double half(uint64_t bits) {
   const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 0x3ff);
-  const double size = exponent == 31 ? (fraction != 0 ? NAN : INFINITY) : exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  const double size = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
+                      : exponent == 0 ? std::ldexp(fraction, -24)
+                                      : std::ldexp(fraction + 1024, exponent - 25);
   return (bits & 0x8000) != 0 ? -size : size;
 }
 float bf16Of(uint64_t bits) { return toF32((bits & 0xffff) << 16); }
@@ -34,8 +38,10 @@ struct Small {
   unsigned exponentBits, fractionBits, shift;  // bits from one to the other of a pair
   unsigned largest, nan;                       // the bits of the largest number, and of what NaN becomes
   double value(unsigned bits) const {
-    const int bias = (1 << (exponentBits - 1)) - 1, exponent = static_cast<int>(bits >> fractionBits), units = static_cast<int>(bits & ((1u << fractionBits) - 1));
-    return exponent == 0 ? std::ldexp(units, 1 - bias - static_cast<int>(fractionBits)) : std::ldexp(units + (1 << fractionBits), exponent - bias - static_cast<int>(fractionBits));
+    const int bias = (1 << (exponentBits - 1)) - 1, exponent = static_cast<int>(bits >> fractionBits),
+              units = static_cast<int>(bits & ((1u << fractionBits) - 1));
+    return exponent == 0 ? std::ldexp(units, 1 - bias - static_cast<int>(fractionBits))
+                         : std::ldexp(units + (1 << fractionBits), exponent - bias - static_cast<int>(fractionBits));
   }
   uint64_t nearest(double v, bool isRelu) const {
     if (std::isnan(v)) return nan;
@@ -50,7 +56,11 @@ struct Small {
     return sign | best;
   }
 };
-const Small kSmalls[] = {{"e4m3x2", 4, 3, 8, 0x7e, 0x7f}, {"e5m2x2", 5, 2, 8, 0x7b, 0x7f}, {"e2m3x2", 2, 3, 8, 0x1f, 0x1f}, {"e3m2x2", 3, 2, 8, 0x1f, 0x1f}, {"e2m1x2", 2, 1, 4, 0x7, 0x7}};
+const Small kSmalls[] = {{"e4m3x2", 4, 3, 8, 0x7e, 0x7f},
+                         {"e5m2x2", 5, 2, 8, 0x7b, 0x7f},
+                         {"e2m3x2", 2, 3, 8, 0x1f, 0x1f},
+                         {"e3m2x2", 3, 2, 8, 0x1f, 0x1f},
+                         {"e2m1x2", 2, 1, 4, 0x7, 0x7}};
 
 // The f16 of a value that has one.
 uint64_t asHalf(double v) {
@@ -76,8 +86,14 @@ TEST(pairs_of_singles_and_mixed_sizes) {
           const uint64_t bits = rounded(m, [&] { return of(x, y, z); });
           return isFlushed ? bitsF32(flushed(toF32(bits))) : bits;
         };
-        all.push_back({op + "." + r + (isFlushed ? ".ftz" : "") + ".f32x2 %d, %a, %b" + (count == 3 ? ", %c;" : ";"), "b64", "b64", "b64", "b64",
-                       [=](uint64_t a, uint64_t b, uint64_t c) { return one(a, b, c) | one(a >> 32, b >> 32, c >> 32) << 32; }, {}});
+        all.push_back(
+            {op + "." + r + (isFlushed ? ".ftz" : "") + ".f32x2 %d, %a, %b" + (count == 3 ? ", %c;" : ";"),
+             "b64",
+             "b64",
+             "b64",
+             "b64",
+             [=](uint64_t a, uint64_t b, uint64_t c) { return one(a, b, c) | one(a >> 32, b >> 32, c >> 32) << 32; },
+             {}});
       };
       pairs("add", 2, [](float a, float b, float) { return a + b; });
       pairs("sub", 2, [](float a, float b, float) { return a - b; });
@@ -92,18 +108,38 @@ TEST(pairs_of_singles_and_mixed_sizes) {
           const float v = toF32(bits);
           return !isSaturated ? bits : bitsF32(v > 0 ? std::min(v, 1.0f) : 0.0f);
         };
-        all.push_back({"add" + tail + " %d, %a, %b;", "b32", "b16", "b32", "b64", [=](uint64_t a, uint64_t b, uint64_t) {
+        all.push_back({"add" + tail + " %d, %a, %b;",
+                       "b32",
+                       "b16",
+                       "b32",
+                       "b64",
+                       [=](uint64_t a, uint64_t b, uint64_t) {
                          volatile float x = wide(a), y = toF32(b);
                          return limited(rounded(m, [&] { return x + y; }));
-                       }, {}});
-        all.push_back({"sub" + tail + " %d, %a, %b;", "b32", "b16", "b32", "b64", [=](uint64_t a, uint64_t b, uint64_t) {
+                       },
+                       {}});
+        all.push_back({"sub" + tail + " %d, %a, %b;",
+                       "b32",
+                       "b16",
+                       "b32",
+                       "b64",
+                       [=](uint64_t a, uint64_t b, uint64_t) {
                          volatile float x = wide(a), y = toF32(b);
                          return limited(rounded(m, [&] { return x - y; }));
-                       }, {}});
-        all.push_back({"fma" + tail + " %d, %a, %b, %c;", "b32", "b16", "b16", "b32", [=](uint64_t a, uint64_t b, uint64_t c) {
+                       },
+                       {}});
+        all.push_back({"fma" + tail + " %d, %a, %b, %c;",
+                       "b32",
+                       "b16",
+                       "b16",
+                       "b32",
+                       [=](uint64_t a, uint64_t b, uint64_t c) {
                          volatile float x = wide(a), y = wide(b), z = toF32(c);
-                         return limited(rounded(m, [&] { return std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z)); }));
-                       }, {}});
+                         return limited(rounded(m, [&] {
+                           return std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z));
+                         }));
+                       },
+                       {}});
       }
     }
   }
@@ -114,7 +150,8 @@ TEST(extremes) {
   std::vector<Case> all;
   auto one = [](uint64_t a, uint64_t b, bool isMaximum, bool isNanPassed) -> uint64_t {
     const float x = toF32(a), y = toF32(b);
-    if (std::isnan(x) || std::isnan(y)) return isNanPassed || (std::isnan(x) && std::isnan(y)) ? 0x7fffffff : std::isnan(x) ? b : a;
+    if (std::isnan(x) || std::isnan(y))
+      return isNanPassed || (std::isnan(x) && std::isnan(y)) ? 0x7fffffff : std::isnan(x) ? b : a;
     if (x == y) return isMaximum == std::signbit(x) ? b : a;
     return (x < y) != isMaximum ? a : b;
   };
@@ -123,23 +160,60 @@ TEST(extremes) {
   for (const bool isMaximum : {false, true}) {
     for (const bool isNanPassed : {false, true}) {
       const std::string op = std::string(isMaximum ? "max" : "min") + (isNanPassed ? ".NaN" : "");
-      all.push_back({op + ".f32 %d, %a, %b, %c;", "b32", "b32", "b32", "b32", [=](uint64_t a, uint64_t b, uint64_t c) { return one(one(a, b, isMaximum, isNanPassed), c, isMaximum, isNanPassed); }, {}});
-      all.push_back({op + ".abs.f32 %d, %a, %b, %c;", "b32", "b32", "b32", "b32",
-                     [=](uint64_t a, uint64_t b, uint64_t c) { return one(one(a & size, b & size, isMaximum, isNanPassed), c & size, isMaximum, isNanPassed); }, {}});
-      all.push_back({op + ".xorsign.abs.f32 %d, %a, %b;", "b32", "b32", "b32", "b32",
-                     [=](uint64_t a, uint64_t b, uint64_t) { return signedBy(one(a & size, b & size, isMaximum, isNanPassed), (a ^ b) & 0x80000000); }, {}});
+      all.push_back({op + ".f32 %d, %a, %b, %c;",
+                     "b32",
+                     "b32",
+                     "b32",
+                     "b32",
+                     [=](uint64_t a, uint64_t b, uint64_t c) {
+                       return one(one(a, b, isMaximum, isNanPassed), c, isMaximum, isNanPassed);
+                     },
+                     {}});
+      all.push_back({op + ".abs.f32 %d, %a, %b, %c;",
+                     "b32",
+                     "b32",
+                     "b32",
+                     "b32",
+                     [=](uint64_t a, uint64_t b, uint64_t c) {
+                       return one(one(a & size, b & size, isMaximum, isNanPassed), c & size, isMaximum, isNanPassed);
+                     },
+                     {}});
+      all.push_back({op + ".xorsign.abs.f32 %d, %a, %b;",
+                     "b32",
+                     "b32",
+                     "b32",
+                     "b32",
+                     [=](uint64_t a, uint64_t b, uint64_t) {
+                       return signedBy(one(a & size, b & size, isMaximum, isNanPassed), (a ^ b) & 0x80000000);
+                     },
+                     {}});
       // Of 16 bits by way of 32; which has the same order.
       for (const bool isBf16 : {false, true}) {
         auto small = [=](uint64_t a, uint64_t b) -> uint64_t {
-          auto wide = [=](uint64_t bits) { return isBf16 ? (bits & 0x7fff) << 16 : bitsF32(static_cast<float>(half(bits & 0x7fff))); };
+          auto wide = [=](uint64_t bits) {
+            return isBf16 ? (bits & 0x7fff) << 16 : bitsF32(static_cast<float>(half(bits & 0x7fff)));
+          };
           const uint64_t chosen = one(wide(a), wide(b), isMaximum, isNanPassed);
           if (std::isnan(toF32(chosen))) return 0x7fff;
           return (chosen == wide(a) ? a & 0x7fff : b & 0x7fff) | ((a ^ b) & 0x8000);
         };
         const std::string name = isBf16 ? "bf16" : "f16";
-        all.push_back({op + ".xorsign.abs." + name + " %d, %a, %b;", "b16", "b16", "b16", "b64", [=](uint64_t a, uint64_t b, uint64_t) { return small(a, b); }, {}});
-        all.push_back({op + ".xorsign.abs." + name + "x2 %d, %a, %b;", "b32", "b32", "b32", "b64",
-                       [=](uint64_t a, uint64_t b, uint64_t) { return small(a & 0xffff, b & 0xffff) | small(a >> 16 & 0xffff, b >> 16 & 0xffff) << 16; }, {}});
+        all.push_back({op + ".xorsign.abs." + name + " %d, %a, %b;",
+                       "b16",
+                       "b16",
+                       "b16",
+                       "b64",
+                       [=](uint64_t a, uint64_t b, uint64_t) { return small(a, b); },
+                       {}});
+        all.push_back({op + ".xorsign.abs." + name + "x2 %d, %a, %b;",
+                       "b32",
+                       "b32",
+                       "b32",
+                       "b64",
+                       [=](uint64_t a, uint64_t b, uint64_t) {
+                         return small(a & 0xffff, b & 0xffff) | small(a >> 16 & 0xffff, b >> 16 & 0xffff) << 16;
+                       },
+                       {}});
       }
     }
   }
@@ -153,11 +227,27 @@ TEST(small_floats) {
     const char* reg = type.shift == 4 ? "b8" : "b16";
     for (const bool isRelu : {false, true}) {
       const std::string relu = isRelu ? ".relu" : "";
-      all.push_back({"cvt.rn.satfinite" + relu + "." + name + ".f32 %d, %a, %b;", reg, "b32", "b32", "b64",
-                     [=](uint64_t a, uint64_t b, uint64_t) { return type.nearest(static_cast<double>(toF32(b)), isRelu) | type.nearest(static_cast<double>(toF32(a)), isRelu) << type.shift; }, {}});
+      all.push_back({"cvt.rn.satfinite" + relu + "." + name + ".f32 %d, %a, %b;",
+                     reg,
+                     "b32",
+                     "b32",
+                     "b64",
+                     [=](uint64_t a, uint64_t b, uint64_t) {
+                       return type.nearest(static_cast<double>(toF32(b)), isRelu) |
+                              type.nearest(static_cast<double>(toF32(a)), isRelu) << type.shift;
+                     },
+                     {}});
       if (type.exponentBits > 3) {
-        all.push_back({"cvt.rn.satfinite" + relu + "." + name + ".f16x2 %d, %a;", reg, "b32", "b64", "b64",
-                       [=](uint64_t a, uint64_t, uint64_t) { return type.nearest(half(a & 0xffff), isRelu) | type.nearest(half(a >> 16 & 0xffff), isRelu) << type.shift; }, {}});
+        all.push_back({"cvt.rn.satfinite" + relu + "." + name + ".f16x2 %d, %a;",
+                       reg,
+                       "b32",
+                       "b64",
+                       "b64",
+                       [=](uint64_t a, uint64_t, uint64_t) {
+                         return type.nearest(half(a & 0xffff), isRelu) | type.nearest(half(a >> 16 & 0xffff), isRelu)
+                                                                             << type.shift;
+                       },
+                       {}});
       }
       std::vector<uint64_t> known(256);
       for (unsigned bits = 0; bits < 256; ++bits) {
@@ -167,10 +257,16 @@ TEST(small_floats) {
         if ((bits & sign) != 0) v = -v;
         known[bits] = asHalf(isRelu && v <= 0 ? 0.0 : v);
       }
-      all.push_back({"cvt.rn" + relu + ".f16x2." + name + " %d, %a;", "b32", reg, "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) {
+      all.push_back({"cvt.rn" + relu + ".f16x2." + name + " %d, %a;",
+                     "b32",
+                     reg,
+                     "b64",
+                     "b64",
+                     [=](uint64_t a, uint64_t, uint64_t) {
                        const uint64_t field = (uint64_t{1} << type.shift) - 1;
                        return known[a & field] | known[a >> type.shift & field] << 16;
-                     }, {}});
+                     },
+                     {}});
     }
   }
   // Powers of two.
@@ -186,32 +282,61 @@ TEST(small_floats) {
         return exponent == 128 && isFinite ? 0xfe : static_cast<uint64_t>(exponent + 127);
       };
       const std::string tail = std::string(isUp ? ".rp" : ".rz") + (isFinite ? ".satfinite" : "") + ".ue8m0x2";
-      all.push_back({"cvt" + tail + ".f32 %d, %a, %b;", "b16", "b32", "b32", "b64", [=](uint64_t a, uint64_t b, uint64_t) { return scale(toF32(b)) | scale(toF32(a)) << 8; }, {}});
-      all.push_back({"cvt" + tail + ".bf16x2 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) { return scale(bf16Of(a)) | scale(bf16Of(a >> 16)) << 8; }, {}});
+      all.push_back({"cvt" + tail + ".f32 %d, %a, %b;",
+                     "b16",
+                     "b32",
+                     "b32",
+                     "b64",
+                     [=](uint64_t a, uint64_t b, uint64_t) { return scale(toF32(b)) | scale(toF32(a)) << 8; },
+                     {}});
+      all.push_back({"cvt" + tail + ".bf16x2 %d, %a;",
+                     "b16",
+                     "b32",
+                     "b64",
+                     "b64",
+                     [=](uint64_t a, uint64_t, uint64_t) { return scale(bf16Of(a)) | scale(bf16Of(a >> 16)) << 8; },
+                     {}});
     }
   }
-  all.push_back({"cvt.rn.bf16x2.ue8m0x2 %d, %a;", "b32", "b16", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) {
-                   auto power = [](uint64_t bits) { return bits == 255 ? uint64_t{0x7fff} : bitsF32(static_cast<float>(std::ldexp(1.0, static_cast<int>(bits) - 127))) >> 16; };
+  all.push_back({"cvt.rn.bf16x2.ue8m0x2 %d, %a;",
+                 "b32",
+                 "b16",
+                 "b64",
+                 "b64",
+                 [](uint64_t a, uint64_t, uint64_t) {
+                   auto power = [](uint64_t bits) {
+                     return bits == 255
+                                ? uint64_t{0x7fff}
+                                : bitsF32(static_cast<float>(std::ldexp(1.0, static_cast<int>(bits) - 127))) >> 16;
+                   };
                    return power(a & 255) | power(a >> 8 & 255) << 16;
-                 }, {}});
+                 },
+                 {}});
   for (const bool isBf16 : {false, true}) {
     for (const bool isNear : {false, true}) {
-      all.push_back({std::string("cvt.") + (isNear ? "rn" : "rz") + ".satfinite." + (isBf16 ? "bf16" : "f16") + ".f32 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) -> uint64_t {
-                       const float v = toF32(a);
-                       if (std::isnan(v)) return 0x7fff;
-                       const uint64_t sign = std::signbit(v) ? 0x8000 : 0, top = isBf16 ? 0x7f7f : 0x7bff;
-                       const double size = std::fabs(static_cast<double>(v));
-                       auto value = [=](uint64_t bits) { return isBf16 ? static_cast<double>(bf16Of(bits)) : half(bits); };
-                       uint64_t low = 0, high = top;
-                       while (low < high) {
-                         const uint64_t middle = (low + high + 1) / 2;
-                         if (value(middle) <= size) low = middle;
-                         else high = middle - 1;
-                       }
-                       if (low == top || !isNear) return sign | low;
-                       const double under = size - value(low), over = value(low + 1) - size;
-                       return sign | (under > over || (under == over && low % 2 == 1) ? low + 1 : low);
-                     }, {}});
+      all.push_back(
+          {std::string("cvt.") + (isNear ? "rn" : "rz") + ".satfinite." + (isBf16 ? "bf16" : "f16") + ".f32 %d, %a;",
+           "b16",
+           "b32",
+           "b64",
+           "b64",
+           [=](uint64_t a, uint64_t, uint64_t) -> uint64_t {
+             const float v = toF32(a);
+             if (std::isnan(v)) return 0x7fff;
+             const uint64_t sign = std::signbit(v) ? 0x8000 : 0, top = isBf16 ? 0x7f7f : 0x7bff;
+             const double size = std::fabs(static_cast<double>(v));
+             auto value = [=](uint64_t bits) { return isBf16 ? static_cast<double>(bf16Of(bits)) : half(bits); };
+             uint64_t low = 0, high = top;
+             while (low < high) {
+               const uint64_t middle = (low + high + 1) / 2;
+               if (value(middle) <= size) low = middle;
+               else high = middle - 1;
+             }
+             if (low == top || !isNear) return sign | low;
+             const double under = size - value(low), over = value(low + 1) - size;
+             return sign | (under > over || (under == over && low % 2 == 1) ? low + 1 : low);
+           },
+           {}});
     }
   }
   run(all);
@@ -222,21 +347,61 @@ TEST(words_of_parts_and_predicates) {
   for (const bool isAnd : {false, true}) {
     const std::string op = isAnd ? "lop3.and.b32" : "lop3.or.b32";
     auto value = [](uint64_t a, uint64_t b, uint64_t c) { return ((a & b) | (~a & c)) & 0xffffffff; };  // table 0xca
-    all.push_back({"setp.gt.u32 %p, %b, %c; " + op + " %d|%q, %a, %b, %c, 0xca, %p; selp.u32 %x, 0x5a5a5a5a, 0, %q; xor.b32 %d, %d, %x;", "b32", "b32", "b32", "b32", [=](uint64_t a, uint64_t b, uint64_t c) {
+    all.push_back({"setp.gt.u32 %p, %b, %c; " + op +
+                       " %d|%q, %a, %b, %c, 0xca, %p; selp.u32 %x, 0x5a5a5a5a, 0, %q; xor.b32 %d, %d, %x;",
+                   "b32",
+                   "b32",
+                   "b32",
+                   "b32",
+                   [=](uint64_t a, uint64_t b, uint64_t c) {
                      const bool p = b > c, is = value(a, b, c) != 0;
                      return value(a, b, c) ^ ((isAnd ? is && p : is || p) ? 0x5a5a5a5a : 0);
-                   }, {}});
-    all.push_back({"setp.gt.u32 %p, %b, %c; mov.b32 %d, 7; " + op + " _|%p, %a, %b, %c, 0xca, !%p; @%p add.u32 %d, %d, 1;", "b32", "b32", "b32", "b32", [=](uint64_t a, uint64_t b, uint64_t c) {
-                     const bool p = !(b > c), is = value(a, b, c) != 0;
-                     return uint64_t{7} + ((isAnd ? is && p : is || p) ? 1 : 0);
-                   }, {}});
+                   },
+                   {}});
+    all.push_back(
+        {"setp.gt.u32 %p, %b, %c; mov.b32 %d, 7; " + op + " _|%p, %a, %b, %c, 0xca, !%p; @%p add.u32 %d, %d, 1;",
+         "b32",
+         "b32",
+         "b32",
+         "b32",
+         [=](uint64_t a, uint64_t b, uint64_t c) {
+           const bool p = !(b > c), is = value(a, b, c) != 0;
+           return uint64_t{7} + ((isAnd ? is && p : is || p) ? 1 : 0);
+         },
+         {}});
   }
-  all.push_back({"{ .reg .b8 %w<4>; mov.b32 {%w0, %w1, %w2, %w3}, %a; mov.b32 %d, {%w3, %w0, %w2, %w1}; }", "b32", "b32", "b32", "b32",
-                 [](uint64_t a, uint64_t, uint64_t) { return (a >> 24) | (a & 255) << 8 | (a & 0xff0000) | (a >> 8 & 255) << 24; }, {}});
-  all.push_back({"{ .reg .b8 %w<2>; mov.b16 {%w0, %w1}, %a; mov.b16 %d, {%w1, %w0}; }", "b16", "b16", "b32", "b32", [](uint64_t a, uint64_t, uint64_t) { return (a >> 8 & 255) | (a & 255) << 8; }, {}});
-  all.push_back({"{ .reg .v4 .u16 %v; .reg .v2 .b32 %w; mov.b64 %v, %a; mov.b64 {%w.x, %w.y}, %a; cvt.u32.u16 %x, %v.z; add.u32 %d, %w.y, %x; cvt.u32.u16 %x, %v.g; add.u32 %d, %d, %x; }", "b32", "b64", "b32", "b32",
-                 [](uint64_t a, uint64_t, uint64_t) { return (a >> 32) + (a >> 32 & 0xffff) + (a >> 16 & 0xffff); }, {}});
-  all.push_back({"createpolicy.fractional.L2::evict_last.b64 %low, 0.5; add.u64 %d, %a, 1;", "b64", "b64", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) { return a + 1; }, {}});
+  all.push_back({"{ .reg .b8 %w<4>; mov.b32 {%w0, %w1, %w2, %w3}, %a; mov.b32 %d, {%w3, %w0, %w2, %w1}; }",
+                 "b32",
+                 "b32",
+                 "b32",
+                 "b32",
+                 [](uint64_t a, uint64_t, uint64_t) {
+                   return (a >> 24) | (a & 255) << 8 | (a & 0xff0000) | (a >> 8 & 255) << 24;
+                 },
+                 {}});
+  all.push_back({"{ .reg .b8 %w<2>; mov.b16 {%w0, %w1}, %a; mov.b16 %d, {%w1, %w0}; }",
+                 "b16",
+                 "b16",
+                 "b32",
+                 "b32",
+                 [](uint64_t a, uint64_t, uint64_t) { return (a >> 8 & 255) | (a & 255) << 8; },
+                 {}});
+  all.push_back(
+      {"{ .reg .v4 .u16 %v; .reg .v2 .b32 %w; mov.b64 %v, %a; mov.b64 {%w.x, %w.y}, %a; cvt.u32.u16 %x, %v.z; add.u32 "
+       "%d, %w.y, %x; cvt.u32.u16 %x, %v.g; add.u32 %d, %d, %x; }",
+       "b32",
+       "b64",
+       "b32",
+       "b32",
+       [](uint64_t a, uint64_t, uint64_t) { return (a >> 32) + (a >> 32 & 0xffff) + (a >> 16 & 0xffff); },
+       {}});
+  all.push_back({"createpolicy.fractional.L2::evict_last.b64 %low, 0.5; add.u64 %d, %a, 1;",
+                 "b64",
+                 "b64",
+                 "b64",
+                 "b64",
+                 [](uint64_t a, uint64_t, uint64_t) { return a + 1; },
+                 {}});
   run(all);
 }
 
@@ -246,9 +411,15 @@ TEST(extremes_of_a_warp) {
   const std::string forms[] = {"min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"};
   std::string text = ".version 8.6\n.target sm_100a\n.address_size 64\n";
   for (size_t index = 0; index < 6; ++index) {
-    text += ".visible .entry k" + std::to_string(index) + "(.param .u64 po, .param .u64 pi)\n{\n.reg .b64 %t, %o; .reg .b32 %x, %m; .reg .f32 %f; .reg .pred %p;\nmov.u32 %x, %ctaid.x; mad.lo.u32 %x, %x, 32, 0; mov.u32 %m, %tid.x; add.u32 %x, %x, %m; mul.wide.u32 %o, %x, 4;\n";
-    text += "ld.param.u64 %t, [pi]; add.u64 %t, %t, %o; ld.global.f32 %f, [%t]; setp.lt.u32 %p, %m, 11; selp.b32 %m, 0x7ff, 0xfffff800, %p;\n";
-    text += "redux.sync." + forms[index] + ".f32 %f, %f, %m;\nld.param.u64 %t, [po]; add.u64 %t, %t, %o; st.global.f32 [%t], %f;\nret;\n}\n";
+    text += ".visible .entry k" + std::to_string(index) +
+            "(.param .u64 po, .param .u64 pi)\n{\n.reg .b64 %t, %o; .reg .b32 %x, %m; .reg .f32 %f; .reg .pred "
+            "%p;\nmov.u32 %x, %ctaid.x; mad.lo.u32 %x, %x, 32, 0; mov.u32 %m, %tid.x; add.u32 %x, %x, %m; mul.wide.u32 "
+            "%o, %x, 4;\n";
+    text +=
+        "ld.param.u64 %t, [pi]; add.u64 %t, %t, %o; ld.global.f32 %f, [%t]; setp.lt.u32 %p, %m, 11; selp.b32 %m, "
+        "0x7ff, 0xfffff800, %p;\n";
+    text += "redux.sync." + forms[index] +
+            ".f32 %f, %f, %m;\nld.param.u64 %t, [po]; add.u64 %t, %t, %o; st.global.f32 [%t], %f;\nret;\n}\n";
   }
   CUmodule module = cases::load(text);
   const auto operands = cases::operands(9);
@@ -263,7 +434,9 @@ TEST(extremes_of_a_warp) {
     OK(cuLaunchKernel(function, kCount / 32, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
     OK(cuCtxSynchronize());
     OK(cuMemcpyDtoH_v2(out.data(), to, kCount * 4));
-    const bool isMaximum = forms[index].substr(0, 3) == "max", isAbsolute = forms[index].find("abs") != std::string::npos, isNanPassed = forms[index].find("NaN") != std::string::npos;
+    const bool isMaximum = forms[index].substr(0, 3) == "max",
+               isAbsolute = forms[index].find("abs") != std::string::npos,
+               isNanPassed = forms[index].find("NaN") != std::string::npos;
     for (size_t start = 0; start < kCount; start += 32) {
       for (const auto& [first, last] : {std::pair<size_t, size_t>{0, 11}, {11, 32}}) {
         std::vector<uint32_t> numbers;
@@ -273,11 +446,16 @@ TEST(extremes_of_a_warp) {
           if (std::isnan(toF32(bits))) hasNan = true;
           else numbers.push_back(bits);
         }
-        auto isLess = [](uint32_t a, uint32_t b) { return toF32(a) < toF32(b) || (toF32(a) == toF32(b) && a >> 31 > b >> 31); };
+        auto isLess = [](uint32_t a, uint32_t b) {
+          return toF32(a) < toF32(b) || (toF32(a) == toF32(b) && a >> 31 > b >> 31);
+        };
         uint32_t want = 0x7fffffff;
-        if (!numbers.empty() && !(hasNan && isNanPassed)) want = isMaximum ? *std::max_element(numbers.begin(), numbers.end(), isLess) : *std::min_element(numbers.begin(), numbers.end(), isLess);
+        if (!numbers.empty() && !(hasNan && isNanPassed))
+          want = isMaximum ? *std::max_element(numbers.begin(), numbers.end(), isLess)
+                           : *std::min_element(numbers.begin(), numbers.end(), isLess);
         for (size_t lane = first; lane < last; ++lane) {
-          if (out[start + lane] != want) throw check::Failure(forms[index] + ": another value, at " + std::to_string(start + lane));
+          if (out[start + lane] != want)
+            throw check::Failure(forms[index] + ": another value, at " + std::to_string(start + lane));
         }
       }
     }
@@ -409,14 +587,36 @@ ret;
 TEST(instructions_have_as_many_operands_as_they_take) {
   check::Primary primary;
   const auto status = [](const std::string& instruction) {
-    return cases::tryLoad(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %a<6>; .reg .pred %p<3>;\n" + instruction + ";\nret;\n}\n").status;
+    return cases::tryLoad(
+               ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %a<6>; .reg .pred "
+               "%p<3>;\n" +
+               instruction + ";\nret;\n}\n")
+        .status;
   };
-  for (const char* all : {"and.b32 %a0, %a1, %a2", "not.b32 %a0, %a1", "xor.pred %p0, %p1, %p2", "cnot.b32 %a0, %a1", "add.u32 %a0, %a1, %a2", "mul.lo.u32 %a0, %a1, %a2", "mad.lo.u32 %a0, %a1, %a2, %a3",
-                          "neg.s32 %a0, %a1", "abs.s32 %a0, %a1", "min.u32 %a0, %a1, %a2", "shl.b32 %a0, %a1, %a2", "popc.b32 %a0, %a1", "brev.b32 %a0, %a1", "bfe.u32 %a0, %a1, %a2, %a3",
-                          "bfi.b32 %a0, %a1, %a2, %a3, %a4", "prmt.b32 %a0, %a1, %a2, %a3", "lop3.b32 %a0, %a1, %a2, %a3, 7", "shf.l.wrap.b32 %a0, %a1, %a2, %a3", "selp.b32 %a0, %a1, %a2, %p0",
-                          "mov.b32 %a0, %a1", "cvt.u32.s32 %a0, %a1"}) {
+  for (const char* all : {"and.b32 %a0, %a1, %a2",
+                          "not.b32 %a0, %a1",
+                          "xor.pred %p0, %p1, %p2",
+                          "cnot.b32 %a0, %a1",
+                          "add.u32 %a0, %a1, %a2",
+                          "mul.lo.u32 %a0, %a1, %a2",
+                          "mad.lo.u32 %a0, %a1, %a2, %a3",
+                          "neg.s32 %a0, %a1",
+                          "abs.s32 %a0, %a1",
+                          "min.u32 %a0, %a1, %a2",
+                          "shl.b32 %a0, %a1, %a2",
+                          "popc.b32 %a0, %a1",
+                          "brev.b32 %a0, %a1",
+                          "bfe.u32 %a0, %a1, %a2, %a3",
+                          "bfi.b32 %a0, %a1, %a2, %a3, %a4",
+                          "prmt.b32 %a0, %a1, %a2, %a3",
+                          "lop3.b32 %a0, %a1, %a2, %a3, 7",
+                          "shf.l.wrap.b32 %a0, %a1, %a2, %a3",
+                          "selp.b32 %a0, %a1, %a2, %p0",
+                          "mov.b32 %a0, %a1",
+                          "cvt.u32.s32 %a0, %a1"}) {
     const std::string text = all;
-    const std::string more = text + (text.find("pred") == std::string::npos ? ", %a5" : ", %p0"), less = text.substr(0, text.rfind(','));
+    const std::string more = text + (text.find("pred") == std::string::npos ? ", %a5" : ", %p0"),
+                      less = text.substr(0, text.rfind(','));
     if (status(text) != CUDA_SUCCESS) throw check::Failure(text + ": not loaded");
     if (status(more) != CUDA_ERROR_INVALID_PTX) throw check::Failure(more + ": loaded");
     if (status(less) != CUDA_ERROR_INVALID_PTX) throw check::Failure(less + ": loaded");
@@ -427,10 +627,13 @@ TEST(instructions_have_as_many_operands_as_they_take) {
 TEST(loops_are_chosen_by_what_the_system_tells_of_the_processor) {
   std::ifstream file("/proc/cpuinfo");
   std::string line;
-  while (std::getline(file, line) && line.rfind("flags", 0) != 0) {}
+  while (std::getline(file, line) && line.rfind("flags", 0) != 0) {
+  }
   if (line.empty()) throw check::Skip("/proc/cpuinfo has no flags");
   const auto hasAll = [&](std::initializer_list<const char*> names) {
-    return std::all_of(names.begin(), names.end(), [&](const char* name) { return (line + ' ').find(std::string(" ") + name + ' ') != std::string::npos; });
+    return std::all_of(names.begin(), names.end(), [&](const char* name) {
+      return (line + ' ').find(std::string(" ") + name + ' ') != std::string::npos;
+    });
   };
   const bool has3 = hasAll({"avx2", "fma", "f16c", "bmi1", "bmi2", "popcnt"});
   const bool has4 = has3 && hasAll({"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"});
@@ -441,7 +644,8 @@ TEST(each_instruction_that_the_loops_use_is_asked_for) {
   using shoal::ptx::levelOf;
   using shoal::ptx::Processor;
   // The bits by the manual of the instruction set: what the third level takes, and what the fourth takes besides.
-  const unsigned features[] = {12, 23, 28, 29}, extended[] = {3, 5, 8}, extended512[] = {16, 17, 28, 30, 31}, saved[] = {1, 2}, saved512[] = {5, 6, 7};
+  const unsigned features[] = {12, 23, 28, 29}, extended[] = {3, 5, 8}, extended512[] = {16, 17, 28, 30, 31},
+                 saved[] = {1, 2}, saved512[] = {5, 6, 7};
   Processor third{};
   for (const unsigned bit : features) third.features |= 1u << bit;
   for (const unsigned bit : extended) third.extended |= 1u << bit;
@@ -452,7 +656,7 @@ TEST(each_instruction_that_the_loops_use_is_asked_for) {
   EQUAL(levelOf({}), 0);
   EQUAL(levelOf(third), 3);
   EQUAL(levelOf(fourth), 4);
-  const auto without = [](unsigned Processor::*word, unsigned bit) {
+  const auto without = [](unsigned Processor::* word, unsigned bit) {
     Processor all{~0u, ~0u, ~0u};
     all.*word &= ~(1u << bit);
     return levelOf(all);

@@ -17,7 +17,8 @@ struct Element {
   double value(uint64_t raw) const {
     if (exponentBits == 0) {
       if (!isSigned) return static_cast<double>(raw);
-      return static_cast<double>(raw >> (bits - 1) != 0 ? static_cast<int64_t>(raw) - (int64_t{1} << bits) : static_cast<int64_t>(raw));
+      return static_cast<double>(raw >> (bits - 1) != 0 ? static_cast<int64_t>(raw) - (int64_t{1} << bits)
+                                                        : static_cast<int64_t>(raw));
     }
     if (bits == 32) {
       // tf32 has the upper bits of an f32.
@@ -35,8 +36,10 @@ struct Element {
   }
   int leastExponent() const { return 2 - (1 << (exponentBits - 1)); }
 };
-const Element kF16{"f16", 16, 5, 10}, kBf16{"bf16", 16, 8, 7}, kTf32{"tf32", 32, 8, 10}, kF32{"f32", 32, 8, 23}, kE4m3{"e4m3", 8, 4, 3}, kE5m2{"e5m2", 8, 5, 2};
-const Element kS8{"s8", 8, 0, 0, true}, kU8{"u8", 8, 0, 0}, kS4{"s4", 4, 0, 0, true}, kU4{"u4", 4, 0, 0}, kS32{"s32", 32, 0, 0, true}, kB1{"b1", 1, 0, 0};
+const Element kF16{"f16", 16, 5, 10}, kBf16{"bf16", 16, 8, 7}, kTf32{"tf32", 32, 8, 10}, kF32{"f32", 32, 8, 23},
+    kE4m3{"e4m3", 8, 4, 3}, kE5m2{"e5m2", 8, 5, 2};
+const Element kS8{"s8", 8, 0, 0, true}, kU8{"u8", 8, 0, 0}, kS4{"s4", 4, 0, 0, true}, kU4{"u4", 4, 0, 0},
+    kS32{"s32", 32, 0, 0, true}, kB1{"b1", 1, 0, 0};
 
 // The bits of a value that an f16 has.
 inline uint64_t halfOf(double v) {
@@ -86,25 +89,30 @@ struct Product {
   int m, n, k;
   Element a, b, c, d;
   Where whereA, whereB, whereC, whereD;
-  int products = 1;         // in a warp, each of some lanes
+  int products = 1;  // in a warp, each of some lanes
   bool isSaturated = false;
   bool isAnd = false;
 };
 
-// What an element becomes. Sixteen products are added together, of tf32 eight. An H200 has no unit for 8 bits, of which it makes
-// f16 (the even pairs first, then the odd, and what was there at the end), nor for quads, which single lanes compute.
+// What an element becomes. Sixteen products are added together, of tf32 eight. An H200 has no unit for 8 bits, of which
+// it makes f16 (the even pairs first, then the odd, and what was there at the end), nor for quads, which single lanes
+// compute.
 inline double sumOf(const Product& each, double before, const std::vector<std::pair<double, double>>& factors) {
   const bool isHalf = each.d.bits == 16;
   if (each.products != 1) {
     auto product = [&](int i) { return static_cast<float>(factors[i].first * factors[i].second); };
-    auto fused = [&](int i, float sum) { return std::fma(static_cast<float>(factors[i].first), static_cast<float>(factors[i].second), sum); };
+    auto fused = [&](int i, float sum) {
+      return std::fma(static_cast<float>(factors[i].first), static_cast<float>(factors[i].second), sum);
+    };
     const auto old = static_cast<float>(before);
     if (!isHalf) return static_cast<double>(old + fused(3, fused(2, fused(1, product(0) + 0.0f))));
     return nearestHalf(old + fused(1, product(0)) + fused(3, product(2)));
   }
   const bool isOfEights = each.a.bits == 8;
-  std::vector<std::vector<std::pair<double, double>>> turns(isOfEights ? 2 : factors.size() / std::min(factors.size(), size_t{each.a.bits == 32 ? 8u : 16u}));
-  for (size_t i = 0; i < factors.size(); ++i) turns[isOfEights ? i % 4 / 2 : i * turns.size() / factors.size()].push_back(factors[i]);
+  std::vector<std::vector<std::pair<double, double>>> turns(
+      isOfEights ? 2 : factors.size() / std::min(factors.size(), size_t{each.a.bits == 32 ? 8u : 16u}));
+  for (size_t i = 0; i < factors.size(); ++i)
+    turns[isOfEights ? i % 4 / 2 : i * turns.size() / factors.size()].push_back(factors[i]);
   double sum = isOfEights ? 0 : before;
   for (auto& turn : turns) sum = addTogether(sum, turn, isOfEights ? -14 : each.a.leastExponent(), isHalf);
   if (!isOfEights) return sum;

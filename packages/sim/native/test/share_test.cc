@@ -19,7 +19,8 @@ void mapImported(process::Peer& parent) {
   Primary primary;
   const size_t before = freeBytes();
   CUmemGenericAllocationHandle handle = 0;
-  OK(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  OK(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   close(descriptor);
   CUmemAllocationProp properties = {};
   OK(cuMemGetAllocationPropertiesFromHandle(&properties, handle));
@@ -36,7 +37,8 @@ void mapImported(process::Peer& parent) {
   EQUAL(freeBytes(), before);
   // Only who made it can share it.
   int again = -1;
-  EQUAL(cuMemExportToShareableHandle(&again, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(&again, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        CUDA_ERROR_INVALID_VALUE);
   parent.send(1);
   parent.receive<int>();
   EQUAL(byteAt(range), 57);
@@ -50,7 +52,8 @@ void importWithoutDevice(process::Peer& parent) {
   const int descriptor = parent.receiveDescriptor();
   Primary primary;
   CUmemGenericAllocationHandle handle = 0;
-  EQUAL(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+  EQUAL(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
         CUDA_ERROR_INVALID_DEVICE);
 }
 
@@ -82,7 +85,8 @@ TEST(a_descriptor_brings_the_same_memory_back) {
   OK(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   CHECK(fcntl(descriptor, F_GETFD) == FD_CLOEXEC);
   CUmemGenericAllocationHandle imported = 0;
-  OK(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  OK(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   close(descriptor);
   CHECK(imported != handle);
   EQUAL(before - freeBytes(), 2 * kPiece);
@@ -111,7 +115,8 @@ TEST(wrong_handles_are_refused) {
   Primary primary;
   CUmemGenericAllocationHandle imported = 0;
   auto import = [&](int descriptor) {
-    return cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    return cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   };
   EQUAL(import(-1), CUDA_ERROR_UNKNOWN);
   EQUAL(import(987), CUDA_ERROR_UNKNOWN);
@@ -134,15 +139,21 @@ TEST(wrong_handles_are_refused) {
   EQUAL(cuMemImportFromShareableHandle(&imported, nullptr, CU_MEM_HANDLE_TYPE_FABRIC), CUDA_ERROR_NOT_SUPPORTED);
   EQUAL(cuMemImportFromShareableHandle(&imported, nullptr, CU_MEM_HANDLE_TYPE_WIN32), CUDA_ERROR_NOT_SUPPORTED);
   EQUAL(cuMemImportFromShareableHandle(&imported, nullptr, CU_MEM_HANDLE_TYPE_NONE), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemImportFromShareableHandle(nullptr, nullptr, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_ERROR_INVALID_VALUE);
-  const auto own = create(kPiece, onDevice(0)), shareable = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  EQUAL(cuMemImportFromShareableHandle(nullptr, nullptr, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        CUDA_ERROR_INVALID_VALUE);
+  const auto own = create(kPiece, onDevice(0)),
+             shareable = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   int descriptor = -1;
-  EQUAL(cuMemExportToShareableHandle(&descriptor, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemExportToShareableHandle(&descriptor, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(&descriptor, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(&descriptor, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1),
+        CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemExportToShareableHandle(&descriptor, shareable, CU_MEM_HANDLE_TYPE_NONE, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemExportToShareableHandle(&descriptor, shareable, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemExportToShareableHandle(nullptr, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemExportToShareableHandle(&descriptor, 0x1234567890, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(nullptr, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(&descriptor, 0x1234567890, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        CUDA_ERROR_INVALID_VALUE);
   EQUAL(descriptor, -1);
   OK(cuMemRelease(own));
   OK(cuMemRelease(shareable));
@@ -201,7 +212,8 @@ TEST(memory_outlives_the_process_that_exported_it) {
     process::Child child("export and die");
     const int descriptor = child.receiveDescriptor();
     child.kill();
-    OK(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    OK(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(descriptor);
   }
   CUdeviceptr range = 0;

@@ -1,4 +1,5 @@
-// What the libraries share, compiled into this program: faults on demand, the limit of waiting, and sockets between processes.
+// What the libraries share, compiled into this program: faults on demand, the limit of waiting, and sockets between
+// processes.
 #include "../shared/faults.cc"
 #include "../shared/localSocket.cc"
 #include "../shared/timeout.cc"
@@ -19,9 +20,16 @@ namespace {
 
 constexpr uint64_t kRanks = 12;
 
-const FaultRules kRules = {"own", true, [](const std::string& call) { return isCallOf(call, "ownSend") || isCallOf(call, "ownReceive"); },
-                           [](uint64_t code) { return code >= 10 && code <= 20; }, 15, kRanks, 0};
-const FaultRules kOnce = {"own", false, [](const std::string&) { return true; }, [](uint64_t) { return true; }, 7, 1, 1};
+const FaultRules kRules = {
+    "own",
+    true,
+    [](const std::string& call) { return isCallOf(call, "ownSend") || isCallOf(call, "ownReceive"); },
+    [](uint64_t code) { return code >= 10 && code <= 20; },
+    15,
+    kRanks,
+    0};
+const FaultRules kOnce = {"own", false, [](const std::string&) { return true; }, [](uint64_t) { return true; }, 7,
+                          1,     1};
 
 // Which calls out of `count` get an error: one character a call.
 std::string errorsOf(Faults& faults, const char* function, int rank, int count) {
@@ -84,7 +92,8 @@ int openDescriptors() {
 bool isKnownToSystem(const std::string& name) {
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {
-    if (line.size() > name.size() && line.compare(line.size() - name.size() - 1, std::string::npos, "@" + name) == 0) return true;
+    if (line.size() > name.size() && line.compare(line.size() - name.size() - 1, std::string::npos, "@" + name) == 0)
+      return true;
   }
   return false;
 }
@@ -135,10 +144,14 @@ TEST(a_fault_is_at_a_function_or_at_all_that_begin_alike) {
   struct {
     const char *call, *function;
     bool isOf;
-  } const cases[] = {{"ownSend", "ownSend", true}, {"ownSend", "ownSen", false}, {"ownSen", "ownSend", false}, {"own*", "ownSend", true}, {"ownSend*", "ownSend", true},
-                     {"ownSendX*", "ownSend", false}, {"owm*", "ownSend", false}, {"*", "ownSend", true}, {"", "ownSend", false}, {"", "", true}};
+  } const cases[] = {{"ownSend", "ownSend", true},  {"ownSend", "ownSen", false},
+                     {"ownSen", "ownSend", false},  {"own*", "ownSend", true},
+                     {"ownSend*", "ownSend", true}, {"ownSendX*", "ownSend", false},
+                     {"owm*", "ownSend", false},    {"*", "ownSend", true},
+                     {"", "ownSend", false},        {"", "", true}};
   for (auto& each : cases) {
-    if (isCallOf(each.call, each.function) != each.isOf) throw check::Failure(std::string(each.call) + " of " + each.function);
+    if (isCallOf(each.call, each.function) != each.isOf)
+      throw check::Failure(std::string(each.call) + " of " + each.function);
   }
 }
 
@@ -164,9 +177,19 @@ TEST(what_is_not_understood_is_named_and_changes_nothing) {
   CHECK(faults.replace("error", wrong));
   struct {
     const char *text, *wrong;
-  } const cases[] = {{"explode", "explode"}, {"die now", "now"}, {"die rank=12", "rank=12"}, {"die rank=-1", "rank=-1"}, {"die,rank=", "rank="}, {"die;hang:when=1", "when=1"},
-                     {"slow ms=x", "ms=x"}, {"error:call=ownSends", "call=ownSends"}, {"error at=ownX*", "at=ownX*"}, {"error call=ownSend code=9", "code=9"},
-                     {"error call=ownSend code=21", "code=21"}, {"error code=9 at=own*", "code=9"}, {"rank=1", "rank=1"}};
+  } const cases[] = {{"explode", "explode"},
+                     {"die now", "now"},
+                     {"die rank=12", "rank=12"},
+                     {"die rank=-1", "rank=-1"},
+                     {"die,rank=", "rank="},
+                     {"die;hang:when=1", "when=1"},
+                     {"slow ms=x", "ms=x"},
+                     {"error:call=ownSends", "call=ownSends"},
+                     {"error at=ownX*", "at=ownX*"},
+                     {"error call=ownSend code=9", "code=9"},
+                     {"error call=ownSend code=21", "code=21"},
+                     {"error code=9 at=own*", "code=9"},
+                     {"rank=1", "rank=1"}};
   for (auto& each : cases) {
     if (faults.replace(each.text, wrong)) throw check::Failure(std::string(each.text) + " is taken");
     same(wrong, each.wrong);
@@ -180,13 +203,25 @@ TEST(what_is_not_understood_is_named_and_changes_nothing) {
 TEST(a_fault_of_another_library_is_not_looked_at) {
   struct {
     const char* text;
-    bool isForAll, isForOnce;  // whether it is a fault of a library that takes those without a function, and of one that does not
-  } const cases[] = {{"", false, false}, {" ; ,:;", false, false}, {"error", true, false}, {"error call=", true, false}, {"error at=*", true, false}, {"error call=* rank=0", true, false},
-                     {"error call=ownSend", true, true}, {"error at=own*", true, true}, {"error rank=0 call=ownSend", true, true}, {"error call=otherSend", false, false},
-                     {"explode call=otherSend times=x", false, false}, {"error call=otherSend;error:at=ownSend", true, true}, {"error call= at=otherSend", false, false}};
+    bool isForAll,
+        isForOnce;  // whether it is a fault of a library that takes those without a function, and of one that does not
+  } const cases[] = {{"", false, false},
+                     {" ; ,:;", false, false},
+                     {"error", true, false},
+                     {"error call=", true, false},
+                     {"error at=*", true, false},
+                     {"error call=* rank=0", true, false},
+                     {"error call=ownSend", true, true},
+                     {"error at=own*", true, true},
+                     {"error rank=0 call=ownSend", true, true},
+                     {"error call=otherSend", false, false},
+                     {"explode call=otherSend times=x", false, false},
+                     {"error call=otherSend;error:at=ownSend", true, true},
+                     {"error call= at=otherSend", false, false}};
   for (auto& each : cases) {
     if (faultsOf(kRules, each.text).isAny() != each.isForAll) throw check::Failure(std::string(each.text) + ", of all");
-    if (faultsOf(kOnce, each.text).isAny() != each.isForOnce) throw check::Failure(std::string(each.text) + ", of some");
+    if (faultsOf(kOnce, each.text).isAny() != each.isForOnce)
+      throw check::Failure(std::string(each.text) + ", of some");
   }
 }
 
@@ -194,8 +229,13 @@ TEST(faults_come_at_their_calls_as_often_as_was_asked) {
   struct {
     const char* text;
     const char* errors;
-  } const cases[] = {{"error", "EEEEEEEEEEEEEEE"}, {"error times=0", "EEEEEEEEEEEEEEE"}, {"error times=1", "E.............."}, {"error after=1", ".EEEEEEEEEEEEEE"},
-                     {"error after=10", "..........EEEEE"}, {"error after=2 times=11", "..EEEEEEEEEEE.."}, {"error:after=12,times=10", "............EEE"},
+  } const cases[] = {{"error", "EEEEEEEEEEEEEEE"},
+                     {"error times=0", "EEEEEEEEEEEEEEE"},
+                     {"error times=1", "E.............."},
+                     {"error after=1", ".EEEEEEEEEEEEEE"},
+                     {"error after=10", "..........EEEEE"},
+                     {"error after=2 times=11", "..EEEEEEEEEEE.."},
+                     {"error:after=12,times=10", "............EEE"},
                      {"error:times=2;error:after=5,times=1", "EE...E........."}};
   for (auto& each : cases) same(errorsOf(faultsOf(kRules, each.text), "ownSend", 0, 15), each.errors);
   same(errorsOf(faultsOf(kOnce, "error call=own*"), "ownSend", 0, 3), "E..");
@@ -209,7 +249,11 @@ TEST(faults_come_at_their_calls_as_often_as_was_asked) {
 }
 
 TEST(a_fault_is_an_error_a_wait_a_delay_or_the_end) {
-  for (auto [text, code] : {std::pair{"error", 15}, {"error code=10", 10}, {"error code=20", 20}, {"error code=99", 15}, {"error call=ownSend", 15}}) {
+  for (auto [text, code] : {std::pair{"error", 15},
+                            {"error code=10", 10},
+                            {"error code=20", 20},
+                            {"error code=99", 15},
+                            {"error call=ownSend", 15}}) {
     const Faults::Injected found = faultsOf(kRules, text).next("ownSend", 0);
     EQUAL(found.code, code);
     EQUAL(found.milliseconds, 0);
@@ -249,17 +293,22 @@ TEST(the_environment_says_which_faults_there_are) {
 
 TEST(the_limit_of_waiting_is_a_number_of_seconds) {
   const uint64_t minute = 60000000000;
-  const Limit cases[] = {{nullptr, minute, false}, {"", minute, false}, {"0", 0, false}, {"0.25", 250000000, false}, {"61", 61000000000, false}, {"1e9", 1000000000000000000, false},
-                         {"1000000001", minute, true}, {"-1", minute, true}, {"-0.5", minute, true}, {"5s", minute, true}, {"soon", minute, true}, {"nan", minute, true}};
+  const Limit cases[] = {{nullptr, minute, false},     {"", minute, false},        {"0", 0, false},
+                         {"0.25", 250000000, false},   {"61", 61000000000, false}, {"1e9", 1000000000000000000, false},
+                         {"1000000001", minute, true}, {"-1", minute, true},       {"-0.5", minute, true},
+                         {"5s", minute, true},         {"soon", minute, true},     {"nan", minute, true}};
   for (const Limit& each : cases) {
     inProcess([&] {
       if (each.text == nullptr) unsetenv("SHOAL_SIM_TIMEOUT_SECONDS");
       else setenv("SHOAL_SIM_TIMEOUT_SECONDS", each.text, 1);
       const auto report = [](const char* text) { reported += text; };
       for (int time = 0; time < 2; ++time) {
-        if (timeoutNanoseconds(report) != each.nanoseconds) throw check::Failure(std::string("seconds: ") + (each.text == nullptr ? "none" : each.text));
+        if (timeoutNanoseconds(report) != each.nanoseconds)
+          throw check::Failure(std::string("seconds: ") + (each.text == nullptr ? "none" : each.text));
       }
-      same(reported, each.isReported ? std::string("SHOAL_SIM_TIMEOUT_SECONDS=") + each.text + " is not a number of seconds; 60 is used" : "");
+      same(reported, each.isReported ? std::string("SHOAL_SIM_TIMEOUT_SECONDS=") + each.text +
+                                           " is not a number of seconds; 60 is used"
+                                     : "");
     });
   }
 }
@@ -293,7 +342,8 @@ TEST(a_socket_has_its_whole_name_and_goes_with_its_process) {
   close(listening);
   CHECK(!isListening(name));
   // What does not fit is cut, which leaves room for the leading zero.
-  const std::string longName = name + std::string(100, 'x'), cut = longName.substr(0, sizeof(sockaddr_un::sun_path) - 1);
+  const std::string longName = name + std::string(100, 'x'),
+                    cut = longName.substr(0, sizeof(sockaddr_un::sun_path) - 1);
   const int cutListening = listenAt(longName, 4);
   CHECK(cutListening >= 0);
   CHECK(isKnownToSystem(cut));
@@ -366,7 +416,8 @@ TEST(who_asks_a_busy_listener_does_not_wait) {
     const Address address(name);
     // Until its queue is full: nobody takes them.
     int connected = 0;
-    while (connect(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), address.pointer(), address.length) == 0) ++connected;
+    while (connect(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), address.pointer(), address.length) == 0)
+      ++connected;
     EQUAL(errno, EAGAIN);
     CHECK(connected > 0);
     CHECK(isListening(name));

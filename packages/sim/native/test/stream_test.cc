@@ -53,9 +53,24 @@ TEST(the_default_stream_waits_for_blocking_streams_and_they_for_it) {
   static std::atomic<int> step;
   step = 0;
   OK(shoalSimStreamDelay(blocking, 50 * kMillisecond));
-  OK(cuLaunchHostFunc(blocking, [](void*) { if (step == 0) step = 1; }, nullptr));
-  OK(cuLaunchHostFunc(nullptr, [](void*) { if (step == 1) step = 2; }, nullptr));
-  OK(cuLaunchHostFunc(blocking, [](void*) { if (step == 2) step = 3; }, nullptr));
+  OK(cuLaunchHostFunc(
+      blocking,
+      [](void*) {
+        if (step == 0) step = 1;
+      },
+      nullptr));
+  OK(cuLaunchHostFunc(
+      nullptr,
+      [](void*) {
+        if (step == 1) step = 2;
+      },
+      nullptr));
+  OK(cuLaunchHostFunc(
+      blocking,
+      [](void*) {
+        if (step == 2) step = 3;
+      },
+      nullptr));
   static std::atomic<bool> isFree;
   isFree = false;
   OK(cuLaunchHostFunc(free, [](void*) { isFree = step == 0; }, nullptr));
@@ -138,15 +153,18 @@ TEST(host_functions_may_hardly_call_cuda) {
   static CUresult answers[3], query, record;
   static CUevent event;
   event = check::event();
-  OK(cuLaunchHostFunc(stream, [](void* own) {
-    CUdeviceptr memory = 0;
-    answers[0] = cuMemAlloc_v2(&memory, 16);
-    answers[1] = cuStreamSynchronize(nullptr);
-    answers[2] = cuCtxSynchronize();
-    // Hardware answers these two.
-    query = cuStreamQuery(static_cast<CUstream>(own));
-    record = cuEventRecord(event, static_cast<CUstream>(own));
-  }, stream));
+  OK(cuLaunchHostFunc(
+      stream,
+      [](void* own) {
+        CUdeviceptr memory = 0;
+        answers[0] = cuMemAlloc_v2(&memory, 16);
+        answers[1] = cuStreamSynchronize(nullptr);
+        answers[2] = cuCtxSynchronize();
+        // Hardware answers these two.
+        query = cuStreamQuery(static_cast<CUstream>(own));
+        record = cuEventRecord(event, static_cast<CUstream>(own));
+      },
+      stream));
   OK(cuStreamSynchronize(stream));
   for (auto answer : answers) EQUAL(answer, CUDA_ERROR_NOT_PERMITTED);
   EQUAL(query, CUDA_ERROR_NOT_READY);
@@ -161,10 +179,13 @@ TEST(callbacks_are_told_the_status) {
   static CUstream seen;
   static CUresult status;
   status = CUDA_ERROR_UNKNOWN;
-  OK(cuStreamAddCallback(stream, [](CUstream which, CUresult result, void*) {
-    seen = which;
-    status = result;
-  }, nullptr, 0));
+  OK(cuStreamAddCallback(
+      stream,
+      [](CUstream which, CUresult result, void*) {
+        seen = which;
+        status = result;
+      },
+      nullptr, 0));
   OK(cuStreamSynchronize(stream));
   CHECK(seen == stream);
   EQUAL(status, CUDA_SUCCESS);
@@ -208,7 +229,9 @@ TEST(many_threads_use_streams_at_once) {
       for (int round = 0; round < 30; ++round) {
         CUstream stream = nullptr;
         CUevent event = nullptr;
-        if (cuStreamCreate(&stream, static_cast<unsigned>(worker & 1)) != CUDA_SUCCESS || cuEventCreate(&event, 0) != CUDA_SUCCESS) abort();
+        if (cuStreamCreate(&stream, static_cast<unsigned>(worker & 1)) != CUDA_SUCCESS ||
+            cuEventCreate(&event, 0) != CUDA_SUCCESS)
+          abort();
         cuLaunchHostFunc(stream, [](void*) { ++count; }, nullptr);
         cuEventRecord(event, stream);
         cuStreamWaitEvent(nullptr, event, 0);

@@ -1,4 +1,5 @@
-// What textures and surfaces may be made of, asked of the driver itself: sizes, formats, views and options, each at its limits.
+// What textures and surfaces may be made of, asked of the driver itself: sizes, formats, views and options, each at its
+// limits.
 #include <string>
 
 #include "check.h"
@@ -9,7 +10,8 @@ namespace {
 
 constexpr CUresult kInvalid = CUDA_ERROR_INVALID_VALUE;
 
-CUresult create(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view = nullptr) {
+CUresult create(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture,
+                const CUDA_RESOURCE_VIEW_DESC* view = nullptr) {
   CUtexObject made = 0;
   const CUresult status = cuTexObjectCreate(&made, &resource, &texture, view);
   if (status == CUDA_SUCCESS) OK(cuTexObjectDestroy(made));
@@ -23,7 +25,8 @@ CUDA_RESOURCE_DESC ofArray(CUarray array) {
   return resource;
 }
 
-CUDA_RESOURCE_DESC ofRows(CUdeviceptr memory, size_t width, size_t height, size_t pitch, CUarray_format format = CU_AD_FORMAT_UNSIGNED_INT8, unsigned channels = 1) {
+CUDA_RESOURCE_DESC ofRows(CUdeviceptr memory, size_t width, size_t height, size_t pitch,
+                          CUarray_format format = CU_AD_FORMAT_UNSIGNED_INT8, unsigned channels = 1) {
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_PITCH2D;
   resource.res.pitch2D.devPtr = memory;
@@ -35,7 +38,8 @@ CUDA_RESOURCE_DESC ofRows(CUdeviceptr memory, size_t width, size_t height, size_
   return resource;
 }
 
-CUDA_RESOURCE_DESC ofLine(CUdeviceptr memory, size_t bytes, CUarray_format format = CU_AD_FORMAT_UNSIGNED_INT8, unsigned channels = 1) {
+CUDA_RESOURCE_DESC ofLine(CUdeviceptr memory, size_t bytes, CUarray_format format = CU_AD_FORMAT_UNSIGNED_INT8,
+                          unsigned channels = 1) {
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_LINEAR;
   resource.res.linear.devPtr = memory;
@@ -45,7 +49,8 @@ CUDA_RESOURCE_DESC ofLine(CUdeviceptr memory, size_t bytes, CUarray_format forma
   return resource;
 }
 
-CUarray arrayOf(CUarray_format format, unsigned channels, size_t width, size_t height, size_t depth, unsigned flags = 0) {
+CUarray arrayOf(CUarray_format format, unsigned channels, size_t width, size_t height, size_t depth,
+                unsigned flags = 0) {
   const CUDA_ARRAY3D_DESCRIPTOR wanted{width, height, depth, format, channels, flags};
   CUarray made = nullptr;
   OK(cuArray3DCreate_v2(&made, &wanted));
@@ -56,7 +61,8 @@ void expect(CUresult got, CUresult want, const std::string& what) {
   if (got != want) throw check::Failure(what + ": got " + std::to_string(got) + ", want " + std::to_string(want));
 }
 
-CUDA_RESOURCE_VIEW_DESC viewOf(CUresourceViewFormat format, size_t width, size_t height, size_t depth, unsigned lastLevel = 0, unsigned lastLayer = 0) {
+CUDA_RESOURCE_VIEW_DESC viewOf(CUresourceViewFormat format, size_t width, size_t height, size_t depth,
+                               unsigned lastLevel = 0, unsigned lastLayer = 0) {
   CUDA_RESOURCE_VIEW_DESC view{};
   view.format = format;
   view.width = width;
@@ -77,14 +83,30 @@ TEST(rows_of_memory_have_limits) {
   struct {
     size_t offset, width, height, pitch;
     CUresult status;
-  } const cases[] = {{0, 32, 4, 32, CUDA_SUCCESS},      {512, 32, 4, 32, CUDA_SUCCESS},       {256, 32, 4, 32, kInvalid},           {0, 0, 4, 32, kInvalid},
-                     {0, 32, 0, 32, kInvalid},          {0, 33, 4, 32, kInvalid},             {0, 1, 4, 32, CUDA_SUCCESS},          {0, 32, 4, 48, kInvalid},
-                     {0, 32, 4, 64, CUDA_SUCCESS},      {0, 131072, 1, 131072, CUDA_SUCCESS}, {0, 131073, 1, 131104, kInvalid},     {0, 1, 65000, 32, CUDA_SUCCESS},
-                     {0, 1, 65001, 32, kInvalid},       {0, 1, 2, 2097120, CUDA_SUCCESS},     {0, 1, 2, 2097152, kInvalid},         {0, 32, 131072, 32, kInvalid},
-                     {0, 64, 1, 131072, CUDA_SUCCESS},  {bytes - 512, 32, 16, 32, CUDA_SUCCESS}, {bytes - 512, 32, 17, 32, kInvalid}, {bytes - 512, 1, 16, 32, CUDA_SUCCESS}};
+  } const cases[] = {{0, 32, 4, 32, CUDA_SUCCESS},
+                     {512, 32, 4, 32, CUDA_SUCCESS},
+                     {256, 32, 4, 32, kInvalid},
+                     {0, 0, 4, 32, kInvalid},
+                     {0, 32, 0, 32, kInvalid},
+                     {0, 33, 4, 32, kInvalid},
+                     {0, 1, 4, 32, CUDA_SUCCESS},
+                     {0, 32, 4, 48, kInvalid},
+                     {0, 32, 4, 64, CUDA_SUCCESS},
+                     {0, 131072, 1, 131072, CUDA_SUCCESS},
+                     {0, 131073, 1, 131104, kInvalid},
+                     {0, 1, 65000, 32, CUDA_SUCCESS},
+                     {0, 1, 65001, 32, kInvalid},
+                     {0, 1, 2, 2097120, CUDA_SUCCESS},
+                     {0, 1, 2, 2097152, kInvalid},
+                     {0, 32, 131072, 32, kInvalid},
+                     {0, 64, 1, 131072, CUDA_SUCCESS},
+                     {bytes - 512, 32, 16, 32, CUDA_SUCCESS},
+                     {bytes - 512, 32, 17, 32, kInvalid},
+                     {bytes - 512, 1, 16, 32, CUDA_SUCCESS}};
   for (auto& each : cases) {
     expect(create(ofRows(memory + each.offset, each.width, each.height, each.pitch), plain), each.status,
-           std::to_string(each.width) + " by " + std::to_string(each.height) + ", pitch " + std::to_string(each.pitch) + " at " + std::to_string(each.offset));
+           std::to_string(each.width) + " by " + std::to_string(each.height) + ", pitch " + std::to_string(each.pitch) +
+               " at " + std::to_string(each.offset));
   }
   // A row is as long as its texels.
   expect(create(ofRows(memory, 4, 2, 64, CU_AD_FORMAT_FLOAT, 4), plain), CUDA_SUCCESS, "four texels of 16 bytes");
@@ -105,12 +127,19 @@ TEST(a_line_of_memory_has_limits) {
     CUarray_format format;
     unsigned channels;
     CUresult status;
-  } const cases[] = {{0, 1, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_SUCCESS},      {0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, kInvalid},   {512, 16, CU_AD_FORMAT_FLOAT, 4, CUDA_SUCCESS},
-                     {16, 16, CU_AD_FORMAT_FLOAT, 4, kInvalid},               {0, most, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_SUCCESS}, {0, most + 1, CU_AD_FORMAT_UNSIGNED_INT8, 1, kInvalid},
-                     {0, most + 512, CU_AD_FORMAT_UNSIGNED_INT16, 1, CUDA_SUCCESS}, {most, 512, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_SUCCESS}, {most, 513, CU_AD_FORMAT_UNSIGNED_INT8, 1, kInvalid},
+  } const cases[] = {{0, 1, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_SUCCESS},
+                     {0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, kInvalid},
+                     {512, 16, CU_AD_FORMAT_FLOAT, 4, CUDA_SUCCESS},
+                     {16, 16, CU_AD_FORMAT_FLOAT, 4, kInvalid},
+                     {0, most, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_SUCCESS},
+                     {0, most + 1, CU_AD_FORMAT_UNSIGNED_INT8, 1, kInvalid},
+                     {0, most + 512, CU_AD_FORMAT_UNSIGNED_INT16, 1, CUDA_SUCCESS},
+                     {most, 512, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_SUCCESS},
+                     {most, 513, CU_AD_FORMAT_UNSIGNED_INT8, 1, kInvalid},
                      {0, 16, CU_AD_FORMAT_FLOAT, 3, kInvalid}};
   for (auto& each : cases) {
-    expect(create(ofLine(memory + each.offset, each.bytes, each.format, each.channels), plain), each.status, std::to_string(each.bytes) + " bytes at " + std::to_string(each.offset));
+    expect(create(ofLine(memory + each.offset, each.bytes, each.format, each.channels), plain), each.status,
+           std::to_string(each.bytes) + " bytes at " + std::to_string(each.offset));
   }
   expect(create(ofLine(0, 16), plain), kInvalid, "no address");
   OK(cuMemFree_v2(memory));
@@ -118,19 +147,23 @@ TEST(a_line_of_memory_has_limits) {
 
 TEST(options_of_textures_are_checked) {
   Primary primary;
-  const CUarray bytes = arrayOf(CU_AD_FORMAT_UNSIGNED_INT8, 1, 8, 8, 0), words = arrayOf(CU_AD_FORMAT_UNSIGNED_INT32, 1, 8, 8, 0), reals = arrayOf(CU_AD_FORMAT_FLOAT, 1, 8, 8, 0);
+  const CUarray bytes = arrayOf(CU_AD_FORMAT_UNSIGNED_INT8, 1, 8, 8, 0),
+                words = arrayOf(CU_AD_FORMAT_UNSIGNED_INT32, 1, 8, 8, 0),
+                reals = arrayOf(CU_AD_FORMAT_FLOAT, 1, 8, 8, 0);
   const CUarray cube = arrayOf(CU_AD_FORMAT_UNSIGNED_INT8, 1, 8, 8, 6, CUDA_ARRAY3D_CUBEMAP);
   for (int mode = -1; mode <= 4; ++mode) {
     for (int axis = 0; axis < 3; ++axis) {
       CUDA_TEXTURE_DESC texture{};
       texture.addressMode[axis] = static_cast<CUaddress_mode>(mode);
-      expect(create(ofArray(bytes), texture), mode >= 0 && mode <= 3 ? CUDA_SUCCESS : kInvalid, "mode " + std::to_string(mode) + " of axis " + std::to_string(axis));
+      expect(create(ofArray(bytes), texture), mode >= 0 && mode <= 3 ? CUDA_SUCCESS : kInvalid,
+             "mode " + std::to_string(mode) + " of axis " + std::to_string(axis));
     }
   }
   for (int filter = 0; filter <= 2; ++filter) {
     CUDA_TEXTURE_DESC texture{};
     texture.mipmapFilterMode = static_cast<CUfilter_mode>(filter);
-    expect(create(ofArray(bytes), texture), filter < 2 ? CUDA_SUCCESS : kInvalid, "filter of levels " + std::to_string(filter));
+    expect(create(ofArray(bytes), texture), filter < 2 ? CUDA_SUCCESS : kInvalid,
+           "filter of levels " + std::to_string(filter));
     texture = {};
     texture.filterMode = static_cast<CUfilter_mode>(filter);
     expect(create(ofArray(bytes), texture), filter < 2 ? CUDA_SUCCESS : kInvalid, "filter " + std::to_string(filter));
@@ -138,10 +171,15 @@ TEST(options_of_textures_are_checked) {
   for (unsigned bit = 0; bit < 32; ++bit) {
     CUDA_TEXTURE_DESC texture{};
     texture.flags = 1u << bit;
-    const bool isKnown = texture.flags == CU_TRSF_READ_AS_INTEGER || texture.flags == CU_TRSF_NORMALIZED_COORDINATES || texture.flags == CU_TRSF_SRGB ||
-                         texture.flags == CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION || texture.flags == CU_TRSF_SEAMLESS_CUBEMAP;
+    const bool isKnown = texture.flags == CU_TRSF_READ_AS_INTEGER || texture.flags == CU_TRSF_NORMALIZED_COORDINATES ||
+                         texture.flags == CU_TRSF_SRGB || texture.flags == CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION ||
+                         texture.flags == CU_TRSF_SEAMLESS_CUBEMAP;
     expect(create(ofArray(bytes), texture), isKnown ? CUDA_SUCCESS : kInvalid, "flag " + std::to_string(bit));
-    expect(create(ofArray(cube), texture), texture.flags == CU_TRSF_SEAMLESS_CUBEMAP ? CUDA_ERROR_NOT_SUPPORTED : isKnown ? CUDA_SUCCESS : kInvalid, "flag of a cube " + std::to_string(bit));
+    expect(create(ofArray(cube), texture),
+           texture.flags == CU_TRSF_SEAMLESS_CUBEMAP ? CUDA_ERROR_NOT_SUPPORTED
+           : isKnown                                 ? CUDA_SUCCESS
+                                                     : kInvalid,
+           "flag of a cube " + std::to_string(bit));
   }
   // Integers are filtered, too.
   CUDA_TEXTURE_DESC linear{};
@@ -192,14 +230,17 @@ TEST(views_have_formats_of_the_same_size_and_channels) {
         const CUDA_RESOURCE_VIEW_DESC view = viewOf(format, 8, 4, 0);
         const bool isAlike = bytesOfKinds[at / 3] == own.bytes && 1u << at % 3 == channels;
         expect(create(ofArray(array), {}, &view), isAlike ? CUDA_SUCCESS : kInvalid,
-               "view " + std::to_string(format) + " of " + std::to_string(channels) + " channels of " + std::to_string(own.bytes) + " bytes");
-        expect(create(ofArray(array), filtered, &view), isAlike ? CUDA_SUCCESS : kInvalid, "filtered view " + std::to_string(format));
+               "view " + std::to_string(format) + " of " + std::to_string(channels) + " channels of " +
+                   std::to_string(own.bytes) + " bytes");
+        expect(create(ofArray(array), filtered, &view), isAlike ? CUDA_SUCCESS : kInvalid,
+               "filtered view " + std::to_string(format));
       }
       for (int format = CU_RES_VIEW_FORMAT_UNSIGNED_BC1; format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7; ++format) {
         const CUDA_RESOURCE_VIEW_DESC view = viewOf(static_cast<CUresourceViewFormat>(format), 8, 4, 0);
         EQUAL(create(ofArray(array), {}, &view), CUDA_ERROR_NOT_SUPPORTED);
       }
-      const CUDA_RESOURCE_VIEW_DESC same = viewOf(CU_RES_VIEW_FORMAT_NONE, 8, 4, 0), none = viewOf(static_cast<CUresourceViewFormat>(-1), 8, 4, 0);
+      const CUDA_RESOURCE_VIEW_DESC same = viewOf(CU_RES_VIEW_FORMAT_NONE, 8, 4, 0),
+                                    none = viewOf(static_cast<CUresourceViewFormat>(-1), 8, 4, 0);
       EQUAL(create(ofArray(array), {}, &same), CUDA_SUCCESS);
       EQUAL(create(ofArray(array), {}, &none), kInvalid);
       OK(cuArrayDestroy(array));
@@ -210,7 +251,8 @@ TEST(views_have_formats_of_the_same_size_and_channels) {
 TEST(views_are_of_levels_and_layers_that_are_there) {
   Primary primary;
   CUmipmappedArray mipmap = nullptr;
-  const CUDA_ARRAY3D_DESCRIPTOR layers{8, 4, 3, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_ARRAY3D_LAYERED}, box{8, 4, 3, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
+  const CUDA_ARRAY3D_DESCRIPTOR layers{8, 4, 3, CU_AD_FORMAT_UNSIGNED_INT8, 1, CUDA_ARRAY3D_LAYERED},
+      box{8, 4, 3, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
   for (const bool isLayered : {true, false}) {
     OK(cuMipmappedArrayCreate(&mipmap, isLayered ? &layers : &box, 3));
     CUDA_RESOURCE_DESC resource{};
@@ -224,16 +266,20 @@ TEST(views_are_of_levels_and_layers_that_are_there) {
       size_t width, height, depth;
       unsigned firstLevel, lastLevel, firstLayer, lastLayer;
       bool isOfLayers, isOfBox;
-    } const cases[] = {{8, 4, 3, 0, 0, 0, 0, true, true},  {8, 4, 3, 0, 2, 0, 0, true, true},  {8, 4, 3, 0, 3, 0, 0, false, false}, {8, 4, 3, 2, 2, 0, 0, true, true},
-                       {8, 4, 3, 2, 1, 0, 0, false, false}, {8, 4, 3, 0, 0, 0, 2, true, false}, {8, 4, 3, 0, 0, 2, 2, true, false},  {8, 4, 3, 0, 0, 0, 3, false, false},
-                       {8, 4, 3, 0, 0, 2, 1, false, false}, {8, 4, 3, 0, 0, 1, 0, false, false}, {7, 4, 3, 0, 0, 0, 0, false, false}, {8, 5, 3, 0, 0, 0, 0, false, false},
-                       {8, 4, 1, 0, 0, 0, 0, true, false}};
+    } const cases[] = {
+        {8, 4, 3, 0, 0, 0, 0, true, true},   {8, 4, 3, 0, 2, 0, 0, true, true},   {8, 4, 3, 0, 3, 0, 0, false, false},
+        {8, 4, 3, 2, 2, 0, 0, true, true},   {8, 4, 3, 2, 1, 0, 0, false, false}, {8, 4, 3, 0, 0, 0, 2, true, false},
+        {8, 4, 3, 0, 0, 2, 2, true, false},  {8, 4, 3, 0, 0, 0, 3, false, false}, {8, 4, 3, 0, 0, 2, 1, false, false},
+        {8, 4, 3, 0, 0, 1, 0, false, false}, {7, 4, 3, 0, 0, 0, 0, false, false}, {8, 5, 3, 0, 0, 0, 0, false, false},
+        {8, 4, 1, 0, 0, 0, 0, true, false}};
     for (auto& each : cases) {
-      CUDA_RESOURCE_VIEW_DESC view = viewOf(CU_RES_VIEW_FORMAT_UINT_1X8, each.width, each.height, each.depth, each.lastLevel, each.lastLayer);
+      CUDA_RESOURCE_VIEW_DESC view =
+          viewOf(CU_RES_VIEW_FORMAT_UINT_1X8, each.width, each.height, each.depth, each.lastLevel, each.lastLayer);
       view.firstMipmapLevel = each.firstLevel;
       view.firstLayer = each.firstLayer;
       expect(create(resource, texture, &view), (isLayered ? each.isOfLayers : each.isOfBox) ? CUDA_SUCCESS : kInvalid,
-             "levels " + std::to_string(each.firstLevel) + " to " + std::to_string(each.lastLevel) + ", layers " + std::to_string(each.firstLayer) + " to " + std::to_string(each.lastLayer));
+             "levels " + std::to_string(each.firstLevel) + " to " + std::to_string(each.lastLevel) + ", layers " +
+                 std::to_string(each.firstLayer) + " to " + std::to_string(each.lastLayer));
     }
     OK(cuMipmappedArrayDestroy(mipmap));
     EQUAL(create(resource, texture), CUDA_ERROR_INVALID_HANDLE);
@@ -247,7 +293,8 @@ TEST(views_are_of_levels_and_layers_that_are_there) {
 
 TEST(an_object_tells_what_it_was_made_of_and_is_one_of_its_kind) {
   Primary primary;
-  const CUarray plain = arrayOf(CU_AD_FORMAT_UNSIGNED_INT8, 1, 8, 4, 0), writable = arrayOf(CU_AD_FORMAT_UNSIGNED_INT8, 1, 8, 4, 0, CUDA_ARRAY3D_SURFACE_LDST);
+  const CUarray plain = arrayOf(CU_AD_FORMAT_UNSIGNED_INT8, 1, 8, 4, 0),
+                writable = arrayOf(CU_AD_FORMAT_UNSIGNED_INT8, 1, 8, 4, 0, CUDA_ARRAY3D_SURFACE_LDST);
   const CUDA_RESOURCE_DESC ofPlain = ofArray(plain), ofWritable = ofArray(writable);
   const CUDA_RESOURCE_VIEW_DESC view = viewOf(CU_RES_VIEW_FORMAT_SINT_1X8, 8, 4, 0);
   CUDA_TEXTURE_DESC texture{};

@@ -1,5 +1,5 @@
-// No thread can be made: every call that needs one returns a status of its API, and nothing aborts or waits for ever. This program's
-// pthread_create takes the place of the C library's, for the libraries too.
+// No thread can be made: every call that needs one returns a status of its API, and nothing aborts or waits for ever.
+// This program's pthread_create takes the place of the C library's, for the libraries too.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -31,7 +31,9 @@ const bool isConfigured = [] {
 }  // namespace
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-extern "C" __attribute__((visibility("default"))) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
+extern "C"
+    __attribute__((visibility("default"))) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                                              void* (*start)(void*), void* argument) {
   static const auto real = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
   if (left.load() == 0) {
     ++refused;
@@ -71,7 +73,8 @@ void withFewerThreads(const std::function<void()>& body, int most = 40) {
 // A status that says so, or success.
 bool isTold(CUresult status) { return status == CUDA_SUCCESS || status == CUDA_ERROR_OPERATING_SYSTEM; }
 bool isTold(ncclResult_t status) {
-  return status == ncclSuccess || status == ncclSystemError || status == ncclUnhandledCudaError || status == ncclRemoteError || status == ncclInProgress;
+  return status == ncclSuccess || status == ncclSystemError || status == ncclUnhandledCudaError ||
+         status == ncclRemoteError || status == ncclInProgress;
 }
 
 }  // namespace

@@ -25,9 +25,12 @@ TEST(granularity_is_two_mebibytes) {
   auto properties = onDevice(99);
   OK(cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   EQUAL(granularity, kPiece);
-  EQUAL(cuMemGetAllocationGranularity(&granularity, &properties, static_cast<CUmemAllocationGranularity_flags>(2)), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemGetAllocationGranularity(nullptr, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemGetAllocationGranularity(&granularity, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemGetAllocationGranularity(&granularity, &properties, static_cast<CUmemAllocationGranularity_flags>(2)),
+        CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemGetAllocationGranularity(nullptr, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+        CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemGetAllocationGranularity(&granularity, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+        CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST(address_ranges_are_reserved_and_freed) {
@@ -56,7 +59,8 @@ TEST(address_ranges_are_reserved_and_freed) {
   EQUAL(range % (size_t{1} << 30), 0);
   OK(cuMemAddressFree(range, kPiece));
   EQUAL(cuMemAddressReserve(&range, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-  for (size_t odd : {100, 4096, 65536, 3 << 20}) EQUAL(cuMemAddressReserve(&range, odd, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  for (size_t odd : {100, 4096, 65536, 3 << 20})
+    EQUAL(cuMemAddressReserve(&range, odd, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAddressReserve(&range, kPiece, 0, 100, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAddressReserve(&range, kPiece, 3 << 20, 0, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAddressReserve(&range, kPiece, 0, 0, 1), CUDA_ERROR_INVALID_VALUE);
@@ -110,7 +114,8 @@ TEST(wrong_properties_are_refused) {
 TEST(properties_come_back) {
   Primary primary;
   auto properties = onDevice(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-  properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | 16);  // unknown ones are ignored
+  properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR |
+                                                                           16);  // unknown ones are ignored
   properties.allocFlags.gpuDirectRDMACapable = 2;
   properties.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
   const auto handle = create(kPiece, properties);
@@ -240,7 +245,8 @@ TEST(each_device_has_its_own_rights) {
   const auto handle = create(2 * kPiece, onDevice(0));
   OK(cuMemMap(range, 2 * kPiece, 0, handle, 0));
   unsigned long long rights = 9;
-  const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, there = {CU_MEM_LOCATION_TYPE_DEVICE, 1}, nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 7};
+  const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, there = {CU_MEM_LOCATION_TYPE_DEVICE, 1},
+                      nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 7};
   OK(cuMemGetAccess(&rights, &here, range));
   EQUAL(rights, 0u);
   EQUAL(cuMemsetD8_v2(range, 1, 16), CUDA_ERROR_INVALID_VALUE);
@@ -467,7 +473,8 @@ TEST(mapped_pointers_tell_what_they_point_to) {
   EQUAL(rights, 1u);
   CHECK(pool == nullptr);
   int descriptor = -1;
-  EQUAL(cuMemGetHandleForAddressRange(&descriptor, range + kPiece, kPiece, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemGetHandleForAddressRange(&descriptor, range + kPiece, kPiece, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+        CUDA_ERROR_NOT_SUPPORTED);
   OK(cuMemUnmap(range + kPiece, kPiece));
   OK(cuMemRelease(handle));
   OK(cuMemAddressFree(range, 2 * kPiece));

@@ -1,5 +1,5 @@
-// Prints sizes, offsets and values of the ABI. Built with this package's headers and with NVIDIA's, both must print the same
-// (test/abi.test.ts).
+// Prints sizes, offsets and values of the ABI. Built with this package's headers and with NVIDIA's, both must print the
+// same (test/abi.test.ts).
 #include <cstddef>
 #include <cstdio>
 

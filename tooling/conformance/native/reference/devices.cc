@@ -7,14 +7,15 @@ std::string deviceCase(const Json& given) {
   Fields fields;
   for (const Json& name : given["attributes"].items())
     fields.raw(name.text(), attemptInt([&](int* value) {
-      return cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(codeOf("device", name.text())), device);
-    }));
+                 return cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(codeOf("device", name.text())),
+                                             device);
+               }));
   for (const Json& name : given["limits"].items())
     fields.raw("limit " + name.text(), attempt([&] {
-      size_t value = 0;
-      check(cuCtxGetLimit(&value, static_cast<CUlimit>(codeOf("limit", name.text()))));
-      return json(value);
-    }));
+                 size_t value = 0;
+                 check(cuCtxGetLimit(&value, static_cast<CUlimit>(codeOf("limit", name.text()))));
+                 return json(value);
+               }));
   char name[256] = {}, bus[64] = {};
   check(cuDeviceGetName(name, sizeof name, device));
   check(cuDeviceGetPCIBusId(bus, sizeof bus, device));
@@ -51,25 +52,25 @@ static std::string describe(CUstream stream, const Named& named) {
                        int(CU_LAUNCH_ATTRIBUTE_PRIORITY), int(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP),
                        int(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN)})
     fields.raw(std::to_string(id), attempt([&] {
-      CUstreamAttrValue value;
-      memset(&value, 0, sizeof value);
-      check(cuStreamGetAttribute(stream, static_cast<CUstreamAttrID>(id), &value));
-      std::string pointed = "null";
-      if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) {
-        pointed = named.place(reinterpret_cast<CUdeviceptr>(value.accessPolicyWindow.base_ptr));
-        value.accessPolicyWindow.base_ptr = nullptr;
-        memset(&value.accessPolicyWindow.missProp + 1, 0, 4);  // padding
-      }
-      return Items().raw(hex(&value, sizeof value)).raw(pointed).str();
-    }));
+                 CUstreamAttrValue value;
+                 memset(&value, 0, sizeof value);
+                 check(cuStreamGetAttribute(stream, static_cast<CUstreamAttrID>(id), &value));
+                 std::string pointed = "null";
+                 if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) {
+                   pointed = named.place(reinterpret_cast<CUdeviceptr>(value.accessPolicyWindow.base_ptr));
+                   value.accessPolicyWindow.base_ptr = nullptr;
+                   memset(&value.accessPolicyWindow.missProp + 1, 0, 4);  // padding
+                 }
+                 return Items().raw(hex(&value, sizeof value)).raw(pointed).str();
+               }));
   return fields.str();
 }
 
 std::string streamCase(const Json& given) {
   static const std::map<std::string, CUsynchronizationPolicy> policies = {{"auto", CU_SYNC_POLICY_AUTO},
-                                                                           {"spin", CU_SYNC_POLICY_SPIN},
-                                                                           {"yield", CU_SYNC_POLICY_YIELD},
-                                                                           {"blocking", CU_SYNC_POLICY_BLOCKING_SYNC}};
+                                                                          {"spin", CU_SYNC_POLICY_SPIN},
+                                                                          {"yield", CU_SYNC_POLICY_YIELD},
+                                                                          {"blocking", CU_SYNC_POLICY_BLOCKING_SYNC}};
   Named named;
   CUdeviceptr memory;
   check(cuMemAlloc(&memory, 256));
@@ -81,21 +82,21 @@ std::string streamCase(const Json& given) {
   Fields fields;
   fields.raw("made", describe(stream, named));
   fields.raw("set", attempt([&] {
-    for (const auto& attribute : launchAttributes(given["attributes"], named))
-      check(cuStreamSetAttribute(stream, attribute.id, &attribute.value));
-    if (given["synchronizationPolicy"]) {
-      CUstreamAttrValue value;
-      memset(&value, 0, sizeof value);
-      value.syncPolicy = policies.at(given["synchronizationPolicy"].text());
-      check(cuStreamSetAttribute(stream, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
-    }
-    return json(true);
-  }));
+               for (const auto& attribute : launchAttributes(given["attributes"], named))
+                 check(cuStreamSetAttribute(stream, attribute.id, &attribute.value));
+               if (given["synchronizationPolicy"]) {
+                 CUstreamAttrValue value;
+                 memset(&value, 0, sizeof value);
+                 value.syncPolicy = policies.at(given["synchronizationPolicy"].text());
+                 check(cuStreamSetAttribute(stream, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+               }
+               return json(true);
+             }));
   fields.raw("after", describe(stream, named));
   fields.raw("copied", attempt([&] {
-    check(cuStreamCopyAttributes(copy, stream));
-    return describe(copy, named);
-  }));
+               check(cuStreamCopyAttributes(copy, stream));
+               return describe(copy, named);
+             }));
   check(cuStreamDestroy(stream));
   check(cuStreamDestroy(copy));
   check(cuMemFree(memory));
@@ -104,10 +105,11 @@ std::string streamCase(const Json& given) {
 
 static std::string describe(CUmemoryPool pool) {
   Fields fields;
-  const std::pair<const char*, CUmemPool_attribute> words[] = {
-      {"releaseThreshold", CU_MEMPOOL_ATTR_RELEASE_THRESHOLD}, {"reserved", CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT},
-      {"reservedHigh", CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH},     {"used", CU_MEMPOOL_ATTR_USED_MEM_CURRENT},
-      {"usedHigh", CU_MEMPOOL_ATTR_USED_MEM_HIGH}};
+  const std::pair<const char*, CUmemPool_attribute> words[] = {{"releaseThreshold", CU_MEMPOOL_ATTR_RELEASE_THRESHOLD},
+                                                               {"reserved", CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT},
+                                                               {"reservedHigh", CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH},
+                                                               {"used", CU_MEMPOOL_ATTR_USED_MEM_CURRENT},
+                                                               {"usedHigh", CU_MEMPOOL_ATTR_USED_MEM_HIGH}};
   for (const auto& [name, attribute] : words) {
     cuuint64_t value = 0;
     check(cuMemPoolGetAttribute(pool, attribute, &value));
@@ -125,7 +127,9 @@ static std::string describe(CUmemoryPool pool) {
   CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
   CUmemAccess_flags access;
   check(cuMemPoolGetAccess(&access, pool, &location));
-  fields.add("access", access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? "readWrite" : access == CU_MEM_ACCESS_FLAGS_PROT_READ ? "read" : "none");
+  fields.add("access", access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? "readWrite"
+                       : access == CU_MEM_ACCESS_FLAGS_PROT_READ    ? "read"
+                                                                    : "none");
   return fields.str();
 }
 
@@ -140,9 +144,10 @@ std::string poolCase(const Json& given) {
   Fields fields;
   fields.raw("made", describe(pool));
   const Json& set = given["set"];
-  for (const auto& [name, attribute] : {std::pair("followEventDependencies", CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES),
-                                        std::pair("opportunistic", CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC),
-                                        std::pair("internalDependencies", CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)}) {
+  for (const auto& [name, attribute] :
+       {std::pair("followEventDependencies", CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES),
+        std::pair("opportunistic", CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC),
+        std::pair("internalDependencies", CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES)}) {
     if (!set[name]) continue;
     int value = set[name].isTrue();
     check(cuMemPoolSetAttribute(pool, attribute, &value));
@@ -158,11 +163,11 @@ std::string poolCase(const Json& given) {
   for (const Json& bytes : given["allocations"].items()) {
     const std::string name = "allocated " + std::to_string(memory.size());
     fields.raw(name, attempt([&] {
-      CUdeviceptr made;
-      check(cuMemAllocFromPoolAsync(&made, bytes.integer(), pool, stream));
-      memory.push_back(made);
-      return describe(pool);
-    }));
+                 CUdeviceptr made;
+                 check(cuMemAllocFromPoolAsync(&made, bytes.integer(), pool, stream));
+                 memory.push_back(made);
+                 return describe(pool);
+               }));
   }
   for (const CUdeviceptr one : memory) check(cuMemFreeAsync(one, stream));
   check(cuStreamSynchronize(stream));

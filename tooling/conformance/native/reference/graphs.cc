@@ -69,7 +69,10 @@ std::vector<CUstreamBatchMemOpParams> wordsOf(const Json& step, const Build& bui
       made.waitValue.address = build.named.address(one["memory"]);
       made.waitValue.value64 = one["value"].integer();
       const std::string& condition = one["condition"].text();
-      made.waitValue.flags = condition == "eq" ? CU_STREAM_WAIT_VALUE_EQ : condition == "and" ? CU_STREAM_WAIT_VALUE_AND : condition == "nor" ? CU_STREAM_WAIT_VALUE_NOR : CU_STREAM_WAIT_VALUE_GEQ;
+      made.waitValue.flags = condition == "eq"    ? CU_STREAM_WAIT_VALUE_EQ
+                             : condition == "and" ? CU_STREAM_WAIT_VALUE_AND
+                             : condition == "nor" ? CU_STREAM_WAIT_VALUE_NOR
+                                                  : CU_STREAM_WAIT_VALUE_GEQ;
     }
     words.push_back(made);
   }
@@ -146,10 +149,13 @@ CUgraphNode addStep(Build& build, CUgraph graph, const Json& step, const std::ve
     memset(&parameters, 0, sizeof parameters);
     parameters.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     auto& conditional = parameters.conditional;
-    conditional.type = type == "while" ? CU_GRAPH_COND_TYPE_WHILE : type == "switch" ? CU_GRAPH_COND_TYPE_SWITCH : CU_GRAPH_COND_TYPE_IF;
+    conditional.type = type == "while"    ? CU_GRAPH_COND_TYPE_WHILE
+                       : type == "switch" ? CU_GRAPH_COND_TYPE_SWITCH
+                                          : CU_GRAPH_COND_TYPE_IF;
     conditional.size = static_cast<unsigned>(step["bodies"].size());
     conditional.ctx = build.context;
-    check(cuGraphConditionalHandleCreate(&conditional.handle, graph, build.context, static_cast<unsigned>(step["value"].integer(0)),
+    check(cuGraphConditionalHandleCreate(&conditional.handle, graph, build.context,
+                                         static_cast<unsigned>(step["value"].integer(0)),
                                          step["value"] ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0));
     check(cuGraphAddNode(&node, graph, first, nullptr, count, &parameters));
     for (size_t index = 0; index < step["bodies"].size(); ++index) {
@@ -192,11 +198,14 @@ void queueStep(Build& build, const Json& step) {
     check(cuLaunchKernelEx(&config, kernelOf(step, build), arguments.pointers.data(), nullptr));
   } else if (kind == "fill") {
     const auto fill = fillOf(step, build);
-    if (fill.elementSize == 1) check(cuMemsetD8Async(fill.dst, static_cast<unsigned char>(fill.value), fill.width, stream));
-    else if (fill.elementSize == 2) check(cuMemsetD16Async(fill.dst, static_cast<unsigned short>(fill.value), fill.width, stream));
+    if (fill.elementSize == 1)
+      check(cuMemsetD8Async(fill.dst, static_cast<unsigned char>(fill.value), fill.width, stream));
+    else if (fill.elementSize == 2)
+      check(cuMemsetD16Async(fill.dst, static_cast<unsigned short>(fill.value), fill.width, stream));
     else check(cuMemsetD32Async(fill.dst, fill.value, fill.width, stream));
   } else if (kind == "copy") {
-    check(cuMemcpyDtoDAsync(build.named.address(step["to"]), build.named.address(step["from"]), step["bytes"].integer(), stream));
+    check(cuMemcpyDtoDAsync(build.named.address(step["to"]), build.named.address(step["from"]), step["bytes"].integer(),
+                            stream));
   } else if (kind == "host") {
     check(cuLaunchHostFunc(stream, doNothing, nullptr));
   } else if (kind == "words") {
@@ -262,8 +271,12 @@ std::string readNode(CUgraphNode node, const std::vector<CUgraphNode>& nodes, co
       check(cuGraphMemcpyNodeGetParams(node, &copy));
       fields.raw("from", readEnd(copy.srcMemoryType, copy.srcArray, copy.srcHost, copy.srcDevice, build));
       fields.raw("to", readEnd(copy.dstMemoryType, copy.dstArray, copy.dstHost, copy.dstDevice, build));
-      fields.raw("fromPlace", Items().add(copy.srcXInBytes).add(copy.srcY).add(copy.srcZ).add(copy.srcPitch).add(copy.srcHeight).str());
-      fields.raw("toPlace", Items().add(copy.dstXInBytes).add(copy.dstY).add(copy.dstZ).add(copy.dstPitch).add(copy.dstHeight).str());
+      fields.raw(
+          "fromPlace",
+          Items().add(copy.srcXInBytes).add(copy.srcY).add(copy.srcZ).add(copy.srcPitch).add(copy.srcHeight).str());
+      fields.raw(
+          "toPlace",
+          Items().add(copy.dstXInBytes).add(copy.dstY).add(copy.dstZ).add(copy.dstPitch).add(copy.dstHeight).str());
       fields.raw("extent", Items().add(copy.WidthInBytes).add(copy.Height).add(copy.Depth).str());
       break;
     }
@@ -318,8 +331,7 @@ std::string readNode(CUgraphNode node, const std::vector<CUgraphNode>& nodes, co
       fields.raw("bodies", bodies.str());
       break;
     }
-    default:
-      break;
+    default: break;
   }
   return fields.str();
 }
@@ -338,7 +350,8 @@ std::string read(CUgraph graph, const Build& build) {
   if (edgeCount > 0) check(cuGraphGetEdges(graph, from.data(), to.data(), data.data(), &edgeCount));
   const auto indexOf = [&](CUgraphNode node) { return std::find(nodes.begin(), nodes.end(), node) - nodes.begin(); };
   std::vector<std::array<long, 4>> edges;
-  for (size_t at = 0; at < edgeCount; ++at) edges.push_back({indexOf(from[at]), indexOf(to[at]), data[at].from_port, data[at].type});
+  for (size_t at = 0; at < edgeCount; ++at)
+    edges.push_back({indexOf(from[at]), indexOf(to[at]), data[at].from_port, data[at].type});
   std::sort(edges.begin(), edges.end());
   Items edgeList;
   for (const auto& edge : edges) {
@@ -390,10 +403,12 @@ std::string graphCase(const Json& given) {
     build.named.memory[memory.names()[index]] = {made, memory[index].integer()};
   }
   const Named lasting = build.named;
-  for (const char* name : {"one", "two", "order"}) check(cuEventCreate(&build.named.events[name], CU_EVENT_DISABLE_TIMING));
+  for (const char* name : {"one", "two", "order"})
+    check(cuEventCreate(&build.named.events[name], CU_EVENT_DISABLE_TIMING));
   CUgraph graph;
   if (given["build"].text() == "captured") {
-    for (int index = 0; index < 2; ++index) check(cuStreamCreate(&build.streams.emplace_back(), CU_STREAM_NON_BLOCKING));
+    for (int index = 0; index < 2; ++index)
+      check(cuStreamCreate(&build.streams.emplace_back(), CU_STREAM_NON_BLOCKING));
     check(cuStreamBeginCapture(build.streams[0], CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     CUresult refused = CUDA_SUCCESS;
     try {
@@ -411,10 +426,10 @@ std::string graphCase(const Json& given) {
   Fields fields;
   fields.raw("graph", read(graph, build));
   fields.raw("clone", attempt([&] {
-    CUgraph clone;
-    check(cuGraphClone(&clone, graph));
-    return read(clone, build);
-  }));
+               CUgraph clone;
+               check(cuGraphClone(&clone, graph));
+               return read(clone, build);
+             }));
   if (!given["notRun"].isTrue()) {
     Build only{given, lasting, build.context, {}, {}};
     fields.raw("run", run(graph, only));

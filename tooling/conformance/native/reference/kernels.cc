@@ -8,14 +8,16 @@ std::string kernelCase(const Json& given) {
   for (size_t index = 0; index < settings.size(); ++index) {
     const std::string& name = settings.names()[index];
     fields.raw("set " + name, attempt([&] {
-      check(cuFuncSetAttribute(kernel, static_cast<CUfunction_attribute>(codeOf("function", name)), static_cast<int>(settings[index].integer())));
-      return json(true);
-    }));
+                 check(cuFuncSetAttribute(kernel, static_cast<CUfunction_attribute>(codeOf("function", name)),
+                                          static_cast<int>(settings[index].integer())));
+                 return json(true);
+               }));
   }
   for (const Json& name : given["attributes"].items())
     fields.raw(name.text(), attemptInt([&](int* value) {
-      return cuFuncGetAttribute(value, static_cast<CUfunction_attribute>(codeOf("function", name.text())), kernel);
-    }));
+                 return cuFuncGetAttribute(value, static_cast<CUfunction_attribute>(codeOf("function", name.text())),
+                                           kernel);
+               }));
   Items parameters;
   for (size_t index = 0, offset, size; cuFuncGetParamInfo(kernel, index, &offset, &size) == CUDA_SUCCESS; ++index)
     parameters.raw(Items().add(offset).add(size).str());
@@ -26,11 +28,12 @@ std::string occupancyCase(const Json& given) {
   const CUfunction kernel = kernelOf(given["ptx"].text(), given["kernel"].text());
   const auto block = static_cast<int>(given["block"].integer());
   const size_t bytes = given["sharedMemory"].integer(0);
-  const unsigned flags = given["disableCachingOverride"].isTrue() ? CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE : CU_OCCUPANCY_DEFAULT;
+  const unsigned flags =
+      given["disableCachingOverride"].isTrue() ? CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE : CU_OCCUPANCY_DEFAULT;
   Fields fields;
   fields.raw("maxActiveBlocks", attemptInt([&](int* count) {
-    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(count, kernel, block, bytes, flags);
-  }));
+               return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(count, kernel, block, bytes, flags);
+             }));
   Items available;
   for (const Json& blocks : given["blockCounts"].items())
     available.raw(attempt([&] {
@@ -40,10 +43,11 @@ std::string occupancyCase(const Json& given) {
     }));
   fields.raw("availableSharedMemory", available.str());
   fields.raw("potentialBlockSize", attempt([&] {
-    int grid = 0, size = 0;
-    check(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &size, kernel, nullptr, bytes, static_cast<int>(given["limit"].integer(0)), flags));
-    return Items().add(size).add(grid).str();
-  }));
+               int grid = 0, size = 0;
+               check(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &size, kernel, nullptr, bytes,
+                                                               static_cast<int>(given["limit"].integer(0)), flags));
+               return Items().add(size).add(grid).str();
+             }));
   // A cluster may have more shared memory than a kernel is given by itself.
   for (const Json& cluster : given["clusters"].items()) {
     auto attributes = launchAttributes(cluster["attributes"], {});
@@ -55,8 +59,10 @@ std::string occupancyCase(const Json& given) {
     config.attrs = attributes.data();
     config.numAttrs = static_cast<unsigned>(attributes.size());
     const std::string name = std::to_string(&cluster - given["clusters"].items().data());
-    fields.raw("activeClusters " + name, attemptInt([&](int* count) { return cuOccupancyMaxActiveClusters(count, kernel, &config); }));
-    fields.raw("clusterSize " + name, attemptInt([&](int* size) { return cuOccupancyMaxPotentialClusterSize(size, kernel, &config); }));
+    fields.raw("activeClusters " + name,
+               attemptInt([&](int* count) { return cuOccupancyMaxActiveClusters(count, kernel, &config); }));
+    fields.raw("clusterSize " + name,
+               attemptInt([&](int* size) { return cuOccupancyMaxPotentialClusterSize(size, kernel, &config); }));
   }
   return fields.str();
 }

@@ -3,7 +3,9 @@
 #include <cstring>
 
 static CUaccessProperty property(const std::string& word) {
-  return word == "streaming" ? CU_ACCESS_PROPERTY_STREAMING : word == "persisting" ? CU_ACCESS_PROPERTY_PERSISTING : CU_ACCESS_PROPERTY_NORMAL;
+  return word == "streaming"    ? CU_ACCESS_PROPERTY_STREAMING
+         : word == "persisting" ? CU_ACCESS_PROPERTY_PERSISTING
+                                : CU_ACCESS_PROPERTY_NORMAL;
 }
 
 static unsigned size(const Json& given, size_t axis) { return static_cast<unsigned>(given[axis].integer(1)); }
@@ -32,8 +34,9 @@ std::vector<CUlaunchAttribute> launchAttributes(const Json& given, const Named& 
     } else if (name == "clusterSchedulingPolicy") {
       made.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
       made.value.clusterSchedulingPolicyPreference = value.text() == "spread" ? CU_CLUSTER_SCHEDULING_POLICY_SPREAD
-                                                     : value.text() == "load-balancing" ? CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
-                                                                                        : CU_CLUSTER_SCHEDULING_POLICY_DEFAULT;
+                                                     : value.text() == "load-balancing"
+                                                         ? CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING
+                                                         : CU_CLUSTER_SCHEDULING_POLICY_DEFAULT;
     } else if (name == "programmaticStreamSerialization") {
       made.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
       made.value.programmaticStreamSerializationAllowed = value.isTrue();
@@ -50,7 +53,8 @@ std::vector<CUlaunchAttribute> launchAttributes(const Json& given, const Named& 
       made.value.memSyncDomainMap.remote = static_cast<unsigned char>(value["remote"].integer());
     } else if (name == "memorySynchronizationDomain") {
       made.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
-      made.value.memSyncDomain = value.text() == "remote" ? CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE : CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
+      made.value.memSyncDomain =
+          value.text() == "remote" ? CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE : CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
     } else if (name == "preferredClusterDimension") {
       made.id = CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
       made.value.preferredClusterDim = {size(value, 0), size(value, 1), size(value, 2)};
@@ -73,25 +77,27 @@ std::vector<CUlaunchAttribute> launchAttributes(const Json& given, const Named& 
 
 std::string readAttributes(CUgraphNode node, const Named& named) {
   Fields fields;
-  for (int id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW; id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING; ++id) {
+  for (int id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW; id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
+       ++id) {
     const auto attribute = static_cast<CUlaunchAttributeID>(id);
     const std::string name = std::to_string(id);
     fields.raw(name, attempt([&] {
-      CUlaunchAttributeValue value;
-      memset(&value, 0, sizeof value);
-      check(cuGraphKernelNodeGetAttribute(node, attribute, &value));
-      // Addresses and handles are those of the process.
-      std::string pointed = "null";
-      if (attribute == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) {
-        pointed = named.place(reinterpret_cast<CUdeviceptr>(value.accessPolicyWindow.base_ptr));
-        value.accessPolicyWindow.base_ptr = nullptr;
-        memset(&value.accessPolicyWindow.missProp + 1, 0, 4);  // padding
-      } else if (attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || attribute == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
-        pointed = named.event(value.programmaticEvent.event);
-        value.programmaticEvent.event = nullptr;
-      }
-      return Items().raw(hex(&value, sizeof value)).raw(pointed).str();
-    }));
+                 CUlaunchAttributeValue value;
+                 memset(&value, 0, sizeof value);
+                 check(cuGraphKernelNodeGetAttribute(node, attribute, &value));
+                 // Addresses and handles are those of the process.
+                 std::string pointed = "null";
+                 if (attribute == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) {
+                   pointed = named.place(reinterpret_cast<CUdeviceptr>(value.accessPolicyWindow.base_ptr));
+                   value.accessPolicyWindow.base_ptr = nullptr;
+                   memset(&value.accessPolicyWindow.missProp + 1, 0, 4);  // padding
+                 } else if (attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+                            attribute == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
+                   pointed = named.event(value.programmaticEvent.event);
+                   value.programmaticEvent.event = nullptr;
+                 }
+                 return Items().raw(hex(&value, sizeof value)).raw(pointed).str();
+               }));
   }
   return fields.str();
 }

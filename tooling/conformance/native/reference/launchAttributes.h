@@ -10,7 +10,9 @@ struct Named {
   std::map<std::string, std::pair<CUdeviceptr, size_t>> memory;
   std::map<std::string, CUevent> events;
 
-  CUdeviceptr address(const Json& place) const { return memory.at(place[size_t(0)].text()).first + place[1].integer(0); }
+  CUdeviceptr address(const Json& place) const {
+    return memory.at(place[size_t(0)].text()).first + place[1].integer(0);
+  }
   // What an address is in any process: a name, and the distance from there.
   std::string place(CUdeviceptr address) const {
     for (const auto& [name, range] : memory)

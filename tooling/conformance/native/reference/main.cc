@@ -21,8 +21,9 @@ CUfunction kernelOf(const std::string& ptx, const std::string& name) {
 
 static std::string answer(const Json& given) {
   static const std::map<std::string, std::string (*)(const Json&)> parts = {
-      {"graph", graphCase},         {"kernel", kernelCase}, {"occupancy", occupancyCase}, {"texture", textureCase}, {"tensorMap", tensorMapCase},
-      {"split", splitCase}, {"device", deviceCase}, {"stream", streamCase},       {"pool", poolCase}};
+      {"graph", graphCase},     {"kernel", kernelCase},       {"occupancy", occupancyCase},
+      {"texture", textureCase}, {"tensorMap", tensorMapCase}, {"split", splitCase},
+      {"device", deviceCase},   {"stream", streamCase},       {"pool", poolCase}};
   return attempt([&] { return parts.at(given["part"].text())(given); });
 }
 

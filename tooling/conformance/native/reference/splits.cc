@@ -63,9 +63,9 @@ std::string splitCase(const Json& given) {
   // Kinds of resources by number: those of work queues are of later headers.
   for (const Json& kind : given["kinds"].items())
     fields.raw("kind " + std::to_string(static_cast<int>(kind.integer())), attempt([&] {
-      CUdevResource found = {};
-      check(cuDeviceGetDevResource(device, &found, static_cast<CUdevResourceType>(kind.integer())));
-      return json(int(found.type));
-    }));
+                 CUdevResource found = {};
+                 check(cuDeviceGetDevResource(device, &found, static_cast<CUdevResourceType>(kind.integer())));
+                 return json(int(found.type));
+               }));
   return fields.str();
 }

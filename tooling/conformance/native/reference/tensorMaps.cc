@@ -9,25 +9,25 @@ struct Type {
   CUtensorMapDataType code;
   unsigned bits;
 };
-const std::map<std::string, Type> types = {
-    {"u8", {CU_TENSOR_MAP_DATA_TYPE_UINT8, 8}},
-    {"u16", {CU_TENSOR_MAP_DATA_TYPE_UINT16, 16}},
-    {"u32", {CU_TENSOR_MAP_DATA_TYPE_UINT32, 32}},
-    {"i32", {CU_TENSOR_MAP_DATA_TYPE_INT32, 32}},
-    {"u64", {CU_TENSOR_MAP_DATA_TYPE_UINT64, 64}},
-    {"i64", {CU_TENSOR_MAP_DATA_TYPE_INT64, 64}},
-    {"f16", {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 16}},
-    {"bf16", {CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 16}},
-    {"f32", {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 32}},
-    {"f32-ftz", {CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ, 32}},
-    {"tf32", {CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 32}},
-    {"tf32-ftz", {CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ, 32}},
-    {"f64", {CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 64}},
-    {"u4x16-align8", {CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B, 4}},
-    {"u4x16-align16", {CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B, 4}},
-    {"u6x16-align16", {CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B, 6}}};
-const std::map<std::string, CUtensorMapInterleave> interleaves = {
-    {"none", CU_TENSOR_MAP_INTERLEAVE_NONE}, {"16B", CU_TENSOR_MAP_INTERLEAVE_16B}, {"32B", CU_TENSOR_MAP_INTERLEAVE_32B}};
+const std::map<std::string, Type> types = {{"u8", {CU_TENSOR_MAP_DATA_TYPE_UINT8, 8}},
+                                           {"u16", {CU_TENSOR_MAP_DATA_TYPE_UINT16, 16}},
+                                           {"u32", {CU_TENSOR_MAP_DATA_TYPE_UINT32, 32}},
+                                           {"i32", {CU_TENSOR_MAP_DATA_TYPE_INT32, 32}},
+                                           {"u64", {CU_TENSOR_MAP_DATA_TYPE_UINT64, 64}},
+                                           {"i64", {CU_TENSOR_MAP_DATA_TYPE_INT64, 64}},
+                                           {"f16", {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 16}},
+                                           {"bf16", {CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 16}},
+                                           {"f32", {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 32}},
+                                           {"f32-ftz", {CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ, 32}},
+                                           {"tf32", {CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 32}},
+                                           {"tf32-ftz", {CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ, 32}},
+                                           {"f64", {CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 64}},
+                                           {"u4x16-align8", {CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B, 4}},
+                                           {"u4x16-align16", {CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B, 4}},
+                                           {"u6x16-align16", {CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B, 6}}};
+const std::map<std::string, CUtensorMapInterleave> interleaves = {{"none", CU_TENSOR_MAP_INTERLEAVE_NONE},
+                                                                  {"16B", CU_TENSOR_MAP_INTERLEAVE_16B},
+                                                                  {"32B", CU_TENSOR_MAP_INTERLEAVE_32B}};
 const std::map<std::string, CUtensorMapSwizzle> swizzles = {
     {"none", CU_TENSOR_MAP_SWIZZLE_NONE},
     {"32B", CU_TENSOR_MAP_SWIZZLE_32B},
@@ -37,9 +37,9 @@ const std::map<std::string, CUtensorMapSwizzle> swizzles = {
     {"128B-atom32B-flip8B", CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B},
     {"128B-atom64B", CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B}};
 const std::map<std::string, CUtensorMapL2promotion> promotions = {{"none", CU_TENSOR_MAP_L2_PROMOTION_NONE},
-                                                                   {"64B", CU_TENSOR_MAP_L2_PROMOTION_L2_64B},
-                                                                   {"128B", CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
-                                                                   {"256B", CU_TENSOR_MAP_L2_PROMOTION_L2_256B}};
+                                                                  {"64B", CU_TENSOR_MAP_L2_PROMOTION_L2_64B},
+                                                                  {"128B", CU_TENSOR_MAP_L2_PROMOTION_L2_128B},
+                                                                  {"256B", CU_TENSOR_MAP_L2_PROMOTION_L2_256B}};
 
 template <class Integer>
 std::vector<Integer> integers(const Json& given) {
@@ -82,28 +82,29 @@ std::string tensorMapCase(const Json& given) {
   Fields fields;
   if (kind == "tiled") {
     const auto box = integers<cuuint32_t>(options["box"]);
-    check(cuTensorMapEncodeTiled(&map, type.code, rank, address, dimensions.data(), strides.data(), box.data(), steps.data(), interleave,
-                                 swizzle, promotion, fill));
+    check(cuTensorMapEncodeTiled(&map, type.code, rank, address, dimensions.data(), strides.data(), box.data(),
+                                 steps.data(), interleave, swizzle, promotion, fill));
   } else {
     const auto channels = static_cast<cuuint32_t>(options["channelsPerPixel"].integer());
     const auto pixels = static_cast<cuuint32_t>(options["pixelsPerColumn"].integer());
     if (kind == "im2col") {
       const auto lower = integers<int>(options["lowerCorner"]), upper = integers<int>(options["upperCorner"]);
-      check(cuTensorMapEncodeIm2col(&map, type.code, rank, address, dimensions.data(), strides.data(), lower.data(), upper.data(), channels,
-                                    pixels, steps.data(), interleave, swizzle, promotion, fill));
+      check(cuTensorMapEncodeIm2col(&map, type.code, rank, address, dimensions.data(), strides.data(), lower.data(),
+                                    upper.data(), channels, pixels, steps.data(), interleave, swizzle, promotion,
+                                    fill));
     } else {
       const bool isWide = options["mode"] && options["mode"].text() == "w128";
-      check(cuTensorMapEncodeIm2colWide(&map, type.code, rank, address, dimensions.data(), strides.data(),
-                                        static_cast<int>(options["lowerCornerWidth"].integer()),
-                                        static_cast<int>(options["upperCornerWidth"].integer()), channels, pixels, steps.data(), interleave,
-                                        isWide ? CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 : CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, swizzle, promotion,
-                                        fill));
+      check(cuTensorMapEncodeIm2colWide(
+          &map, type.code, rank, address, dimensions.data(), strides.data(),
+          static_cast<int>(options["lowerCornerWidth"].integer()),
+          static_cast<int>(options["upperCornerWidth"].integer()), channels, pixels, steps.data(), interleave,
+          isWide ? CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 : CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, swizzle, promotion, fill));
     }
   }
   fields.raw("map", hex(&map, sizeof map));
   fields.raw("replaced", attempt([&] {
-    check(cuTensorMapReplaceAddress(&map, reinterpret_cast<void*>(given["replaced"].integer())));
-    return hex(&map, sizeof map);
-  }));
+               check(cuTensorMapReplaceAddress(&map, reinterpret_cast<void*>(given["replaced"].integer())));
+               return hex(&map, sizeof map);
+             }));
   return fields.str();
 }

@@ -3,19 +3,27 @@
 
 #include "reference.h"
 
-static const std::map<std::string, CUarray_format> formats = {
-    {"u8", CU_AD_FORMAT_UNSIGNED_INT8},   {"u16", CU_AD_FORMAT_UNSIGNED_INT16}, {"u32", CU_AD_FORMAT_UNSIGNED_INT32},
-    {"i8", CU_AD_FORMAT_SIGNED_INT8},     {"i16", CU_AD_FORMAT_SIGNED_INT16},   {"i32", CU_AD_FORMAT_SIGNED_INT32},
-    {"f16", CU_AD_FORMAT_HALF},           {"f32", CU_AD_FORMAT_FLOAT},          {"unorm8", CU_AD_FORMAT_UNORM_INT8X1},
-    {"snorm16", CU_AD_FORMAT_SNORM_INT16X1}};
+static const std::map<std::string, CUarray_format> formats = {{"u8", CU_AD_FORMAT_UNSIGNED_INT8},
+                                                              {"u16", CU_AD_FORMAT_UNSIGNED_INT16},
+                                                              {"u32", CU_AD_FORMAT_UNSIGNED_INT32},
+                                                              {"i8", CU_AD_FORMAT_SIGNED_INT8},
+                                                              {"i16", CU_AD_FORMAT_SIGNED_INT16},
+                                                              {"i32", CU_AD_FORMAT_SIGNED_INT32},
+                                                              {"f16", CU_AD_FORMAT_HALF},
+                                                              {"f32", CU_AD_FORMAT_FLOAT},
+                                                              {"unorm8", CU_AD_FORMAT_UNORM_INT8X1},
+                                                              {"snorm16", CU_AD_FORMAT_SNORM_INT16X1}};
 static const std::map<std::string, CUaddress_mode> addressModes = {{"wrap", CU_TR_ADDRESS_MODE_WRAP},
-                                                                    {"clamp", CU_TR_ADDRESS_MODE_CLAMP},
-                                                                    {"mirror", CU_TR_ADDRESS_MODE_MIRROR},
-                                                                    {"border", CU_TR_ADDRESS_MODE_BORDER}};
+                                                                   {"clamp", CU_TR_ADDRESS_MODE_CLAMP},
+                                                                   {"mirror", CU_TR_ADDRESS_MODE_MIRROR},
+                                                                   {"border", CU_TR_ADDRESS_MODE_BORDER}};
 
 static size_t texelBytes(const Json& array) {
   const std::string& format = array["format"].text();
-  return (format.find('8') != std::string::npos ? 1 : format.find("16") != std::string::npos ? 2 : 4) * array["channels"].integer();
+  return (format.find('8') != std::string::npos    ? 1
+          : format.find("16") != std::string::npos ? 2
+                                                   : 4) *
+         array["channels"].integer();
 }
 
 static CUDA_ARRAY3D_DESCRIPTOR describe(const Json& array) {
@@ -153,7 +161,8 @@ std::string textureCase(const Json& given) {
     check(cuMemAlloc(&to, size_t(count) * 16));
     check(cuMemcpyHtoD(from, places.data(), places.size()));
     void* parameters[] = {&texture, &from, &to, &count};
-    check(cuLaunchKernel(kernelOf(given["ptx"].text(), "sample"), (count + 63) / 64, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr));
+    check(cuLaunchKernel(kernelOf(given["ptx"].text(), "sample"), (count + 63) / 64, 1, 1, 64, 1, 1, 0, nullptr,
+                         parameters, nullptr));
     std::vector<unsigned char> samples(size_t(count) * 16);
     check(cuMemcpyDtoH(samples.data(), to, samples.size()));
     fields.raw("samples", hex(samples.data(), samples.size()));

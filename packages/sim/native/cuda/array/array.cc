@@ -24,10 +24,14 @@ bool findFormat(CUarray_format format, unsigned channels, TexelFormat& out) {
     int format;
     Channel channel;
     unsigned bytes;
-  } plain[] = {{CU_AD_FORMAT_UNSIGNED_INT8, Channel::unsignedInteger, 1}, {CU_AD_FORMAT_UNSIGNED_INT16, Channel::unsignedInteger, 2},
-               {CU_AD_FORMAT_UNSIGNED_INT32, Channel::unsignedInteger, 4}, {CU_AD_FORMAT_SIGNED_INT8, Channel::signedInteger, 1},
-               {CU_AD_FORMAT_SIGNED_INT16, Channel::signedInteger, 2}, {CU_AD_FORMAT_SIGNED_INT32, Channel::signedInteger, 4},
-               {CU_AD_FORMAT_HALF, Channel::real, 2}, {CU_AD_FORMAT_FLOAT, Channel::real, 4}};
+  } plain[] = {{CU_AD_FORMAT_UNSIGNED_INT8, Channel::unsignedInteger, 1},
+               {CU_AD_FORMAT_UNSIGNED_INT16, Channel::unsignedInteger, 2},
+               {CU_AD_FORMAT_UNSIGNED_INT32, Channel::unsignedInteger, 4},
+               {CU_AD_FORMAT_SIGNED_INT8, Channel::signedInteger, 1},
+               {CU_AD_FORMAT_SIGNED_INT16, Channel::signedInteger, 2},
+               {CU_AD_FORMAT_SIGNED_INT32, Channel::signedInteger, 4},
+               {CU_AD_FORMAT_HALF, Channel::real, 2},
+               {CU_AD_FORMAT_FLOAT, Channel::real, 4}};
   for (auto& each : plain) {
     if (each.format != static_cast<int>(format)) continue;
     out = {each.channel, channels, each.bytes};
@@ -38,8 +42,10 @@ bool findFormat(CUarray_format format, unsigned channels, TexelFormat& out) {
     int first;
     Channel channel;
     unsigned bytes;
-  } norms[] = {{CU_AD_FORMAT_UNORM_INT8X1, Channel::unsignedNorm, 1}, {CU_AD_FORMAT_UNORM_INT16X1, Channel::unsignedNorm, 2},
-               {CU_AD_FORMAT_SNORM_INT8X1, Channel::signedNorm, 1}, {CU_AD_FORMAT_SNORM_INT16X1, Channel::signedNorm, 2}};
+  } norms[] = {{CU_AD_FORMAT_UNORM_INT8X1, Channel::unsignedNorm, 1},
+               {CU_AD_FORMAT_UNORM_INT16X1, Channel::unsignedNorm, 2},
+               {CU_AD_FORMAT_SNORM_INT8X1, Channel::signedNorm, 1},
+               {CU_AD_FORMAT_SNORM_INT16X1, Channel::signedNorm, 2}};
   for (auto& each : norms) {
     const int step = static_cast<int>(format) - each.first;
     if (step < 0 || step > 2) continue;
@@ -51,15 +57,17 @@ bool findFormat(CUarray_format format, unsigned channels, TexelFormat& out) {
 
 namespace {
 
-constexpr unsigned kArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
-                                 CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+constexpr unsigned kArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
+                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |
+                                 CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 constexpr unsigned kUnmapped = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 // The limits of compute capability 9.0.
 CUresult checkExtent(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   const bool isLayered = (d.Flags & CUDA_ARRAY3D_LAYERED) != 0, isCubemap = (d.Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
   if (d.Width == 0 || (d.Flags & ~kArrayFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if ((d.Flags & CUDA_ARRAY3D_DEPTH_TEXTURE) != 0 || ((d.Flags & CUDA_ARRAY3D_SPARSE) != 0 && d.Height == 0)) return CUDA_ERROR_INVALID_VALUE;
+  if ((d.Flags & CUDA_ARRAY3D_DEPTH_TEXTURE) != 0 || ((d.Flags & CUDA_ARRAY3D_SPARSE) != 0 && d.Height == 0))
+    return CUDA_ERROR_INVALID_VALUE;
   if (isCubemap) {
     const bool areFaces = isLayered ? d.Depth != 0 && d.Depth % 6 == 0 && d.Depth <= 2046 : d.Depth == 6;
     return d.Width == d.Height && areFaces && d.Width <= 32768 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -69,11 +77,13 @@ CUresult checkExtent(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   else if (d.Depth != 0) isFine = d.Height != 0 && d.Width <= 16384 && d.Height <= 16384 && d.Depth <= 16384;
   else isFine = d.Height != 0 ? d.Width <= 131072 && d.Height <= 65536 : d.Width <= 131072;
   // Texels of four neighbours are gathered from 2-D arrays alone.
-  const bool isGatherFine = (d.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) == 0 || (d.Height != 0 && (d.Depth == 0 || isLayered) && d.Width <= 32768 && d.Height <= 32768);
+  const bool isGatherFine = (d.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) == 0 ||
+                            (d.Height != 0 && (d.Depth == 0 || isLayered) && d.Width <= 32768 && d.Height <= 32768);
   return isFine && isGatherFine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-std::shared_ptr<Array> describe(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, const TexelFormat& format, const std::shared_ptr<Context>& context) {
+std::shared_ptr<Array> describe(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, const TexelFormat& format,
+                                const std::shared_ptr<Context>& context) {
   auto made = std::make_shared<Array>();
   made->descriptor = descriptor;
   made->format = format;
@@ -129,19 +139,28 @@ struct Planar {
   unsigned bytes, planes, halves;  // halves: 0 none, 1 of the width, 2 of both
 };
 const Planar* findPlanar(CUarray_format format) {
-  static constexpr Planar all[] = {{CU_AD_FORMAT_NV12, 1, 2, 2}, {CU_AD_FORMAT_P010, 2, 2, 2}, {CU_AD_FORMAT_P016, 2, 2, 2},
-                                   {CU_AD_FORMAT_NV16, 1, 2, 1}, {CU_AD_FORMAT_P210, 2, 2, 1}, {CU_AD_FORMAT_P216, 2, 2, 1},
-                                   {CU_AD_FORMAT_Y444_PLANAR8, 1, 3, 0}, {CU_AD_FORMAT_Y444_PLANAR10, 2, 3, 0},
-                                   {CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 1, 2, 0}, {CU_AD_FORMAT_YUV444_16bit_SemiPlanar, 2, 2, 0}};
+  static constexpr Planar all[] = {{CU_AD_FORMAT_NV12, 1, 2, 2},
+                                   {CU_AD_FORMAT_P010, 2, 2, 2},
+                                   {CU_AD_FORMAT_P016, 2, 2, 2},
+                                   {CU_AD_FORMAT_NV16, 1, 2, 1},
+                                   {CU_AD_FORMAT_P210, 2, 2, 1},
+                                   {CU_AD_FORMAT_P216, 2, 2, 1},
+                                   {CU_AD_FORMAT_Y444_PLANAR8, 1, 3, 0},
+                                   {CU_AD_FORMAT_Y444_PLANAR10, 2, 3, 0},
+                                   {CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 1, 2, 0},
+                                   {CU_AD_FORMAT_YUV444_16bit_SemiPlanar, 2, 2, 0}};
   for (auto& each : all) {
     if (each.format == static_cast<int>(format)) return &each;
   }
   return nullptr;
 }
 
-CUresult createPlanar(const CUDA_ARRAY3D_DESCRIPTOR& d, const Planar& picture, const std::shared_ptr<Context>& context, std::shared_ptr<Array>& out) {
-  if (d.NumChannels != 3 || d.Height == 0 || d.Depth != 0 || (d.Flags & kUnmapped) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if ((picture.halves > 0 && d.Width % 2 != 0) || (picture.halves > 1 && d.Height % 2 != 0)) return CUDA_ERROR_INVALID_VALUE;
+CUresult createPlanar(const CUDA_ARRAY3D_DESCRIPTOR& d, const Planar& picture, const std::shared_ptr<Context>& context,
+                      std::shared_ptr<Array>& out) {
+  if (d.NumChannels != 3 || d.Height == 0 || d.Depth != 0 || (d.Flags & kUnmapped) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if ((picture.halves > 0 && d.Width % 2 != 0) || (picture.halves > 1 && d.Height % 2 != 0))
+    return CUDA_ERROR_INVALID_VALUE;
   out = describe(d, {Channel::unsignedInteger, 0, picture.bytes}, context);
   for (unsigned plane = 0; plane < picture.planes; ++plane) {
     CUDA_ARRAY3D_DESCRIPTOR own = d;
@@ -167,7 +186,9 @@ CUresult create(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR& d) {
     } else {
       TexelFormat format;
       if (!findFormat(d.Format, d.NumChannels, format)) {
-        return d.Format >= CU_AD_FORMAT_UNORM_INT_101010_2 && d.Format < CU_AD_FORMAT_UNORM_INT8X1 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+        return d.Format >= CU_AD_FORMAT_UNORM_INT_101010_2 && d.Format < CU_AD_FORMAT_UNORM_INT8X1
+                   ? CUDA_ERROR_NOT_SUPPORTED
+                   : CUDA_ERROR_INVALID_VALUE;
       }
       made = describe(d, format, context);
       if (const CUresult status = allocate(memoryOf(context), {made})) return status;
@@ -225,7 +246,8 @@ CUresult withMipmapped(CUmipmappedArray handle, Body&& body) {
   });
 }
 
-CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, unsigned flags, const std::vector<std::shared_ptr<Array>>& parts) {
+CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* out, unsigned flags,
+                      const std::vector<std::shared_ptr<Array>>& parts) {
   if (out == nullptr || (flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) return CUDA_ERROR_INVALID_VALUE;
   size_t bytes = 0;
   for (auto& each : parts) bytes += bytesOf(*each);
@@ -250,8 +272,8 @@ CUresult sparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, const std::vector<s
 
 }  // namespace
 
-CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned count, const std::shared_ptr<Context>& context,
-                         const ArrayMemory& memory) {
+CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned count,
+                         const std::shared_ptr<Context>& context, const ArrayMemory& memory) {
   if (const CUresult status = checkUnsafeCall()) return status;
   if (const CUresult status = checkExtent(d)) return status;
   TexelFormat format;
@@ -286,11 +308,13 @@ CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& d
 using namespace shoal;
 
 CUresult cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pAllocateArray) {
-  return pHandle == nullptr || pAllocateArray == nullptr ? initialised([] { return CUDA_ERROR_INVALID_VALUE; }) : create(pHandle, *pAllocateArray);
+  return pHandle == nullptr || pAllocateArray == nullptr ? initialised([] { return CUDA_ERROR_INVALID_VALUE; })
+                                                         : create(pHandle, *pAllocateArray);
 }
 CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
   if (pHandle == nullptr || pAllocateArray == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
-  return create(pHandle, {pAllocateArray->Width, pAllocateArray->Height, 0, pAllocateArray->Format, pAllocateArray->NumChannels, 0});
+  return create(pHandle, {pAllocateArray->Width, pAllocateArray->Height, 0, pAllocateArray->Format,
+                          pAllocateArray->NumChannels, 0});
 }
 CUresult cuArrayDestroy(CUarray hArray) { return destroy(hArray); }
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* pArrayDescriptor, CUarray hArray) {
@@ -315,7 +339,8 @@ CUresult cuArrayGetPlane(CUarray* pPlaneArray, CUarray hArray, unsigned int plan
     return CUDA_SUCCESS;
   });
 }
-CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* memoryRequirements, CUarray array, CUdevice device) {
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* memoryRequirements, CUarray array,
+                                      CUdevice device) {
   return withArray(array, [&](auto& found) -> CUresult {
     Device* ofDevice = nullptr;
     if (const CUresult status = findDevice(device, ofDevice)) return status;
@@ -326,9 +351,12 @@ CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* sparseProperti
   return withArray(array, [&](auto& found) { return sparseProperties(sparseProperties_, {found}); });
 }
 
-CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc, unsigned int numMipmapLevels) {
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pMipmappedArrayDesc,
+                                unsigned int numMipmapLevels) {
   if (pHandle == nullptr || pMipmappedArrayDesc == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
-  return inContext([&](auto& context) { return createMipmapped(pHandle, *pMipmappedArrayDesc, numMipmapLevels, context, memoryOf(context)); });
+  return inContext([&](auto& context) {
+    return createMipmapped(pHandle, *pMipmappedArrayDesc, numMipmapLevels, context, memoryOf(context));
+  });
 }
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) { return destroyMipmapped(hMipmappedArray); }
 CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
@@ -338,7 +366,8 @@ CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray hMipmap
     return CUDA_SUCCESS;
   });
 }
-CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* memoryRequirements, CUmipmappedArray mipmap, CUdevice device) {
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* memoryRequirements,
+                                               CUmipmappedArray mipmap, CUdevice device) {
   return withMipmapped(mipmap, [&](const MipmappedArray& found) -> CUresult {
     Device* ofDevice = nullptr;
     if (const CUresult status = findDevice(device, ofDevice)) return status;
@@ -346,5 +375,6 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* m
   });
 }
 CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* sparseProperties_, CUmipmappedArray mipmap) {
-  return withMipmapped(mipmap, [&](const MipmappedArray& found) { return sparseProperties(sparseProperties_, found.levels); });
+  return withMipmapped(mipmap,
+                       [&](const MipmappedArray& found) { return sparseProperties(sparseProperties_, found.levels); });
 }

@@ -32,8 +32,8 @@ struct Array {
   CUDA_ARRAY3D_DESCRIPTOR descriptor{};
   TexelFormat format;
   size_t width = 0, height = 1, depth = 1;  // slices of a 3-D array, or layers
-  size_t rowBytes = 0, sliceBytes = 0;  // from one to the next
-  char* data = nullptr;  // null: nothing is mapped there
+  size_t rowBytes = 0, sliceBytes = 0;      // from one to the next
+  char* data = nullptr;                     // null: nothing is mapped there
   std::shared_ptr<Backing> memory;
   std::shared_ptr<Context> context;
   std::vector<std::shared_ptr<Array>> planes;
@@ -49,7 +49,9 @@ struct Array {
   bool isLayered() const { return (descriptor.Flags & CUDA_ARRAY3D_LAYERED) != 0; }
   bool isCubemap() const { return (descriptor.Flags & CUDA_ARRAY3D_CUBEMAP) != 0; }
   // 1-D, 2-D or 3-D, without layers.
-  unsigned dimensions() const { return descriptor.Height == 0 ? 1 : descriptor.Depth == 0 || isLayered() || isCubemap() ? 2 : 3; }
+  unsigned dimensions() const {
+    return descriptor.Height == 0 ? 1 : descriptor.Depth == 0 || isLayered() || isCubemap() ? 2 : 3;
+  }
 
  private:
   std::shared_ptr<const Tiles> tiles_;
@@ -66,7 +68,7 @@ HandleTable<MipmappedArray>& mipmappedArrays();
 
 // Memory for so many bytes, and where it lies.
 using ArrayMemory = std::function<CUresult(size_t bytes, uint64_t& base, std::shared_ptr<Backing>& memory)>;
-CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned levels, const std::shared_ptr<Context>& context,
-                         const ArrayMemory& memory);
+CUresult createMipmapped(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned levels,
+                         const std::shared_ptr<Context>& context, const ArrayMemory& memory);
 
 }  // namespace shoal

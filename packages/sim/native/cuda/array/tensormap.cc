@@ -1,5 +1,5 @@
-// Tensor maps, in the 128 bytes that an H200's driver makes of them. No document has their layout: it was told from maps made there.
-// Nothing here reads them, copies by them are refused when a kernel is loaded.
+// Tensor maps, in the 128 bytes that an H200's driver makes of them. No document has their layout: it was told from
+// maps made there. Nothing here reads them, copies by them are refused when a kernel is loaded.
 #include <cstring>
 
 #include "core/entry.h"
@@ -13,14 +13,15 @@ enum class Kind : uint8_t { tiled, im2col };
 // From the lowest bit on.
 struct Encoded {
   uint64_t address;
-  uint32_t isIm2col : 4, lastAxis : 3, type : 4, interleave : 2, swizzle : 2, fill : 1, isTensorFloat : 1, promotion : 2, : 13;
+  uint32_t isIm2col : 4, lastAxis : 3, type : 4, interleave : 2, swizzle : 2, fill : 1, isTensorFloat : 1,
+      promotion : 2, : 13;
   uint32_t strides[4];                    // in 16 bytes
   uint32_t highStrides;                   // four bits more of each
   uint32_t sizes[5];                      // less one, as all up to the box
   uint32_t elementSteps : 24, inner : 8;  // three bits for each axis; elements or channels of a row
-  uint32_t box;                           // a byte for each further axis, or the lower corner and the upper one in 16 bits each
-  uint32_t pixels;                        // of a column
-  uint32_t bytes, : 32;                   // of a whole box
+  uint32_t box;          // a byte for each further axis, or the lower corner and the upper one in 16 bits each
+  uint32_t pixels;       // of a column
+  uint32_t bytes, : 32;  // of a whole box
   uint32_t sharedAlignment, : 32;
   uint32_t unused[12];
 };
@@ -31,8 +32,9 @@ struct Type {
   bool isTensorFloat;
 };
 // In the order of CUtensorMapDataType.
-constexpr Type kTypes[] = {{1, 0, false}, {2, 1, false}, {4, 2, false}, {4, 3, false}, {8, 4, false}, {8, 5, false}, {2, 6, false},
-                           {4, 7, false}, {8, 9, false}, {2, 10, false}, {4, 8, false}, {4, 7, true}, {4, 8, true}};
+constexpr Type kTypes[] = {{1, 0, false}, {2, 1, false}, {4, 2, false}, {4, 3, false}, {8, 4, false},
+                           {8, 5, false}, {2, 6, false}, {4, 7, false}, {8, 9, false}, {2, 10, false},
+                           {4, 8, false}, {4, 7, true},  {4, 8, true}};
 
 struct Request {
   Kind kind;
@@ -44,14 +46,19 @@ struct Request {
   unsigned interleave, swizzle, promotion, fill;
 };
 
-bool isFloat(unsigned type) { return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ; }
+bool isFloat(unsigned type) {
+  return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ;
+}
 
 // Strides are asked for even where there is one dimension and none is read.
 bool describe(const Request& r, Encoded& made) {
-  if (r.out == nullptr || reinterpret_cast<uint64_t>(r.out) % 64 != 0 || r.sizes == nullptr || r.elementStrides == nullptr || r.strides == nullptr) return false;
+  if (r.out == nullptr || reinterpret_cast<uint64_t>(r.out) % 64 != 0 || r.sizes == nullptr ||
+      r.elementStrides == nullptr || r.strides == nullptr)
+    return false;
   const unsigned least = r.kind != Kind::tiled || r.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE ? 3 : 1;
   if (r.rank < least || r.rank > 5) return false;
-  if (r.interleave > CU_TENSOR_MAP_INTERLEAVE_32B || r.promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B || r.fill > 1) return false;
+  if (r.interleave > CU_TENSOR_MAP_INTERLEAVE_32B || r.promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B || r.fill > 1)
+    return false;
   // Packed elements and swizzles of other atoms are for compute capability 10.0 and later.
   if (r.type > CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ || r.swizzle > CU_TENSOR_MAP_SWIZZLE_128B) return false;
   if (r.fill != 0 && !isFloat(r.type)) return false;
@@ -61,7 +68,8 @@ bool describe(const Request& r, Encoded& made) {
   if (r.interleave == CU_TENSOR_MAP_INTERLEAVE_32B && r.swizzle != CU_TENSOR_MAP_SWIZZLE_32B) return false;
   made = {};
   for (unsigned at = 0; at < r.rank; ++at) {
-    if (r.sizes[at] == 0 || r.sizes[at] > uint64_t{1} << 32 || r.elementStrides[at] == 0 || r.elementStrides[at] > 8) return false;
+    if (r.sizes[at] == 0 || r.sizes[at] > uint64_t{1} << 32 || r.elementStrides[at] == 0 || r.elementStrides[at] > 8)
+      return false;
     made.sizes[at] = static_cast<uint32_t>(r.sizes[at] - 1);
     made.elementSteps |= (r.elementStrides[at] - 1) << 3 * at;
     if (at + 1 == r.rank) break;
@@ -100,12 +108,24 @@ CUresult finish(const Request& r, const Encoded& made) {
 
 }  // namespace
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap* tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void* globalAddress, const cuuint64_t* globalDim,
-                                const cuuint64_t* globalStrides, const cuuint32_t* boxDim, const cuuint32_t* elementStrides, CUtensorMapInterleave interleave,
-                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
+CUresult cuTensorMapEncodeTiled(CUtensorMap* tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+                                void* globalAddress, const cuuint64_t* globalDim, const cuuint64_t* globalStrides,
+                                const cuuint32_t* boxDim, const cuuint32_t* elementStrides,
+                                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
   return inContext([&](auto&) -> CUresult {
-    const Request r{Kind::tiled, tensorMap, unsigned(tensorDataType), tensorRank, globalAddress, globalDim, globalStrides, elementStrides,
-                    unsigned(interleave), unsigned(swizzle), unsigned(l2Promotion), unsigned(oobFill)};
+    const Request r{Kind::tiled,
+                    tensorMap,
+                    unsigned(tensorDataType),
+                    tensorRank,
+                    globalAddress,
+                    globalDim,
+                    globalStrides,
+                    elementStrides,
+                    unsigned(interleave),
+                    unsigned(swizzle),
+                    unsigned(l2Promotion),
+                    unsigned(oobFill)};
     Encoded made;
     if (boxDim == nullptr || !describe(r, made)) return CUDA_ERROR_INVALID_VALUE;
     made.bytes = kTypes[r.type].bytes;
@@ -121,19 +141,23 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* tensorMap, CUtensorMapDataType tens
 
 namespace {
 
-CUresult encodeIm2col(const Request& r, unsigned channels, unsigned pixels, const int* lower, const int* upper, unsigned corners) {
+CUresult encodeIm2col(const Request& r, unsigned channels, unsigned pixels, const int* lower, const int* upper,
+                      unsigned corners) {
   // Two corners in a word: fewer bits for each number of more axes.
   constexpr unsigned widths[] = {16, 8, 5};
   const unsigned width = widths[r.rank - 3], mask = (1u << width) - 1;
   const int limit = 1 << (width - 1);
 
   Encoded made;
-  if (lower == nullptr || upper == nullptr || !describe(r, made) || channels == 0 || channels > 256 || pixels == 0 || pixels > 1024) return CUDA_ERROR_INVALID_VALUE;
+  if (lower == nullptr || upper == nullptr || !describe(r, made) || channels == 0 || channels > 256 || pixels == 0 ||
+      pixels > 1024)
+    return CUDA_ERROR_INVALID_VALUE;
   for (unsigned at = 0; at < corners; ++at) {
     for (const int corner : {lower[at], upper[at]}) {
       if (corner < -limit || corner >= limit) return CUDA_ERROR_INVALID_VALUE;
     }
-    made.box |= (static_cast<unsigned>(lower[at]) & mask) << width * at | (static_cast<unsigned>(upper[at]) & mask) << (16 + width * at);
+    made.box |= (static_cast<unsigned>(lower[at]) & mask) << width * at | (static_cast<unsigned>(upper[at]) & mask)
+                                                                              << (16 + width * at);
   }
   if (!isInnerFine(r, channels)) return CUDA_ERROR_INVALID_VALUE;
   made.inner = channels - 1;
@@ -144,25 +168,51 @@ CUresult encodeIm2col(const Request& r, unsigned channels, unsigned pixels, cons
 
 }  // namespace
 
-CUresult cuTensorMapEncodeIm2col(CUtensorMap* tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void* globalAddress, const cuuint64_t* globalDim,
-                                 const cuuint64_t* globalStrides, const int* pixelBoxLowerCorner, const int* pixelBoxUpperCorner, cuuint32_t channelsPerPixel,
-                                 cuuint32_t pixelsPerColumn, const cuuint32_t* elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-                                 CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+                                 void* globalAddress, const cuuint64_t* globalDim, const cuuint64_t* globalStrides,
+                                 const int* pixelBoxLowerCorner, const int* pixelBoxUpperCorner,
+                                 cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
+                                 const cuuint32_t* elementStrides, CUtensorMapInterleave interleave,
+                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+                                 CUtensorMapFloatOOBfill oobFill) {
   return inContext([&](auto&) -> CUresult {
-    const Request r{Kind::im2col, tensorMap, unsigned(tensorDataType), tensorRank, globalAddress, globalDim, globalStrides, elementStrides,
-                    unsigned(interleave), unsigned(swizzle), unsigned(l2Promotion), unsigned(oobFill)};
+    const Request r{Kind::im2col,
+                    tensorMap,
+                    unsigned(tensorDataType),
+                    tensorRank,
+                    globalAddress,
+                    globalDim,
+                    globalStrides,
+                    elementStrides,
+                    unsigned(interleave),
+                    unsigned(swizzle),
+                    unsigned(l2Promotion),
+                    unsigned(oobFill)};
     if (tensorRank < 3 || tensorRank > 5) return CUDA_ERROR_INVALID_VALUE;
     return encodeIm2col(r, channelsPerPixel, pixelsPerColumn, pixelBoxLowerCorner, pixelBoxUpperCorner, tensorRank - 2);
   });
 }
 
-CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void* globalAddress, const cuuint64_t* globalDim,
-                                     const cuuint64_t* globalStrides, int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
-                                     cuuint32_t pixelsPerColumn, const cuuint32_t* elementStrides, CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
-                                     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+                                     void* globalAddress, const cuuint64_t* globalDim, const cuuint64_t* globalStrides,
+                                     int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth,
+                                     cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
+                                     const cuuint32_t* elementStrides, CUtensorMapInterleave interleave,
+                                     CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+                                     CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
   return inContext([&](auto&) -> CUresult {
-    const Request r{Kind::im2col, tensorMap, unsigned(tensorDataType), tensorRank, globalAddress, globalDim, globalStrides, elementStrides,
-                    unsigned(interleave), unsigned(swizzle), unsigned(l2Promotion), unsigned(oobFill)};
+    const Request r{Kind::im2col,
+                    tensorMap,
+                    unsigned(tensorDataType),
+                    tensorRank,
+                    globalAddress,
+                    globalDim,
+                    globalStrides,
+                    elementStrides,
+                    unsigned(interleave),
+                    unsigned(swizzle),
+                    unsigned(l2Promotion),
+                    unsigned(oobFill)};
     if (tensorRank < 3 || tensorRank > 5 || mode > CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128) return CUDA_ERROR_INVALID_VALUE;
     // The map of a corner that has the width alone; the mode is nowhere in it.
     return encodeIm2col(r, channelsPerPixel, pixelsPerColumn, &pixelBoxLowerCornerWidth, &pixelBoxUpperCornerWidth, 1);

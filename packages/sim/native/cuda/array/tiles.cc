@@ -27,11 +27,13 @@ class PoolView {
     auto& slot = (*views)[physical.get()];
     auto view = slot.lock();
     if (!view) slot = view = std::make_shared<PoolView>(physical);
-    for (auto each = views->begin(); each != views->end();) each = each->second.expired() ? views->erase(each) : std::next(each);
+    for (auto each = views->begin(); each != views->end();)
+      each = each->second.expired() ? views->erase(each) : std::next(each);
     return view;
   }
   explicit PoolView(std::shared_ptr<Physical> physical)
-      : physical_(std::move(physical)), base(static_cast<char*>(physical_->file->map(0, physical_->size, PROT_READ | PROT_WRITE))) {}
+      : physical_(std::move(physical)),
+        base(static_cast<char*>(physical_->file->map(0, physical_->size, PROT_READ | PROT_WRITE))) {}
   ~PoolView() { munmap(base, physical_->size); }
 
  private:
@@ -70,20 +72,23 @@ struct Change {
 };
 
 bool isAligned(size_t start, size_t length, size_t size, size_t tile) {
-  return length != 0 && start % tile == 0 && start < size && length <= size - start && (length % tile == 0 || start + length == size);
+  return length != 0 && start % tile == 0 && start < size && length <= size - start &&
+         (length % tile == 0 || start + length == size);
 }
 
 // A box of tiles of a level, in which they are.
-CUresult changeOfLevel(const CUarrayMapInfo& info, const std::vector<std::shared_ptr<Array>>& levels, const SparseLayout& layout, Change& change,
-                       size_t& needed) {
+CUresult changeOfLevel(const CUarrayMapInfo& info, const std::vector<std::shared_ptr<Array>>& levels,
+                       const SparseLayout& layout, Change& change, size_t& needed) {
   const auto& box = info.subresource.sparseLevel;
   if (box.level >= levels.size() || box.level >= layout.tailFirst) return CUDA_ERROR_INVALID_VALUE;
   change.array = levels[box.level];
   const Array& array = *change.array;
   const bool is3D = array.dimensions() == 3;
-  if (array.isLayered() || array.isCubemap() ? box.layer >= array.depth : box.layer != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (array.isLayered() || array.isCubemap() ? box.layer >= array.depth : box.layer != 0)
+    return CUDA_ERROR_INVALID_VALUE;
   if (!is3D && (box.offsetZ != 0 || box.extentDepth != 1)) return CUDA_ERROR_INVALID_VALUE;
-  if (!isAligned(box.offsetX, box.extentWidth, array.width, layout.width) || !isAligned(box.offsetY, box.extentHeight, array.height, layout.height) ||
+  if (!isAligned(box.offsetX, box.extentWidth, array.width, layout.width) ||
+      !isAligned(box.offsetY, box.extentHeight, array.height, layout.height) ||
       (is3D && !isAligned(box.offsetZ, box.extentDepth, array.depth, layout.depth))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -123,7 +128,8 @@ CUresult prepare(Context& context, const CUarrayMapInfo& info, std::vector<Chang
   if (isDeferred || info.subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL) {
     const auto& tail = info.subresource.miptail;
     if (!isDeferred && layout.tailFirst == levels.size()) return CUDA_ERROR_INVALID_VALUE;
-    if (!isDeferred && (tail.layer >= tailsOf(whole) || tail.offset % kTileBytes != 0 || tail.size % kTileBytes != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (!isDeferred && (tail.layer >= tailsOf(whole) || tail.offset % kTileBytes != 0 || tail.size % kTileBytes != 0))
+      return CUDA_ERROR_INVALID_VALUE;
     // A part of a tail cannot be mapped here.
     if (!isDeferred && (tail.offset != 0 || tail.size != layout.tailBytes)) return CUDA_ERROR_NOT_SUPPORTED;
     for (size_t level = isDeferred ? 0 : layout.tailFirst; level < levels.size(); ++level) {
@@ -184,9 +190,11 @@ SparseLayout sparseLayout(const std::vector<std::shared_ptr<Array>>& levels) {
   // An array that is no mipmapped one is tiles, however small it is.
   unsigned level = levels.size() == 1 && !first.isPart ? 1 : 0;
   while (level < levels.size() && levels[level]->width >= layout.width && levels[level]->height >= layout.height &&
-         (!is3D || levels[level]->depth >= layout.depth)) ++level;
+         (!is3D || levels[level]->depth >= layout.depth))
+    ++level;
   layout.tailFirst = level;
-  for (; level < levels.size(); ++level) layout.tailBytes += levels[level]->sliceBytes * levels[level]->depth / tailsOf(first);
+  for (; level < levels.size(); ++level)
+    layout.tailBytes += levels[level]->sliceBytes * levels[level]->depth / tailsOf(first);
   layout.tailBytes = (layout.tailBytes + kTileBytes - 1) / kTileBytes * kTileBytes;
   return layout;
 }
@@ -215,4 +223,5 @@ void makeTiles(const std::vector<std::shared_ptr<Array>>& levels) {
 
 using namespace shoal;
 
-SHOAL_TWIN(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * mapInfoList, unsigned int count, CUstream hStream), mapArrays(mapInfoList, count, hStream, perThread))
+SHOAL_TWIN(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * mapInfoList, unsigned int count, CUstream hStream),
+           mapArrays(mapInfoList, count, hStream, perThread))

@@ -12,7 +12,8 @@ struct Array;
 
 constexpr size_t kTileBytes = 65536;
 
-// It never changes: an array whose memory is mapped anew gets another one, and work that has begun keeps what it began with.
+// It never changes: an array whose memory is mapped anew gets another one, and work that has begun keeps what it began
+// with.
 struct Tiles {
   size_t width = 1, height = 1, depth = 1;  // texels of a tile
   size_t across = 1, down = 1, deep = 1;    // tiles of the array

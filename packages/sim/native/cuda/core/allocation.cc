@@ -35,13 +35,15 @@ bool canPopulate() {
   return can;
 }
 
-// Asks the system, so that a wrong host address is an error and not a crash. The pages are touched there instead of here.
+// Asks the system, so that a wrong host address is an error and not a crash. The pages are touched there instead of
+// here.
 bool isTouchable(uint64_t address, size_t length, Access access) {
   uint64_t at = address & ~(pageSize() - 1);
   const uint64_t end = address + length;
   if (canPopulate()) {
     const size_t whole = (end - at + pageSize() - 1) & ~(pageSize() - 1);
-    return madvise(reinterpret_cast<void*>(at), whole, access == Access::read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0;
+    return madvise(reinterpret_cast<void*>(at), whole,
+                   access == Access::read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0;
   }
   // Older systems tell only what is mapped.
   unsigned char resident[4096];
@@ -72,11 +74,14 @@ bool Allocation::allows(Context& user, Access access, bool isCopy) const {
     if (!backing->isUsable() || (access == Access::read && !backing->isReadable())) return false;
     if (isCopy && !backing->isStrict()) return true;
     if (const auto rights = backing->rightsOf(user.device.ordinal)) {
-      const unsigned needed = access == Access::read ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      const unsigned needed =
+          access == Access::read ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       return (*rights & needed) == needed;
     }
   }
-  if (isCopy || (kind != MemoryKind::device && kind != MemoryKind::imported) || device == &user.device || context.get() == &user) return true;
+  if (isCopy || (kind != MemoryKind::device && kind != MemoryKind::imported) || device == &user.device ||
+      context.get() == &user)
+    return true;
   std::lock_guard lock(user.settingsMutex);
   return user.peers.count(context.get()) != 0;
 }
@@ -190,8 +195,8 @@ bool AddressTable::overlaps(uint64_t address, size_t size) const {
 
 namespace {
 
-// Every allocation that the range lies in goes through `accept`, in order; only mappings continue each other, other memory
-// ends where it ends.
+// Every allocation that the range lies in goes through `accept`, in order; only mappings continue each other, other
+// memory ends where it ends.
 template <class Accept>
 bool forEachAllocation(uint64_t address, size_t length, Accept&& accept) {
   auto found = state().allocations.covering(address);
@@ -214,16 +219,20 @@ Held::~Held() {
 }
 
 CUresult Held::add(const MemoryRange& range) {
-  if (range.allocation == nullptr || range.allocation->backing == nullptr || range.allocation->backing->uses() == nullptr) return CUDA_SUCCESS;
-  const bool isThere = forEachAllocation(reinterpret_cast<uint64_t>(range.data), range.length, [&](const std::shared_ptr<Allocation>& each) {
-    if (each->kind != MemoryKind::mapped) return false;
-    if (std::find(mappings_.begin(), mappings_.end(), each) == mappings_.end()) {
-      // Counted before the rights are looked at: who takes them away does that before waiting for those who count.
-      each->backing->uses()->enter();
-      mappings_.push_back(each);
-    }
-    return each->allows(*range.user, range.access, range.isCopy);
-  });
+  if (range.allocation == nullptr || range.allocation->backing == nullptr ||
+      range.allocation->backing->uses() == nullptr)
+    return CUDA_SUCCESS;
+  const bool isThere = forEachAllocation(reinterpret_cast<uint64_t>(range.data), range.length,
+                                         [&](const std::shared_ptr<Allocation>& each) {
+                                           if (each->kind != MemoryKind::mapped) return false;
+                                           if (std::find(mappings_.begin(), mappings_.end(), each) == mappings_.end()) {
+                                             // Counted before the rights are looked at: who takes them away does that
+                                             // before waiting for those who count.
+                                             each->backing->uses()->enter();
+                                             mappings_.push_back(each);
+                                           }
+                                           return each->allows(*range.user, range.access, range.isCopy);
+                                         });
   return isThere ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
@@ -231,7 +240,8 @@ CUresult Held::wrote(const MemoryRange& range, size_t offset, size_t length) con
   bool isDone = true;
   const uint64_t start = reinterpret_cast<uint64_t>(range.data) + offset;
   for (auto& each : mappings_) {
-    const uint64_t from = std::max(start, each->base), until = std::min<uint64_t>(start + length, each->base + each->size);
+    const uint64_t from = std::max(start, each->base),
+                   until = std::min<uint64_t>(start + length, each->base + each->size);
     if (from < until) isDone = each->backing->wrote(from, until - from) && isDone;
   }
   return isDone ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
@@ -249,7 +259,8 @@ CUresult checkKnownRange(const Use& use, CUdeviceptr address, size_t length, Mem
 bool isPlainHostMemory(uint64_t address, size_t length, Access access) {
   if (address == 0 || address + length < address) return false;
   // Pageable memory must not run into memory of the device: that would hide a count that is too large.
-  return !state().addresses.overlaps(address, length) && !state().allocations.overlaps(address, length) && isTouchable(address, length, access);
+  return !state().addresses.overlaps(address, length) && !state().allocations.overlaps(address, length) &&
+         isTouchable(address, length, access);
 }
 
 CUresult checkRange(const Use& use, uint64_t address, size_t length, MemoryRange& range) {

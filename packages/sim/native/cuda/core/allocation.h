@@ -18,8 +18,8 @@ namespace shoal {
 class Context;
 class Device;
 
-// `pooled` comes from cuMemAllocAsync, `mapped` from cuMemMap, `imported` from another process by a legacy handle, `external` from
-// another library.
+// `pooled` comes from cuMemAllocAsync, `mapped` from cuMemMap, `imported` from another process by a legacy handle,
+// `external` from another library.
 enum class MemoryKind { device, managed, pinned, registered, pooled, mapped, imported, external };
 enum class Place { device, host };
 
@@ -59,11 +59,12 @@ struct Allocation {
 
 class AllocationTable {
  public:
-  bool put(std::shared_ptr<Allocation> allocation);                  // false when it overlaps a known one
-  SHOAL_FOR_ENGINE std::shared_ptr<Allocation> covering(uint64_t address) const;  // the allocation that holds the address
+  bool put(std::shared_ptr<Allocation> allocation);  // false when it overlaps a known one
+  SHOAL_FOR_ENGINE std::shared_ptr<Allocation> covering(
+      uint64_t address) const;  // the allocation that holds the address
   std::shared_ptr<Allocation> startingAt(uint64_t address) const;
   bool overlaps(uint64_t address, size_t size) const;
-  bool remove(const std::shared_ptr<Allocation>& allocation);        // false when somebody else did
+  bool remove(const std::shared_ptr<Allocation>& allocation);  // false when somebody else did
   std::vector<std::shared_ptr<Allocation>> removeAllOf(const Context* context);
   std::vector<std::shared_ptr<Allocation>> all() const;
 
@@ -103,8 +104,8 @@ struct Use {
   bool isCopy = false;
 };
 
-// A checked piece of memory that an operation will work on; keeps it alive until the operation has ended. Mapped memory can
-// go, change or become somebody else's before: the operation holds it while it works.
+// A checked piece of memory that an operation will work on; keeps it alive until the operation has ended. Mapped memory
+// can go, change or become somebody else's before: the operation holds it while it works.
 struct MemoryRange {
   char* data = nullptr;
   size_t length = 0;
@@ -124,7 +125,8 @@ class Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
   ~Held();
-  // What is at the range's addresses now; CUDA_ERROR_ILLEGAL_ADDRESS when that is nothing, or may not be touched any more.
+  // What is at the range's addresses now; CUDA_ERROR_ILLEGAL_ADDRESS when that is nothing, or may not be touched any
+  // more.
   CUresult add(const MemoryRange& range);
   // To be called after writing: some memory has to pass on what was written. The operation's result.
   CUresult wrote(const MemoryRange& range, size_t offset, size_t length) const;

@@ -1,5 +1,6 @@
-// The memory of one device: a range of addresses taken from the system once and handed out in blocks, and the count of what
-// is in use, there and elsewhere. The range is a shared file, so that other processes can map what cuMemAlloc gave out.
+// The memory of one device: a range of addresses taken from the system once and handed out in blocks, and the count of
+// what is in use, there and elsewhere. The range is a shared file, so that other processes can map what cuMemAlloc gave
+// out.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,8 @@ class Arena {
 // A block of an arena, as long as something stands on it.
 class ArenaBlock : public Backing {
  public:
-  ArenaBlock(Arena& arena, uint64_t base, size_t size, bool isShareable) : arena_(arena), base_(base), size_(size), isShareable_(isShareable) {}
+  ArenaBlock(Arena& arena, uint64_t base, size_t size, bool isShareable)
+      : arena_(arena), base_(base), size_(size), isShareable_(isShareable) {}
   ~ArenaBlock() override { arena_.release(base_, size_); }
   bool isLegacyIpcCapable() const override { return isShareable_; }
 

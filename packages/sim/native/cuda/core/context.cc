@@ -77,7 +77,8 @@ std::shared_ptr<Stream> Context::defaultStream() {
 
 std::shared_ptr<Stream> Context::perThreadDefaultStream() {
   auto& own = threadState().defaultStreams;
-  own.erase(std::remove_if(own.begin(), own.end(), [](auto& entry) { return entry.stream->contextDestroyed.load(); }), own.end());
+  own.erase(std::remove_if(own.begin(), own.end(), [](auto& entry) { return entry.stream->contextDestroyed.load(); }),
+            own.end());
   for (auto& entry : own) {
     if (entry.contextId == id) return entry.stream;
   }
@@ -88,7 +89,8 @@ std::shared_ptr<Stream> Context::perThreadDefaultStream() {
 void Context::add(const std::shared_ptr<Stream>& stream) {
   std::lock_guard lock(streamsMutex_);
   if (streams_.size() >= cleanAt_) {
-    streams_.erase(std::remove_if(streams_.begin(), streams_.end(), [](auto& weak) { return weak.expired(); }), streams_.end());
+    streams_.erase(std::remove_if(streams_.begin(), streams_.end(), [](auto& weak) { return weak.expired(); }),
+                   streams_.end());
     cleanAt_ = 2 * streams_.size() + 16;  // so that adding many does not look at all of them each time
   }
   streams_.push_back(stream);

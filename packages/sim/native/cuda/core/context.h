@@ -37,10 +37,10 @@ class Context : public std::enable_shared_from_this<Context> {
   // The first error stays.
   void fail(CUresult error);
 
-  std::shared_ptr<Stream> defaultStream();            // the legacy default stream
-  std::shared_ptr<Stream> perThreadDefaultStream();   // the calling thread's own
+  std::shared_ptr<Stream> defaultStream();           // the legacy default stream
+  std::shared_ptr<Stream> perThreadDefaultStream();  // the calling thread's own
   void add(const std::shared_ptr<Stream>& stream);
-  std::vector<std::shared_ptr<Stream>> streams();     // those alive
+  std::vector<std::shared_ptr<Stream>> streams();  // those alive
   CUresult synchronize();
   // Marks the end of all work of the context, or of one green context in it.
   CUresult record(const std::shared_ptr<Event>& event, const GreenContext* green);
@@ -54,7 +54,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::atomic<unsigned long long> id;  // a primary context gets a new one each time it is activated
   std::atomic<unsigned> flags;
   std::atomic<bool> alive{true};
-  std::atomic<bool> isEnding{false};  // waits that nobody may ever satisfy give up
+  std::atomic<bool> isEnding{false};     // waits that nobody may ever satisfy give up
   std::atomic<int> blockingCaptures{0};  // streams that are captured and that the legacy default stream would wait for
   std::atomic<int> error{CUDA_SUCCESS};
 
@@ -81,7 +81,8 @@ class Context : public std::enable_shared_from_this<Context> {
 
 inline bool areFlagsValid(unsigned flags) {
   const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
-  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 && (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
+  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 &&
+         (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
 }
 
 // The contexts of the calling thread, the current one last.

@@ -1,4 +1,5 @@
-// Events of a whole context, or of one green context: recorded behind the work of all its streams, waited for by all of them.
+// Events of a whole context, or of one green context: recorded behind the work of all its streams, waited for by all of
+// them.
 #include "context.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ CUresult Context::record(const std::shared_ptr<Event>& event, const GreenContext
     if (!marks_) marks_ = std::make_shared<Stream>(shared_from_this(), StreamKind::nonBlocking, 0);
   }
   for (auto& stream : streams()) {
-    if ((green == nullptr || stream->green.get() == green) && !stream->isIdle()) mark.after.push_back({stream, stream->enqueued()});
+    if ((green == nullptr || stream->green.get() == green) && !stream->isIdle())
+      mark.after.push_back({stream, stream->enqueued()});
   }
   const uint64_t sequence = marks_->enqueue(std::move(mark));
   queued(marks_, sequence);

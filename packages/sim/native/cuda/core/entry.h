@@ -79,14 +79,14 @@ CUresult onStream(CUstream handle, bool perThread, Body&& body) noexcept {
 }
 
 // Defines an exported function and its per-thread-default-stream twin over one body that is told which it is.
-#define SHOAL_TWIN(name, suffix, parameters, call)   \
-  CUresult name parameters {                         \
-    constexpr bool perThread = false;                \
-    return call;                                     \
-  }                                                  \
-  CUresult name##suffix parameters {                 \
-    constexpr bool perThread = true;                 \
-    return call;                                     \
+#define SHOAL_TWIN(name, suffix, parameters, call) \
+  CUresult name parameters {                       \
+    constexpr bool perThread = false;              \
+    return call;                                   \
+  }                                                \
+  CUresult name##suffix parameters {               \
+    constexpr bool perThread = true;               \
+    return call;                                   \
   }
 
 }  // namespace shoal

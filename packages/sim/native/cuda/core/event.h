@@ -46,8 +46,9 @@ class Event {
   const std::shared_ptr<Context> context;
   const unsigned flags;
   std::atomic<bool> contextDestroyed{false};
-  std::shared_ptr<SharedEvent> shared;  // what other processes see, of an interprocess event; set before it gets a handle
-  bool isOpened = false;                // made by another process; likewise
+  std::shared_ptr<SharedEvent>
+      shared;             // what other processes see, of an interprocess event; set before it gets a handle
+  bool isOpened = false;  // made by another process; likewise
 
  private:
   std::mutex mutex_;

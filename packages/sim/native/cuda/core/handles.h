@@ -1,4 +1,5 @@
-// Handles are numbers that are never given out twice, looked up in a table: a stale or foreign handle is always noticed.
+// Handles are numbers that are never given out twice, looked up in a table: a stale or foreign handle is always
+// noticed.
 #pragma once
 
 #include <atomic>

@@ -60,7 +60,9 @@ std::shared_ptr<SharedFile> SharedFile::open(int descriptor) {
   if (seals < 0 || (seals & kSeals) != kSeals) return nullptr;
   const auto length = static_cast<size_t>(status.st_size);
   Trailer trailer;
-  if (length < kPage || pread(descriptor, &trailer, sizeof trailer, static_cast<off_t>(length - kPage)) != sizeof trailer) return nullptr;
+  if (length < kPage ||
+      pread(descriptor, &trailer, sizeof trailer, static_cast<off_t>(length - kPage)) != sizeof trailer)
+    return nullptr;
   if (memcmp(trailer.magic, kMagic, sizeof kMagic) != 0 || trailer.size != length - kPage) return nullptr;
   std::shared_ptr<SharedFile> file(new SharedFile);
   file->descriptor_ = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
@@ -104,7 +106,9 @@ bool SharedFile::write(size_t offset, const void* data, size_t length) const {
 
 void SharedFile::discard(size_t offset, size_t length) const {
   // Only a saving: where the system cannot do it, the pages stay.
-  if (length != 0) (void)fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(length));
+  if (length != 0)
+    (void)fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                    static_cast<off_t>(length));
 }
 
 }  // namespace shoal

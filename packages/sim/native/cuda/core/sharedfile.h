@@ -1,5 +1,6 @@
-// Memory as a file without a name: it can be mapped several times and handed to other processes, and it ends with the last
-// who holds it. It is sealed, so nobody can shrink it under a mapping; behind the memory lies a label that says what it is.
+// Memory as a file without a name: it can be mapped several times and handed to other processes, and it ends with the
+// last who holds it. It is sealed, so nobody can shrink it under a mapping; behind the memory lies a label that says
+// what it is.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +40,9 @@ class SharedFile {
   // The same for every descriptor of the same memory.
   struct Identity {
     uint64_t device, inode;
-    bool operator<(const Identity& other) const { return inode != other.inode ? inode < other.inode : device < other.device; }
+    bool operator<(const Identity& other) const {
+      return inode != other.inode ? inode < other.inode : device < other.device;
+    }
   };
   Identity identity() const { return identity_; }
 

@@ -27,14 +27,16 @@ constexpr unsigned long long kDefaultMemory = 1ull << 30;
 // A child of fork has none of the stream threads: CUDA is not usable there, as on hardware.
 std::atomic<bool> forked{false};
 
-unsigned long long setting(const char* name, unsigned long long fallback, unsigned long long least, unsigned long long most) {
+unsigned long long setting(const char* name, unsigned long long fallback, unsigned long long least,
+                           unsigned long long most) {
   const char* text = getenv(name);
   if (text == nullptr || *text == '\0') return fallback;
   char* end = nullptr;
   errno = 0;
   const unsigned long long value = strtoull(text, &end, 10);
   if (errno != 0 || *end != '\0' || *text == '-' || value < least || value > most) {
-    fprintf(stderr, "shoal: %s=%s is not a whole number from %llu to %llu; %llu is used\n", name, text, least, most, fallback);
+    fprintf(stderr, "shoal: %s=%s is not a whole number from %llu to %llu; %llu is used\n", name, text, least, most,
+            fallback);
     return fallback;
   }
   return value;
@@ -113,7 +115,8 @@ CUresult initialise() {
   if (shared.initialised) return CUDA_SUCCESS;
   const auto count = setting("SHOAL_SIM_DEVICES", kDefaultDevices, 0, kMaxDevices);
   const auto memory = setting("SHOAL_SIM_MEMORY_BYTES", kDefaultMemory, 1 << 20, 1ull << 40);
-  shared.multiprocessors = static_cast<unsigned>(setting("SHOAL_SIM_MULTIPROCESSORS", shared.multiprocessors, 1, kMostMultiprocessors));
+  shared.multiprocessors =
+      static_cast<unsigned>(setting("SHOAL_SIM_MULTIPROCESSORS", shared.multiprocessors, 1, kMostMultiprocessors));
   if (count == 0) return CUDA_ERROR_NO_DEVICE;
   shared.timeoutSeconds = timeout();
   shared.hasFabric = setting("SHOAL_SIM_FABRIC", 0, 0, 1) == 1;

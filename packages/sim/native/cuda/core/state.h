@@ -20,9 +20,9 @@ class Stream;
 
 struct State {
   std::atomic<bool> initialised{false};
-  double timeoutSeconds = 60;  // how long a call waits for other processes; 0: for ever
+  double timeoutSeconds = 60;    // how long a call waits for other processes; 0: for ever
   unsigned multiprocessors = 4;  // of each device
-  bool hasFabric = false;  // handles that are plain bytes; hardware has them with an IMEX channel only
+  bool hasFabric = false;        // handles that are plain bytes; hardware has them with an IMEX channel only
   std::vector<std::unique_ptr<Device>> devices;
   HandleTable<Context> contexts{1};
   HandleTable<Stream> streams{2, "streams"};

@@ -18,7 +18,8 @@ namespace {
 std::atomic<unsigned long long> nextStreamId{1};
 }
 
-std::shared_ptr<Stream> Stream::create(std::shared_ptr<Context> context, StreamKind kind, int priority, std::shared_ptr<GreenContext> green) {
+std::shared_ptr<Stream> Stream::create(std::shared_ptr<Context> context, StreamKind kind, int priority,
+                                       std::shared_ptr<GreenContext> green) {
   auto stream = std::make_shared<Stream>(context, kind, priority);
   stream->green = std::move(green);
   if (kind == StreamKind::blocking || kind == StreamKind::nonBlocking) {
@@ -111,7 +112,8 @@ void Stream::runReady() {
       return;
     }
     const auto& after = queue_.front().after;
-    if (std::any_of(after.begin(), after.end(), [](auto& each) { return !each.stream->hasFinished(each.sequence); })) break;
+    if (std::any_of(after.begin(), after.end(), [](auto& each) { return !each.stream->hasFinished(each.sequence); }))
+      break;
   }
   lock.unlock();
   awaitTurn();

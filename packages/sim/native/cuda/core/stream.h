@@ -1,4 +1,5 @@
-// A stream: a queue of operations that are carried out in order, by a thread of its own. Branches of graphs share threads (Workers).
+// A stream: a queue of operations that are carried out in order, by a thread of its own. Branches of graphs share
+// threads (Workers).
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,7 @@ struct Dependency {
 
 struct Operation {
   std::function<CUresult()> run;
-  std::function<void()> discard;   // in place of run once the context has failed; may be empty
+  std::function<void()> discard;  // in place of run once the context has failed; may be empty
   std::function<void(const std::shared_ptr<Stream>&, uint64_t)> queued;  // told where it was queued; may be empty
   std::vector<Dependency> after;
   bool runsAfterErrors = false;
@@ -38,19 +39,23 @@ enum class StreamKind { legacyDefault, perThreadDefault, blocking, nonBlocking, 
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  static std::shared_ptr<Stream> create(std::shared_ptr<Context> context, StreamKind kind, int priority, std::shared_ptr<GreenContext> green = nullptr);
+  static std::shared_ptr<Stream> create(std::shared_ptr<Context> context, StreamKind kind, int priority,
+                                        std::shared_ptr<GreenContext> green = nullptr);
   Stream(std::shared_ptr<Context> context, StreamKind kind, int priority);
 
   static constexpr int kLeastPriority = 0, kGreatestPriority = -5;
   // A priority outside the range means its nearest end.
-  static int nearestPriority(int priority) { return priority > kLeastPriority ? kLeastPriority : priority < kGreatestPriority ? kGreatestPriority : priority; }
+  static int nearestPriority(int priority) {
+    return priority > kLeastPriority ? kLeastPriority : priority < kGreatestPriority ? kGreatestPriority : priority;
+  }
 
   CUstream handle() const { return reinterpret_cast<CUstream>(handle_); }
   bool isBlocking() const { return kind != StreamKind::nonBlocking && kind != StreamKind::branch; }
 
   // Queues the operation and returns its number.
   uint64_t enqueue(Operation operation);
-  // Carries the operation out on the calling thread when nothing is ahead of it, else queues it; `sequence` is its number.
+  // Carries the operation out on the calling thread when nothing is ahead of it, else queues it; `sequence` is its
+  // number.
   CUresult runOrEnqueue(Operation operation, uint64_t& sequence);
   // Either way, returns when it has ended, with the context's error if it has one.
   CUresult runAndWait(Operation operation);

@@ -18,7 +18,8 @@ struct ThreadState {
     std::shared_ptr<Stream> stream;
   };
   std::vector<std::shared_ptr<Context>> contexts;
-  std::vector<std::shared_ptr<GreenContext>> greens;  // for each of them the green context that was made current, or null
+  std::vector<std::shared_ptr<GreenContext>>
+      greens;  // for each of them the green context that was made current, or null
   std::vector<DefaultStream> defaultStreams;
   bool isInHostFunction = false;  // no CUDA call is allowed there
   ~ThreadState();

@@ -1,11 +1,14 @@
-// Threads that carry out the parallel branches of graphs. A branch has none of its own: a graph may have tens of thousands.
+// Threads that carry out the parallel branches of graphs. A branch has none of its own: a graph may have tens of
+// thousands.
 //
 // The rule that keeps work going: an operation whose turn has come gets a thread at once, unless
-// - kResident operations compute on each device. A GPU holds no more kernels at a time either, so kernels that wait for one another
+// - kResident operations compute on each device. A GPU holds no more kernels at a time either, so kernels that wait for
+// one another
 //   beyond that number would not end there. What computes only ends by itself.
-// - kResident operations wait for something else (Waiting): the program, another process, another branch. One of them may wait for
-//   the operation that has no thread. So a further thread is made whenever nothing has ended for a moment. Host functions that the
-//   program serves one by one do end, and need no further threads.
+// - kResident operations wait for something else (Waiting): the program, another process, another branch. One of them
+// may wait for
+//   the operation that has no thread. So a further thread is made whenever nothing has ended for a moment. Host
+//   functions that the program serves one by one do end, and need no further threads.
 #pragma once
 
 #include <atomic>
@@ -28,7 +31,8 @@ class Workers {
   void push(std::shared_ptr<Stream> stream);
   void countEnd() { ended_.fetch_add(1, std::memory_order_relaxed); }
 
-  // A scope in which the calling thread waits for something else. Nothing happens on other threads than those of the pool.
+  // A scope in which the calling thread waits for something else. Nothing happens on other threads than those of the
+  // pool.
   class Waiting {
    public:
     Waiting();

@@ -74,7 +74,8 @@ CUresult openBinary(int descriptor, std::shared_ptr<ExternalSemaphore>& semaphor
 
 CUresult openTimeline(int descriptor, std::shared_ptr<ExternalSemaphore>& semaphore) {
   struct stat file;
-  if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode) || static_cast<size_t>(file.st_size) < sizeof(uint64_t)) return CUDA_ERROR_INVALID_VALUE;
+  if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode) || static_cast<size_t>(file.st_size) < sizeof(uint64_t))
+    return CUDA_ERROR_INVALID_VALUE;
   void* value = mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (value == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
   semaphore = std::make_shared<TimelineSemaphore>(descriptor, static_cast<uint64_t*>(value));
@@ -85,9 +86,13 @@ CUresult import(CUexternalSemaphore* out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_D
   if (out == nullptr || described == nullptr || described->flags != 0) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<ExternalSemaphore> semaphore;
   CUresult opened = CUDA_ERROR_NOT_SUPPORTED;
-  if (described->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD) opened = openBinary(described->handle.fd, semaphore);
-  else if (described->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD) opened = openTimeline(described->handle.fd, semaphore);
-  else if (described->type < CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD || described->type > CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32) opened = CUDA_ERROR_INVALID_VALUE;
+  if (described->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD)
+    opened = openBinary(described->handle.fd, semaphore);
+  else if (described->type == CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD)
+    opened = openTimeline(described->handle.fd, semaphore);
+  else if (described->type < CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD ||
+           described->type > CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32)
+    opened = CUDA_ERROR_INVALID_VALUE;
   if (opened != CUDA_SUCCESS) return opened;
   const uint64_t number = semaphores().reserve();
   semaphores().put(number, std::move(semaphore));
@@ -95,7 +100,9 @@ CUresult import(CUexternalSemaphore* out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_D
   return CUDA_SUCCESS;
 }
 
-void run(ExternalSemaphore& semaphore, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS& parameters, const Context*) { semaphore.signal(parameters.params.fence.value); }
+void run(ExternalSemaphore& semaphore, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS& parameters, const Context*) {
+  semaphore.signal(parameters.params.fence.value);
+}
 
 void run(ExternalSemaphore& semaphore, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS& parameters, const Context* context) {
   const Workers::Waiting waiting;
@@ -109,7 +116,8 @@ void run(ExternalSemaphore& semaphore, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS
 }
 
 template <class Parameters>
-CUresult queue(const CUexternalSemaphore* handles, const Parameters* parameters, unsigned count, CUstream handle, bool perThread) {
+CUresult queue(const CUexternalSemaphore* handles, const Parameters* parameters, unsigned count, CUstream handle,
+               bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if (const CUresult status = checkImplicit(stream)) return status;
     std::shared_ptr<SemaphoreWork<Parameters>> work;
@@ -120,11 +128,13 @@ CUresult queue(const CUexternalSemaphore* handles, const Parameters* parameters,
 
 }  // namespace
 
-std::shared_ptr<ExternalSemaphore> shoal::findSemaphore(CUexternalSemaphore handle) { return semaphores().find(handle); }
+std::shared_ptr<ExternalSemaphore> shoal::findSemaphore(CUexternalSemaphore handle) {
+  return semaphores().find(handle);
+}
 
 template <class Parameters>
-CUresult SemaphoreWork<Parameters>::create(const CUexternalSemaphore* handles, const Parameters* parameters, unsigned count,
-                                           std::shared_ptr<SemaphoreWork>& work) {
+CUresult SemaphoreWork<Parameters>::create(const CUexternalSemaphore* handles, const Parameters* parameters,
+                                           unsigned count, std::shared_ptr<SemaphoreWork>& work) {
   if (count == 0 || handles == nullptr || parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   work = std::make_shared<SemaphoreWork>();
   for (unsigned index = 0; index < count; ++index) {
@@ -138,15 +148,20 @@ CUresult SemaphoreWork<Parameters>::create(const CUexternalSemaphore* handles, c
 }
 
 template <>
-CUgraphNodeType SignalWork::type() const { return CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL; }
+CUgraphNodeType SignalWork::type() const {
+  return CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL;
+}
 template <>
-CUgraphNodeType WaitWork::type() const { return CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT; }
+CUgraphNodeType WaitWork::type() const {
+  return CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT;
+}
 
 template <class Parameters>
 CUresult SemaphoreWork<Parameters>::prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const {
   auto self = std::static_pointer_cast<const SemaphoreWork>(shared_from_this());
   operation.run = [self, context = stream ? stream->context : nullptr] {
-    for (size_t index = 0; index < self->semaphores_.size(); ++index) run(*self->semaphores_[index], self->parameters[index], context.get());
+    for (size_t index = 0; index < self->semaphores_.size(); ++index)
+      run(*self->semaphores_[index], self->parameters[index], context.get());
     return CUDA_SUCCESS;
   };
   return CUDA_SUCCESS;
@@ -155,17 +170,22 @@ CUresult SemaphoreWork<Parameters>::prepare(const std::shared_ptr<Stream>& strea
 template class shoal::SemaphoreWork<CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS>;
 template class shoal::SemaphoreWork<CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS>;
 
-CUresult cuImportExternalSemaphore(CUexternalSemaphore* extSem_out, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC* semHandleDesc) {
+CUresult cuImportExternalSemaphore(CUexternalSemaphore* extSem_out,
+                                   const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC* semHandleDesc) {
   return inContext([&](auto&) { return import(extSem_out, semHandleDesc); });
 }
 
 CUresult cuDestroyExternalSemaphore(CUexternalSemaphore extSem) {
-  return inContext([&](auto&) { return semaphores().take(reinterpret_cast<uint64_t>(extSem)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; });
+  return inContext([&](auto&) {
+    return semaphores().take(reinterpret_cast<uint64_t>(extSem)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  });
 }
 
 SHOAL_TWIN(cuSignalExternalSemaphoresAsync, _ptsz,
-           (const CUexternalSemaphore* extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS* paramsArray, unsigned int numExtSems, CUstream stream),
+           (const CUexternalSemaphore* extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS* paramsArray,
+            unsigned int numExtSems, CUstream stream),
            queue(extSemArray, paramsArray, numExtSems, stream, perThread))
 SHOAL_TWIN(cuWaitExternalSemaphoresAsync, _ptsz,
-           (const CUexternalSemaphore* extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* paramsArray, unsigned int numExtSems, CUstream stream),
+           (const CUexternalSemaphore* extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* paramsArray,
+            unsigned int numExtSems, CUstream stream),
            queue(extSemArray, paramsArray, numExtSems, stream, perThread))

@@ -22,7 +22,8 @@ template <class Parameters>
 class SemaphoreWork : public Work {
  public:
   // Finds the semaphores.
-  static CUresult create(const CUexternalSemaphore* handles, const Parameters* parameters, unsigned count, std::shared_ptr<SemaphoreWork>& work);
+  static CUresult create(const CUexternalSemaphore* handles, const Parameters* parameters, unsigned count,
+                         std::shared_ptr<SemaphoreWork>& work);
   CUgraphNodeType type() const override;
   CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override;
 

@@ -32,7 +32,8 @@ CaptureState* stateOf(Stream& stream) { return stream.captureState.get(); }
 
 void addTo(std::vector<Edge>& edges, const std::vector<Edge>& more) {
   for (const Edge& edge : more) {
-    const bool isThere = std::any_of(edges.begin(), edges.end(), [&](const Edge& each) { return each.node == edge.node; });
+    const bool isThere =
+        std::any_of(edges.begin(), edges.end(), [&](const Edge& each) { return each.node == edge.node; });
     if (!isThere) edges.push_back(edge);
   }
 }
@@ -83,7 +84,8 @@ bool isJoined(const Capture& capture, const CaptureState& origin) {
   return true;
 }
 
-CUresult begin(CUstream handle, bool perThread, CUstreamCaptureMode mode, const std::shared_ptr<Graph>& into, std::vector<Edge> dependencies) {
+CUresult begin(CUstream handle, bool perThread, CUstreamCaptureMode mode, const std::shared_ptr<Graph>& into,
+               std::vector<Edge> dependencies) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     if (stream->kind == StreamKind::legacyDefault) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -113,7 +115,8 @@ CUresult finish(CUstream handle, bool perThread, CUgraph* out) {
     if (own == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     const auto capture = own->capture;
     if (capture->origin.lock() != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != threadNumber()) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != threadNumber())
+      return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     *out = nullptr;
     CUresult status = capture->isInvalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
     if (status == CUDA_SUCCESS && !isJoined(*capture, *own)) status = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
@@ -125,17 +128,19 @@ CUresult finish(CUstream handle, bool perThread, CUgraph* out) {
 }
 
 // Whether what it is given would depend on streams that are captured.
-bool isImplicit(const Stream& stream) { return stream.kind == StreamKind::legacyDefault && stream.context->blockingCaptures != 0; }
+bool isImplicit(const Stream& stream) {
+  return stream.kind == StreamKind::legacyDefault && stream.context->blockingCaptures != 0;
+}
 
-CUresult info(CUstream handle, bool perThread, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
-              const CUgraphEdgeData** edges, size_t* count) {
+CUresult info(CUstream handle, bool perThread, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+              const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     std::lock_guard lock(graphMutex());
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
     // Asking invalidates nothing.
     if (isImplicit(*stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     CaptureState* own = stateOf(*stream);
-    *status = own == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
+    *status = own == nullptr            ? CU_STREAM_CAPTURE_STATUS_NONE
               : own->capture->isInvalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                         : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
@@ -157,7 +162,8 @@ CUresult info(CUstream handle, bool perThread, CUstreamCaptureStatus* status, cu
   });
 }
 
-CUresult changeDependencies(CUstream handle, bool perThread, const CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count, unsigned flags) {
+CUresult changeDependencies(CUstream handle, bool perThread, const CUgraphNode* nodes, const CUgraphEdgeData* data,
+                            size_t count, unsigned flags) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     std::lock_guard lock(graphMutex());
     CaptureState* own = stateOf(*stream);
@@ -204,12 +210,14 @@ CUresult refuseCaptured(const std::shared_ptr<Stream>& stream) {
 }
 
 CUresult checkUnsafeCall() {
-  if (captureCount().load(std::memory_order_relaxed) == 0 || threadMode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  if (captureCount().load(std::memory_order_relaxed) == 0 || threadMode == CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CUDA_SUCCESS;
   std::lock_guard lock(graphMutex());
   for (auto& capture : captures()) {
     if (capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) continue;
     const bool isOwn = capture->thread == threadNumber();
-    const bool isForbidden = isOwn || (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && threadMode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    const bool isForbidden =
+        isOwn || (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && threadMode == CU_STREAM_CAPTURE_MODE_GLOBAL);
     if (!isForbidden) continue;
     capture->isInvalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -311,34 +319,40 @@ SHOAL_TWIN(cuStreamBeginCapture_v2, _ptsz, (CUstream hStream, CUstreamCaptureMod
            withGraphs([&] { return begin(hStream, perThread, mode, nullptr, {}); }))
 
 SHOAL_TWIN(cuStreamBeginCaptureToGraph, _ptsz,
-           (CUstream hStream, CUgraph hGraph, const CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData, size_t numDependencies,
-            CUstreamCaptureMode mode),
+           (CUstream hStream, CUgraph hGraph, const CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData,
+            size_t numDependencies, CUstreamCaptureMode mode),
            withGraph(hGraph, [&](Graph& graph) -> CUresult {
              std::vector<Edge> given;
              if (graph.isCaptured) return CUDA_ERROR_ILLEGAL_STATE;
-             if (const CUresult status = readDependencies(graph, dependencies, dependencyData, numDependencies, given)) return status;
+             if (const CUresult status = readDependencies(graph, dependencies, dependencyData, numDependencies, given))
+               return status;
              return begin(hStream, perThread, mode, graph.shared_from_this(), std::move(given));
            }))
 SHOAL_TWIN(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph* phGraph), finish(hStream, perThread, phGraph))
 SHOAL_TWIN(cuStreamIsCapturing, _ptsz, (CUstream hStream, CUstreamCaptureStatus* captureStatus),
            info(hStream, perThread, captureStatus, nullptr, nullptr, nullptr, nullptr, nullptr))
 SHOAL_TWIN(cuStreamGetCaptureInfo_v2, _ptsz,
-           (CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out, const CUgraphNode** dependencies_out,
-            size_t* numDependencies_out),
-           info(hStream, perThread, captureStatus_out, id_out, graph_out, dependencies_out, nullptr, numDependencies_out))
+           (CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out,
+            const CUgraphNode** dependencies_out, size_t* numDependencies_out),
+           info(hStream, perThread, captureStatus_out, id_out, graph_out, dependencies_out, nullptr,
+                numDependencies_out))
 SHOAL_TWIN(cuStreamGetCaptureInfo_v3, _ptsz,
-           (CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out, const CUgraphNode** dependencies_out,
-            const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out),
-           info(hStream, perThread, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out))
-SHOAL_TWIN(cuStreamUpdateCaptureDependencies, _ptsz, (CUstream hStream, CUgraphNode* dependencies, size_t numDependencies, unsigned int flags),
+           (CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t* id_out, CUgraph* graph_out,
+            const CUgraphNode** dependencies_out, const CUgraphEdgeData** edgeData_out, size_t* numDependencies_out),
+           info(hStream, perThread, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
+                numDependencies_out))
+SHOAL_TWIN(cuStreamUpdateCaptureDependencies, _ptsz,
+           (CUstream hStream, CUgraphNode* dependencies, size_t numDependencies, unsigned int flags),
            changeDependencies(hStream, perThread, dependencies, nullptr, numDependencies, flags))
 SHOAL_TWIN(cuStreamUpdateCaptureDependencies_v2, _ptsz,
-           (CUstream hStream, CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData, size_t numDependencies, unsigned int flags),
+           (CUstream hStream, CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData, size_t numDependencies,
+            unsigned int flags),
            changeDependencies(hStream, perThread, dependencies, dependencyData, numDependencies, flags))
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return initialised([&] {
-    if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+      return CUDA_ERROR_INVALID_VALUE;
     std::swap(*mode, threadMode);
     return CUDA_SUCCESS;
   });

@@ -49,7 +49,9 @@ CUresult ConditionalWork::prepare(const std::shared_ptr<Stream>& stream, Operati
   // The bodies are made ready each time that one runs: their operations are for one run.
   auto self = std::static_pointer_cast<const ConditionalWork>(shared_from_this());
   operation.run = [self, stream]() -> CUresult {
-    const auto runBody = [&](size_t index) { return index < self->bodies.size() ? runInline(*self->bodies[index], stream) : CUDA_SUCCESS; };
+    const auto runBody = [&](size_t index) {
+      return index < self->bodies.size() ? runInline(*self->bodies[index], stream) : CUDA_SUCCESS;
+    };
     switch (self->kind) {
       case CU_GRAPH_COND_TYPE_IF:
         if (self->condition->value != 0) return runBody(0);
@@ -88,21 +90,25 @@ bool hasValidBodies(const Graph& graph, bool isBody) {
 bool hasUnusedCondition(const Graph& graph) {
   std::set<std::shared_ptr<Condition>> unused(graph.conditions.begin(), graph.conditions.end());
   for (auto& node : graph.nodes) {
-    if (auto* conditional = dynamic_cast<const ConditionalWork*>(node->work.get())) unused.erase(conditional->condition);
+    if (auto* conditional = dynamic_cast<const ConditionalWork*>(node->work.get()))
+      unused.erase(conditional->condition);
     auto* child = dynamic_cast<const ChildWork*>(node->work.get());
     if (child != nullptr && hasUnusedCondition(*child->graph)) return true;
   }
   return !unused.empty();
 }
 
-CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies, CUDA_CONDITIONAL_NODE_PARAMS& parameters) {
+CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies,
+                        CUDA_CONDITIONAL_NODE_PARAMS& parameters) {
   std::shared_ptr<Condition> condition;
   for (auto& own : graph.conditions) {
     if (own->handle == parameters.handle) condition = own;
   }
   if (!condition) return CUDA_ERROR_INVALID_VALUE;
   const auto kind = parameters.type;
-  const bool isKnown = kind == CU_GRAPH_COND_TYPE_IF ? parameters.size <= 2 : kind == CU_GRAPH_COND_TYPE_WHILE ? parameters.size == 1 : kind == CU_GRAPH_COND_TYPE_SWITCH;
+  const bool isKnown = kind == CU_GRAPH_COND_TYPE_IF      ? parameters.size <= 2
+                       : kind == CU_GRAPH_COND_TYPE_WHILE ? parameters.size == 1
+                                                          : kind == CU_GRAPH_COND_TYPE_SWITCH;
   if (!isKnown || parameters.size == 0 || parameters.size > kMostBodies) return CUDA_ERROR_INVALID_VALUE;
   // A handle belongs to one node.
   for (auto& node : graph.nodes) {
@@ -130,8 +136,8 @@ CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> depend
 
 using namespace shoal;
 
-CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
-                                        unsigned int flags) {
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, CUgraph hGraph, CUcontext ctx,
+                                        unsigned int defaultLaunchValue, unsigned int flags) {
   return withGraph(hGraph, [&](Graph& graph) -> CUresult {
     if (pHandle_out == nullptr || flags > 1) return CUDA_ERROR_INVALID_VALUE;
     if (ctx != nullptr && !state().contexts.find(ctx)) return CUDA_ERROR_INVALID_CONTEXT;

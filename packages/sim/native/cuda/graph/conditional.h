@@ -22,8 +22,8 @@ SHOAL_FOR_ENGINE bool setCondition(uint64_t handle, unsigned value);
 
 class ConditionalWork : public Work {
  public:
-  ConditionalWork(std::shared_ptr<Condition> condition, CUgraphConditionalNodeType kind, std::vector<std::shared_ptr<Graph>> bodies,
-                  std::shared_ptr<Context> owner)
+  ConditionalWork(std::shared_ptr<Condition> condition, CUgraphConditionalNodeType kind,
+                  std::vector<std::shared_ptr<Graph>> bodies, std::shared_ptr<Context> owner)
       : condition(std::move(condition)), kind(kind), bodies(std::move(bodies)), owner(std::move(owner)) {
     for (auto& body : this->bodies) handles.push_back(body->handle());
   }
@@ -45,6 +45,7 @@ bool hasValidBodies(const Graph& graph, bool isBody = false);
 // Whether it, or a graph inside, has a handle that no node of it uses.
 bool hasUnusedCondition(const Graph& graph);
 
-CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies, CUDA_CONDITIONAL_NODE_PARAMS& parameters);
+CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies,
+                        CUDA_CONDITIONAL_NODE_PARAMS& parameters);
 
 }  // namespace shoal

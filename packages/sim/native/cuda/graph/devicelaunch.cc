@@ -34,11 +34,13 @@ class AsCurrent {
 bool mustStop(const Stream& stream) { return stream.context->isEnding || stream.context->error != CUDA_SUCCESS; }
 
 bool isPageable(CUmemorytype type, const void* host, CUdeviceptr device) {
-  return state().allocations.covering(type == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(host) : device) == nullptr;
+  return state().allocations.covering(type == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(host) : device) ==
+         nullptr;
 }
 
 // What was brought to the device last, all nodes in their order. Gives what its kernels leave to run after it.
-CUresult runOnce(PendingLaunch launch, const std::shared_ptr<Stream>& stream, unsigned depth, std::deque<PendingLaunch>& tails) {
+CUresult runOnce(PendingLaunch launch, const std::shared_ptr<Stream>& stream, unsigned depth,
+                 std::deque<PendingLaunch>& tails) {
   const auto exec = launch.take();
   GraphRun run(exec, depth);
   run.begin(true);
@@ -69,12 +71,15 @@ CUresult runAll(std::deque<PendingLaunch> open, const std::shared_ptr<Stream>& s
 }  // namespace
 
 CUgraphInstantiateResult checkForKernels(const Work& work, const std::shared_ptr<Context>& context) {
-  if (work.type() > CU_GRAPH_NODE_TYPE_MEMSET && work.type() != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+  if (work.type() > CU_GRAPH_NODE_TYPE_MEMSET && work.type() != CU_GRAPH_NODE_TYPE_GRAPH)
+    return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
   if (const auto* copy = dynamic_cast<const CopyWork*>(&work)) {
     const CUDA_MEMCPY3D& of = copy->parameters;
-    if (of.srcMemoryType == CU_MEMORYTYPE_ARRAY || of.dstMemoryType == CU_MEMORYTYPE_ARRAY) return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+    if (of.srcMemoryType == CU_MEMORYTYPE_ARRAY || of.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+      return CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
     // An H200 says this of ordinary memory.
-    if (isPageable(of.srcMemoryType, of.srcHost, of.srcDevice) || isPageable(of.dstMemoryType, of.dstHost, of.dstDevice)) {
+    if (isPageable(of.srcMemoryType, of.srcHost, of.srcDevice) ||
+        isPageable(of.dstMemoryType, of.dstHost, of.dstDevice)) {
       return CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED;
     }
   }

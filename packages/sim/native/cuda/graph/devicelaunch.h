@@ -15,13 +15,16 @@ namespace shoal {
 class Context;
 class GraphExec;
 
-// What an executable graph for kernels cannot have; CUDA_GRAPH_INSTANTIATE_SUCCESS: it can. `context`: where its other nodes run.
+// What an executable graph for kernels cannot have; CUDA_GRAPH_INSTANTIATE_SUCCESS: it can. `context`: where its other
+// nodes run.
 CUgraphInstantiateResult checkForKernels(const Work& work, const std::shared_ptr<Context>& context);
 
-// Of one executable graph: its runs that kernels have to do with, and the one launch by a kernel that may wait for its turn.
+// Of one executable graph: its runs that kernels have to do with, and the one launch by a kernel that may wait for its
+// turn.
 class KernelLaunches {
  public:
-  // Takes the place of the launch that waits; refused while the graph runs, but for a run that leaves it to its own end.
+  // Takes the place of the launch that waits; refused while the graph runs, but for a run that leaves it to its own
+  // end.
   bool claim(bool isOwnTail);
   void unclaim();
   void begin(bool isClaimed);
@@ -65,7 +68,8 @@ class GraphRun {
 
   // What `%current_graph_exec` is: 0 where kernels may not launch the graph.
   SHOAL_FOR_ENGINE uint64_t handle() const;
-  // What a kernel of the context calls (`cudaGraphLaunch`): returns a cudaError_t. `fault`: what stops the kernel, if anything.
+  // What a kernel of the context calls (`cudaGraphLaunch`): returns a cudaError_t. `fault`: what stops the kernel, if
+  // anything.
   SHOAL_FOR_ENGINE unsigned launch(const Context& context, uint64_t graph, uint64_t how, const char*& fault);
 
   // Runs one node, and what its kernel launched to run at once.

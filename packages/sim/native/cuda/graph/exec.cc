@@ -32,8 +32,8 @@ const GraphNode* notForKernels(const Graph& graph, std::shared_ptr<Context>& con
 
 }  // namespace
 
-CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_ptr<GraphExec>& exec, CUgraphNode* errorNode,
-                           CUgraphInstantiateResult* result) {
+CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_ptr<GraphExec>& exec,
+                           CUgraphNode* errorNode, CUgraphInstantiateResult* result) {
   const bool isForKernels = (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0;
   // An H200 does not tell of priorities in such a graph.
   exec = std::make_shared<GraphExec>(isForKernels ? flags & ~CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : flags);
@@ -43,10 +43,12 @@ CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_p
     return status;
   };
   const auto order = graph.inOrder();
-  if (order.empty() && !graph.nodes.empty()) return fail(CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, nullptr, CUDA_ERROR_INVALID_VALUE);
+  if (order.empty() && !graph.nodes.empty())
+    return fail(CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, nullptr, CUDA_ERROR_INVALID_VALUE);
   for (const GraphNode* node : order) {
     Operation unused;
-    if (const CUresult status = node->work->prepare(nullptr, unused)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, node, status);
+    if (const CUresult status = node->work->prepare(nullptr, unused))
+      return fail(CUDA_GRAPH_INSTANTIATE_ERROR, node, status);
   }
   if (isForKernels) {
     if (graph.nodes.empty() || (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
@@ -57,9 +59,11 @@ CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_p
     if (const GraphNode* node = notForKernels(graph, context, why)) return fail(why, node, CUDA_ERROR_INVALID_VALUE);
   }
   if (!hasValidBodies(graph)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, CUDA_ERROR_INVALID_VALUE);
-  if (hasUnusedCondition(graph)) return fail(CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr, CUDA_ERROR_INVALID_VALUE);
+  if (hasUnusedCondition(graph))
+    return fail(CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, nullptr, CUDA_ERROR_INVALID_VALUE);
   exec->graph_ = Graph::createOwned();
-  if (const CUresult status = copyGraph(graph, *exec->graph_, true)) return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, status);
+  if (const CUresult status = copyGraph(graph, *exec->graph_, true))
+    return fail(CUDA_GRAPH_INSTANTIATE_ERROR, nullptr, status);
   exec->flatten(*exec->graph_, {});
   exec->assignLanes();
   exec->number = executables().reserve();
@@ -71,7 +75,8 @@ CUresult GraphExec::create(Graph& graph, unsigned long long flags, std::shared_p
 bool GraphExec::holdsAlone(const Graph& graph, const GraphExec* but) {
   if (graph.isCloneable()) return false;
   const auto all = executables().all();
-  return std::any_of(all.begin(), all.end(), [&](auto& exec) { return exec.get() != but && exec->source_ == graph.number; });
+  return std::any_of(all.begin(), all.end(),
+                     [&](auto& exec) { return exec.get() != but && exec->source_ == graph.number; });
 }
 
 void GraphExec::upload(const std::shared_ptr<Stream>& stream) {
@@ -140,7 +145,8 @@ std::vector<size_t> GraphExec::flatten(const Graph& graph, const std::vector<siz
   return last;
 }
 
-// What follows one step stays in its lane; what runs beside it gets another. So independent branches may wait for each other.
+// What follows one step stays in its lane; what runs beside it gets another. So independent branches may wait for each
+// other.
 void GraphExec::assignLanes() {
   for (size_t index = 0; index < steps_.size(); ++index) {
     Step& step = steps_[index];
@@ -177,7 +183,8 @@ void GraphExec::setEnabled(const GraphNode& node, bool isEnabled) {
 CUresult GraphExec::setWork(GraphNode& node, std::shared_ptr<const Work> work) {
   Operation unused;
   if (const CUresult status = work->prepare(nullptr, unused)) return status;
-  if (isForKernels() && checkForKernels(*work, context()) != CUDA_GRAPH_INSTANTIATE_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
+  if (isForKernels() && checkForKernels(*work, context()) != CUDA_GRAPH_INSTANTIATE_SUCCESS)
+    return CUDA_ERROR_INVALID_VALUE;
   // The layout was made for the context that the node had.
   if (work->context() != node.work->context()) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard graphLock(graphMutex());  // in the order in which a launch takes them
@@ -203,7 +210,8 @@ Mismatch pairNodes(const Graph& to, const Graph& from, std::vector<std::pair<Gra
     GraphNode *own = ours[index], *other = theirs[index];
     if (own->work->type() != other->work->type()) return {CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, own, other};
     bool isSame = own->dependencies.size() == other->dependencies.size();
-    for (size_t at = 0; isSame && at < own->dependencies.size(); ++at) isSame = partner[own->dependencies[at].node] == other->dependencies[at].node;
+    for (size_t at = 0; isSame && at < own->dependencies.size(); ++at)
+      isSame = partner[own->dependencies[at].node] == other->dependencies[at].node;
     if (!isSame) return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, own, other};
     partner[own] = other;
     const auto* child = dynamic_cast<const ChildWork*>(own->work.get());
@@ -214,7 +222,8 @@ Mismatch pairNodes(const Graph& to, const Graph& from, std::vector<std::pair<Gra
     }
     if (const auto* conditional = dynamic_cast<const ConditionalWork*>(own->work.get())) {
       const auto* theirsWork = static_cast<const ConditionalWork*>(other->work.get());
-      if (conditional->kind != theirsWork->kind || conditional->condition != theirsWork->condition || conditional->bodies.size() != theirsWork->bodies.size()) {
+      if (conditional->kind != theirsWork->kind || conditional->condition != theirsWork->condition ||
+          conditional->bodies.size() != theirsWork->bodies.size()) {
         return {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
       }
       for (size_t at = 0; at < conditional->bodies.size(); ++at) {
@@ -223,10 +232,12 @@ Mismatch pairNodes(const Graph& to, const Graph& from, std::vector<std::pair<Gra
       }
       continue;
     }
-    if (own->work->context() != other->work->context()) return {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
+    if (own->work->context() != other->work->context())
+      return {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
     // An H200 does not let a fill go to other memory of a graph.
     const auto* fill = dynamic_cast<const FillWork*>(own->work.get());
-    if (fill != nullptr && graphMemoryAround(fill->parameters.dst) != graphMemoryAround(static_cast<const FillWork&>(*other->work).parameters.dst)) {
+    if (fill != nullptr && graphMemoryAround(fill->parameters.dst) !=
+                               graphMemoryAround(static_cast<const FillWork&>(*other->work).parameters.dst)) {
       return {CU_GRAPH_EXEC_UPDATE_ERROR, own, nullptr};
     }
     pairs.emplace_back(own, other);
@@ -256,13 +267,16 @@ CUresult GraphExec::update(Graph& from, CUgraphExecUpdateResultInfo& info) {
   for (auto& [own, other] : pairs) {
     Operation unused;
     const bool isFit = !isForKernels() || checkForKernels(*other->work, context()) == CUDA_GRAPH_INSTANTIATE_SUCCESS;
-    if (mismatch.result == CU_GRAPH_EXEC_UPDATE_SUCCESS && (!isFit || other->work->prepare(nullptr, unused) != CUDA_SUCCESS)) {
+    if (mismatch.result == CU_GRAPH_EXEC_UPDATE_SUCCESS &&
+        (!isFit || other->work->prepare(nullptr, unused) != CUDA_SUCCESS)) {
       mismatch = {CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, own, other};
     }
   }
-  if (mismatch.result == CU_GRAPH_EXEC_UPDATE_SUCCESS && !hasValidBodies(from)) mismatch.result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+  if (mismatch.result == CU_GRAPH_EXEC_UPDATE_SUCCESS && !hasValidBodies(from))
+    mismatch.result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
   info.result = mismatch.result;
-  const GraphNode* original = mismatch.node == nullptr ? nullptr : findNode(reinterpret_cast<CUgraphNode>(mismatch.node->original));
+  const GraphNode* original =
+      mismatch.node == nullptr ? nullptr : findNode(reinterpret_cast<CUgraphNode>(mismatch.node->original));
   info.errorNode = original == nullptr ? nullptr : original->handle();
   info.errorFromNode = mismatch.from == nullptr ? nullptr : mismatch.from->handle();
   if (mismatch.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
@@ -276,8 +290,11 @@ CUresult GraphExec::setChild(GraphNode& node, Graph& from) {
   auto* child = dynamic_cast<const ChildWork*>(node.work.get());
   if (child == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::pair<GraphNode*, const GraphNode*>> pairs;
-  if (pairNodes(*child->graph, from, pairs).result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  const auto isFit = [&](auto& pair) { return checkForKernels(*pair.second->work, context()) == CUDA_GRAPH_INSTANTIATE_SUCCESS; };
+  if (pairNodes(*child->graph, from, pairs).result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+    return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  const auto isFit = [&](auto& pair) {
+    return checkForKernels(*pair.second->work, context()) == CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  };
   if (isForKernels() && !std::all_of(pairs.begin(), pairs.end(), isFit)) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   std::lock_guard lock(mutex_);
   for (auto& [own, other] : pairs) own->work = other->work;
@@ -337,12 +354,14 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
   for (size_t index = 0; index < steps_.size(); ++index) {
     const Step& step = steps_[index];
     const bool isLeftOut = disabled_.count(step.node) != 0;
-    const CUresult status = isLeftOut ? EmptyWork().prepare(stream, operations[index]) : step.node->work->prepare(streams[step.lane], operations[index]);
+    const CUresult status = isLeftOut ? EmptyWork().prepare(stream, operations[index])
+                                      : step.node->work->prepare(streams[step.lane], operations[index]);
     if (status != CUDA_SUCCESS) return status;
   }
   if (const CUresult status = openMemory()) return status;
   const auto upload = isForKernels() ? uploadLocked() : nullptr;
-  const bool launchesGraphs = std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.node->work->launchesGraphs(); });
+  const bool launchesGraphs =
+      std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.node->work->launchesGraphs(); });
   const auto run = isForKernels() || launchesGraphs ? std::make_shared<GraphRun>(shared_from_this()) : nullptr;
 
   std::vector<std::shared_ptr<Condition>> conditions;
@@ -364,7 +383,8 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     const auto& own = streams[step.lane];
     if (step.after.empty() && own != stream) operation.after.push_back(start);
     for (const size_t before : step.after) {
-      if (steps_[before].lane != step.lane) operation.after.push_back({streams[steps_[before].lane], sequences[before]});
+      if (steps_[before].lane != step.lane)
+        operation.after.push_back({streams[steps_[before].lane], sequences[before]});
     }
     if (run) {
       operation.run = [run, own, node = std::move(operation.run)] { return run->runNode(own, node); };

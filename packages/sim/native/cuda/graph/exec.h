@@ -8,7 +8,8 @@ namespace shoal {
 
 class GraphExec : public std::enable_shared_from_this<GraphExec> {
  public:
-  static CUresult create(Graph& graph, unsigned long long flags, std::shared_ptr<GraphExec>& exec, CUgraphNode* errorNode, CUgraphInstantiateResult* result);
+  static CUresult create(Graph& graph, unsigned long long flags, std::shared_ptr<GraphExec>& exec,
+                         CUgraphNode* errorNode, CUgraphInstantiateResult* result);
   ~GraphExec();
 
   CUresult launch(const std::shared_ptr<Stream>& stream);
@@ -23,8 +24,8 @@ class GraphExec : public std::enable_shared_from_this<GraphExec> {
   CUresult setWork(GraphNode& node, std::shared_ptr<const Work> work);
   CUresult setChild(GraphNode& node, Graph& from);
 
-  // What kernels launch is as it was when it was brought to the device last (`cuGraphUpload`, or a launch by the host), in the order
-  // of the stream.
+  // What kernels launch is as it was when it was brought to the device last (`cuGraphUpload`, or a launch by the host),
+  // in the order of the stream.
   void upload(const std::shared_ptr<Stream>& stream);
   bool isUploaded() const;
   std::vector<std::shared_ptr<const Work>> uploaded() const;

@@ -6,10 +6,12 @@ using namespace shoal;
 
 namespace {
 
-CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags, CUgraphNode* errorNode, CUgraphInstantiateResult* result) {
+CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags, CUgraphNode* errorNode,
+                     CUgraphInstantiateResult* result) {
   return withGraph(handle, [&](Graph& graph) -> CUresult {
-    constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
-                                         CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+    constexpr unsigned long long known =
+        CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+        CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (out == nullptr || (flags & ~known) != 0 || graph.isCaptured) return CUDA_ERROR_INVALID_VALUE;
     // A graph of another one is part of its executable graph only, and one with memory or conditions has one at a time.
     if (graph.isOwned || GraphExec::holdsAlone(graph)) {
@@ -54,25 +56,32 @@ CUresult launch(CUgraphExec handle, CUstream streamHandle, bool perThread, bool 
 
 }  // namespace
 
-CUresult cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
+CUresult cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode, char* logBuffer,
+                            size_t bufferSize) {
   return withLog(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
-CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
+CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode, char* logBuffer,
+                               size_t bufferSize) {
   return withLog(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph, unsigned long long flags) {
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
   return instantiate(phGraphExec, hGraph, flags, nullptr, nullptr);
 }
-SHOAL_TWIN(cuGraphInstantiateWithParams, _ptsz, (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams),
+SHOAL_TWIN(cuGraphInstantiateWithParams, _ptsz,
+           (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams),
            (instantiateParams == nullptr ? initialised([] { return CUDA_ERROR_INVALID_VALUE; })
-                                                          : instantiate(phGraphExec, hGraph, *instantiateParams, perThread)))
+                                         : instantiate(phGraphExec, hGraph, *instantiateParams, perThread)))
 
-SHOAL_TWIN(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), launch(hGraphExec, hStream, perThread, false))
-SHOAL_TWIN(cuGraphUpload, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), launch(hGraphExec, hStream, perThread, true))
+SHOAL_TWIN(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream),
+           launch(hGraphExec, hStream, perThread, false))
+SHOAL_TWIN(cuGraphUpload, _ptsz, (CUgraphExec hGraphExec, CUstream hStream),
+           launch(hGraphExec, hStream, perThread, true))
 
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
-  return withGraphs([&] { return executables().take(reinterpret_cast<uint64_t>(hGraphExec)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
+  return withGraphs([&] {
+    return executables().take(reinterpret_cast<uint64_t>(hGraphExec)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
 }
 
 CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t* flags) {
@@ -93,7 +102,8 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
     return exec->update(graph, *resultInfo);
   });
 }
-CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out, CUgraphExecUpdateResult* updateResult_out) {
+CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
+                           CUgraphExecUpdateResult* updateResult_out) {
   CUgraphExecUpdateResultInfo info{};
   const CUresult status = cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
   if (hErrorNode_out != nullptr) *hErrorNode_out = info.errorNode;

@@ -7,7 +7,8 @@ namespace shoal {
 
 class FillWork : public Work {
  public:
-  FillWork(const CUDA_MEMSET_NODE_PARAMS& parameters, std::shared_ptr<Context> owner) : parameters(parameters), owner_(std::move(owner)) {}
+  FillWork(const CUDA_MEMSET_NODE_PARAMS& parameters, std::shared_ptr<Context> owner)
+      : parameters(parameters), owner_(std::move(owner)) {}
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEMSET; }
   std::shared_ptr<Context> context() const override { return owner_; }
   CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override;

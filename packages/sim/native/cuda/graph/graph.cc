@@ -85,7 +85,8 @@ void Graph::replace(GraphNode& node, std::shared_ptr<const Work> work) {
 void Graph::remove(GraphNode* node) {
   for (auto& other : nodes) {
     auto& edges = other->dependencies;
-    edges.erase(std::remove_if(edges.begin(), edges.end(), [&](const Edge& edge) { return edge.node == node; }), edges.end());
+    edges.erase(std::remove_if(edges.begin(), edges.end(), [&](const Edge& edge) { return edge.node == node; }),
+                edges.end());
   }
   count(*node->work, false);
   nodesByNumber().erase(node->number);
@@ -125,10 +126,13 @@ void Graph::count(const Work& work, bool isAdded) {
     child->graph->parent_ = isAdded ? this : nullptr;
     // What was removed still counts: that is one level too many at most, and nobody looks at all nodes.
     size_t height = child->graph->height_;
-    for (Graph* graph = this; isAdded && graph != nullptr && graph->height_ <= height; graph = graph->parent_) graph->height_ = ++height;
+    for (Graph* graph = this; isAdded && graph != nullptr && graph->height_ <= height; graph = graph->parent_)
+      graph->height_ = ++height;
   }
-  const size_t memory = child != nullptr ? child->graph->memoryNodes_ : type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
-  const size_t conditional = child != nullptr ? child->graph->conditionalNodes_ : type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  const size_t memory = child != nullptr ? child->graph->memoryNodes_
+                                         : type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+  const size_t conditional =
+      child != nullptr ? child->graph->conditionalNodes_ : type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
   if (memory == 0 && conditional == 0) return;
   for (Graph* graph = this; graph != nullptr; graph = graph->parent_) {
     graph->memoryNodes_ += isAdded ? memory : 0 - memory;
@@ -172,7 +176,8 @@ std::vector<GraphNode*> Graph::leaves() const {
   return found;
 }
 
-CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count, std::vector<Edge>& to) {
+CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count,
+                          std::vector<Edge>& to) {
   if (count != 0 && nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (size_t index = 0; index < count; ++index) {
     GraphNode* node = findNode(nodes[index]);
@@ -181,7 +186,8 @@ CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphE
       if (edge.node == node) return CUDA_ERROR_INVALID_VALUE;
     }
     Edge edge{node, data == nullptr ? CUgraphEdgeData{} : data[index]};
-    if (edge.data.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC || edge.data.to_port != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (edge.data.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC || edge.data.to_port != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     for (const unsigned char reserved : edge.data.reserved) {
       if (reserved != 0) return CUDA_ERROR_INVALID_VALUE;
     }

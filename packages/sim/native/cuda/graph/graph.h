@@ -65,8 +65,8 @@ struct Graph : std::enable_shared_from_this<Graph> {
   std::vector<GraphNode*> leaves() const;
 
   uint64_t number = 0;
-  bool isOwned = false;     // by a node or an executable graph
-  bool isBody = false;      // of a conditional node
+  bool isOwned = false;  // by a node or an executable graph
+  bool isBody = false;   // of a conditional node
   size_t depthOfBody = 0;
   bool isCaptured = false;  // a capture that has not ended adds to it
   std::vector<std::shared_ptr<GraphNode>> nodes;
@@ -77,7 +77,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   // Keeps the counts of this graph and of those around it.
   void count(const Work& work, bool isAdded);
 
-  Graph* parent_ = nullptr;  // whose node this is
+  Graph* parent_ = nullptr;                        // whose node this is
   size_t memoryNodes_ = 0, conditionalNodes_ = 0;  // also in graphs inside
   size_t height_ = 1;
 };
@@ -105,9 +105,11 @@ template <class Body>
 CUresult withNode(CUgraphNode handle, Body&& body);
 
 // What nodes are handed as: those of one graph, none twice.
-CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count, std::vector<Edge>& to);
+CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count,
+                          std::vector<Edge>& to);
 
-// Copies all nodes, and keeps what they need alive. `isWhole`: for an executable graph, which has nodes that cannot be cloned, too.
+// Copies all nodes, and keeps what they need alive. `isWhole`: for an executable graph, which has nodes that cannot be
+// cloned, too.
 CUresult copyGraph(const Graph& from, Graph& to, bool isWhole);
 
 void releaseUserObject(std::shared_ptr<UserObject> object, uint64_t count);
@@ -125,7 +127,9 @@ class ChildWork : public Work {
  public:
   explicit ChildWork(std::shared_ptr<Graph> graph) : graph(std::move(graph)) {}
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_GRAPH; }
-  CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override { return EmptyWork().prepare(stream, operation); }
+  CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override {
+    return EmptyWork().prepare(stream, operation);
+  }
   const std::shared_ptr<Graph> graph;
 };
 

@@ -29,9 +29,11 @@ Table& graphMemories() {
 
 }  // namespace
 
-CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory, std::shared_ptr<Context> context) {
+CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory,
+                             std::shared_ptr<Context> context) {
   const CUmemPoolProps& pool = parameters.poolProps;
-  if (parameters.bytesize == 0 || pool.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+  if (parameters.bytesize == 0 || pool.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   // Memory of a graph is not shared with other processes.
@@ -39,7 +41,8 @@ CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::
   Device* device = nullptr;
   if (const CUresult status = findDevice(pool.location.id, device)) return status;
   if (parameters.accessDescCount != 0 && parameters.accessDescs == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // It belongs to a context as what cuMemAllocAsync gives does: that of the stream, the current one, or another of the device.
+  // It belongs to a context as what cuMemAllocAsync gives does: that of the stream, the current one, or another of the
+  // device.
   if (!context && (currentContext(context) != CUDA_SUCCESS || &context->device != device)) {
     context.reset();
     for (auto& other : state().contexts.all()) {
@@ -54,8 +57,8 @@ CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::
   }
   if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   auto block = std::make_shared<ArenaBlock>(device->arena, base, parameters.bytesize, false);
-  auto allocation = std::make_shared<Allocation>(
-      Allocation::Description{MemoryKind::pooled, base, parameters.bytesize, Place::device, context, device, 0, std::move(block)});
+  auto allocation = std::make_shared<Allocation>(Allocation::Description{
+      MemoryKind::pooled, base, parameters.bytesize, Place::device, context, device, 0, std::move(block)});
   memory = std::make_shared<GraphMemory>(*device, base, parameters.bytesize, allocation);
   state().allocations.put(std::move(allocation));
   std::lock_guard lock(graphMemories().mutex);
@@ -87,7 +90,9 @@ void GraphMemory::open() {
 }
 
 AllocWork::AllocWork(std::shared_ptr<GraphMemory> memory, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
-    : memory(std::move(memory)), access(given.accessDescs, given.accessDescs + given.accessDescCount), parameters(given) {
+    : memory(std::move(memory)),
+      access(given.accessDescs, given.accessDescs + given.accessDescCount),
+      parameters(given) {
   parameters.accessDescs = access.data();
   parameters.dptr = this->memory->address;
 }

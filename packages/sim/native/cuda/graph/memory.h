@@ -10,7 +10,8 @@ class Device;
 class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
  public:
   // Of a context of the device, or of one that is picked.
-  static CUresult create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory, std::shared_ptr<Context> context = nullptr);
+  static CUresult create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory,
+                         std::shared_ptr<Context> context = nullptr);
   GraphMemory(Device& device, uint64_t address, size_t size, std::weak_ptr<Allocation> allocation)
       : device(device), address(address), size(size), allocation_(std::move(allocation)) {}
   ~GraphMemory();

@@ -42,7 +42,9 @@ CUresult makeWork(const CUDA_KERNEL_NODE_PARAMS& wanted, WorkPointer& work, cons
   shape.block = {wanted.blockDimX, wanted.blockDimY, wanted.blockDimZ};
   shape.dynamicSharedBytes = wanted.sharedMemBytes;
   std::shared_ptr<KernelWork> kernel;
-  if (const CUresult status = KernelWork::create(function, context, shape, attributes, wanted.kernelParams, wanted.extra, kernel)) return status;
+  if (const CUresult status =
+          KernelWork::create(function, context, shape, attributes, wanted.kernelParams, wanted.extra, kernel))
+    return status;
   work = std::move(kernel);
   return CUDA_SUCCESS;
 }
@@ -70,14 +72,16 @@ CUresult makeWork(const CUDA_BATCH_MEM_OP_NODE_PARAMS& wanted, WorkPointer& work
   std::shared_ptr<Context> context;
   if (const CUresult status = contextOf(wanted.ctx, context)) return status;
   if (wanted.count != 0 && wanted.paramArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  work = std::make_shared<BatchWork>(std::move(context), std::vector(wanted.paramArray, wanted.paramArray + wanted.count), wanted.flags);
+  work = std::make_shared<BatchWork>(std::move(context),
+                                     std::vector(wanted.paramArray, wanted.paramArray + wanted.count), wanted.flags);
   return CUDA_SUCCESS;
 }
 
 template <class Kind>
 CUresult makeSemaphoreWork(const Kind& wanted, WorkPointer& work) {
   std::shared_ptr<SemaphoreWork<std::remove_cv_t<std::remove_pointer_t<decltype(wanted.paramsArray)>>>> made;
-  if (const CUresult status = made->create(wanted.extSemArray, wanted.paramsArray, wanted.numExtSems, made)) return status;
+  if (const CUresult status = made->create(wanted.extSemArray, wanted.paramsArray, wanted.numExtSems, made))
+    return status;
   work = std::move(made);
   return CUDA_SUCCESS;
 }
@@ -131,7 +135,8 @@ CUresult makeFree(CUgraph handle, CUdeviceptr address, WorkPointer& work) {
 
 // Adds what `make` makes behind the dependencies.
 template <class Make>
-CUresult add(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data, size_t count, Make&& make) {
+CUresult add(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
+             size_t count, Make&& make) {
   return withGraph(handle, [&](Graph& graph) -> CUresult {
     std::vector<Edge> edges;
     WorkPointer work;
@@ -227,7 +232,8 @@ CUresult setChild(CUgraphExec execHandle, CUgraphNode nodeHandle, CUgraph childH
   });
 }
 
-CUresult addAny(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data, size_t count, CUgraphNodeParams* wanted) {
+CUresult addAny(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
+                size_t count, CUgraphNodeParams* wanted) {
   if (wanted == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
   if (wanted->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
     return withGraph(handle, [&](Graph& graph) -> CUresult {
@@ -240,11 +246,14 @@ CUresult addAny(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencie
   return add(out, handle, dependencies, data, count, [&](WorkPointer& work) -> CUresult {
     switch (wanted->type) {
       case CU_GRAPH_NODE_TYPE_EMPTY: work = std::make_shared<EmptyWork>(); return CUDA_SUCCESS;
-      case CU_GRAPH_NODE_TYPE_GRAPH: return makeChild(handle, wanted->graph.graph, wanted->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, work);
+      case CU_GRAPH_NODE_TYPE_GRAPH:
+        return makeChild(handle, wanted->graph.graph, wanted->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
+                         work);
       case CU_GRAPH_NODE_TYPE_MEM_FREE: return makeFree(handle, wanted->free.dptr, work);
       case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
         auto& alloc = wanted->alloc;
-        CUDA_MEM_ALLOC_NODE_PARAMS described{alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize, 0};
+        CUDA_MEM_ALLOC_NODE_PARAMS described{alloc.poolProps, alloc.accessDescs, alloc.accessDescCount, alloc.bytesize,
+                                             0};
         const CUresult status = makeAllocation(handle, &described, work);
         if (status == CUDA_SUCCESS) alloc.dptr = described.dptr;
         return status;
@@ -256,15 +265,17 @@ CUresult addAny(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencie
 
 }  // namespace
 
-#define SHOAL_DEPENDENCIES CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies
+#define SHOAL_DEPENDENCIES \
+  CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies
 #define SHOAL_ADD(make) \
   add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, [&](WorkPointer& work) -> CUresult { return make; })
 
 CUresult cuGraphAddNode(SHOAL_DEPENDENCIES, CUgraphNodeParams* nodeParams) {
   return addAny(phGraphNode, hGraph, dependencies, nullptr, numDependencies, nodeParams);
 }
-CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData,
-                           size_t numDependencies, CUgraphNodeParams* nodeParams) {
+CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                           CUgraphNodeParams* nodeParams) {
   return addAny(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
 }
 CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
@@ -273,13 +284,15 @@ CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams* nodeParams) 
     if (nodeParams->type != CU_GRAPH_NODE_TYPE_GRAPH) return makeAny(&node, *nodeParams, work);
     // An H200 takes a graph that is to be moved, and then has none.
     const auto& [child, ownership] = nodeParams->graph;
-    return ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE ? CUDA_ERROR_INVALID_VALUE : makeChild(node.graph->handle(), child, false, work);
+    return ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE ? CUDA_ERROR_INVALID_VALUE
+                                                            : makeChild(node.graph->handle(), child, false, work);
   });
 }
 CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams* nodeParams) {
   if (nodeParams == nullptr) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
   if (nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH) return setChild(hGraphExec, hNode, nodeParams->graph.graph);
-  return changeExec(hGraphExec, hNode, nodeParams->type, [&](GraphNode& node, WorkPointer& work) { return makeAny(&node, *nodeParams, work); });
+  return changeExec(hGraphExec, hNode, nodeParams->type,
+                    [&](GraphNode& node, WorkPointer& work) { return makeAny(&node, *nodeParams, work); });
 }
 
 // Kernels.
@@ -293,10 +306,13 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
   });
 }
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  return change(hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](GraphNode& node, WorkPointer& work) { return makeKernelOf(node, nodeParams, work); });
+  return change(hNode, CU_GRAPH_NODE_TYPE_KERNEL,
+                [&](GraphNode& node, WorkPointer& work) { return makeKernelOf(node, nodeParams, work); });
 }
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](GraphNode& node, WorkPointer& work) { return makeKernelOf(node, nodeParams, work); });
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_KERNEL,
+                    [&](GraphNode& node, WorkPointer& work) { return makeKernelOf(node, nodeParams, work); });
 }
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue* value_out) {
   return read<KernelWork>(hNode, value_out, [&](auto& kernel) -> CUresult {
@@ -310,7 +326,8 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID att
   return change(hNode, CU_GRAPH_NODE_TYPE_KERNEL, [&](GraphNode& node, WorkPointer& work) -> CUresult {
     // Hardware takes this one, and does not give it back.
     const bool isForgotten = attr == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
-    if (value == nullptr || !(isNodeAttribute(attr) || isForgotten) || !isValidAttribute(attr, *value)) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr || !(isNodeAttribute(attr) || isForgotten) || !isValidAttribute(attr, *value))
+      return CUDA_ERROR_INVALID_VALUE;
     const auto& kernel = static_cast<const KernelWork&>(*node.work);
     auto attributes = kernel.attributes;
     if (!isForgotten) attributes[attr] = *value;
@@ -344,7 +361,8 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D* node
     return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, ownerOf(node), work);
   });
 }
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams,
+                                        CUcontext ctx) {
   return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMCPY, [&](GraphNode&, WorkPointer& work) {
     return copyParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*copyParams, ctx, work);
   });
@@ -363,7 +381,8 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PA
     return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, ownerOf(node), work);
   });
 }
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
   return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_MEMSET, [&](GraphNode&, WorkPointer& work) {
     return memsetParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*memsetParams, ctx, work);
   });
@@ -380,45 +399,63 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS* node
   });
 }
 CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
-  return change(hNode, CU_GRAPH_NODE_TYPE_HOST,
-                [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work); });
+  return change(hNode, CU_GRAPH_NODE_TYPE_HOST, [&](GraphNode&, WorkPointer& work) {
+    return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work);
+  });
 }
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS* nodeParams) {
-  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_HOST,
-                    [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work); });
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                      const CUDA_HOST_NODE_PARAMS* nodeParams) {
+  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_HOST, [&](GraphNode&, WorkPointer& work) {
+    return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work);
+  });
 }
 
 // Graphs in graphs, and nodes that do nothing.
-CUresult cuGraphAddChildGraphNode(SHOAL_DEPENDENCIES, CUgraph childGraph) { return SHOAL_ADD(makeChild(hGraph, childGraph, false, work)); }
+CUresult cuGraphAddChildGraphNode(SHOAL_DEPENDENCIES, CUgraph childGraph) {
+  return SHOAL_ADD(makeChild(hGraph, childGraph, false, work));
+}
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph* phGraph) {
   return read<ChildWork>(hNode, phGraph, [&](auto& child) {
     *phGraph = child.graph->handle();
     return CUDA_SUCCESS;
   });
 }
-CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) { return setChild(hGraphExec, hNode, childGraph); }
-CUresult cuGraphAddEmptyNode(SHOAL_DEPENDENCIES) { return SHOAL_ADD((work = std::make_shared<EmptyWork>(), CUDA_SUCCESS)); }
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
+  return setChild(hGraphExec, hNode, childGraph);
+}
+CUresult cuGraphAddEmptyNode(SHOAL_DEPENDENCIES) {
+  return SHOAL_ADD((work = std::make_shared<EmptyWork>(), CUDA_SUCCESS));
+}
 
 // Events.
-CUresult cuGraphAddEventRecordNode(SHOAL_DEPENDENCIES, CUevent event) { return SHOAL_ADD(makeEventWork<EventRecordWork>(event, work)); }
+CUresult cuGraphAddEventRecordNode(SHOAL_DEPENDENCIES, CUevent event) {
+  return SHOAL_ADD(makeEventWork<EventRecordWork>(event, work));
+}
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode hNode, CUevent* event_out) {
-  return read<EventRecordWork>(hNode, event_out, [&](auto& record) { return *event_out = record.handle, CUDA_SUCCESS; });
+  return read<EventRecordWork>(hNode, event_out,
+                               [&](auto& record) { return *event_out = record.handle, CUDA_SUCCESS; });
 }
 CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event) {
-  return change(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventRecordWork>(event, work); });
+  return change(hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+                [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventRecordWork>(event, work); });
 }
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
-  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventRecordWork>(event, work); });
+  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+                    [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventRecordWork>(event, work); });
 }
-CUresult cuGraphAddEventWaitNode(SHOAL_DEPENDENCIES, CUevent event) { return SHOAL_ADD(makeEventWork<EventWaitWork>(event, work)); }
+CUresult cuGraphAddEventWaitNode(SHOAL_DEPENDENCIES, CUevent event) {
+  return SHOAL_ADD(makeEventWork<EventWaitWork>(event, work));
+}
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent* event_out) {
   return read<EventWaitWork>(hNode, event_out, [&](auto& wait) { return *event_out = wait.handle, CUDA_SUCCESS; });
 }
 CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) {
-  return change(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventWaitWork>(event, work); });
+  return change(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+                [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventWaitWork>(event, work); });
 }
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
-  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventWaitWork>(event, work); });
+  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+                    [&](GraphNode&, WorkPointer& work) { return makeEventWork<EventWaitWork>(event, work); });
 }
 
 // Words that are written and waited for.
@@ -433,38 +470,47 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NOD
   });
 }
 CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
-  return change(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-                [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work); });
+  return change(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [&](GraphNode&, WorkPointer& work) {
+    return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work);
+  });
 }
-CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
-  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-                    [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work); });
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
+  return changeExec(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, [&](GraphNode&, WorkPointer& work) {
+    return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeWork(*nodeParams, work);
+  });
 }
 
 // Semaphores of other libraries.
-#define SHOAL_SEMAPHORE_NODES(name, Params, Kind, code)                                                                                        \
-  CUresult cuGraphAddExternalSemaphores##name##Node(SHOAL_DEPENDENCIES, const Params* nodeParams) {                                            \
-    return SHOAL_ADD(nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work));                                 \
-  }                                                                                                                                            \
-  CUresult cuGraphExternalSemaphores##name##NodeGetParams(CUgraphNode hNode, Params* params_out) {                                             \
-    return read<Kind>(hNode, params_out, [&](auto& found) {                                                                                    \
-      *params_out = {const_cast<CUexternalSemaphore*>(found.handles.data()), found.parameters.data(), static_cast<unsigned>(found.handles.size())}; \
-      return CUDA_SUCCESS;                                                                                                                     \
-    });                                                                                                                                        \
-  }                                                                                                                                            \
-  CUresult cuGraphExternalSemaphores##name##NodeSetParams(CUgraphNode hNode, const Params* nodeParams) {                                       \
-    return change(hNode, code,                                                                                                                 \
-                  [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work); }); \
-  }                                                                                                                                            \
-  CUresult cuGraphExecExternalSemaphores##name##NodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const Params* nodeParams) {           \
-    return changeExec(hGraphExec, hNode, code,                                                                                                 \
-                      [&](GraphNode&, WorkPointer& work) { return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work); }); \
+#define SHOAL_SEMAPHORE_NODES(name, Params, Kind, code)                                                        \
+  CUresult cuGraphAddExternalSemaphores##name##Node(SHOAL_DEPENDENCIES, const Params* nodeParams) {            \
+    return SHOAL_ADD(nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work)); \
+  }                                                                                                            \
+  CUresult cuGraphExternalSemaphores##name##NodeGetParams(CUgraphNode hNode, Params* params_out) {             \
+    return read<Kind>(hNode, params_out, [&](auto& found) {                                                    \
+      *params_out = {const_cast<CUexternalSemaphore*>(found.handles.data()), found.parameters.data(),          \
+                     static_cast<unsigned>(found.handles.size())};                                             \
+      return CUDA_SUCCESS;                                                                                     \
+    });                                                                                                        \
+  }                                                                                                            \
+  CUresult cuGraphExternalSemaphores##name##NodeSetParams(CUgraphNode hNode, const Params* nodeParams) {       \
+    return change(hNode, code, [&](GraphNode&, WorkPointer& work) {                                            \
+      return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work);          \
+    });                                                                                                        \
+  }                                                                                                            \
+  CUresult cuGraphExecExternalSemaphores##name##NodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,       \
+                                                              const Params* nodeParams) {                      \
+    return changeExec(hGraphExec, hNode, code, [&](GraphNode&, WorkPointer& work) {                            \
+      return nodeParams == nullptr ? CUDA_ERROR_INVALID_VALUE : makeSemaphoreWork(*nodeParams, work);          \
+    });                                                                                                        \
   }
 SHOAL_SEMAPHORE_NODES(Signal, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS, SignalWork, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL)
 SHOAL_SEMAPHORE_NODES(Wait, CUDA_EXT_SEM_WAIT_NODE_PARAMS, WaitWork, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT)
 
 // Memory.
-CUresult cuGraphAddMemAllocNode(SHOAL_DEPENDENCIES, CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) { return SHOAL_ADD(makeAllocation(hGraph, nodeParams, work)); }
+CUresult cuGraphAddMemAllocNode(SHOAL_DEPENDENCIES, CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) {
+  return SHOAL_ADD(makeAllocation(hGraph, nodeParams, work));
+}
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS* params_out) {
   return read<AllocWork>(hNode, params_out, [&](auto& alloc) { return *params_out = alloc.parameters, CUDA_SUCCESS; });
 }

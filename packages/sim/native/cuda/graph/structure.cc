@@ -14,7 +14,8 @@ namespace {
 CUresult showNodes(const std::vector<GraphNode*>& found, CUgraphNode* nodes, size_t* count) {
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (nodes != nullptr) {
-    for (size_t index = 0; index < *count; ++index) nodes[index] = index < found.size() ? found[index]->handle() : nullptr;
+    for (size_t index = 0; index < *count; ++index)
+      nodes[index] = index < found.size() ? found[index]->handle() : nullptr;
   }
   *count = nodes == nullptr ? found.size() : std::min(*count, found.size());
   return CUDA_SUCCESS;
@@ -31,7 +32,8 @@ CUresult showEdges(const std::vector<Edge>& found, CUgraphNode* nodes, CUgraphEd
     list.push_back(edge.node);
   }
   if (data != nullptr) {
-    for (size_t index = 0; index < *count; ++index) data[index] = index < found.size() ? found[index].data : CUgraphEdgeData{};
+    for (size_t index = 0; index < *count; ++index)
+      data[index] = index < found.size() ? found[index].data : CUgraphEdgeData{};
   }
   return showNodes(list, nodes, count);
 }
@@ -59,7 +61,8 @@ CUresult allEdges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdg
   });
 }
 
-CUresult addDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data, size_t count) {
+CUresult addDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
+                         size_t count) {
   return withGraph(handle, [&](Graph& graph) -> CUresult {
     if (count != 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     std::vector<std::pair<GraphNode*, Edge>> given;
@@ -67,7 +70,9 @@ CUresult addDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphN
       GraphNode* target = findNode(to[index]);
       std::vector<Edge> one;
       if (target == nullptr || !graph.holds(target)) return CUDA_ERROR_INVALID_VALUE;
-      if (const CUresult status = readDependencies(graph, from + index, data == nullptr ? nullptr : data + index, 1, one)) return status;
+      if (const CUresult status =
+              readDependencies(graph, from + index, data == nullptr ? nullptr : data + index, 1, one))
+        return status;
       for (const Edge& edge : target->dependencies) {
         if (edge.node == one[0].node && edge.data.from_port == one[0].data.from_port) return CUDA_ERROR_INVALID_VALUE;
       }
@@ -85,7 +90,8 @@ CUresult addDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphN
   });
 }
 
-CUresult removeDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data, size_t count) {
+CUresult removeDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
+                            size_t count) {
   return withGraph(handle, [&](Graph& graph) -> CUresult {
     if (count != 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     const auto find = [&](size_t index, GraphNode*& target) {
@@ -93,7 +99,8 @@ CUresult removeDependencies(CUgraph handle, const CUgraphNode* from, const CUgra
       auto& all = target->dependencies;
       return std::find_if(all.begin(), all.end(), [&](const Edge& edge) {
         if (edge.node->handle() != from[index]) return false;
-        return data == nullptr ? isPlain(edge.data) : edge.data.from_port == data[index].from_port && edge.data.type == data[index].type;
+        return data == nullptr ? isPlain(edge.data)
+                               : edge.data.from_port == data[index].from_port && edge.data.type == data[index].type;
       });
     };
     for (size_t index = 0; index < count; ++index) {
@@ -141,7 +148,8 @@ void draw(FILE* file, const Graph& graph, int& next) {
   }
   for (auto& node : graph.nodes) {
     for (const Edge& edge : node->dependencies) {
-      fprintf(file, "\"graph_%d_node_%zu\" -> \"graph_%d_node_%zu\";\n", number, index[edge.node], number, index[node.get()]);
+      fprintf(file, "\"graph_%d_node_%zu\" -> \"graph_%d_node_%zu\";\n", number, index[edge.node], number,
+              index[node.get()]);
     }
   }
   fprintf(file, "}\n");
@@ -223,34 +231,49 @@ CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, size_t* num
   });
 }
 
-CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, size_t* numEdges) { return allEdges(hGraph, from, to, nullptr, numEdges); }
-CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edgeData, size_t* numEdges) {
+CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, size_t* numEdges) {
+  return allEdges(hGraph, from, to, nullptr, numEdges);
+}
+CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* edgeData,
+                            size_t* numEdges) {
   return allEdges(hGraph, from, to, edgeData, numEdges);
 }
 
 CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode* dependencies, size_t* numDependencies) {
-  return withNode(hNode, [&](GraphNode& node) { return showEdges(node.dependencies, dependencies, nullptr, numDependencies); });
+  return withNode(
+      hNode, [&](GraphNode& node) { return showEdges(node.dependencies, dependencies, nullptr, numDependencies); });
 }
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode* dependencies, CUgraphEdgeData* edgeData, size_t* numDependencies) {
-  return withNode(hNode, [&](GraphNode& node) { return showEdges(node.dependencies, dependencies, edgeData, numDependencies); });
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode* dependencies, CUgraphEdgeData* edgeData,
+                                       size_t* numDependencies) {
+  return withNode(
+      hNode, [&](GraphNode& node) { return showEdges(node.dependencies, dependencies, edgeData, numDependencies); });
 }
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode* dependentNodes, size_t* numDependentNodes) {
-  return withNode(hNode, [&](GraphNode& node) { return showEdges(node.graph->dependentsOf(&node), dependentNodes, nullptr, numDependentNodes); });
+  return withNode(hNode, [&](GraphNode& node) {
+    return showEdges(node.graph->dependentsOf(&node), dependentNodes, nullptr, numDependentNodes);
+  });
 }
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* dependentNodes, CUgraphEdgeData* edgeData, size_t* numDependentNodes) {
-  return withNode(hNode, [&](GraphNode& node) { return showEdges(node.graph->dependentsOf(&node), dependentNodes, edgeData, numDependentNodes); });
+CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* dependentNodes, CUgraphEdgeData* edgeData,
+                                         size_t* numDependentNodes) {
+  return withNode(hNode, [&](GraphNode& node) {
+    return showEdges(node.graph->dependentsOf(&node), dependentNodes, edgeData, numDependentNodes);
+  });
 }
 
-CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
+CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                size_t numDependencies) {
   return addDependencies(hGraph, from, to, nullptr, numDependencies);
 }
-CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edgeData, size_t numDependencies) {
+CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData* edgeData, size_t numDependencies) {
   return addDependencies(hGraph, from, to, edgeData, numDependencies);
 }
-CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, size_t numDependencies) {
+CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                   size_t numDependencies) {
   return removeDependencies(hGraph, from, to, nullptr, numDependencies);
 }
-CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* edgeData, size_t numDependencies) {
+CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
+                                      const CUgraphEdgeData* edgeData, size_t numDependencies) {
   return removeDependencies(hGraph, from, to, edgeData, numDependencies);
 }
 

@@ -16,10 +16,13 @@ CUresult withObject(CUuserObject handle, unsigned count, Body&& body) {
 
 }  // namespace
 
-CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destroy, unsigned int initialRefcount, unsigned int flags) {
+CUresult cuUserObjectCreate(CUuserObject* object_out, void* ptr, CUhostFn destroy, unsigned int initialRefcount,
+                            unsigned int flags) {
   return withGraphs([&]() -> CUresult {
     // The destructor may not be waited for: that is the only kind there is.
-    if (object_out == nullptr || destroy == nullptr || initialRefcount == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) return CUDA_ERROR_INVALID_VALUE;
+    if (object_out == nullptr || destroy == nullptr || initialRefcount == 0 ||
+        flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+      return CUDA_ERROR_INVALID_VALUE;
     auto object = std::make_shared<UserObject>();
     object->number = userObjects().reserve();
     object->destroy = destroy;

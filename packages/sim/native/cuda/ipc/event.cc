@@ -15,7 +15,8 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
     if (const CUresult status = resolveEvent(event, found)) return status;
     if (!found->shared || found->isOpened) return CUDA_ERROR_INVALID_HANDLE;
     const auto& file = found->shared->file;
-    Ticket ticket = offer(TicketKind::event, file->identity().inode, [weak = std::weak_ptr<SharedFile>(file)] { return weak.lock(); });
+    Ticket ticket = offer(TicketKind::event, file->identity().inode,
+                          [weak = std::weak_ptr<SharedFile>(file)] { return weak.lock(); });
     ticket.device = found->context->device.ordinal;
     writeTicket(ticket, pHandle);
     return CUDA_SUCCESS;

@@ -52,11 +52,14 @@ void startServing(Offers& own) {
   own.process = randomBytes();
   const int listening = listenAt(nameOf(kPrefix, own.process), 64);
   if (listening < 0) throw std::system_error(errno, std::generic_category(), "bind");
-  if (!serve(listening, "shoal-ipc", answer)) throw std::system_error(errno, std::generic_category(), "a thread that shares memory");
+  if (!serve(listening, "shoal-ipc", answer))
+    throw std::system_error(errno, std::generic_category(), "a thread that shares memory");
   own.isServing = true;
 }
 
-bool isOutOfSockets(int problem) { return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM; }
+bool isOutOfSockets(int problem) {
+  return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM;
+}
 
 }  // namespace
 
@@ -89,7 +92,8 @@ Ticket offer(TicketKind kind, uint64_t key, Deliver deliver) {
 }
 
 Ticket offerFile(const std::shared_ptr<SharedFile>& file) {
-  return offer(TicketKind::fabric, file->identity().inode, [weak = std::weak_ptr<SharedFile>(file)] { return weak.lock(); });
+  return offer(TicketKind::fabric, file->identity().inode,
+               [weak = std::weak_ptr<SharedFile>(file)] { return weak.lock(); });
 }
 
 void withdraw(TicketKind kind, uint64_t key) {

@@ -1,4 +1,5 @@
-// How processes hand each other memory: a ticket of plain bytes names it, a socket that has no file delivers a descriptor.
+// How processes hand each other memory: a ticket of plain bytes names it, a socket that has no file delivers a
+// descriptor.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,8 @@ constexpr size_t kPage = 4096;
 // Pages of another process's device memory.
 class ImportedPages : public Backing {
  public:
-  ImportedPages(const SharedFile& file, size_t offset, size_t size) : size_(size), base_(reserveAddresses(size, kPage, 0)) {
+  ImportedPages(const SharedFile& file, size_t offset, size_t size)
+      : size_(size), base_(reserveAddresses(size, kPage, 0)) {
     if (base_ == 0) throw std::bad_alloc();
     try {
       file.map(offset, size, PROT_READ | PROT_WRITE, reinterpret_cast<void*>(base_));
@@ -45,7 +46,9 @@ struct Key {
   std::string process;
   uint64_t id;
   unsigned long long context;
-  bool operator<(const Key& other) const { return std::tie(process, id, context) < std::tie(other.process, other.id, other.context); }
+  bool operator<(const Key& other) const {
+    return std::tie(process, id, context) < std::tie(other.process, other.id, other.context);
+  }
 };
 
 struct Table {
@@ -71,7 +74,8 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
     if (isOwn(ticket)) return CUDA_ERROR_INVALID_CONTEXT;
     Device* device = nullptr;
     if (const CUresult status = findDevice(ticket.device, device)) return status;
-    Key key = {std::string(reinterpret_cast<const char*>(ticket.process.bytes), sizeof ticket.process.bytes), ticket.id, context->id};
+    Key key = {std::string(reinterpret_cast<const char*>(ticket.process.bytes), sizeof ticket.process.bytes), ticket.id,
+               context->id};
     std::lock_guard lock(table().mutex);
     // Those of contexts that have ended are of no use to anybody.
     for (auto each = table().opened.begin(); each != table().opened.end();) {
@@ -86,15 +90,16 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
     auto file = fetch(ticket);
     // Freed, or its process has ended.
     if (!file) return isReachable(ticket.process) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
-    if (file->content() != Content::arena || ticket.size == 0 || ticket.offset > file->size() || ticket.size > file->size() - ticket.offset) {
+    if (file->content() != Content::arena || ticket.size == 0 || ticket.offset > file->size() ||
+        ticket.size > file->size() - ticket.offset) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     const size_t first = ticket.offset / kPage * kPage;
     const size_t end = (ticket.offset + ticket.size + kPage - 1) / kPage * kPage;
     auto pages = std::make_shared<ImportedPages>(*file, first, end - first);
     const uint64_t base = pages->base() + (ticket.offset - first);
-    auto allocation = std::make_shared<Allocation>(
-        Allocation::Description{MemoryKind::imported, base, ticket.size, Place::device, context, device, 0, std::move(pages)});
+    auto allocation = std::make_shared<Allocation>(Allocation::Description{
+        MemoryKind::imported, base, ticket.size, Place::device, context, device, 0, std::move(pages)});
     state().allocations.put(allocation);
     opened = {allocation, 1};
     *out = base;
@@ -107,7 +112,8 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
 CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   return inContext([&](auto&) -> CUresult {
     auto allocation = state().allocations.covering(dptr);
-    if (pHandle == nullptr || !allocation || !allocation->backing || !allocation->backing->isLegacyIpcCapable()) return CUDA_ERROR_INVALID_VALUE;
+    if (pHandle == nullptr || !allocation || !allocation->backing || !allocation->backing->isLegacyIpcCapable())
+      return CUDA_ERROR_INVALID_VALUE;
     Arena& arena = allocation->device->arena;
     auto deliver = [weak = std::weak_ptr<Allocation>(allocation)]() -> std::shared_ptr<SharedFile> {
       auto known = weak.lock();
@@ -122,8 +128,12 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   });
 }
 
-CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) { return open(pdptr, handle, Flags); }
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) { return open(pdptr, handle, Flags); }
+CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return open(pdptr, handle, Flags);
+}
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return open(pdptr, handle, Flags);
+}
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
   return inContext([&](auto&) -> CUresult {

@@ -51,7 +51,9 @@ CUresult readSection(const char* section, uint64_t size, std::vector<std::string
 CUresult readObject(const char* object, uint64_t size, std::vector<std::string>& all, std::string& problem) {
   if (size < sizeof(Elf64_Ehdr)) return CUDA_ERROR_INVALID_IMAGE;
   const auto header = read<Elf64_Ehdr>(object, 0);
-  if (header.e_shentsize != sizeof(Elf64_Shdr) || !isWithin(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr), size) || header.e_shstrndx >= header.e_shnum) return CUDA_ERROR_INVALID_IMAGE;
+  if (header.e_shentsize != sizeof(Elf64_Shdr) || !isWithin(header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr), size) ||
+      header.e_shstrndx >= header.e_shnum)
+    return CUDA_ERROR_INVALID_IMAGE;
   auto section = [&](unsigned index) { return read<Elf64_Shdr>(object, header.e_shoff + index * sizeof(Elf64_Shdr)); };
   const Elf64_Shdr names = section(header.e_shstrndx);
   if (!isWithin(names.sh_offset, names.sh_size, 1, size)) return CUDA_ERROR_INVALID_IMAGE;
@@ -69,7 +71,8 @@ CUresult readObject(const char* object, uint64_t size, std::vector<std::string>&
 }
 
 bool isObject(const char* bytes, uint64_t size) {
-  return size >= sizeof(Elf64_Ehdr) && memcmp(bytes, ELFMAG, SELFMAG) == 0 && bytes[EI_CLASS] == ELFCLASS64 && bytes[EI_DATA] == ELFDATA2LSB && read<Elf64_Ehdr>(bytes, 0).e_machine != kCudaMachine;
+  return size >= sizeof(Elf64_Ehdr) && memcmp(bytes, ELFMAG, SELFMAG) == 0 && bytes[EI_CLASS] == ELFCLASS64 &&
+         bytes[EI_DATA] == ELFDATA2LSB && read<Elf64_Ehdr>(bytes, 0).e_machine != kCudaMachine;
 }
 
 }  // namespace

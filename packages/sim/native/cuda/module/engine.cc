@@ -24,7 +24,8 @@ Loaded loadEngine() {
   file = file.substr(0, file.find_last_of('/') + 1) + "libshoal-sim-ptx.so.1";
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* symbol = library == nullptr ? nullptr : dlsym(library, "shoalSimPtxEngine");
-  if (symbol == nullptr) return {nullptr, "the PTX engine of the Shoal software device cannot be loaded: " + std::string(dlerror())};
+  if (symbol == nullptr)
+    return {nullptr, "the PTX engine of the Shoal software device cannot be loaded: " + std::string(dlerror())};
   return {reinterpret_cast<decltype(&shoalSimPtxEngine)>(symbol)(), {}};
 }
 

@@ -19,10 +19,12 @@ CUresult withFunction(CUfunction handle, const void* out, Body&& body) {
   });
 }
 
-CUresult readAttribute(const ptx::Kernel& kernel, CodeFacts code, FunctionSettings& settings, int attribute, int* value);
+CUresult readAttribute(const ptx::Kernel& kernel, CodeFacts code, FunctionSettings& settings, int attribute,
+                       int* value);
 CUresult writeAttribute(const ptx::Kernel& kernel, FunctionSettings& settings, int attribute, int value);
 // The cluster of a launch: that of the launch, which has to be what the kernel asks for; or the kernel's; or one block.
-CUresult findCluster(const LoadedFunction& function, const ptx::Dimensions& grid, const ptx::Dimensions* given, ptx::Dimensions& cluster);
+CUresult findCluster(const LoadedFunction& function, const ptx::Dimensions& grid, const ptx::Dimensions* given,
+                     ptx::Dimensions& cluster);
 // How many blocks a multiprocessor holds. Asks for no current context: nodes of graphs run on other threads.
 int activeBlocks(const LoadedFunction& function, int blockSize, uint64_t dynamicBytes);
 CUresult readParameter(const ptx::Kernel& kernel, size_t index, size_t* offset, size_t* size);

@@ -16,7 +16,8 @@ namespace {
 constexpr uint32_t kElfMagic = 0x464c457f;
 constexpr uint32_t kFatbinWrapperMagic = 0x466243b1;
 constexpr char kAddPtx[] =
-    "the Shoal software device runs PTX, and the image has machine code only: add PTX to it (nvcc -gencode arch=compute_75,code=compute_75)";
+    "the Shoal software device runs PTX, and the image has machine code only: add PTX to it (nvcc -gencode "
+    "arch=compute_75,code=compute_75)";
 
 // Skips blanks and comments; a NUL ends the text.
 const char* skipBlanks(const char* at) {
@@ -37,7 +38,8 @@ const char* skipBlanks(const char* at) {
 
 // The machine that an ELF image says it is for; 0 when it is too broken to tell.
 unsigned machineOf(const char* elf) {
-  if (elf[4] != 2 || elf[5] != 1 || elf[6] != 1) return 0;  // 64-bit, little-endian, version 1; else nothing more is read
+  if (elf[4] != 2 || elf[5] != 1 || elf[6] != 1)
+    return 0;  // 64-bit, little-endian, version 1; else nothing more is read
   uint16_t machine = 0;
   memcpy(&machine, elf + 18, sizeof machine);
   return machine;
@@ -62,7 +64,8 @@ CUresult findInFatbin(const uint8_t* fatbin, size_t available, std::string& ptx,
     const uint8_t* entry = fatbin + header + at;
     const uint32_t entryHeader = read<uint32_t>(entry + 4);
     const uint64_t size = read<uint64_t>(entry + 8), flags = read<uint64_t>(entry + 40);
-    if (entryHeader < 64 || entryHeader > total - at || size > total - at - entryHeader) return CUDA_ERROR_INVALID_IMAGE;
+    if (entryHeader < 64 || entryHeader > total - at || size > total - at - entryHeader)
+      return CUDA_ERROR_INVALID_IMAGE;
     if (read<uint16_t>(entry) == kPtx) {
       const uint64_t packed = read<uint32_t>(entry + 16), whole = read<uint64_t>(entry + 56);
       const uint8_t* content = entry + entryHeader;
@@ -74,7 +77,9 @@ CUresult findInFatbin(const uint8_t* fatbin, size_t available, std::string& ptx,
       } else if ((flags & kLz4) != 0) {
         if (!unpackLz4(content, packed, ptx, whole)) return CUDA_ERROR_INVALID_IMAGE;
       } else if (!hasZstd()) {
-        problem = "the PTX of the fat binary is compressed by zstd: install libzstd.so.1, or build with nvcc --compress-mode=speed";
+        problem =
+            "the PTX of the fat binary is compressed by zstd: install libzstd.so.1, or build with nvcc "
+            "--compress-mode=speed";
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
       } else if (!unpackZstd(content, packed, ptx, whole)) {
         return CUDA_ERROR_INVALID_IMAGE;
@@ -128,7 +133,8 @@ CUresult findPtx(const void* data, size_t available, std::string& ptx, std::stri
     // It holds a pointer, which a file cannot have.
     if (available != SIZE_MAX) return CUDA_ERROR_INVALID_IMAGE;
     const auto* inner = read<const uint8_t*>(reinterpret_cast<const uint8_t*>(image) + 8);
-    return inner == nullptr || read<uint32_t>(inner) != kFatbinMagic ? CUDA_ERROR_INVALID_IMAGE : findInFatbin(inner, available, ptx, problem);
+    return inner == nullptr || read<uint32_t>(inner) != kFatbinMagic ? CUDA_ERROR_INVALID_IMAGE
+                                                                     : findInFatbin(inner, available, ptx, problem);
   }
   if (magic == kFatbinMagic) return findInFatbin(reinterpret_cast<const uint8_t*>(image), available, ptx, problem);
   if (strncmp(skipBlanks(image), ".version", 8) != 0) return CUDA_ERROR_INVALID_IMAGE;

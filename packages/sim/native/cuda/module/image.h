@@ -21,7 +21,8 @@ void writeErrorLog(const JitOptions& options, const std::string& message);
 // The same, and gives the status.
 CUresult refuse(const JitOptions& options, CUresult status, const std::string& problem);
 
-// Finds the PTX of an image, or says in `problem` why there is none. An image in memory carries no length: `available` is SIZE_MAX then.
+// Finds the PTX of an image, or says in `problem` why there is none. An image in memory carries no length: `available`
+// is SIZE_MAX then.
 CUresult findPtx(const void* image, size_t available, std::string& ptx, std::string& problem);
 CUresult readFile(const char* name, std::string& bytes);
 CUresult findPtxInFile(const char* name, std::string& ptx, std::string& problem);

@@ -14,8 +14,8 @@ using LaunchAttributes = std::map<int, CUlaunchAttributeValue>;
 class KernelWork : public Work {
  public:
   // Finds the kernel and copies its arguments.
-  static CUresult create(CUfunction function, const std::shared_ptr<Context>& context, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers, void** extra,
-                         std::shared_ptr<KernelWork>& work);
+  static CUresult create(CUfunction function, const std::shared_ptr<Context>& context, const ptx::LaunchShape& shape,
+                         LaunchAttributes attributes, void** pointers, void** extra, std::shared_ptr<KernelWork>& work);
   // The same launch with other attributes.
   std::shared_ptr<KernelWork> with(LaunchAttributes attributes) const;
   // Keeps the attributes that a node has, of a launch that the stream captures.

@@ -46,27 +46,35 @@ CUresult gather(const ptx::Kernel& kernel, void** pointers, void** extra, std::v
 CUresult checkShape(LoadedFunction& function, ptx::LaunchShape& shape, bool hasCluster) {
   const ptx::Kernel& kernel = *function.kernel;
   const ptx::Dimensions &grid = shape.grid, &block = shape.block;
-  if (grid.count() == 0 || block.count() == 0 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) return CUDA_ERROR_INVALID_VALUE;
-  if (block.x > 1024 || block.y > 1024 || block.z > 64 || block.count() > 1024 || block.count() > kernel.maxThreads) return CUDA_ERROR_INVALID_VALUE;
+  if (grid.count() == 0 || block.count() == 0 || grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (block.x > 1024 || block.y > 1024 || block.z > 64 || block.count() > 1024 || block.count() > kernel.maxThreads)
+    return CUDA_ERROR_INVALID_VALUE;
   const unsigned* required = kernel.requiredThreads;
-  if (required[0] != 0 && (block.x != required[0] || block.y != required[1] || block.z != required[2])) return CUDA_ERROR_INVALID_VALUE;
+  if (required[0] != 0 && (block.x != required[0] || block.y != required[1] || block.z != required[2]))
+    return CUDA_ERROR_INVALID_VALUE;
   {
     std::lock_guard lock(function.settings->mutex);
-    if (shape.dynamicSharedBytes > static_cast<unsigned>(function.settings->maxDynamicShared)) return CUDA_ERROR_INVALID_VALUE;
+    if (shape.dynamicSharedBytes > static_cast<unsigned>(function.settings->maxDynamicShared))
+      return CUDA_ERROR_INVALID_VALUE;
   }
   const ptx::Dimensions given = shape.cluster;
   if (const CUresult status = findCluster(function, grid, hasCluster ? &given : nullptr, shape.cluster)) return status;
   if (!shape.isCooperative) return CUDA_SUCCESS;
   const int blocks = activeBlocks(function, static_cast<int>(block.count()), shape.dynamicSharedBytes);
-  return grid.count() > static_cast<uint64_t>(blocks) * shape.countOfMultiprocessors() ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+  return grid.count() > static_cast<uint64_t>(blocks) * shape.countOfMultiprocessors()
+             ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+             : CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers,
-                void** extra) {
+CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const ptx::LaunchShape& shape,
+                LaunchAttributes attributes, void** pointers, void** extra) {
   return onStream(streamHandle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (const CUresult status = checkImplicit(stream)) return status;
     std::shared_ptr<KernelWork> work;
-    if (const CUresult status = KernelWork::create(handle, context, shape, std::move(attributes), pointers, extra, work)) return status;
+    if (const CUresult status =
+            KernelWork::create(handle, context, shape, std::move(attributes), pointers, extra, work))
+      return status;
     if (work->module->context != context) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->green) work->shape.multiprocessors = stream->green->multiprocessors;
     if (stream->isCaptured) work->becomeNode(*stream);
@@ -81,8 +89,10 @@ LaunchAttributes cooperative() {
   return attributes;
 }
 
-CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void** pointers, void** extra, bool perThread) {
-  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
+CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void** pointers, void** extra,
+                          bool perThread) {
+  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr))
+    return initialised([] { return CUDA_ERROR_INVALID_VALUE; });
   ptx::LaunchShape shape;
   shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
   shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
@@ -91,7 +101,8 @@ CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void*
   for (unsigned index = 0; index < config->numAttrs; ++index) {
     const CUlaunchAttribute& attribute = config->attrs[index];
     // CUDA knows it of streams alone; on an H200 a launch with it is refused so.
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY || !isValidAttribute(attribute.id, attribute.value)) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY || !isValidAttribute(attribute.id, attribute.value))
+      return CUDA_ERROR_INVALID_VALUE;
     attributes[attribute.id] = attribute.value;
   }
   return launch(handle, config->hStream, perThread, shape, std::move(attributes), pointers, extra);
@@ -99,7 +110,8 @@ CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void*
 
 }  // namespace
 
-CUresult KernelWork::create(CUfunction handle, const std::shared_ptr<Context>& context, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers, void** extra,
+CUresult KernelWork::create(CUfunction handle, const std::shared_ptr<Context>& context, const ptx::LaunchShape& shape,
+                            LaunchAttributes attributes, void** pointers, void** extra,
                             std::shared_ptr<KernelWork>& work) {
   work = std::make_shared<KernelWork>();
   if (const CUresult status = findFunction(handle, context, work->function, work->module)) return status;
@@ -120,19 +132,24 @@ std::shared_ptr<KernelWork> KernelWork::with(LaunchAttributes other) const {
 }
 
 void KernelWork::becomeNode(const Stream& stream) {
-  for (auto each = attributes.begin(); each != attributes.end();) each = isNodeAttribute(each->first) ? std::next(each) : attributes.erase(each);
+  for (auto each = attributes.begin(); each != attributes.end();)
+    each = isNodeAttribute(each->first) ? std::next(each) : attributes.erase(each);
   // A stream's priority is that of its kernels.
-  if (const auto [found, isNew] = attributes.try_emplace(CU_LAUNCH_ATTRIBUTE_PRIORITY); isNew) found->second.priority = stream.priority;
+  if (const auto [found, isNew] = attributes.try_emplace(CU_LAUNCH_ATTRIBUTE_PRIORITY); isNew)
+    found->second.priority = stream.priority;
   auto& policy = attributes[CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE].clusterSchedulingPolicyPreference;
   std::lock_guard lock(function->settings->mutex);
-  if (policy == CU_CLUSTER_SCHEDULING_POLICY_DEFAULT) policy = static_cast<CUclusterSchedulingPolicy>(function->settings->clusterPolicy);
+  if (policy == CU_CLUSTER_SCHEDULING_POLICY_DEFAULT)
+    policy = static_cast<CUclusterSchedulingPolicy>(function->settings->clusterPolicy);
   // The device's own policy is told by its name.
   if (policy == CU_CLUSTER_SCHEDULING_POLICY_DEFAULT) policy = CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
 }
 
 void KernelWork::applyAttributes() {
-  if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_PRIORITY); found != attributes.end()) found->second.priority = Stream::nearestPriority(found->second.priority);
-  if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_COOPERATIVE); found != attributes.end()) shape.isCooperative = found->second.cooperative != 0;
+  if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_PRIORITY); found != attributes.end())
+    found->second.priority = Stream::nearestPriority(found->second.priority);
+  if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_COOPERATIVE); found != attributes.end())
+    shape.isCooperative = found->second.cooperative != 0;
   if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION); found != attributes.end()) {
     const auto& [x, y, z] = found->second.clusterDim;
     shape.cluster = {x, y, z};
@@ -141,17 +158,21 @@ void KernelWork::applyAttributes() {
 
 CUresult KernelWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
   ptx::LaunchShape checked = shape;
-  if (const CUresult status = checkShape(*function, checked, attributes.count(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) != 0)) return status;
+  if (const CUresult status =
+          checkShape(*function, checked, attributes.count(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) != 0))
+    return status;
   operation.run = [self = std::static_pointer_cast<const KernelWork>(shared_from_this()), checked] {
     const LoadedModule& module = *self->module;
-    return ptxEngine().run(module.context, module.code, *self->function->kernel, checked, self->arguments_, module.heap);
+    return ptxEngine().run(module.context, module.code, *self->function->kernel, checked, self->arguments_,
+                           module.heap);
   };
   return CUDA_SUCCESS;
 }
 
 CUDA_KERNEL_NODE_PARAMS KernelWork::parameters() const {
   if (pointers_.empty()) {
-    for (auto& parameter : function->kernel->parameters) pointers_.push_back(const_cast<uint8_t*>(arguments_.data()) + parameter.offset);
+    for (auto& parameter : function->kernel->parameters)
+      pointers_.push_back(const_cast<uint8_t*>(arguments_.data()) + parameter.offset);
   }
   CUDA_KERNEL_NODE_PARAMS shown{};
   shown.func = reinterpret_cast<CUfunction>(function->handle);
@@ -164,12 +185,18 @@ CUDA_KERNEL_NODE_PARAMS KernelWork::parameters() const {
 }
 
 SHOAL_TWIN(cuLaunchKernel, _ptsz,
-           (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-            unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams, void** extra),
-           launch(f, hStream, perThread, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, false}, {}, kernelParams, extra))
+           (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+            unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+            void** kernelParams, void** extra),
+           launch(f, hStream, perThread,
+                  {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, false}, {},
+                  kernelParams, extra))
 SHOAL_TWIN(cuLaunchCooperativeKernel, _ptsz,
-           (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-            unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams),
-           launch(f, hStream, perThread, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, false}, cooperative(), kernelParams, nullptr))
+           (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+            unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+            void** kernelParams),
+           launch(f, hStream, perThread,
+                  {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, false},
+                  cooperative(), kernelParams, nullptr))
 SHOAL_TWIN(cuLaunchKernelEx, _ptsz, (const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra),
            launchConfigured(config, f, kernelParams, extra, perThread))

@@ -54,7 +54,8 @@ CUresult LoadedLibrary::load(const std::shared_ptr<Context>& context, std::strin
   }
 }
 
-CUresult LoadedLibrary::loadInto(const std::shared_ptr<Context>& context, std::shared_ptr<LoadedModule>& module, std::string& problem) {
+CUresult LoadedLibrary::loadInto(const std::shared_ptr<Context>& context, std::shared_ptr<LoadedModule>& module,
+                                 std::string& problem) {
   module = std::make_shared<LoadedModule>();
   module->library = weak_from_this();
   if (const CUresult status = module->load(context, text_, problem, &managed_)) return status;
@@ -113,10 +114,13 @@ namespace {
 CUresult load(CUlibrary* out, const JitOptions& options, CUlibraryOption* names, void** values, unsigned count,
               const std::function<CUresult(std::string&, std::string&)>& read) {
   return initialised([&]() -> CUresult {
-    if (out == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr)))
+      return CUDA_ERROR_INVALID_VALUE;
     if (count != 0 && (names == nullptr || values == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned index = 0; index < count; ++index) {
-      if (names[index] != CU_LIBRARY_BINARY_IS_PRESERVED && names[index] != CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE) return CUDA_ERROR_INVALID_VALUE;
+      if (names[index] != CU_LIBRARY_BINARY_IS_PRESERVED &&
+          names[index] != CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE)
+        return CUDA_ERROR_INVALID_VALUE;
     }
     std::shared_ptr<Context> context;
     if (!contextStack().empty()) {
@@ -191,14 +195,19 @@ CUresult onDevice(CUkernel handle, CUdevice ordinal, const void* out, Body&& bod
 
 }  // namespace shoal
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues, unsigned int numJitOptions,
-                           CUlibraryOption* libraryOptions, void** libraryOptionValues, unsigned int numLibraryOptions) {
-  return load(library, {numJitOptions, jitOptions, jitOptionsValues}, libraryOptions, libraryOptionValues, numLibraryOptions,
-              [&](std::string& text, std::string& problem) { return code == nullptr ? CUDA_ERROR_INVALID_VALUE : findPtx(code, SIZE_MAX, text, problem); });
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues,
+                           unsigned int numJitOptions, CUlibraryOption* libraryOptions, void** libraryOptionValues,
+                           unsigned int numLibraryOptions) {
+  return load(library, {numJitOptions, jitOptions, jitOptionsValues}, libraryOptions, libraryOptionValues,
+              numLibraryOptions, [&](std::string& text, std::string& problem) {
+                return code == nullptr ? CUDA_ERROR_INVALID_VALUE : findPtx(code, SIZE_MAX, text, problem);
+              });
 }
-CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions, void** jitOptionsValues,
-                               unsigned int numJitOptions, CUlibraryOption* libraryOptions, void** libraryOptionValues, unsigned int numLibraryOptions) {
-  return load(library, {numJitOptions, jitOptions, jitOptionsValues}, libraryOptions, libraryOptionValues, numLibraryOptions,
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
+                               void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption* libraryOptions,
+                               void** libraryOptionValues, unsigned int numLibraryOptions) {
+  return load(library, {numJitOptions, jitOptions, jitOptionsValues}, libraryOptions, libraryOptionValues,
+              numLibraryOptions,
               [&](std::string& text, std::string& problem) { return findPtxInFile(fileName, text, problem); });
 }
 CUresult cuLibraryUnload(CUlibrary handle) {
@@ -228,7 +237,8 @@ CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary lib) {
 }
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int numKernels, CUlibrary lib) {
   return withLibrary(lib, kernels, [&](LoadedLibrary& library) {
-    for (size_t index = 0; index < library.kernels.size() && index < numKernels; ++index) kernels[index] = reinterpret_cast<CUkernel>(library.kernel(index)->handle);
+    for (size_t index = 0; index < library.kernels.size() && index < numKernels; ++index)
+      kernels[index] = reinterpret_cast<CUkernel>(library.kernel(index)->handle);
     return CUDA_SUCCESS;
   });
 }
@@ -238,11 +248,16 @@ CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
     return CUDA_SUCCESS;
   });
 }
-CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) { return variable(dptr, bytes, library, name, false); }
-CUresult cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) { return variable(dptr, bytes, library, name, true); }
+CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
+  return variable(dptr, bytes, library, name, false);
+}
+CUresult cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
+  return variable(dptr, bytes, library, name, true);
+}
 // Device code here is nothing that a host could call.
 CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary library, const char* symbol) {
-  return inLibrary(library, fptr, [&](LoadedModule&) { return symbol == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND; });
+  return inLibrary(library, fptr,
+                   [&](LoadedModule&) { return symbol == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND; });
 }
 
 CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
@@ -268,7 +283,9 @@ CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
   });
 }
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
-  return withKernel(kernel, paramOffset, [&](LibraryKernel& found, LoadedLibrary&) { return readParameter(found.facts, paramIndex, paramOffset, paramSize); });
+  return withKernel(kernel, paramOffset, [&](LibraryKernel& found, LoadedLibrary&) {
+    return readParameter(found.facts, paramIndex, paramOffset, paramSize);
+  });
 }
 CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
   return onDevice(kernel, dev, pi, [&](LibraryKernel& found, FunctionSettings& settings, CodeFacts code) {
@@ -276,8 +293,12 @@ CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel ker
   });
 }
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
-  return onDevice(kernel, dev, &val, [&](LibraryKernel& found, FunctionSettings& settings, CodeFacts) { return writeAttribute(found.facts, settings, attrib, val); });
+  return onDevice(kernel, dev, &val, [&](LibraryKernel& found, FunctionSettings& settings, CodeFacts) {
+    return writeAttribute(found.facts, settings, attrib, val);
+  });
 }
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) {
-  return onDevice(kernel, dev, &config, [&](LibraryKernel&, FunctionSettings&, CodeFacts) { return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; });
+  return onDevice(kernel, dev, &config, [&](LibraryKernel&, FunctionSettings&, CodeFacts) {
+    return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  });
 }

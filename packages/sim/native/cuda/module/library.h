@@ -24,7 +24,8 @@ struct LoadedLibrary : std::enable_shared_from_this<LoadedLibrary> {
   CodeFacts facts;
 
  private:
-  CUresult loadInto(const std::shared_ptr<Context>& context, std::shared_ptr<LoadedModule>& module, std::string& problem);
+  CUresult loadInto(const std::shared_ptr<Context>& context, std::shared_ptr<LoadedModule>& module,
+                    std::string& problem);
   std::string text_;
   std::mutex mutex_;
   std::map<const Context*, std::shared_ptr<LoadedModule>> modules_;

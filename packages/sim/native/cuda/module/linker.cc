@@ -23,7 +23,9 @@ HandleTable<LinkState>& links() {
   return *table;
 }
 
-bool areValid(const JitOptions& options) { return options.count == 0 || (options.names != nullptr && options.values != nullptr); }
+bool areValid(const JitOptions& options) {
+  return options.count == 0 || (options.names != nullptr && options.values != nullptr);
+}
 
 template <class Body>
 CUresult withLink(CUlinkState handle, Body&& body) {
@@ -43,10 +45,13 @@ CUresult withLink(CUlinkState handle, Body&& body) {
   });
 }
 
-// PTX, a fat binary, an object of the host or an archive of those, whose members are taken where something of them is missing.
-CUresult add(CUlinkState handle, CUjitInputType type, const char* name, const JitOptions& options, const std::function<CUresult(std::string&)>& read) {
+// PTX, a fat binary, an object of the host or an archive of those, whose members are taken where something of them is
+// missing.
+CUresult add(CUlinkState handle, CUjitInputType type, const char* name, const JitOptions& options,
+             const std::function<CUresult(std::string&)>& read) {
   return withLink(handle, [&](LinkState& state, std::string& problem) -> CUresult {
-    if (!areValid(options) || type < CU_JIT_INPUT_CUBIN || type >= CU_JIT_NUM_INPUT_TYPES) return CUDA_ERROR_INVALID_VALUE;
+    if (!areValid(options) || type < CU_JIT_INPUT_CUBIN || type >= CU_JIT_NUM_INPUT_TYPES)
+      return CUDA_ERROR_INVALID_VALUE;
     std::string bytes;
     if (const CUresult status = read(bytes)) return status;
     std::vector<std::string> texts;
@@ -84,16 +89,18 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
     return CUDA_SUCCESS;
   });
 }
-CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t size, const char* name, unsigned int numOptions,
-                          CUjit_option* options, void** optionValues) {
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t size, const char* name,
+                          unsigned int numOptions, CUjit_option* options, void** optionValues) {
   return add(state, type, name, {numOptions, options, optionValues}, [&](std::string& bytes) -> CUresult {
     if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
     bytes.assign(static_cast<const char*>(data), size);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int numOptions, CUjit_option* options, void** optionValues) {
-  return add(state, type, path, {numOptions, options, optionValues}, [&](std::string& bytes) { return readFile(path, bytes); });
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned int numOptions,
+                          CUjit_option* options, void** optionValues) {
+  return add(state, type, path, {numOptions, options, optionValues},
+             [&](std::string& bytes) { return readFile(path, bytes); });
 }
 CUresult cuLinkComplete(CUlinkState handle, void** cubinOut, size_t* sizeOut) {
   return withLink(handle, [&](LinkState& state, std::string& problem) -> CUresult {
@@ -109,5 +116,6 @@ CUresult cuLinkComplete(CUlinkState handle, void** cubinOut, size_t* sizeOut) {
   });
 }
 CUresult cuLinkDestroy(CUlinkState state) {
-  return initialised([&] { return links().take(reinterpret_cast<uint64_t>(state)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; });
+  return initialised(
+      [&] { return links().take(reinterpret_cast<uint64_t>(state)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; });
 }

@@ -35,8 +35,9 @@ std::shared_ptr<Allocation> allocate(const std::shared_ptr<Context>& context, ui
   }
   if (base == 0) return nullptr;
   auto block = std::make_shared<ArenaBlock>(device.arena, base, bytes, false);
-  auto made = std::make_shared<Allocation>(Allocation::Description{isManaged ? MemoryKind::managed : MemoryKind::device, base, bytes, Place::device, context,
-                                                                   &device, isManaged ? static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL) : 0u, std::move(block)});
+  auto made = std::make_shared<Allocation>(
+      Allocation::Description{isManaged ? MemoryKind::managed : MemoryKind::device, base, bytes, Place::device, context,
+                              &device, isManaged ? static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL) : 0u, std::move(block)});
   state().allocations.put(made);
   return made;
 }
@@ -58,7 +59,8 @@ void clear(Device& device, const Allocation& memory) {
   memset(reinterpret_cast<void*>(memory.base + given), 0, memory.size - given);
 }
 
-// Kernels of all modules of a context share one heap, which is as large as the limit was when the first of them needed it.
+// Kernels of all modules of a context share one heap, which is as large as the limit was when the first of them needed
+// it.
 std::shared_ptr<ptx::Heap> heapOf(const std::shared_ptr<Context>& context) {
   struct Known {
     unsigned long long id;
@@ -80,9 +82,11 @@ std::shared_ptr<ptx::Heap> heapOf(const std::shared_ptr<Context>& context) {
   return heap;
 }
 
-CUresult load(CUmodule* out, const JitOptions& options, const std::function<CUresult(std::string&, std::string&)>& read) {
+CUresult load(CUmodule* out, const JitOptions& options,
+              const std::function<CUresult(std::string&, std::string&)>& read) {
   return inContext([&](auto& context) -> CUresult {
-    if (out == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr)))
+      return CUDA_ERROR_INVALID_VALUE;
     std::string text, problem;
     auto module = std::make_shared<LoadedModule>();
     CUresult status = read(text, problem);
@@ -96,7 +100,9 @@ CUresult load(CUmodule* out, const JitOptions& options, const std::function<CUre
 }
 
 CUresult loadData(CUmodule* out, const void* image, const JitOptions& options) {
-  return load(out, options, [&](std::string& text, std::string& problem) { return image == nullptr ? CUDA_ERROR_INVALID_VALUE : findPtx(image, SIZE_MAX, text, problem); });
+  return load(out, options, [&](std::string& text, std::string& problem) {
+    return image == nullptr ? CUDA_ERROR_INVALID_VALUE : findPtx(image, SIZE_MAX, text, problem);
+  });
 }
 
 // `body(module)` with the module of a handle.
@@ -116,9 +122,12 @@ LoadedModule::~LoadedModule() {
   for (auto& each : memory_) state().allocations.remove(each);
 }
 
-std::string describe(const ptx::Refusal& refusal) { return "ptx input, line " + std::to_string(refusal.line) + "; error   : " + refusal.message; }
+std::string describe(const ptx::Refusal& refusal) {
+  return "ptx input, line " + std::to_string(refusal.line) + "; error   : " + refusal.message;
+}
 
-CUresult LoadedModule::load(const std::shared_ptr<Context>& owner, const std::string& ptx, std::string& problem, std::shared_ptr<Allocation>* managed) {
+CUresult LoadedModule::load(const std::shared_ptr<Context>& owner, const std::string& ptx, std::string& problem,
+                            std::shared_ptr<Allocation>* managed) {
   context = owner;
   const bool hasManaged = managed != nullptr && *managed != nullptr;
   try {
@@ -149,7 +158,8 @@ std::shared_ptr<LoadedFunction> LoadedModule::function(size_t index) {
     known->kernel = &code->kernels[index];
     known->code = code;
     const auto owner = library.lock();
-    known->settings = owner == nullptr ? std::make_shared<FunctionSettings>(*known->kernel) : owner->kernel(index)->settingsOn(context->device);
+    known->settings = owner == nullptr ? std::make_shared<FunctionSettings>(*known->kernel)
+                                       : owner->kernel(index)->settingsOn(context->device);
     known->handle = functions().reserve();
     functions().put(known->handle, known);
   }
@@ -163,7 +173,8 @@ std::shared_ptr<LoadedFunction> LoadedModule::function(const std::string& name) 
   return nullptr;
 }
 
-CUresult findFunction(CUfunction handle, const std::shared_ptr<Context>& context, std::shared_ptr<LoadedFunction>& function, std::shared_ptr<LoadedModule>& module) {
+CUresult findFunction(CUfunction handle, const std::shared_ptr<Context>& context,
+                      std::shared_ptr<LoadedFunction>& function, std::shared_ptr<LoadedModule>& module) {
   if (const auto kernel = libraryKernels().find(reinterpret_cast<uint64_t>(handle))) {
     const auto library = kernel->library.lock();
     if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -187,7 +198,8 @@ CUresult cuModuleLoad(CUmodule* module, const char* fname) {
   return load(module, {}, [&](std::string& text, std::string& problem) { return findPtxInFile(fname, text, problem); });
 }
 CUresult cuModuleLoadData(CUmodule* module, const void* image) { return loadData(module, image, {}); }
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options, void** optionValues) {
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options,
+                            void** optionValues) {
   return loadData(module, image, {numOptions, options, optionValues});
 }
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) { return loadData(module, fatCubin, {}); }
@@ -235,7 +247,8 @@ CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
 }
 CUresult cuModuleEnumerateFunctions(CUfunction* out, unsigned int numFunctions, CUmodule mod) {
   return withModule(mod, out, [&](LoadedModule& module) {
-    for (size_t index = 0; index < module.code->kernels.size() && index < numFunctions; ++index) out[index] = reinterpret_cast<CUfunction>(module.function(index)->handle);
+    for (size_t index = 0; index < module.code->kernels.size() && index < numFunctions; ++index)
+      out[index] = reinterpret_cast<CUfunction>(module.function(index)->handle);
     return CUDA_SUCCESS;
   });
 }

@@ -29,7 +29,8 @@ struct CodeFacts {
 
 // What can be set of a kernel.
 struct FunctionSettings {
-  explicit FunctionSettings(const ptx::Kernel& kernel) : maxDynamicShared(49152 - static_cast<int>(std::min(kernel.sharedBytes, 49152u))) {}
+  explicit FunctionSettings(const ptx::Kernel& kernel)
+      : maxDynamicShared(49152 - static_cast<int>(std::min(kernel.sharedBytes, 49152u))) {}
   std::mutex mutex;
   int maxDynamicShared;
   int carveout = -1;
@@ -41,7 +42,8 @@ struct FunctionSettings {
 struct LoadedModule : std::enable_shared_from_this<LoadedModule> {
   ~LoadedModule();
   // With `managed`, that memory is where managed variables lie, unless there is none yet: then it is what they got.
-  CUresult load(const std::shared_ptr<Context>& owner, const std::string& ptx, std::string& problem, std::shared_ptr<Allocation>* managed = nullptr);
+  CUresult load(const std::shared_ptr<Context>& owner, const std::string& ptx, std::string& problem,
+                std::shared_ptr<Allocation>* managed = nullptr);
   // By its name or its number; null when there is none. A function keeps its handle.
   std::shared_ptr<LoadedFunction> function(const std::string& name);
   std::shared_ptr<LoadedFunction> function(size_t index);
@@ -75,6 +77,7 @@ HandleTable<LoadedFunction>& functions();
 std::string describe(const ptx::Refusal& refusal);
 
 // Finds a function whose module is still loaded; what a context has of a kernel of a library.
-CUresult findFunction(CUfunction handle, const std::shared_ptr<Context>& context, std::shared_ptr<LoadedFunction>& function, std::shared_ptr<LoadedModule>& module);
+CUresult findFunction(CUfunction handle, const std::shared_ptr<Context>& context,
+                      std::shared_ptr<LoadedFunction>& function, std::shared_ptr<LoadedModule>& module);
 
 }  // namespace shoal

@@ -9,7 +9,8 @@ using namespace shoal;
 namespace {
 
 // Of one multiprocessor, as the device's attributes say.
-constexpr unsigned kMostBlocks = 32, kMostThreads = 2048, kMostThreadsOfBlock = 1024, kRegisters = 65536, kSharedBytes = 233472;
+constexpr unsigned kMostBlocks = 32, kMostThreads = 2048, kMostThreadsOfBlock = 1024, kRegisters = 65536,
+                   kSharedBytes = 233472;
 constexpr unsigned kMostBlocksOfClusters = 8, kSharedUnit = 128;
 // Of a block without an opt-in to more.
 constexpr uint64_t kUsualSharedBytes = 49152;
@@ -24,10 +25,12 @@ CUresult maxActiveBlocks(int* count, CUfunction handle, int blockSize, size_t dy
   });
 }
 
-CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction handle, CUoccupancyB2DSize sharedOf, size_t dynamicBytes, int limit, unsigned flags) {
+CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction handle, CUoccupancyB2DSize sharedOf,
+                            size_t dynamicBytes, int limit, unsigned flags) {
   return withFunction(handle, minGridSize, [&](LoadedFunction& function, LoadedModule&) -> CUresult {
     if (blockSize == nullptr || limit < 0 || flags > 1) return CUDA_ERROR_INVALID_VALUE;
-    const int most = limit == 0 ? static_cast<int>(function.kernel->maxThreads) : std::min(limit, static_cast<int>(function.kernel->maxThreads));
+    const int most = limit == 0 ? static_cast<int>(function.kernel->maxThreads)
+                                : std::min(limit, static_cast<int>(function.kernel->maxThreads));
     int bestThreads = 0;
     // Where none fits, none is the answer.
     *blockSize = *minGridSize = 0;
@@ -61,7 +64,8 @@ CUresult ofClusters(int* out, CUfunction handle, const CUlaunchConfig* config, B
     }
     if (const CUresult status = findCluster(function, grid, isGiven ? &given : nullptr, cluster)) return status;
     const bool isClustered = isGiven || function.kernel->cluster[0] != 0 || function.settings->cluster[0] != 0;
-    *out = body(function, activeBlocks(function, static_cast<int>(threads), config->sharedMemBytes), isClustered ? static_cast<int>(cluster.count()) : 0);
+    *out = body(function, activeBlocks(function, static_cast<int>(threads), config->sharedMemBytes),
+                isClustered ? static_cast<int>(cluster.count()) : 0);
     return CUDA_SUCCESS;
   });
 }
@@ -75,35 +79,46 @@ int shoal::activeBlocks(const LoadedFunction& function, int blockSize, uint64_t 
   if (threads > kMostThreadsOfBlock) return 0;
   {
     std::lock_guard lock(function.settings->mutex);
-    const uint64_t most = std::max(kUsualSharedBytes, uint64_t{kernel.sharedBytes} + static_cast<unsigned>(function.settings->maxDynamicShared));
+    const uint64_t most = std::max(
+        kUsualSharedBytes, uint64_t{kernel.sharedBytes} + static_cast<unsigned>(function.settings->maxDynamicShared));
     if (dynamicBytes > most || kernel.sharedBytes + dynamicBytes > most) return 0;
   }
-  const unsigned shared = roundUp(kernel.sharedBytes + static_cast<unsigned>(dynamicBytes) + ptx::kReservedSharedBytes, kSharedUnit);
+  const unsigned shared =
+      roundUp(kernel.sharedBytes + static_cast<unsigned>(dynamicBytes) + ptx::kReservedSharedBytes, kSharedUnit);
   const unsigned byRegisters = kRegisters / (roundUp(kernel.registers, 8) * threads);
   return static_cast<int>(std::min({kMostBlocks, kMostThreads / threads, byRegisters, kSharedBytes / shared}));
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize,
+                                                     size_t dynamicSMemSize) {
   return maxActiveBlocks(numBlocks, func, blockSize, dynamicSMemSize, 0);
 }
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func, int blockSize,
+                                                              size_t dynamicSMemSize, unsigned int flags) {
   return maxActiveBlocks(numBlocks, func, blockSize, dynamicSMemSize, flags);
 }
-CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                          size_t dynamicSMemSize, int blockSizeLimit) {
-  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
+CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
+                                          CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                          int blockSizeLimit) {
+  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit,
+                            0);
 }
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
+                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                                    size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags) {
-  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, flags);
+  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit,
+                            flags);
 }
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks,
+                                                 int blockSize) {
   return withFunction(func, dynamicSmemSize, [&](LoadedFunction& function, LoadedModule&) -> CUresult {
-    if (numBlocks <= 0 || blockSize <= 0 || numBlocks > activeBlocks(function, blockSize, 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (numBlocks <= 0 || blockSize <= 0 || numBlocks > activeBlocks(function, blockSize, 0))
+      return CUDA_ERROR_INVALID_VALUE;
     // What the system reserves of each block is not taken off, as on hardware.
     const unsigned each = kSharedBytes / static_cast<unsigned>(numBlocks) / kSharedUnit * kSharedUnit;
     std::lock_guard lock(function.settings->mutex);
-    *dynamicSmemSize = std::min(each - function.kernel->sharedBytes, static_cast<unsigned>(function.settings->maxDynamicShared));
+    *dynamicSmemSize =
+        std::min(each - function.kernel->sharedBytes, static_cast<unsigned>(function.settings->maxDynamicShared));
     return CUDA_SUCCESS;
   });
 }

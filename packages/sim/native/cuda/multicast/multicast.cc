@@ -21,8 +21,8 @@ CUresult checkPlace(MulticastObject& object, size_t offset, size_t size, unsigne
   return object.waitForTeam();
 }
 
-CUresult bindMemory(MulticastObject& object, size_t offset, size_t size, Device* device, unsigned memoryTypes, std::shared_ptr<SharedFile> file,
-              size_t memoryOffset, std::shared_ptr<const void> owner) {
+CUresult bindMemory(MulticastObject& object, size_t offset, size_t size, Device* device, unsigned memoryTypes,
+                    std::shared_ptr<SharedFile> file, size_t memoryOffset, std::shared_ptr<const void> owner) {
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!object.hasDevice(device->ordinal)) return CUDA_ERROR_INVALID_DEVICE;
   // What other processes can reach must be memory that they can reach.
@@ -32,10 +32,12 @@ CUresult bindMemory(MulticastObject& object, size_t offset, size_t size, Device*
 
 }  // namespace
 
-CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectProp* prop, CUmulticastGranularity_flags option) {
+CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectProp* prop,
+                                   CUmulticastGranularity_flags option) {
   return initialised([&]() -> CUresult {
     if (granularity == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (option != CU_MULTICAST_GRANULARITY_MINIMUM && option != CU_MULTICAST_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
+    if (option != CU_MULTICAST_GRANULARITY_MINIMUM && option != CU_MULTICAST_GRANULARITY_RECOMMENDED)
+      return CUDA_ERROR_INVALID_VALUE;
     *granularity = kGranularity;
     return CUDA_SUCCESS;
   });
@@ -43,8 +45,11 @@ CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectP
 
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* mcHandle, const CUmulticastObjectProp* prop) {
   return initialised([&]() -> CUresult {
-    if (mcHandle == nullptr || prop == nullptr || prop->flags != 0 || prop->size == 0 || !isGranular(prop->size)) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->numDevices == 0 || prop->numDevices > state().devices.size() || (prop->handleTypes & ~uint64_t{kKnownHandleTypes}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (mcHandle == nullptr || prop == nullptr || prop->flags != 0 || prop->size == 0 || !isGranular(prop->size))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (prop->numDevices == 0 || prop->numDevices > state().devices.size() ||
+        (prop->handleTypes & ~uint64_t{kKnownHandleTypes}) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkHandleTypes(static_cast<unsigned>(prop->handleTypes))) return status;
     *mcHandle = memoryHandles().add(MulticastObject::create(*prop));
     return CUDA_SUCCESS;
@@ -61,8 +66,9 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice de
   });
 }
 
-CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle, size_t memOffset,
-                            size_t size, unsigned long long flags) {
+CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+                            CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+                            unsigned long long flags) {
   return initialised([&]() -> CUresult {
     auto object = findObject(mcHandle);
     auto memory = memoryHandles().find(memHandle);
@@ -75,21 +81,25 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffs
   });
 }
 
-CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size, unsigned long long flags) {
+CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size,
+                             unsigned long long flags) {
   return initialised([&]() -> CUresult {
     auto object = findObject(mcHandle);
     auto allocation = state().allocations.covering(memptr);
-    if (!object || !allocation || !allocation->backing || !isGranular(memptr) || !allocation->holds(memptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    if (!object || !allocation || !allocation->backing || !isGranular(memptr) || !allocation->holds(memptr, size))
+      return CUDA_ERROR_INVALID_VALUE;
     size_t memoryOffset = 0;
     auto file = allocation->backing->locate(memptr, memoryOffset);
     if (!file) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkPlace(*object, mcOffset, size, flags)) return status;
     auto owner = allocation->backing->memory();
     // What an import does not allow its handle the memory itself may.
-    const unsigned types = allocation->kind == MemoryKind::mapped
-                               ? static_cast<unsigned>(static_cast<const Physical*>(owner.get())->properties.requestedHandleTypes)
-                               : allocation->backing->handleTypes();
-    return bindMemory(*object, mcOffset, size, allocation->device, types, std::move(file), memoryOffset, std::move(owner));
+    const unsigned types =
+        allocation->kind == MemoryKind::mapped
+            ? static_cast<unsigned>(static_cast<const Physical*>(owner.get())->properties.requestedHandleTypes)
+            : allocation->backing->handleTypes();
+    return bindMemory(*object, mcOffset, size, allocation->device, types, std::move(file), memoryOffset,
+                      std::move(owner));
   });
 }
 

@@ -38,7 +38,7 @@ Known& known() {
 struct MulticastObject::Binding {
   uint64_t number;  // 0: free
   int32_t device;
-  uint64_t offset;        // in the object
+  uint64_t offset;  // in the object
   uint64_t size;
   uint64_t memoryOffset;  // in the memory's file
   Ticket memory;          // how other processes reach it
@@ -56,7 +56,8 @@ struct MulticastObject::Shared {
   Binding bindings[kMaxBindings];
 };
 
-// A process that ends while it holds the mutex leaves the table whole: entries are written before they get their number.
+// A process that ends while it holds the mutex leaves the table whole: entries are written before they get their
+// number.
 class MulticastObject::Lock {
  public:
   explicit Lock(Shared& shared) : shared_(shared) {
@@ -135,7 +136,8 @@ bool MulticastObject::hasDevice(int device) const {
 CUresult MulticastObject::addDevice(int device) {
   Lock lock(*shared_);
   const uint64_t devices = shared_->devices;
-  if (hasDevice(device) || __builtin_popcountll(devices) >= static_cast<int>(shared_->numDevices)) return CUDA_ERROR_INVALID_VALUE;
+  if (hasDevice(device) || __builtin_popcountll(devices) >= static_cast<int>(shared_->numDevices))
+    return CUDA_ERROR_INVALID_VALUE;
   shared_->devices = devices | uint64_t{1} << device;
   return CUDA_SUCCESS;
 }
@@ -167,7 +169,8 @@ CUresult MulticastObject::bind(size_t offset, size_t size, Memory memory) {
   for (auto& binding : shared_->bindings) {
     if (binding.number == 0) {
       if (free == nullptr) free = &binding;
-    } else if (binding.device == memory.device && offset < binding.offset + binding.size && binding.offset < offset + size) {
+    } else if (binding.device == memory.device && offset < binding.offset + binding.size &&
+               binding.offset < offset + size) {
       return CUDA_ERROR_INVALID_VALUE;
     }
   }
@@ -231,7 +234,8 @@ bool MulticastObject::pass(size_t offset, const char* data, size_t length) {
     Lock lock(*shared_);
     for (auto& binding : shared_->bindings) {
       if (binding.number != 0) bound.push_back(binding.number);
-      if (binding.number != 0 && offset < binding.offset + binding.size && binding.offset < offset + length) reached.push_back(binding);
+      if (binding.number != 0 && offset < binding.offset + binding.size && binding.offset < offset + length)
+        reached.push_back(binding);
     }
   }
   forgetUnbound(bound);
@@ -247,7 +251,8 @@ bool MulticastObject::pass(size_t offset, const char* data, size_t length) {
     if (!file) continue;
     const size_t from = std::max<size_t>(offset, binding.offset);
     const size_t until = std::min<size_t>(offset + length, binding.offset + binding.size);
-    isDone = file->write(binding.memoryOffset + (from - binding.offset), data + (from - offset), until - from) && isDone;
+    isDone =
+        file->write(binding.memoryOffset + (from - binding.offset), data + (from - offset), until - from) && isDone;
   }
   return isDone;
 }

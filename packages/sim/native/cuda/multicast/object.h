@@ -1,5 +1,5 @@
-// A multicast object: a team of devices, and memory of each of them that one write reaches. What it is made of lies in shared
-// memory, so that every process that imported it sees the same team and the same bound memory.
+// A multicast object: a team of devices, and memory of each of them that one write reaches. What it is made of lies in
+// shared memory, so that every process that imported it sees the same team and the same bound memory.
 #pragma once
 
 #include <chrono>
@@ -54,7 +54,7 @@ class MulticastObject {
 
   const std::shared_ptr<SharedFile> file_;
   Shared* shared_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;                // guards what follows
   std::map<uint64_t, Memory> own_;  // bound by this process, by the number of the binding
   struct Fetched {
     std::shared_ptr<SharedFile> file;

@@ -27,13 +27,15 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* out, size_t bytes, const std::sha
 }
 
 // Memory of the graph that the stream is captured into.
-CUresult captureAllocation(CUdeviceptr* out, size_t bytes, const Device& device, const std::shared_ptr<Stream>& stream) {
+CUresult captureAllocation(CUdeviceptr* out, size_t bytes, const Device& device,
+                           const std::shared_ptr<Stream>& stream) {
   const auto wanted = describeMemory(device.ordinal, bytes);
   std::shared_ptr<GraphMemory> memory;
   const auto context = &stream->context->device == &device ? stream->context : nullptr;
   if (const CUresult status = GraphMemory::create(wanted, memory, context)) return status;
   const CUdeviceptr address = memory->address;
-  if (const CUresult status = captureWork(stream, std::make_shared<AllocWork>(std::move(memory), wanted))) return status;
+  if (const CUresult status = captureWork(stream, std::make_shared<AllocWork>(std::move(memory), wanted)))
+    return status;
   *out = address;
   return CUDA_SUCCESS;
 }
@@ -53,7 +55,8 @@ CUresult allocateFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool poolHandl
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = findPool(poolHandle, pool)) return status;
     if (const CUresult status = checkImplicit(stream)) return status;
-    if (stream->isCaptured) return pool->device == nullptr ? CUDA_ERROR_INVALID_VALUE : captureAllocation(out, bytes, *pool->device, stream);
+    if (stream->isCaptured)
+      return pool->device == nullptr ? CUDA_ERROR_INVALID_VALUE : captureAllocation(out, bytes, *pool->device, stream);
     // The memory of an imported pool is the other process's to give out.
     return pool->isImported ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*pool, out, bytes, stream);
   });
@@ -68,8 +71,10 @@ CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
     CUresult freed = CUDA_SUCCESS;
     if (freeGraphMemory(address, freed)) return freed;
     auto allocation = state().allocations.startingAt(address);
-    if (!allocation || (allocation->kind != MemoryKind::device && allocation->kind != MemoryKind::pooled)) return CUDA_ERROR_INVALID_VALUE;
-    // The address is invalid from now on; the memory itself lives until the stream comes by, for kernels that were queued before.
+    if (!allocation || (allocation->kind != MemoryKind::device && allocation->kind != MemoryKind::pooled))
+      return CUDA_ERROR_INVALID_VALUE;
+    // The address is invalid from now on; the memory itself lives until the stream comes by, for kernels that were
+    // queued before.
     state().leaving.add(allocation);
     if (!state().allocations.remove(allocation)) {
       state().leaving.remove(allocation.get());
@@ -94,7 +99,8 @@ CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
 
 }  // namespace
 
-SHOAL_TWIN(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream), allocate(dptr, bytesize, hStream, perThread))
+SHOAL_TWIN(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream),
+           allocate(dptr, bytesize, hStream, perThread))
 SHOAL_TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream),
            allocateFromPool(dptr, bytesize, pool, hStream, perThread))
 SHOAL_TWIN(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), freeInStream(dptr, hStream, perThread))

@@ -28,7 +28,8 @@ Places& places() {
 
 // The caller holds the mutex.
 PlacePools& poolsOf(const CUmemLocation& location, CUmemAllocationType type, Device* device) {
-  const bool isNumbered = location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  const bool isNumbered =
+      location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   const int id = isNumbered ? location.id : 0;
   PlacePools& found = places().pools[{type, location.type, id}];
   if (!found.byDefault) {
@@ -64,11 +65,15 @@ CUresult give(CUmemoryPool* out, const std::shared_ptr<Pool>& pool) {
 }
 
 CUresult getDefault(CUmemoryPool* out, const CUmemLocation* location, CUmemAllocationType type) {
-  return atPlace(location, type, [&](PlacePools& pools) { return out == nullptr ? CUDA_ERROR_INVALID_VALUE : give(out, pools.byDefault); });
+  return atPlace(location, type, [&](PlacePools& pools) {
+    return out == nullptr ? CUDA_ERROR_INVALID_VALUE : give(out, pools.byDefault);
+  });
 }
 
 CUresult getCurrent(CUmemoryPool* out, const CUmemLocation* location, CUmemAllocationType type) {
-  return atPlace(location, type, [&](PlacePools& pools) { return out == nullptr ? CUDA_ERROR_INVALID_VALUE : give(out, pools.current); });
+  return atPlace(location, type, [&](PlacePools& pools) {
+    return out == nullptr ? CUDA_ERROR_INVALID_VALUE : give(out, pools.current);
+  });
 }
 
 CUresult setCurrent(const CUmemLocation* location, CUmemAllocationType type, CUmemoryPool handle) {
@@ -101,7 +106,8 @@ void shoal::forgetPool(const std::shared_ptr<Pool>& pool) {
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
   // Unlike the others it has an answer of its own for this.
   Device* device = nullptr;
-  if (pool_out != nullptr && state().initialised && findDevice(dev, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
+  if (pool_out != nullptr && state().initialised && findDevice(dev, device) != CUDA_SUCCESS)
+    return CUDA_ERROR_INVALID_DEVICE;
   const CUmemLocation location = onDevice(dev);
   return getDefault(pool_out, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
 }
@@ -120,6 +126,10 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location,
   return getDefault(pool_out, location, type);
 }
 
-CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) { return getCurrent(pool, location, type); }
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return getCurrent(pool, location, type);
+}
 
-CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) { return setCurrent(location, type, pool); }
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  return setCurrent(location, type, pool);
+}

@@ -30,10 +30,12 @@ CUresult checkProperties(const CUmemPoolProps& properties, Device*& device) {
   }
   if (Location::resolve(properties.location, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
   // Where there is no fabric a pool may be made for it all the same, but not exported.
-  if ((types & ~(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((types & ~(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC)) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
   if (properties.location.type == CU_MEM_LOCATION_TYPE_HOST && types != 0) return CUDA_ERROR_INVALID_VALUE;
   if (properties.win32SecurityAttributes != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const bool isClear = std::all_of(std::begin(properties.reserved), std::end(properties.reserved), [](auto byte) { return byte == 0; });
+  const bool isClear =
+      std::all_of(std::begin(properties.reserved), std::end(properties.reserved), [](auto byte) { return byte == 0; });
   return isClear ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -70,11 +72,15 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t minBytesToKeep) {
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void* value) {
-  return onPool(handle, [&](auto& pool) { return value == nullptr ? CUDA_ERROR_INVALID_VALUE : pool->getAttribute(attr, value); });
+  return onPool(handle, [&](auto& pool) {
+    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : pool->getAttribute(attr, value);
+  });
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void* value) {
-  return onPool(handle, [&](auto& pool) { return value == nullptr ? CUDA_ERROR_INVALID_VALUE : pool->setAttribute(attr, value); });
+  return onPool(handle, [&](auto& pool) {
+    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : pool->setAttribute(attr, value);
+  });
 }
 
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, size_t count) {
@@ -86,14 +92,16 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, siz
                            each.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       if (!isKnown) return CUDA_ERROR_INVALID_VALUE;
       // Everything or nothing, and only for devices.
-      if (each.location.type != CU_MEM_LOCATION_TYPE_DEVICE || each.flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
+      if (each.location.type != CU_MEM_LOCATION_TYPE_DEVICE || each.flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+        return CUDA_ERROR_NOT_SUPPORTED;
       Device* device = nullptr;
       if (const CUresult status = Location::resolve(each.location, device)) return status;
       // Its own device always has it.
       if (device == pool->device && each.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_DEVICE;
     }
     if (pool->isManaged()) return CUDA_SUCCESS;
-    for (size_t index = 0; index < count; ++index) pool->setRights(map[index].location.id, static_cast<unsigned>(map[index].flags));
+    for (size_t index = 0; index < count; ++index)
+      pool->setRights(map[index].location.id, static_cast<unsigned>(map[index].flags));
     return CUDA_SUCCESS;
   });
 }

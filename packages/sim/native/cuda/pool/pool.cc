@@ -111,7 +111,8 @@ uint64_t Pool::base() {
 }
 
 unsigned Pool::rightsOf(int ordinal) const {
-  return ordinal >= 0 && static_cast<size_t>(ordinal) < rights_.size() ? rights_[static_cast<size_t>(ordinal)].load() : 0;
+  return ordinal >= 0 && static_cast<size_t>(ordinal) < rights_.size() ? rights_[static_cast<size_t>(ordinal)].load()
+                                                                       : 0;
 }
 
 void Pool::countUse(size_t bytes) {
@@ -151,9 +152,10 @@ bool Pool::reserveSegment(size_t need, size_t step) {
   return true;
 }
 
-// Memory that was freed in a stream which has not come by yet. The same stream may have it at once; another one has to wait
-// for that, which `after` is for.
-std::shared_ptr<PoolBlock> Pool::reuse(size_t need, size_t bytes, const std::shared_ptr<Stream>& stream, Dependency* after) {
+// Memory that was freed in a stream which has not come by yet. The same stream may have it at once; another one has to
+// wait for that, which `after` is for.
+std::shared_ptr<PoolBlock> Pool::reuse(size_t need, size_t bytes, const std::shared_ptr<Stream>& stream,
+                                       Dependency* after) {
   auto best = pending_.end();
   for (auto each = pending_.begin(); each != pending_.end(); ++each) {
     if ((each->stream == stream) == (after != nullptr) || each->block->size < need) continue;
@@ -192,12 +194,13 @@ CUresult Pool::allocate(size_t bytes, const std::shared_ptr<Stream>& stream, std
     stream->enqueue(std::move(wait));
   }
   const uint64_t address = base_ + block->offset;
-  allocation = std::make_shared<Allocation>(
-      Allocation::Description{MemoryKind::pooled, address, bytes, place(), stream->context, device, 0, std::move(block)});
+  allocation = std::make_shared<Allocation>(Allocation::Description{MemoryKind::pooled, address, bytes, place(),
+                                                                    stream->context, device, 0, std::move(block)});
   return CUDA_SUCCESS;
 }
 
-void Pool::free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream, std::function<void()> afterwards) {
+void Pool::free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream,
+                std::function<void()> afterwards) {
   std::lock_guard lock(mutex_);
   used_ -= block->used;
   block->used = 0;
@@ -249,8 +252,8 @@ CUresult Pool::import(size_t offset, size_t bytes, const std::shared_ptr<Context
   const uint64_t start = base();
   if (bytes == 0 || offset > extent_ || bytes > extent_ - offset) return CUDA_ERROR_INVALID_VALUE;
   auto block = std::make_shared<PoolBlock>(shared_from_this(), offset, bytes, 0, extent_);
-  auto allocation = std::make_shared<Allocation>(
-      Allocation::Description{MemoryKind::pooled, start + offset, bytes, place(), context, device, 0, std::move(block)});
+  auto allocation = std::make_shared<Allocation>(Allocation::Description{
+      MemoryKind::pooled, start + offset, bytes, place(), context, device, 0, std::move(block)});
   if (!state().allocations.put(std::move(allocation))) return CUDA_ERROR_ALREADY_MAPPED;
   address = start + offset;
   return CUDA_SUCCESS;
@@ -322,7 +325,8 @@ CUresult Pool::setAttribute(CUmemPool_attribute attribute, const void* value) {
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       memcpy(&wide, value, sizeof wide);
       if (wide != 0) return CUDA_ERROR_INVALID_VALUE;
-      (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? usedHigh_ : reservedHigh_) = attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? used_ : reserved_;
+      (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? usedHigh_ : reservedHigh_) =
+          attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? used_ : reserved_;
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: break;

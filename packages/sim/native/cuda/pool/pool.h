@@ -55,8 +55,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
   CUmemoryPool handle() const { return reinterpret_cast<CUmemoryPool>(handle_); }
   // Memory for work of the stream; CUDA_ERROR_OUT_OF_MEMORY when neither the pool nor the device has so much.
   CUresult allocate(size_t bytes, const std::shared_ptr<Stream>& stream, std::shared_ptr<Allocation>& allocation);
-  // The memory may be used again by what the stream does later, and by all when the stream has come by, which calls `afterwards`.
-  void free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream, std::function<void()> afterwards);
+  // The memory may be used again by what the stream does later, and by all when the stream has come by, which calls
+  // `afterwards`.
+  void free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream,
+            std::function<void()> afterwards);
   // Memory of an imported pool.
   CUresult import(size_t offset, size_t bytes, const std::shared_ptr<Context>& context, CUdeviceptr& address);
 

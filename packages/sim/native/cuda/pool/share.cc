@@ -25,13 +25,15 @@ static_assert(sizeof(PointerData) <= sizeof(CUmemPoolPtrExportData));
 
 }  // namespace
 
-CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool handle, CUmemAllocationHandleType handleType, unsigned long long flags) {
+CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool handle, CUmemAllocationHandleType handleType,
+                                          unsigned long long flags) {
   return initialised([&]() -> CUresult {
     std::shared_ptr<Pool> pool;
     if (handle_out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = findPool(handle, pool)) return status;
     if (pool->isImported) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult status = checkExport(static_cast<unsigned>(pool->properties.handleTypes), handleType)) return status;
+    if (const CUresult status = checkExport(static_cast<unsigned>(pool->properties.handleTypes), handleType))
+      return status;
     if (handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
       const int descriptor = pool->file()->duplicate();
       memcpy(handle_out, &descriptor, sizeof descriptor);
@@ -43,7 +45,8 @@ CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool handle,
   });
 }
 
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle, CUmemAllocationHandleType handleType, unsigned long long flags) {
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle, CUmemAllocationHandleType handleType,
+                                            unsigned long long flags) {
   return initialised([&]() -> CUresult {
     if (pool_out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkImport(handleType)) return status;

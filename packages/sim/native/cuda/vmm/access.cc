@@ -24,8 +24,11 @@ unsigned Mapping::together() const {
 }
 
 void Mapping::protect(unsigned rights) const {
-  const int protection = rights == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE : rights != 0 ? PROT_READ : PROT_NONE;
-  if (mprotect(reinterpret_cast<void*>(base), size, protection) != 0) throw std::system_error(errno, std::generic_category(), "mprotect");
+  const int protection = rights == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE
+                         : rights != 0                                ? PROT_READ
+                                                                      : PROT_NONE;
+  if (mprotect(reinterpret_cast<void*>(base), size, protection) != 0)
+    throw std::system_error(errno, std::generic_category(), "mprotect");
 }
 
 bool Mapping::grant(const std::vector<Grant>& grants) {
@@ -34,7 +37,8 @@ bool Mapping::grant(const std::vector<Grant>& grants) {
   for (auto& each : grants) either |= each.rights;
   // The pages allow more before the rights do, and less only when nobody relies on it any more.
   if (either != before) protect(either);
-  for (auto& each : grants) (each.device == kHost ? hostRights_ : rights_[static_cast<size_t>(each.device)]) = each.rights;
+  for (auto& each : grants)
+    (each.device == kHost ? hostRights_ : rights_[static_cast<size_t>(each.device)]) = each.rights;
   return together() == either;
 }
 
@@ -47,10 +51,13 @@ void Mapping::settle() {
 namespace {
 
 bool isValid(CUmemAccess_flags flags) {
-  return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+         flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
-bool isHostLocation(CUmemLocationType type) { return Location::isHost(type) || type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT; }
+bool isHostLocation(CUmemLocationType type) {
+  return Location::isHost(type) || type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
 
 // Whether the memory of the mapping can be reached from there.
 CUresult checkReach(const Mapping& mapping, const CUmemLocation& from) {
@@ -77,7 +84,8 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
     std::vector<Mapping::Grant> grants;
     for (size_t index = 0; index < count; ++index) {
       const CUmemLocation& location = desc[index].location;
-      grants.push_back({isHostLocation(location.type) ? Mapping::kHost : location.id, static_cast<unsigned>(desc[index].flags)});
+      grants.push_back(
+          {isHostLocation(location.type) ? Mapping::kHost : location.id, static_cast<unsigned>(desc[index].flags)});
     }
     AddressSpace& space = addressSpace();
     std::vector<std::shared_ptr<Mapping>> chosen, unsettled;

@@ -26,7 +26,9 @@ std::shared_ptr<SharedFile> Mapping::locate(uint64_t address, size_t& inFile) co
   return handle->physical ? handle->physical->file : nullptr;
 }
 
-bool Mapping::isRdmaCapable() const { return handle->physical && handle->physical->properties.allocFlags.gpuDirectRDMACapable != 0; }
+bool Mapping::isRdmaCapable() const {
+  return handle->physical && handle->physical->properties.allocFlags.gpuDirectRDMACapable != 0;
+}
 
 }  // namespace shoal
 
@@ -42,7 +44,8 @@ bool overlapsMapping(const Reservation& reservation, uint64_t address, size_t si
 
 }  // namespace
 
-CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
   return initialised([&]() -> CUresult {
     if (flags != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
     auto memory = memoryHandles().find(handle);
@@ -64,13 +67,14 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     const Place place = physical != nullptr && physical->device == nullptr ? Place::host : Place::device;
     Device* device = physical != nullptr ? physical->device : nullptr;
     reservation->mappings[ptr] = mapping;
-    state().allocations.put(
-        std::make_shared<Allocation>(Allocation::Description{MemoryKind::mapped, ptr, size, place, nullptr, device, 0, std::move(mapping)}));
+    state().allocations.put(std::make_shared<Allocation>(
+        Allocation::Description{MemoryKind::mapped, ptr, size, place, nullptr, device, 0, std::move(mapping)}));
     return CUDA_SUCCESS;
   });
 }
 
-// Work that is queued does not keep the memory: it fails when it comes to it, as on hardware. Work that has begun is waited for.
+// Work that is queued does not keep the memory: it fails when it comes to it, as on hardware. Work that has begun is
+// waited for.
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   return initialised([&]() -> CUresult {
     AddressSpace& space = addressSpace();

@@ -78,7 +78,8 @@ CUresult checkImport(CUmemAllocationHandleType type) {
   }
 }
 
-Physical::Physical(Device* device, size_t size, const CUmemAllocationProp& properties, std::shared_ptr<SharedFile> file, bool isCounted)
+Physical::Physical(Device* device, size_t size, const CUmemAllocationProp& properties, std::shared_ptr<SharedFile> file,
+                   bool isCounted)
     : device(device), size(size), properties(properties), file(std::move(file)), isCounted_(isCounted) {}
 
 std::shared_ptr<Physical> Physical::create(size_t size, const CUmemAllocationProp& properties, Device* device) {
@@ -189,17 +190,20 @@ CUresult checkProperties(const CUmemAllocationProp& properties, Device*& device)
 
 }  // namespace
 
-CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags option) {
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
+                                       CUmemAllocationGranularity_flags option) {
   return initialised([&]() -> CUresult {
     if (granularity == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
+    if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+      return CUDA_ERROR_INVALID_VALUE;
     // As on hardware, nobody looks at the properties here.
     *granularity = kGranularity;
     return CUDA_SUCCESS;
   });
 }
 
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop, unsigned long long flags) {
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
+                     unsigned long long flags) {
   return initialised([&]() -> CUresult {
     if (handle == nullptr || prop == nullptr || flags != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;

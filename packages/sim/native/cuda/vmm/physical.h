@@ -17,13 +17,15 @@ inline bool isGranular(uint64_t value) { return value % kGranularity == 0; }
 
 // What a location means here.
 struct Location {
-  static bool isHost(CUmemLocationType type) { return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA; }
+  static bool isHost(CUmemLocationType type) {
+    return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  }
   // CUDA_ERROR_INVALID_DEVICE for a device that is not there; `device` is null for the host.
   static CUresult resolve(const CUmemLocation& location, Device*& device);
 };
 
-constexpr unsigned kKnownHandleTypes =
-    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT | CU_MEM_HANDLE_TYPE_FABRIC;
+constexpr unsigned kKnownHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 |
+                                       CU_MEM_HANDLE_TYPE_WIN32_KMT | CU_MEM_HANDLE_TYPE_FABRIC;
 
 // A bit mask of handle types that memory and multicast objects may be created with.
 CUresult checkHandleTypes(unsigned types);
@@ -44,7 +46,8 @@ class Physical {
   const CUmemAllocationProp properties;
   const std::shared_ptr<SharedFile> file;
 
-  Physical(Device* device, size_t size, const CUmemAllocationProp& properties, std::shared_ptr<SharedFile> file, bool isCounted);
+  Physical(Device* device, size_t size, const CUmemAllocationProp& properties, std::shared_ptr<SharedFile> file,
+           bool isCounted);
 
  private:
   const bool isCounted_;  // memory of another process is on that one's account
@@ -61,7 +64,8 @@ struct MemoryHandle {
   int references = 0;  // guarded by the table's mutex below
 };
 
-// Handles are valid while somebody holds a reference; one that is only mapped comes back when its mapping is asked for it.
+// Handles are valid while somebody holds a reference; one that is only mapped comes back when its mapping is asked for
+// it.
 class MemoryHandles {
  public:
   uint64_t add(std::shared_ptr<Physical> physical, unsigned types);

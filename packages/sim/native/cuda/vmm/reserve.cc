@@ -36,7 +36,8 @@ std::vector<std::shared_ptr<Mapping>> AddressSpace::mappingsOf(uint64_t address,
   Reservation* reservation = size == 0 ? nullptr : around(address, size);
   if (reservation == nullptr) return chosen;
   uint64_t end = address;
-  for (auto at = reservation->mappings.find(address); at != reservation->mappings.end() && at->first == end && end < address + size; ++at) {
+  for (auto at = reservation->mappings.find(address);
+       at != reservation->mappings.end() && at->first == end && end < address + size; ++at) {
     if (!at->second->isUsable()) break;
     chosen.push_back(at->second);
     end += at->second->size;
@@ -60,9 +61,11 @@ bool AddressSpace::mappingsIn(uint64_t address, size_t size, std::vector<std::sh
 
 }  // namespace shoal
 
-CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
+CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                             unsigned long long flags) {
   return initialised([&]() -> CUresult {
-    if (ptr == nullptr || flags != 0 || size == 0 || !isGranular(size) || !isGranular(addr)) return CUDA_ERROR_INVALID_VALUE;
+    if (ptr == nullptr || flags != 0 || size == 0 || !isGranular(size) || !isGranular(addr))
+      return CUDA_ERROR_INVALID_VALUE;
     if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t base = reserveAddresses(size, alignment < kGranularity ? kGranularity : alignment, addr);
     if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -30,8 +30,8 @@ CUresult import(std::shared_ptr<SharedFile> file, CUmemGenericAllocationHandle* 
 
 }  // namespace
 
-CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
-                                      unsigned long long flags) {
+CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType handleType, unsigned long long flags) {
   return initialised([&]() -> CUresult {
     if (shareableHandle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     auto memory = memoryHandles().find(handle);
@@ -48,7 +48,8 @@ CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocat
   });
 }
 
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle, CUmemAllocationHandleType shHandleType) {
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle,
+                                        CUmemAllocationHandleType shHandleType) {
   return initialised([&]() -> CUresult {
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkImport(shHandleType)) return status;
@@ -65,11 +66,13 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
 }
 
 // There is no dma-buf here; attribute 124 says so.
-CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags) {
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
+                                       unsigned long long flags) {
   return initialised([&]() -> CUresult {
     constexpr size_t page = 4096;
     if (handle == nullptr || size == 0 || dptr % page != 0 || size % page != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || (flags & ~uint64_t{CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE}) != 0) {
+    if (handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+        (flags & ~uint64_t{CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE}) != 0) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     return state().allocations.covering(dptr) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;

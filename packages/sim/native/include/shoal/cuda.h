@@ -1,5 +1,5 @@
-// The part of the CUDA driver's C ABI that the software device speaks. Names, values and layouts are generated from the spec
-// (tooling/bindgen): what the sources here name. Nothing of the CUDA toolkit is needed to build this package.
+// The part of the CUDA driver's C ABI that the software device speaks. Names, values and layouts are generated from the
+// spec (tooling/bindgen): what the sources here name. Nothing of the CUDA toolkit is needed to build this package.
 #pragma once
 
 #include <stddef.h>
@@ -30,8 +30,8 @@ SHOAL_EXPORT CUresult shoalSimInjectError(int device, int code);
 // Queues a pause on a stream.
 SHOAL_EXPORT CUresult shoalSimStreamDelay(CUstream stream, uint64_t nanoseconds);
 // Queues `run` on a stream as device work. It may block; its result becomes the context's error unless it is 0.
-// `discard` is called in its place when the context has failed before. The ranges are checked like those of a copy and stay
-// alive until the work has ended.
+// `discard` is called in its place when the context has failed before. The ranges are checked like those of a copy and
+// stay alive until the work has ended.
 struct ShoalSimRange {
   CUdeviceptr address;
   size_t length;
@@ -39,8 +39,9 @@ struct ShoalSimRange {
 };
 SHOAL_EXPORT CUresult shoalSimEnqueue(CUstream stream, CUresult (*run)(void*), void (*discard)(void*), void* userData,
                                       const ShoalSimRange* ranges, size_t rangeCount);
-// The same on a stream that is captured: a node of the graph. Each launch calls `start`, in the order of launches, for what
-// `run` or `discard` gets; `release` is called when no graph has the node any more.
-SHOAL_EXPORT CUresult shoalSimCapture(CUstream stream, void* (*start)(void*), CUresult (*run)(void*), void (*discard)(void*),
-                                      void (*release)(void*), void* userData, const ShoalSimRange* ranges, size_t rangeCount);
+// The same on a stream that is captured: a node of the graph. Each launch calls `start`, in the order of launches, for
+// what `run` or `discard` gets; `release` is called when no graph has the node any more.
+SHOAL_EXPORT CUresult shoalSimCapture(CUstream stream, void* (*start)(void*), CUresult (*run)(void*),
+                                      void (*discard)(void*), void (*release)(void*), void* userData,
+                                      const ShoalSimRange* ranges, size_t rangeCount);
 }

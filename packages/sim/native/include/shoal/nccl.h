@@ -15,7 +15,7 @@ typedef ncclGinInboxA2AHandle ncclGinInboxA2AHandle_t;
 
 // What only the software device has.
 
-// Replaces the faults injected into ranks of this process; null: none. In the words of SHOAL_SIM_FAULT, which says it from the
-// start; an ncclResult_t.
+// Replaces the faults injected into ranks of this process; null: none. In the words of SHOAL_SIM_FAULT, which says it
+// from the start; an ncclResult_t.
 SHOAL_EXPORT int shoalSimNcclFault(const char* faults);
 }

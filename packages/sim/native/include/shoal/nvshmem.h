@@ -19,7 +19,8 @@ typedef struct {
 
 #include "shoal/nvshmem.gen.h"
 
-// Lists of types as the sources here use them: of what the header has in several parts, all that a function is declared for.
+// Lists of types as the sources here use them: of what the header has in several parts, all that a function is declared
+// for.
 #define SHOAL_NVSHMEM_BITWISE_AMO_TYPES(X) SHOAL_NVSHMEM_BITWISE_AMO(X)
 #define SHOAL_NVSHMEM_STANDARD_AMO_TYPES(X) SHOAL_NVSHMEM_BITWISE_AMO(X) SHOAL_NVSHMEM_STANDARD_AMO(X)
 #define SHOAL_NVSHMEM_EXTENDED_AMO_TYPES(X) SHOAL_NVSHMEM_STANDARD_AMO_TYPES(X) SHOAL_NVSHMEM_EXTENDED_AMO(X)
@@ -27,7 +28,8 @@ typedef struct {
 #define SHOAL_NVSHMEM_RMA_TYPES(X) SHOAL_NVSHMEM_STANDARD_RMA_TYPES(X)
 
 // What the library writes its log with; nothing but their names is NVSHMEM's.
-SHOAL_EXPORT void nvshmem_debug_log(int level, unsigned long flags, const char* function, int line, const char* format, ...);
+SHOAL_EXPORT void nvshmem_debug_log(int level, unsigned long flags, const char* function, int line, const char* format,
+                                    ...);
 
 // What only the software device has: why waiting is over for this process (a PE has ended, say), or NULL.
 SHOAL_EXPORT const char* shoalSimNvshmemFailure(void);

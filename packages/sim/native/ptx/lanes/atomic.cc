@@ -30,17 +30,25 @@ struct Integer {
 };
 struct AddFloat {  // in global memory subnormal numbers are flushed
   using Bits = uint32_t;
-  SHOAL_INLINE static uint32_t of(uint32_t old, uint32_t value, uint32_t) { return bitsOf(oneNan(flushed(flushed(asFloat(old)) + flushed(asFloat(value))))); }
+  SHOAL_INLINE static uint32_t of(uint32_t old, uint32_t value, uint32_t) {
+    return bitsOf(oneNan(flushed(flushed(asFloat(old)) + flushed(asFloat(value)))));
+  }
 };
 struct AddFloatShared {
   using Bits = uint32_t;
-  SHOAL_INLINE static uint32_t of(uint32_t old, uint32_t value, uint32_t) { return bitsOf(oneNan(asFloat(old) + asFloat(value))); }
+  SHOAL_INLINE static uint32_t of(uint32_t old, uint32_t value, uint32_t) {
+    return bitsOf(oneNan(asFloat(old) + asFloat(value)));
+  }
 };
 struct AddDouble {
   using Bits = uint64_t;
-  SHOAL_INLINE static uint64_t of(uint64_t old, uint64_t value, uint64_t) { return bitsOf(asDouble(old) + asDouble(value)); }
+  SHOAL_INLINE static uint64_t of(uint64_t old, uint64_t value, uint64_t) {
+    return bitsOf(asDouble(old) + asDouble(value));
+  }
 };
-SHOAL_INLINE uint16_t addHalf(uint16_t a, uint16_t b) { return toHalf(static_cast<double>(fromHalf(a)) + static_cast<double>(fromHalf(b))); }
+SHOAL_INLINE uint16_t addHalf(uint16_t a, uint16_t b) {
+  return toHalf(static_cast<double>(fromHalf(a)) + static_cast<double>(fromHalf(b)));
+}
 // The sum of two bf16 may need more bits than a double has only when one is too small to matter: to odd keeps that.
 SHOAL_INLINE uint16_t addBf16(uint16_t a, uint16_t b) {
   const auto x = static_cast<double>(fromBf16(a)), y = static_cast<double>(fromBf16(b));
@@ -51,7 +59,9 @@ SHOAL_INLINE uint16_t addBf16(uint16_t a, uint16_t b) {
 template <bool isBf16>
 struct AddSmall {
   using Bits = uint16_t;
-  SHOAL_INLINE static uint16_t of(uint16_t old, uint16_t value, uint16_t) { return isBf16 ? addBf16(old, value) : addHalf(old, value); }
+  SHOAL_INLINE static uint16_t of(uint16_t old, uint16_t value, uint16_t) {
+    return isBf16 ? addBf16(old, value) : addHalf(old, value);
+  }
 };
 // A NaN gives way to a number.
 template <bool isBf16, bool isMaximum>
@@ -75,13 +85,15 @@ struct BothOf {
   }
 };
 
-// Others run at the same time on other threads, devices and processes: a loop of compare and swap serves every operation.
+// Others run at the same time on other threads, devices and processes: a loop of compare and swap serves every
+// operation.
 template <class F>
 SHOAL_INLINE typename F::Bits atomically(uint8_t* at, typename F::Bits value, typename F::Bits other) {
   using T = typename F::Bits;
   T* cell = reinterpret_cast<T*>(at);
   T old = __atomic_load_n(cell, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(cell, &old, F::of(old, value, other), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+  while (
+      !__atomic_compare_exchange_n(cell, &old, F::of(old, value, other), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
   }
   return old;
 }
@@ -123,7 +135,9 @@ Handler extremeOfSmall(const Key& key) {
   }
 }
 template <AtomicOp op, class T>
-Handler integer(const Key& key) { return bySpace<Integer<op, T>>(key); }
+Handler integer(const Key& key) {
+  return bySpace<Integer<op, T>>(key);
+}
 
 }  // namespace
 
@@ -155,13 +169,27 @@ Handler findAtomic(const Key& key) {
       if (type == Type::s32) return integer<AtomicOp::maximum, int32_t>(key);
       if (type == Type::u64) return integer<AtomicOp::maximum, uint64_t>(key);
       return type == Type::s64 ? integer<AtomicOp::maximum, int64_t>(key) : nullptr;
-    case AtomicOp::conjunction: return bytes == 4 ? integer<AtomicOp::conjunction, uint32_t>(key) : bytes == 8 ? integer<AtomicOp::conjunction, uint64_t>(key) : nullptr;
-    case AtomicOp::disjunction: return bytes == 4 ? integer<AtomicOp::disjunction, uint32_t>(key) : bytes == 8 ? integer<AtomicOp::disjunction, uint64_t>(key) : nullptr;
-    case AtomicOp::exclusive: return bytes == 4 ? integer<AtomicOp::exclusive, uint32_t>(key) : bytes == 8 ? integer<AtomicOp::exclusive, uint64_t>(key) : nullptr;
-    case AtomicOp::exchange: return bytes == 4 ? integer<AtomicOp::exchange, uint32_t>(key) : bytes == 8 ? integer<AtomicOp::exchange, uint64_t>(key) : nullptr;
+    case AtomicOp::conjunction:
+      return bytes == 4   ? integer<AtomicOp::conjunction, uint32_t>(key)
+             : bytes == 8 ? integer<AtomicOp::conjunction, uint64_t>(key)
+                          : nullptr;
+    case AtomicOp::disjunction:
+      return bytes == 4   ? integer<AtomicOp::disjunction, uint32_t>(key)
+             : bytes == 8 ? integer<AtomicOp::disjunction, uint64_t>(key)
+                          : nullptr;
+    case AtomicOp::exclusive:
+      return bytes == 4   ? integer<AtomicOp::exclusive, uint32_t>(key)
+             : bytes == 8 ? integer<AtomicOp::exclusive, uint64_t>(key)
+                          : nullptr;
+    case AtomicOp::exchange:
+      return bytes == 4   ? integer<AtomicOp::exchange, uint32_t>(key)
+             : bytes == 8 ? integer<AtomicOp::exchange, uint64_t>(key)
+                          : nullptr;
     case AtomicOp::compareAndSwap:
       if (bytes == 2) return integer<AtomicOp::compareAndSwap, uint16_t>(key);
-      return bytes == 4 ? integer<AtomicOp::compareAndSwap, uint32_t>(key) : bytes == 8 ? integer<AtomicOp::compareAndSwap, uint64_t>(key) : nullptr;
+      return bytes == 4   ? integer<AtomicOp::compareAndSwap, uint32_t>(key)
+             : bytes == 8 ? integer<AtomicOp::compareAndSwap, uint64_t>(key)
+                          : nullptr;
   }
   return nullptr;
 }

@@ -5,20 +5,42 @@ namespace shoal::ptx::SHOAL_LANES {
 
 namespace {
 
-struct And { template <class T> static T of(T a, T b) { return a & b; } };
-struct Or { template <class T> static T of(T a, T b) { return a | b; } };
-struct Xor { template <class T> static T of(T a, T b) { return a ^ b; } };
-struct Not { template <class T> static T of(T a) { return static_cast<T>(~a); } };
-struct LogicalNot { template <class T> static T of(T a) { return a == 0; } };
+struct And {
+  template <class T> static T of(T a, T b) { return a & b; }
+};
+struct Or {
+  template <class T> static T of(T a, T b) { return a | b; }
+};
+struct Xor {
+  template <class T> static T of(T a, T b) { return a ^ b; }
+};
+struct Not {
+  template <class T> static T of(T a) { return static_cast<T>(~a); }
+};
+struct LogicalNot {
+  template <class T> static T of(T a) { return a == 0; }
+};
 
-struct Popc { static uint32_t of(uint32_t a) { return static_cast<uint32_t>(__builtin_popcount(a)); }
-              static uint32_t of(uint64_t a) { return static_cast<uint32_t>(__builtin_popcountll(a)); } };
-struct Clz { static uint32_t of(uint32_t a) { return a == 0 ? 32 : static_cast<uint32_t>(__builtin_clz(a)); }
-             static uint32_t of(uint64_t a) { return a == 0 ? 64 : static_cast<uint32_t>(__builtin_clzll(a)); } };
+struct Popc {
+  static uint32_t of(uint32_t a) { return static_cast<uint32_t>(__builtin_popcount(a)); }
+  static uint32_t of(uint64_t a) { return static_cast<uint32_t>(__builtin_popcountll(a)); }
+};
+struct Clz {
+  static uint32_t of(uint32_t a) { return a == 0 ? 32 : static_cast<uint32_t>(__builtin_clz(a)); }
+  static uint32_t of(uint64_t a) { return a == 0 ? 64 : static_cast<uint32_t>(__builtin_clzll(a)); }
+};
 template <bool isShift>
 struct Bfind {
-  static uint32_t of(uint32_t a) { return a == 0 ? ~0u : isShift ? static_cast<uint32_t>(__builtin_clz(a)) : 31 - static_cast<uint32_t>(__builtin_clz(a)); }
-  static uint32_t of(uint64_t a) { return a == 0 ? ~0u : isShift ? static_cast<uint32_t>(__builtin_clzll(a)) : 63 - static_cast<uint32_t>(__builtin_clzll(a)); }
+  static uint32_t of(uint32_t a) {
+    return a == 0    ? ~0u
+           : isShift ? static_cast<uint32_t>(__builtin_clz(a))
+                     : 31 - static_cast<uint32_t>(__builtin_clz(a));
+  }
+  static uint32_t of(uint64_t a) {
+    return a == 0    ? ~0u
+           : isShift ? static_cast<uint32_t>(__builtin_clzll(a))
+                     : 63 - static_cast<uint32_t>(__builtin_clzll(a));
+  }
   static uint32_t of(int32_t a) { return of(static_cast<uint32_t>(a < 0 ? ~a : a)); }
   static uint32_t of(int64_t a) { return of(static_cast<uint64_t>(a < 0 ? ~a : a)); }
 };
@@ -29,7 +51,9 @@ struct Brev {
     a = (a >> 4 & 0x0f0f0f0f) | (a & 0x0f0f0f0f) << 4;
     return __builtin_bswap32(a);
   }
-  static uint64_t of(uint64_t a) { return uint64_t{of(static_cast<uint32_t>(a))} << 32 | of(static_cast<uint32_t>(a >> 32)); }
+  static uint64_t of(uint64_t a) {
+    return uint64_t{of(static_cast<uint32_t>(a))} << 32 | of(static_cast<uint32_t>(a >> 32));
+  }
 };
 
 // Shift counts are 32 bits; those that are too large are clamped.
@@ -138,11 +162,13 @@ void findNthSet(Warp& warp, const Instr& instr, uint32_t mask) {
 }
 
 void lop3(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b), *c = input<uint32_t>(warp, instr.c);
+  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b),
+                 *c = input<uint32_t>(warp, instr.c);
   const auto table = static_cast<uint32_t>(instr.imm);
   uint32_t terms[8];
   for (int index = 0; index < 8; ++index) terms[index] = (table >> index & 1) ? ~0u : 0;
-  const uint32_t t0 = terms[0], t1 = terms[1], t2 = terms[2], t3 = terms[3], t4 = terms[4], t5 = terms[5], t6 = terms[6], t7 = terms[7];
+  const uint32_t t0 = terms[0], t1 = terms[1], t2 = terms[2], t3 = terms[3], t4 = terms[4], t5 = terms[5],
+                 t6 = terms[6], t7 = terms[7];
   each<uint32_t>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA {
     const uint32_t x = a[lane], y = b[lane], z = c[lane];
     const uint32_t low = (~y & ((~z & t0) | (z & t1))) | (y & ((~z & t2) | (z & t3)));
@@ -153,7 +179,8 @@ void lop3(Warp& warp, const Instr& instr, uint32_t mask) {
 
 template <PermuteMode mode>
 void permute(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b), *c = input<uint32_t>(warp, instr.c);
+  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b),
+                 *c = input<uint32_t>(warp, instr.c);
   each<uint32_t>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA {
     const uint64_t both = uint64_t{b[lane]} << 32 | a[lane];
     uint32_t result = 0;
@@ -237,14 +264,24 @@ Handler findBits(const Key& key) {
       return type == Type::u64 ? extract<uint64_t> : extract<int64_t>;
     case Op::bfi: return isWide ? insert<uint64_t> : insert<uint32_t>;
     case Op::szext:
-      if (type == Type::u32) return key.extra ? binary<uint32_t, uint32_t, SignExtend<false, true>> : binary<uint32_t, uint32_t, SignExtend<false, false>>;
-      return key.extra ? binary<uint32_t, uint32_t, SignExtend<true, true>> : binary<uint32_t, uint32_t, SignExtend<true, false>>;
-    case Op::bmsk: return key.extra ? binary<uint32_t, uint32_t, BitMask<true>> : binary<uint32_t, uint32_t, BitMask<false>>;
-    case Op::funnelLeft: return key.extra ? ternary<uint32_t, uint32_t, Funnel<true, true>> : ternary<uint32_t, uint32_t, Funnel<true, false>>;
-    case Op::funnelRight: return key.extra ? ternary<uint32_t, uint32_t, Funnel<false, true>> : ternary<uint32_t, uint32_t, Funnel<false, false>>;
-    case Op::shiftLeft: return bytesOf(type) == 2 ? shift<uint16_t, true> : isWide ? shift<uint64_t, true> : shift<uint32_t, true>;
+      if (type == Type::u32)
+        return key.extra ? binary<uint32_t, uint32_t, SignExtend<false, true>>
+                         : binary<uint32_t, uint32_t, SignExtend<false, false>>;
+      return key.extra ? binary<uint32_t, uint32_t, SignExtend<true, true>>
+                       : binary<uint32_t, uint32_t, SignExtend<true, false>>;
+    case Op::bmsk:
+      return key.extra ? binary<uint32_t, uint32_t, BitMask<true>> : binary<uint32_t, uint32_t, BitMask<false>>;
+    case Op::funnelLeft:
+      return key.extra ? ternary<uint32_t, uint32_t, Funnel<true, true>>
+                       : ternary<uint32_t, uint32_t, Funnel<true, false>>;
+    case Op::funnelRight:
+      return key.extra ? ternary<uint32_t, uint32_t, Funnel<false, true>>
+                       : ternary<uint32_t, uint32_t, Funnel<false, false>>;
+    case Op::shiftLeft:
+      return bytesOf(type) == 2 ? shift<uint16_t, true> : isWide ? shift<uint64_t, true> : shift<uint32_t, true>;
     case Op::shiftRight:
-      if (isSigned(type)) return bytesOf(type) == 2 ? shift<int16_t, false> : isWide ? shift<int64_t, false> : shift<int32_t, false>;
+      if (isSigned(type))
+        return bytesOf(type) == 2 ? shift<int16_t, false> : isWide ? shift<int64_t, false> : shift<int32_t, false>;
       return bytesOf(type) == 2 ? shift<uint16_t, false> : isWide ? shift<uint64_t, false> : shift<uint32_t, false>;
     case Op::permute:
       switch (static_cast<PermuteMode>(key.extra)) {

@@ -5,13 +5,34 @@ namespace shoal::ptx::SHOAL_LANES {
 
 namespace {
 
-struct Plain32 { using T = float; SHOAL_INLINE static float of(float a) { return a; } };
-struct Flushed32 { using T = float; SHOAL_INLINE static float of(float a) { return flushed(a); } };
-struct Plain64 { using T = double; SHOAL_INLINE static double of(double a) { return a; } };
-struct Half { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return fromHalf(a); } };
-struct HalfFlushed { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return (a & 0x7c00) == 0 ? 0.0f : fromHalf(a); } };
-struct Bf16 { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return fromBf16(a); } };
-template <class I> struct Integer { using T = I; SHOAL_INLINE static I of(I a) { return a; } };
+struct Plain32 {
+  using T = float;
+  SHOAL_INLINE static float of(float a) { return a; }
+};
+struct Flushed32 {
+  using T = float;
+  SHOAL_INLINE static float of(float a) { return flushed(a); }
+};
+struct Plain64 {
+  using T = double;
+  SHOAL_INLINE static double of(double a) { return a; }
+};
+struct Half {
+  using T = uint16_t;
+  SHOAL_INLINE static float of(uint16_t a) { return fromHalf(a); }
+};
+struct HalfFlushed {
+  using T = uint16_t;
+  SHOAL_INLINE static float of(uint16_t a) { return (a & 0x7c00) == 0 ? 0.0f : fromHalf(a); }
+};
+struct Bf16 {
+  using T = uint16_t;
+  SHOAL_INLINE static float of(uint16_t a) { return fromBf16(a); }
+};
+template <class I> struct Integer {
+  using T = I;
+  SHOAL_INLINE static I of(I a) { return a; }
+};
 
 // What is computed: the others are these with the operands exchanged, with the result turned round, or both.
 enum Relation { equal, unequal, less, lessOrEqual, ordered };
@@ -24,10 +45,14 @@ struct Asked {
 constexpr Asked askedOfIntegers(Comparison comparison) {
   switch (comparison) {
     case Comparison::ne: return {equal, false, true};
-    case Comparison::lt: case Comparison::lo: return {less, false, false};
-    case Comparison::le: case Comparison::ls: return {less, true, true};
-    case Comparison::gt: case Comparison::hi: return {less, true, false};
-    case Comparison::ge: case Comparison::hs: return {less, false, true};
+    case Comparison::lt:
+    case Comparison::lo: return {less, false, false};
+    case Comparison::le:
+    case Comparison::ls: return {less, true, true};
+    case Comparison::gt:
+    case Comparison::hi: return {less, true, false};
+    case Comparison::ge:
+    case Comparison::hs: return {less, false, true};
     default: return {equal, false, false};
   }
 }
@@ -93,7 +118,8 @@ constexpr Asked asked = isInteger<R> ? askedOfIntegers(comparison) : askedOfFloa
 template <class R, Comparison comparison>
 SHOAL_INLINE uint32_t compareLanes(const Warp& warp, const Instr& instr) {
   constexpr Asked by = asked<R, comparison>;
-  const uint32_t result = relatedLanes<R, by.relation>(warp, instr.operands[by.isExchanged ? 2 : 1], instr.operands[by.isExchanged ? 1 : 2]);
+  const uint32_t result = relatedLanes<R, by.relation>(warp, instr.operands[by.isExchanged ? 2 : 1],
+                                                       instr.operands[by.isExchanged ? 1 : 2]);
   return by.isNegated ? ~result : result;
 }
 
@@ -101,7 +127,9 @@ SHOAL_INLINE uint32_t combined(const Warp& warp, const Instr& instr, uint32_t re
   const auto combine = static_cast<Combine>(instr.combine & 3);
   if (combine == Combine::none) return result;
   const uint32_t other = inputPredicate(warp, instr.d) ^ ((instr.combine & 4) != 0 ? ~0u : 0);
-  return combine == Combine::conjunction ? result & other : combine == Combine::disjunction ? result | other : result ^ other;
+  return combine == Combine::conjunction   ? result & other
+         : combine == Combine::disjunction ? result | other
+                                           : result ^ other;
 }
 
 constexpr uint32_t kNoOperand = ~0u;
@@ -140,7 +168,9 @@ __attribute__((noinline)) uint64_t relatedPairs(const Warp& warp, uint32_t left,
   SHOAL_IVDEP
   for (int lane = 0; lane < kLanes; ++lane) {
     isLow[lane] = holds<relation>(R::of(static_cast<uint16_t>(a[lane])), R::of(static_cast<uint16_t>(b[lane]))) ? 1 : 0;
-    isHigh[lane] = holds<relation>(R::of(static_cast<uint16_t>(a[lane] >> 16)), R::of(static_cast<uint16_t>(b[lane] >> 16))) ? 1 : 0;
+    isHigh[lane] =
+        holds<relation>(R::of(static_cast<uint16_t>(a[lane] >> 16)), R::of(static_cast<uint16_t>(b[lane] >> 16))) ? 1
+                                                                                                                  : 0;
   }
   return gather(isLow) | static_cast<uint64_t>(gather(isHigh)) << 32;
 }
@@ -148,19 +178,24 @@ __attribute__((noinline)) uint64_t relatedPairs(const Warp& warp, uint32_t left,
 template <class R, Comparison comparison>
 SHOAL_INLINE uint64_t comparePairs(const Warp& warp, const Instr& instr) {
   constexpr Asked by = asked<R, comparison>;
-  const uint64_t result = relatedPairs<R, by.relation>(warp, instr.operands[by.isExchanged ? 2 : 1], instr.operands[by.isExchanged ? 1 : 2]);
+  const uint64_t result = relatedPairs<R, by.relation>(warp, instr.operands[by.isExchanged ? 2 : 1],
+                                                       instr.operands[by.isExchanged ? 1 : 2]);
   return by.isNegated ? ~result : result;
 }
 __attribute__((noinline)) void putPairPredicates(Warp& warp, const Instr& instr, uint32_t mask, uint64_t result) {
-  const uint32_t low = combined(warp, instr, static_cast<uint32_t>(result)), high = combined(warp, instr, static_cast<uint32_t>(result >> 32));
+  const uint32_t low = combined(warp, instr, static_cast<uint32_t>(result)),
+                 high = combined(warp, instr, static_cast<uint32_t>(result >> 32));
   if (instr.to != kNoOperand) setPredicate(warp, instr.to, mask, low);
   if (instr.c != kNoOperand) setPredicate(warp, instr.c, mask, high);
 }
 __attribute__((noinline)) void putPairValue(Warp& warp, const Instr& instr, uint32_t mask, uint64_t result) {
-  const uint32_t low = combined(warp, instr, static_cast<uint32_t>(result)), high = combined(warp, instr, static_cast<uint32_t>(result >> 32));
+  const uint32_t low = combined(warp, instr, static_cast<uint32_t>(result)),
+                 high = combined(warp, instr, static_cast<uint32_t>(result >> 32));
   const auto yes = static_cast<uint32_t>(instr.imm);
   uint32_t* to = output<uint32_t>(warp, instr.to);
-  eachSet(mask, [=](int lane) { to[lane] = ((low >> lane & 1) != 0 ? yes & 0xffff : 0) | ((high >> lane & 1) != 0 ? yes & 0xffff0000 : 0); });
+  eachSet(mask, [=](int lane) {
+    to[lane] = ((low >> lane & 1) != 0 ? yes & 0xffff : 0) | ((high >> lane & 1) != 0 ? yes & 0xffff0000 : 0);
+  });
 }
 template <class R, Comparison comparison>
 void comparePairsToPredicates(Warp& warp, const Instr& instr, uint32_t mask) {
@@ -187,10 +222,14 @@ Handler byInteger(Comparison comparison, Form as) {
   switch (comparison) {
     case Comparison::eq: return form<R, Comparison::eq>(as);
     case Comparison::ne: return form<R, Comparison::ne>(as);
-    case Comparison::lt: case Comparison::lo: return form<R, Comparison::lt>(as);
-    case Comparison::le: case Comparison::ls: return form<R, Comparison::le>(as);
-    case Comparison::gt: case Comparison::hi: return form<R, Comparison::gt>(as);
-    case Comparison::ge: case Comparison::hs: return form<R, Comparison::ge>(as);
+    case Comparison::lt:
+    case Comparison::lo: return form<R, Comparison::lt>(as);
+    case Comparison::le:
+    case Comparison::ls: return form<R, Comparison::le>(as);
+    case Comparison::gt:
+    case Comparison::hi: return form<R, Comparison::gt>(as);
+    case Comparison::ge:
+    case Comparison::hs: return form<R, Comparison::ge>(as);
     default: return nullptr;
   }
 }
@@ -220,17 +259,22 @@ Handler byType(const Key& key, bool isToValue) {
   const Form as = isToValue ? toValue : toPredicate;
   const Form asPair = isToValue ? pairToValue : pairToPredicates;
   switch (key.from) {
-    case Type::b16: case Type::b32: case Type::b64:
+    case Type::b16:
+    case Type::b32:
+    case Type::b64:
       if (comparison != Comparison::eq && comparison != Comparison::ne) return nullptr;
       break;
     default: break;
   }
   switch (key.from) {
-    case Type::u16: case Type::b16: return byInteger<Integer<uint16_t>>(comparison, as);
+    case Type::u16:
+    case Type::b16: return byInteger<Integer<uint16_t>>(comparison, as);
     case Type::s16: return byInteger<Integer<int16_t>>(comparison, as);
-    case Type::u32: case Type::b32: return byInteger<Integer<uint32_t>>(comparison, as);
+    case Type::u32:
+    case Type::b32: return byInteger<Integer<uint32_t>>(comparison, as);
     case Type::s32: return byInteger<Integer<int32_t>>(comparison, as);
-    case Type::u64: case Type::b64: return byInteger<Integer<uint64_t>>(comparison, as);
+    case Type::u64:
+    case Type::b64: return byInteger<Integer<uint64_t>>(comparison, as);
     case Type::s64: return byInteger<Integer<int64_t>>(comparison, as);
     case Type::f32: return key.ftz ? byFloat<Flushed32>(comparison, as) : byFloat<Plain32>(comparison, as);
     case Type::f64: return byFloat<Plain64>(comparison, as);
@@ -261,7 +305,9 @@ void selectBySign(Warp& warp, const Instr& instr, uint32_t mask) {
 }
 template <class S, bool isFlushed>
 Handler bySign(Type type) {
-  return bytesOf(type) == 2 ? selectBySign<uint16_t, S, isFlushed> : bytesOf(type) == 4 ? selectBySign<uint32_t, S, isFlushed> : selectBySign<uint64_t, S, isFlushed>;
+  return bytesOf(type) == 2   ? selectBySign<uint16_t, S, isFlushed>
+         : bytesOf(type) == 4 ? selectBySign<uint32_t, S, isFlushed>
+                              : selectBySign<uint64_t, S, isFlushed>;
 }
 
 }  // namespace
@@ -270,8 +316,12 @@ Handler findCompare(const Key& key) {
   switch (key.op) {
     case Op::compare: return byType(key, false);
     case Op::compareToValue: return byType(key, true);
-    case Op::select: return bytesOf(key.type) == 2 ? select<uint16_t> : bytesOf(key.type) == 4 ? select<uint32_t> : select<uint64_t>;
-    case Op::selectBySign: return key.from == Type::s32 ? bySign<int32_t, false>(key.type) : key.ftz ? bySign<float, true>(key.type) : bySign<float, false>(key.type);
+    case Op::select:
+      return bytesOf(key.type) == 2 ? select<uint16_t> : bytesOf(key.type) == 4 ? select<uint32_t> : select<uint64_t>;
+    case Op::selectBySign:
+      return key.from == Type::s32 ? bySign<int32_t, false>(key.type)
+             : key.ftz             ? bySign<float, true>(key.type)
+                                   : bySign<float, false>(key.type);
     default: return nullptr;
   }
 }

@@ -12,24 +12,31 @@ SHOAL_INLINE int64_t readInteger(const Warp& warp, uint32_t operand, unsigned re
   else if (registerBytes == 4) bits = input<uint32_t>(warp, operand)[lane];
   else bits = input<uint64_t>(warp, operand)[lane];
   switch (type) {
-    case Type::u8: case Type::b8: return static_cast<uint8_t>(bits);
+    case Type::u8:
+    case Type::b8: return static_cast<uint8_t>(bits);
     case Type::s8: return static_cast<int8_t>(bits);
-    case Type::u16: case Type::b16: return static_cast<uint16_t>(bits);
+    case Type::u16:
+    case Type::b16: return static_cast<uint16_t>(bits);
     case Type::s16: return static_cast<int16_t>(bits);
-    case Type::u32: case Type::b32: return static_cast<uint32_t>(bits);
+    case Type::u32:
+    case Type::b32: return static_cast<uint32_t>(bits);
     case Type::s32: return static_cast<int32_t>(bits);
     default: return static_cast<int64_t>(bits);
   }
 }
 
 // Sign- or zero-extended into the register.
-SHOAL_INLINE void writeInteger(Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane, int64_t value) {
+SHOAL_INLINE void writeInteger(Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane,
+                               int64_t value) {
   switch (type) {
-    case Type::u8: case Type::b8: value = static_cast<uint8_t>(value); break;
+    case Type::u8:
+    case Type::b8: value = static_cast<uint8_t>(value); break;
     case Type::s8: value = static_cast<int8_t>(value); break;
-    case Type::u16: case Type::b16: value = static_cast<uint16_t>(value); break;
+    case Type::u16:
+    case Type::b16: value = static_cast<uint16_t>(value); break;
     case Type::s16: value = static_cast<int16_t>(value); break;
-    case Type::u32: case Type::b32: value = static_cast<uint32_t>(value); break;
+    case Type::u32:
+    case Type::b32: value = static_cast<uint32_t>(value); break;
     case Type::s32: value = static_cast<int32_t>(value); break;
     default: break;
   }
@@ -59,9 +66,12 @@ SHOAL_INLINE int64_t clampInteger(int64_t value, bool isSourceUnsigned64, Type t
 
 SHOAL_INLINE double roundedToInteger(double value, Rounding rounding) {
   switch (rounding) {
-    case Rounding::rzi: case Rounding::rz: return __builtin_trunc(value);
-    case Rounding::rmi: case Rounding::rm: return __builtin_floor(value);
-    case Rounding::rpi: case Rounding::rp: return __builtin_ceil(value);
+    case Rounding::rzi:
+    case Rounding::rz: return __builtin_trunc(value);
+    case Rounding::rmi:
+    case Rounding::rm: return __builtin_floor(value);
+    case Rounding::rpi:
+    case Rounding::rp: return __builtin_ceil(value);
     default: return __builtin_rint(value);
   }
 }
@@ -73,14 +83,19 @@ SHOAL_INLINE int64_t toInteger(double value, Rounding rounding, Type type, bool 
     return isFromDouble || bounds.bits == 64 ? static_cast<int64_t>(uint64_t{1} << (bounds.bits - 1)) : 0;
   }
   const double whole = roundedToInteger(value, rounding);
-  const double beyond = bounds.isSigned ? static_cast<double>(uint64_t{1} << (bounds.bits - 1)) : static_cast<double>(uint64_t{1} << (bounds.bits - 1)) * 2;
+  const double beyond = bounds.isSigned ? static_cast<double>(uint64_t{1} << (bounds.bits - 1))
+                                        : static_cast<double>(uint64_t{1} << (bounds.bits - 1)) * 2;
   const double bottom = bounds.isSigned ? -beyond : 0;
-  if (whole >= beyond) return bounds.isSigned ? static_cast<int64_t>((uint64_t{1} << (bounds.bits - 1)) - 1) : bounds.bits == 64 ? -1 : (int64_t{1} << bounds.bits) - 1;
+  if (whole >= beyond)
+    return bounds.isSigned     ? static_cast<int64_t>((uint64_t{1} << (bounds.bits - 1)) - 1)
+           : bounds.bits == 64 ? -1
+                               : (int64_t{1} << bounds.bits) - 1;
   if (whole <= bottom) return bounds.isSigned ? static_cast<int64_t>(~uint64_t{0} << (bounds.bits - 1)) : 0;
   return bounds.isSigned ? static_cast<int64_t>(whole) : static_cast<int64_t>(static_cast<uint64_t>(whole));
 }
 
-SHOAL_INLINE double readFloat(const Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane, bool isFlushed) {
+SHOAL_INLINE double readFloat(const Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane,
+                              bool isFlushed) {
   switch (type) {
     case Type::f64: return input<double>(warp, operand)[lane];
     case Type::f32: {
@@ -88,7 +103,8 @@ SHOAL_INLINE double readFloat(const Warp& warp, uint32_t operand, unsigned regis
       return static_cast<double>(isFlushed ? flushed(value) : value);
     }
     default: {
-      const uint16_t bits = registerBytes == 2 ? input<uint16_t>(warp, operand)[lane] : static_cast<uint16_t>(input<uint32_t>(warp, operand)[lane]);
+      const uint16_t bits = registerBytes == 2 ? input<uint16_t>(warp, operand)[lane]
+                                               : static_cast<uint16_t>(input<uint32_t>(warp, operand)[lane]);
       return static_cast<double>(type == Type::f16 ? fromHalf(bits) : fromBf16(bits));
     }
   }
@@ -112,15 +128,17 @@ SHOAL_INLINE void writeFloat(Warp& warp, const Instr& instr, const Key& key, int
     }
     default: {
       const bool isDoubleNan = key.from == Type::f64 && value != value;
-      const uint16_t bits = isDoubleNan ? smallNan(value, key.type) : key.type == Type::f16 ? toHalf(value, key.rounding) : toBf16(value, key.rounding);
+      const uint16_t bits = isDoubleNan             ? smallNan(value, key.type)
+                            : key.type == Type::f16 ? toHalf(value, key.rounding)
+                                                    : toBf16(value, key.rounding);
       if (instr.count == 4) output<uint32_t>(warp, instr.to)[lane] = bits;
       else output<uint16_t>(warp, instr.to)[lane] = bits;
     }
   }
 }
 
-// instr.operand lists hold the key: warp.operands[target...] = type, from, rounding, ftz, saturate, relu; count and extra are
-// the bytes of the registers.
+// instr.operand lists hold the key: warp.operands[target...] = type, from, rounding, ftz, saturate, relu; count and
+// extra are the bytes of the registers.
 SHOAL_INLINE Key keyOf(const Warp& warp, const Instr& instr) {
   const uint32_t* packed = warp.operands + instr.target;
   Key key;
@@ -174,7 +192,8 @@ void floatToInteger(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
   eachSet(mask, [&](int lane) {
     const double value = readFloat(warp, instr.a, instr.fromBytes, key.from, lane, key.ftz);
-    writeInteger(warp, instr.to, instr.count, key.type, lane, toInteger(value, key.rounding, key.type, key.from == Type::f64));
+    writeInteger(warp, instr.to, instr.count, key.type, lane,
+                 toInteger(value, key.rounding, key.type, key.from == Type::f64));
   });
 }
 
@@ -210,9 +229,15 @@ struct Truncate32 {
     return limited >= 0x1p31f ? INT32_MAX : limited != limited ? 0 : static_cast<int32_t>(limited);
   }
 };
-struct FromHalf { SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromHalf(a)); } };
-struct FromBf16 { SHOAL_INLINE static float of(uint16_t a) { return fromBf16(a); } };  // a NaN as it is
-struct ToHalf { SHOAL_INLINE static uint16_t of(float a) { return toHalf(static_cast<double>(a)); } };
+struct FromHalf {
+  SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromHalf(a)); }
+};
+struct FromBf16 {
+  SHOAL_INLINE static float of(uint16_t a) { return fromBf16(a); }
+};  // a NaN as it is
+struct ToHalf {
+  SHOAL_INLINE static uint16_t of(float a) { return toHalf(static_cast<double>(a)); }
+};
 struct ToBf16 {
   SHOAL_INLINE static uint16_t of(float a) {
     const uint32_t bits = bitsOf(a);
@@ -321,9 +346,12 @@ SHOAL_INLINE uint8_t toTiny(double value, const Tiny& type, bool isRelu) {
 SHOAL_INLINE float fromTiny(uint8_t bits, Type type) {
   if (type == Type::e4m3x2 || type == Type::e5m2x2) return fromEight(bits, type == Type::e4m3x2);
   const Tiny of = tinyOf(type);
-  const int exponent = bits >> of.fractionBits & ((1 << of.exponentBits) - 1), fraction = bits & ((1 << of.fractionBits) - 1), bias = (1 << (of.exponentBits - 1)) - 1;
+  const int exponent = bits >> of.fractionBits & ((1 << of.exponentBits) - 1),
+            fraction = bits & ((1 << of.fractionBits) - 1), bias = (1 << (of.exponentBits - 1)) - 1;
   const int units = exponent == 0 ? fraction : fraction + (1 << of.fractionBits);
-  const float value = static_cast<float>(units) * asFloat(static_cast<uint32_t>((exponent == 0 ? 1 : exponent) - bias - of.fractionBits + 127) << 23);
+  const float value =
+      static_cast<float>(units) *
+      asFloat(static_cast<uint32_t>((exponent == 0 ? 1 : exponent) - bias - of.fractionBits + 127) << 23);
   return (bits >> (of.exponentBits + of.fractionBits) & 1) != 0 ? -value : value;
 }
 // A power of two: the sign does not count. From bf16, which has the same exponents.
@@ -355,8 +383,12 @@ void toTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
   eachSet(mask, [&](int lane) {
     float high, low;
     readPair(warp, instr, key.from, lane, high, low);
-    if (key.type == Type::ue8m0x2) to[lane] = static_cast<uint16_t>(toScale(low, key.rounding, key.saturate) | toScale(high, key.rounding, key.saturate) << 8);
-    else to[lane] = static_cast<uint16_t>(toTiny(static_cast<double>(low), type, key.isRelu) | toTiny(static_cast<double>(high), type, key.isRelu) << bits);
+    if (key.type == Type::ue8m0x2)
+      to[lane] = static_cast<uint16_t>(toScale(low, key.rounding, key.saturate) |
+                                       toScale(high, key.rounding, key.saturate) << 8);
+    else
+      to[lane] = static_cast<uint16_t>(toTiny(static_cast<double>(low), type, key.isRelu) |
+                                       toTiny(static_cast<double>(high), type, key.isRelu) << bits);
   });
 }
 void fromTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
@@ -368,7 +400,8 @@ void fromTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
     uint32_t parts[2];
     for (int index = 0; index < 2; ++index) {
       const auto raw = static_cast<uint8_t>(a[lane] >> bits * index & ((1 << bits) - 1));
-      if (key.from == Type::ue8m0x2) parts[index] = raw == 0xff ? 0x7fff : raw == 0 ? 0x40 : static_cast<uint32_t>(raw) << 7;
+      if (key.from == Type::ue8m0x2)
+        parts[index] = raw == 0xff ? 0x7fff : raw == 0 ? 0x40 : static_cast<uint32_t>(raw) << 7;
       else parts[index] = toHalf(static_cast<double>(fromTiny(raw, key.from)));
       if (key.isRelu && (parts[index] & 0x8000) != 0) parts[index] = 0;
     }
@@ -415,13 +448,19 @@ Handler findConvert(const Key& key) {
   switch (key.op) {
     case Op::convertPack: return convertPack;
     case Op::convertPair:
-      if (bytesOf(key.type) < 4) return key.from == Type::f32 || (key.from == (key.type == Type::ue8m0x2 ? Type::bf16x2 : Type::f16x2) && bytesOf(key.type) == 2 && key.type != Type::e2m3x2 && key.type != Type::e3m2x2) ? toTinyPair : nullptr;
-      if (key.from != Type::f32 && bytesOf(key.from) < 4) return (key.from == Type::ue8m0x2) == (key.type == Type::bf16x2) ? fromTinyPair : nullptr;
+      if (bytesOf(key.type) < 4)
+        return key.from == Type::f32 || (key.from == (key.type == Type::ue8m0x2 ? Type::bf16x2 : Type::f16x2) &&
+                                         bytesOf(key.type) == 2 && key.type != Type::e2m3x2 && key.type != Type::e3m2x2)
+                   ? toTinyPair
+                   : nullptr;
+      if (key.from != Type::f32 && bytesOf(key.from) < 4)
+        return (key.from == Type::ue8m0x2) == (key.type == Type::bf16x2) ? fromTinyPair : nullptr;
       return key.from == Type::f32 ? convertPair : nullptr;
     case Op::convert:
       if (key.type == Type::tf32) return toTensorFloat;
       if (Handler handler = frequent(key)) return handler;
-      if (isNumber(key.from)) return isNumber(key.type) ? integerToInteger : isFloat(key.type) ? integerToFloat : nullptr;
+      if (isNumber(key.from))
+        return isNumber(key.type) ? integerToInteger : isFloat(key.type) ? integerToFloat : nullptr;
       if (!isFloat(key.from)) return nullptr;
       return isNumber(key.type) ? floatToInteger : isFloat(key.type) ? floatToFloat : nullptr;
     default: return nullptr;

@@ -12,7 +12,8 @@ Handler find(const Key& key) {
 }
 #else
 Handler find(const Key& key) {
-  const bool isHalf = key.type == Type::f16 || key.type == Type::f16x2 || key.type == Type::bf16 || key.type == Type::bf16x2;
+  const bool isHalf =
+      key.type == Type::f16 || key.type == Type::f16x2 || key.type == Type::bf16 || key.type == Type::bf16x2;
   const bool isReal = key.type == Type::f32 || key.type == Type::f64;
   if (Handler found = isHalf ? findHalf(key) : isReal ? findFloat(key) : findInteger(key)) return found;
   if (Handler found = findBits(key)) return found;

@@ -10,11 +10,21 @@ namespace {
 SHOAL_INLINE float fusedOf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 SHOAL_INLINE double fusedOf(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-struct Add { template <class T> SHOAL_INLINE static T of(T a, T b) { return a + b; } };
-struct Sub { template <class T> SHOAL_INLINE static T of(T a, T b) { return a - b; } };
-struct Mul { template <class T> SHOAL_INLINE static T of(T a, T b) { return a * b; } };
-struct Div { template <class T> SHOAL_INLINE static T of(T a, T b) { return a / b; } };
-struct Fused { template <class T> SHOAL_INLINE static T of(T a, T b, T c) { return fusedOf(a, b, c); } };
+struct Add {
+  template <class T> SHOAL_INLINE static T of(T a, T b) { return a + b; }
+};
+struct Sub {
+  template <class T> SHOAL_INLINE static T of(T a, T b) { return a - b; }
+};
+struct Mul {
+  template <class T> SHOAL_INLINE static T of(T a, T b) { return a * b; }
+};
+struct Div {
+  template <class T> SHOAL_INLINE static T of(T a, T b) { return a / b; }
+};
+struct Fused {
+  template <class T> SHOAL_INLINE static T of(T a, T b, T c) { return fusedOf(a, b, c); }
+};
 struct DivApproximate {
   SHOAL_INLINE static float of(float a, float b) {
     const float size = __builtin_fabsf(b);
@@ -33,22 +43,47 @@ SHOAL_INLINE T extremeOf(T a, T b) {
   return b != b ? a : result;
 }
 template <bool isMaximum, bool isNanPassed>
-struct Extreme { template <class T> SHOAL_INLINE static T of(T a, T b) { return extremeOf<isMaximum, isNanPassed>(a, b); } };
+struct Extreme {
+  template <class T> SHOAL_INLINE static T of(T a, T b) { return extremeOf<isMaximum, isNanPassed>(a, b); }
+};
 
-struct Reciprocal { template <class T> SHOAL_INLINE static T of(T a) { return T{1} / a; } };
-struct Root { SHOAL_INLINE static float of(float a) { return __builtin_sqrtf(a); } SHOAL_INLINE static double of(double a) { return __builtin_sqrt(a); } };
+struct Reciprocal {
+  template <class T> SHOAL_INLINE static T of(T a) { return T{1} / a; }
+};
+struct Root {
+  SHOAL_INLINE static float of(float a) { return __builtin_sqrtf(a); }
+  SHOAL_INLINE static double of(double a) { return __builtin_sqrt(a); }
+};
 struct ReciprocalRoot {
   SHOAL_INLINE static float of(float a) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(a))); }
   SHOAL_INLINE static double of(double a) { return 1.0 / __builtin_sqrt(a); }
 };
 // An approximation in double works on the upper half of the number alone.
-struct ReciprocalGross { SHOAL_INLINE static double of(double a) { return asDouble(bitsOf(1.0 / asDouble(bitsOf(a) >> 32 << 32)) >> 32 << 32); } };
-struct ReciprocalRootGross { SHOAL_INLINE static double of(double a) { return asDouble(bitsOf(1.0 / __builtin_sqrt(asDouble(bitsOf(a) >> 32 << 32))) >> 32 << 32); } };
-struct Sine { static float of(float a) { return sinf(a); } };
-struct Cosine { static float of(float a) { return cosf(a); } };
-struct Log2 { static float of(float a) { return log2f(a); } };
-struct Exp2 { static float of(float a) { return exp2f(a); } };
-struct Tanh { static float of(float a) { return tanhf(a); } };
+struct ReciprocalGross {
+  SHOAL_INLINE static double of(double a) {
+    return asDouble(bitsOf(1.0 / asDouble(bitsOf(a) >> 32 << 32)) >> 32 << 32);
+  }
+};
+struct ReciprocalRootGross {
+  SHOAL_INLINE static double of(double a) {
+    return asDouble(bitsOf(1.0 / __builtin_sqrt(asDouble(bitsOf(a) >> 32 << 32))) >> 32 << 32);
+  }
+};
+struct Sine {
+  static float of(float a) { return sinf(a); }
+};
+struct Cosine {
+  static float of(float a) { return cosf(a); }
+};
+struct Log2 {
+  static float of(float a) { return log2f(a); }
+};
+struct Exp2 {
+  static float of(float a) { return exp2f(a); }
+};
+struct Tanh {
+  static float of(float a) { return tanhf(a); }
+};
 
 template <class F, bool isFlushed, bool isClamped>
 struct Single {
@@ -69,9 +104,15 @@ struct Twice {
   SHOAL_INLINE static double of(double a, double b, double c) { return after(F::of(a, b, c)); }
 };
 
-template <class T, class G> struct Binary { static void run(Warp& w, const Instr& i, uint32_t m) { binary<T, T, G>(w, i, m); } };
-template <class T, class G> struct Ternary { static void run(Warp& w, const Instr& i, uint32_t m) { ternary<T, T, G>(w, i, m); } };
-template <class T, class G> struct Unary { static void run(Warp& w, const Instr& i, uint32_t m) { unary<T, T, G>(w, i, m); } };
+template <class T, class G> struct Binary {
+  static void run(Warp& w, const Instr& i, uint32_t m) { binary<T, T, G>(w, i, m); }
+};
+template <class T, class G> struct Ternary {
+  static void run(Warp& w, const Instr& i, uint32_t m) { ternary<T, T, G>(w, i, m); }
+};
+template <class T, class G> struct Unary {
+  static void run(Warp& w, const Instr& i, uint32_t m) { unary<T, T, G>(w, i, m); }
+};
 
 // Another rounding than the usual one is the processor's setting during the loop.
 template <class Loop, Rounding rounding>
@@ -92,8 +133,11 @@ Handler withRounding(Rounding rounding) {
 template <class F, template <class, class> class Loop>
 Handler arithmetic(const Key& key) {
   if (key.type == Type::f64) return withRounding<Loop<double, Twice<F, false>>>(key.rounding);
-  if (key.ftz) return key.saturate ? withRounding<Loop<float, Single<F, true, true>>>(key.rounding) : withRounding<Loop<float, Single<F, true, false>>>(key.rounding);
-  return key.saturate ? withRounding<Loop<float, Single<F, false, true>>>(key.rounding) : withRounding<Loop<float, Single<F, false, false>>>(key.rounding);
+  if (key.ftz)
+    return key.saturate ? withRounding<Loop<float, Single<F, true, true>>>(key.rounding)
+                        : withRounding<Loop<float, Single<F, true, false>>>(key.rounding);
+  return key.saturate ? withRounding<Loop<float, Single<F, false, true>>>(key.rounding)
+                      : withRounding<Loop<float, Single<F, false, false>>>(key.rounding);
 }
 
 template <class F>
@@ -104,20 +148,37 @@ Handler approximate(const Key& key) {
 template <bool isMaximum>
 Handler extreme(const Key& key) {
   if (key.type == Type::f64) return binary<double, double, Extreme<isMaximum, false>>;
-  if (key.isNanPassed) return key.ftz ? binary<float, float, Single<Extreme<isMaximum, true>, true, false>> : binary<float, float, Single<Extreme<isMaximum, true>, false, false>>;
-  return key.ftz ? binary<float, float, Single<Extreme<isMaximum, false>, true, false>> : binary<float, float, Single<Extreme<isMaximum, false>, false, false>>;
+  if (key.isNanPassed)
+    return key.ftz ? binary<float, float, Single<Extreme<isMaximum, true>, true, false>>
+                   : binary<float, float, Single<Extreme<isMaximum, true>, false, false>>;
+  return key.ftz ? binary<float, float, Single<Extreme<isMaximum, false>, true, false>>
+                 : binary<float, float, Single<Extreme<isMaximum, false>, false, false>>;
 }
 
 template <class T, T sign>
 struct SignOf {
   SHOAL_INLINE static T of(T a, T b) { return (a & sign) | (b & static_cast<T>(~sign)); }
 };
-struct Absolute32 { SHOAL_INLINE static uint32_t of(uint32_t a) { return a & 0x7fffffff; } };
-struct Negate32 { SHOAL_INLINE static uint32_t of(uint32_t a) { return a ^ 0x80000000; } };
-struct Absolute32Flushed { SHOAL_INLINE static uint32_t of(uint32_t a) { return (a & 0x7f800000) == 0 ? 0 : a & 0x7fffffff; } };
-struct Negate32Flushed { SHOAL_INLINE static uint32_t of(uint32_t a) { return (a & 0x7f800000) == 0 ? (a & 0x80000000) ^ 0x80000000 : a ^ 0x80000000; } };
-struct Absolute64 { SHOAL_INLINE static uint64_t of(uint64_t a) { return a & ~(uint64_t{1} << 63); } };
-struct Negate64 { SHOAL_INLINE static uint64_t of(uint64_t a) { return a ^ uint64_t{1} << 63; } };
+struct Absolute32 {
+  SHOAL_INLINE static uint32_t of(uint32_t a) { return a & 0x7fffffff; }
+};
+struct Negate32 {
+  SHOAL_INLINE static uint32_t of(uint32_t a) { return a ^ 0x80000000; }
+};
+struct Absolute32Flushed {
+  SHOAL_INLINE static uint32_t of(uint32_t a) { return (a & 0x7f800000) == 0 ? 0 : a & 0x7fffffff; }
+};
+struct Negate32Flushed {
+  SHOAL_INLINE static uint32_t of(uint32_t a) {
+    return (a & 0x7f800000) == 0 ? (a & 0x80000000) ^ 0x80000000 : a ^ 0x80000000;
+  }
+};
+struct Absolute64 {
+  SHOAL_INLINE static uint64_t of(uint64_t a) { return a & ~(uint64_t{1} << 63); }
+};
+struct Negate64 {
+  SHOAL_INLINE static uint64_t of(uint64_t a) { return a ^ uint64_t{1} << 63; }
+};
 
 template <class T>
 void testProperty(Warp& warp, const Instr& instr, uint32_t mask) {
@@ -148,12 +209,18 @@ Handler findFloat(const Key& key) {
     case Op::multiply: return arithmetic<Mul, Binary>(key);
     case Op::fused: return arithmetic<Fused, Ternary>(key);
     case Op::divide:
-      if (key.isApproximate) return key.ftz ? binary<float, float, Single<DivApproximate, true, false>> : binary<float, float, Single<DivApproximate, false, false>>;
+      if (key.isApproximate)
+        return key.ftz ? binary<float, float, Single<DivApproximate, true, false>>
+                       : binary<float, float, Single<DivApproximate, false, false>>;
       return arithmetic<Div, Binary>(key);
-    case Op::reciprocal: return isDouble && key.isApproximate ? unary<double, double, Twice<ReciprocalGross, false>> : arithmetic<Reciprocal, Unary>(key);
+    case Op::reciprocal:
+      return isDouble && key.isApproximate ? unary<double, double, Twice<ReciprocalGross, false>>
+                                           : arithmetic<Reciprocal, Unary>(key);
     case Op::squareRoot: return arithmetic<Root, Unary>(key);
     case Op::reciprocalRoot:
-      if (isDouble) return key.ftz ? unary<double, double, Twice<ReciprocalRootGross, false>> : unary<double, double, Twice<ReciprocalRoot, false>>;
+      if (isDouble)
+        return key.ftz ? unary<double, double, Twice<ReciprocalRootGross, false>>
+                       : unary<double, double, Twice<ReciprocalRoot, false>>;
       return approximate<ReciprocalRoot>(key);
     case Op::sine: return approximate<Sine>(key);
     case Op::cosine: return approximate<Cosine>(key);
@@ -169,7 +236,8 @@ Handler findFloat(const Key& key) {
       if (isDouble) return unary<uint64_t, uint64_t, Negate64>;
       return key.ftz ? unary<uint32_t, uint32_t, Negate32Flushed> : unary<uint32_t, uint32_t, Negate32>;
     case Op::copySign:
-      return isDouble ? binary<uint64_t, uint64_t, SignOf<uint64_t, uint64_t{1} << 63>> : binary<uint32_t, uint32_t, SignOf<uint32_t, 0x80000000u>>;
+      return isDouble ? binary<uint64_t, uint64_t, SignOf<uint64_t, uint64_t{1} << 63>>
+                      : binary<uint32_t, uint32_t, SignOf<uint32_t, 0x80000000u>>;
     case Op::testProperty: return isDouble ? testProperty<double> : testProperty<float>;
     default: return nullptr;
   }

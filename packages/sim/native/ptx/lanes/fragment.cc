@@ -1,4 +1,5 @@
-// Parts of matrices between memory and the lanes that hold them: ldmatrix, stmatrix, movmatrix, wmma.load and wmma.store.
+// Parts of matrices between memory and the lanes that hold them: ldmatrix, stmatrix, movmatrix, wmma.load and
+// wmma.store.
 #include "../matrix.h"
 #include "address.h"
 
@@ -6,8 +7,8 @@ namespace shoal::ptx::SHOAL_LANES {
 
 namespace {
 
-// Rows of eight times 16 bits, whose addresses lanes 8 i.. give for matrix i; each lane has two elements beside each other,
-// or, transposed, one above the other. a = the addresses, warp.operands[target...] = count registers.
+// Rows of eight times 16 bits, whose addresses lanes 8 i.. give for matrix i; each lane has two elements beside each
+// other, or, transposed, one above the other. a = the addresses, warp.operands[target...] = count registers.
 template <Space space, bool isStore, bool isTransposed>
 void rows(Warp& warp, const Instr& instr, uint32_t mask) {
   Range& range = warp.ranges[instr.slot];
@@ -21,7 +22,9 @@ void rows(Warp& warp, const Instr& instr, uint32_t mask) {
     };
     if (isStore) {
       const uint32_t* from = input<uint32_t>(warp, registers[index]);
-      for (int lane = 0; lane < kLanes; ++lane) element(lane, 0) = static_cast<uint16_t>(from[lane]), element(lane, 1) = static_cast<uint16_t>(from[lane] >> 16);
+      for (int lane = 0; lane < kLanes; ++lane)
+        element(lane, 0) = static_cast<uint16_t>(from[lane]),
+                      element(lane, 1) = static_cast<uint16_t>(from[lane] >> 16);
     }
     for (int row = 0; row < 8; ++row) {
       const int lane = 8 * index + row;
@@ -30,7 +33,8 @@ void rows(Warp& warp, const Instr& instr, uint32_t mask) {
       else memcpy(values[row], at, 16);
     }
     if (!isStore) {
-      for (int lane = 0; lane < kLanes; ++lane) loaded[index][lane] = element(lane, 0) | static_cast<uint32_t>(element(lane, 1)) << 16;
+      for (int lane = 0; lane < kLanes; ++lane)
+        loaded[index][lane] = element(lane, 0) | static_cast<uint32_t>(element(lane, 1)) << 16;
     }
   }
   if (isStore) return;
@@ -72,9 +76,11 @@ void fragment(Warp& warp, const Instr& instr, uint32_t mask) {
       const uint64_t start = addressOf(warp, instr, instr.a, lane);
       for (int part = 0; part < moved; ++part) {
         const Place at = placeOf(role, rowCount, columnCount, per, index, part, lane);
-        const auto element = isColumns ? uint64_t{strides[lane]} * static_cast<unsigned>(at.column) + static_cast<unsigned>(at.row)
-                                       : uint64_t{strides[lane]} * static_cast<unsigned>(at.row) + static_cast<unsigned>(at.column);
-        uint8_t* memory = memoryOf<space>(warp, instr, range, lane, start + element * static_cast<unsigned>(bits) / 8, bytes, isStore);
+        const auto element =
+            isColumns ? uint64_t{strides[lane]} * static_cast<unsigned>(at.column) + static_cast<unsigned>(at.row)
+                      : uint64_t{strides[lane]} * static_cast<unsigned>(at.row) + static_cast<unsigned>(at.column);
+        uint8_t* memory = memoryOf<space>(warp, instr, range, lane, start + element * static_cast<unsigned>(bits) / 8,
+                                          bytes, isStore);
         const int inRegister = registerBytes * lane + static_cast<int>(bytes) * part;
         if (isStore) memcpy(memory, input<uint8_t>(warp, reg) + inRegister, bytes);
         else memcpy(output<uint8_t>(warp, reg) + inRegister, memory, bytes);
@@ -86,7 +92,8 @@ void fragment(Warp& warp, const Instr& instr, uint32_t mask) {
 template <bool isStore>
 Handler rowsBySpace(const Key& key) {
   const bool isTransposed = key.extra != 0;
-  if (key.space == Space::generic) return isTransposed ? rows<Space::generic, isStore, true> : rows<Space::generic, isStore, false>;
+  if (key.space == Space::generic)
+    return isTransposed ? rows<Space::generic, isStore, true> : rows<Space::generic, isStore, false>;
   return isTransposed ? rows<Space::shared, isStore, true> : rows<Space::shared, isStore, false>;
 }
 

@@ -27,12 +27,25 @@ SHOAL_INLINE double addToOdd(double a, double b) {
   return asDouble(bitsOf(sum) + ((error > 0) == (sum > 0) ? 1 : -1));
 }
 
-template <class H> struct Add { SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b) { return H::to(addToOdd(static_cast<double>(H::from(a)), static_cast<double>(H::from(b)))); } };
-template <class H> struct Sub { SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b) { return H::to(addToOdd(static_cast<double>(H::from(a)), -static_cast<double>(H::from(b)))); } };
-template <class H> struct Mul { SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b) { return H::to(static_cast<double>(H::from(a)) * static_cast<double>(H::from(b))); } };
+template <class H> struct Add {
+  SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b) {
+    return H::to(addToOdd(static_cast<double>(H::from(a)), static_cast<double>(H::from(b))));
+  }
+};
+template <class H> struct Sub {
+  SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b) {
+    return H::to(addToOdd(static_cast<double>(H::from(a)), -static_cast<double>(H::from(b))));
+  }
+};
+template <class H> struct Mul {
+  SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b) {
+    return H::to(static_cast<double>(H::from(a)) * static_cast<double>(H::from(b)));
+  }
+};
 template <class H> struct Fused {
   SHOAL_INLINE static uint16_t of(uint16_t a, uint16_t b, uint16_t c) {
-    return H::to(addToOdd(static_cast<double>(H::from(a)) * static_cast<double>(H::from(b)), static_cast<double>(H::from(c))));
+    return H::to(
+        addToOdd(static_cast<double>(H::from(a)) * static_cast<double>(H::from(b)), static_cast<double>(H::from(c))));
   }
 };
 template <class H, bool isMaximum, bool isNanPassed> struct Extreme {
@@ -44,13 +57,21 @@ template <class H, bool isMaximum, bool isNanPassed> struct Extreme {
     return isALess != isMaximum ? a : b;
   }
 };
-template <class H> struct Absolute { SHOAL_INLINE static uint16_t of(uint16_t a) { return a & 0x7fff; } };
-template <class H> struct Negate { SHOAL_INLINE static uint16_t of(uint16_t a) { return a ^ 0x8000; } };
-template <class H> struct Exp2 { static uint16_t of(uint16_t a) { return H::to(static_cast<double>(exp2f(H::from(a)))); } };
-template <class H> struct Tanh { static uint16_t of(uint16_t a) { return H::to(static_cast<double>(tanhf(H::from(a)))); } };
+template <class H> struct Absolute {
+  SHOAL_INLINE static uint16_t of(uint16_t a) { return a & 0x7fff; }
+};
+template <class H> struct Negate {
+  SHOAL_INLINE static uint16_t of(uint16_t a) { return a ^ 0x8000; }
+};
+template <class H> struct Exp2 {
+  static uint16_t of(uint16_t a) { return H::to(static_cast<double>(exp2f(H::from(a)))); }
+};
+template <class H> struct Tanh {
+  static uint16_t of(uint16_t a) { return H::to(static_cast<double>(tanhf(H::from(a)))); }
+};
 
-// What becomes of the operands before, and of the result after. f16 alone has subnormal numbers that can be flushed: bf16 has
-// the exponents of f32.
+// What becomes of the operands before, and of the result after. f16 alone has subnormal numbers that can be flushed:
+// bf16 has the exponents of f32.
 struct Around {
   uint16_t subnormal;  // the bits of a subnormal number that stay
   uint16_t nan;
@@ -63,7 +84,9 @@ constexpr Around around(bool isFlushed, bool isClamped, bool isRelu) {
           static_cast<uint16_t>(isClamped || isRelu ? 0 : 0xffff), isClamped ? H::one : H::infinity};
 }
 template <class H>
-SHOAL_INLINE uint16_t before(uint16_t a, const Around& with) { return (a & H::infinity) == 0 ? a & with.subnormal : a; }
+SHOAL_INLINE uint16_t before(uint16_t a, const Around& with) {
+  return (a & H::infinity) == 0 ? a & with.subnormal : a;
+}
 template <class H>
 SHOAL_INLINE uint16_t after(uint16_t r, const Around& with) {
   r = before<H>(r, with);
@@ -76,7 +99,8 @@ enum Arity { one, two, three };
 
 // Not inlined: one for all that is done around it, and for pairs, which are twice as many values.
 template <class H, class F, Arity arity>
-__attribute__((noinline)) void compute(const Warp& warp, const Instr& instr, const Around& with, uint16_t* to, int warps) {
+__attribute__((noinline)) void compute(const Warp& warp, const Instr& instr, const Around& with, uint16_t* to,
+                                       int warps) {
   const uint16_t* a = input<uint16_t>(warp, instr.a);
   const uint16_t* b = arity == one ? a : input<uint16_t>(warp, instr.b);
   const uint16_t* c = arity == three ? input<uint16_t>(warp, instr.c) : a;
@@ -109,23 +133,32 @@ void run(Warp& warp, const Instr& instr, uint32_t mask) {
 
 template <class F>
 struct Pair {
-  SHOAL_INLINE static uint32_t of(uint32_t a) { return F::of(static_cast<uint16_t>(a)) | static_cast<uint32_t>(F::of(static_cast<uint16_t>(a >> 16))) << 16; }
+  SHOAL_INLINE static uint32_t of(uint32_t a) {
+    return F::of(static_cast<uint16_t>(a)) | static_cast<uint32_t>(F::of(static_cast<uint16_t>(a >> 16))) << 16;
+  }
 };
 
 template <class H, class F, Arity arity, bool isFlushed, bool isClamped, bool isRelu>
 Handler form(bool isPair) {
-  return isPair ? run<uint32_t, H, F, arity, isFlushed, isClamped, isRelu> : run<uint16_t, H, F, arity, isFlushed, isClamped, isRelu>;
+  return isPair ? run<uint32_t, H, F, arity, isFlushed, isClamped, isRelu>
+                : run<uint16_t, H, F, arity, isFlushed, isClamped, isRelu>;
 }
 
 template <template <class> class F, Arity arity>
 Handler arithmetic(const Key& key) {
   const bool isPair = key.type == Type::f16x2 || key.type == Type::bf16x2;
   if (key.type == Type::bf16 || key.type == Type::bf16x2) {
-    return key.isRelu ? form<Bf16, F<Bf16>, arity, false, false, true>(isPair) : form<Bf16, F<Bf16>, arity, false, false, false>(isPair);
+    return key.isRelu ? form<Bf16, F<Bf16>, arity, false, false, true>(isPair)
+                      : form<Bf16, F<Bf16>, arity, false, false, false>(isPair);
   }
-  if (key.isRelu) return key.ftz ? form<Half, F<Half>, arity, true, false, true>(isPair) : form<Half, F<Half>, arity, false, false, true>(isPair);
-  if (key.saturate) return key.ftz ? form<Half, F<Half>, arity, true, true, false>(isPair) : form<Half, F<Half>, arity, false, true, false>(isPair);
-  return key.ftz ? form<Half, F<Half>, arity, true, false, false>(isPair) : form<Half, F<Half>, arity, false, false, false>(isPair);
+  if (key.isRelu)
+    return key.ftz ? form<Half, F<Half>, arity, true, false, true>(isPair)
+                   : form<Half, F<Half>, arity, false, false, true>(isPair);
+  if (key.saturate)
+    return key.ftz ? form<Half, F<Half>, arity, true, true, false>(isPair)
+                   : form<Half, F<Half>, arity, false, true, false>(isPair);
+  return key.ftz ? form<Half, F<Half>, arity, true, false, false>(isPair)
+                 : form<Half, F<Half>, arity, false, false, false>(isPair);
 }
 template <class H> using Minimum = Extreme<H, false, false>;
 template <class H> using Maximum = Extreme<H, true, false>;

@@ -5,9 +5,15 @@ namespace shoal::ptx::SHOAL_LANES {
 
 namespace {
 
-struct Add { template <class T> static T of(T a, T b) { return a + b; } };
-struct Sub { template <class T> static T of(T a, T b) { return a - b; } };
-struct MulLow { template <class T> static T of(T a, T b) { return a * b; } };
+struct Add {
+  template <class T> static T of(T a, T b) { return a + b; }
+};
+struct Sub {
+  template <class T> static T of(T a, T b) { return a - b; }
+};
+struct MulLow {
+  template <class T> static T of(T a, T b) { return a * b; }
+};
 struct AddSaturated {
   static int32_t of(int32_t a, int32_t b) {
     const int64_t sum = int64_t{a} + b;
@@ -25,12 +31,20 @@ struct MulHigh {
   static int16_t of(int16_t a, int16_t b) { return static_cast<int16_t>(int32_t{a} * b >> 16); }
   static uint32_t of(uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t{a} * b >> 32); }
   static int32_t of(int32_t a, int32_t b) { return static_cast<int32_t>(int64_t{a} * b >> 32); }
-  static uint64_t of(uint64_t a, uint64_t b) { return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64); }
+  static uint64_t of(uint64_t a, uint64_t b) {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
+  }
   static int64_t of(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<__int128>(a) * b >> 64); }
 };
-struct MadHigh { template <class T> static T of(T a, T b, T c) { return MulHigh::of(a, b) + c; } };
-struct MadLow { template <class T> static T of(T a, T b, T c) { return a * b + c; } };
-struct MadHighSaturated { static int32_t of(int32_t a, int32_t b, int32_t c) { return AddSaturated::of(MulHigh::of(a, b), c); } };
+struct MadHigh {
+  template <class T> static T of(T a, T b, T c) { return MulHigh::of(a, b) + c; }
+};
+struct MadLow {
+  template <class T> static T of(T a, T b, T c) { return a * b + c; }
+};
+struct MadHighSaturated {
+  static int32_t of(int32_t a, int32_t b, int32_t c) { return AddSaturated::of(MulHigh::of(a, b), c); }
+};
 template <class W>
 struct Wide {
   template <class T> static W of(T a, T b) { return static_cast<W>(a) * static_cast<W>(b); }
@@ -39,7 +53,9 @@ struct Wide {
 template <bool isHigh, bool isSaturated>
 struct Mul24 {
   template <class T> static int64_t product(T a, T b) {
-    if (static_cast<T>(-1) < T{0}) return static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(a) << 8) >> 8) * (static_cast<int32_t>(static_cast<uint32_t>(b) << 8) >> 8);
+    if (static_cast<T>(-1) < T{0})
+      return static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(a) << 8) >> 8) *
+             (static_cast<int32_t>(static_cast<uint32_t>(b) << 8) >> 8);
     return static_cast<int64_t>(static_cast<uint64_t>(a & 0xffffff) * static_cast<uint64_t>(b & 0xffffff));
   }
   template <class T> static T of(T a, T b) { return static_cast<T>(product(a, b) >> (isHigh ? 16 : 0)); }
@@ -48,7 +64,9 @@ struct Mul24 {
     return of(a, b) + c;
   }
 };
-struct Sad { template <class T> static T of(T a, T b, T c) { return c + (a < b ? b - a : a - b); } };
+struct Sad {
+  template <class T> static T of(T a, T b, T c) { return c + (a < b ? b - a : a - b); }
+};
 // What hardware gives for a division by zero.
 struct Divide {
   template <class T> static T of(T a, T b) {
@@ -64,11 +82,24 @@ struct Remainder {
     return a % b;
   }
 };
-struct Absolute { template <class T> static T of(T a) { return a < 0 ? static_cast<T>(0 - a) : a; } };
-struct Negate { template <class T> static T of(T a) { return static_cast<T>(0 - a); } };
-struct Minimum { template <class T> static T of(T a, T b) { return a < b ? a : b; } };
-struct Maximum { template <class T> static T of(T a, T b) { return a > b ? a : b; } };
-template <class B> struct Relu { template <class T> static T of(T a, T b) { const T r = B::of(a, b); return r < 0 ? T{0} : r; } };
+struct Absolute {
+  template <class T> static T of(T a) { return a < 0 ? static_cast<T>(0 - a) : a; }
+};
+struct Negate {
+  template <class T> static T of(T a) { return static_cast<T>(0 - a); }
+};
+struct Minimum {
+  template <class T> static T of(T a, T b) { return a < b ? a : b; }
+};
+struct Maximum {
+  template <class T> static T of(T a, T b) { return a > b ? a : b; }
+};
+template <class B> struct Relu {
+  template <class T> static T of(T a, T b) {
+    const T r = B::of(a, b);
+    return r < 0 ? T{0} : r;
+  }
+};
 template <class B, class H, bool isRelu>
 struct Both {
   static uint32_t of(uint32_t a, uint32_t b) {
@@ -94,7 +125,8 @@ struct Dot2 {
   static uint32_t of(uint32_t a, uint32_t b, uint32_t c) {
     for (int index = 0; index < 2; ++index) {
       const int32_t x = isSignedA ? static_cast<int16_t>(a >> 16 * index) : static_cast<uint16_t>(a >> 16 * index);
-      const int32_t y = isSignedB ? static_cast<int8_t>(b >> 8 * (index + from)) : static_cast<uint8_t>(b >> 8 * (index + from));
+      const int32_t y =
+          isSignedB ? static_cast<int8_t>(b >> 8 * (index + from)) : static_cast<uint8_t>(b >> 8 * (index + from));
       c += static_cast<uint32_t>(x * y);
     }
     return c;
@@ -151,17 +183,22 @@ Handler signedUnary(Type type) {
 
 Handler wide(Type type, bool isMad) {
   switch (type) {
-    case Type::u16: return isMad ? ternary<uint32_t, uint16_t, Wide<uint32_t>> : binary<uint32_t, uint16_t, Wide<uint32_t>>;
+    case Type::u16:
+      return isMad ? ternary<uint32_t, uint16_t, Wide<uint32_t>> : binary<uint32_t, uint16_t, Wide<uint32_t>>;
     case Type::s16: return isMad ? ternary<int32_t, int16_t, Wide<int32_t>> : binary<int32_t, int16_t, Wide<int32_t>>;
-    case Type::u32: return isMad ? ternary<uint64_t, uint32_t, Wide<uint64_t>> : binary<uint64_t, uint32_t, Wide<uint64_t>>;
+    case Type::u32:
+      return isMad ? ternary<uint64_t, uint32_t, Wide<uint64_t>> : binary<uint64_t, uint32_t, Wide<uint64_t>>;
     default: return isMad ? ternary<int64_t, int32_t, Wide<int64_t>> : binary<int64_t, int32_t, Wide<int64_t>>;
   }
 }
 
 template <bool isHigh, bool isSaturated>
 Handler mul24(Type type, bool isMad) {
-  if (type == Type::s32) return isMad ? ternary<int32_t, int32_t, Mul24<isHigh, isSaturated>> : binary<int32_t, int32_t, Mul24<isHigh, isSaturated>>;
-  return isMad ? ternary<uint32_t, uint32_t, Mul24<isHigh, isSaturated>> : binary<uint32_t, uint32_t, Mul24<isHigh, isSaturated>>;
+  if (type == Type::s32)
+    return isMad ? ternary<int32_t, int32_t, Mul24<isHigh, isSaturated>>
+                 : binary<int32_t, int32_t, Mul24<isHigh, isSaturated>>;
+  return isMad ? ternary<uint32_t, uint32_t, Mul24<isHigh, isSaturated>>
+               : binary<uint32_t, uint32_t, Mul24<isHigh, isSaturated>>;
 }
 
 // Arithmetic with the carry flag, which lies in the predicate d. For 32 and 64 bits.
@@ -187,18 +224,22 @@ void withCarry(Warp& warp, const Instr& instr, uint32_t mask) {
 
 template <class T, class D, Op op>
 Handler carry(uint8_t extra) {
-  return extra == 3 ? withCarry<T, D, op, true, true> : extra == 1 ? withCarry<T, D, op, true, false> : withCarry<T, D, op, false, true>;
+  return extra == 3   ? withCarry<T, D, op, true, true>
+         : extra == 1 ? withCarry<T, D, op, true, false>
+                      : withCarry<T, D, op, false, true>;
 }
 
 // The high half of a signed product differs.
 template <bool takes, bool gives>
 void signedMadHighCarry(Warp& warp, const Instr& instr, uint32_t mask) {
-  const int32_t *a = input<int32_t>(warp, instr.a), *b = input<int32_t>(warp, instr.b), *c = input<int32_t>(warp, instr.c);
+  const int32_t *a = input<int32_t>(warp, instr.a), *b = input<int32_t>(warp, instr.b),
+                *c = input<int32_t>(warp, instr.c);
   const uint32_t carries = takes ? inputPredicate(warp, instr.d) : 0;
   uint32_t out = 0;
   uint32_t* to = output<uint32_t>(warp, instr.to);
   eachSet(mask, [&](int lane) {
-    const uint64_t sum = uint64_t{static_cast<uint32_t>(int64_t{a[lane]} * b[lane] >> 32)} + static_cast<uint32_t>(c[lane]) + (carries >> lane & 1);
+    const uint64_t sum = uint64_t{static_cast<uint32_t>(int64_t{a[lane]} * b[lane] >> 32)} +
+                         static_cast<uint32_t>(c[lane]) + (carries >> lane & 1);
     to[lane] = static_cast<uint32_t>(sum);
     out |= static_cast<uint32_t>(sum >> 32 & 1) << lane;
   });
@@ -207,12 +248,15 @@ void signedMadHighCarry(Warp& warp, const Instr& instr, uint32_t mask) {
 
 template <Op op>
 Handler carryBySize(const Key& key) {
-  return bytesOf(key.type) == 8 ? carry<uint64_t, unsigned __int128, op>(key.extra) : carry<uint32_t, uint64_t, op>(key.extra);
+  return bytesOf(key.type) == 8 ? carry<uint64_t, unsigned __int128, op>(key.extra)
+                                : carry<uint32_t, uint64_t, op>(key.extra);
 }
 
 template <class F>
 Handler extreme(const Key& key) {
-  if (key.type == Type::s16x2) return key.isRelu ? binary<uint32_t, uint32_t, Both<F, int16_t, true>> : binary<uint32_t, uint32_t, Both<F, int16_t, false>>;
+  if (key.type == Type::s16x2)
+    return key.isRelu ? binary<uint32_t, uint32_t, Both<F, int16_t, true>>
+                      : binary<uint32_t, uint32_t, Both<F, int16_t, false>>;
   if (key.type == Type::u16x2) return binary<uint32_t, uint32_t, Both<F, uint16_t, false>>;
   if (key.isRelu) return key.type == Type::s32 ? binary<int32_t, int32_t, Relu<F>> : nullptr;
   return signedBinary<F>(key.type);
@@ -250,18 +294,29 @@ Handler findInteger(const Key& key) {
     case Op::madHighCarry:
       if (type == Type::s64) return nullptr;
       if (type == Type::s32) {
-        return key.extra == 3 ? signedMadHighCarry<true, true> : key.extra == 1 ? signedMadHighCarry<true, false> : signedMadHighCarry<false, true>;
+        return key.extra == 3   ? signedMadHighCarry<true, true>
+               : key.extra == 1 ? signedMadHighCarry<true, false>
+                                : signedMadHighCarry<false, true>;
       }
       return carryBySize<Op::madHighCarry>(key);
     case Op::dp4a:
-      if (type == Type::u32) return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot4<false, false>> : ternary<uint32_t, uint32_t, Dot4<false, true>>;
-      return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot4<true, false>> : ternary<uint32_t, uint32_t, Dot4<true, true>>;
+      if (type == Type::u32)
+        return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot4<false, false>>
+                                     : ternary<uint32_t, uint32_t, Dot4<false, true>>;
+      return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot4<true, false>>
+                                   : ternary<uint32_t, uint32_t, Dot4<true, true>>;
     case Op::dp2aLow:
-      if (type == Type::u32) return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot2<false, false, 0>> : ternary<uint32_t, uint32_t, Dot2<false, true, 0>>;
-      return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot2<true, false, 0>> : ternary<uint32_t, uint32_t, Dot2<true, true, 0>>;
+      if (type == Type::u32)
+        return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot2<false, false, 0>>
+                                     : ternary<uint32_t, uint32_t, Dot2<false, true, 0>>;
+      return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot2<true, false, 0>>
+                                   : ternary<uint32_t, uint32_t, Dot2<true, true, 0>>;
     case Op::dp2aHigh:
-      if (type == Type::u32) return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot2<false, false, 2>> : ternary<uint32_t, uint32_t, Dot2<false, true, 2>>;
-      return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot2<true, false, 2>> : ternary<uint32_t, uint32_t, Dot2<true, true, 2>>;
+      if (type == Type::u32)
+        return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot2<false, false, 2>>
+                                     : ternary<uint32_t, uint32_t, Dot2<false, true, 2>>;
+      return key.from == Type::u32 ? ternary<uint32_t, uint32_t, Dot2<true, false, 2>>
+                                   : ternary<uint32_t, uint32_t, Dot2<true, true, 2>>;
     default: return nullptr;
   }
 }

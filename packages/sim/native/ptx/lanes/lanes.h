@@ -1,6 +1,6 @@
 // Loops over the lanes of a warp. The files here are built several times, for different processors: SHOAL_LANES is the
-// namespace of the build. Nothing of the standard library's templates may be used: the linker would keep one copy of them,
-// perhaps one that this processor cannot run.
+// namespace of the build. Nothing of the standard library's templates may be used: the linker would keep one copy of
+// them, perhaps one that this processor cannot run.
 #pragma once
 
 #include <stdint.h>

@@ -1,7 +1,8 @@
-// Products of matrices that the lanes of a warp hold together: mma and wmma. Sums of floats are as the published models of
-// Hopper's units have them: sixteen products (of tf32 eight) and the sum so far are aligned to the greatest exponent among
-// them, what lies more than 25 bits below it is cut off, and what comes out is cut to f32, or rounded to the nearest f16. An
-// H200 gives the same bits. What its units do not have (8 bits, quads) is put together from others, as its compiler does it.
+// Products of matrices that the lanes of a warp hold together: mma and wmma. Sums of floats are as the published models
+// of Hopper's units have them: sixteen products (of tf32 eight) and the sum so far are aligned to the greatest exponent
+// among them, what lies more than 25 bits below it is cut off, and what comes out is cut to f32, or rounded to the
+// nearest f16. An H200 gives the same bits. What its units do not have (8 bits, quads) is put together from others, as
+// its compiler does it.
 #include <math.h>
 
 #include "../matrix.h"
@@ -31,7 +32,8 @@ struct Matrices {
     const int lanes = (flags & matrixIsQuads) != 0 ? 8 : kLanes;
     aCount = m * k / (lanes * perRegister(a)), bCount = k * n / (lanes * perRegister(b));
     cCount = m * n / (lanes * perRegister(c)), dCount = m * n / (lanes * perRegister(d));
-    dRegisters = words + matrixRegisters, aRegisters = dRegisters + dCount, bRegisters = aRegisters + aCount, cRegisters = bRegisters + bCount;
+    dRegisters = words + matrixRegisters, aRegisters = dRegisters + dCount, bRegisters = aRegisters + aCount,
+    cRegisters = bRegisters + bCount;
   }
 };
 
@@ -60,7 +62,8 @@ SHOAL_INLINE int32_t integerOf(uint32_t word, int part) {
 template <Type type, class T>
 void gather(const Warp& warp, const uint32_t* registers, int count, Role role, int rows, int columns, T* to) {
   constexpr int per = perRegister(type);
-  const int down = role == Role::right ? 1 : columns, inner = role == Role::right ? columns : 1;  // steps of a lane's group and of its place in it
+  const int down = role == Role::right ? 1 : columns,
+            inner = role == Role::right ? columns : 1;  // steps of a lane's group and of its place in it
   for (int index = 0; index < count; ++index) {
     const uint32_t* from = input<uint32_t>(warp, registers[index]);
     const Place start = placeOf(role, rows, columns, per, index, 0, 0);
@@ -68,10 +71,12 @@ void gather(const Warp& warp, const uint32_t* registers, int count, Role role, i
     for (int part = 0; part < per; ++part) {
       T values[kLanes];
       for (int lane = 0; lane < kLanes; ++lane) {
-        if constexpr (type == Type::u8 || type == Type::s8 || type == Type::u4 || type == Type::s4) values[lane] = integerOf<type>(from[lane], part);
+        if constexpr (type == Type::u8 || type == Type::s8 || type == Type::u4 || type == Type::s4)
+          values[lane] = integerOf<type>(from[lane], part);
         else values[lane] = floatOf<type>(from[lane], part);
       }
-      for (int lane = 0; lane < kLanes; ++lane) at[(lane >> 2) * down + ((lane & 3) * per + part) * inner] = values[lane];
+      for (int lane = 0; lane < kLanes; ++lane)
+        at[(lane >> 2) * down + ((lane & 3) * per + part) * inner] = values[lane];
     }
   }
 }
@@ -96,20 +101,28 @@ SHOAL_INLINE void eachSum(const Matrices& all, int quad, int count, int per, F&&
       const Place start = placeOf(Role::sum, all.m, all.n, per, index, part, 0);
       for (int each = 0; each < (quad < 0 ? kLanes : 8); ++each) {
         const int lane = quad < 0 ? each : quadLane(quad, each);
-        const Place at = quad < 0 ? Place{start.row + (lane >> 2), start.column + 2 * (lane & 3)} : quadPlace(Role::sum, 32 / per, false, lane, index * per + part);
+        const Place at = quad < 0 ? Place{start.row + (lane >> 2), start.column + 2 * (lane & 3)}
+                                  : quadPlace(Role::sum, 32 / per, false, lane, index * per + part);
         of(index, part, lane, at.row * all.n + at.column);
       }
     }
   }
 }
 void readSums(const Warp& warp, const Matrices& all, int quad, float* to) {
-  if (all.c == Type::f16) eachSum(all, quad, all.cCount, 2, [&](int index, int part, int lane, int at) SHOAL_LAMBDA { to[at] = floatOf<Type::f16>(input<uint32_t>(warp, all.cRegisters[index])[lane], part); });
-  else eachSum(all, quad, all.cCount, 1, [&](int index, int, int lane, int at) SHOAL_LAMBDA { to[at] = input<float>(warp, all.cRegisters[index])[lane]; });
+  if (all.c == Type::f16)
+    eachSum(all, quad, all.cCount, 2, [&](int index, int part, int lane, int at) SHOAL_LAMBDA {
+      to[at] = floatOf<Type::f16>(input<uint32_t>(warp, all.cRegisters[index])[lane], part);
+    });
+  else
+    eachSum(all, quad, all.cCount, 1, [&](int index, int, int lane, int at) SHOAL_LAMBDA {
+      to[at] = input<float>(warp, all.cRegisters[index])[lane];
+    });
 }
 void writeSums(Warp& warp, const Matrices& all, uint32_t mask, int quad, const float* from) {
   if (all.d == Type::f16) {
     eachSum(all, quad, all.dCount, 2, [&](int index, int part, int lane, int at) SHOAL_LAMBDA {
-      if ((mask >> lane & 1) != 0) output<uint16_t>(warp, all.dRegisters[index])[2 * lane + part] = toHalf(static_cast<double>(from[at]));
+      if ((mask >> lane & 1) != 0)
+        output<uint16_t>(warp, all.dRegisters[index])[2 * lane + part] = toHalf(static_cast<double>(from[at]));
     });
   } else {
     eachSum(all, quad, all.dCount, 1, [&](int index, int, int lane, int at) SHOAL_LAMBDA {
@@ -126,7 +139,8 @@ SHOAL_INLINE int32_t exponentOf(float value, int least) {
 }
 bool areFinite(const float* values, int count) {
   uint32_t all = 0;
-  for (int index = 0; index < count; ++index) all |= static_cast<uint32_t>((bitsOf(values[index]) & 0x7f800000) == 0x7f800000);
+  for (int index = 0; index < count; ++index)
+    all |= static_cast<uint32_t>((bitsOf(values[index]) & 0x7f800000) == 0x7f800000);
   return all == 0;
 }
 
@@ -135,24 +149,33 @@ using Ints = int32_t __attribute__((vector_size(32)));
 using Longs = int64_t __attribute__((vector_size(64)));
 using Floats = float __attribute__((vector_size(32)));
 using Doubles = double __attribute__((vector_size(64)));
-template <class T> struct Columns { using Type = Floats; };
-template <> struct Columns<double> { using Type = Doubles; };
+template <class T> struct Columns {
+  using Type = Floats;
+};
+template <> struct Columns<double> {
+  using Type = Doubles;
+};
 
 template <class V, class T>
-SHOAL_INLINE void readColumns(V& to, const T* from) { memcpy(&to, from, sizeof to); }
+SHOAL_INLINE void readColumns(V& to, const T* from) {
+  memcpy(&to, from, sizeof to);
+}
 
-// T holds the products without rounding: of 11 bits and 5 of exponent a float does, of others a double. `least` is the least
-// exponent of their type.
+// T holds the products without rounding: of 11 bits and 5 of exponent a float does, of others a double. `least` is the
+// least exponent of their type.
 template <class T>
-void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, const float* a, const float* b, float* sums) {
+void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, const float* a, const float* b,
+                 float* sums) {
   constexpr int kKept = 25;
   constexpr bool isNarrow = sizeof(T) == 4;
   using Values = typename Columns<T>::Type;
   const bool areFactorsFinite = areFinite(a, m * k) && areFinite(b, k * n);
   int32_t exponentsA[kMost], exponentsB[kMost];
   T wideA[kMost], wideB[kMost];
-  for (int index = 0; index < m * k; ++index) exponentsA[index] = exponentOf(a[index], least), wideA[index] = static_cast<T>(a[index]);
-  for (int index = 0; index < k * n; ++index) exponentsB[index] = exponentOf(b[index], least), wideB[index] = static_cast<T>(b[index]);
+  for (int index = 0; index < m * k; ++index)
+    exponentsA[index] = exponentOf(a[index], least), wideA[index] = static_cast<T>(a[index]);
+  for (int index = 0; index < k * n; ++index)
+    exponentsB[index] = exponentOf(b[index], least), wideB[index] = static_cast<T>(b[index]);
   for (int row = 0; row < m; ++row) {
     for (int left = 0; left < n; left += kWide) {
       float* sum = sums + row * n + left;
@@ -187,23 +210,28 @@ void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, c
         const Longs shift = __builtin_convertvector(kKept - greatest, Longs);
         Floats old;
         readColumns(old, sum);
-        const Ints cut = __builtin_convertvector(__builtin_convertvector(old, Doubles) * reinterpret_cast<Doubles>((shift + 1023) << 52), Ints);
-        const Doubles exact = (__builtin_convertvector(total, Doubles) + __builtin_convertvector(cut, Doubles)) * reinterpret_cast<Doubles>((1023 - shift) << 52);
+        const Ints cut = __builtin_convertvector(
+            __builtin_convertvector(old, Doubles) * reinterpret_cast<Doubles>((shift + 1023) << 52), Ints);
+        const Doubles exact = (__builtin_convertvector(total, Doubles) + __builtin_convertvector(cut, Doubles)) *
+                              reinterpret_cast<Doubles>((1023 - shift) << 52);
         if (isHalfSum) {
           for (int column = 0; column < kWide; ++column) sum[column] = fromHalf(toHalf(exact[column]));
         } else {
           // Towards zero; what is beyond all floats is infinite.
           const Longs bits = reinterpret_cast<Longs>(exact), noSign = Longs{} + INT64_MAX;
-          Ints near = reinterpret_cast<Ints>(__builtin_convertvector(reinterpret_cast<Doubles>(bits & ~int64_t{0x1fffffff}), Floats));
+          Ints near = reinterpret_cast<Ints>(
+              __builtin_convertvector(reinterpret_cast<Doubles>(bits & ~int64_t{0x1fffffff}), Floats));
           const Doubles nearWide = __builtin_convertvector(reinterpret_cast<Floats>(near), Doubles);
-          const Longs isBeyond = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(nearWide) & noSign) > reinterpret_cast<Doubles>(bits & noSign);
+          const Longs isBeyond = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(nearWide) & noSign) >
+                                 reinterpret_cast<Doubles>(bits & noSign);
           near += __builtin_convertvector(isBeyond, Ints) & ((near & 0x7f800000) != 0x7f800000);
           memcpy(sum, &near, sizeof near);
         }
         if (areFactorsFinite && areFinite(before, kWide)) continue;
         for (int column = 0; column < kWide; ++column) {
           double plain = static_cast<double>(before[column]);
-          for (int at = start; at < end; ++at) plain += static_cast<double>(a[row * k + at]) * static_cast<double>(b[at * n + left + column]);
+          for (int at = start; at < end; ++at)
+            plain += static_cast<double>(a[row * k + at]) * static_cast<double>(b[at * n + left + column]);
           if (!__builtin_isfinite(plain)) sum[column] = static_cast<float>(plain);
         }
       }
@@ -211,8 +239,8 @@ void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, c
   }
 }
 
-// Of 8 bits: as f16, the products of the even pairs of a row's elements first and then those of the odd, from nothing; the
-// sum so far is added at the end, in its own type.
+// Of 8 bits: as f16, the products of the even pairs of a row's elements first and then those of the odd, from nothing;
+// the sum so far is added at the end, in its own type.
 void addProductsOfEights(int m, int n, int k, bool isHalfSum, const float* a, const float* b, float* sums) {
   float orderedA[kMost], orderedB[kMost], products[kMost] = {};
   for (int to = 0; to < k; ++to) {
@@ -252,7 +280,8 @@ void readFactor(const Warp& warp, const Matrices& all, Role role, int quad, floa
     const int lane = quadLane(quad, each);
     for (int element = 0; element < 4; ++element) {
       const Place at = quadPlace(role, 16, isSideways, lane, element);
-      to[at.row * columns + at.column] = floatOf<type>(input<uint32_t>(warp, registers[element / 2])[lane], element & 1);
+      to[at.row * columns + at.column] =
+          floatOf<type>(input<uint32_t>(warp, registers[element / 2])[lane], element & 1);
     }
   }
 }
@@ -278,7 +307,8 @@ void multiplyFloats(Warp& warp, const Instr& instr, uint32_t mask) {
     const bool isHalfSum = all.d == Type::f16;
     if (isQuads) addProductsOfQuad(m, n, isHalfSum, a, b, sums);
     else if (all.a == Type::e4m3 || all.a == Type::e5m2) addProductsOfEights(m, n, k, isHalfSum, a, b, sums);
-    else if (all.a == Type::bf16 || all.a == Type::tf32) addProducts<double>(m, n, k, all.a == Type::tf32 ? 8 : 16, -126, isHalfSum, a, b, sums);
+    else if (all.a == Type::bf16 || all.a == Type::tf32)
+      addProducts<double>(m, n, k, all.a == Type::tf32 ? 8 : 16, -126, isHalfSum, a, b, sums);
     else addProducts<float>(m, n, k, 16, -14, isHalfSum, a, b, sums);
     writeSums(warp, all, mask, quad, sums);
   }
@@ -296,9 +326,12 @@ void multiplyDoubles(Warp& warp, const Instr& instr, uint32_t mask) {
       }
     }
   };
-  each(all.aRegisters, all.aCount, Role::left, all.m, all.k, [&](uint32_t operand, int lane, int at) { a[at] = input<double>(warp, operand)[lane]; });
-  each(all.bRegisters, all.bCount, Role::right, all.k, all.n, [&](uint32_t operand, int lane, int at) { b[at] = input<double>(warp, operand)[lane]; });
-  each(all.cRegisters, all.cCount, Role::sum, all.m, all.n, [&](uint32_t operand, int lane, int at) { sums[at] = input<double>(warp, operand)[lane]; });
+  each(all.aRegisters, all.aCount, Role::left, all.m, all.k,
+       [&](uint32_t operand, int lane, int at) { a[at] = input<double>(warp, operand)[lane]; });
+  each(all.bRegisters, all.bCount, Role::right, all.k, all.n,
+       [&](uint32_t operand, int lane, int at) { b[at] = input<double>(warp, operand)[lane]; });
+  each(all.cRegisters, all.cCount, Role::sum, all.m, all.n,
+       [&](uint32_t operand, int lane, int at) { sums[at] = input<double>(warp, operand)[lane]; });
   {
     RoundingScope scope(static_cast<Rounding>(instr.rounding));
     for (int row = 0; row < all.m; ++row) {
@@ -369,7 +402,10 @@ void multiplyIntegers(Warp& warp, const Instr& instr, uint32_t mask) {
     for (int lane = 0; lane < kLanes; ++lane) {
       const Place at = placeOf(Role::sum, all.m, n, 1, index, 0, lane);
       const int64_t wide = int64_t{from[lane]} + products[at.row * n + at.column];
-      values[lane] = static_cast<int32_t>(!isSaturated ? wide : wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : wide);
+      values[lane] = static_cast<int32_t>(!isSaturated       ? wide
+                                          : wide > INT32_MAX ? INT32_MAX
+                                          : wide < INT32_MIN ? INT32_MIN
+                                                             : wide);
     }
     eachSet(mask, [&](int lane) { to[lane] = values[lane]; });
   }
@@ -380,9 +416,16 @@ void multiplyIntegers(Warp& warp, const Instr& instr, uint32_t mask) {
 Handler findMatrix(const Key& key) {
   if (key.op != Op::mma) return nullptr;
   switch (key.type) {
-    case Type::f16: case Type::bf16: case Type::tf32: case Type::e4m3: case Type::e5m2: return multiplyFloats;
+    case Type::f16:
+    case Type::bf16:
+    case Type::tf32:
+    case Type::e4m3:
+    case Type::e5m2: return multiplyFloats;
     case Type::f64: return multiplyDoubles;
-    case Type::s8: case Type::u8: case Type::s4: case Type::u4: return multiplyIntegers<false>;
+    case Type::s8:
+    case Type::u8:
+    case Type::s4:
+    case Type::u4: return multiplyIntegers<false>;
     case Type::b1: return multiplyIntegers<true>;
     default: return nullptr;
   }

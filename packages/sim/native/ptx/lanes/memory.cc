@@ -20,20 +20,26 @@ SHOAL_INLINE R extended(M value) {
 
 // The bytes of a vector, `stride` apart for each lane.
 template <Space space>
-__attribute__((noinline)) void fetch(Warp& warp, const Instr& instr, uint32_t mask, unsigned size, uint8_t* values, unsigned stride) {
+__attribute__((noinline)) void fetch(Warp& warp, const Instr& instr, uint32_t mask, unsigned size, uint8_t* values,
+                                     unsigned stride) {
   if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.a, size, false)) {
-    for (int lane = 0; lane < kLanes; ++lane) memcpy(values + lane * stride, from + static_cast<size_t>(lane) * size, size);
+    for (int lane = 0; lane < kLanes; ++lane)
+      memcpy(values + lane * stride, from + static_cast<size_t>(lane) * size, size);
   } else {
-    eachAddress<space>(warp, instr, mask, instr.a, size, false, [&](int lane, const uint8_t* at) { memcpy(values + lane * stride, at, size); });
+    eachAddress<space>(warp, instr, mask, instr.a, size, false,
+                       [&](int lane, const uint8_t* at) { memcpy(values + lane * stride, at, size); });
   }
 }
 template <Space space>
-__attribute__((noinline)) void deliver(Warp& warp, const Instr& instr, uint32_t mask, unsigned size, const uint8_t* values, unsigned stride) {
-  eachAddress<space>(warp, instr, mask, instr.a, size, true, [&](int lane, uint8_t* to) { memcpy(to, values + lane * stride, size); });
+__attribute__((noinline)) void deliver(Warp& warp, const Instr& instr, uint32_t mask, unsigned size,
+                                       const uint8_t* values, unsigned stride) {
+  eachAddress<space>(warp, instr, mask, instr.a, size, true,
+                     [&](int lane, uint8_t* to) { memcpy(to, values + lane * stride, size); });
 }
 
 template <class R, class M>
-__attribute__((noinline)) void loadVector(Warp& warp, const Instr& instr, uint32_t mask, decltype(fetch<Space::generic>)* fetchFrom) {
+__attribute__((noinline)) void loadVector(Warp& warp, const Instr& instr, uint32_t mask,
+                                          decltype(fetch<Space::generic>)* fetchFrom) {
   const uint32_t* registers = warp.operands + instr.target;
   // An address register may be one of those that are loaded.
   M values[kLanes][8];
@@ -49,7 +55,8 @@ __attribute__((noinline)) void loadVector(Warp& warp, const Instr& instr, uint32
   }
 }
 template <class R, class M>
-__attribute__((noinline)) void storeVector(Warp& warp, const Instr& instr, uint32_t mask, decltype(deliver<Space::generic>)* deliverTo) {
+__attribute__((noinline)) void storeVector(Warp& warp, const Instr& instr, uint32_t mask,
+                                           decltype(deliver<Space::generic>)* deliverTo) {
   const uint32_t* registers = warp.operands + instr.target;
   M values[kLanes][8];
   for (unsigned index = 0; index < instr.count; ++index) {
@@ -124,7 +131,8 @@ template <class R, class M>
 Handler bySpace(const Key& key) {
   if (key.op == Op::loadParam) return loadParam<R, M>;
   switch (key.space) {
-    case Space::shared: case Space::cluster: return byDirection<R, M, Space::shared>(key);
+    case Space::shared:
+    case Space::cluster: return byDirection<R, M, Space::shared>(key);
     case Space::local: return byDirection<R, M, Space::local>(key);
     default: return byDirection<R, M, Space::generic>(key);
   }

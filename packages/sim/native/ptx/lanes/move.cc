@@ -14,16 +14,23 @@ struct Wide {
   uint64_t low, high;
 };
 
-// Operands in warp.operands[target...]: `count` parts, P of each; a part of ~0 is none. Those of one byte have registers of two.
-template <class P> struct LaneOf { using Type = P; };
-template <> struct LaneOf<uint8_t> { using Type = uint16_t; };
+// Operands in warp.operands[target...]: `count` parts, P of each; a part of ~0 is none. Those of one byte have
+// registers of two.
+template <class P> struct LaneOf {
+  using Type = P;
+};
+template <> struct LaneOf<uint8_t> {
+  using Type = uint16_t;
+};
 template <class D, class P>
 void pack(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t* parts = warp.operands + instr.target;
   D* to = output<D>(warp, instr.to);
   eachSet(mask, [&](int lane) {
     D value = 0;
-    for (int index = instr.count - 1; index >= 0; --index) value = static_cast<D>(value << (8 * sizeof(P) % (8 * sizeof(D)))) | static_cast<P>(input<typename LaneOf<P>::Type>(warp, parts[index])[lane]);
+    for (int index = instr.count - 1; index >= 0; --index)
+      value = static_cast<D>(value << (8 * sizeof(P) % (8 * sizeof(D)))) |
+              static_cast<P>(input<typename LaneOf<P>::Type>(warp, parts[index])[lane]);
     to[lane] = value;
   });
 }
@@ -36,7 +43,8 @@ void unpack(Warp& warp, const Instr& instr, uint32_t mask) {
   for (int index = 0; index < instr.count; ++index) {
     if (parts[index] == ~0u) continue;
     const unsigned shift = 8 * static_cast<unsigned>(sizeof(P)) * static_cast<unsigned>(index);
-    each<typename LaneOf<P>::Type>(warp, parts[index], mask, [&](int lane) SHOAL_LAMBDA { return static_cast<P>(values[lane] >> shift); });
+    each<typename LaneOf<P>::Type>(warp, parts[index], mask,
+                                   [&](int lane) SHOAL_LAMBDA { return static_cast<P>(values[lane] >> shift); });
   }
 }
 
@@ -63,7 +71,8 @@ template <bool isToGeneric>
 void window(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint64_t* a = input<uint64_t>(warp, instr.a);
   const auto base = static_cast<uint64_t>(instr.imm);
-  each<uint64_t>(warp, instr.to, mask, [=](int lane) SHOAL_LAMBDA { return isToGeneric ? a[lane] + base : a[lane] - base; });
+  each<uint64_t>(warp, instr.to, mask,
+                 [=](int lane) SHOAL_LAMBDA { return isToGeneric ? a[lane] + base : a[lane] - base; });
 }
 
 void isSpace(Warp& warp, const Instr& instr, uint32_t mask) {
@@ -89,7 +98,9 @@ void mapRank(Warp& warp, const Instr& instr, uint32_t mask) {
   const T* a = input<T>(warp, instr.a);
   const uint32_t* rank = input<uint32_t>(warp, instr.b);
   T* to = output<T>(warp, instr.to);
-  eachSet(mask, [&](int lane) { to[lane] = (a[lane] & ~(T{0xff} << kRankShift)) | static_cast<T>(rank[lane] + 1) << kRankShift; });
+  eachSet(mask, [&](int lane) {
+    to[lane] = (a[lane] & ~(T{0xff} << kRankShift)) | static_cast<T>(rank[lane] + 1) << kRankShift;
+  });
 }
 
 // b is the own rank.
@@ -118,7 +129,8 @@ Handler findMove(const Key& key) {
         case 16: return move<Wide>;
         default: return nullptr;
       }
-    case Op::pack: case Op::unpack:
+    case Op::pack:
+    case Op::unpack:
       switch (bytesOf(key.from)) {
         case 1: return packing<uint8_t>(key);
         case 2: return packing<uint16_t>(key);

@@ -9,10 +9,26 @@ namespace shoal::ptx::SHOAL_LANES {
 
 namespace {
 
-SHOAL_INLINE float asFloat(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }
-SHOAL_INLINE uint32_t bitsOf(float value) { uint32_t bits; memcpy(&bits, &value, 4); return bits; }
-SHOAL_INLINE double asDouble(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }
-SHOAL_INLINE uint64_t bitsOf(double value) { uint64_t bits; memcpy(&bits, &value, 8); return bits; }
+SHOAL_INLINE float asFloat(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+SHOAL_INLINE uint32_t bitsOf(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  return bits;
+}
+SHOAL_INLINE double asDouble(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, 8);
+  return value;
+}
+SHOAL_INLINE uint64_t bitsOf(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, 8);
+  return bits;
+}
 
 SHOAL_INLINE float flushed(float value) {
   const uint32_t bits = bitsOf(value);
@@ -22,7 +38,8 @@ SHOAL_INLINE float oneNan(float value) { return value != value ? asFloat(0x7ffff
 SHOAL_INLINE float clamped(float value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
 SHOAL_INLINE double clamped(double value) { return value > 0 ? (value < 1 ? value : 1.0) : 0.0; }
 
-// 16-bit floats are computed in float: its 24 bits are more than twice theirs and two, so rounding twice is rounding once.
+// 16-bit floats are computed in float: its 24 bits are more than twice theirs and two, so rounding twice is rounding
+// once.
 SHOAL_INLINE float fromHalf(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16, size = static_cast<uint32_t>(half & 0x7fff) << 13;
   const uint32_t finite = bitsOf(asFloat(size) * 0x1p112f);
@@ -68,19 +85,26 @@ SHOAL_INLINE uint16_t toSmall(double value, Rounding rounding, int exponentBits,
   const uint64_t rest = drop > 53 ? 1 : fraction & ((uint64_t{1} << drop) - 1);
   const uint64_t half = drop > 53 ? 2 : uint64_t{1} << (drop - 1);
   uint32_t result = static_cast<uint32_t>(kept);
-  result = biased == 0 ? result : (result & ((1u << fractionBits) - 1)) | static_cast<uint32_t>(biased < (1 << exponentBits) - 1 ? biased : 0) << fractionBits;
+  result = biased == 0 ? result
+                       : (result & ((1u << fractionBits) - 1)) |
+                             static_cast<uint32_t>(biased < (1 << exponentBits) - 1 ? biased : 0) << fractionBits;
   const bool isBeyond = biased >= (1 << exponentBits) - 1;
   if (!isBeyond) result += roundUp(rounding, isNegative, (kept & 1) != 0, rest, half);
   if (isBeyond || result >= infinity) {
-    const bool isDown = rounding == Rounding::rz || (rounding == Rounding::rm && !isNegative) || (rounding == Rounding::rp && isNegative);
+    const bool isDown = rounding == Rounding::rz || (rounding == Rounding::rm && !isNegative) ||
+                        (rounding == Rounding::rp && isNegative);
     result = isDown || isFinite ? infinity - 1 : infinity;
   }
   return static_cast<uint16_t>(sign | result);
 }
 
-SHOAL_INLINE uint16_t toHalf(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 5, 10, false); }
+SHOAL_INLINE uint16_t toHalf(double value, Rounding rounding = Rounding::rn) {
+  return toSmall(value, rounding, 5, 10, false);
+}
 SHOAL_INLINE float fromBf16(uint16_t bits) { return asFloat(static_cast<uint32_t>(bits) << 16); }
-SHOAL_INLINE uint16_t toBf16(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 8, 7, false); }
+SHOAL_INLINE uint16_t toBf16(double value, Rounding rounding = Rounding::rn) {
+  return toSmall(value, rounding, 8, 7, false);
+}
 
 // Floats of 8 bits: e4m3 has no infinity and one NaN for each sign.
 SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {
@@ -91,7 +115,9 @@ SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {
   if (isNan) return asFloat(0x7fffffff);
   if (!isE4m3 && (bits & 0x7f) == 0x7c) value = __builtin_inff();
   else if (exponent == 0) value = static_cast<float>(fraction) * (isE4m3 ? 0x1p-9f : 0x1p-16f);
-  else value = asFloat(static_cast<uint32_t>(exponent - bias + 127) << 23 | static_cast<uint32_t>(fraction) << (23 - fractionBits));
+  else
+    value = asFloat(static_cast<uint32_t>(exponent - bias + 127) << 23 | static_cast<uint32_t>(fraction)
+                                                                             << (23 - fractionBits));
   return (bits & 0x80) != 0 ? -value : value;
 }
 
@@ -99,7 +125,10 @@ SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {
 class RoundingScope {
  public:
   explicit RoundingScope(Rounding rounding) : previous_(fegetround()) {
-    fesetround(rounding == Rounding::rz ? FE_TOWARDZERO : rounding == Rounding::rm ? FE_DOWNWARD : rounding == Rounding::rp ? FE_UPWARD : FE_TONEAREST);
+    fesetround(rounding == Rounding::rz   ? FE_TOWARDZERO
+               : rounding == Rounding::rm ? FE_DOWNWARD
+               : rounding == Rounding::rp ? FE_UPWARD
+                                          : FE_TONEAREST);
   }
   ~RoundingScope() { fesetround(previous_); }
 

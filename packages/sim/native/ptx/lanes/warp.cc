@@ -10,11 +10,13 @@ constexpr uint32_t kNoOperand = ~0u;
 // to = d, a = a, b = b, c = c, d = p or none.
 template <ShuffleMode mode>
 void shuffle(Warp& warp, const Instr& instr, uint32_t mask) {
-  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b), *c = input<uint32_t>(warp, instr.c);
+  const uint32_t *a = input<uint32_t>(warp, instr.a), *b = input<uint32_t>(warp, instr.b),
+                 *c = input<uint32_t>(warp, instr.c);
   uint32_t values[kLanes];
   uint32_t inRange = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
-    const int by = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31), segment = static_cast<int>(c[lane] >> 8 & 31);
+    const int by = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31),
+              segment = static_cast<int>(c[lane] >> 8 & 31);
     const int last = (lane & segment) | (clamp & ~segment), first = lane & segment;
     int from;
     bool is;
@@ -43,7 +45,9 @@ void vote(Warp& warp, const Instr& instr, uint32_t mask) {
     const uint32_t group = (members == nullptr ? ~0u : members[lane]) & mask;
     const uint32_t votes = is & group;
     if (mode == VoteMode::ballot) ballots[lane] = votes;
-    const bool yes = mode == VoteMode::all ? votes == group : mode == VoteMode::any ? votes != 0 : votes == 0 || votes == group;
+    const bool yes = mode == VoteMode::all   ? votes == group
+                     : mode == VoteMode::any ? votes != 0
+                                             : votes == 0 || votes == group;
     result |= static_cast<uint32_t>(yes) << lane;
   });
   if (mode == VoteMode::ballot) {
@@ -170,11 +174,14 @@ Handler findWarp(const Key& key) {
       if (key.extra != 0) return isWide ? match<uint64_t, true> : match<uint32_t, true>;
       return isWide ? match<uint64_t, false> : match<uint32_t, false>;
     case Op::redux:
-      if (key.type == Type::f32) return static_cast<AtomicOp>(key.extra) == AtomicOp::maximum ? reduxFloat<true> : reduxFloat<false>;
+      if (key.type == Type::f32)
+        return static_cast<AtomicOp>(key.extra) == AtomicOp::maximum ? reduxFloat<true> : reduxFloat<false>;
       switch (static_cast<AtomicOp>(key.extra)) {
         case AtomicOp::add: return redux<uint32_t, AtomicOp::add>;
-        case AtomicOp::minimum: return key.type == Type::s32 ? redux<int32_t, AtomicOp::minimum> : redux<uint32_t, AtomicOp::minimum>;
-        case AtomicOp::maximum: return key.type == Type::s32 ? redux<int32_t, AtomicOp::maximum> : redux<uint32_t, AtomicOp::maximum>;
+        case AtomicOp::minimum:
+          return key.type == Type::s32 ? redux<int32_t, AtomicOp::minimum> : redux<uint32_t, AtomicOp::minimum>;
+        case AtomicOp::maximum:
+          return key.type == Type::s32 ? redux<int32_t, AtomicOp::maximum> : redux<uint32_t, AtomicOp::maximum>;
         case AtomicOp::conjunction: return redux<uint32_t, AtomicOp::conjunction>;
         case AtomicOp::disjunction: return redux<uint32_t, AtomicOp::disjunction>;
         case AtomicOp::exclusive: return redux<uint32_t, AtomicOp::exclusive>;

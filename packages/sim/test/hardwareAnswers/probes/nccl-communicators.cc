@@ -1,5 +1,6 @@
-// How NCCL 2.30 answers in the corners of what makes communicators from others, of windows, one-sided operations and the host
-// side of the device API: one `group.name = code` a line. Two GPUs, two threads where ranks wait for each other.
+// How NCCL 2.30 answers in the corners of what makes communicators from others, of windows, one-sided operations and
+// the host side of the device API: one `group.name = code` a line. Two GPUs, two threads where ranks wait for each
+// other.
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -72,7 +73,9 @@ struct Pair {
     say(name + " by 0", first);
     say(name + " by 1", second);
   }
-  ncclResult_t reduce(int rank) { return ncclAllReduce(memory[rank], memory[rank], 4, ncclFloat32, ncclSum, comm[rank], stream[rank]); }
+  ncclResult_t reduce(int rank) {
+    return ncclAllReduce(memory[rank], memory[rank], 4, ncclFloat32, ncclSum, comm[rank], stream[rank]);
+  }
   // The first collective of a real NCCL waits for the other rank on the host: after this one, later ones do not.
   void meet() {
     both([&](int rank) {
@@ -101,7 +104,9 @@ void splits() {
   int rank = -1;
   say("rank of 0", ncclCommUserRank(made[0], &rank));
   say("rank of 0 value", rank);
-  pair.ask("no color", [&](int which) { return ncclCommSplit(pair.comm[which], which == 0 ? 0 : NCCL_SPLIT_NOCOLOR, 0, &made[which], nullptr); });
+  pair.ask("no color", [&](int which) {
+    return ncclCommSplit(pair.comm[which], which == 0 ? 0 : NCCL_SPLIT_NOCOLOR, 0, &made[which], nullptr);
+  });
   say("no color is NULL", made[1] == nullptr);
   pair.ask("negative color", [&](int which) { return ncclCommSplit(pair.comm[which], -5, 0, &made[which], nullptr); });
   pair.ask("config of one", [&](int which) {
@@ -191,7 +196,9 @@ void nonBlocking() {
   pair.ask("finalize settled", [&](int rank) { return Pair::settle(made[rank]); });
   pair.ask("destroy", [&](int rank) { return ncclCommDestroy(made[rank]); });
   ncclWindow_t windows[2] = {};
-  pair.ask("window", [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &windows[rank], 1); });
+  pair.ask("window", [&](int rank) {
+    return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &windows[rank], 1);
+  });
   pair.ask("window settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
   say("window is there", windows[0] != nullptr);
   pair.ask("deregister", [&](int rank) { return ncclCommWindowDeregister(pair.comm[rank], windows[rank]); });
@@ -226,7 +233,9 @@ void nonBlockingGrow() {
   ncclUniqueId id;
   say("id", ncclCommGetUniqueId(pair.comm[0], &id));
   ncclComm_t made[2] = {};
-  pair.ask("grow by nobody", [&](int rank) { return ncclCommGrow(pair.comm[rank], 2, rank == 0 ? &id : nullptr, -1, &made[rank], nullptr); });
+  pair.ask("grow by nobody", [&](int rank) {
+    return ncclCommGrow(pair.comm[rank], 2, rank == 0 ? &id : nullptr, -1, &made[rank], nullptr);
+  });
   pair.ask("parent settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
 }
 
@@ -265,10 +274,14 @@ void windows() {
   Pair pair;
   ncclWindow_t made[2] = {};
   void* out = nullptr;
-  const auto one = [&](void* buffer, size_t bytes, int flags) { return ncclCommWindowRegister(pair.comm[0], buffer, bytes, &made[0], flags); };
+  const auto one = [&](void* buffer, size_t bytes, int flags) {
+    return ncclCommWindowRegister(pair.comm[0], buffer, bytes, &made[0], flags);
+  };
   say("buff NULL", one(nullptr, 4096, 1));
   say("size 0", one(pair.memory[0], 0, 1));
-  pair.ask("symmetric", [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 1); });
+  pair.ask("symmetric", [&](int rank) {
+    return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 1);
+  });
   say("symmetric is there", made[0] != nullptr);
   say("user pointer", ncclWinGetUserPtr(pair.comm[0], made[0], &out));
   say("user pointer is right", out == pair.memory[0]);
@@ -281,7 +294,9 @@ void windows() {
   say("lsa out NULL", ncclGetLsaDevicePointer(made[0], 0, 0, nullptr));
   pair.ask("deregister", [&](int rank) { return ncclCommWindowDeregister(pair.comm[rank], made[rank]); });
   say("deregister NULL", ncclCommWindowDeregister(pair.comm[0], nullptr));
-  pair.ask("default", [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 0); });
+  pair.ask("default", [&](int rank) {
+    return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 0);
+  });
   say("default is there", made[0] != nullptr);
   CUdeviceptr plain[2] = {};
   pair.ask("plain memory", [&](int rank) {
@@ -294,9 +309,12 @@ void windows() {
 void oneSided() {
   Pair pair;
   ncclWindow_t window[2] = {};
-  pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &window[rank], 1); });
-  const auto put = [&](const void* from, size_t count, int type, int peer, ncclWindow_t to, size_t offset, int sigIdx, int ctx, unsigned flags) {
-    return ncclPutSignal(from, count, static_cast<ncclDataType_t>(type), peer, to, offset, sigIdx, ctx, flags, pair.comm[0], pair.stream[0]);
+  pair.both(
+      [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &window[rank], 1); });
+  const auto put = [&](const void* from, size_t count, int type, int peer, ncclWindow_t to, size_t offset, int sigIdx,
+                       int ctx, unsigned flags) {
+    return ncclPutSignal(from, count, static_cast<ncclDataType_t>(type), peer, to, offset, sigIdx, ctx, flags,
+                         pair.comm[0], pair.stream[0]);
   };
   void* memory = pair.memory[0];
   CUdeviceptr outside = 0;
@@ -318,7 +336,8 @@ void oneSided() {
   say("wait sigIdx 1", ncclWaitSignal(1, &wait, pair.comm[0], pair.stream[0]));
   say("wait NULL", ncclWaitSignal(1, nullptr, pair.comm[0], pair.stream[0]));
   pair.ask("put and wait", [&](int rank) {
-    ncclResult_t result = ncclPutSignal(pair.memory[rank], 4, ncclInt32, 1 - rank, window[rank], 4096, 0, 0, 0, pair.comm[rank], pair.stream[rank]);
+    ncclResult_t result = ncclPutSignal(pair.memory[rank], 4, ncclInt32, 1 - rank, window[rank], 4096, 0, 0, 0,
+                                        pair.comm[rank], pair.stream[rank]);
     ncclWaitSignalDesc_t own = {1, 1 - rank, 0, 0};
     if (result == ncclSuccess) result = ncclWaitSignal(1, &own, pair.comm[rank], pair.stream[rank]);
     return result;
@@ -329,7 +348,8 @@ void oneSided() {
 void oneSidedToItself() {
   Pair pair;
   ncclWindow_t window[2] = {};
-  pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &window[rank], 1); });
+  pair.both(
+      [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &window[rank], 1); });
   say("put", ncclPutSignal(pair.memory[0], 4, ncclInt32, 0, window[0], 4096, 0, 0, 0, pair.comm[0], pair.stream[0]));
   ncclWaitSignalDesc_t wait = {1, 0, 0, 0};
   say("wait", ncclWaitSignal(1, &wait, pair.comm[0], pair.stream[0]));
@@ -444,11 +464,18 @@ int main() {
   alone("window not aligned", [] {
     Pair pair;
     ncclWindow_t made[2] = {};
-    return pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], static_cast<char*>(pair.memory[rank]) + 256, 4096, &made[rank], 1); }).first;
+    return pair
+        .both([&](int rank) {
+          return ncclCommWindowRegister(pair.comm[rank], static_cast<char*>(pair.memory[rank]) + 256, 4096, &made[rank],
+                                        1);
+        })
+        .first;
   });
   alone("window win NULL", [] {
     Pair pair;
-    return pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, nullptr, 1); }).first;
+    return pair
+        .both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, nullptr, 1); })
+        .first;
   });
   // What connects the ranks on its first use waits for both on the host.
   alone("wait for nothing", [] {
@@ -464,41 +491,62 @@ int main() {
   alone("put to itself by both", [] {
     Pair pair;
     ncclWindow_t window[2] = {};
-    pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &window[rank], 1); });
-    return pair.both([&](int rank) {
-      ncclResult_t result = ncclPutSignal(pair.memory[rank], 4, ncclInt32, rank, window[rank], 4096, 0, 0, 0, pair.comm[rank], pair.stream[rank]);
-      ncclWaitSignalDesc_t own = {1, rank, 0, 0};
-      if (result == ncclSuccess) result = ncclWaitSignal(1, &own, pair.comm[rank], pair.stream[rank]);
-      return result == ncclSuccess ? pair.wait(rank) : result;
-    }).first;
+    pair.both(
+        [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &window[rank], 1); });
+    return pair
+        .both([&](int rank) {
+          ncclResult_t result = ncclPutSignal(pair.memory[rank], 4, ncclInt32, rank, window[rank], 4096, 0, 0, 0,
+                                              pair.comm[rank], pair.stream[rank]);
+          ncclWaitSignalDesc_t own = {1, rank, 0, 0};
+          if (result == ncclSuccess) result = ncclWaitSignal(1, &own, pair.comm[rank], pair.stream[rank]);
+          return result == ncclSuccess ? pair.wait(rank) : result;
+        })
+        .first;
   });
   alone("sizes differ", [] {
     Pair pair;
     ncclWindow_t made[2] = {};
-    return pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes >> rank, &made[rank], 1); }).first;
+    return pair
+        .both([&](int rank) {
+          return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes >> rank, &made[rank], 1);
+        })
+        .first;
   });
   alone("flags differ", [] {
     Pair pair;
     ncclWindow_t made[2] = {};
-    return pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], rank); }).first;
+    return pair
+        .both([&](int rank) {
+          return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], rank);
+        })
+        .first;
   });
   alone("window of no such flag", [] {
     Pair pair;
     ncclWindow_t made[2] = {};
-    return pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 16); }).first;
+    return pair
+        .both([&](int rank) {
+          return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 16);
+        })
+        .first;
   });
   alone("put beyond the window", [] {
     Pair pair;
     ncclWindow_t made[2] = {};
-    pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 1); });
-    return pair.both([&](int rank) {
-      return ncclPutSignal(pair.memory[rank], 4, ncclInt32, 1 - rank, made[rank], kBytes - 8, 0, 0, 0, pair.comm[rank], pair.stream[rank]);
-    }).first;
+    pair.both(
+        [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 1); });
+    return pair
+        .both([&](int rank) {
+          return ncclPutSignal(pair.memory[rank], 4, ncclInt32, 1 - rank, made[rank], kBytes - 8, 0, 0, 0,
+                               pair.comm[rank], pair.stream[rank]);
+        })
+        .first;
   });
   alone("deregister twice", [] {
     Pair pair;
     ncclWindow_t made[2] = {};
-    pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 1); });
+    pair.both(
+        [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 1); });
     pair.both([&](int rank) { return ncclCommWindowDeregister(pair.comm[rank], made[rank]); });
     return ncclCommWindowDeregister(pair.comm[0], made[0]);
   });

@@ -37,8 +37,8 @@ struct Pair {
     cuCtxSetCurrent(context[0]);
   }
   ncclResult_t reduce(int rank, size_t count, int type = ncclFloat32, int op = ncclSum) {
-    return ncclAllReduce(reinterpret_cast<void*>(send[rank]), reinterpret_cast<void*>(recv[rank]), count, static_cast<ncclDataType_t>(type),
-                         static_cast<ncclRedOp_t>(op), comm[rank], stream[rank]);
+    return ncclAllReduce(reinterpret_cast<void*>(send[rank]), reinterpret_cast<void*>(recv[rank]), count,
+                         static_cast<ncclDataType_t>(type), static_cast<ncclRedOp_t>(op), comm[rank], stream[rank]);
   }
   void wait() {
     for (int device = 0; device < 2; ++device) {
@@ -125,13 +125,17 @@ void arguments() {
   say("send to self outside a group", ncclSend(send, 4, ncclFloat32, 0, comm, stream));
   ncclRedOp_t op = ncclSum;
   float two = 2;
-  say("premul type 12", ncclRedOpCreatePreMulSum(&op, &two, static_cast<ncclDataType_t>(12), ncclScalarHostImmediate, comm));
+  say("premul type 12",
+      ncclRedOpCreatePreMulSum(&op, &two, static_cast<ncclDataType_t>(12), ncclScalarHostImmediate, comm));
   say("premul", ncclRedOpCreatePreMulSum(&op, &two, ncclFloat32, ncclScalarHostImmediate, comm));
   say("premul other type", pair.reduce(0, 4, ncclInt32, op));
   say("premul destroy", ncclRedOpDestroy(op, comm));
   say("premul destroy twice", ncclRedOpDestroy(op, comm));
   say("destroy sum", ncclRedOpDestroy(ncclSum, comm));
-  say("register 0", [&] { void* h; return ncclCommRegister(comm, send, 0, &h); }());
+  say("register 0", [&] {
+    void* h;
+    return ncclCommRegister(comm, send, 0, &h);
+  }());
 }
 
 void groups() {

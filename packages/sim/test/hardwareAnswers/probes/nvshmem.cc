@@ -96,13 +96,16 @@ void memory() {
   say("align 4096", aligned != nullptr && reinterpret_cast<uint64_t>(aligned) % 4096 == 0);
   say("ptr own", nvshmem_ptr(cells, 0) == cells);
   say("ptr other", nvshmem_ptr(cells, 1) != nullptr && nvshmem_ptr(cells, 1) != cells);
-  say("ptr interior", static_cast<char*>(nvshmem_ptr(static_cast<char*>(cells) + 8, 1)) - static_cast<char*>(nvshmem_ptr(cells, 1)));
+  say("ptr interior",
+      static_cast<char*>(nvshmem_ptr(static_cast<char*>(cells) + 8, 1)) - static_cast<char*>(nvshmem_ptr(cells, 1)));
   say("ptr of host memory", nvshmem_ptr(host, 1) != nullptr);
   say("ptr of no memory", nvshmem_ptr(nullptr, 1) != nullptr);
   unsigned type = 0;
-  say("attribute", cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(cells)));
+  say("attribute",
+      cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(cells)));
   say("memory type", type);
-  say("attribute of peer", cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(nvshmem_ptr(cells, 1))));
+  say("attribute of peer", cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                 reinterpret_cast<CUdeviceptr>(nvshmem_ptr(cells, 1))));
   say("memory type of peer", type);
 }
 
@@ -200,48 +203,137 @@ const std::vector<Risky>& risky() {
       {"early barrier", false, [] { return nvshmem_barrier(NVSHMEM_TEAM_WORLD); }},
       {"early barrier_all", false, [] { return nvshmem_barrier_all(), 0; }},
       {"early quiet", false, [] { return nvshmem_quiet(), 0; }},
-      {"early atomic", false, [] { int cell = 0; return nvshmem_int_atomic_fetch(&cell, 0); }},
-      {"early register", false, [] { int cell = 0; return nvshmemx_buffer_register(&cell, 4); }},
-      {"early team id", false, [] { nvshmemx_team_uniqueid_t id = 0; return nvshmemx_team_get_uniqueid(&id); }},
+      {"early atomic", false,
+       [] {
+         int cell = 0;
+         return nvshmem_int_atomic_fetch(&cell, 0);
+       }},
+      {"early register", false,
+       [] {
+         int cell = 0;
+         return nvshmemx_buffer_register(&cell, 4);
+       }},
+      {"early team id", false,
+       [] {
+         nvshmemx_team_uniqueid_t id = 0;
+         return nvshmemx_team_get_uniqueid(&id);
+       }},
       {"early module", false, [] { return nvshmemx_cumodule_init(nullptr); }},
       {"id null", false, [] { return nvshmemx_get_uniqueid(nullptr); }},
-      {"init without attributes", false, [] { return nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, nullptr); }},
-      {"set without attributes", false, [] { nvshmemx_uniqueid_t id = {}; return nvshmemx_set_attr_uniqueid_args(0, 1, &id, nullptr); }},
+      {"init without attributes", false,
+       [] { return nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, nullptr); }},
+      {"set without attributes", false,
+       [] {
+         nvshmemx_uniqueid_t id = {};
+         return nvshmemx_set_attr_uniqueid_args(0, 1, &id, nullptr);
+       }},
       {"malloc too much", true, [] { return nvshmem_malloc(size_t{1} << 45) != nullptr; }},
       {"calloc overflow", true, [] { return nvshmem_calloc(SIZE_MAX / 2, 4) != nullptr; }},
       {"align odd", true, [] { return nvshmem_align(24, 100) != nullptr; }},
-      {"free of host memory", true, [] { int cell = 0; return nvshmem_free(&cell), 0; }},
-      {"free twice", true, [] { void* made = nvshmem_malloc(8); nvshmem_free(made); return nvshmem_free(made), 0; }},
+      {"free of host memory", true,
+       [] {
+         int cell = 0;
+         return nvshmem_free(&cell), 0;
+       }},
+      {"free twice", true,
+       [] {
+         void* made = nvshmem_malloc(8);
+         nvshmem_free(made);
+         return nvshmem_free(made), 0;
+       }},
       {"ptr of PE 2", true, [] { return nvshmem_ptr(cells, 2) != nullptr; }},
       {"ptr of PE -1", true, [] { return nvshmem_ptr(cells, -1) != nullptr; }},
-      {"put to PE 2", true, [] { int cell = 0; return nvshmem_int_put(number(), &cell, 1, 2), 0; }},
-      {"put to PE -1", true, [] { int cell = 0; return nvshmem_int_put(number(), &cell, 1, -1), 0; }},
-      {"put to host memory", true, [] { int cell = 0; return nvshmem_int_put(&cell, number(), 1, 1), 0; }},
+      {"put to PE 2", true,
+       [] {
+         int cell = 0;
+         return nvshmem_int_put(number(), &cell, 1, 2), 0;
+       }},
+      {"put to PE -1", true,
+       [] {
+         int cell = 0;
+         return nvshmem_int_put(number(), &cell, 1, -1), 0;
+       }},
+      {"put to host memory", true,
+       [] {
+         int cell = 0;
+         return nvshmem_int_put(&cell, number(), 1, 1), 0;
+       }},
       {"put to no memory", true, [] { return nvshmem_int_put(nullptr, number(), 1, 1), 0; }},
       {"put beyond the heap", true, [] { return nvshmem_putmem(number() + (size_t{1} << 36), number(), 4, 1), 0; }},
       {"stride 0", true, [] { return nvshmem_int_iput(number(), number() + 10, 0, 1, 2, 1 - me), 0; }},
       {"stride -1", true, [] { return nvshmem_int_iput(number() + 10, number() + 20, -1, 1, 2, 1 - me), 0; }},
-      {"atomic", true, [] { return me == 0 ? nvshmem_int_atomic_fetch_add(number(), 1, 1) + nvshmem_int_atomic_fetch(number(), 1) : 0; }},
-      {"signal operation 3", true, [] { return nvshmemx_signal_op_on_stream(static_cast<uint64_t*>(cells), 1, 3, 1, stream), cuStreamSynchronize(stream); }},
-      {"comparison 9", true, [] { return nvshmemx_int_wait_until_on_stream(number(), 9, 0, stream), cuStreamSynchronize(stream); }},
+      {"atomic", true,
+       [] {
+         return me == 0 ? nvshmem_int_atomic_fetch_add(number(), 1, 1) + nvshmem_int_atomic_fetch(number(), 1) : 0;
+       }},
+      {"signal operation 3", true,
+       [] {
+         return nvshmemx_signal_op_on_stream(static_cast<uint64_t*>(cells), 1, 3, 1, stream),
+                cuStreamSynchronize(stream);
+       }},
+      {"comparison 9", true,
+       [] { return nvshmemx_int_wait_until_on_stream(number(), 9, 0, stream), cuStreamSynchronize(stream); }},
       {"barrier of no team", true, [] { return nvshmem_barrier(NVSHMEM_TEAM_INVALID); }},
       {"barrier of team 29", true, [] { return nvshmem_barrier(29); }},
       {"team_n_pes 29", true, [] { return nvshmem_team_n_pes(29); }},
       {"team_n_pes 1000", true, [] { return nvshmem_team_n_pes(1000); }},
       {"translate PE 2", true, [] { return nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, 2, NVSHMEM_TEAM_SHARED); }},
       {"translate PE -1", true, [] { return nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, -1, NVSHMEM_TEAM_SHARED); }},
-      {"split start -1", true, [] { nvshmem_team_t team; return split(-1, 1, 1, team); }},
-      {"split start 2", true, [] { nvshmem_team_t team; return split(2, 1, 1, team); }},
-      {"split stride 0", true, [] { nvshmem_team_t team; return split(0, 0, 2, team); }},
-      {"split size 0", true, [] { nvshmem_team_t team; return split(0, 1, 0, team); }},
-      {"split size 3", true, [] { nvshmem_team_t team; return split(0, 1, 3, team); }},
-      {"split beyond", true, [] { nvshmem_team_t team; return split(0, 2, 2, team); }},
-      {"split of no team", true, [] { nvshmem_team_t team; return nvshmem_team_split_strided(NVSHMEM_TEAM_INVALID, 0, 1, 1, nullptr, 0, &team); }},
-      {"split 2d 0", true, [] { nvshmem_team_t team, other; return nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 0, nullptr, 0, &team, nullptr, 0, &other); }},
-      {"team init without id", true, [] { nvshmem_team_t team; nvshmem_team_config_t config = {}; return nvshmemx_team_init(&team, &config, 0, 2, me); }},
-      {"team init without config", true, [] { nvshmem_team_t team; return nvshmemx_team_init(&team, nullptr, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, 2, me); }},
-      {"broadcast root 2", true, [] { return nvshmem_int_broadcast(NVSHMEM_TEAM_WORLD, number() + 10, number(), 1, 2); }},
-      {"reduce of no team", true, [] { return nvshmem_int_sum_reduce(NVSHMEM_TEAM_INVALID, number() + 10, number(), 1); }},
+      {"split start -1", true,
+       [] {
+         nvshmem_team_t team;
+         return split(-1, 1, 1, team);
+       }},
+      {"split start 2", true,
+       [] {
+         nvshmem_team_t team;
+         return split(2, 1, 1, team);
+       }},
+      {"split stride 0", true,
+       [] {
+         nvshmem_team_t team;
+         return split(0, 0, 2, team);
+       }},
+      {"split size 0", true,
+       [] {
+         nvshmem_team_t team;
+         return split(0, 1, 0, team);
+       }},
+      {"split size 3", true,
+       [] {
+         nvshmem_team_t team;
+         return split(0, 1, 3, team);
+       }},
+      {"split beyond", true,
+       [] {
+         nvshmem_team_t team;
+         return split(0, 2, 2, team);
+       }},
+      {"split of no team", true,
+       [] {
+         nvshmem_team_t team;
+         return nvshmem_team_split_strided(NVSHMEM_TEAM_INVALID, 0, 1, 1, nullptr, 0, &team);
+       }},
+      {"split 2d 0", true,
+       [] {
+         nvshmem_team_t team, other;
+         return nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 0, nullptr, 0, &team, nullptr, 0, &other);
+       }},
+      {"team init without id", true,
+       [] {
+         nvshmem_team_t team;
+         nvshmem_team_config_t config = {};
+         return nvshmemx_team_init(&team, &config, 0, 2, me);
+       }},
+      {"team init without config", true,
+       [] {
+         nvshmem_team_t team;
+         return nvshmemx_team_init(&team, nullptr, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, 2, me);
+       }},
+      {"broadcast root 2", true,
+       [] { return nvshmem_int_broadcast(NVSHMEM_TEAM_WORLD, number() + 10, number(), 1, 2); }},
+      {"reduce of no team", true,
+       [] { return nvshmem_int_sum_reduce(NVSHMEM_TEAM_INVALID, number() + 10, number(), 1); }},
       {"module null", true, [] { return nvshmemx_cumodule_init(nullptr); }},
       {"library null", true, [] { return nvshmemx_culibrary_init(nullptr); }},
   };
@@ -276,7 +368,9 @@ void run(const std::string& name, nvshmemx_uniqueid_t& id) {
     finish();
   }
   CUcontext context = nullptr;
-  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, me) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS) _exit(99);
+  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, me) != CUDA_SUCCESS ||
+      cuCtxSetCurrent(context) != CUDA_SUCCESS)
+    _exit(99);
   cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   nvshmemx_init_attr_t attributes = attributesOf(&id, me, 2);
   if (nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) != 0) _exit(98);
@@ -320,7 +414,9 @@ void ask(const std::string& name) {
     kill(processes[1], SIGKILL);
     waitpid(processes[1], nullptr, 0);
   }
-  if (WIFSIGNALED(status)) printf(WTERMSIG(status) == SIGALRM ? "%s does not end = %d\n" : "%s ends by signal = %d\n", name.c_str(), WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    printf(WTERMSIG(status) == SIGALRM ? "%s does not end = %d\n" : "%s ends by signal = %d\n", name.c_str(),
+           WTERMSIG(status));
   else if (WEXITSTATUS(status) != 0) printf("%s ends with = %d\n", name.c_str(), WEXITSTATUS(status));
 }
 
@@ -333,7 +429,8 @@ int main(int count, char** arguments) {
     me = atoi(arguments[2]);
     nvshmemx_uniqueid_t id = {};
     for (size_t index = 0; index < sizeof id; ++index) {
-      reinterpret_cast<unsigned char*>(&id)[index] = static_cast<unsigned char>(std::stoi(std::string(arguments[3] + 2 * index, 2), nullptr, 16));
+      reinterpret_cast<unsigned char*>(&id)[index] =
+          static_cast<unsigned char>(std::stoi(std::string(arguments[3] + 2 * index, 2), nullptr, 16));
     }
     run(arguments[1], id);
   }

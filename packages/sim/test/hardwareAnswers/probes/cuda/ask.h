@@ -1,6 +1,7 @@
-// Asks a CUDA driver how it answers in the corners of its API, and prints one `group.name = code` a line. Linked to a real libcuda
-// it tells what hardware does; linked to the software device it must print the same (hardwareAnswers.test.ts).
-// Each group runs in a process of its own, so that what crashes or poisons a driver ends with its group.
+// Asks a CUDA driver how it answers in the corners of its API, and prints one `group.name = code` a line. Linked to a
+// real libcuda it tells what hardware does; linked to the software device it must print the same
+// (hardwareAnswers.test.ts). Each group runs in a process of its own, so that what crashes or poisons a driver ends
+// with its group.
 #pragma once
 
 #include <string.h>

@@ -61,9 +61,11 @@ void modules() {
   say("bad ptx with log", cuModuleLoadDataEx(&module, badPtx, 2, options, values));
   say("log is written", log[0] != '\0');
   fprintf(stderr, "log (%zu): %s\n", reinterpret_cast<size_t>(values[1]), log);
-  say("library garbage", cuLibraryLoadData(&library, "garbage garbage garbage garbage garbage garbage", nullptr, nullptr, 0, nullptr, nullptr, 0));
+  say("library garbage", cuLibraryLoadData(&library, "garbage garbage garbage garbage garbage garbage", nullptr,
+                                           nullptr, 0, nullptr, nullptr, 0));
   say("library bad ptx", cuLibraryLoadData(&library, badPtx, nullptr, nullptr, 0, nullptr, nullptr, 0));
-  say("library missing file", cuLibraryLoadFromFile(&library, "/nonexistent/x", nullptr, nullptr, 0, nullptr, nullptr, 0));
+  say("library missing file",
+      cuLibraryLoadFromFile(&library, "/nonexistent/x", nullptr, nullptr, 0, nullptr, nullptr, 0));
   say("loading mode", cuModuleGetLoadingMode(&mode));
   say("loading mode value", mode);
 }

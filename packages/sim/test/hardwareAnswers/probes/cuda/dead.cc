@@ -38,15 +38,35 @@ const std::vector<DestroyedCall>& destroyedCalls() {
       {"cuEventDestroy", [](Destroyed& d) { return cuEventDestroy_v2(d.event); }},
       {"cuMemFree", [](Destroyed& d) { return cuMemFree_v2(d.memory); }},
       {"cuMemFreeHost", [](Destroyed& d) { return cuMemFreeHost(d.host); }},
-      {"cuMemcpyDtoH", [](Destroyed& d) { char out[16]; return cuMemcpyDtoH_v2(out, d.memory, 16); }},
-      {"cuMemcpyDtoHAsync", [](Destroyed& d) { char out[16]; return cuMemcpyDtoHAsync_v2(out, d.memory, 16, d.stream); }},
+      {"cuMemcpyDtoH",
+       [](Destroyed& d) {
+         char out[16];
+         return cuMemcpyDtoH_v2(out, d.memory, 16);
+       }},
+      {"cuMemcpyDtoHAsync",
+       [](Destroyed& d) {
+         char out[16];
+         return cuMemcpyDtoHAsync_v2(out, d.memory, 16, d.stream);
+       }},
       {"cuLaunchHostFunc", [](Destroyed& d) { return cuLaunchHostFunc(d.stream, [](void*) {}, nullptr); }},
-      {"cuPointerGetAttribute", [](Destroyed& d) { unsigned t; return cuPointerGetAttribute(&t, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, d.memory); }},
+      {"cuPointerGetAttribute",
+       [](Destroyed& d) {
+         unsigned t;
+         return cuPointerGetAttribute(&t, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, d.memory);
+       }},
       {"cuCtxSetCurrent", [](Destroyed& d) { return cuCtxSetCurrent(d.context); }},
       {"cuCtxPushCurrent", [](Destroyed& d) { return cuCtxPushCurrent_v2(d.context); }},
-      {"cuCtxGetApiVersion", [](Destroyed& d) { unsigned v; return cuCtxGetApiVersion(d.context, &v); }},
+      {"cuCtxGetApiVersion",
+       [](Destroyed& d) {
+         unsigned v;
+         return cuCtxGetApiVersion(d.context, &v);
+       }},
       {"cuCtxDestroy", [](Destroyed& d) { return cuCtxDestroy_v2(d.context); }},
-      {"cuCtxGetCurrent", [](Destroyed&) { CUcontext c; return cuCtxGetCurrent(&c); }},
+      {"cuCtxGetCurrent",
+       [](Destroyed&) {
+         CUcontext c;
+         return cuCtxGetCurrent(&c);
+       }},
   };
   return calls;
 }
@@ -77,19 +97,40 @@ const std::vector<Call>& staleCalls() {
       {"cuDeviceGetCount(NULL)", [] { return cuDeviceGetCount(nullptr); }},
       {"cuDeviceGet(NULL)", [] { return cuDeviceGet(nullptr, 0); }},
       {"cuDeviceGetName(NULL)", [] { return cuDeviceGetName(nullptr, 10, 0); }},
-      {"cuDeviceGetName(0)", [] { char text[4]; return cuDeviceGetName(text, 0, 0); }},
-      {"cuDeviceGetName(-1)", [] { char text[4]; return cuDeviceGetName(text, -1, 0); }},
+      {"cuDeviceGetName(0)",
+       [] {
+         char text[4];
+         return cuDeviceGetName(text, 0, 0);
+       }},
+      {"cuDeviceGetName(-1)",
+       [] {
+         char text[4];
+         return cuDeviceGetName(text, -1, 0);
+       }},
       {"cuDeviceGetUuid(NULL)", [] { return cuDeviceGetUuid_v2(nullptr, 0); }},
       {"cuDeviceTotalMem(NULL)", [] { return cuDeviceTotalMem_v2(nullptr, 0); }},
       {"cuDeviceGetAttribute(NULL)", [] { return cuDeviceGetAttribute(nullptr, 1, 0); }},
       {"cuDeviceGetPCIBusId(NULL)", [] { return cuDeviceGetPCIBusId(nullptr, 13, 0); }},
-      {"cuDeviceGetByPCIBusId(NULL)", [] { int d; return cuDeviceGetByPCIBusId(&d, nullptr); }},
-      {"cuGetProcAddress(NULL symbol)", [] { void* p; return cuGetProcAddress_v2(nullptr, &p, 12000, 0, nullptr); }},
+      {"cuDeviceGetByPCIBusId(NULL)",
+       [] {
+         int d;
+         return cuDeviceGetByPCIBusId(&d, nullptr);
+       }},
+      {"cuGetProcAddress(NULL symbol)",
+       [] {
+         void* p;
+         return cuGetProcAddress_v2(nullptr, &p, 12000, 0, nullptr);
+       }},
       {"cuGetProcAddress(NULL pfn)", [] { return cuGetProcAddress_v2("cuInit", nullptr, 12000, 0, nullptr); }},
       {"cuModuleGetLoadingMode(NULL)", [] { return cuModuleGetLoadingMode(nullptr); }},
       {"destroyed stream query", [] { return cuStreamQuery(destroyedStream()); }},
       {"destroyed stream destroy", [] { return cuStreamDestroy_v2(destroyedStream()); }},
-      {"destroyed stream copy", [] { CUdeviceptr d; cuMemAlloc_v2(&d, 64); return cuMemsetD8Async(d, 0, 64, destroyedStream()); }},
+      {"destroyed stream copy",
+       [] {
+         CUdeviceptr d;
+         cuMemAlloc_v2(&d, 64);
+         return cuMemsetD8Async(d, 0, 64, destroyedStream());
+       }},
       {"destroyed event query", [] { return cuEventQuery(destroyedEvent()); }},
       {"destroyed event record", [] { return cuEventRecord(destroyedEvent(), nullptr); }},
       {"destroyed event destroy", [] { return cuEventDestroy_v2(destroyedEvent()); }},
@@ -109,10 +150,28 @@ const std::vector<Call>& staleCalls() {
       {"null module unload", [] { return cuModuleUnload(nullptr); }},
       {"null function launch", [] { return cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr); }},
       {"null library unload", [] { return cuLibraryUnload(nullptr); }},
-      {"null function attribute", [] { int v; return cuFuncGetAttribute(&v, 0, nullptr); }},
-      {"null module function", [] { CUfunction f; return cuModuleGetFunction(&f, nullptr, "x"); }},
-      {"bad host HtoD", [] { CUdeviceptr d; cuMemAlloc_v2(&d, 64); return cuMemcpyHtoD_v2(d, nullptr, 64); }},
-      {"bad host HtoDAsync", [] { CUdeviceptr d; cuMemAlloc_v2(&d, 64); return cuMemcpyHtoDAsync_v2(d, nullptr, 64, nullptr); }},
+      {"null function attribute",
+       [] {
+         int v;
+         return cuFuncGetAttribute(&v, 0, nullptr);
+       }},
+      {"null module function",
+       [] {
+         CUfunction f;
+         return cuModuleGetFunction(&f, nullptr, "x");
+       }},
+      {"bad host HtoD",
+       [] {
+         CUdeviceptr d;
+         cuMemAlloc_v2(&d, 64);
+         return cuMemcpyHtoD_v2(d, nullptr, 64);
+       }},
+      {"bad host HtoDAsync",
+       [] {
+         CUdeviceptr d;
+         cuMemAlloc_v2(&d, 64);
+         return cuMemcpyHtoDAsync_v2(d, nullptr, 64, nullptr);
+       }},
       {"free(malloc)", [] { return cuMemFree_v2(reinterpret_cast<CUdeviceptr>(malloc(64))); }},
   };
   return calls;

@@ -40,12 +40,15 @@ void devices() {
   say("cuDeviceGetByPCIBusId(garbage)", cuDeviceGetByPCIBusId(&number, "garbage"));
   say("cuDeviceGetByPCIBusId(absent)", cuDeviceGetByPCIBusId(&number, "0000:fe:1f.0"));
   say("cuDeviceGetExecAffinitySupport", cuDeviceGetExecAffinitySupport(&number, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
-  say("cuDeviceGetExecAffinitySupport(7)", cuDeviceGetExecAffinitySupport(&number, static_cast<CUexecAffinityType>(7), 0));
+  say("cuDeviceGetExecAffinitySupport(7)",
+      cuDeviceGetExecAffinitySupport(&number, static_cast<CUexecAffinityType>(7), 0));
   say("cuDeviceCanAccessPeer(self)", cuDeviceCanAccessPeer(&number, 0, 0));
   say("cuDeviceCanAccessPeer(self) value", number);
   say("cuDeviceCanAccessPeer(bad)", cuDeviceCanAccessPeer(&number, 0, 99));
-  say("cuDeviceGetP2PAttribute(self)", cuDeviceGetP2PAttribute(&number, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0));
-  say("cuDeviceGetP2PAttribute(bad device)", cuDeviceGetP2PAttribute(&number, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 99));
+  say("cuDeviceGetP2PAttribute(self)",
+      cuDeviceGetP2PAttribute(&number, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0));
+  say("cuDeviceGetP2PAttribute(bad device)",
+      cuDeviceGetP2PAttribute(&number, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 99));
   if (count > 1) {
     say("cuDeviceCanAccessPeer", cuDeviceCanAccessPeer(&number, 0, 1));
     say("cuDeviceCanAccessPeer value", number);

@@ -21,12 +21,32 @@ int main(int count, char** arguments) {
     const char* name;
     void (*body)();
   } groups[] = {
-      {"before init", beforeInit}, {"without context", withoutContext}, {"devices", devices}, {"contexts", contexts}, {"memory", memory},
-      {"pointers", pointers}, {"events and streams", eventsAndStreams}, {"proc address", procAddress}, {"modules", modules},
-      {"poisoned", poisoned}, {"peers", peers}, {"peer memory", peerMemory}, {"threads", threads}, {"addresses", addresses}, {"physical memory", physicalMemory},
-      {"mappings", mappings}, {"rights", rights}, {"shareable handles", shareableHandles}, {"pools", pools}, {"pool order", poolOrder}, {"pool threshold", poolThreshold},
-      {"pool rights", poolRights}, {"pool kinds", poolKinds}, {"pool places", poolPlaces},
-      {"legacy ipc", legacyIpc}, {"multicast", multicastQueries},
+      {"before init", beforeInit},
+      {"without context", withoutContext},
+      {"devices", devices},
+      {"contexts", contexts},
+      {"memory", memory},
+      {"pointers", pointers},
+      {"events and streams", eventsAndStreams},
+      {"proc address", procAddress},
+      {"modules", modules},
+      {"poisoned", poisoned},
+      {"peers", peers},
+      {"peer memory", peerMemory},
+      {"threads", threads},
+      {"addresses", addresses},
+      {"physical memory", physicalMemory},
+      {"mappings", mappings},
+      {"rights", rights},
+      {"shareable handles", shareableHandles},
+      {"pools", pools},
+      {"pool order", poolOrder},
+      {"pool threshold", poolThreshold},
+      {"pool rights", poolRights},
+      {"pool kinds", poolKinds},
+      {"pool places", poolPlaces},
+      {"legacy ipc", legacyIpc},
+      {"multicast", multicastQueries},
   };
   for (auto& each : groups) {
     if (only.empty() || only == each.name) runGroup(each.name, each.body);
@@ -35,7 +55,8 @@ int main(int count, char** arguments) {
   for (auto& each : destroyedCalls()) {
     for (const bool isPrimary : {true, false}) {
       for (const bool anotherCurrent : {false, true}) {
-        const std::string name = std::string(isPrimary ? "dead primary" : "dead created") + (anotherCurrent ? " with another" : "");
+        const std::string name =
+            std::string(isPrimary ? "dead primary" : "dead created") + (anotherCurrent ? " with another" : "");
         runGroup(name + "." + each.name, [&] {
           Destroyed dead = makeDestroyed(isPrimary, anotherCurrent);
           say("result", each.call(dead));

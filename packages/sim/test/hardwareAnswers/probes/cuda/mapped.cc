@@ -41,7 +41,8 @@ void physicalMemory() {
   size_t granularity = 0;
   CUmemGenericAllocationHandle handle = 0;
   CUmemAllocationProp properties = on(0), read = {};
-  say("granularity without context", cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  say("granularity without context",
+      cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   say("create without context", cuMemCreate(&handle, kPiece, &properties, 0));
   say("release without context", cuMemRelease(handle));
   primary();
@@ -76,9 +77,11 @@ void physicalMemory() {
     properties.type = kind.type;
     for (const int option : {0, 1}) {
       granularity = 0;
-      const int status = cuMemGetAllocationGranularity(&granularity, &properties, static_cast<CUmemAllocationGranularity_flags>(option));
+      const int status = cuMemGetAllocationGranularity(&granularity, &properties,
+                                                       static_cast<CUmemAllocationGranularity_flags>(option));
       say(name + (option == 0 ? " minimum" : " recommended"), status);
-      if (status == 0) say(name + (option == 0 ? " minimum value" : " recommended value"), static_cast<long long>(granularity));
+      if (status == 0)
+        say(name + (option == 0 ? " minimum value" : " recommended value"), static_cast<long long>(granularity));
     }
     const int status = cuMemCreate(&handle, kPiece, &properties, 0);
     say(name + " create", status);
@@ -93,8 +96,8 @@ void physicalMemory() {
     const char* name;
     unsigned char compression, rdma;
     unsigned short usage;
-  } flags[] = {{"compressible", 1, 0, 0}, {"compression 7", 7, 0, 0}, {"rdma", 0, 1, 0}, {"rdma 2", 0, 2, 0},
-               {"tile pool", 0, 0, 1}, {"decompress", 0, 0, 2}, {"usage 8", 0, 0, 8}};
+  } flags[] = {{"compressible", 1, 0, 0}, {"compression 7", 7, 0, 0}, {"rdma", 0, 1, 0},   {"rdma 2", 0, 2, 0},
+               {"tile pool", 0, 0, 1},    {"decompress", 0, 0, 2},    {"usage 8", 0, 0, 8}};
   for (auto& flag : flags) {
     const std::string name = flag.name;
     properties = on(0);
@@ -113,9 +116,11 @@ void physicalMemory() {
   properties.allocFlags.reserved[0] = 1;
   say("reserved byte", cuMemCreate(&handle, kPiece, &properties, 0));
   properties = on(0);
-  say("granularity option 2", cuMemGetAllocationGranularity(&granularity, &properties, static_cast<CUmemAllocationGranularity_flags>(2)));
+  say("granularity option 2",
+      cuMemGetAllocationGranularity(&granularity, &properties, static_cast<CUmemAllocationGranularity_flags>(2)));
   say("granularity NULL", cuMemGetAllocationGranularity(nullptr, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-  say("granularity NULL properties", cuMemGetAllocationGranularity(&granularity, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  say("granularity NULL properties",
+      cuMemGetAllocationGranularity(&granularity, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   say("size 0", cuMemCreate(&handle, 0, &properties, 0));
   say("size 4096", cuMemCreate(&handle, 4096, &properties, 0));
   say("size 3 MiB", cuMemCreate(&handle, 3 << 20, &properties, 0));
@@ -146,11 +151,14 @@ void describe(const std::string& what, CUdeviceptr pointer, CUdeviceptr range) {
     if (status != 0) continue;
     uint64_t wide = 0;
     memcpy(&wide, out, 8);
-    const bool isWord = attribute == 2 || attribute == 6 || attribute == 8 || attribute == 9 || attribute == 10 || attribute == 13;
+    const bool isWord =
+        attribute == 2 || attribute == 6 || attribute == 8 || attribute == 9 || attribute == 10 || attribute == 13;
     if (isWord) say(name + " value", static_cast<int32_t>(wide));
     if (attribute == 1 || attribute == 17) say(name + " is set", wide != 0);
-    if (attribute == 11 || attribute == 19) say(name + " offset", wide == 0 ? -1 : static_cast<long long>(wide - range));
-    if (attribute == 12 || attribute == 14 || attribute == 16 || attribute == 18) say(name + " value", static_cast<long long>(wide));
+    if (attribute == 11 || attribute == 19)
+      say(name + " offset", wide == 0 ? -1 : static_cast<long long>(wide - range));
+    if (attribute == 12 || attribute == 14 || attribute == 16 || attribute == 18)
+      say(name + " value", static_cast<long long>(wide));
   }
 }
 
@@ -231,7 +239,8 @@ void mappings() {
   if (isDmaBuf == 0) {
     say("dma-buf", cuMemGetHandleForAddressRange(&descriptor, plain, kPiece, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
   }
-  say("dma-buf type 2", cuMemGetHandleForAddressRange(&descriptor, plain, kPiece, static_cast<CUmemRangeHandleType>(2), 0));
+  say("dma-buf type 2",
+      cuMemGetHandleForAddressRange(&descriptor, plain, kPiece, static_cast<CUmemRangeHandleType>(2), 0));
   say("dma-buf NULL", cuMemGetHandleForAddressRange(nullptr, plain, kPiece, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
 }
 
@@ -244,7 +253,8 @@ void rights() {
   cuMemMap(range, 2 * kPiece, 0, handle, 0);
   unsigned long long flags = 77;
   CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 99};
-  CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0}, node = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, none = {CU_MEM_LOCATION_TYPE_NONE, 0};
+  CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0}, node = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0},
+                none = {CU_MEM_LOCATION_TYPE_NONE, 0};
   say("get before set", cuMemGetAccess(&flags, &here, range));
   say("get before set value", static_cast<long long>(flags));
   CUmemAccessDesc access = {here, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -283,7 +293,8 @@ void rights() {
   cuMemGetAccess(&flags, &here, range);
   say("set none value", static_cast<long long>(flags));
   if (count > 1) {
-    const CUmemAccessDesc two[] = {{here, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}, {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READ}};
+    const CUmemAccessDesc two[] = {{here, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+                                   {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READ}};
     say("set for two", cuMemSetAccess(range, 2 * kPiece, two, 2));
     cuMemGetAccess(&flags, &two[1].location, range);
     say("set for two value", static_cast<long long>(flags));
@@ -303,7 +314,8 @@ void rights() {
     cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, range + 2 * kPiece);
     say("host memory: type", type);
     int ordinal = -77;
-    say("host memory: ordinal", cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, range + 2 * kPiece));
+    say("host memory: ordinal",
+        cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, range + 2 * kPiece));
     say("host memory: ordinal value", ordinal);
     say("host memory: fill", cuMemsetD8_v2(range + 2 * kPiece, 1, 16));
   }
@@ -311,7 +323,8 @@ void rights() {
 
 namespace {
 
-// What becomes of a fill that is queued behind something when `change` happens to its memory; the device goes on by itself.
+// What becomes of a fill that is queued behind something when `change` happens to its memory; the device goes on by
+// itself.
 template <class Change>
 CUresult whileQueued(Change&& change) {
   void* pinned = nullptr;
@@ -324,7 +337,10 @@ CUresult whileQueued(Change&& change) {
   allow(at, kPiece);
   cuStreamWaitValue32_v2(stream, reinterpret_cast<CUdeviceptr>(pinned), 1, 0);
   cuMemsetD8Async(at, 1, kPiece, stream);
-  std::thread([word] { usleep(500000); *word = 1; }).detach();
+  std::thread([word] {
+    usleep(500000);
+    *word = 1;
+  }).detach();
   say("change", change(at));
   say("waited", *word);
   say("sync", cuStreamSynchronize(stream));
@@ -336,43 +352,184 @@ CUresult whileQueued(Change&& change) {
 // What may poison a context or crash a driver: each in a process of its own.
 const std::vector<Call>& mappedCalls() {
   static const std::vector<Call> calls = {
-      {"HtoD without rights", [] { int word = 1; return cuMemcpyHtoD_v2(mapped(), &word, 4); }},
-      {"DtoH without rights", [] { int word = 1; return cuMemcpyDtoH_v2(&word, mapped(), 4); }},
+      {"HtoD without rights",
+       [] {
+         int word = 1;
+         return cuMemcpyHtoD_v2(mapped(), &word, 4);
+       }},
+      {"DtoH without rights",
+       [] {
+         int word = 1;
+         return cuMemcpyDtoH_v2(&word, mapped(), 4);
+       }},
       {"fill without rights", [] { return cuMemsetD8_v2(mapped(), 1, 16); }},
-      {"fill without rights and wait", [] { const CUresult status = cuMemsetD8_v2(mapped(), 1, 16); return status != 0 ? status : cuCtxSynchronize(); }},
-      {"DtoD without rights", [] { CUdeviceptr d = 0; cuMemAlloc_v2(&d, 64); return cuMemcpyDtoD_v2(mapped(), d, 16); }},
-      {"HtoD read only", [] { int word = 1; const CUdeviceptr at = mapped(); allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ); return cuMemcpyHtoD_v2(at, &word, 4); }},
-      {"DtoH read only", [] { int word = 1; const CUdeviceptr at = mapped(); allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ); return cuMemcpyDtoH_v2(&word, at, 4); }},
-      {"fill read only", [] { const CUdeviceptr at = mapped(); allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ); const CUresult status = cuMemsetD8_v2(at, 1, 16); return status != 0 ? status : cuCtxSynchronize(); }},
-      {"HtoD to a range without memory", [] { int word = 1; return cuMemcpyHtoD_v2(reserve(kPiece), &word, 4); }},
-      {"cuMemcpy from a range without memory", [] { CUdeviceptr d = 0; cuMemAlloc_v2(&d, 64); return cuMemcpy(d, reserve(kPiece), 16); }},
-      {"fill of other device's memory", [] { CUcontext other; const CUdeviceptr at = mapped(); allow(at, kPiece); cuDevicePrimaryCtxRetain(&other, 1); cuCtxSetCurrent(other); return cuMemsetD8_v2(at, 1, 16); }},
-      {"HtoD of other device's memory", [] { int word = 1; CUcontext other; const CUdeviceptr at = mapped(); allow(at, kPiece); cuDevicePrimaryCtxRetain(&other, 1); cuCtxSetCurrent(other); return cuMemcpyHtoD_v2(at, &word, 4); }},
-      {"fill beyond the mapping", [] { const CUdeviceptr at = mapped(); allow(at, kPiece); return cuMemsetD8_v2(at + kPiece - 16, 1, 32); }},
-      {"map beyond the range", [] { return cuMemMap(reserve(8 * kPiece) + 7 * kPiece, 2 * kPiece, 0, make(2 * kPiece), 0); }},
+      {"fill without rights and wait",
+       [] {
+         const CUresult status = cuMemsetD8_v2(mapped(), 1, 16);
+         return status != 0 ? status : cuCtxSynchronize();
+       }},
+      {"DtoD without rights",
+       [] {
+         CUdeviceptr d = 0;
+         cuMemAlloc_v2(&d, 64);
+         return cuMemcpyDtoD_v2(mapped(), d, 16);
+       }},
+      {"HtoD read only",
+       [] {
+         int word = 1;
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
+         return cuMemcpyHtoD_v2(at, &word, 4);
+       }},
+      {"DtoH read only",
+       [] {
+         int word = 1;
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
+         return cuMemcpyDtoH_v2(&word, at, 4);
+       }},
+      {"fill read only",
+       [] {
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
+         const CUresult status = cuMemsetD8_v2(at, 1, 16);
+         return status != 0 ? status : cuCtxSynchronize();
+       }},
+      {"HtoD to a range without memory",
+       [] {
+         int word = 1;
+         return cuMemcpyHtoD_v2(reserve(kPiece), &word, 4);
+       }},
+      {"cuMemcpy from a range without memory",
+       [] {
+         CUdeviceptr d = 0;
+         cuMemAlloc_v2(&d, 64);
+         return cuMemcpy(d, reserve(kPiece), 16);
+       }},
+      {"fill of other device's memory",
+       [] {
+         CUcontext other;
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece);
+         cuDevicePrimaryCtxRetain(&other, 1);
+         cuCtxSetCurrent(other);
+         return cuMemsetD8_v2(at, 1, 16);
+       }},
+      {"HtoD of other device's memory",
+       [] {
+         int word = 1;
+         CUcontext other;
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece);
+         cuDevicePrimaryCtxRetain(&other, 1);
+         cuCtxSetCurrent(other);
+         return cuMemcpyHtoD_v2(at, &word, 4);
+       }},
+      {"fill beyond the mapping",
+       [] {
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece);
+         return cuMemsetD8_v2(at + kPiece - 16, 1, 32);
+       }},
+      {"map beyond the range",
+       [] { return cuMemMap(reserve(8 * kPiece) + 7 * kPiece, 2 * kPiece, 0, make(2 * kPiece), 0); }},
       {"unmap under queued work", [] { return whileQueued([](CUdeviceptr at) { return cuMemUnmap(at, kPiece); }); }},
-      {"rights taken under queued work", [] { return whileQueued([](CUdeviceptr at) { return allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE); }); }},
-      {"writing taken under queued work", [] { return whileQueued([](CUdeviceptr at) { return allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ); }); }},
-      {"memory exchanged under queued work", [] { return whileQueued([](CUdeviceptr at) { cuMemUnmap(at, kPiece); cuMemMap(at, kPiece, 0, make(kPiece), 0); return allow(at, kPiece); }); }},
-      {"cuMemFree", [] { const CUdeviceptr at = mapped(); allow(at, kPiece); return cuMemFree_v2(at); }},
-      {"cuMemFreeAsync", [] { const CUdeviceptr at = mapped(); allow(at, kPiece); return cuMemFreeAsync(at, nullptr); }},
-      {"copy after unmap", [] { int word = 1; const CUdeviceptr at = mapped(); allow(at, kPiece); cuMemUnmap(at, kPiece); return cuMemcpyDtoH_v2(&word, at, 4); }},
+      {"rights taken under queued work",
+       [] { return whileQueued([](CUdeviceptr at) { return allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE); }); }},
+      {"writing taken under queued work",
+       [] { return whileQueued([](CUdeviceptr at) { return allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ); }); }},
+      {"memory exchanged under queued work",
+       [] {
+         return whileQueued([](CUdeviceptr at) {
+           cuMemUnmap(at, kPiece);
+           cuMemMap(at, kPiece, 0, make(kPiece), 0);
+           return allow(at, kPiece);
+         });
+       }},
+      {"cuMemFree",
+       [] {
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece);
+         return cuMemFree_v2(at);
+       }},
+      {"cuMemFreeAsync",
+       [] {
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece);
+         return cuMemFreeAsync(at, nullptr);
+       }},
+      {"copy after unmap",
+       [] {
+         int word = 1;
+         const CUdeviceptr at = mapped();
+         allow(at, kPiece);
+         cuMemUnmap(at, kPiece);
+         return cuMemcpyDtoH_v2(&word, at, 4);
+       }},
       {"release 0", [] { return cuMemRelease(0); }},
       {"release wild", [] { return cuMemRelease(0x1234567890); }},
-      {"release twice", [] { const auto handle = make(kPiece); cuMemRelease(handle); return cuMemRelease(handle); }},
-      {"map released", [] { const auto handle = make(kPiece); cuMemRelease(handle); return cuMemMap(reserve(kPiece), kPiece, 0, handle, 0); }},
+      {"release twice",
+       [] {
+         const auto handle = make(kPiece);
+         cuMemRelease(handle);
+         return cuMemRelease(handle);
+       }},
+      {"map released",
+       [] {
+         const auto handle = make(kPiece);
+         cuMemRelease(handle);
+         return cuMemMap(reserve(kPiece), kPiece, 0, handle, 0);
+       }},
       {"map wild", [] { return cuMemMap(reserve(kPiece), kPiece, 0, 0x1234567890, 0); }},
-      {"properties of wild", [] { CUmemAllocationProp read; return cuMemGetAllocationPropertiesFromHandle(&read, 0x1234567890); }},
-      {"export wild", [] { int out; return cuMemExportToShareableHandle(&out, 0x1234567890, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0); }},
-      {"import wild fabric", [] { CUmemGenericAllocationHandle handle; CUmemFabricHandle fabric = {}; return cuMemImportFromShareableHandle(&handle, &fabric, CU_MEM_HANDLE_TYPE_FABRIC); }},
+      {"properties of wild",
+       [] {
+         CUmemAllocationProp read;
+         return cuMemGetAllocationPropertiesFromHandle(&read, 0x1234567890);
+       }},
+      {"export wild",
+       [] {
+         int out;
+         return cuMemExportToShareableHandle(&out, 0x1234567890, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+       }},
+      {"import wild fabric",
+       [] {
+         CUmemGenericAllocationHandle handle;
+         CUmemFabricHandle fabric = {};
+         return cuMemImportFromShareableHandle(&handle, &fabric, CU_MEM_HANDLE_TYPE_FABRIC);
+       }},
       {"pool destroy 0", [] { return cuMemPoolDestroy(nullptr); }},
       {"pool destroy wild", [] { return cuMemPoolDestroy(wild<CUmemoryPool>(0x1234567890)); }},
       {"pool trim wild", [] { return cuMemPoolTrimTo(wild<CUmemoryPool>(0x1234567890), 0); }},
-      {"allocate from wild", [] { CUdeviceptr d; return cuMemAllocFromPoolAsync(&d, 16, wild<CUmemoryPool>(0x1234567890), nullptr); }},
-      {"allocate from pool 0", [] { CUdeviceptr d; return cuMemAllocFromPoolAsync(&d, 16, nullptr, nullptr); }},
-      {"open memory of zeros", [] { CUdeviceptr d; CUipcMemHandle handle = {}; return cuIpcOpenMemHandle_v2(&d, handle, 1); }},
-      {"open event of zeros", [] { CUevent e; CUipcEventHandle handle = {}; return cuIpcOpenEventHandle(&e, handle); }},
-      {"import pointer of zeros", [] { CUdeviceptr d; CUmemoryPool pool; CUmemPoolPtrExportData data = {}; cuDeviceGetDefaultMemPool(&pool, 0); return cuMemPoolImportPointer(&d, pool, &data); }},
+      {"allocate from wild",
+       [] {
+         CUdeviceptr d;
+         return cuMemAllocFromPoolAsync(&d, 16, wild<CUmemoryPool>(0x1234567890), nullptr);
+       }},
+      {"allocate from pool 0",
+       [] {
+         CUdeviceptr d;
+         return cuMemAllocFromPoolAsync(&d, 16, nullptr, nullptr);
+       }},
+      {"open memory of zeros",
+       [] {
+         CUdeviceptr d;
+         CUipcMemHandle handle = {};
+         return cuIpcOpenMemHandle_v2(&d, handle, 1);
+       }},
+      {"open event of zeros",
+       [] {
+         CUevent e;
+         CUipcEventHandle handle = {};
+         return cuIpcOpenEventHandle(&e, handle);
+       }},
+      {"import pointer of zeros",
+       [] {
+         CUdeviceptr d;
+         CUmemoryPool pool;
+         CUmemPoolPtrExportData data = {};
+         cuDeviceGetDefaultMemPool(&pool, 0);
+         return cuMemPoolImportPointer(&d, pool, &data);
+       }},
   };
   return calls;
 }

@@ -28,7 +28,8 @@ inline CUdeviceptr reserve(size_t size) {
   return at;
 }
 
-inline CUresult allow(CUdeviceptr at, size_t size, int device = 0, CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+inline CUresult allow(CUdeviceptr at, size_t size, int device = 0,
+                      CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
   const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, flags};
   return cuMemSetAccess(at, size, &access, 1);
 }

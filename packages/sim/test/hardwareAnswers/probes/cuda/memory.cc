@@ -34,7 +34,7 @@ void memory() {
   say("HtoD to host", cuMemcpyHtoD_v2(hp, h.data(), 16));
   say("HtoD from device", cuMemcpyHtoD_v2(d, reinterpret_cast<void*>(other), 16));
   say("DtoH", cuMemcpyDtoH_v2(h.data(), d, 1024));
-  say("DtoH beyond", cuMemcpyDtoH_v2(h.data(), d, 4u << 20 ));
+  say("DtoH beyond", cuMemcpyDtoH_v2(h.data(), d, 4u << 20));
   say("DtoH from host", cuMemcpyDtoH_v2(h.data(), hp, 16));
   say("DtoH to device", cuMemcpyDtoH_v2(reinterpret_cast<void*>(other), d, 16));
   say("DtoD", cuMemcpyDtoD_v2(other, d, 1024));

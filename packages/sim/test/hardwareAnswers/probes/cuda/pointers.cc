@@ -16,8 +16,14 @@ void pointers() {
   struct {
     const char* name;
     CUdeviceptr pointer;
-  } kinds[] = {{"device", d}, {"interior", d + 64}, {"managed", m}, {"pinned", reinterpret_cast<CUdeviceptr>(pinned)},
-               {"registered", reinterpret_cast<CUdeviceptr>(page)}, {"pageable", reinterpret_cast<CUdeviceptr>(plain)}, {"null", 0}, {"bogus", 4096}};
+  } kinds[] = {{"device", d},
+               {"interior", d + 64},
+               {"managed", m},
+               {"pinned", reinterpret_cast<CUdeviceptr>(pinned)},
+               {"registered", reinterpret_cast<CUdeviceptr>(page)},
+               {"pageable", reinterpret_cast<CUdeviceptr>(plain)},
+               {"null", 0},
+               {"bogus", 4096}};
   for (auto& kind : kinds) {
     for (int attribute = 0; attribute <= 22; ++attribute) {
       unsigned char out[64] = {};
@@ -28,18 +34,21 @@ void pointers() {
       // Values that are plain facts, no addresses.
       uint32_t word = 0;
       memcpy(&word, out, 4);
-      const bool isPlain = attribute == 2 || attribute == 6 || attribute == 8 || attribute == 9 || attribute == 13 || attribute == 16;
+      const bool isPlain =
+          attribute == 2 || attribute == 6 || attribute == 8 || attribute == 9 || attribute == 13 || attribute == 16;
       if (status == 0 && isPlain) say((std::string(name) + " value").c_str(), word);
       uint64_t wide = 0;
       memcpy(&wide, out, 8);
       if (status == 0) fprintf(stderr, "%s value %llx\n", name, static_cast<unsigned long long>(wide));
       if (status == 0 && attribute == 3) say((std::string(name) + " same").c_str(), wide == kind.pointer);
-      if (status == 0 && attribute == 11) say((std::string(name) + " offset").c_str(), static_cast<long long>(kind.pointer - wide));
+      if (status == 0 && attribute == 11)
+        say((std::string(name) + " offset").c_str(), static_cast<long long>(kind.pointer - wide));
       if (status == 0 && attribute == 12) say((std::string(name) + " size").c_str(), static_cast<long long>(wide));
     }
     int type = -7, ordinal = -7;
     CUcontext context = wild<CUcontext>(77);
-    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_CONTEXT};
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                    CU_POINTER_ATTRIBUTE_CONTEXT};
     void* out[] = {&type, &ordinal, &context};
     say((std::string(kind.name) + " several").c_str(), cuPointerGetAttributes(3, wanted, out, kind.pointer));
     say((std::string(kind.name) + " several type").c_str(), type);
@@ -48,7 +57,8 @@ void pointers() {
   }
   unsigned one = 1;
   say("set sync", cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, d));
-  say("set sync pinned", cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, reinterpret_cast<CUdeviceptr>(pinned)));
+  say("set sync pinned",
+      cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, reinterpret_cast<CUdeviceptr>(pinned)));
   say("set type", cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, d));
   say("set NULL", cuPointerSetAttribute(nullptr, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, d));
   say("get NULL", cuPointerGetAttribute(nullptr, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, d));

@@ -33,12 +33,18 @@ void pools() {
     CUmemLocation location;
     unsigned handleTypes;
     int type;
-  } kinds[] = {{"device", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, 1},          {"descriptor", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 1, 1},
-               {"win32", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 2, 1},           {"fabric", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 8, 1},
-               {"handle type 64", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 64, 1}, {"device 99", {CU_MEM_LOCATION_TYPE_DEVICE, 99}, 0, 1},
-               {"host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, 1},              {"host with descriptor", {CU_MEM_LOCATION_TYPE_HOST, 0}, 1, 1},
-               {"node 0", {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, 0, 1},       {"node current", {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0}, 0, 1},
-               {"nowhere", {CU_MEM_LOCATION_TYPE_NONE, 0}, 0, 1},           {"type 0", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, 0},
+  } kinds[] = {{"device", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, 1},
+               {"descriptor", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 1, 1},
+               {"win32", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 2, 1},
+               {"fabric", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 8, 1},
+               {"handle type 64", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 64, 1},
+               {"device 99", {CU_MEM_LOCATION_TYPE_DEVICE, 99}, 0, 1},
+               {"host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, 1},
+               {"host with descriptor", {CU_MEM_LOCATION_TYPE_HOST, 0}, 1, 1},
+               {"node 0", {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, 0, 1},
+               {"node current", {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0}, 0, 1},
+               {"nowhere", {CU_MEM_LOCATION_TYPE_NONE, 0}, 0, 1},
+               {"type 0", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, 0},
                {"managed", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, 2}};
   for (auto& kind : kinds) {
     properties = poolOn(0, kind.handleTypes);
@@ -63,7 +69,8 @@ void pools() {
     const std::string name = "attribute " + std::to_string(attribute);
     const int status = cuMemPoolGetAttribute(pool, static_cast<CUmemPool_attribute>(attribute), &value);
     say(name, status);
-    if (status == 0) say(name + " value", static_cast<long long>(attribute <= 3 ? static_cast<uint32_t>(value) : value));
+    if (status == 0)
+      say(name + " value", static_cast<long long>(attribute <= 3 ? static_cast<uint32_t>(value) : value));
     value = 0;
     say(name + " set 0", cuMemPoolSetAttribute(pool, static_cast<CUmemPool_attribute>(attribute), &value));
     value = 1;
@@ -90,11 +97,13 @@ void pools() {
     say(name, status);
     uint64_t wide = 0;
     memcpy(&wide, out, 8);
-    const bool isWord = attribute == 2 || attribute == 6 || attribute == 8 || attribute == 9 || attribute == 10 || attribute == 13;
+    const bool isWord =
+        attribute == 2 || attribute == 6 || attribute == 8 || attribute == 9 || attribute == 10 || attribute == 13;
     if (status == 0 && isWord) say(name + " value", static_cast<uint32_t>(wide));
     if (status == 0 && attribute == 1) say(name + " is set", wide != 0);
     if (status == 0 && attribute == 11) say(name + " offset", static_cast<long long>(memory - wide));
-    if (status == 0 && (attribute == 12 || attribute == 14 || attribute == 16)) say(name + " value", static_cast<long long>(wide));
+    if (status == 0 && (attribute == 12 || attribute == 14 || attribute == 16))
+      say(name + " value", static_cast<long long>(wide));
     if (status == 0 && attribute == 17) say(name + " is the pool", reinterpret_cast<CUmemoryPool>(wide) == pool);
   }
   CUdeviceptr base = 0;
@@ -183,7 +192,8 @@ void poolRights() {
   CUmemPoolProps properties = poolOn(0);
   cuMemPoolCreate(&pool, &properties);
   CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, there = {CU_MEM_LOCATION_TYPE_DEVICE, 1}, nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 99};
+  CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, there = {CU_MEM_LOCATION_TYPE_DEVICE, 1},
+                nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 99};
   CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
   say("get own", cuMemPoolGetAccess(&flags, pool, &here));
   say("get own value", flags);
@@ -277,10 +287,13 @@ void poolKinds() {
     CUmemLocation location;
     unsigned handleTypes;
     int type;
-  } kinds[] = {{"managed", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, 2}, {"managed on the host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, 2},
-               {"managed nowhere", {CU_MEM_LOCATION_TYPE_NONE, 0}, 0, 2}, {"managed with descriptor", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 1, 2},
+  } kinds[] = {{"managed", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, 2},
+               {"managed on the host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, 2},
+               {"managed nowhere", {CU_MEM_LOCATION_TYPE_NONE, 0}, 0, 2},
+               {"managed with descriptor", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 1, 2},
                {"managed on device 99", {CU_MEM_LOCATION_TYPE_DEVICE, 99}, 0, 2},
-               {"host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, 1}, {"node 0", {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, 0, 1},
+               {"host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, 1},
+               {"node 0", {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, 0, 1},
                {"fabric", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 8, 1}};
   for (auto& kind : kinds) {
     const std::string name = kind.name;
@@ -313,7 +326,8 @@ void poolKinds() {
       say(name + " pointer " + std::to_string(attribute), described);
       int32_t word = 0;
       memcpy(&word, out, 4);
-      if (described == 0 && attribute != 1 && attribute != 4) say(name + " pointer " + std::to_string(attribute) + " value", word);
+      if (described == 0 && attribute != 1 && attribute != 4)
+        say(name + " pointer " + std::to_string(attribute) + " value", word);
     }
     if (kind.type == 2) say(name + " read by the host", *reinterpret_cast<unsigned char*>(memory));
     say(name + " free", cuMemFreeAsync(memory, stream));
@@ -348,10 +362,11 @@ void poolPlaces() {
     const char* name;
     CUmemLocation location;
     int type;
-  } places[] = {{"device", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 1}, {"device 99", {CU_MEM_LOCATION_TYPE_DEVICE, 99}, 1},
-                {"host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 1},     {"node 0", {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, 1},
-                {"nowhere", {CU_MEM_LOCATION_TYPE_NONE, 0}, 1},  {"device managed", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 2},
-                {"device type 0", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0}};
+  } places[] = {
+      {"device", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 1},       {"device 99", {CU_MEM_LOCATION_TYPE_DEVICE, 99}, 1},
+      {"host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 1},           {"node 0", {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, 1},
+      {"nowhere", {CU_MEM_LOCATION_TYPE_NONE, 0}, 1},        {"device managed", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 2},
+      {"device type 0", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0}};
   for (auto& place : places) {
     const std::string name = place.name;
     const auto type = static_cast<CUmemAllocationType>(place.type);
@@ -364,7 +379,8 @@ void poolPlaces() {
   say("set by place", cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, byDefault));
   say("NULL place", cuMemGetMemPool(&found, nullptr, CU_MEM_ALLOCATION_TYPE_PINNED));
   int descriptor = -1;
-  say("export default", cuMemPoolExportToShareableHandle(&descriptor, byDefault, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  say("export default",
+      cuMemPoolExportToShareableHandle(&descriptor, byDefault, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 }
 
 }  // namespace ask

@@ -169,7 +169,10 @@ void legacyIpc() {
   say("get of pooled", cuIpcGetMemHandle(&handle, pooled));
   say("get of managed", cuIpcGetMemHandle(&handle, managed));
   say("get of pinned", cuIpcGetMemHandle(&handle, reinterpret_cast<CUdeviceptr>(pinned)));
-  for (auto& [name, pointer] : {std::pair<const char*, CUdeviceptr>{"device", own}, {"mapped", mappedMemory}, {"pooled", pooled}, {"managed", managed}}) {
+  for (auto& [name, pointer] : {std::pair<const char*, CUdeviceptr>{"device", own},
+                                {"mapped", mappedMemory},
+                                {"pooled", pooled},
+                                {"managed", managed}}) {
     int isCapable = -7;
     cuPointerGetAttribute(&isCapable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, pointer);
     say(std::string("capable ") + name, isCapable);

@@ -108,18 +108,21 @@ void eventsAndStreams() {
   static int inside[9];
   static CUevent done;
   cuEventCreate(&done, 0);
-  say("host function", cuLaunchHostFunc(t, [](void* from) {
-    CUcontext current;
-    CUdeviceptr p;
-    inside[0] = cuCtxGetCurrent(&current);
-    inside[1] = cuStreamQuery(static_cast<CUstream>(from));
-    inside[2] = cuMemAlloc_v2(&p, 16);
-    inside[3] = cuDeviceGetCount(&inside[5]);
-    inside[4] = cuInit(0);
-    inside[6] = cuEventQuery(done);
-    inside[7] = cuEventRecord(done, static_cast<CUstream>(from));
-    inside[8] = cuStreamQuery(nullptr);
-  }, t));
+  say("host function", cuLaunchHostFunc(
+                           t,
+                           [](void* from) {
+                             CUcontext current;
+                             CUdeviceptr p;
+                             inside[0] = cuCtxGetCurrent(&current);
+                             inside[1] = cuStreamQuery(static_cast<CUstream>(from));
+                             inside[2] = cuMemAlloc_v2(&p, 16);
+                             inside[3] = cuDeviceGetCount(&inside[5]);
+                             inside[4] = cuInit(0);
+                             inside[6] = cuEventQuery(done);
+                             inside[7] = cuEventRecord(done, static_cast<CUstream>(from));
+                             inside[8] = cuStreamQuery(nullptr);
+                           },
+                           t));
   cuStreamSynchronize(t);
   say("inside host function cuCtxGetCurrent", inside[0]);
   say("inside host function cuStreamQuery", inside[1]);
