@@ -82,7 +82,7 @@ function completed(own, path) {
 }
 
 /** What packages of this family import from each other: not for programs. */
-export const ownUse = /^@shoal\/(?:cuda-base|cli)\b|\/(?:internal|public|basics|common|calls)$/
+export const ownUse = /^@shoal\/cli\b|\/(?:internal|public|basics|shared|common|calls)$/
 
 /** An entry, also one that packages have from each other, with what `require` gets of it (`tooling/config/commonjs.mjs`). */
 function withRequire(name, target) {

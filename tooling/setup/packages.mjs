@@ -46,9 +46,6 @@ const uses = {
   '@shoal/nvjitlink': `const { Linker } = await import('@shoal/nvjitlink')
     const outcome = await new Linker({ architecture: 'sm_90' }).link().catch((error) => error)
     return ['LibraryNotFoundError', 'RangeError'].includes(outcome.name)`,
-  '@shoal/cuda-base': `const { Device, DeviceBuffer } = await import('@shoal/cuda-base')
-    using buffer = DeviceBuffer.from(Device.get(0), new Float32Array([1, 2]))
-    return buffer.toArraySync().join() === '1,2'`,
   '@shoal/driver': `const { Device, DeviceBuffer } = await import('@shoal/driver')
     using buffer = DeviceBuffer.from(Device.get(1), new Float32Array([1, 2]))
     return (await buffer.toArray()).join() === '1,2'`,

@@ -25,6 +25,7 @@ export function runTests(pnpmFolder, testArguments) {
       command: process.execPath,
       arguments: [join(root, 'tooling/setup/patterns.mjs')],
     },
+    { name: 'imports', command: process.execPath, arguments: [join(root, 'tooling/setup/imports.mjs')] },
     { name: 'types of the tests', command: bin('tsc'), arguments: ['-p', 'tooling/config/tsconfig.tests.json'] },
     {
       name: 'tests',

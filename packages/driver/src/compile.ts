@@ -7,4 +7,4 @@ export {
   Program,
   type ProgramOptions,
 } from '@shoal/nvrtc'
-export { compile, compileSync, type ModuleCompileOptions } from './module/compileModule.js'
+export { compile, compileSync, type ModuleCompileOptions } from './work/module/compileModule.js'

@@ -1,2 +1,11 @@
-/** What looks into a process: ranges for profilers, core dumps, logs, checkpoints, entry points of the driver. */
-export * from '@shoal/cuda-base/diagnostics'
+/** What looks into a process: ranges for profilers, core dumps, logs, checkpoints, entry points. An entry of its own, as few programs need it. */
+export { type DeviceReplacement, ProcessCheckpoint, type ProcessState } from './work/diagnostics/checkpoint.js'
+export {
+  type CoreDumpScope,
+  type CoreDumpSettings,
+  coreDumpSetting,
+  setCoreDumpSetting,
+} from './work/diagnostics/coreDump.js'
+export { type EntryPoint, type EntryPointOptions, entryPoint } from './work/diagnostics/entryPoint.js'
+export { type LogOptions, type LogReading, logPosition, onLog, readLogs, writeLogs } from './work/diagnostics/logs.js'
+export { profile, startProfiler, stopProfiler } from './work/diagnostics/profiler.js'

@@ -1,3 +1,5 @@
+export { initialize, statusText } from './core/init.js'
+export * from './public.js'
 export {
   type AccessPolicyWindow,
   allocationGranularity,
@@ -67,7 +69,5 @@ export {
   type StreamOptions,
   setPointerAttribute,
   type ViewOptions,
-} from '@shoal/cuda-base'
-export * from '@shoal/cuda-base/public'
-export { initialize, statusText } from './init.js'
-export { Module } from './module/module.js'
+} from './shared.js'
+export { Module } from './work/module/module.js'

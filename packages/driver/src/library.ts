@@ -1,4 +1,6 @@
 /** Libraries of the driver, which are code for all devices of the process, and the linker. */
-export * from '@shoal/cuda-base/library'
-export type { InputKind } from './linker/inputs.js'
-export { Linker, type LinkerOptions, type LinkInput } from './linker/linker.js'
+export { Library } from './work/library/library.js'
+export type { LibraryOptions } from './work/library/loaded.js'
+export { moduleLoadingMode } from './work/library/loadingMode.js'
+export type { InputKind } from './work/linker/inputs.js'
+export { Linker, type LinkerOptions, type LinkInput } from './work/linker/linker.js'

@@ -1,2 +1,8 @@
-/** Memory beyond buffers: in two and three dimensions, and many prefetches in one call. */
-export * from '@shoal/cuda-base/memory'
+/**
+ * Memory beyond buffers: what `@shoal/driver/memory` and `@shoal/runtime/memory` offer. An entry of its own, as few programs
+ * need it.
+ */
+export { type BatchedPrefetch, discardBatch, type PrefetchOptions, prefetchBatch } from './memory/managed/batches.js'
+export type { Extent, PitchedOptions, Region } from './memory/pitched/extent.js'
+export { PitchedBuffer, type PitchedSource } from './memory/pitched/pitchedBuffer.js'
+export { type BatchedCopy3D, prepareCopies3D } from './work/texture/preparedCopies3D.js'

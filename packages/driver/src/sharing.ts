@@ -1,2 +1,15 @@
-/** Memory that threads and processes use together. */
-export * from '@shoal/cuda-base/sharing'
+/**
+ * Memory that threads and processes use together: what `@shoal/driver/sharing` and `@shoal/runtime/sharing` offer. An entry of its own, as
+ * few programs need it.
+ */
+export type { SharingWay } from './memory/sharing/description.js'
+export {
+  type ProcessChannel,
+  receive,
+  type Sharing,
+  type SharingChannel,
+  share,
+  type ThreadChannel,
+} from './memory/sharing/overChannel.js'
+export { receiveMemory, type ShareOptions, sendMemory } from './memory/sharing/overSocket.js'
+export { SharedMemory } from './memory/sharing/sharedMemory.js'

@@ -3,7 +3,7 @@ import { BusyError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { device, firstOf, other, stream, zeros } from './support/graphObjects.js'
 
-const { finishReleasesSync } = await import('@shoal/cuda-base')
+const { finishReleasesSync } = await import('@shoal/driver/shared')
 const { CachingPool, DeviceBuffer, MemoryPool } = await import('@shoal/driver')
 const { captureStatus, Graph, withCaptureMode } = await import('@shoal/driver/graph')
 

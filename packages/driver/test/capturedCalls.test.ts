@@ -219,9 +219,9 @@ test('the table has every public function that takes a stream, and every method 
 const takesStream =
   /^(?: {2}|export function )(?:async |static )*([a-z]\w*)(?:<.*>)?\(.*\b(?:QueueOptions|ArrayCopyOptions|LaunchConfig|StreamLike|EventUseOptions|stream: Stream)\b/
 
-/** The functions and methods of cuda-base that a stream is given to. */
+/** The functions and methods of the sources that a stream is given to. */
 function namesInSources(): string[] {
-  const folder = new URL('../../cuda-base/src/', import.meta.url)
+  const folder = new URL('../src/', import.meta.url)
   const names: string[] = []
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     if (!file.endsWith('.ts')) continue

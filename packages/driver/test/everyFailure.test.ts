@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { left, leftSince } from './support/left.js'
 import { device, second, works } from './support/works.js'
 
-const { hasReleases } = await import('@shoal/cuda-base')
+const { hasReleases } = await import('@shoal/driver/shared')
 
 /** An error that nothing makes of its own accord, and that nothing takes for an answer. */
 const operatingSystem = 304

@@ -8,7 +8,7 @@ const shim = compile('faultShim')
 Object.assign(process.env, shimEnvironment(shim), { SHOAL_SIM_DEVICES: '1' })
 const { Device, DeviceBuffer, PinnedBuffer, StatusError, Stream } = await import('@shoal/driver')
 
-const { finishReleasesSync } = await import('@shoal/cuda-base')
+const { finishReleasesSync } = await import('@shoal/driver/shared')
 
 const outOfMemory = 2
 const notReady = 600

@@ -5,7 +5,7 @@ import { DisposedError, defineStruct, StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { add, device, firstOf, one, other, stream, zeros } from './support/graphObjects.js'
 
-const { finishReleasesSync } = await import('@shoal/cuda-base')
+const { finishReleasesSync } = await import('@shoal/driver/shared')
 const driver = await import('@shoal/driver')
 const { DeviceBuffer, PinnedBuffer } = driver
 const { CudaArray } = await import('@shoal/driver/texture')

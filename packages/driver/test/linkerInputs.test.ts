@@ -1,6 +1,6 @@
 import { CUjitInputType } from '@shoal/cuda-sys/driver'
 import { expect, test } from 'vitest'
-import { kindOfFile, kindOfImage, kinds } from '../src/linker/inputs.js'
+import { kindOfFile, kindOfImage, kinds } from '../src/work/linker/inputs.js'
 
 test('the kinds have the numbers of CUjitInputType', () => {
   expect(kinds).toEqual({

@@ -18,7 +18,7 @@ const {
   MulticastObject,
   PhysicalMemory,
 } = await import('@shoal/driver')
-const { finishReleasesSync } = await import('@shoal/cuda-base')
+const { finishReleasesSync } = await import('@shoal/driver/shared')
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

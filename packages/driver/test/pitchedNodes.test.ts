@@ -1,6 +1,6 @@
 // Rows of pitched memory as nodes of a graph, and regions where elements are taken.
 import { describe, expect, test } from 'vitest'
-import { randomArray, randomInteger } from '../../cuda-base/test/elements.js'
+import { randomArray, randomInteger } from './support/elements.js'
 import { device, other, second, stream } from './support/graphObjects.js'
 
 const { DeviceBuffer, PinnedBuffer, prepareCopies } = await import('@shoal/driver')

@@ -13,7 +13,7 @@ Object.assign(process.env, {
 const { AddressRange, Device, DeviceBuffer, MulticastObject, PhysicalMemory, allocationGranularity } = await import(
   '@shoal/driver'
 )
-const { finishReleasesSync } = await import('@shoal/cuda-base')
+const { finishReleasesSync } = await import('@shoal/driver/shared')
 const { World } = await import('./model/world.js')
 const { commands, outcomes } = await import('./model/commands.js')
 

@@ -1,4 +1,4 @@
-import { checkCuda } from '@shoal/cuda-base/basics'
+import { checkCuda } from '@shoal/driver/basics'
 import { enterContext, leaveContext, readCString } from '@shoal/ffi'
 import { nccl, type ncclComm_t, ncclGetErrorString, ncclGetLastError, ncclResult_t } from '@shoal/nccl-sys'
 import { requireInteger, StatusError } from '@shoal/types'

@@ -14,11 +14,11 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { startSoftwareDevice } from './fixtures/device.js'
 
 startSoftwareDevice()
-const { Device, DeviceBuffer, driverLibrary, Stream } = await import('@shoal/cuda-base')
-const { Graph } = await import('@shoal/cuda-base/graph')
-type Stream = import('@shoal/cuda-base').Stream
-type Buffer = import('@shoal/cuda-base').DeviceBuffer<'f32'>
-type Graph = import('@shoal/cuda-base/graph').Graph
+const { Device, DeviceBuffer, driverLibrary, Stream } = await import('@shoal/driver/shared')
+const { Graph } = await import('@shoal/driver/graph')
+type Stream = import('@shoal/driver/shared').Stream
+type Buffer = import('@shoal/driver/shared').DeviceBuffer<'f32'>
+type Graph = import('@shoal/driver/graph').Graph
 
 const device = Reflect.construct(Device, [0, 0, driverLibrary])
 const length = 1024

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
-import { keepWhile } from '@shoal/cuda-base/basics'
 import { withContext } from '@shoal/cuda-sys'
 import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
+import { keepWhile } from '@shoal/driver/basics'
 import type { BackgroundWork } from '@shoal/ffi'
 import { Communicator, group, NcclMemory } from '@shoal/nccl'
 import { DisposedError, defineArray, defineStruct, defineTuple, memoryProtocol } from '@shoal/types'
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 startSoftwareDevice()
-const { Device, DeviceBuffer, driverLibrary } = await import('@shoal/cuda-base')
+const { Device, DeviceBuffer, driverLibrary } = await import('@shoal/driver/shared')
 
 let communicators: Communicator[]
 let streams: TestStream[]

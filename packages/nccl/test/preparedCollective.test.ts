@@ -13,7 +13,7 @@ import {
   streams,
 } from './fixtures/twoPreparedRanks.js'
 
-const { DeviceBuffer } = await import('@shoal/cuda-base')
+const { DeviceBuffer } = await import('@shoal/driver/shared')
 
 describe('a PreparedCollective', () => {
   test('is queued by each launch, with what its memory holds then', () => {

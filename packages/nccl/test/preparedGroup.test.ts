@@ -13,7 +13,7 @@ import {
   streams,
 } from './fixtures/twoPreparedRanks.js'
 
-const { DeviceBuffer, Stream } = await import('@shoal/cuda-base')
+const { DeviceBuffer, Stream } = await import('@shoal/driver/shared')
 
 describe('a PreparedGroup', () => {
   test('starts its collectives together, as often as it is launched', () => {

@@ -1,4 +1,4 @@
-import { checkCuda as checkDriver } from '@shoal/cuda-base/basics'
+import { checkCuda as checkDriver } from '@shoal/driver/basics'
 import { nvshmem, nvshmemx_status } from '@shoal/nvshmem-sys'
 import { nameErrorClass, requireInteger, ShoalError, StatusError } from '@shoal/types'
 

@@ -1,5 +1,5 @@
-import { boundStreamOf, missingStreams, nameOfType, orderBehind, requireGranted } from '@shoal/cuda-base/basics'
 import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver'
+import { boundStreamOf, missingStreams, nameOfType, orderBehind, requireGranted } from '@shoal/driver/basics'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
   type DType,

@@ -1,9 +1,5 @@
-import { keepRegistered, nameOfType, requireElementType } from '@shoal/cuda-base/basics'
-import {
-  type CUmemGenericAllocationHandle,
-  cuMemRelease,
-  cuMemRetainAllocationHandle,
-} from '@shoal/cuda-sys/driver'
+import { type CUmemGenericAllocationHandle, cuMemRelease, cuMemRetainAllocationHandle } from '@shoal/cuda-sys/driver'
+import { keepRegistered, nameOfType, requireElementType } from '@shoal/driver/basics'
 import {
   nvshmemx_buffer_register,
   nvshmemx_buffer_register_symmetric,

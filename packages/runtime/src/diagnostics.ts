@@ -16,5 +16,5 @@ export {
   readLogs,
   setCoreDumpSetting,
   writeLogs,
-} from '@shoal/cuda-base/diagnostics'
+} from '@shoal/driver/diagnostics'
 export { profile, startProfiler, stopProfiler } from './diagnostics/profiler.js'

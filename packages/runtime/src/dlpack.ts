@@ -1,2 +1,2 @@
 /** Memory as tensors of DLPack, and tensors as memory. */
-export * from '@shoal/cuda-base/dlpack'
+export * from '@shoal/driver/dlpack'

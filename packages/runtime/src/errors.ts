@@ -1,5 +1,5 @@
-import { Status, type StatusText } from '@shoal/cuda-base'
 import { cudaGetLastError, cudaPeekAtLastError } from '@shoal/cuda-sys/runtime'
+import { Status, type StatusText } from '@shoal/driver/shared'
 import { requireInteger, type StatusError } from '@shoal/types'
 import { runtimeLibrary } from './calls/runtimeLibrary.js'
 

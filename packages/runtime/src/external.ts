@@ -8,5 +8,5 @@ export {
   type SemaphoreOperation,
   signalSemaphores,
   waitSemaphores,
-} from '@shoal/cuda-base/external'
+} from '@shoal/driver/external'
 export { ExternalMemory, ExternalSemaphore } from './external/external.js'

@@ -36,5 +36,5 @@ export {
   UserObject,
   waitSemaphoresNode,
   withCaptureMode,
-} from '@shoal/cuda-base/graph'
+} from '@shoal/driver/graph'
 export { Graph, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graph.js'

@@ -1,5 +1,5 @@
-export type { Context } from '@shoal/cuda-base'
-export * from '@shoal/cuda-base/public'
+export * from '@shoal/driver/public'
+export type { Context } from '@shoal/driver/shared'
 export { VersionTooNewError } from '@shoal/types'
 export { currentDevice, type DeviceOption, setDevice, withDevice } from './device/currentDevice.js'
 export {

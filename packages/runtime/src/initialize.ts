@@ -1,5 +1,5 @@
-import { scratch } from '@shoal/cuda-base'
 import { cudaRuntimeGetVersion } from '@shoal/cuda-sys/runtime'
+import { scratch } from '@shoal/driver/shared'
 import { CudaVersion } from '@shoal/types'
 import { check, runtimeLibrary } from './calls/runtimeLibrary.js'
 

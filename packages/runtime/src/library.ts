@@ -1,4 +1,6 @@
 /** Libraries of the runtime, which is how it loads code, and launches of their kernels. */
+
+export { moduleLoadingMode } from '@shoal/driver/library'
 export type {
   AccessPolicyWindow,
   CachePreference,
@@ -18,6 +20,5 @@ export type {
   PointerValue,
   PreparedLaunch,
   RawLaunchAttribute,
-} from '@shoal/cuda-base'
-export { moduleLoadingMode } from '@shoal/cuda-base/library'
+} from '@shoal/driver/shared'
 export { Library, type LibraryOptions } from './library/library.js'

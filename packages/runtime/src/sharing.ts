@@ -1,2 +1,2 @@
 /** Memory that threads and processes use together. */
-export * from '@shoal/cuda-base/sharing'
+export * from '@shoal/driver/sharing'

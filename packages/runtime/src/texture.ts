@@ -38,5 +38,5 @@ export {
   type TiledOptions,
   type ViewDescription,
   type ViewFormat,
-} from '@shoal/cuda-base/texture'
+} from '@shoal/driver/texture'
 export { CudaArray, MipmappedArray } from './texture/array.js'

@@ -6,7 +6,7 @@ export type WithFactories<T, F> = F & {
 }
 
 /**
- * The class of `@shoal/cuda-base` with the factories of this package, which work on the current device where theirs are
+ * The class of `@shoal/driver` with the factories of this package, which work on the current device where theirs are
  * told the owner. `instanceof` knows the same objects.
  */
 export function withFactories<T, F extends object>(

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { driverLibrary } from '../../../packages/cuda-base/src/calls/driverLibrary.js'
+import { driverLibrary } from '../../../packages/driver/src/core/calls/driverLibrary.js'
 import { adaptedNames } from '../../../packages/runtime/src/calls/adaptedCalls.js'
 import { runtimeLibrary } from '../../../packages/runtime/src/calls/runtimeLibrary.js'
 import { emitCallTables, pairCalls, sharedPairs, tableFiles } from '../src/emit/callTables.js'

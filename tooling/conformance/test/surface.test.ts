@@ -20,7 +20,7 @@ async function exported(name: string): Promise<(path: string) => boolean> {
   const entries = Object.keys(exports).filter((entry) => !entry.endsWith('.json'))
   const modules = await Promise.all(entries.map((entry) => import(`@shoal/${name}${entry.slice(1)}`)))
   // Some are made by their packages alone, and only their types are exported.
-  const declared = [name, 'cuda-base']
+  const declared = [name, 'driver']
     .flatMap((each) => {
       const folder = `${root}packages/${each}/dist/`
       const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })

@@ -30,16 +30,15 @@ const generate: Step = ['.', process.execPath, 'tooling/bindgen/dist/main.js', '
 
 /** Who else sees a package, besides its own tests. */
 const seenBy: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  types: [packageTests('ffi', 'cuda-base')],
-  ffi: [[conformance], packageTests('cuda-base', 'driver')],
+  types: [packageTests('ffi', 'driver')],
+  ffi: [[conformance], packageTests('driver')],
   'cuda-sys': [['tooling/bindgen/test']],
   'nccl-sys': [['tooling/bindgen/test'], packageTests('nccl')],
   'nvshmem-sys': [['tooling/bindgen/test'], packageTests('nvshmem')],
   nvrtc: [packageTests('nvjitlink', 'driver')],
   nvjitlink: [],
-  'cuda-base': [packageTests('driver', 'runtime'), [conformance]],
-  driver: [packageTests('cuda-base'), [conformance]],
-  runtime: [packageTests('cuda-base'), [conformance]],
+  driver: [packageTests('runtime'), [conformance]],
+  runtime: [packageTests('driver'), [conformance]],
   nccl: [[conformance]],
   nvshmem: [[conformance]],
   launch: [packageTests('cli')],
@@ -61,7 +60,7 @@ export function allSubjects(root: string): Subject[] {
     tests: [packageTests('ffi'), [conformance]],
   })
   for (const [part, others] of [
-    ['cuda', [packageTests('cuda-base', 'driver')]],
+    ['cuda', [packageTests('driver')]],
     ['cudart', [packageTests('runtime')]],
     ['nccl', [packageTests('nccl')]],
     ['nvshmem', [packageTests('nvshmem')]],
@@ -76,7 +75,7 @@ export function allSubjects(root: string): Subject[] {
     })
   }
   for (const [library, packages] of [
-    ['driver', ['cuda-sys', 'cuda-base']],
+    ['driver', ['cuda-sys', 'driver']],
     ['runtime', ['cuda-sys', 'runtime']],
     ['nccl', ['nccl-sys']],
     ['nvshmem', ['nvshmem-sys']],

@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest'
 
 const packages = fileURLToPath(new URL('../../../packages/', import.meta.url))
 /** Entries for other packages of this repository, not for programs. */
-const ownUse = /^@shoal\/(?:cuda-base|cuda-sys|nccl-sys|nvshmem-sys|cli)\b|^@shoal\/ffi\/(?:calls|internal)$/
+const ownUse =
+  /^@shoal\/(?:cuda-sys|nccl-sys|nvshmem-sys|cli)\b|^@shoal\/ffi\/(?:calls|internal)$|^@shoal\/driver\/(?:shared|basics)$/
 
 /** The declarations behind each entry that programs import. */
 const entries = readdirSync(packages)

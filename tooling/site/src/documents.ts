@@ -31,7 +31,6 @@ export const packageOrder: readonly string[] = [
   'types',
   'ffi',
   ...rawPackages,
-  'cuda-base',
 ]
 
 /** How high a page may become before it is cut at its headings, in pixels of a screen. */

@@ -39,7 +39,7 @@ interface Entry {
 }
 
 /** What packages of this family import from each other: not for programs. */
-const ownUse = /^@shoal\/(?:cuda-base|cli)\b|\/(?:internal|public|basics|common|calls)$/
+const ownUse = /^@shoal\/cli\b|\/(?:internal|public|basics|shared|common|calls)$/
 
 /** The entries that programs import. */
 export function entriesOf(packages: string): Entry[] {
@@ -86,9 +86,7 @@ export function readExports(packages: string): Export[] {
     // The declarations of a package that is not raw are in one file, where a line says which folder the next ones are of.
     const sections = source.text.slice(0, declarations[0]!.getStart()).match(/^\/\/ .*$/gm)
     const file = written === 'declarations.d.ts' ? (sections?.at(-1) ?? '').slice(3) : written
-    // What `cuda-base` has is for its users a part of the package that passes it on.
-    const homes = declared === 'cuda-base' ? ['driver', 'runtime'] : [declared]
-    const home = homes.find((folder) => from.some((entry) => entry.folder === folder)) ?? from[0]!.folder
+    const home = from.some((entry) => entry.folder === declared) ? declared : from[0]!.folder
     const sorted = from.toSorted((one, other) => Number(other.folder === home) - Number(one.folder === home))
     const isClass = (symbol.flags & ts.SymbolFlags.Class) !== 0
     const isInterface = (symbol.flags & ts.SymbolFlags.Interface) !== 0

@@ -1,4 +1,3 @@
-import { finishReleasesSync } from '@shoal/cuda-base'
 import {
   AddressRange,
   DeviceBuffer,
@@ -9,6 +8,7 @@ import {
   PhysicalMemory,
   StatusError,
 } from '@shoal/driver'
+import { finishReleasesSync } from '@shoal/driver/shared'
 import fc from 'fast-check'
 import {
   type GrowableModel,

@@ -1,4 +1,4 @@
-import { type FixtureOptions, type FixtureResult, runFixture as run } from '../../../cuda-base/test/fixtureProcess.js'
+import { type FixtureOptions, type FixtureResult, runFixture as run } from './fixtureProcess.js'
 
 /** Runs a script of ./fixtures in a process of its own. */
 export function runFixture(

@@ -188,7 +188,8 @@ export class DescriptorSocket extends UnixSocket {
     const api = 'DescriptorSocket.connect'
     const users = usersIn(options, api)
     const socket = new DescriptorSocket(
-      requireDone(socketAddon().openSocket(requirePath(path, api), false), api, "connect", path), made,
+      requireDone(socketAddon().openSocket(requirePath(path, api), false), api, 'connect', path),
+      made,
     )
     try {
       requirePeer(socket.descriptor, users, api)

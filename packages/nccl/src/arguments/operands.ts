@@ -1,4 +1,4 @@
-import { boundStreamOf, missingStreams, orderBehind, requireGranted } from '@shoal/cuda-base/basics'
+import { boundStreamOf, missingStreams, orderBehind, requireGranted } from '@shoal/driver/basics'
 import type { cudaStream_t } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamArgument, StreamHandle, StreamLike } from '@shoal/types'
 import {

@@ -1,4 +1,4 @@
-import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '@shoal/cuda-base/basics'
+import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '@shoal/driver/basics'
 import { type BackgroundWork, NativeMemory, offThread, onAbort } from '@shoal/ffi'
 import {
   type ncclComm_t,

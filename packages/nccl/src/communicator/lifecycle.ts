@@ -1,4 +1,4 @@
-import { forgetLeak, releasePrimaryContexts, watchForLeak } from '@shoal/cuda-base/basics'
+import { forgetLeak, releasePrimaryContexts, watchForLeak } from '@shoal/driver/basics'
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { nccl, ncclCommAbort, ncclCommDestroy, ncclCommFinalize, ncclResult_t } from '@shoal/nccl-sys'
 import { BusyError, DisposedError } from '@shoal/types'

@@ -1,4 +1,4 @@
-import { isCapturing, isInCapture, keepWhile } from '@shoal/cuda-base/basics'
+import { isCapturing, isInCapture, keepWhile } from '@shoal/driver/basics'
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
 import {

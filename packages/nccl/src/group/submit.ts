@@ -1,4 +1,4 @@
-import { isCapturing } from '@shoal/cuda-base/basics'
+import { isCapturing } from '@shoal/driver/basics'
 import { callInContext } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
 import { checkNccl, throwContextError } from '../errors.js'

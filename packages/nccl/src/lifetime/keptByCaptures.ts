@@ -1,4 +1,4 @@
-import { isCapturing, keepCaptured, useInCaptured } from '@shoal/cuda-base/basics'
+import { isCapturing, keepCaptured, useInCaptured } from '@shoal/driver/basics'
 import { isMemoryLike, memoryProtocol, type StreamArgument } from '@shoal/types'
 import { streamHandleAt } from '../arguments/operands.js'
 import type { LiveCommunicator } from './live.js'

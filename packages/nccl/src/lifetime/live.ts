@@ -1,4 +1,4 @@
-import type { GraphUse } from '@shoal/cuda-base/basics'
+import type { GraphUse } from '@shoal/driver/basics'
 import type { BackgroundWork } from '@shoal/ffi'
 import { holdEventLoop } from '@shoal/ffi/calls'
 import type { ncclComm_t } from '@shoal/nccl-sys'

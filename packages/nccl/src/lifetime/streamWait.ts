@@ -1,4 +1,3 @@
-import { checkCuda } from '@shoal/cuda-base/basics'
 import {
   type CUcontext,
   type CUevent,
@@ -10,6 +9,7 @@ import {
   cuEventRecord,
   driver,
 } from '@shoal/cuda-sys/driver'
+import { checkCuda } from '@shoal/driver/basics'
 import { type BackgroundWork, callInContext, offThread, onAbort, waitForEvent } from '@shoal/ffi'
 import { AbortedError } from '@shoal/types'
 

@@ -1,3 +1,4 @@
+import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
 import {
   checkCuda,
   forgetLeak,
@@ -8,8 +9,7 @@ import {
   warnOnReject,
   watchForLeak,
   whenMemoryUnused,
-} from '@shoal/cuda-base/basics'
-import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
+} from '@shoal/driver/basics'
 import { enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
 import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
 import {

@@ -1,4 +1,4 @@
-import { keepRegistered } from '@shoal/cuda-base/basics'
+import { keepRegistered } from '@shoal/driver/basics'
 import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
 import { inspectKey, inspectLine, type MemoryLike, PublicObject, requireMade } from '@shoal/types'
 import { memoryAt } from '../arguments/operands.js'

@@ -1,5 +1,5 @@
-import { keepRegistered, keepWhile } from '@shoal/cuda-base/basics'
 import { type CUmemGenericAllocationHandle, cuMemRelease, cuMemRetainAllocationHandle } from '@shoal/cuda-sys/driver'
+import { keepRegistered, keepWhile } from '@shoal/driver/basics'
 import { type BackgroundWork, callInContext, NativeMemory, offThread } from '@shoal/ffi'
 import {
   NCCL_WIN_COLL_SYMMETRIC,

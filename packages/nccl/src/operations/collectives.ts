@@ -1,4 +1,4 @@
-import { isCapturing } from '@shoal/cuda-base/basics'
+import { isCapturing } from '@shoal/driver/basics'
 import {
   type MemoryLike,
   type MemoryRange,

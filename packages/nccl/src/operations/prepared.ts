@@ -1,4 +1,4 @@
-import { isCapturing } from '@shoal/cuda-base/basics'
+import { isCapturing } from '@shoal/driver/basics'
 import { callInContext } from '@shoal/ffi'
 import { type RecordedCalls, recordCalls } from '@shoal/ffi/calls'
 import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'

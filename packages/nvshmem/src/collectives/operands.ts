@@ -1,4 +1,4 @@
-import { nameOfType } from '@shoal/cuda-base/basics'
+import { nameOfType } from '@shoal/driver/basics'
 import type { nvshmem_team_t } from '@shoal/nvshmem-sys'
 import { type DType, elementLayout, requireCount } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'

@@ -1,4 +1,4 @@
-import { isCapturing, isInCapture } from '@shoal/cuda-base/basics'
+import { isCapturing, isInCapture } from '@shoal/driver/basics'
 import type { nvshmem_float_sum_reduce, nvshmemx_float_sum_reduce_on_stream } from '@shoal/nvshmem-sys'
 import {
   dtypeInfo,

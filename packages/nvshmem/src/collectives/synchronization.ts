@@ -1,4 +1,4 @@
-import { isCapturing } from '@shoal/cuda-base/basics'
+import { isCapturing } from '@shoal/driver/basics'
 import {
   type cudaStream_t,
   nvshmem_barrier,

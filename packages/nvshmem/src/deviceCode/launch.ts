@@ -1,10 +1,10 @@
-import { bytesOf, isCapturing } from '@shoal/cuda-base/basics'
 import {
   type CUfunction,
   type CUstream,
   cuLaunchCooperativeKernel,
   cuOccupancyMaxActiveBlocksPerMultiprocessor,
 } from '@shoal/cuda-sys/driver'
+import { bytesOf, isCapturing } from '@shoal/driver/basics'
 import { NativeMemory } from '@shoal/ffi'
 import {
   type DType,

@@ -1,4 +1,4 @@
-import { forgetLeak, watchForLeak, whenMemoryUnused } from '@shoal/cuda-base/basics'
+import { forgetLeak, watchForLeak, whenMemoryUnused } from '@shoal/driver/basics'
 import type { CallResult } from '@shoal/ffi'
 import {
   nvshmem_align,

@@ -1,4 +1,3 @@
-import { byteLengthOf, bytesOf, copyInSlices, elementBytes, nameOfType } from '@shoal/cuda-base/basics'
 import {
   type CUdeviceptr,
   cuMemcpy,
@@ -10,6 +9,7 @@ import {
   cuMemsetD32,
   cuStreamSynchronize,
 } from '@shoal/cuda-sys/driver'
+import { byteLengthOf, bytesOf, copyInSlices, elementBytes, nameOfType } from '@shoal/driver/basics'
 import { NativeMemory } from '@shoal/ffi'
 import { dtypeInfo, dtypeOf, type ElementType, type WaitOptions, wrongType } from '@shoal/types'
 import { checkCuda } from '../errors.js'

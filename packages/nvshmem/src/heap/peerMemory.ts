@@ -1,4 +1,4 @@
-import { bytesOfElement, nameOfType } from '@shoal/cuda-base/basics'
+import { bytesOfElement, nameOfType } from '@shoal/driver/basics'
 import {
   type ElementType,
   inspectKey,

@@ -1,4 +1,4 @@
-import { bytesOfElement, nameOfType, orderBehind, requireElementType, structBytes } from '@shoal/cuda-base/basics'
+import { bytesOfElement, nameOfType, orderBehind, requireElementType, structBytes } from '@shoal/driver/basics'
 import { nvshmem_ptr, nvshmemx_mc_ptr } from '@shoal/nvshmem-sys'
 import {
   type CompoundInputOf,

@@ -1,4 +1,4 @@
-import { keepWhile } from '@shoal/cuda-base/basics'
+import { keepWhile } from '@shoal/driver/basics'
 import {
   type BackgroundWork,
   type CallResult,

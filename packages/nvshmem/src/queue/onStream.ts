@@ -1,4 +1,4 @@
-import { isCapturing, isInCapture, keepCaptured } from '@shoal/cuda-base/basics'
+import { isCapturing, isInCapture, keepCaptured } from '@shoal/driver/basics'
 import { BusyError } from '@shoal/types'
 import type { LiveSession } from './liveSession.js'
 

@@ -1,5 +1,5 @@
-import { eventBehind } from '@shoal/cuda-base/basics'
 import { cuEventDestroy, cuEventSynchronize } from '@shoal/cuda-sys/driver'
+import { eventBehind } from '@shoal/driver/basics'
 import type { CallResult } from '@shoal/ffi'
 import { checkCuda } from '../errors.js'
 import type { CallOptions } from './callQueue.js'

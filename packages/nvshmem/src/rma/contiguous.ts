@@ -1,4 +1,4 @@
-import { copyInSlices, isCapturing, orderBehind } from '@shoal/cuda-base/basics'
+import { copyInSlices, isCapturing, orderBehind } from '@shoal/driver/basics'
 import { NativeMemory } from '@shoal/ffi'
 import type {
   cudaStream_t,

@@ -1,4 +1,4 @@
-import { copyInSlices } from '@shoal/cuda-base/basics'
+import { copyInSlices } from '@shoal/driver/basics'
 import { NativeMemory, nextTurn } from '@shoal/ffi'
 import type { nvshmem_float_iput, nvshmemx_float_iput_on_stream } from '@shoal/nvshmem-sys'
 import {

@@ -1,4 +1,4 @@
-import { type PrimaryContext, retainPrimaryContexts } from '@shoal/cuda-base/basics'
+import { type PrimaryContext, retainPrimaryContexts } from '@shoal/driver/basics'
 import { nvshmem_global_exit } from '@shoal/nvshmem-sys'
 import {
   FeatureNotSupportedError,

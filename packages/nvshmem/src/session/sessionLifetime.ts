@@ -1,4 +1,4 @@
-import { forgetLeak, type PrimaryContext, releasePrimaryContexts, watchForLeak } from '@shoal/cuda-base/basics'
+import { forgetLeak, type PrimaryContext, releasePrimaryContexts, watchForLeak } from '@shoal/driver/basics'
 import { isSoftwareDevice } from '@shoal/ffi'
 import { nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
 import { DisposedError, type WaitOptions } from '@shoal/types'

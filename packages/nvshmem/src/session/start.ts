@@ -1,5 +1,5 @@
-import type { PrimaryContext } from '@shoal/cuda-base/basics'
 import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
+import type { PrimaryContext } from '@shoal/driver/basics'
 import { isSoftwareDevice, NativeMemory } from '@shoal/ffi'
 import {
   NVSHMEM_VENDOR_MAJOR_VERSION,

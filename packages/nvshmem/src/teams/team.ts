@@ -1,4 +1,4 @@
-import { forgetLeak, watchForLeak } from '@shoal/cuda-base/basics'
+import { forgetLeak, watchForLeak } from '@shoal/driver/basics'
 import { NativeMemory } from '@shoal/ffi'
 import {
   NVSHMEM_TEAM_CONFIG_INITIALIZER,

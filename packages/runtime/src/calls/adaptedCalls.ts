@@ -1,4 +1,3 @@
-import type { AdaptedCalls } from '@shoal/cuda-base'
 import {
   cudaDeviceDisablePeerAccess,
   cudaDeviceEnablePeerAccess,
@@ -8,6 +7,7 @@ import {
   cudaMemcpyKind,
   cudaMemcpyPeerAsync,
 } from '@shoal/cuda-sys/runtime'
+import type { AdaptedCalls } from '@shoal/driver/shared'
 
 const { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault } = cudaMemcpyKind
 

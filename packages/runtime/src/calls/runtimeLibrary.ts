@@ -1,4 +1,3 @@
-import { type CudaLibrary, directCalls, Status, scratch, startDriver, watchForEnd } from '@shoal/cuda-base'
 import {
   type cudaError,
   cudaGetDeviceCount,
@@ -8,6 +7,7 @@ import {
   cudaRuntimeGetVersion,
   runtime,
 } from '@shoal/cuda-sys/runtime'
+import { type CudaLibrary, directCalls, Status, scratch, startDriver, watchForEnd } from '@shoal/driver/shared'
 import { readCString } from '@shoal/ffi'
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
 import { adaptedCalls, adaptedNames } from './adaptedCalls.js'

@@ -1,5 +1,5 @@
-import { scratch } from '@shoal/cuda-base'
 import { cudaGetDevice, cudaSetDevice } from '@shoal/cuda-sys/runtime'
+import { scratch } from '@shoal/driver/shared'
 import {
   type DeviceLike,
   isPlainObject,

@@ -1,3 +1,5 @@
+import type { CUdevice } from '@shoal/cuda-sys/driver'
+import { cudaDeviceAttr, cudaDeviceP2PAttr, cudaLimit } from '@shoal/cuda-sys/runtime'
 import {
   Device as BaseDevice,
   type ContextLimit,
@@ -5,9 +7,7 @@ import {
   DeviceList,
   type DeviceAttribute as DriverAttribute,
   type PeerAttribute as DriverPeerAttribute,
-} from '@shoal/cuda-base'
-import type { CUdevice } from '@shoal/cuda-sys/driver'
-import { cudaDeviceAttr, cudaDeviceP2PAttr, cudaLimit } from '@shoal/cuda-sys/runtime'
+} from '@shoal/driver/shared'
 import { type DeviceLike, isInstance, toDeviceOrdinal } from '@shoal/types'
 import { runtimeLibrary } from '../calls/runtimeLibrary.js'
 import { type DeviceProperties, deviceProperties } from './deviceProperties.js'

@@ -1,5 +1,5 @@
-import { type HandleKind, handleKindsOf } from '@shoal/cuda-base'
 import { cudaDeviceProp, cudaGetDeviceProperties } from '@shoal/cuda-sys/runtime'
+import { type HandleKind, handleKindsOf } from '@shoal/driver/shared'
 import { textIn } from '@shoal/ffi'
 import { check } from '../calls/runtimeLibrary.js'
 

@@ -1,4 +1,4 @@
-import { profile as profileOn, startProfiler as startOn, stopProfiler as stopOn } from '@shoal/cuda-base/diagnostics'
+import { profile as profileOn, startProfiler as startOn, stopProfiler as stopOn } from '@shoal/driver/diagnostics'
 import { currentDevice, type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 
 /** A profiler that was told to wait collects from now on (`cuProfilerStart`). Without one nothing happens. */

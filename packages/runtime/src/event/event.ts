@@ -3,7 +3,7 @@ import {
   type EventOptions as BaseOptions,
   type EventLike,
   requireEventLike,
-} from '@shoal/cuda-base'
+} from '@shoal/driver/shared'
 import { type DeviceOption, deviceOrCurrent, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 

@@ -3,7 +3,7 @@ import {
   ExternalSemaphore as BaseSemaphore,
   type ExternalMemoryDescription,
   type ExternalSemaphoreDescription,
-} from '@shoal/cuda-base/external'
+} from '@shoal/driver/external'
 import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 

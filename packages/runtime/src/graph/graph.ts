@@ -5,7 +5,7 @@ import {
   graphMemoryUsage as baseUsage,
   type CaptureOptions,
   type GraphMemoryUsage,
-} from '@shoal/cuda-base/graph'
+} from '@shoal/driver/graph'
 import type { DeviceLike } from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent, onlyOwner } from '../device/currentDevice.js'
 import type { Stream } from '../stream/stream.js'

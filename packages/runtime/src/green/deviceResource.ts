@@ -1,4 +1,4 @@
-import { DeviceResource as BaseResource } from '@shoal/cuda-base/context'
+import { DeviceResource as BaseResource } from '@shoal/driver/context'
 import type { DeviceLike } from '@shoal/types'
 import { deviceOrCurrent } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

@@ -1,4 +1,4 @@
-import { type Event, type IpcEventHandle, openIpcEvent as openOn } from '@shoal/cuda-base'
+import { type Event, type IpcEventHandle, openIpcEvent as openOn } from '@shoal/driver/shared'
 import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 
 /**

@@ -1,4 +1,4 @@
-import { IpcMemory as BaseMemory, type IpcMemoryHandle } from '@shoal/cuda-base'
+import { IpcMemory as BaseMemory, type IpcMemoryHandle } from '@shoal/driver/shared'
 import type { DType } from '@shoal/types'
 import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

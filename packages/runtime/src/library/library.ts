@@ -1,5 +1,5 @@
-import type { ModuleImage } from '@shoal/cuda-base'
-import { Library as BaseLibrary, type LibraryOptions as BaseOptions } from '@shoal/cuda-base/library'
+import { Library as BaseLibrary, type LibraryOptions as BaseOptions } from '@shoal/driver/library'
+import type { ModuleImage } from '@shoal/driver/shared'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 

@@ -1,10 +1,10 @@
-import type { QueueOptions } from '@shoal/cuda-base'
 import {
   type PrefetchOptions as BaseOptions,
   type BatchedPrefetch,
   discardBatch as discardOn,
   prefetchBatch as prefetchOn,
-} from '@shoal/cuda-base/memory'
+} from '@shoal/driver/memory'
+import type { QueueOptions } from '@shoal/driver/shared'
 import type { MemoryLike } from '@shoal/types'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 

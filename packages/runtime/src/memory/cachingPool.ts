@@ -1,4 +1,4 @@
-import { type CachingPoolOptions as BaseOptions, CachingPool as BasePool } from '@shoal/cuda-base'
+import { type CachingPoolOptions as BaseOptions, CachingPool as BasePool } from '@shoal/driver/shared'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 

@@ -4,7 +4,7 @@ import {
   type ViewOptions as BaseViewOptions,
   type DTypeOfArray,
   type Stream,
-} from '@shoal/cuda-base'
+} from '@shoal/driver/shared'
 import {
   type CompoundType,
   type DType,

@@ -1,4 +1,4 @@
-import { ManagedBuffer as BaseBuffer, type ManagedOptions as BaseOptions } from '@shoal/cuda-base'
+import { ManagedBuffer as BaseBuffer, type ManagedOptions as BaseOptions } from '@shoal/driver/shared'
 import type { DType, ElementType } from '@shoal/types'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

@@ -1,4 +1,8 @@
-import { type MemoryPoolOptions as BaseOptions, MemoryPool as BasePool, type ShareableHandle } from '@shoal/cuda-base'
+import {
+  type MemoryPoolOptions as BaseOptions,
+  MemoryPool as BasePool,
+  type ShareableHandle,
+} from '@shoal/driver/shared'
 import { type DeviceLike, isInstance } from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

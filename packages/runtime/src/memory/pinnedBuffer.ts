@@ -1,4 +1,4 @@
-import { PinnedBuffer as BaseBuffer, type PinnedOptions as BaseOptions, type DTypeOfArray } from '@shoal/cuda-base'
+import { PinnedBuffer as BaseBuffer, type PinnedOptions as BaseOptions, type DTypeOfArray } from '@shoal/driver/shared'
 import type { CompoundType, DType, ElementInputOf, ElementType, StorageArray, TypedArrayOf } from '@shoal/types'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

@@ -1,4 +1,4 @@
-import { type BatchedCopy, type PreparedCopies, prepareCopies as prepare } from '@shoal/cuda-base'
+import { type BatchedCopy, type PreparedCopies, prepareCopies as prepare } from '@shoal/driver/shared'
 import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 
 /**

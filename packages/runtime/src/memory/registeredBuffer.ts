@@ -1,4 +1,4 @@
-import { RegisteredBuffer as BaseBuffer, type RegisterOptions as BaseOptions } from '@shoal/cuda-base'
+import { RegisteredBuffer as BaseBuffer, type RegisterOptions as BaseOptions } from '@shoal/driver/shared'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 

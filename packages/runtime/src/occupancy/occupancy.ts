@@ -3,7 +3,7 @@ import {
   availableSharedMemory as availableOn,
   type OccupancyOptions as BaseOptions,
   type KernelHandle,
-} from '@shoal/cuda-base'
+} from '@shoal/driver/shared'
 import { type DeviceOption, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 
 /** What one block of the kernel needs, and where the kernel is loaded. */

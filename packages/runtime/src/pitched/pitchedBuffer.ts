@@ -1,5 +1,5 @@
-import type { DTypeOfArray } from '@shoal/cuda-base'
-import { PitchedBuffer as BaseBuffer, type PitchedOptions as BaseOptions, type Extent } from '@shoal/cuda-base/memory'
+import { PitchedBuffer as BaseBuffer, type PitchedOptions as BaseOptions, type Extent } from '@shoal/driver/memory'
+import type { DTypeOfArray } from '@shoal/driver/shared'
 import type { CompoundType, DType, ElementInputOf, ElementType, StorageArray, TypedArrayOf } from '@shoal/types'
 import { type DeviceOption, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

@@ -1,5 +1,5 @@
-import type { PreparedCopies } from '@shoal/cuda-base'
-import { type BatchedCopy3D, prepareCopies3D as prepare } from '@shoal/cuda-base/memory'
+import { type BatchedCopy3D, prepareCopies3D as prepare } from '@shoal/driver/memory'
+import type { PreparedCopies } from '@shoal/driver/shared'
 import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 
 /**

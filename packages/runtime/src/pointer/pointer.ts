@@ -1,4 +1,4 @@
-import { type PointerInfo, pointerInfo as pointerInfoOf } from '@shoal/cuda-base'
+import { type PointerInfo, pointerInfo as pointerInfoOf } from '@shoal/driver/shared'
 import type { MemoryLike } from '@shoal/types'
 import { currentDevice } from '../device/currentDevice.js'
 

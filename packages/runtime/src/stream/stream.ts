@@ -1,4 +1,4 @@
-import { type StreamOptions as BaseOptions, Stream as BaseStream } from '@shoal/cuda-base'
+import { type StreamOptions as BaseOptions, Stream as BaseStream } from '@shoal/driver/shared'
 import { type DeviceLike, type StreamArgument, toStreamHandle } from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

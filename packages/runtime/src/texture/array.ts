@@ -3,7 +3,7 @@ import {
   CudaArray as BaseArray,
   MipmappedArray as BaseMipmapped,
   type MipmappedArrayOptions,
-} from '@shoal/cuda-base/texture'
+} from '@shoal/driver/texture'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 

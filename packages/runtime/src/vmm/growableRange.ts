@@ -2,7 +2,7 @@ import {
   type GrowableOptions as BaseGrowableOptions,
   GrowableRange as BaseGrowableRange,
   growableKeys,
-} from '@shoal/cuda-base'
+} from '@shoal/driver/shared'
 import { type OptionKeys, requireOptions } from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

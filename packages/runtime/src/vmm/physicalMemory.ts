@@ -7,7 +7,7 @@ import {
   type PhysicalMemoryOptions,
   physicalMemoryKeys,
   type ShareableHandle,
-} from '@shoal/cuda-base'
+} from '@shoal/driver/shared'
 import { type OptionKeys, optionalOptions } from '@shoal/types'
 import { currentDevice, type DeviceOption, deviceOrCurrent } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'

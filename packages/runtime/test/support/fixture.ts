@@ -1,4 +1,8 @@
-import { type FixtureOptions, type FixtureResult, runFixture as run } from '../../../cuda-base/test/fixtureProcess.js'
+import {
+  type FixtureOptions,
+  type FixtureResult,
+  runFixture as run,
+} from '../../../driver/test/support/fixtureProcess.js'
 
 /** Runs a script of ./fixtures in a process of its own. */
 export function runFixture(

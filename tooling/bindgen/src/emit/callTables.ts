@@ -14,7 +14,7 @@ export interface CallPair {
 
 /** Below `packages`: where the two tables go. */
 export const tableFiles = {
-  driver: 'cuda-base/src/calls/driverCalls.gen.ts',
+  driver: 'driver/src/core/calls/driverCalls.gen.ts',
   runtime: 'runtime/src/calls/runtimeCalls.gen.ts',
 } as const
 
@@ -81,7 +81,7 @@ export function sharedPairs(pairs: readonly CallPair[], packagesFolder: string):
 }
 
 function sourceTexts(packagesFolder: string): string[] {
-  const folders = ['cuda-base', 'driver', 'runtime', 'nccl', 'nvshmem'].map((name) => join(packagesFolder, name, 'src'))
+  const folders = ['driver', 'runtime', 'nccl', 'nvshmem'].map((name) => join(packagesFolder, name, 'src'))
   return folders.filter(existsSync).flatMap((folder) => {
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     return files
@@ -108,7 +108,7 @@ export function emitCallTables(
     'export type PairedCalls = Readonly<typeof driverCalls>',
   )
   const runtimeFile = new SourceFile(tableFiles.runtime)
-  const type = runtimeFile.useType('@shoal/cuda-base', 'PairedCalls')
+  const type = runtimeFile.useType('@shoal/driver/shared', 'PairedCalls')
   const other = pairs.filter((pair) => pair.runtime !== `cuda${pair.driver.slice('cu'.length)}`)
   runtimeFile.add(
     `const calls: { readonly [K in keyof ${type}]: (...args: never[]) => number } = {`,

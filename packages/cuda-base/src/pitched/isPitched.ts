@@ -1,8 +1,0 @@
-import type { ElementType } from '@shoal/types'
-import { hasGaps } from '../memory/span.js'
-import type { PitchedBuffer } from './pitchedBuffer.js'
-
-/** Whether a value is pitched memory, the only kind with gaps. */
-export function isPitched(value: unknown): value is PitchedBuffer<ElementType> {
-  return hasGaps(value)
-}

@@ -1,0 +1,207 @@
+import type { CUdeviceptr } from '@shoal/cuda-sys/driver'
+import { addressOf } from '@shoal/ffi'
+import { callAtThreadEnd } from '@shoal/ffi/calls'
+import {
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type OptionKeys,
+  optionalBoolean,
+  outOfRange,
+  requireMade,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
+import { afterCapture } from '../../core/context/capturing.js'
+import { type Context, contextOf, type DeviceOrContext } from '../../core/context/context.js'
+import { afterUseOfMemory } from '../../core/inUse.js'
+import { forgetLeak, Resource, watchForLeak } from '../../core/lifetime.js'
+import { scratch } from '../../core/native.js'
+import { forgetPinned, type PinnedOwner, registerPinned } from '../../core/ranges/pinnedRegistry.js'
+import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
+
+const flags = { portable: 1, mapped: 2, readOnly: 8 } as const
+
+/** How memory is registered. */
+export interface RegisterOptions {
+  /** Page-locked for every context, not only the one it was registered in. Default: true. */
+  readonly portable?: boolean | undefined
+  /** Kernels can read and write it at `deviceAddress`. Default: false. */
+  readonly mapped?: boolean | undefined
+  /** Devices only read it. Default: false. */
+  readonly readOnly?: boolean | undefined
+}
+
+/** The keys of {@link RegisterOptions}. */
+export const registerKeys: OptionKeys<RegisterOptions> = { portable: true, mapped: true, readOnly: true }
+
+/**
+ * An `ArrayBuffer` of the program's own, page-locked where it lies (`cuMemHostRegister`, `cudaHostRegister`): copies of its typed
+ * arrays need no staging from then on, and `dispose()` leaves the buffer as it was. Locking takes about as long as copying
+ * the memory once: for memory that is used many times. The buffer must not be transferred or resized meanwhile. Dropped without
+ * `dispose()` it stays page-locked until the collector takes the `ArrayBuffer`, and warns.
+ *
+ * @example
+ * const weights = new Float32Array(1 << 24) // filled by somebody else's code
+ * using registered = RegisteredBuffer.register(device, weights.buffer)
+ * buffer.copyFrom(weights, { stream }) // as of a PinnedBuffer
+ */
+export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwner {
+  protected readonly kind = 'RegisteredBuffer'
+  /** The context it was registered in. */
+  readonly context: Context
+  /** The memory. */
+  readonly buffer: ArrayBuffer
+  /** Bytes. */
+  readonly byteLength: number
+  readonly #address: bigint
+  /** @internal */
+  readonly _start: U64Halves
+  readonly #isMapped: boolean
+  readonly #isReadOnly: boolean
+  readonly #unregister: (buffer?: ArrayBuffer) => void
+  #holds = 0
+
+  private constructor(context: Context, buffer: ArrayBuffer, address: bigint, isMapped: boolean, isReadOnly: boolean) {
+    requireMade(address, 'RegisteredBuffer', 'RegisteredBuffer.register')
+    super()
+    this.context = context
+    this.buffer = buffer
+    this.byteLength = buffer.byteLength
+    this.#address = address
+    this._start = halvesOf(address)
+    this.#isMapped = isMapped
+    this.#isReadOnly = isReadOnly
+    registerPinned(buffer, this)
+    context._addChild()
+    const unregister = unregistering(context, address)
+    this.#unregister = unregister
+    watchForLeak(this, `A RegisteredBuffer of ${buffer.byteLength} bytes`, () => {
+      unregister()
+      return 'its memory is page-locked until the work of the device has ended'
+    })
+  }
+
+  /**
+   * Page-locks a whole `ArrayBuffer`.
+   * @throws TypeError, RangeError for an empty one; StatusError where it is registered already
+   */
+  static register(owner: DeviceOrContext, buffer: ArrayBuffer, options: RegisterOptions = {}): RegisteredBuffer {
+    const api = 'RegisteredBuffer.register'
+    const context = contextOf(owner, api)
+    if (!isArrayBuffer(buffer)) throw wrongType(api, 'buffer', 'an ArrayBuffer', buffer)
+    requireOptions(options, api, registerKeys)
+    if (buffer.byteLength === 0) throw outOfRange(api, 'buffer', 'at least one byte, and not detached', 0)
+    const isMapped = optionalBoolean(options.mapped, api, 'mapped', false)
+    const isReadOnly = optionalBoolean(options.readOnly, api, 'readOnly', false)
+    const bits =
+      (optionalBoolean(options.portable, api, 'portable', true) ? flags.portable : 0) |
+      (isMapped ? flags.mapped : 0) |
+      (isReadOnly ? flags.readOnly : 0)
+    const address = addressOf(buffer)
+    context._callWithRoom(buffer.byteLength, 'memHostRegister', address, buffer.byteLength, bits)
+    return new RegisteredBuffer(context, buffer, address, isMapped, isReadOnly)
+  }
+
+  /** The device it was registered for. */
+  get device(): Context['device'] {
+    return this.context.device
+  }
+
+  /** The host address. @throws DisposedError */
+  get address(): bigint {
+    this.#requireUsable()
+    return this.#address
+  }
+
+  /**
+   * The address kernels use (`cuMemHostGetDevicePointer`, `cudaHostGetDevicePointer`).
+   * @throws TypeError for memory that is not mapped; DisposedError
+   */
+  get deviceAddress(): CUdeviceptr {
+    this.#requireUsable()
+    if (!this.#isMapped) {
+      throw new TypeError(
+        'RegisteredBuffer.deviceAddress: the memory must be mapped; register it with { mapped: true }',
+      )
+    }
+    const out = scratch()
+    this.context._call('memHostGetDevicePointer', out, this.#address, 0)
+    return out.u64[0] as CUdeviceptr
+  }
+
+  get [memoryProtocol](): MemoryRange {
+    return {
+      version: 0,
+      address: this.address,
+      byteLength: this.byteLength,
+      deviceOrdinal: -1,
+      context: this.context.handle,
+      ...(this.#isReadOnly ? { readOnly: true } : {}),
+    }
+  }
+
+  /** @internal A copy uses the memory: dispose() unlocks it only after the matching {@link _unhold}. */
+  _hold(): void {
+    this.#requireUsable()
+    this.#holds += 1
+  }
+
+  /** @internal */
+  _unhold(): void {
+    this.#holds -= 1
+    if (this.#holds === 0 && this._disposed) this.#unlock()
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, byteLength: this.byteLength }
+  }
+
+  protected release(): void {
+    forgetLeak(this)
+    forgetPinned(this.buffer)
+    if (this.#holds === 0) this.#unlock()
+  }
+
+  #requireUsable(): void {
+    this._requireAlive()
+    this.context._requireAlive()
+    if (this.buffer.byteLength !== this.byteLength) {
+      throw new TypeError('RegisteredBuffer: buffer must be as it was registered, not transferred or resized')
+    }
+  }
+
+  #unlock(): void {
+    const { buffer } = this
+    afterUseOfMemory('A RegisteredBuffer', this.#address, this.byteLength, () => this.#unregister(buffer))
+  }
+}
+
+/** Whatever its prototype says: only a real one has its length asked so. */
+function isArrayBuffer(value: unknown): value is ArrayBuffer {
+  try {
+    getByteLength.call(value as ArrayBuffer)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const getByteLength = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, 'byteLength')?.get as (
+  this: ArrayBuffer,
+) => number
+
+/** The memory is freed with its thread: what is page-locked then would stay so, with whatever comes to lie there. */
+function unregistering(context: Context, address: bigint): (buffer?: ArrayBuffer) => void {
+  const what = 'A RegisteredBuffer'
+  const forget = callAtThreadEnd(() => context._release('memHostUnregister', address))
+  return (buffer) =>
+    afterCapture(what, () =>
+      context._releases.add(what, [context._releaseCall('memHostUnregister', address)], () => {
+        // Until here the buffer was to stay.
+        void buffer
+        forget()
+        context._removeChild()
+      }),
+    )
+}

@@ -1,0 +1,113 @@
+import { CUmemAllocationHandleType, CUmemLocationType } from '@shoal/cuda-sys/driver'
+import { isArray, requireKeyOf, StatusError } from '@shoal/types'
+import { Status } from '../../core/errors.js'
+
+/**
+ * How memory leaves the process: a POSIX file descriptor (Linux), a fabric handle (64 bytes, across the machines of one
+ * NVLink domain), a Win32 handle, or a Win32-KMT handle.
+ */
+export type HandleKind = 'posix-fd' | 'fabric' | 'win32' | 'win32-kmt'
+
+const codes: { readonly [K in HandleKind]: CUmemAllocationHandleType } = {
+  'posix-fd': CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+  win32: CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_WIN32,
+  'win32-kmt': CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_WIN32_KMT,
+  fabric: CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC,
+}
+
+const isWindows = process.platform === 'win32'
+
+/** The platform's own kind of handle: `'posix-fd'` on Linux, `'win32'` on Windows. */
+export function platformHandleKind(): HandleKind {
+  return isWindows ? 'win32' : 'posix-fd'
+}
+
+/** The `CUmemAllocationHandleType` of a kind. @throws TypeError */
+export function handleKindCode(kind: HandleKind, api: string, name = 'kind'): CUmemAllocationHandleType {
+  return requireKeyOf(kind, api, name, codes)
+}
+
+/** The bits of one kind or of several. @throws TypeError */
+export function handleKindBits(
+  kinds: HandleKind | readonly HandleKind[],
+  api: string,
+  name = 'handleTypes',
+): CUmemAllocationHandleType {
+  if (!isArray(kinds)) return handleKindCode(kinds as HandleKind, api, name)
+  let bits = 0
+  for (const kind of kinds) bits |= handleKindCode(kind as HandleKind, api, name)
+  return bits as CUmemAllocationHandleType
+}
+
+/** The kinds that bits stand for. */
+export function handleKindsOf(bits: number): HandleKind[] {
+  return (Object.keys(codes) as HandleKind[]).filter((kind) => (bits & codes[kind]) !== 0)
+}
+
+function requirementOf(kind: HandleKind): string | undefined {
+  if (kind === 'fabric') return 'fabric handles need devices of an NVLink fabric and the right to use an IMEX channel'
+  if ((kind === 'posix-fd') === isWindows) return `${kind} handles are of ${isWindows ? 'Linux' : 'Windows'}`
+  return undefined
+}
+
+/** Creates something with handles of these kinds. To a StatusError it adds what such handles need. */
+export function withCreateReason<T>(bits: number, create: () => T, place?: CUmemLocationType): T {
+  try {
+    return create()
+  } catch (error) {
+    const reasons = handleKindsOf(bits).map(requirementOf)
+    if (bits !== 0 && place === CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST) {
+      reasons.push("memory of 'host' has no handles; name a node: { hostNode: 0 }")
+    }
+    throw withDetail(error, reasons.filter((reason) => reason !== undefined).join('; '))
+  }
+}
+
+/** Exports a handle. To a StatusError it adds the kinds the thing was created with, where they are known. */
+export function withExportReason<T>(
+  kind: HandleKind,
+  handleTypes: () => readonly HandleKind[] | undefined,
+  write: () => T,
+): T {
+  try {
+    return write()
+  } catch (error) {
+    const kinds = handleTypes()
+    if (kinds === undefined || kinds.includes(kind)) throw error
+    throw withDetail(error, `it was made with ${kindsInWords(kinds)}, not ${kind}`)
+  }
+}
+
+/** Why memory cannot be bound to an object with other handles than its own; undefined where that is not the reason. */
+export function bindReason(
+  error: unknown,
+  ofObject: readonly HandleKind[] | undefined,
+  ofMemory: () => readonly HandleKind[],
+): unknown {
+  if (!(error instanceof StatusError && error.status === Status.invalidValue) || ofObject === undefined) return error
+  const kinds = ofMemory()
+  if (ofObject.every((kind) => kinds.includes(kind))) return error
+  return withDetail(error, `the object was made with ${kindsInWords(ofObject)}, the memory with ${kindsInWords(kinds)}`)
+}
+
+function kindsInWords(kinds: readonly HandleKind[]): string {
+  return kinds.length === 0 ? 'no handles' : `handles of kind ${kinds.join(', ')}`
+}
+
+/** Calls a function. To a StatusError with one of these statuses it adds the likely reason. */
+export function withReason<T>(statuses: readonly number[], reason: string, call: () => T): T {
+  try {
+    return call()
+  } catch (error) {
+    if (error instanceof StatusError && statuses.includes(error.status)) throw withDetail(error, reason)
+    throw error
+  }
+}
+
+/** The same StatusError with a line after the library's own text; any other error as it is. */
+function withDetail(error: unknown, detail: string): unknown {
+  if (!(error instanceof StatusError) || detail === '') return error
+  const { library, api, status, code, description, isSticky, libraryVersion } = error
+  const text = `${description}\n${detail}`
+  return new StatusError({ library, api, status, code, description: text, isSticky, libraryVersion, cause: error })
+}

@@ -1,0 +1,48 @@
+import type { CUevent } from '@shoal/cuda-sys/driver'
+import { propertyOf, requireInstance, wrongType } from '@shoal/types'
+import { contextOf, type DeviceOrContext } from '../../core/context/context.js'
+import { Status } from '../../core/errors.js'
+import { Event } from '../../core/event/event.js'
+import { scratch } from '../../core/native.js'
+import { withReason } from '../handles/handleKinds.js'
+import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
+
+/** What another process on this machine opens an event with. Plain data: JSON and `postMessage` carry it. */
+export interface IpcEventHandle {
+  /** Tells it from other handles that arrive as JSON. */
+  readonly type: 'ipc-event'
+  /** The `CUipcEventHandle`, base64. */
+  readonly handle: string
+}
+
+/**
+ * A handle that another process on this machine opens the event with (`cuIpcGetEventHandle`).
+ * @throws TypeError; StatusError unless the event was made with `interprocess: true`; DisposedError
+ * @example
+ * using event = device.createEvent({ interprocess: true, timing: false })
+ * socket.send({ bytes: Buffer.from(JSON.stringify(ipcEventHandle(event))) })
+ */
+export function ipcEventHandle(event: Event): IpcEventHandle {
+  const { handle, context } = requireInstance(event, 'ipcEventHandle', 'event', Event) as Event
+  const out = scratch()
+  withReason([Status.invalidHandle, Status.invalidValue], 'the event was not made with { interprocess: true }', () =>
+    context._call('ipcGetEventHandle', out, handle),
+  )
+  return { type: 'ipc-event', handle: encodeHandle(new Uint8Array(out.buffer, 0, handleBytes)) }
+}
+
+/**
+ * Opens an event of another process (`cuIpcOpenEventHandle`).
+ * @throws TypeError, RangeError for what is no such handle; StatusError
+ */
+export function openIpcEvent(owner: DeviceOrContext, handle: IpcEventHandle): Event {
+  const api = 'openIpcEvent'
+  const context = contextOf(owner, api)
+  if (propertyOf(handle, 'type') !== 'ipc-event') {
+    throw wrongType(api, 'handle', 'what ipcEventHandle() returned', handle)
+  }
+  const bytes = decodeHandle(handle.handle, api)
+  const out = scratch()
+  context._call('ipcOpenEventHandle', out, bytes)
+  return Event._adopt(context, out.u64[0] as CUevent)
+}

@@ -1,0 +1,86 @@
+import {
+  CUDA_MEMCPY3D,
+  CUDA_MEMCPY3D_PEER,
+  CUmemorytype,
+  type CUstream,
+  cuMemcpy3DAsync,
+  cuMemcpy3DPeerAsync,
+} from '@shoal/cuda-sys/driver'
+import type { Context } from '../../core/context/context.js'
+import { requireRowsApart } from '../buffers/overlap.js'
+
+/** One side of a copy of rows: where it begins, and how its rows and slices follow each other. */
+export interface BoxSide {
+  readonly address: bigint
+  /** Host memory that CUDA may not know. */
+  readonly isHost?: boolean | undefined
+  /** Bytes from row to row. */
+  readonly pitch: number
+  /** Rows from slice to slice. */
+  readonly rows: number
+}
+
+/** How much is copied. */
+export interface BoxSize {
+  /** Bytes of a row. */
+  readonly width: number
+  readonly height: number
+  readonly depth: number
+}
+
+/** What C is told of a copy. */
+export function sides(to: BoxSide, from: BoxSide, { width, height, depth }: BoxSize) {
+  const { CU_MEMORYTYPE_HOST: host, CU_MEMORYTYPE_UNIFIED: unified } = CUmemorytype
+  return {
+    ...(from.isHost
+      ? { srcMemoryType: host, srcHost: from.address }
+      : { srcMemoryType: unified, srcDevice: from.address }),
+    srcPitch: BigInt(from.pitch),
+    srcHeight: BigInt(from.rows),
+    ...(to.isHost ? { dstMemoryType: host, dstHost: to.address } : { dstMemoryType: unified, dstDevice: to.address }),
+    dstPitch: BigInt(to.pitch),
+    dstHeight: BigInt(to.rows),
+    WidthInBytes: BigInt(width),
+    Height: BigInt(height),
+    Depth: BigInt(depth),
+  } as const
+}
+
+/** One side of a copy, and whose memory it is. */
+export interface BoxEnd {
+  readonly side: BoxSide
+  /** -1 for the host's. */
+  readonly deviceOrdinal: number
+  readonly context: bigint
+}
+
+/**
+ * Queues a copy of rows and slices (`cuMemcpy3DAsync`); between devices, with or without peer access, `cuMemcpy3DPeerAsync`.
+ * libcudart fills the same structures: libcuda serves both packages.
+ * @param api the function that errors name, where the ends may overlap.
+ * @throws RangeError when the ends overlap
+ */
+export function queueBoxCopy(
+  context: Context,
+  stream: CUstream,
+  to: BoxEnd,
+  from: BoxEnd,
+  size: BoxSize,
+  api?: string,
+): void {
+  if (api !== undefined) requireRowsApart(to.side, from.side, size, api)
+  const own = context.device.ordinal
+  const isOwn = ({ deviceOrdinal }: BoxEnd): boolean => deviceOrdinal < 0 || deviceOrdinal === own
+  const described = sides(to.side, from.side, size)
+  if (isOwn(to) && isOwn(from)) {
+    const parameters = CUDA_MEMCPY3D.allocate(described)
+    context._callDriver('cuMemcpy3DAsync', () => cuMemcpy3DAsync(parameters, stream))
+    return
+  }
+  const parameters = CUDA_MEMCPY3D_PEER.allocate({
+    ...described,
+    srcContext: from.deviceOrdinal < 0 ? context.handle : from.context,
+    dstContext: to.deviceOrdinal < 0 ? context.handle : to.context,
+  })
+  context._callDriver('cuMemcpy3DPeerAsync', () => cuMemcpy3DPeerAsync(parameters, stream))
+}

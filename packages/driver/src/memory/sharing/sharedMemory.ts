@@ -1,0 +1,193 @@
+import { closeDescriptor } from '@shoal/ffi'
+import {
+  contiguousStrides,
+  type DType,
+  dtypeInfo,
+  FeatureNotSupportedError,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  propertyOf,
+  requireMade,
+  type WaitOptions,
+  wrongType,
+} from '@shoal/types'
+import { Device } from '../../core/device/device.js'
+import { visibleUuids } from '../../core/device/deviceUuid.js'
+import { Resource, throwFirst, warnOnReject } from '../../core/lifetime.js'
+import { addAwaited, awaitReleases, releasesAreAwaited, releasesBlock } from '../../core/releasing.js'
+import { DeviceBuffer } from '../buffers/deviceBuffer.js'
+import { openIpcEvent } from '../ipc/ipcEvent.js'
+import {
+  furtherPieces,
+  type LinkMessage,
+  requireDescription,
+  type SharedDescription,
+  type SharingWay,
+} from './description.js'
+import { messagesBehind, type Opened, open } from './opening.js'
+
+/**
+ * Memory of another thread or process, opened: whatever takes memory takes it. `dispose()` closes it and tells the other side. Made by
+ * `receive` and `receiveMemory`.
+ *
+ * @example
+ * using memory = await receive<'f32'>(process)
+ * console.log(memory.shape, await memory.buffer.toArray())
+ */
+export class SharedMemory<D extends DType = DType> extends Resource implements MemoryLike {
+  protected readonly kind = 'SharedMemory'
+  /** The device it lies on. */
+  readonly device: Device
+  /** How it came. */
+  readonly way: SharingWay
+  /** Bytes from the first element to the end of the last. */
+  readonly byteLength: number
+  /** The type of its elements: `u8` where the sender named none. */
+  readonly dtype: D
+  /** Extents in elements, the outermost dimension first. */
+  readonly shape: readonly number[]
+  /** Steps in elements. */
+  readonly strides: readonly number[]
+  /** Number of elements. */
+  readonly length: number
+  readonly #byteOffset: number
+  readonly #readOnly: boolean
+  readonly #opened: Opened
+  #whenClosed: () => void = () => undefined
+  #buffer: DeviceBuffer<D> | undefined
+
+  private constructor(device: Device, description: SharedDescription, opened: Opened) {
+    requireMade(opened, 'SharedMemory', 'receive', 'object')
+    super()
+    const { way, byteLength, byteOffset, dtype = 'u8', readOnly } = description
+    const { shape = [Math.floor(byteLength / dtypeInfo(dtype).bytes)] } = description
+    this.device = device
+    this.way = way
+    this.byteLength = byteLength
+    this.dtype = dtype as D
+    this.shape = shape
+    this.strides = description.strides ?? contiguousStrides(shape)
+    this.length = shape.reduce((product, extent) => product * extent, 1)
+    this.#byteOffset = byteOffset
+    this.#readOnly = readOnly === true
+    this.#opened = opened
+  }
+
+  /**
+   * @internal Opens what a description tells of, and closes the descriptors that came with it and come behind it.
+   * @param more the next message, with further descriptors.
+   * @throws TypeError, RangeError for a description that cannot be; FeatureNotSupportedError for a device that this process does not see;
+   * StatusError
+   */
+  static async _open<D extends DType>(
+    first: LinkMessage,
+    more: () => Promise<LinkMessage>,
+    api: string,
+    wait?: WaitOptions,
+  ): Promise<SharedMemory<D>> {
+    const descriptors = [...first.descriptors]
+    let messages = 0
+    const next = async (): Promise<number[]> => {
+      messages -= 1
+      const { data, descriptors: further } = await more()
+      if (propertyOf(data, 'type') === furtherPieces) return [...further]
+      messages = 0
+      for (const descriptor of further) closeDescriptor(descriptor)
+      throw wrongType(api, 'message', 'further pieces of the shared memory', data)
+    }
+    try {
+      const description = requireDescription(first.data, first.ways, api)
+      messages = messagesBehind(description)
+      return await SharedMemory.#open<D>(description, descriptors, next, api, wait)
+    } catch (error) {
+      // Those that still come belong to this memory, whatever was wrong with it.
+      while (messages > 0) for (const one of await next().catch(() => [])) closeDescriptor(one)
+      throw error
+    } finally {
+      for (const descriptor of descriptors) closeDescriptor(descriptor)
+    }
+  }
+
+  static async #open<D extends DType>(
+    description: SharedDescription,
+    descriptors: number[],
+    more: () => Promise<number[]>,
+    api: string,
+    wait: WaitOptions | undefined,
+  ): Promise<SharedMemory<D>> {
+    const { deviceUuid, event } = description
+    const ordinal = visibleUuids().indexOf(deviceUuid)
+    if (ordinal < 0) {
+      const reason = `the memory lies on device ${deviceUuid}, which this process does not see`
+      throw new FeatureNotSupportedError({ library: 'NVIDIA CUDA driver', api, reason })
+    }
+    const device = Device.get(ordinal)
+    const memory = new SharedMemory<D>(device, description, await open(device, description, descriptors, more, api))
+    if (event === undefined) return memory
+    try {
+      const there = openIpcEvent(device, event)
+      try {
+        await there.synchronize(wait)
+      } finally {
+        there.dispose()
+      }
+      return memory
+    } catch (error) {
+      memory.dispose()
+      throw error
+    }
+  }
+
+  /** @internal Called once it was closed. */
+  _onClose(tell: () => void): void {
+    this.#whenClosed = tell
+  }
+
+  /** Its elements as a buffer, until `dispose()`. @throws RangeError for elements with gaps; DisposedError */
+  get buffer(): DeviceBuffer<D> {
+    this._requireAlive()
+    this.#buffer ??= DeviceBuffer.view(this.device, this, this.dtype, { length: this.length })
+    return this.#buffer
+  }
+
+  get [memoryProtocol](): MemoryRange {
+    this._requireAlive()
+    const { address, context, deviceOrdinal } = this.#opened.memory[memoryProtocol]
+    const { dtype, length, shape, strides, byteLength } = this
+    const readOnly = this.#readOnly ? { readOnly: true } : {}
+    const layout = { dtype, length, shape, strides, ...readOnly }
+    return { version: 1, address: address + BigInt(this.#byteOffset), byteLength, deviceOrdinal, context, ...layout }
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { way: this.way, dtype: this.dtype, shape: `[${this.shape}]`, deviceOrdinal: this.device.ordinal }
+  }
+
+  /** Closes what was opened, when the work of this process that uses it has ended, and then tells the sender. */
+  protected release(): void {
+    if (releasesBlock()) {
+      try {
+        this.#close()
+      } finally {
+        this.#whenClosed()
+      }
+      return
+    }
+    const closed = awaitReleases(() => this.#close()).finally(this.#whenClosed)
+    if (releasesAreAwaited()) addAwaited(closed)
+    else warnOnReject('SharedMemory', closed)
+  }
+
+  #close(): void {
+    const failures: unknown[] = []
+    for (const holder of this.#opened.holders) {
+      try {
+        holder[Symbol.dispose]()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    throwFirst('SharedMemory', failures)
+  }
+}

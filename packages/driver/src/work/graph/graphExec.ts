@@ -1,0 +1,323 @@
+import {
+  CUDA_GRAPH_INSTANTIATE_PARAMS,
+  type CUgraphExec,
+  CUgraphExecUpdateResultInfo,
+  type CUgraphNode,
+  type CUstream,
+  cuGraphExecDestroy,
+  cuGraphExecGetFlags,
+  cuGraphExecNodeSetParams,
+  cuGraphExecUpdate,
+  cuGraphInstantiateWithParams,
+  cuGraphNodeGetEnabled,
+  cuGraphNodeSetEnabled,
+  cuGraphUpload,
+} from '@shoal/cuda-sys/driver'
+import {
+  type OptionKeys,
+  optionalBoolean,
+  requireBoolean,
+  requireInstance,
+  requireMade,
+  requireOptions,
+  type StreamArgument,
+  wrongType,
+} from '@shoal/types'
+import type { Context } from '../../core/context/context.js'
+import { check, checkRelease, driverError, Status } from '../../core/errors.js'
+import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../../core/lifetime.js'
+import { scratch } from '../../core/native.js'
+import { Stream, streamFor, streamHalvesFor } from '../../core/stream/stream.js'
+import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
+import type { Graph } from './graph.js'
+import { graphLaunchCall } from './graphCalls.js'
+import { GraphNode } from './graphNode.js'
+import { type NodeDescription, requireDescription } from './nodeDescription.js'
+import { NodeResources } from './nodeResources.js'
+import { requireGraph, requireWhole } from './requireGraph.js'
+
+/** How an executable graph is made. */
+export interface InstantiateOptions {
+  /** Memory that an earlier launch left allocated is freed by the next. Default: false: that launch is refused. */
+  readonly autoFreeOnLaunch?: boolean | undefined
+  /**
+   * Kernels of graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded or launched. It has kernels,
+   * copies without arrays, fills, and child graphs of these, at least one, all of one device. Not with `autoFreeOnLaunch`. Default: false.
+   */
+  readonly deviceLaunch?: boolean | undefined
+  /** The priorities of nodes count, and not that of the stream. Default: false. */
+  readonly useNodePriority?: boolean | undefined
+}
+
+const instantiateKeys: OptionKeys<InstantiateOptions> = {
+  autoFreeOnLaunch: true,
+  deviceLaunch: true,
+  useNodePriority: true,
+}
+const flagBits = { autoFreeOnLaunch: 1, deviceLaunch: 4, useNodePriority: 8 } as const
+
+/** Why a graph cannot be made executable, by the names of `CUgraphInstantiateResult`. */
+const instantiateResults = [
+  'success',
+  'error',
+  'invalid structure',
+  'an operation of a node is not supported',
+  'nodes of several contexts are not supported',
+  'a conditional handle that no node uses',
+]
+
+const updateResults = [
+  'success',
+  'error',
+  'topology-changed',
+  'node-type-changed',
+  'function-changed',
+  'parameters-changed',
+  'not-supported',
+  'unsupported-function-change',
+  'attributes-changed',
+] as const
+
+/** How an update ended, by the names of `CUgraphExecUpdateResult`. */
+export type GraphUpdateResult = (typeof updateResults)[number]
+
+/** What became of an update. */
+export interface GraphUpdate {
+  /** What came of it. */
+  readonly result: GraphUpdateResult
+  /** The node of the graph given that does not fit, where there is one. */
+  readonly node: GraphNode | undefined
+}
+
+/**
+ * A graph made ready to run: launching it queues all its work in one call. Later changes of the graph do not change it.
+ *
+ * @example
+ * using step = graph.instantiate()
+ * step.launch(stream) // returns at once
+ */
+export class GraphExec extends Resource {
+  protected readonly kind = 'GraphExec'
+  /** The context of the graph that it was made of. */
+  readonly context: Context
+  readonly #handle: CUgraphExec
+  readonly #halves: U64Halves
+  readonly #resources = new NodeResources()
+  /** Where it was launched last, if it needs memory of caching pools. */
+  #lastStream: { readonly given: StreamArgument | undefined; readonly stream: Stream } | undefined
+  /** The graph that it was made of, while somebody has it. */
+  readonly #source: WeakRef<Graph>
+
+  private constructor(graph: Graph, handle: CUgraphExec) {
+    requireMade(handle, 'GraphExec', 'Graph.instantiate')
+    super()
+    const { context } = graph
+    this.context = context
+    this.#handle = handle
+    this.#halves = halvesOf(handle)
+    this.#source = new WeakRef(graph)
+    const resources = this.#resources
+    resources.addAll(graph._resources)
+    watchForLeak(this, `A GraphExec of device ${context.device.ordinal}`, () => {
+      destroy(context, handle, resources)
+      return 'it is destroyed when its work has ended'
+    })
+  }
+
+  /** @internal */
+  static _create(graph: Graph, options: InstantiateOptions, api: string): GraphExec {
+    requireOptions(options, api, instantiateKeys)
+    let flags = 0
+    for (const [key, bit] of Object.entries(flagBits) as [keyof typeof flagBits, number][]) {
+      if (optionalBoolean(options[key], api, key, false)) flags |= bit
+    }
+    if ((flags & flagBits.autoFreeOnLaunch) !== 0 && (flags & flagBits.deviceLaunch) !== 0)
+      throw new TypeError(`${api}: autoFreeOnLaunch and deviceLaunch do not go together`)
+    const out = scratch()
+    const { handle, context } = graph
+    const parameters = CUDA_GRAPH_INSTANTIATE_PARAMS.allocate({ flags: BigInt(flags) })
+    let status: number = Status.success
+    context.run(() => {
+      status = cuGraphInstantiateWithParams(out, handle, parameters)
+    })
+    if (status === Status.success) return new GraphExec(graph, out.u64[0] as CUgraphExec)
+    const { result_out: result, hErrNode_out: node } = CUDA_GRAPH_INSTANTIATE_PARAMS.read(parameters)
+    const where = (node as bigint) === 0n ? '' : `, at ${describeNode(graph, node as CUgraphNode)}`
+    const reason = `reason: ${instantiateResults[result] ?? result}${where}`
+    throw driverError(
+      status,
+      'cuGraphInstantiateWithParams',
+      [reason, hintFor(status, graph)].filter(Boolean).join('; '),
+    )
+  }
+
+  /** The `CUgraphExec`, which also is the `cudaGraphExec_t`. @throws DisposedError */
+  get handle(): CUgraphExec {
+    this._requireAlive()
+    this.context._requireAlive()
+    return this.#handle
+  }
+
+  /** What it was made with (`cuGraphExecGetFlags`). */
+  get flags(): Required<{ readonly [K in keyof typeof flagBits]: boolean }> {
+    const out = scratch()
+    check(cuGraphExecGetFlags(this.handle, out), 'cuGraphExecGetFlags')
+    const bits = Number(out.u64[0])
+    const has = (bit: number): boolean => (bits & bit) !== 0
+    return { autoFreeOnLaunch: has(1), deviceLaunch: has(4), useNodePriority: has(8) }
+  }
+
+  /**
+   * Queues all its work on a stream and returns at once (`cuGraphLaunch`). One launch runs after the other, on whatever
+   * streams.
+   * @param stream Default: the default stream of its device.
+   * @throws DisposedError, also when memory or another object that it needs is gone; TypeError, StatusError
+   */
+  launch(stream?: StreamArgument): void {
+    this._requireAlive()
+    const { context } = this
+    context._requireAlive()
+    const queue = streamHalvesFor(context, stream, 'GraphExec.launch')
+    this.#resources.check('GraphExec.launch')
+    const status = graphLaunchCall(context._halves, this.#halves, queue)
+    if (status !== Status.success) throw driverError(status, 'cuGraphLaunch')
+    if (this.#resources.hasBlocks) this.#resources.recordUse(this.#streamOf(stream))
+  }
+
+  /** The same object for the same stream: pools keep it. */
+  #streamOf(given: StreamArgument | undefined): Stream {
+    const { context } = this
+    const known = this.#lastStream
+    if (known !== undefined && known.given === given) return known.stream
+    const stream = given === undefined ? Stream.borrow(context, 0n) : Stream.from(context, given)
+    this.#lastStream = { given, stream }
+    return stream
+  }
+
+  /** @internal @throws DisposedError when it, or something that it needs, is gone */
+  _requireUsable(operation: string): void {
+    this._requireAlive()
+    this.context._requireAlive()
+    this.#resources.check(operation)
+  }
+
+  /**
+   * Brings it to the device ahead of the first launch, which is then as short as the others, and of launches by kernels, for which a
+   * change counts from then on (`cuGraphUpload`).
+   */
+  upload(stream?: StreamArgument): void {
+    const { handle, context } = this
+    const queue: CUstream = streamFor(context, stream, 'GraphExec.upload')
+    context._callDriver('cuGraphUpload', () => cuGraphUpload(handle, queue))
+  }
+
+  /**
+   * Takes over the parameters of a graph of the same shape, in place of making a new executable graph (`cuGraphExecUpdate`).
+   * Where they do not fit, nothing changes and the result says why. From then on it needs what that graph needs, and nothing else.
+   * @throws TypeError, DisposedError; StatusError for other failures
+   */
+  update(graph: Graph): GraphUpdate {
+    const api = 'GraphExec.update'
+    const { handle, context } = this
+    requireGraph(graph, api)
+    requireWhole(graph, api)
+    graph._resources.check('GraphExec.update')
+    const info = CUgraphExecUpdateResultInfo.allocate()
+    let status: number = Status.success
+    context.run(() => {
+      status = cuGraphExecUpdate(handle, graph.handle, info)
+    })
+    const { result, errorFromNode } = CUgraphExecUpdateResultInfo.read(info)
+    const name = updateResults[result]
+    if (status !== Status.success && (name === undefined || name === 'success'))
+      throw driverError(status, 'cuGraphExecUpdate', hintFor(status, graph))
+    if (status === Status.success) this.#resources.replaceBy(graph._resources)
+    const node = (errorFromNode as bigint) === 0n ? undefined : graph._locate(errorFromNode as CUgraphNode)
+    return { result: name ?? 'error', node }
+  }
+
+  /**
+   * Gives one node other parameters for the launches to come (`cuGraphExecNodeSetParams`).
+   * @param node of the graph that this was made of.
+   * @throws TypeError for a description of another kind, or with attributes of launches; DisposedError, StatusError
+   */
+  updateNode(node: GraphNode, description: NodeDescription): this {
+    const api = 'GraphExec.updateNode'
+    const { handle, context } = this
+    this.#requireNode(node, api)
+    const checked = requireDescription(description, api, 'description')
+    node._requireKind(checked, api)
+    // The library has no call for them: left out, they would be lost without a word.
+    if (checked._attributes !== undefined && checked._attributes.count > 0)
+      throw new TypeError(
+        `${api}: description must have no launch attributes; use GraphNode.update and then GraphExec.update`,
+      )
+    const { parameters, memory } = checked._write(context, api)
+    context._callDriver('cuGraphExecNodeSetParams', () => cuGraphExecNodeSetParams(handle, node.handle, parameters))
+    void memory
+    this.#resources.addNeedsOf(checked)
+    return this
+  }
+
+  /**
+   * Leaves a node out of the launches to come, or takes it in again: kernels, copies and fills (`cuGraphNodeSetEnabled`).
+   * @throws TypeError, DisposedError; StatusError for nodes of another kind
+   */
+  setEnabled(node: GraphNode, enabled: boolean): this {
+    const api = 'GraphExec.setEnabled'
+    const { handle } = this
+    this.#requireNode(node, api)
+    check(
+      cuGraphNodeSetEnabled(handle, node.handle, requireBoolean(enabled, api, 'enabled') ? 1 : 0),
+      'cuGraphNodeSetEnabled',
+    )
+    return this
+  }
+
+  /** Whether launches run the node (`cuGraphNodeGetEnabled`). */
+  isEnabled(node: GraphNode): boolean {
+    const { handle } = this
+    this.#requireNode(node, 'GraphExec.isEnabled')
+    const out = scratch()
+    check(cuGraphNodeGetEnabled(handle, node.handle, out), 'cuGraphNodeGetEnabled')
+    return out.u32[0] !== 0
+  }
+
+  #requireNode(node: GraphNode, api: string): void {
+    requireInstance(node, api, 'node', GraphNode)
+    void node.handle
+    const source = this.#source.deref()
+    if (source === undefined || !node.graph._isWithin(source))
+      throw wrongType(api, 'node', 'of the graph that it was made of', node)
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, handle: this.#handle }
+  }
+
+  protected release(): void {
+    forgetLeak(this)
+    destroy(this.context, this.#handle, this.#resources)
+  }
+}
+
+/** Launches under way still end: the driver frees it after them. */
+function destroy(context: Context, handle: CUgraphExec, resources: NodeResources): void {
+  try {
+    if (!context.disposed && !processIsEnding()) checkRelease(cuGraphExecDestroy(handle), 'cuGraphExecDestroy')
+  } finally {
+    resources.release()
+  }
+}
+
+function describeNode(graph: Graph, handle: CUgraphNode): string {
+  const node = graph._locate(handle)
+  if (node === undefined) return `the node ${handle}`
+  return `node ${node.graph.nodes.indexOf(node)} (${node.type})${node.graph === graph ? '' : ' of a part'}`
+}
+
+/** What the driver means where it only says that something is not supported. */
+function hintFor(status: number, graph: Graph): string | undefined {
+  if (status !== Status.notSupported || !graph._hasNodes(['mem-alloc', 'mem-free', 'conditional'])) return undefined
+  return 'a graph with nodes of memory or conditions has one executable graph at a time'
+}

@@ -1,0 +1,68 @@
+import { SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
+import type { Context } from '../../core/context/context.js'
+import { check, Status } from '../../core/errors.js'
+import { scratch } from '../../core/native.js'
+import type { Kernel } from './kernel.js'
+import { parameterBytes, parameterName } from './signature.js'
+
+/** Where a parameter of a kernel lies among its parameters, and its size; both in bytes. */
+export interface ParameterInfo {
+  /** Bytes from the first parameter. */
+  readonly offset: number
+  /** Bytes of it. */
+  readonly bytes: number
+}
+
+/** The parameters that a function of libcuda tells of, one a call, until there is none of the index. @throws StatusError */
+export function parameterInfo(
+  context: Context,
+  api: string,
+  ask: (index: number, offset: bigint, size: bigint) => number,
+): readonly ParameterInfo[] {
+  const out = scratch()
+  const parameters: ParameterInfo[] = []
+  for (;;) {
+    const status = context.run(() => ask(parameters.length, out.address, out.address + 8n))
+    // Said of an index beyond the last parameter.
+    if (status === Status.invalidValue) return parameters
+    check(status, api)
+    parameters.push({ offset: Number(out.u64[0]), bytes: Number(out.u64[1]) })
+  }
+}
+
+/** Without a signature: the image knows how large the parameters are, and not what they mean. @throws TypeError where it tells */
+export function refuseNone(kernel: Kernel, api: string): void {
+  const bytes = sizesOf(kernel)
+  if (bytes === undefined || bytes.length === 0) return
+  const expected = `an array with the type of each parameter of ${kernel.name} (of ${bytes.join(', ')} bytes)`
+  throw new TypeError(`${api}: signature must be ${expected}, not undefined`)
+}
+
+/** The sizes of a kernel's parameters; undefined where the driver cannot tell. */
+function sizesOf(kernel: Kernel): readonly number[] | undefined {
+  try {
+    return kernel.parameters.map(({ bytes }) => bytes)
+  } catch (error) {
+    if (error instanceof VersionTooOldError || error instanceof SymbolNotFoundError) return undefined
+    throw error
+  }
+}
+
+/** Compares the signature of a kernel with what its image says, on drivers that can tell. @throws TypeError */
+export function checkParameters(kernel: Kernel, api: string): void {
+  const { name, signature } = kernel
+  const declared = sizesOf(kernel)
+  if (declared === undefined) return
+  if (declared.length !== signature.length) {
+    const count = `${declared.length}, not ${signature.length}`
+    throw new TypeError(`${api}: signature must name all parameters of ${name}, which has ${count}`)
+  }
+  for (const [index, parameter] of signature.entries()) {
+    const bytes = declared[index]
+    const given = parameterBytes(parameter)
+    if (bytes === given) continue
+    throw new TypeError(
+      `${api}: signature[${index}] must have ${bytes} bytes, as in ${name}, not the ${given} of ${parameterName(parameter)}`,
+    )
+  }
+}

@@ -1,0 +1,65 @@
+import {
+  CUDA_RESOURCE_DESC,
+  type CUsurfObject,
+  cuSurfObjectCreate,
+  cuSurfObjectDestroy,
+  cuSurfObjectGetResourceDesc,
+} from '@shoal/cuda-sys/driver'
+import { outOfRange, requireMade } from '@shoal/types'
+import type { Context } from '../../core/context/context.js'
+import type { Destroyer } from '../../core/context/contextObject.js'
+import { scratch } from '../../core/native.js'
+import { type CudaArray, requireCudaArray } from './cudaArray.js'
+import { LookingObject } from './lookingObject.js'
+import { type CheckedResource, type ResourceDescription, readResource, requireResource } from './textureResource.js'
+
+const destroyer: Destroyer = {
+  api: 'cuSurfObjectDestroy',
+  call: (handle) => cuSurfObjectDestroy(handle as CUsurfObject),
+}
+
+/**
+ * An array that kernels read and write by coordinates (`cuSurfObjectCreate`). A kernel argument of type `'surface'`. It keeps the
+ * array; once that was disposed of, it cannot be used any more.
+ *
+ * @example
+ * using array = CudaArray.create(device, { width: 64, height: 64, format: 'f32', surface: true })
+ * using surface = SurfaceObject.create(array)
+ * module.kernel('draw', ['surface', 'i32', 'i32']).launch({ grid: [4, 4], block: [16, 16] }, surface, 64, 64)
+ */
+export class SurfaceObject extends LookingObject<'surface'> {
+  protected readonly kind = 'SurfaceObject'
+
+  private constructor(context: Context, handle: bigint, resource: CheckedResource) {
+    requireMade(handle, 'SurfaceObject', 'SurfaceObject.create')
+    super('surface', context, handle, resource, destroyer)
+  }
+
+  /**
+   * A surface of an array that was made with `surface: true`, or of a level of a mipmapped one.
+   * @throws TypeError, RangeError, DisposedError, StatusError
+   */
+  static create(array: CudaArray): SurfaceObject {
+    const api = 'SurfaceObject.create'
+    requireCudaArray(array, api, 'array')
+    if (!array.surface) throw outOfRange(api, 'array', 'one made with surface: true', array)
+    const checked = requireResource(array, api)
+    const descriptor = CUDA_RESOURCE_DESC.allocate(checked.descriptor)
+    const out = scratch()
+    checked.context._callDriver('cuSurfObjectCreate', () => cuSurfObjectCreate(out, descriptor))
+    return new SurfaceObject(checked.context, out.u64[0] as bigint, checked)
+  }
+
+  /** The `CUsurfObject`, which is a `cudaSurfaceObject_t` as well. @throws DisposedError */
+  get handle(): CUsurfObject {
+    return this._use() as CUsurfObject
+  }
+
+  /** What it looks into, as the driver has it (`cuSurfObjectGetResourceDesc`). @throws DisposedError, StatusError */
+  describeResource(): ResourceDescription {
+    const { handle } = this
+    return readResource((out) =>
+      this.context._callDriver('cuSurfObjectGetResourceDesc', () => cuSurfObjectGetResourceDesc(out, handle)),
+    )
+  }
+}

@@ -1,0 +1,105 @@
+import {
+  CUDA_RESOURCE_DESC,
+  type CUtexObject,
+  cuTexObjectCreate,
+  cuTexObjectDestroy,
+  cuTexObjectGetResourceDesc,
+  cuTexObjectGetResourceViewDesc,
+  cuTexObjectGetTextureDesc,
+} from '@shoal/cuda-sys/driver'
+import { requireMade, requireOptions } from '@shoal/types'
+import type { Context } from '../../core/context/context.js'
+import type { Destroyer } from '../../core/context/contextObject.js'
+import { scratch } from '../../core/native.js'
+import type { TexelFormat } from './arrayFormat.js'
+import { LookingObject } from './lookingObject.js'
+import {
+  readTexture,
+  type TextureDescription,
+  type TextureOptions,
+  textureDescriptor,
+  textureKeys,
+} from './textureOptions.js'
+import {
+  type CheckedResource,
+  type ResourceDescription,
+  readResource,
+  requireResource,
+  type TextureResource,
+} from './textureResource.js'
+import { readView, type ViewDescription, viewDescriptor } from './textureView.js'
+
+const destroyer: Destroyer = { api: 'cuTexObjectDestroy', call: (handle) => cuTexObjectDestroy(handle as CUtexObject) }
+
+/**
+ * How kernels read an array or memory: by coordinates, with filtering and rules for what lies beyond the border
+ * (`cuTexObjectCreate`). A kernel argument of type `'texture'`. It keeps what it looks into; once that was disposed of, it cannot be
+ * used any more.
+ *
+ * @example
+ * using texture = TextureObject.create(array, { addressMode: 'wrap', filterMode: 'linear', normalizedCoordinates: true })
+ * const kernel = module.kernel('rotate', ['texture', 'ptr', 'f32'])
+ * kernel.launch({ grid: [40, 30], block: [16, 16] }, texture, out, 0.5)
+ */
+export class TextureObject extends LookingObject<'texture'> {
+  protected readonly kind = 'TextureObject'
+  readonly #texel: TexelFormat
+  readonly #hasView: boolean
+
+  private constructor(context: Context, handle: bigint, resource: CheckedResource, hasView: boolean) {
+    requireMade(handle, 'TextureObject', 'TextureObject.create')
+    super('texture', context, handle, resource, destroyer)
+    this.#texel = resource.texel
+    this.#hasView = hasView
+  }
+
+  /**
+   * A texture of an array, a mipmapped array, or memory of a device. Memory begins at a multiple of the device's
+   * `TEXTURE_ALIGNMENT` (memory that was allocated for itself does), and is a `DeviceBuffer`; `DeviceBuffer.view` makes one of other memory.
+   * @throws TypeError, RangeError, DisposedError; StatusError for what the device has not
+   */
+  static create(resource: TextureResource, options: TextureOptions = {}): TextureObject {
+    const api = 'TextureObject.create'
+    const checked = requireResource(resource, api)
+    const { context, texel, type, object, dimensions } = checked
+    const given = { ...requireOptions(options, api, textureKeys) }
+    const texture = textureDescriptor(given, texel, type, dimensions, api)
+    const view = given.view === undefined ? null : viewDescriptor(given.view, object, api)
+    const descriptor = CUDA_RESOURCE_DESC.allocate(checked.descriptor)
+    const out = scratch()
+    // Getters of the options may have disposed of it.
+    checked.requireThere()
+    context._callDriver('cuTexObjectCreate', () => cuTexObjectCreate(out, descriptor, texture, view))
+    return new TextureObject(context, out.u64[0] as bigint, checked, view !== null)
+  }
+
+  /** The `CUtexObject`, which is a `cudaTextureObject_t` as well. @throws DisposedError */
+  get handle(): CUtexObject {
+    return this._use() as CUtexObject
+  }
+
+  /** How it is read, as the driver has it (`cuTexObjectGetTextureDesc`). @throws DisposedError, StatusError */
+  describe(): TextureDescription {
+    const { handle } = this
+    const out = scratch()
+    this.context._callDriver('cuTexObjectGetTextureDesc', () => cuTexObjectGetTextureDesc(out, handle))
+    return readTexture(out, this.#texel)
+  }
+
+  /** What it looks into, as the driver has it (`cuTexObjectGetResourceDesc`). @throws DisposedError, StatusError */
+  describeResource(): ResourceDescription {
+    const { handle } = this
+    return readResource((out) =>
+      this.context._callDriver('cuTexObjectGetResourceDesc', () => cuTexObjectGetResourceDesc(out, handle)),
+    )
+  }
+
+  /** Its view, as the driver has it; undefined without one (`cuTexObjectGetResourceViewDesc`). @throws DisposedError, StatusError */
+  describeView(): ViewDescription | undefined {
+    const { handle } = this
+    if (!this.#hasView) return undefined
+    const out = scratch()
+    this.context._callDriver('cuTexObjectGetResourceViewDesc', () => cuTexObjectGetResourceViewDesc(out, handle))
+    return readView(out)
+  }
+}

@@ -1,0 +1,498 @@
+import { inspect } from 'node:util'
+import { type DType, defineStruct, dtypeInfo, memoryProtocol, StatusError } from '@shoal/types'
+import { beforeEach, describe, expect, test } from 'vitest'
+import {
+  bytes,
+  falseLengths,
+  Particle,
+  randomArray,
+  randomFloats,
+  randomInteger,
+  randomParticles,
+} from './support/elements.js'
+
+Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
+const { DeviceBuffer, ManagedBuffer, PinnedBuffer, Stream } = await import('@shoal/driver/shared')
+const { TestDevice } = await import('./support/testDevice.js')
+const { secondCopy, twoCopies } = await import('./support/secondCopy.js')
+
+const device = new TestDevice(0)
+const second = new TestDevice(1)
+const dtypes = 'i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f8e4m3 f8e5m2 f32 f64 complex64 complex128 bool'
+  .split(' ')
+  .map((name) => name as DType)
+const aDtype = `dtype must be one of ${dtypes.join(', ')}, or a type of defineStruct, defineArray or defineTuple`
+
+beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
+
+describe('DeviceBuffer.allocate and zeros', () => {
+  test('make memory of a device, given as such or as its context, until dispose()', () => {
+    const length = randomInteger(1, 5000) * 2 + 1
+    for (const owner of [second, second.primaryContext]) {
+      for (const make of [DeviceBuffer.allocate, DeviceBuffer.zeros] as const) {
+        const buffer = make(owner, 'f64', length)
+        expect([buffer.dtype, buffer.length, buffer.byteLength]).toEqual(['f64', length, length * 8])
+        expect([buffer.device, buffer.context]).toEqual([second, second.primaryContext])
+        expect([second.used > 0, device.used]).toEqual([true, 0])
+        buffer.dispose()
+        expect(second.used).toBe(0)
+      }
+    }
+  })
+
+  test('zeros() has all bits zero, whatever was there before', () => {
+    for (const length of [1, 3, 1000, 70_001]) {
+      DeviceBuffer.from(device, randomArray('u8', length * 4)).dispose()
+      using zeros = DeviceBuffer.zeros(device, 'f32', length)
+      expect(zeros.toArraySync()).toEqual(new Float32Array(length))
+    }
+  })
+
+  test('no elements are no memory, and take part in everything', async () => {
+    for (const make of [DeviceBuffer.allocate, DeviceBuffer.zeros] as const) {
+      using empty = make(device, 'f32', 0)
+      expect([empty.length, empty.byteLength, empty.address, device.used]).toEqual([0, 0, 0n, 0])
+      empty.fill(1).copyFrom(new Float32Array(0)).copyFromSync(empty)
+      expect([await empty.toArray(), empty.toArraySync()]).toEqual([new Float32Array(0), new Float32Array(0)])
+      expect([empty.slice().length, empty.reinterpret('f64').length]).toEqual([0, 0])
+    }
+    using none = DeviceBuffer.from(device, [], { dtype: Particle })
+    expect(none.toArraySync()).toEqual([])
+  })
+
+  const range = 'an integer from 0 to 2251799813685247'
+  test.each([
+    [0, 'f32', 1, TypeError, 'owner must be a Device or a Context, not 0'],
+    [undefined, 'f32', 1, TypeError, 'owner must be a Device or a Context, not undefined'],
+    [device, 'f33', 1, TypeError, `${aDtype}, not 'f33'`],
+    [device, {}, 1, TypeError, `${aDtype}, not a plain object`],
+    [device, 'f32', '3', TypeError, `length must be ${range}, not '3'`],
+    [device, 'f32', Number.NaN, TypeError, `length must be ${range}, not NaN`],
+    [device, 'f32', 0.5, TypeError, `length must be ${range}, not 0.5`],
+    [device, 'f32', 5n, TypeError, `length must be ${range}, not 5n`],
+    [device, 'f32', undefined, TypeError, `length must be ${range}, not undefined`],
+    [device, 'f32', -1, RangeError, `length must be ${range}, not -1`],
+    [device, 'f32', 2 ** 53, RangeError, `length must be ${range}, not 9007199254740992`],
+    [device, 'f32', Number.POSITIVE_INFINITY, RangeError, `length must be ${range}, not Infinity`],
+  ] as const)('refuse %o, %o, %o', (owner, dtype, length, type, message) => {
+    for (const name of ['allocate', 'zeros'] as const) {
+      const make = (): unknown => DeviceBuffer[name](owner as never, dtype as never, length as never)
+      expect(make).toThrow(new type(`DeviceBuffer.${name}: ${message}`))
+    }
+  })
+
+  test('more than there is fails with the function that was short of memory', () => {
+    expect(() => DeviceBuffer.allocate(device, 'u8', 2 ** 50)).toThrow(StatusError)
+    expect(() => DeviceBuffer.allocate(device, 'u8', 2 ** 50)).toThrow('cuMemAlloc')
+  })
+})
+
+describe('DeviceBuffer.from', () => {
+  test.each(dtypes)('copies random bits of %s, and gives them back', async (dtype) => {
+    const array = randomArray(dtype, randomInteger(1, 300) * 2 + 1)
+    using buffer = DeviceBuffer.from(device, array as never, { dtype })
+    expect([buffer.dtype, buffer.byteLength]).toEqual([dtype, array.byteLength])
+    expect(buffer.byteLength).toBe(buffer.length * dtypeInfo(dtype).bytes)
+    const read = [buffer.toArraySync(), await buffer.toArray()] as unknown as ArrayBufferView[]
+    for (const back of read) expect(bytes(back)).toEqual(bytes(array))
+    expect(read[0]?.constructor).toBe(dtypeInfo(dtype).typedArray)
+  })
+
+  test('takes the type of the array, where none is named', () => {
+    for (const array of [new Int8Array(3), new BigUint64Array(3), new Float64Array(3), new Uint16Array(3)] as const) {
+      using buffer = DeviceBuffer.from(device, array)
+      expect(buffer.toArraySync()).toEqual(array)
+    }
+    using clamped = DeviceBuffer.from(device, Uint8ClampedArray.of(7, 8, 9) as never)
+    expect([clamped.dtype as string, clamped.toArraySync()]).toEqual(['u8', Uint8Array.of(7, 8, 9)])
+  })
+
+  test('takes the part that an array shows of its ArrayBuffer, and no more', () => {
+    const whole = randomFloats(100)
+    const [start, end] = [randomInteger(1, 40), randomInteger(41, 99)]
+    using buffer = DeviceBuffer.from(device, whole.subarray(start, end))
+    expect(buffer.toArraySync()).toEqual(whole.slice(start, end))
+  })
+
+  test('takes structs as objects or as bytes', async () => {
+    const values = randomParticles(randomInteger(1, 50))
+    using buffer = DeviceBuffer.from(device, values, { dtype: Particle })
+    expect([buffer.length, buffer.byteLength]).toEqual([values.length, values.length * 24])
+    expect([buffer.toArraySync(), await buffer.toArray()]).toEqual([values, values])
+    using again = DeviceBuffer.from(device, Particle.encodeArray(values), { dtype: Particle })
+    expect(again.toArraySync()).toEqual(values)
+  })
+
+  const toHold = 'must be a Float32Array to hold f32, not an object of class'
+  test.each([
+    [[1, 2], {}, TypeError, 'array must be a typed array, not an object of class Array'],
+    [null, {}, TypeError, 'array must be a typed array, not null'],
+    [new DataView(new ArrayBuffer(8)), {}, TypeError, 'array must be a typed array, not an object of class DataView'],
+    [new Proxy(new Float32Array(3), {}), {}, TypeError, 'array must be a typed array, not an object of class'],
+    [[1, 2], { dtype: 'f32' }, TypeError, `array ${toHold} Array`],
+    [new Uint32Array(2), { dtype: 'f32' }, TypeError, `array ${toHold} Uint32Array`],
+    [new Float32Array(3), { dtype: 'complex64' }, RangeError, 'array must be of whole elements of complex64 (8 bytes'],
+    [new Uint8Array(25), { dtype: Particle }, RangeError, 'array must be of whole elements of Particle (24 bytes'],
+    [new Float32Array(1), { dtype: 'f33' }, TypeError, `${aDtype}, not 'f33'`],
+    [new Float32Array(1), { type: 'f32' }, TypeError, "options must have only the keys dtype, not 'type'"],
+    [new Float32Array(1), null, TypeError, 'options must be a plain object such as { dtype }, not null'],
+    [
+      new Float32Array(1),
+      device,
+      TypeError,
+      'options must be a plain object such as { dtype }, not an object of class',
+    ],
+    [[{ id: -1, weight: 0, tag: 0 }], { dtype: Particle }, RangeError, 'array: Particle.id must be an integer from 0'],
+    [[{ id: 1, weight: 0 }], { dtype: Particle }, TypeError, 'array: Particle.tag is missing'],
+  ] as const)('refuses an array or options, case %#', (array, options, type, message) => {
+    const make = (): unknown => DeviceBuffer.from(device, array as never, options as never)
+    expect(make).toThrow(type)
+    expect(make).toThrow(`DeviceBuffer.from: ${message}`)
+    expect(device.used).toBe(0)
+  })
+
+  test('what a getter of the options throws reaches the caller', () => {
+    const thrown = new Error('from a getter')
+    const options = {
+      get dtype(): 'f32' {
+        throw thrown
+      },
+    }
+    expect(() => DeviceBuffer.from(device, new Float32Array(1), options)).toThrow(thrown)
+  })
+})
+
+describe('DeviceBuffer.copyFrom and copyFromSync', () => {
+  test('take arrays, page-locked and managed memory and memory of either device', async () => {
+    const values = randomFloats(randomInteger(1, 500) * 2 + 1)
+    using target = DeviceBuffer.allocate(device, 'f32', values.length)
+    using near = DeviceBuffer.from(device, values)
+    using far = DeviceBuffer.from(second, values)
+    using pinned = PinnedBuffer.from(device, values)
+    using managed = ManagedBuffer.allocate(device, 'f32', values.length)
+    managed.array.set(values)
+    for (const source of [values, near, far, pinned, pinned.array, managed]) {
+      for (const name of ['copyFrom', 'copyFromSync'] as const) {
+        target.fillSync(7)
+        expect(target[name](source)).toBe(target)
+        expect(await target.toArray()).toEqual(values)
+      }
+    }
+  })
+
+  test('an array may be changed again once the copy has ended', async () => {
+    using stream = Stream.create(device)
+    // Of the first the bytes are taken at the call, of the second when the stream gets there.
+    for (const length of [1001, 1 << 19]) {
+      const values = randomFloats(length)
+      const expected = values.slice()
+      using target = DeviceBuffer.allocate(device, 'f32', values.length)
+      target.copyFrom(values, { stream })
+      await stream.synchronize()
+      values.fill(0)
+      expect(Buffer.compare(Buffer.from((await target.toArray({ stream })).buffer), Buffer.from(expected.buffer))).toBe(
+        0,
+      )
+    }
+  })
+
+  test('take structs as objects', () => {
+    using target = DeviceBuffer.zeros(device, Particle, 3)
+    for (const name of ['copyFrom', 'copyFromSync'] as const) {
+      const values = randomParticles(3)
+      expect(target[name](values).toArraySync()).toEqual(values)
+    }
+  })
+
+  test('refuse what does not match, and change nothing', () => {
+    const values = randomFloats(5)
+    using target = DeviceBuffer.from(device, values)
+    using words = DeviceBuffer.allocate(device, 'i32', 5)
+    using pinned = PinnedBuffer.allocate(device, 'i32', 5)
+    using ours = Stream.create(device)
+    using theirs = Stream.create(second)
+    using structs = DeviceBuffer.allocate(device, Particle, 1)
+    const five = new Float32Array(5)
+    const toHold = 'source must be a Float32Array to hold f32, not an object of class'
+    for (const name of ['copyFrom', 'copyFromSync'] as const) {
+      for (const [source, options, type, message] of [
+        [new Float32Array(4), {}, RangeError, 'source must be of 5 elements, as many as the buffer has (slice() tak'],
+        [new Float64Array(5), {}, TypeError, `${toHold} Float64Array`],
+        [[1, 2, 3, 4, 5], {}, TypeError, 'source must be a typed array or memory, not an object of class Array'],
+        [undefined, {}, TypeError, 'source must be a typed array or memory, not undefined'],
+        [words, {}, TypeError, "source must be of f32 (reinterpret() one of them), not 'i32'"],
+        [pinned, {}, TypeError, "source must be of f32, not 'i32'"],
+        [structs, {}, RangeError, 'source must be of 5 elements'],
+        [five, ours, TypeError, 'options must be a plain object such as { stream }, not an object of class Stream'],
+        [five, { steam: ours }, TypeError, "options must have only the keys stream, not 'steam'"],
+        [five, { stream: 1 }, TypeError, 'stream must be a stream, not 1'],
+        [five, { stream: theirs }, TypeError, 'stream must be one of device 0, not of device 1'],
+      ] as const) {
+        const copy = (): unknown => target[name](source as never, options as never)
+        expect(copy).toThrow(type)
+        expect(copy).toThrow(`DeviceBuffer.${name}: ${message}`)
+      }
+      expect(() => structs[name]([{ id: 1, weight: 1, tag: 256 }])).toThrow(
+        `DeviceBuffer.${name}: source: Particle.tag must be an integer from 0 to 255, not 256`,
+      )
+    }
+    expect(target.toArraySync()).toEqual(values)
+  })
+})
+
+describe('DeviceBuffer.copyTo and copyToSync', () => {
+  test('fill an array, a part of one, or page-locked memory, and give it back', async () => {
+    const values = randomFloats(randomInteger(1, 500) * 2 + 1)
+    using source = DeviceBuffer.from(device, values)
+    const targets = (): [Float32Array<ArrayBuffer>, Float32Array<ArrayBuffer>] => {
+      const whole = new Float32Array(values.length + 2)
+      return [whole, whole.subarray(1, -1)]
+    }
+    const [whole, part] = targets()
+    expect(source.copyToSync(part)).toBe(part)
+    const [wholeLater, partLater] = targets()
+    expect(await source.copyTo(partLater)).toBe(partLater)
+    for (const array of [whole, wholeLater]) expect(array).toEqual(Float32Array.of(0, ...values, 0))
+    using pinned = PinnedBuffer.allocate(device, 'f32', values.length)
+    expect(await source.copyTo(pinned)).toBe(pinned)
+    expect(pinned.array).toEqual(values)
+    expect(source.copyToSync(pinned)).toBe(pinned)
+  })
+
+  test('refuse what does not match: the one throws, the other rejects', async () => {
+    using source = DeviceBuffer.allocate(device, 'f32', 5)
+    using pinned = PinnedBuffer.allocate(device, 'i32', 5)
+    for (const [target, options, message] of [
+      [new Float32Array(6), {}, 'target must be of 5 elements, as many as the buffer has (slice() takes parts), not 6'],
+      [source, {}, 'target must be a Float32Array to hold f32, not an object of class DeviceBuffer'],
+      [pinned, {}, "target must be of f32, not 'i32'"],
+      [new Float32Array(5), { queue: 1 }, "options must have only the keys stream, not 'queue'"],
+    ] as const) {
+      expect(() => source.copyToSync(target as never, options as object)).toThrow(`DeviceBuffer.copyToSync: ${message}`)
+      await expect(source.copyTo(target as never, options as object)).rejects.toThrow(`DeviceBuffer.copyTo: ${message}`)
+    }
+  })
+})
+
+describe('DeviceBuffer.fill and fillSync', () => {
+  test.each([
+    ['u8', 200, 200],
+    ['i16', -300, -300],
+    ['u32', 0xdead_beef, 0xdead_beef],
+    ['f32', -1.5, -1.5],
+    ['f64', Math.PI, Math.PI],
+    ['i64', -(2n ** 60n), -(2n ** 60n)],
+    ['u64', 77, 77n],
+    ['f16', 1.5, 0x3e00],
+    ['bool', true, 1],
+  ] as const)('%s: every element becomes %o', (dtype, value, held) => {
+    const length = randomInteger(1, 100) * 2 + 1
+    using buffer = DeviceBuffer.zeros<DType>(device, dtype, length)
+    expect(buffer.slice(1).fill(value as never).length).toBe(length - 1)
+    const read = [...(buffer.toArraySync() as unknown as ArrayLike<number | bigint> & Iterable<number | bigint>)]
+    expect(read).toEqual([typeof held === 'bigint' ? 0n : 0, ...new Array(length - 1).fill(held)])
+  })
+
+  test.each([
+    ['i8', -(2n ** 7n), 2n ** 7n - 1n],
+    ['u8', 0n, 2n ** 8n - 1n],
+    ['i16', -(2n ** 15n), 2n ** 15n - 1n],
+    ['u16', 0n, 2n ** 16n - 1n],
+    ['i32', -(2n ** 31n), 2n ** 31n - 1n],
+    ['u32', 0n, 2n ** 32n - 1n],
+    ['i64', -(2n ** 63n), 2n ** 63n - 1n],
+    ['u64', 0n, 2n ** 64n - 1n],
+  ] as const)('%s takes the integers from %d to %d', (dtype, least, most) => {
+    using buffer = DeviceBuffer.zeros<DType>(device, dtype, 1)
+    const value = (n: bigint): never => (dtype.endsWith('64') ? n : Number(n)) as never
+    for (const good of [least, most]) {
+      expect(buffer.fillSync(value(good)).toArraySync()[0]).toBe(value(good))
+    }
+    for (const bad of [least - 1n, most + 1n]) {
+      expect(() => buffer.fillSync(value(bad))).toThrow(RangeError)
+      expect(() => buffer.fillSync(value(bad))).toThrow(`(${dtype}), not ${bad}`.slice(dtype.endsWith('64') ? 6 : 0))
+    }
+    expect(buffer.toArraySync()[0]).toBe(value(most))
+  })
+
+  test('complex numbers and structs are elements too', () => {
+    using complex = DeviceBuffer.allocate(device, 'complex64', 3)
+    expect(complex.fillSync([1, -2]).toArraySync()).toEqual(Float32Array.of(1, -2, 1, -2, 1, -2))
+    const [value] = randomParticles(1)
+    using structs = DeviceBuffer.zeros(device, Particle, 5)
+    if (value !== undefined) expect(structs.fillSync(value).toArraySync()).toEqual(new Array(5).fill(value))
+  })
+
+  test.each([
+    ['f32', 1n, TypeError, 'value must be a number (f32), not 1n'],
+    ['u8', 256, RangeError, 'value must be an integer from 0 to 255 (u8), not 256'],
+    ['u8', Number.NaN, TypeError, 'value must be an integer from 0 to 255 (u8), not NaN'],
+    ['i32', 0.5, TypeError, 'value must be an integer from -2147483648 to 2147483647 (i32), not 0.5'],
+    ['u64', -1n, RangeError, 'value must be a bigint or a safe integer that fits u64, not -1n'],
+    ['i64', 2 ** 53, RangeError, 'value must be a bigint or a safe integer that fits i64, not 9007199254740992'],
+    ['bool', 1, TypeError, 'value must be a boolean (bool), not 1'],
+    ['complex64', [1], TypeError, 'value must be [real, imaginary] (complex64), not an object of class Array'],
+  ] as const)('%s refuses %o', (dtype, value, type, message) => {
+    using buffer = DeviceBuffer.zeros(device, dtype, 2)
+    for (const name of ['fill', 'fillSync'] as const) {
+      const fill = (): unknown => buffer[name](value as never)
+      expect(fill).toThrow(type)
+      expect(fill).toThrow(`DeviceBuffer.${name}: ${message}`)
+    }
+    expect(bytes(buffer.reinterpret('u8').toArraySync())).toEqual(new Uint8Array(buffer.byteLength))
+  })
+})
+
+test('DeviceBuffer.fill writes structs of any size, of words or of bytes', () => {
+  for (const size of [3, 5, 6, 12, 16, 20]) {
+    const Bytes = defineStruct(`Bytes${size}`, { bytes: ['u8', size] })
+    const bytes = Array.from({ length: size }, (_, index) => index + 1)
+    using buffer = DeviceBuffer.zeros(device, 'u8', 5 * size)
+    buffer.reinterpret(Bytes).slice(1, -1).fillSync({ bytes })
+    const none = new Array<number>(size).fill(0)
+    expect([...buffer.toArraySync()]).toEqual([none, bytes, bytes, bytes, none].flat())
+  }
+})
+
+test('DeviceBuffer.fill writes the same number again as the type of the buffer and its sign say', () => {
+  using floats = DeviceBuffer.allocate(device, 'f32', 2)
+  using halves = DeviceBuffer.allocate(device, 'f16', 2)
+  using integers = DeviceBuffer.allocate(device, 'i32', 2)
+  using doubles = DeviceBuffer.allocate(device, 'f64', 1)
+  using large = DeviceBuffer.allocate(device, 'i64', 1)
+  const bitsOf = (buffer: { toArraySync(): ArrayBufferView }): string =>
+    Buffer.from(buffer.toArraySync().buffer as ArrayBuffer).toString('hex')
+  for (const _ of [1, 2]) {
+    expect(bitsOf(floats.fillSync(3))).toBe('0000404000004040')
+    expect(bitsOf(floats.fillSync(3))).toBe('0000404000004040')
+    expect(bitsOf(halves.fillSync(3))).toBe('00420042')
+    expect(bitsOf(integers.fillSync(3))).toBe('0300000003000000')
+    expect(() => integers.fillSync(3.5)).toThrow(TypeError)
+    expect(bitsOf(integers.fillSync(3))).toBe('0300000003000000')
+    expect(bitsOf(large.fillSync(5))).toBe('0500000000000000')
+    expect(bitsOf(large.fillSync(7n))).toBe('0700000000000000')
+    expect(bitsOf(large.fillSync(5))).toBe('0500000000000000')
+    expect(bitsOf(doubles.fillSync(5))).toBe('0000000000001440')
+    expect(bitsOf(large.fillSync(5))).toBe('0500000000000000')
+    expect(bitsOf(floats.fillSync(0))).toBe('0000000000000000')
+    expect(bitsOf(floats.fillSync(-0))).toBe('0000008000000080')
+    expect(bitsOf(floats.fillSync(0))).toBe('0000000000000000')
+  }
+})
+
+test('DeviceBuffer.fill refuses options with other keys, also beside a stream or in its place', () => {
+  using buffer = DeviceBuffer.allocate(device, 'f32', 2)
+  using stream = device.createStream()
+  class Options {
+    stream = stream
+  }
+  const getter = {
+    get stream(): never {
+      throw new Error('from the getter')
+    },
+  }
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  const key = "DeviceBuffer.fill: options must have only the keys stream, not 'streams'"
+  const wrong: readonly [unknown, string][] = [
+    [{ streams: stream }, key],
+    [{ stream, streams: stream }, key],
+    [{ stream: undefined, streams: stream }, key],
+    [new Options(), 'DeviceBuffer.fill: options must be a plain object'],
+    [stream, 'DeviceBuffer.fill: options must be a plain object'],
+    [null, 'DeviceBuffer.fill: options must be a plain object'],
+    [5, 'DeviceBuffer.fill: options must be a plain object'],
+    [proxy, 'DeviceBuffer.fill: options must be a plain object'],
+    [getter, 'from the getter'],
+  ]
+  for (const [options, message] of wrong) expect(() => buffer.fill(1, options as never)).toThrow(message)
+  for (const options of [{}, { stream }, { stream: undefined }, Object.assign(Object.create(null), { stream })]) {
+    expect(buffer.fill(1, options)).toBe(buffer)
+  }
+})
+
+test('DeviceBuffer.fill writes a struct whole, whatever its getters fill meanwhile', () => {
+  using structs = DeviceBuffer.zeros(device, Particle, 2)
+  using other = DeviceBuffer.zeros(device, 'complex128', 1)
+  const value = {
+    id: 7,
+    get weight() {
+      structs.fill({ id: 1, weight: 1, tag: 1 })
+      other.fill([3, 4])
+      return 2
+    },
+    tag: 5,
+  }
+  expect(structs.fillSync(value).toArraySync()).toEqual(new Array(2).fill({ id: 7, weight: 2, tag: 5 }))
+  expect(other.toArraySync()).toEqual(Float64Array.of(3, 4))
+})
+
+test('DeviceBuffer.fill names the field of a struct that it refuses', () => {
+  using buffer = DeviceBuffer.zeros(device, Particle, 2)
+  expect(() => buffer.fill({ id: -1, weight: 0, tag: 0 })).toThrow(
+    new RangeError('DeviceBuffer.fill: value: Particle.id must be an integer from 0 to 4294967295, not -1'),
+  )
+})
+
+describe('typed arrays that lie about themselves', () => {
+  test('are read and written as far as they really go', async () => {
+    const values = randomFloats(9)
+    for (const [how, array] of Object.entries(falseLengths(values))) {
+      using made = DeviceBuffer.from(device, array)
+      expect([how, made.length, made.toArraySync()]).toEqual([how, 9, values])
+      using target = DeviceBuffer.zeros(device, 'f32', 9)
+      expect(target.copyFrom(array).toArraySync()).toEqual(values)
+      expect(target.fill(0).copyFromSync(array).toArraySync()).toEqual(values)
+    }
+    using source = DeviceBuffer.from(device, values)
+    const around = new Float32Array(11)
+    for (const array of Object.values(falseLengths(around.subarray(1, 10)))) {
+      for (const read of [() => source.copyToSync(array), () => source.copyTo(array)]) {
+        around.fill(0)
+        await read()
+        expect(around).toEqual(Float32Array.of(0, ...values, 0))
+      }
+    }
+  })
+
+  test('are refused where only the lie would fit', () => {
+    using buffer = DeviceBuffer.zeros(device, 'f32', 1 << 18)
+    for (const array of Object.values(falseLengths(new Float32Array(9)))) {
+      expect(() => buffer.copyFrom(array)).toThrow('source must be of 262144 elements')
+      expect(() => buffer.copyFromSync(array)).toThrow('source must be of 262144 elements')
+      expect(() => buffer.copyToSync(array)).toThrow('target must be of 262144 elements')
+    }
+    const proxy = new Proxy(new Float32Array(1 << 18), {})
+    expect(() => buffer.copyFrom(proxy)).toThrow('source must be a typed array or memory, not')
+    expect(() => buffer.copyToSync(proxy)).toThrow('target must be a Float32Array to hold f32, not')
+  })
+})
+
+test('DeviceBuffer gives the memory protocol, the same frozen answer each time; a struct has no dtype there', () => {
+  using buffer = DeviceBuffer.allocate(second, 'f32', 3)
+  const range = buffer[memoryProtocol]
+  const { address } = buffer
+  const common = { version: 0, address, byteLength: 12, deviceOrdinal: 1, context: second.primaryContext.handle }
+  expect(range).toEqual({ ...common, dtype: 'f32', length: 3 })
+  expect([Object.isFrozen(range), buffer[memoryProtocol]]).toEqual([true, range])
+  using structs = DeviceBuffer.allocate(device, Particle, 2)
+  expect(Object.keys(structs[memoryProtocol])).not.toContain('dtype')
+})
+
+test('DeviceBuffer is printed in one line, also after dispose()', () => {
+  const buffer = DeviceBuffer.allocate(second, 'f32', 5)
+  expect([inspect(buffer), String(buffer)]).toEqual(['DeviceBuffer<f32>(5) on device 1', '[object DeviceBuffer]'])
+  const view = buffer.slice(1, 3)
+  buffer.dispose()
+  expect(inspect(buffer)).toBe('DeviceBuffer<f32>(5) on device 1, disposed')
+  expect(inspect(view)).toBe('DeviceBuffer<f32>(2) on device 1, disposed')
+  using structs = DeviceBuffer.allocate(device, Particle, 1)
+  expect(inspect({ structs })).toBe('{ structs: DeviceBuffer<Particle>(1) on device 0 }')
+})
+
+test('a device of a second copy of the package is refused, with both places', async () => {
+  const other = await secondCopy()
+  const foreign = Object.create(other.Context.prototype)
+  expect(() => DeviceBuffer.allocate(foreign, 'f32', 1)).toThrow(twoCopies)
+  expect(() => DeviceBuffer.allocateOn(Object.create(other.Stream.prototype), 'f32', 1)).toThrow(twoCopies)
+})

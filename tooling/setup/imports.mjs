@@ -1,0 +1,89 @@
+#!/usr/bin/env node
+// Checks how the sources of each package import each other. In `driver` an import leads inward: core ← memory ← work ← entries. In every
+// package no folders import values from each other in a circle, and no circle of files, imports of types included, is large.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { root } from './workspace.mjs'
+
+const rings = ['core', 'memory', 'work']
+/** Files that may import each other in a circle: more than a reader can keep in mind are not allowed. */
+const largestCircle = 10
+
+const statement = /^(?:import|export) (type )?(?:(\{[^}]*\}|\* as \w+|\*|\w+) from )?'(\.[^']+)'/gm
+
+/** What a source imports of its package: the file, and whether types alone. */
+export function importsOf(file, text) {
+  return [...text.matchAll(statement)].map(([, type, names = '', specifier]) => {
+    const isList = names.startsWith('{')
+    const list = names
+      .replaceAll(/[{}]/g, '')
+      .split(',')
+      .filter((name) => name.trim() !== '')
+    const isType = type !== undefined || (isList && list.length > 0 && list.every((name) => /^\s*type /.test(name)))
+    return { file: normalize(join(dirname(file), specifier)).replace(/\.js$/, '.ts'), isType }
+  })
+}
+
+/** Circles in a graph: the strongly connected parts with more than one node. */
+export function circles(graph) {
+  const [index, low, stack, found] = [new Map(), new Map(), [], []]
+  const visit = (node) => {
+    index.set(node, index.size)
+    low.set(node, index.get(node))
+    stack.push(node)
+    for (const next of graph.get(node) ?? []) {
+      if (!index.has(next)) visit(next)
+      if (stack.includes(next)) low.set(node, Math.min(low.get(node), low.get(next)))
+    }
+    if (low.get(node) !== index.get(node)) return
+    const part = stack.splice(stack.indexOf(node))
+    if (part.length > 1) found.push(part.sort())
+  }
+  for (const node of graph.keys()) if (!index.has(node)) visit(node)
+  return found
+}
+
+/** What is wrong with the imports of a package, given its sources by their paths below `src`. */
+export function importProblems(name, sources) {
+  const problems = []
+  const files = new Map()
+  const folders = new Map()
+  for (const [file, text] of sources) {
+    const imports = importsOf(file, text).filter(({ file: other }) => sources.has(other))
+    files.set(file, new Set(imports.map((each) => each.file)))
+    for (const { file: other, isType } of imports) {
+      const [from, to] = [file, other].map((each) => (each.includes('/') ? each.split('/')[0] : each))
+      if (
+        name === 'driver' &&
+        rings.includes(from) &&
+        !(rings.indexOf(to) >= 0 && rings.indexOf(to) <= rings.indexOf(from))
+      )
+        problems.push(
+          `packages/${name}/src/${file} imports ${other}, which is further out: move one of them, or what they share inward`,
+        )
+      if (from !== to && !isType) folders.set(from, (folders.get(from) ?? new Set()).add(to))
+    }
+  }
+  for (const circle of circles(folders))
+    problems.push(
+      `packages/${name}/src: ${circle.join(', ')} import values from each other: move what they share to one of them`,
+    )
+  for (const circle of circles(files))
+    if (circle.length > largestCircle)
+      problems.push(
+        `packages/${name}/src: ${circle.length} files form a circle of imports, at most ${largestCircle} may: ${circle.join(', ')}`,
+      )
+  return problems
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const problems = readdirSync(join(root, 'packages')).flatMap((name) => {
+    const folder = join(root, 'packages', name, 'src')
+    if (!existsSync(folder)) return []
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+    return importProblems(name, new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')])))
+  })
+  for (const problem of problems) console.error(problem)
+  process.exitCode = problems.length > 0 ? 1 : 0
+}
