@@ -168,7 +168,11 @@ describe('PinnedBuffer.from', () => {
   test('refuses what is no array of its type', () => {
     for (const [array, options, message] of [
       [[1], {}, 'array must be a typed array, not an object of class Array'],
-      [new Proxy(new Float32Array(3), {}), {}, 'array must be a typed array, not an object of class Float32Array'],
+      [
+        new Proxy(new Float32Array(3), {}),
+        {},
+        'array must be a typed array, not a proxy around an object of class Float32Array',
+      ],
       [new Float32Array(3), { dtype: 'complex64' }, 'array must be of whole elements of complex64 (8 bytes each)'],
       [new Int32Array(3), { dtype: 'f32' }, 'array must be a Float32Array to hold f32, not an object of class Int32'],
       [new Int32Array(3), { dtype: 'f33' }, 'dtype must be one of i8, u8'],

@@ -7,6 +7,7 @@ const {
   AddressRange,
   allocationGranularity,
   DeviceBuffer,
+  finishReleasesSync,
   GrowableBuffer,
   ManagedBuffer,
   MemoryPool,
@@ -96,7 +97,9 @@ describe('pointerInfo', () => {
     const { address: mapped } = growable
     expect(pointerInfo(device, growable)).toMatchObject({ type: 'device', deviceOrdinal: 1, devicePointer: mapped })
     // With no elements there is an address, and no memory behind it.
-    expect(pointerInfo(device, growable.resize(0))).toEqual(unregistered)
+    growable.resize(0)
+    finishReleasesSync()
+    expect(pointerInfo(device, growable)).toEqual(unregistered)
   })
 
   test('does not know other addresses, nor memory that was freed', () => {
