@@ -33,8 +33,8 @@ test.each(Object.entries(unfinished))('hostFunction and hostNode refuse %s', asy
 
 test('hostFunction rejects when the function returns a promise, whatever becomes of that promise', async () => {
   using stream = device.createStream()
-  for (const promise of [Promise.resolve(), Promise.reject(new Error('lost'))]) {
-    await expect(stream.hostFunction(() => promise)).rejects.toEqual(
+  for (const fn of [() => Promise.resolve(), () => Promise.reject(new Error('lost'))]) {
+    await expect(stream.hostFunction(fn)).rejects.toEqual(
       new TypeError('Stream.hostFunction: fn must be a synchronous function, not one that gives a promise'),
     )
   }
