@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/forengine.h"
 #include "heap.h"
 #include "link.h"
 #include "module.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/arena.h"
+#include "core/forengine.h"
 #include "core/handles.h"
 #include "shoal/cuda.h"
 #include "tiles.h"

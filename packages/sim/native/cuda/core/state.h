@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allocation.h"
+#include "forengine.h"
 #include "handles.h"
 #include "shoal/cuda.h"
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/forengine.h"
 #include "core/stream.h"
 #include "work.h"
 
