@@ -169,7 +169,7 @@ test('a worker that opened what was imported closes no other file that has its n
     const warnings = []
     process.on('warning', ({ message }) => warnings.push(message))
     const entry = (name) => import(${JSON.stringify(new URL('../dist/', import.meta.url).href)} + name + '.js')
-    Promise.all([entry('index'), entry('external')]).then(([{ Device, startDriver, driverLibrary }, { ExternalMemory }]) => {
+    Promise.all([entry('shared'), entry('external')]).then(([{ Device, startDriver, driverLibrary }, { ExternalMemory }]) => {
       startDriver()
       const device = new Device(0, 0, driverLibrary)
       const bring = (handle) => ExternalMemory.import(device, { type: 'opaque-fd', handle, byteLength: 64 }).dispose()

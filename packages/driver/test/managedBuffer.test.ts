@@ -4,7 +4,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { bytes, Particle, randomArray, randomFloats, randomInteger, randomParticles } from './support/elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { DeviceBuffer, ManagedBuffer, pointerInfo, rangeAttribute, rangeAttributes, Stream } = await import(
+const { DeviceBuffer, finishReleasesSync, ManagedBuffer, pointerInfo, rangeAttribute, rangeAttributes, Stream } = await import(
   '@shoal/driver/shared'
 )
 const { TestDevice } = await import('./support/testDevice.js')
@@ -231,6 +231,7 @@ describe('the end of a ManagedBuffer', () => {
       kept.push({ address: a.address, array: a.array }, { address: b.address, array: b.array })
       expect(kept.map(({ array }) => array.length)).toEqual([7, 7])
     }
+    finishReleasesSync()
     expect(kept.map(({ address, array }) => [isManaged(address), array.length])).toEqual([
       [false, 0],
       [false, 0],

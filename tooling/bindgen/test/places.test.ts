@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
@@ -18,21 +18,25 @@ const modules = join(scratchFolder(), 'node_modules', '@shoal')
 const found: Places[] = []
 ;(globalThis as { placesFound?: Places[] }).placesFound = found
 
-const engine = JSON.stringify(pathToFileURL(join(packages, 'ffi', 'dist', 'internal.js')).href)
+const { exports } = JSON.parse(readFileSync(join(packages, 'ffi', 'package.json'), 'utf8'))
 mkdirSync(join(modules, 'ffi'), { recursive: true })
-writeFileSync(
-  join(modules, 'ffi', 'package.json'),
-  JSON.stringify({ type: 'module', exports: { './internal': './internal.js' } }),
-)
-writeFileSync(
-  join(modules, 'ffi', 'internal.js'),
-  `import { defineLibrary as define } from ${engine}
-  export * from ${engine}
-  export const defineLibrary = (places) => {
-    globalThis.placesFound.push(places)
-    return define(places)
-  }`,
-)
+symlinkSync(join(packages, 'types'), join(modules, 'types'))
+const recorder: { [entry: string]: string } = {}
+for (const [entry, target] of Object.entries(exports as { [entry: string]: { readonly default: string } | string })) {
+  if (typeof target === 'string') continue
+  const file = `./${Object.keys(recorder).length}.js`
+  recorder[entry] = file
+  const engine = JSON.stringify(pathToFileURL(join(packages, 'ffi', target.default)).href)
+  const recording = `
+    import { defineLibrary as define } from ${engine}
+    export const defineLibrary = (places) => {
+      globalThis.placesFound.push(places)
+      return define(places)
+    }`
+  const definesLibraries = 'defineLibrary' in (await import(JSON.parse(engine)))
+  writeFileSync(join(modules, 'ffi', file), `export * from ${engine}${definesLibraries ? recording : ''}`)
+}
+writeFileSync(join(modules, 'ffi', 'package.json'), JSON.stringify({ type: 'module', exports: recorder }))
 
 const entries = libraries.map(({ module }) => module.replace('@shoal/', '').split('/'))
 for (const [name = '', ...entry] of entries) {

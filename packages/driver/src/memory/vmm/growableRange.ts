@@ -9,6 +9,7 @@ import {
 } from '@shoal/types'
 import { afterCapture } from '../../core/context/capturing.js'
 import type { Context, DeviceOrContext } from '../../core/context/context.js'
+import { finishReleasesSync } from '../../core/context/releases.js'
 import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../../core/inUse.js'
 import {
   forgetLeak,
@@ -88,6 +89,8 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   /** The answer of the memory protocol for the present length. */
   #description: MemoryRange | undefined
   #isWatched = false
+  /** Whether pieces may still be mapped where it grows next. */
+  #hasShrunk = false
 
   private constructor(
     context: Context,
@@ -224,6 +227,9 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const { words, byteLength: maximum, ends } = this.#pieces
     const wanted = roundUp(Math.max(byteLength - start, this.#step), this.#granularity)
     const size = Math.min(wanted, maximum - start)
+    // The driver refuses to map over pieces that the release thread still unmaps.
+    if (this.#hasShrunk) finishReleasesSync()
+    this.#hasShrunk = false
     createAndMap(this.#properties, size, words, start, this.#grants)
     this.#capacity = start + size
     ends.push(this.#capacity)
@@ -239,6 +245,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const what = 'A piece of a GrowableRange'
     const mappings = mappingsOf(address, ends, kept)
     this.#capacity = ends.at(-1) ?? 0
+    this.#hasShrunk = true
     for (const user of users) user._addChild()
     afterCapture(what, () => unmapLate(what, mappings, users, () => undefined))
   }

@@ -43,9 +43,6 @@ export function createAndMap(
   const high = highAt(start, offset)
   let api = 'cuMemMap'
   let status = mapMemory(low, high, byteLength, handleLow, handleHigh)
-  // What the range has shrunk by may still be mapped.
-  if (status !== Status.success && finishReleasesSync())
-    status = mapMemory(low, high, byteLength, handleLow, handleHigh)
   if (status === Status.success) {
     api = 'cuMemSetAccess'
     status = setAccess(low, high, byteLength, grants)
