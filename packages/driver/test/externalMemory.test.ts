@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { Worker } from 'node:worker_threads'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test, vi } from 'vitest'
 import { Particle, randomParticles } from './support/elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
@@ -183,7 +183,8 @@ test('a worker that opened what was imported closes no other file that has its n
     worker.once('message', resolve).once('error', reject),
   )
   expect(warnings).toEqual([])
-  expect(openings(path)).toBe(0)
+  // The release thread closes them.
+  await vi.waitFor(() => expect(openings(path)).toBe(0), { timeout: 60_000 })
   // Files take the lowest numbers that are free.
   const files: number[] = []
   while (!files.includes(own)) files.push(openSync(path, 'r'))
