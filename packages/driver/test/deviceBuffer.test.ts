@@ -128,7 +128,12 @@ describe('DeviceBuffer.from', () => {
     [[1, 2], {}, TypeError, 'array must be a typed array, not an object of class Array'],
     [null, {}, TypeError, 'array must be a typed array, not null'],
     [new DataView(new ArrayBuffer(8)), {}, TypeError, 'array must be a typed array, not an object of class DataView'],
-    [new Proxy(new Float32Array(3), {}), {}, TypeError, 'array must be a typed array, not a proxy around an object of class'],
+    [
+      new Proxy(new Float32Array(3), {}),
+      {},
+      TypeError,
+      'array must be a typed array, not a proxy around an object of class',
+    ],
     [[1, 2], { dtype: 'f32' }, TypeError, `array ${toHold} Array`],
     [new Uint32Array(2), { dtype: 'f32' }, TypeError, `array ${toHold} Uint32Array`],
     [new Float32Array(3), { dtype: 'complex64' }, RangeError, 'array must be of whole elements of complex64 (8 bytes'],

@@ -4,9 +4,8 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { bytes, Particle, randomArray, randomFloats, randomInteger, randomParticles } from './support/elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
-const { DeviceBuffer, finishReleasesSync, ManagedBuffer, pointerInfo, rangeAttribute, rangeAttributes, Stream } = await import(
-  '@shoal/driver/shared'
-)
+const { DeviceBuffer, finishReleasesSync, ManagedBuffer, pointerInfo, rangeAttribute, rangeAttributes, Stream } =
+  await import('@shoal/driver/shared')
 const { TestDevice } = await import('./support/testDevice.js')
 
 const device = new TestDevice(0)
