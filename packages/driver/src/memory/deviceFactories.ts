@@ -19,7 +19,7 @@ import {
 
 const defaultStreams = new WeakMap<Context, Stream>()
 
-/** What is made on a device: a part of {@link Device}, which contexts name, so that contexts depend on no memory. */
+/** The methods of {@link Device} that make objects. They are in a file of their own, so that contexts, which name devices, import no memory. */
 export abstract class DeviceFactories {
   abstract readonly ordinal: number
   abstract readonly handle: CUdevice

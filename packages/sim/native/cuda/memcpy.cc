@@ -152,6 +152,11 @@ CUresult checkCapture(const std::shared_ptr<Stream>& stream, bool isAsynchronous
   return isAsynchronous ? CUDA_SUCCESS : checkUnsafeCall();
 }
 
+// An H200 refuses memory of a host pool where a call names device memory.
+bool isRefusedHostPool(Side side, const MemoryRange& range) {
+  return side == Side::device && range.isHost() && range.allocation->kind == MemoryKind::pooled;
+}
+
 CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle, bool perThread,
               bool isAsynchronous, PeerContexts users = {}) {
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
@@ -176,6 +181,8 @@ CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t byt
     if (const CUresult status =
             check(fromSide, users.from ? *users.from : *context, Access::read, from, bytes, wanted.from.range))
       return status;
+    if (isRefusedHostPool(toSide, wanted.to.range) || isRefusedHostPool(fromSide, wanted.from.range))
+      return CUDA_ERROR_INVALID_VALUE;
     wanted.from.pitch = wanted.to.pitch = bytes;
     return queue(stream, wanted, isAsynchronous);
   });

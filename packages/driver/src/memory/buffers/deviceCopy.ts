@@ -6,6 +6,7 @@ import type { CudaLibrary } from '../../core/calls/cudaLibrary.js'
 import type { Context } from '../../core/context/context.js'
 import { Status } from '../../core/errors.js'
 import type { StreamQueue } from '../../core/waiting/unmarkedWork.js'
+import { copyInHostPool } from './hostPoolCopy.js'
 import { overlapsInSlots, refuseOverlap, requireApart } from './overlap.js'
 import { isReachedByCopies } from './reach.js'
 
@@ -49,7 +50,9 @@ export function queueCopy(
     slots[9] = stream.high
     slots[2 * contextSlot] = context._halves.low
     slots[2 * contextSlot + 1] = context._halves.high
-    const status = copy()
+    let status = copy()
+    if (status === Status.invalidValue)
+      status = copyInHostPool(context, _handle, [target, address], target, address, byteLength)
     if (status !== Status.success) throw cuda.error(status, cuda.copy.api)
     return
   }

@@ -1,23 +1,17 @@
-import {
-  type CUdeviceptr,
-  CUmemorytype,
-  CUpointer_attribute,
-  type CUstream,
-  cuPointerGetAttribute,
-} from '@shoal/cuda-sys/driver'
-import { addressOf, callInContext, NativeMemory } from '@shoal/ffi'
+import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
+import { callInContext, NativeMemory } from '@shoal/ffi'
 import { type StagedCopy, stagedCopyFrom, stagedCopyTo } from '@shoal/ffi/calls'
 import { settledNow } from '@shoal/types'
 import { isCapturing, refuseInCapture } from '../../core/context/capturing.js'
 import type { Context } from '../../core/context/context.js'
 import { Status } from '../../core/errors.js'
-import { scratch } from '../../core/native.js'
 import { byteLengthOf, bytesOf } from '../../core/ranges/arrayBytes.js'
 import { type PinnedOwner, pinnedOwnerOf } from '../../core/ranges/pinnedRegistry.js'
 import { AwaitedCopy, queueHostCopy, queueUnobservedCopy } from '../../core/waiting/copyWait.js'
 import type { StreamQueue } from '../../core/waiting/unmarkedWork.js'
 import { useUntilEnd } from '../../core/waiting/unmarkedWork.js'
 import { copyInSlices } from './copyInSlices.js'
+import { copyInHostPool } from './hostPoolCopy.js'
 import { queuePinnedCopy } from './pinnedCopy.js'
 import { keptBytes, partBytes, type StagingBlock, StagingPool } from './staging.js'
 
@@ -39,18 +33,6 @@ function kindOf(place: CopyPlace): string {
   return typeof place === 'bigint' ? 'DeviceBuffer' : place.kind
 }
 
-function addressFrom(place: ArrayBufferView | bigint): CUdeviceptr {
-  return (typeof place === 'bigint' ? place : addressOf(place)) as CUdeviceptr
-}
-
-/** Pools of host memory have addresses that the driver refuses where it expects device memory; `cuMemcpyAsync` takes them. */
-function isOnHost(address: CUdeviceptr): boolean {
-  const out = scratch()
-  out.u32[0] = 0
-  const status: number = cuPointerGetAttribute(out, CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)
-  return status === Status.success && out.u32[0] === CUmemorytype.CU_MEMORYTYPE_HOST
-}
-
 /** Queues a copy from host memory (`cuMemcpyHtoDAsync`, `cudaMemcpyAsync`). */
 function toDevice(
   context: Context,
@@ -66,10 +48,8 @@ function toDevice(
   }
   callInContext(context.handle)
   const target = (start === 0 ? to : to + BigInt(start)) as CUdeviceptr
-  const { calls } = context._cuda
-  let status = calls.memcpyHtoDAsync(target, from, byteLength, stream)
-  if (status === Status.invalidValue && isOnHost(target))
-    status = calls.memcpyAsync(target, addressFrom(from), byteLength, stream)
+  let status = context._cuda.calls.memcpyHtoDAsync(target, from, byteLength, stream)
+  if (status === Status.invalidValue) status = copyInHostPool(context, stream, [target], target, from, byteLength)
   if (status !== Status.success) throw context._error(status, 'memcpyHtoDAsync')
 }
 
@@ -88,10 +68,8 @@ function toHost(
   }
   callInContext(context.handle)
   const source = (start === 0 ? from : from + BigInt(start)) as CUdeviceptr
-  const { calls } = context._cuda
-  let status = calls.memcpyDtoHAsync(to, source, byteLength, stream)
-  if (status === Status.invalidValue && isOnHost(source))
-    status = calls.memcpyAsync(addressFrom(to), source, byteLength, stream)
+  let status = context._cuda.calls.memcpyDtoHAsync(to, source, byteLength, stream)
+  if (status === Status.invalidValue) status = copyInHostPool(context, stream, [source], to, source, byteLength)
   if (status !== Status.success) throw context._error(status, 'memcpyDtoHAsync')
 }
 

@@ -1,10 +1,12 @@
+import type { CUstream } from '@shoal/cuda-sys/driver'
 import { contextSlot, type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
 import type { CudaLibrary } from '../../core/calls/cudaLibrary.js'
 import type { Context } from '../../core/context/context.js'
 import { Status } from '../../core/errors.js'
 import { byteLengthOf, byteOffsetOf } from '../../core/ranges/arrayBytes.js'
 import type { PinnedOwner } from '../../core/ranges/pinnedRegistry.js'
-import type { U64Halves } from '../../core/u64Halves.js'
+import { type U64Halves, u64Of } from '../../core/u64Halves.js'
+import { copyInHostPool } from './hostPoolCopy.js'
 
 const fourGiB = 2 ** 32
 /** `cudaMemcpyHostToDevice` and `cudaMemcpyDeviceToHost` */
@@ -50,6 +52,10 @@ export function queuePinnedCopy(
   slots[9] = stream.high
   slots[2 * contextSlot] = context._halves.low
   slots[2 * contextSlot + 1] = context._halves.high
-  const status = isUpload ? upload() : download()
+  let status = isUpload ? upload() : download()
+  if (status === Status.invalidValue) {
+    const [to, from] = isUpload ? [device, array] : [array, device]
+    status = copyInHostPool(context, u64Of(stream) as CUstream, [device], to, from, byteLength)
+  }
   if (status !== Status.success) throw cuda.error(status, isUpload ? cuda.upload.api : cuda.download.api)
 }

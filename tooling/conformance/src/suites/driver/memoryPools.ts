@@ -7,6 +7,7 @@ import {
   DisposedError,
   driverVersion,
   MemoryPool,
+  PinnedBuffer,
   StatusError,
   type Stream,
 } from '@shoal/driver'
@@ -201,6 +202,22 @@ export const memoryPoolSuite: Suite = {
           const buffer = pool.allocate(stream, 'i32', data.length)
           buffer.copyFrom(data, { stream })
           assertSameBits(await buffer.toArray({ stream }), data, 'i32')
+          // Each way to copy calls another function of the driver.
+          const pinned = t.own(PinnedBuffer.allocate(t.device, 'i32', data.length))
+          pinned.array.set(data.map((value) => ~value))
+          buffer.copyFrom(pinned.array, { stream })
+          const other = t.own(DeviceBuffer.allocate(t.device, 'i32', data.length))
+          other.copyFrom(buffer, { stream })
+          assertSameBits(await other.toArray({ stream }), pinned.array, 'from page-locked memory, and to the device')
+          buffer.fill(7, { stream })
+          await buffer.copyTo(pinned.array, { stream })
+          assertSameBits(
+            pinned.array,
+            data.map(() => 7),
+            'fill, and to page-locked memory',
+          )
+          buffer.copyFromSync(data, { stream })
+          assertSameBits(buffer.toArraySync({ stream }), data, 'blocking')
           assert.ok(pool.used.current >= data.byteLength)
           buffer.dispose()
           await stream.synchronize()
