@@ -10,10 +10,12 @@ const packages = ['types', 'ffi', 'driver', 'runtime', 'nccl', 'nvshmem', 'nvrtc
 async function classesOf(name: string): Promise<Map<string, { readonly prototype: object }>> {
   const { exports } = JSON.parse(readFileSync(`${root}packages/${name}/package.json`, 'utf8')) as { exports: object }
   // The entries for the other packages have also what no program gets hold of.
-  const entries = Object.keys(exports).filter((entry) => !/json$|internal$|calls$|basics$|shared$/.test(entry))
+  const entries = Object.entries(exports as { readonly [entry: string]: { readonly default: string } }).filter(
+    ([entry]) => !/json$|internal$|calls$|basics$|shared$/.test(entry),
+  )
   const found = new Map<string, { readonly prototype: object }>()
-  for (const entry of entries) {
-    const module = await import(`${root}packages/${name}/dist/${entry === '.' ? 'index' : entry.slice(2)}.js`)
+  for (const [, target] of entries) {
+    const module = await import(`${root}packages/${name}/${target.default}`)
     for (const [key, value] of Object.entries(module)) {
       if (typeof value === 'function' && /^class\b/.test(String(value))) found.set(key, value as never)
     }

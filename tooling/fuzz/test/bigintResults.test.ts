@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript-api'
 import { afterAll, expect, test } from 'vitest'
+import { declarationsOf } from '../src/arguments/index.js'
 
 process.env['SHOAL_DEVICE'] = 'sim'
 const ffi = await import('@shoal/ffi')
@@ -63,8 +64,8 @@ const entries = ['context', 'diagnostics', 'dlpack', 'external', 'graph', 'libra
 
 test('every plain result with bigints is in the table', () => {
   const found = bigintResults([
-    ...packages.map((name) => declarationsOf(name, 'index')),
-    ...['driver', 'runtime'].flatMap((name) => entries.map((entry) => declarationsOf(name, entry))),
+    ...packages.map((name) => declarationsOf(name)),
+    ...['driver', 'runtime'].flatMap((name) => entries.map((entry) => declarationsOf(`${name}/${entry}`))),
   ])
   const unknown = found.filter((api) => !(api in results) && !exclusions.some(([pattern]) => pattern.test(api)))
   expect(unknown).toEqual([])
@@ -90,10 +91,6 @@ test('addresses and handles are hexadecimal, other bigints decimal', () => {
   expect(result).toStrictEqual({ address: 255n, inner: { eventHandle: 16n, bytes: 12n }, many: [1n], handles: [32n] })
   expect(structuredClone(result).address).toBe(255n)
 })
-
-function declarationsOf(name: string, entry: string): string {
-  return fileURLToPath(new URL(`../../../packages/${name}/dist/${entry}.d.ts`, import.meta.url))
-}
 
 /** The functions, methods and properties of packages whose plain results hold bigints, as their declarations say. */
 function bigintResults(files: readonly string[]): string[] {

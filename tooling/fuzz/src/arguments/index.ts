@@ -51,9 +51,14 @@ export async function runArgumentSweep(options: ArgumentSweepOptions): Promise<A
 
 type Mutable = { -readonly [K in keyof ArgumentSweepResult]: ArgumentSweepResult[K] }
 
-function declarationsOf(packageName: string): string {
-  const [name, entry = 'index'] = packageName.split('/')
-  return fileURLToPath(new URL(`../../../../packages/${name}/dist/${entry}.d.ts`, import.meta.url))
+/** The declarations of an entry of a package, such as `driver` or `driver/graph`. */
+export function declarationsOf(entryName: string): string {
+  const [name, ...entry] = entryName.split('/')
+  const folder = fileURLToPath(new URL(`../../../../packages/${name}/`, import.meta.url))
+  const { exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
+    readonly exports: { readonly [path: string]: { readonly types: string } }
+  }
+  return join(folder, exports[['.', ...entry].join('/')]?.types ?? '')
 }
 
 async function sweepPackage(
