@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { createLane, Lane, NativeMemory, offThread } from '@shoal/ffi'
+import { runQuietly } from '@shoal/ffi/calls'
 import { DisposedError } from '@shoal/types'
 import { expect, test } from 'vitest'
 import { failWith, sleepMs, storeThread } from './support/stubCalls.js'
@@ -23,6 +24,19 @@ test('what is queued on a lane runs before it ends, also when it is disposed of 
   lane.dispose()
   expect(lane.disposed).toBe(true)
   expect([await slow, await next]).toEqual([[0], [4]])
+})
+
+test('quiet calls report their end when the lane is disposed of just after they returned', async () => {
+  for (let trial = 0; trial < 50; trial += 1) {
+    const lane = createLane()
+    const end = new Promise<readonly number[] | undefined>((resolve) => {
+      runQuietly({ lane, context: 0n, isPrompt: false, repeats: undefined }, () => failWith(trial), resolve)
+    })
+    // Now the thread waits for more calls, and has not woken the event loop yet.
+    lane.waitSync()
+    lane.dispose()
+    expect(await end).toEqual(trial === 0 ? undefined : [trial])
+  }
 })
 
 test('prints what it is', () => {

@@ -108,8 +108,10 @@ void Lane::Serve() {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto has_news = [&] { return closed_ || !tasks_.empty(); };
   while (true) {
-    if (when_idle_ && tasks_.empty() && (closed_ || !wake_.wait_for(lock, kLanePause, has_news)))
-      std::exchange(when_idle_, nullptr)();
+    if (when_idle_ && tasks_.empty()) {
+      wake_.wait_for(lock, kLanePause, has_news);
+      if (tasks_.empty()) std::exchange(when_idle_, nullptr)();
+    }
     wake_.wait(lock, has_news);
     if (tasks_.empty()) return;
     Task task = std::move(tasks_.front());

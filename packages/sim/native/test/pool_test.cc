@@ -346,7 +346,10 @@ TEST(each_place_has_its_pool) {
   EQUAL(freeBytes(), before);
   OK(cuStreamSynchronize(stream));
   *reinterpret_cast<unsigned char*>(memory) = 11;
-  EQUAL(byteAt(memory), 11);
+  unsigned char byte = 0;
+  EQUAL(cuMemcpyDtoH_v2(&byte, memory, 1), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemcpy(reinterpret_cast<CUdeviceptr>(&byte), memory, 1));
+  EQUAL(byte, 11);
   OK(cuMemFreeAsync(memory, stream));
   OK(cuStreamSynchronize(stream));
   CUmemoryPool pool = makePool(poolOn(1));
