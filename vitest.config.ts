@@ -6,7 +6,8 @@ export default defineConfig({
     include: ['packages/*/test/**/*.test.ts', 'tooling/*/test/**/*.test.ts', 'docs/examples/*/test/**/*.test.ts'],
     // A process a file: a native crash or a stuck thread takes down one file, not the run.
     pool: 'forks',
-    // Two processors are enough. Many files wait for processes and time limits most of the time, and let a third one work.
+    // Two processors are enough. Many files wait for processes and time limits most of the time, and let a third one
+    // work.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // For what hangs: nothing that a slow or busy machine does takes this long.

@@ -1,6 +1,6 @@
-#!/usr/bin/env node
-// Bundles the JavaScript of the package in the current folder with rolldown: one file per entry, and chunks for what entries share.
-// Import cost is mostly the number of modules, so a package of forty files would take ten times as long to load.
+// /usr/bin/env node Bundles the JavaScript of the package in the current folder with rolldown: one file per entry, and
+// chunks for what entries share. Import cost is mostly the number of modules, so a package of forty files would take
+// ten times as long to load.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { rolldown } from 'rolldown'
@@ -15,8 +15,8 @@ const input = Object.fromEntries(
   }),
 )
 
-// The used part of a raw package becomes a part of this package if the manifest names it for the build alone. Users need not install the rest. It
-// comes from sources, where each module that nothing uses is left out.
+// The used part of a raw package becomes a part of this package if the manifest names it for the build alone. Users
+// need not install the rest. It comes from sources, where each module that nothing uses is left out.
 const raw = Object.keys(devDependencies).filter((each) => each.endsWith('-sys'))
 
 const rawFolder = (each) => resolve('..', each.replace('@shoal/', ''))
@@ -32,8 +32,9 @@ const sources = [...raw.map(rawFolder), resolve('.')].flatMap((folder) => entrie
 const alias = new Map(sources.map(([id, file]) => [id, file.replace('/dist/', '/src/').replace(/\.js$/, '.ts')]))
 const rawTypes = new Map(raw.flatMap((each) => entriesOf(rawFolder(each), 'types')))
 
-// V8 looks an imported name up in each use, but knows the value of a constant of the same file and inlines it. A prepared launch on the
-// null driver takes 6 % longer without this, on Node.js 20 and on 24. Classes stay: calls seldom need them. No import changes once loaded.
+// V8 looks an imported name up in each use, but knows the value of a constant of the same file and inlines it. A
+// prepared launch on the null driver takes 6 % longer without this, on Node.js 20 and on 24. Classes stay: calls seldom
+// need them. No import changes once loaded.
 const importsAsConstants = {
   name: 'imports-as-constants',
   renderChunk(code) {
@@ -54,7 +55,8 @@ const importsAsConstants = {
   },
 }
 
-// An import of a part of Node.js first makes a module of all its exports. Without this, importing `ffi` takes a third longer.
+// An import of a part of Node.js first makes a module of all its exports. Without this, importing `ffi` takes a third
+// longer.
 const builtinsWithoutFacades = {
   name: 'builtins-without-facades',
   renderChunk: (code) =>
@@ -63,8 +65,8 @@ const builtinsWithoutFacades = {
     }),
 }
 
-// Entries share one chunk instead of many small ones, as each file costs half a millisecond of an import. What the entry `basics` needs is a chunk of
-// its own: packages that import `basics` load no more than that.
+// Entries share one chunk instead of many small ones, as each file costs half a millisecond of an import. What the
+// entry `basics` needs is a chunk of its own: packages that import `basics` load no more than that.
 const reachedByBasics = new Set()
 function chunkOf(id, context) {
   const reach = (each) => {

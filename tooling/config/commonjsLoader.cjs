@@ -1,6 +1,7 @@
 'use strict'
-// Loads the ES modules of this package in a module system whose `require` cannot, such as Jest's, where the package then exists in this form
-// alone. Everything is evaluated in the realm of the caller. The build converts each file once to see that the result is CommonJS.
+// Loads the ES modules of this package in a module system whose `require` cannot, such as Jest's, where the package
+// then exists in this form alone. Everything is evaluated in the realm of the caller. The build converts each file once
+// to see that the result is CommonJS.
 const { readFileSync } = require('node:fs')
 const { Module } = require('node:module')
 const { dirname, join } = require('node:path')
@@ -10,7 +11,8 @@ const loaded = new Map()
 
 /** What a module of the package exports. @param error - why `require` did not load it */
 module.exports = (requirer, name, error) => {
-  // Node.js that was told not to `require` ES modules could still import them, and there would be two copies of all state.
+  // Node.js that was told not to `require` ES modules could still import them, and there would be two copies of all
+  // state.
   const isRefused = error?.name === 'SyntaxError' || error?.code === 'ERR_REQUIRE_ESM'
   if (!isRefused || requirer instanceof Module) throw error
   const { filename, require: requireOther } = requirer
@@ -39,7 +41,10 @@ function define(exported, getters) {
   }
 }
 
-/** A bundle of this package as the text of a function. Its imports and exports have a line each; imports come first, as in an ES module. */
+/**
+ * A bundle of this package as the text of a function. Its imports and exports have a line each; imports come first, as
+ * in an ES module.
+ */
 function convert(code) {
   const [getters, imports] = [[], []]
   const parts = (list) => list.split(',').flatMap((each) => (each.trim() === '' ? [] : [each.trim().split(' as ')]))

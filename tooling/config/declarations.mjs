@@ -1,6 +1,6 @@
-// Puts the declarations of a package into one file, `dist/declarations.d.ts`, from which the declarations of each entry pass theirs
-// on: what no entry leads to is left out, and what is named of raw packages that are bundled in comes along. Some hundred small files
-// less to install and to read.
+// Puts the declarations of a package into one file, `dist/declarations.d.ts`, from which the declarations of each entry
+// pass theirs on: what no entry leads to is left out, and what is named of raw packages that are bundled in comes
+// along. Some hundred small files less to install and to read.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import ts from 'typescript-api'
@@ -11,8 +11,9 @@ const target = 'dist/declarations.d.ts'
 const isForBundles = (entry) => /^dist\/internal(?:Basics)?\.d\.ts$/.test(join(entry))
 
 /**
- * `entryPoints` are the declarations of the package's entry points, as tsc wrote them, by the names that programs import them by.
- * `rawFolder` tells where the declarations of a raw package lie that is bundled in, and answers undefined for other imports.
+ * `entryPoints` are the declarations of the package's entry points, as tsc wrote them, by the names that programs
+ * import them by. `rawFolder` tells where the declarations of a raw package lie that is bundled in, and answers
+ * undefined for other imports.
  */
 export function mergeDeclarations(entryPoints, rawFolder) {
   const entries = [...entryPoints.values()]
@@ -111,7 +112,10 @@ export function mergeDeclarations(entryPoints, rawFolder) {
     raw.set(folder, (raw.get(folder) ?? new Set()).add(name))
   }
 
-  /** What a module exports: the name, what it is called in the one file, whether as a type alone, or from which other package. */
+  /**
+   * What a module exports: the name, what it is called in the one file, whether as a type alone, or from which other
+   * package.
+   */
   function exportsOf(module) {
     if (module.exports !== undefined) return module.exports
     const found = new Map()
@@ -216,7 +220,10 @@ export function mergeDeclarations(entryPoints, rawFolder) {
     return module.renamed.get(name) ?? name
   }
 
-  /** The generated declarations of the names in a folder, with all that they name in turn. There every name is declared once. */
+  /**
+   * The generated declarations of the names in a folder, with all that they name in turn. There every name is declared
+   * once.
+   */
   function declarationsOf(folder, names) {
     const statements = new Map()
     const foreign = new Map()

@@ -1,4 +1,6 @@
-/** What Shoal knows of one native library. Tools and generated sources read it; nothing else names a library by hand. */
+/**
+ * What Shoal knows of one native library. Tools and generated sources read it; nothing else names a library by hand.
+ */
 
 /** Name of a library in specs, options and reports. */
 export type LibraryName = DeviceLibraryName | CompilerName

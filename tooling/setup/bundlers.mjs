@@ -1,7 +1,7 @@
-#!/usr/bin/env node
-// Bundles a program with what people bundle with, and runs it with other runtimes: `npm run test:bundlers [NAME …]`. A bundle has to work
-// beside node_modules, to say what is missing where it was moved away from them, and to work there with the file that the guide
-// names. The tools come from npm, and are no part of the workspace.
+// /usr/bin/env node Bundles a program with what people bundle with, and runs it with other runtimes: `npm run
+// test:bundlers [NAME …]`. A bundle has to work beside node_modules, to say what is missing where it was moved away
+// from them, and to work there with the file that the guide names. The tools come from npm, and are no part of the
+// workspace.
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -18,7 +18,9 @@ export function countTests(resultsFile) {
   return counts
 }
 
-/** Whom to blame, a line or a few each: the failed tests of a report with their errors, files that could not be loaded. */
+/**
+ * Whom to blame, a line or a few each: the failed tests of a report with their errors, files that could not be loaded.
+ */
 export function describeFailures(resultsFile, linesOfEach = 12) {
   if (!existsSync(resultsFile)) return []
   return readJson(resultsFile).testResults.flatMap((file) => {

@@ -1,7 +1,6 @@
-#!/usr/bin/env node
-// Checks that C and C++ sources, all or those that are named, are formatted as `.clang-format` says and have at most 120 columns.
-// `--write` formats them.
-// clang-format comes from npm, in the version that is named here, when it is first needed.
+// /usr/bin/env node Checks that C and C++ sources, all or those that are named, are formatted as `.clang-format` says
+// and have at most 120 columns. `--write` formats them. clang-format comes from npm, in the version that is named here,
+// when it is first needed.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fetchTools } from './fetchTools.mjs'

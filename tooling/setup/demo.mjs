@@ -1,5 +1,6 @@
-// `npm run demo`: builds what the example needs, nothing else, and runs it. The software device compiles while the packages are
-// installed and bundled; the PTX engine and NVSHMEM, which the example does not use, are built by `npm test`.
+// `npm run demo`: builds what the example needs, nothing else, and runs it. The software device compiles while the
+// packages are installed and bundled; the PTX engine and NVSHMEM, which the example does not use, are built by `npm
+// test`.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
-#!/usr/bin/env node
-// `pnpm test:distributions [NAME …]`: installs the packed packages by npm on other distributions, each as a folder tree by debootstrap,
-// and runs a program on the software device there. Needs root, debootstrap, and for 64-bit Arm its emulator.
+// /usr/bin/env node `pnpm test:distributions [NAME …]`: installs the packed packages by npm on other distributions,
+// each as a folder tree by debootstrap, and runs a program on the software device there. Needs root, debootstrap, and
+// for 64-bit Arm its emulator.
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fetchNode } from './fetchNode.mjs'

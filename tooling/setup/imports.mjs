@@ -1,6 +1,6 @@
-#!/usr/bin/env node
-// Checks how the sources of each package import each other. In `driver` an import leads inward: core ← memory ← work ← entries. In every
-// package no folders import values from each other in a circle, and no circle of files, imports of types included, is large.
+// /usr/bin/env node Checks how the sources of each package import each other. In `driver` an import leads inward: core
+// ← memory ← work ← entries. In every package no folders import values from each other in a circle, and no circle of
+// files, imports of types included, is large.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { pathToFileURL } from 'node:url'

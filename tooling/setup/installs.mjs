@@ -1,6 +1,6 @@
-#!/usr/bin/env node
-// `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into an empty project, from a registry
-// on this machine, and runs a program on the software device there. No status but 0, no question, no script. So it does with test runners.
+// /usr/bin/env node `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into
+// an empty project, from a registry on this machine, and runs a program on the software device there. No status but 0,
+// no question, no script. So it does with test runners.
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +23,10 @@ const berry = (linker, url) => ({
   ].join('\n'),
 })
 
-/** Package managers: the package that brings each, how it is called, what it installs by, what is left to do, and what runs the program. */
+/**
+ * Package managers: the package that brings each, how it is called, what it installs by, what is left to do, and what
+ * runs the program.
+ */
 const managers = {
   npm: { command: () => ['npm'], add: ['install'] },
   'npm without scripts': { command: () => ['npm'], add: ['install', '--ignore-scripts'] },
@@ -69,7 +72,10 @@ const managers = {
   },
 }
 
-/** What runs tests: its package, its command, and the file of tests. Jest and mocha have them in CommonJS, as they do by default. */
+/**
+ * What runs tests: its package, its command, and the file of tests. Jest and mocha have them in CommonJS, as they do by
+ * default.
+ */
 const node = process.execPath
 const runners = {
   jest: {

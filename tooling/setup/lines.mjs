@@ -1,6 +1,6 @@
-#!/usr/bin/env node
-// `pnpm lines [COMMIT]`: counts the lines of code that are written by hand in packages, tests and tooling, beside those of a commit.
-// Generated files, recorded data, kernels' PTX, documentation and examples do not count.
+// /usr/bin/env node `pnpm lines [COMMIT]`: counts the lines of code that are written by hand in packages, tests and
+// tooling, beside those of a commit. Generated files, recorded data, kernels' PTX, documentation and examples do not
+// count.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

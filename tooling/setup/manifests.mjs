@@ -84,7 +84,10 @@ function completed(own, path) {
 /** What packages of this family import from each other: not for programs. */
 export const ownUse = /^@shoal\/cli\b|\/(?:internal|public|basics|shared|common|calls)$/
 
-/** An entry, also one that packages have from each other, with what `require` gets of it (`tooling/config/commonjs.mjs`). */
+/**
+ * An entry, also one that packages have from each other, with what `require` gets of it
+ * (`tooling/config/commonjs.mjs`).
+ */
 function withRequire(name, target) {
   if (typeof target === 'string' || name === '@shoal/cli') return target
   const { types, default: file } = target

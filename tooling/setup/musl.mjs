@@ -1,6 +1,6 @@
-#!/usr/bin/env node
-// `pnpm test:musl [ffi]`: builds the addon and the software device, or the addon alone, for musl, as on Alpine, with Zig's compiler, looks at
-// what they need, and runs a program with them in a process with musl: the build of Bun that npm has for it, as npm has no Node.js with musl.
+// /usr/bin/env node `pnpm test:musl [ffi]`: builds the addon and the software device, or the addon alone, for musl, as
+// on Alpine, with Zig's compiler, looks at what they need, and runs a program with them in a process with musl: the
+// build of Bun that npm has for it, as npm has no Node.js with musl.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -104,7 +104,10 @@ function runProgram(packages, bun, text) {
   }
 }
 
-/** Bun asks for the C++ runtime, which Alpine has: here, what it needs of g++'s static one, and of glibc what that asks for. */
+/**
+ * Bun asks for the C++ runtime, which Alpine has: here, what it needs of g++'s static one, and of glibc what that asks
+ * for.
+ */
 function makeCxxRuntime(bun, library) {
   const source = `${library}.cc`
   writeFileSync(

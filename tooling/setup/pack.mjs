@@ -23,7 +23,9 @@ export function requireAllBuilt() {
   )
 }
 
-/** Packs every package but the platform packages that were not built here. Returns name → tarball with its file list. */
+/**
+ * Packs every package but the platform packages that were not built here. Returns name → tarball with its file list.
+ */
 export async function packAll(env) {
   rmSync(tarballFolder, { recursive: true, force: true })
   mkdirSync(tarballFolder, { recursive: true })

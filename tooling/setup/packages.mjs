@@ -1,7 +1,6 @@
-#!/usr/bin/env node
-// Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content. Publishes them to a
-// registry on this machine, from which each installs, imports and works alone, in an empty project, and from which the page for
-// beginners can be followed.
+// /usr/bin/env node Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their
+// content. Publishes them to a registry on this machine, from which each installs, imports and works alone, in an empty
+// project, and from which the page for beginners can be followed.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -226,8 +225,8 @@ async function installProblems(one, registry, env) {
 }
 
 /**
- * All declarations, for the oldest TypeScript whose programs may use them, for the last one in JavaScript and for the newest, in
- * the ways to find modules that they have. Each package alone has had the newest.
+ * All declarations, for the oldest TypeScript whose programs may use them, for the last one in JavaScript and for the
+ * newest, in the ways to find modules that they have. Each package alone has had the newest.
  */
 async function allTypesProblems(packages, registry, env) {
   const all = [...packages.values()].filter((one) => entryPoints(one).length > 0)

@@ -1,7 +1,7 @@
-#!/usr/bin/env node
-// Refuses regular expressions of the packages whose time grows faster than the text that they read: such a text may come from a user, and the
-// event loop would stand still. recheck decides; a pattern that it cannot decide is refused, too, because a scanner or a simpler
-// pattern always exists. Patterns made at run time are refused, because nobody checks those.
+// /usr/bin/env node Refuses regular expressions of the packages whose time grows faster than the text that they read:
+// such a text may come from a user, and the event loop would stand still. recheck decides; a pattern that it cannot
+// decide is refused, too, because a scanner or a simpler pattern always exists. Patterns made at run time are refused,
+// because nobody checks those.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -1,5 +1,5 @@
-// Declarations as they are published: without what is marked `@internal`. In the workspace packages use each other's internals, so the
-// declarations of a build have them.
+// Declarations as they are published: without what is marked `@internal`. In the workspace packages use each other's
+// internals, so the declarations of a build have them.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
@@ -9,8 +9,8 @@ import { publishablePackages } from './publishable.mjs'
 import { capture, root, runMain, SetupError } from './workspace.mjs'
 
 /**
- * The text of a declaration file without members marked `@internal`. Declarations at the top lose their comment alone: entries that packages
- * have for each other export them.
+ * The text of a declaration file without members marked `@internal`. Declarations at the top lose their comment alone:
+ * entries that packages have for each other export them.
  */
 export function withoutInternal(text) {
   const source = ts.createSourceFile('file.d.ts', text, ts.ScriptTarget.Latest, true)
@@ -23,8 +23,8 @@ export function withoutInternal(text) {
       ts.forEachChild(node, walk)
     }
   }
-  // A class without its constructor could be made with `new` and no arguments. A symbol may be the name of an abstract member, and other types
-  // may name the type of a member.
+  // A class without its constructor could be made with `new` and no arguments. A symbol may be the name of an abstract
+  // member, and other types may name the type of a member.
   const isHidden = (node) =>
     (ts.isClassElement(node) || ts.isTypeElement(node)) &&
     node.name !== undefined &&

@@ -1,6 +1,5 @@
-#!/usr/bin/env node
-// `pnpm release [REGISTRY]`: packs all packages and publishes those whose version the registry lacks (default: npm's), each after what
-// it needs.
+// /usr/bin/env node `pnpm release [REGISTRY]`: packs all packages and publishes those whose version the registry lacks
+// (default: npm's), each after what it needs.
 import { pathToFileURL } from 'node:url'
 import { build } from './build.mjs'
 import { installWorkspace } from './install.mjs'

@@ -1,6 +1,6 @@
-#!/usr/bin/env node
-// Fetches the libraries and headers that have a Python wheel (tooling/libraries) with pip, if it works, and prints the
-// variables that name them, for `eval`. It reports wheels that pip cannot fetch. Tests that need one of them are counted skips. Usage: eval "$(node tooling/setup/realLibraries.mjs)"
+// /usr/bin/env node Fetches the libraries and headers that have a Python wheel (tooling/libraries) with pip, if it
+// works, and prints the variables that name them, for `eval`. It reports wheels that pip cannot fetch. Tests that need
+// one of them are counted skips. Usage: eval "$(node tooling/setup/realLibraries.mjs)"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { libraries, versionParts } from '../libraries/index.mjs'
@@ -60,7 +60,10 @@ async function fetchWheel(wheel) {
   }
 }
 
-/** The profiler's two headers come in a wheel of their own, which not every index has: four functions and an enumeration. */
+/**
+ * The profiler's two headers come in a wheel of their own, which not every index has: four functions and an
+ * enumeration.
+ */
 function addStandIns() {
   const include = join(folder, 'nvidia/cu13/include')
   if (!existsSync(include)) return

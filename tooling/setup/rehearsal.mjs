@@ -1,5 +1,5 @@
-// What the rehearsals of an install share: the packages, packed and published to a registry on this machine, and the program that shows
-// that they work.
+// What the rehearsals of an install share: the packages, packed and published to a registry on this machine, and the
+// program that shows that they work.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from './build.mjs'
@@ -36,7 +36,10 @@ export function testInCommonJS(head) {
   return testProgram(head).replaceAll(/^import (.*) from (.*)$/gm, 'const $1 = require($2)')
 }
 
-/** Tries the entries that the command line names, or all, each by `attempt(entry, registry, env)`, which tells version and problem. */
+/**
+ * Tries the entries that the command line names, or all, each by `attempt(entry, registry, env)`, which tells version
+ * and problem.
+ */
 export async function rehearse(entries, attempt) {
   const chosen = process.argv.slice(2)
   const unknown = chosen.filter((name) => entries[name] === undefined)

@@ -20,6 +20,7 @@ export function runTests(pnpmFolder, testArguments) {
       arguments: [join(root, 'tooling/setup/cxxFormat.mjs')],
       connects: true,
     },
+    { name: 'lines of comments', command: process.execPath, arguments: [join(root, 'tooling/setup/columns.mjs')] },
     {
       name: 'regular expressions',
       command: process.execPath,

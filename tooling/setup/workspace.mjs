@@ -29,8 +29,8 @@ export function commandEnvironment(folders = [], extra = {}) {
 }
 
 /**
- * The same environment for what connects to nothing: where a variable names certificates, each Node.js reads those and all that it
- * has when it starts, which takes a tenth of a second.
+ * The same environment for what connects to nothing: where a variable names certificates, each Node.js reads those and
+ * all that it has when it starts, which takes a tenth of a second.
  */
 export function offline(environment) {
   const { NODE_EXTRA_CA_CERTS: _, ...others } = environment

@@ -40,7 +40,10 @@ function harmless({ lowered }: Parameter): unknown {
   }
 }
 
-/** Calls with one parameter set, and everything before it harmless. What follows is never looked at: the call is refused. */
+/**
+ * Calls with one parameter set, and everything before it harmless. What follows is never looked at: the call is
+ * refused.
+ */
 function callWith(library: Generated, entry: FunctionSpec, index: number, value: unknown): void {
   const values = entry.parameters.map((parameter, each) => (each === index ? value : harmless(parameter)))
   const call = library[entry.name]

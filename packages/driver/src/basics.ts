@@ -1,4 +1,7 @@
-/** What all safe packages share, also those that have no contexts and memory of their own. Little of it, and quick to load. */
+/**
+ * What all safe packages share, also those that have no contexts and memory of their own. Little of it, and quick to
+ * load.
+ */
 export { type GraphUse, isCapturing, isInCapture, useInCaptured } from './core/context/capturing.js'
 export { keepCaptured } from './core/context/keptByCaptures.js'
 export { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './core/context/primaryContexts.js'

@@ -1,4 +1,7 @@
-/** What looks into a process: ranges for profilers, core dumps, logs, checkpoints, entry points. An entry of its own, as few programs need it. */
+/**
+ * What looks into a process: ranges for profilers, core dumps, logs, checkpoints, entry points. An entry of its own, as
+ * few programs need it.
+ */
 export { type DeviceReplacement, ProcessCheckpoint, type ProcessState } from './work/diagnostics/checkpoint.js'
 export {
   type CoreDumpScope,

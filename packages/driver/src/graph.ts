@@ -1,4 +1,6 @@
-/** Graphs: what `@shoal/driver/graph` and `@shoal/runtime/graph` offer. An entry of its own, as few programs need it. */
+/**
+ * Graphs: what `@shoal/driver/graph` and `@shoal/runtime/graph` offer. An entry of its own, as few programs need it.
+ */
 export { type CaptureOptions, captureStatus } from './work/graph/capture.js'
 export {
   type CaptureDependencyOptions,

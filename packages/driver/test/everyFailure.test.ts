@@ -44,7 +44,9 @@ const isRelease = (api: string): boolean => /Destroy|Free|Release|Unload|Unmap|U
 
 /** What the addon asks and sets around each call: an error of it is told of as one of the call. */
 const aroundCalls = ['cuCtxGetCurrent', 'cuCtxSetCurrent', 'cuCtxPopCurrent']
-/** What may fail unheard, as it is done another way then: a question is as good as the answer that work is not over yet. */
+/**
+ * What may fail unheard, as it is done another way then: a question is as good as the answer that work is not over yet.
+ */
 const questions = ['cuStreamQuery', 'cuEventQuery', 'cuStreamGetId', 'cuInit', 'cuDeviceTotalMem']
 /** An upload whose end cannot be marked is waited for. */
 const marks = ['cuEventCreate', 'cuEventRecord']

@@ -7,7 +7,9 @@ interface Cost {
   readonly bytes: number
 }
 
-/** Of several runs the least time, to which what else the machine does only ever adds, and the memory of the middle one. */
+/**
+ * Of several runs the least time, to which what else the machine does only ever adds, and the memory of the middle one.
+ */
 async function cost(specifier: string): Promise<Cost> {
   const runs: Cost[] = []
   for (let run = 0; run < 5; run += 1) {

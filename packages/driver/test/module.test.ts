@@ -173,7 +173,10 @@ describe('images that are none', () => {
 })
 
 describe('an image is as long as it says', () => {
-  /** An ELF file with a table of three entries of 64 bytes right behind its header; `at` is where the header tells its offset. */
+  /**
+   * An ELF file with a table of three entries of 64 bytes right behind its header; `at` is where the header tells its
+   * offset.
+   */
   function elf(at: number, size: number, byteLength: number, first = 64n): Uint8Array {
     const image = new Uint8Array(byteLength)
     image.set([0x7f, 0x45, 0x4c, 0x46])

@@ -24,7 +24,10 @@ const module = Module.loadSync(
 const kernel = module.kernel('copy', ['ptr', 'ptr'])
 const once = { grid: 1, block: 1 }
 
-/** Four bytes that become sevens once the gate opens, and name the stream on which they do. Disposed of first: it holds the device up. */
+/**
+ * Four bytes that become sevens once the gate opens, and name the stream on which they do. Disposed of first: it holds
+ * the device up.
+ */
 class Produced implements MemoryLike, Disposable {
   readonly stream = device.createStream({ nonBlocking: true })
   readonly #buffer = DeviceBuffer.zeros(device, 'u8', 4)

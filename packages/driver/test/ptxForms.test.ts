@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-// Every form of an instruction that the kernels of the tests have, with one thing about it that is not in PTX: the software device refuses it,
-// and does not go over it in silence.
+// Every form of an instruction that the kernels of the tests have, with one thing about it that is not in PTX: the
+// software device refuses it, and does not go over it in silence.
 Object.assign(process.env, { SHOAL_DEVICE: 'sim' })
 const { Device, Module } = await import('@shoal/driver')
 

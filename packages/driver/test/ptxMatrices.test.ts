@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { corpusFile } from './support/corpus.js'
 
-// The kernels run on the software device, from the PTX that the compiler made of packages/sim/test/ptx/matrices.cu. All numbers
-// are small integers, so that every order of sums gives the same.
+// The kernels run on the software device, from the PTX that the compiler made of packages/sim/test/ptx/matrices.cu. All
+// numbers are small integers, so that every order of sums gives the same.
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
 const { Device, DeviceBuffer, Module } = await import('@shoal/driver')
 

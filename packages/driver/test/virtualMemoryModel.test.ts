@@ -17,7 +17,9 @@ const { finishReleasesSync } = await import('@shoal/driver/shared')
 const { World } = await import('./model/world.js')
 const { commands, outcomes } = await import('./model/commands.js')
 
-/** SHOAL_MODEL_RUNS=10000 for a long run, SHOAL_MODEL_SEED to repeat one, SHOAL_MODEL_RESULT to keep what came of it. */
+/**
+ * SHOAL_MODEL_RUNS=10000 for a long run, SHOAL_MODEL_SEED to repeat one, SHOAL_MODEL_RESULT to keep what came of it.
+ */
 const runs = Number(process.env['SHOAL_MODEL_RUNS'] ?? 500)
 const seed = Number(process.env['SHOAL_MODEL_SEED'] ?? Date.now() % 2 ** 31)
 const resultFile = process.env['SHOAL_MODEL_RESULT']

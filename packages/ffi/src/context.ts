@@ -32,9 +32,9 @@ export function setContextFunctions(
 }
 
 /**
- * Runs the next call of this thread, and only that one, with a context current; the caller's is restored when it returns.
- * Costs a few nanoseconds where the context is current already. The call returns the driver's status when the context
- * cannot be made current. Arguments that are refused take the context back.
+ * Runs the next call of this thread, and only that one, with a context current; the caller's is restored when it
+ * returns. Costs a few nanoseconds where the context is current already. The call returns the driver's status when the
+ * context cannot be made current. Arguments that are refused take the context back.
  */
 export function callInContext(context: bigint): void {
   slots64[contextSlot] = context
@@ -58,8 +58,8 @@ export function contextError(status: number, where = ''): StatusError {
 }
 
 /**
- * Makes a context current on this thread. Returns the handle of the one that was current, or `undefined` when nothing had
- * to change; hand that to {@link leaveContext}.
+ * Makes a context current on this thread. Returns the handle of the one that was current, or `undefined` when nothing
+ * had to change; hand that to {@link leaveContext}.
  * @throws StatusError when the driver refuses.
  */
 export function enterContext(context: bigint): bigint | undefined {
@@ -79,6 +79,7 @@ export function leaveContext(previous: bigint | undefined): void {
   requireAddress(previous, 'leaveContext', 'previous')
   leave ??= addon().leaveContext
   slots64[contextSlot] = previous
-  // The caller's context may have been destroyed in between; then there is none to go back to. The slot is empty by now.
+  // The caller's context may have been destroyed in between; then there is none to go back to. The slot is empty by
+  // now.
   if (leave() !== 0) leave()
 }

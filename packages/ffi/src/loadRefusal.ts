@@ -6,8 +6,9 @@ const loadSegment = 1
 const machines: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64', 243: 'riscv64', 258: 'loong64' }
 
 /**
- * Why a file must not be handed to the system's loader, which waits for ever on a pipe, dies of a truncated library and says of
- * another processor's that it is not there; `undefined` when it may be. What is merely wrong is left to the loader and its own words.
+ * Why a file must not be handed to the system's loader, which waits for ever on a pipe, dies of a truncated library and
+ * says of another processor's that it is not there; `undefined` when it may be. What is merely wrong is left to the
+ * loader and its own words.
  */
 export function loadRefusal(file: string): string | undefined {
   let kind: ReturnType<typeof statSync>

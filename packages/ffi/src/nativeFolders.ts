@@ -16,8 +16,9 @@ export function platformName(): string {
 }
 
 /**
- * Folders that may hold the native files of the package `name`, which lies in `folder`: what was built there, and the platform
- * package that came with it. Only those that fit the C library are installed, so which one it is need not be known.
+ * Folders that may hold the native files of the package `name`, which lies in `folder`: what was built there, and the
+ * platform package that came with it. Only those that fit the C library are installed, so which one it is need not be
+ * known.
  */
 export function nativeFolders(name: string, folder: string): string[] {
   const { resolve } = process.getBuiltinModule('node:module').createRequire(join(folder, 'package.json'))

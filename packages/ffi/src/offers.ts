@@ -10,8 +10,8 @@ export interface ThreadOffer {
 }
 
 /**
- * Leaves a text for one other thread of this process. The key may travel over any channel: it is worth nothing in another process, and nobody
- * can guess it. The end of this thread takes the text back.
+ * Leaves a text for one other thread of this process. The key may travel over any channel: it is worth nothing in
+ * another process, and nobody can guess it. The end of this thread takes the text back.
  */
 export function offerToThreads(text: string): ThreadOffer {
   const native = addon()
@@ -20,7 +20,10 @@ export function offerToThreads(text: string): ThreadOffer {
   return { key, withdraw: () => native.dropOffer(key) }
 }
 
-/** The text that a thread of this process left under a key; undefined for any other key, and the second time. @throws TypeError */
+/**
+ * The text that a thread of this process left under a key; undefined for any other key, and the second time. @throws
+ * TypeError
+ */
 export function takeOfThread(key: string): string | undefined {
   return addon().takeOffer(requireText(key, 'takeOfThread', 'key'))
 }

@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url'
 declare const __filename: string | undefined
 
 /**
- * Files from which the packages of the program are in sight: this one, the bundle that it has become a part of, the program's
- * main file. Bundlers put other things in the place of `import.meta.url`: nothing in CommonJS, the path at the time of building.
+ * Files from which the packages of the program are in sight: this one, the bundle that it has become a part of, the
+ * program's main file. Bundlers put other things in the place of `import.meta.url`: nothing in CommonJS, the path at
+ * the time of building.
  */
 export function codePlaces(): string[] {
   const bundle = typeof __filename === 'string' ? __filename : undefined

@@ -25,8 +25,8 @@ export interface LibraryReport {
 }
 
 /**
- * Looks for libraries and reports; what is not found is no error. Without an argument: every library of the packages imported so far.
- * Libraries that are found stay loaded.
+ * Looks for libraries and reports; what is not found is no error. Without an argument: every library of the packages
+ * imported so far. Libraries that are found stay loaded.
  */
 export function probe(libraries: readonly NativeLibrary[] = definedLibraries()): LibraryReport[] {
   if (!isArray(libraries)) throw wrongType('probe', 'libraries', 'an array of NativeLibrary', libraries)

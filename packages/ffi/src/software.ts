@@ -34,7 +34,8 @@ const keys: OptionKeys<SoftwareDeviceOptions> = { devices: true }
 
 /**
  * Chooses the software device for this process and for those it starts. Call it before any library is used.
- * @throws AlreadyInUseError when a library is in use; FeatureNotSupportedError for a number of devices in a worker; TypeError, RangeError.
+ * @throws AlreadyInUseError when a library is in use; FeatureNotSupportedError for a number of devices in a worker;
+ * TypeError, RangeError.
  * @example
  * useSoftwareDevice({ devices: 4 })
  */
@@ -80,12 +81,18 @@ export function announceSoftwareDevice(): void {
 
 const furtherPlaces: string[] = []
 
-/** Also looks for the software device where a file at this path would find it: for the command line, which serves another program. */
+/**
+ * Also looks for the software device where a file at this path would find it: for the command line, which serves
+ * another program.
+ */
 export function findSoftwareDeviceFrom(place: string): void {
   furtherPlaces.push(place)
 }
 
-/** Folders of `@shoal/sim`: seen from this package and from the program, never from the working directory unless the program says so. */
+/**
+ * Folders of `@shoal/sim`: seen from this package and from the program, never from the working directory unless the
+ * program says so.
+ */
 function softwarePackages(): string[] {
   const folders: string[] = []
   try {

@@ -46,7 +46,8 @@ export type StructMemory = ArrayBufferView | ArrayBufferLike | NativeMemory
 
 /**
  * A structure's layout with its reader and writer. Integers of 64 bits and pointers are bigints; arrays of bytes are
- * `Uint8Array`s, other arrays are arrays. The members of a union all stand at its offset; write only the one that counts.
+ * `Uint8Array`s, other arrays are arrays. The members of a union all stand at its offset; write only the one that
+ * counts.
  */
 export interface StructCodec<T extends object> {
   /** Its name in C. */
@@ -61,7 +62,9 @@ export interface StructCodec<T extends object> {
   allocate(value?: StructValue<T>): OwnedArrayOf<'u8'>
   /** @throws RangeError when the memory ends before the structure does. */
   read(memory: StructMemory, byteOffset?: number): T
-  /** Writes the fields that `value` has and leaves the others. @throws RangeError, TypeError naming structure and field. */
+  /**
+   * Writes the fields that `value` has and leaves the others. @throws RangeError, TypeError naming structure and field.
+   */
   write(memory: StructMemory, value: StructValue<T>, byteOffset?: number): void
   /** The structure in place: reading a property reads memory, setting it writes. */
   view(memory: StructMemory, byteOffset?: number): T

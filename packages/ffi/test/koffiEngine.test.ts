@@ -5,7 +5,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { folder, stubFile } from './fixtures/stub.js'
 
-// Every function of every library goes through this engine in the proofs of tooling/bindgen; here is what is around a call.
+// Every function of every library goes through this engine in the proofs of tooling/bindgen; here is what is around a
+// call.
 
 const packages = fileURLToPath(new URL('../..', import.meta.url))
 

@@ -18,7 +18,8 @@ import {
 import { beforeAll, describe, expect, test } from 'vitest'
 import { build } from './fixtures/stub.js'
 
-// A library of functions with random signatures. Each records the bits of its arguments, and returns bits that were set before.
+// A library of functions with random signatures. Each records the bits of its arguments, and returns bits that were set
+// before.
 
 const integers = {
   i8: 'int8_t',

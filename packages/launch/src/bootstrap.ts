@@ -24,11 +24,12 @@ export interface BootstrapOptions extends RendezvousOptions {
 }
 
 /**
- * Joins the job that this process was started for, and waits until all its ranks have. Without a launcher it is a job of
- * one. Call it once a process.
+ * Joins the job that this process was started for, and waits until all its ranks have. Without a launcher it is a job
+ * of one. Call it once a process.
  *
- * @throws LaunchEnvironmentError for variables that are incomplete; RendezvousTimeoutError, which names who did not come;
- *   RendezvousError where this rank is refused, or another job lives at its port; PeerRefusedError where another user serves the Unix socket; RanksLostError where one has died meanwhile; AbortedError.
+ * @throws LaunchEnvironmentError for variables that are incomplete; RendezvousTimeoutError, which names who did not
+ *   come; RendezvousError where this rank is refused, or another job lives at its port; PeerRefusedError where another
+ *   user serves the Unix socket; RanksLostError where one has died meanwhile; AbortedError.
  * @example
  * await using job = await bootstrap({ timeout: 60_000 })
  * console.log(`rank ${job.rank} of ${job.worldSize} on device ${job.deviceOrdinal}`)

@@ -22,8 +22,8 @@ export interface ShareOptions extends RendezvousOptions {
  * needs to start (unique ids, handles) and learn which ranks have died.
  *
  * Names and keys are strings of 1 to 256 bytes of UTF-8, values have at most 1 MiB; a rendezvous is no data path. Every
- * wait ends: with its result, with `RendezvousTimeoutError` that names who is missing, with `RanksLostError` where a rank
- * that is waited for has died, or with `AbortedError`.
+ * wait ends: with its result, with `RendezvousTimeoutError` that names who is missing, with `RanksLostError` where a
+ * rank that is waited for has died, or with `AbortedError`.
  *
  * @example
  * await using job = await bootstrap()
@@ -47,14 +47,15 @@ export interface Job {
   /** What started this process. */
   readonly launcher: Launcher
   /**
-   * The device to use: `localRank`, or 0 where each process is shown its own device only, as by `shoal run --device-map each`
-   * and `srun --gpus-per-task=1` (`CUDA_VISIBLE_DEVICES` names a single one). `SHOAL_DEVICE_ORDINAL` goes before both.
+   * The device to use: `localRank`, or 0 where each process is shown its own device only, as by `shoal run --device-map
+   * each` and `srun --gpus-per-task=1` (`CUDA_VISIBLE_DEVICES` names a single one). `SHOAL_DEVICE_ORDINAL` goes before
+   * both.
    */
   readonly deviceOrdinal: number
   /**
-   * Fires when a rank ends without having left: killed, crashed, or cut off. One whose program comes to its end counts as lost
-   * once a rank waits for it in the rendezvous. Its reason is a `RanksLostError` that names
-   * those lost until then, or a `RendezvousLostError` where the rendezvous itself is gone.
+   * Fires when a rank ends without having left: killed, crashed, or cut off. One whose program comes to its end counts
+   * as lost once a rank waits for it in the rendezvous. Its reason is a `RanksLostError` that names those lost until
+   * then, or a `RendezvousLostError` where the rendezvous itself is gone.
    */
   readonly lost: AbortSignal
   /** Ranks lost so far, ascending. */
@@ -63,7 +64,8 @@ export interface Job {
   /**
    * The same bytes for all: the root makes them, the others wait for them. All ranks call it, in the same order for
    * the same name.
-   * @throws RendezvousError also where `make` threw on the root, with its message; the root itself gets what was thrown.
+   * @throws RendezvousError also where `make` threw on the root, with its message; the root itself gets what was
+   * thrown.
    */
   share(name: string, make: () => Uint8Array | Promise<Uint8Array>, options?: ShareOptions): Promise<Uint8Array>
   /** The bytes of every rank, by rank; they need not have the same length. All ranks call it. */
@@ -73,8 +75,8 @@ export interface Job {
   /** Puts a value where all ranks of the job can get it. A later one replaces it. */
   set(key: string, bytes: Uint8Array): Promise<void>
   /**
-   * The value of a key, once somebody has set it. Where nobody has, it rejects when a rank is lost or all others have left, whether
-   * that was before the call or comes after it.
+   * The value of a key, once somebody has set it. Where nobody has, it rejects when a rank is lost or all others have
+   * left, whether that was before the call or comes after it.
    */
   get(key: string, options?: RendezvousOptions): Promise<Uint8Array>
   /**
@@ -83,7 +85,10 @@ export interface Job {
    * connection.
    */
   survivors(options?: RendezvousOptions): Promise<Job>
-  /** Leaves the job, without the other ranks counting this one as lost. Idempotent. A process that runs to its end leaves by itself, but is lost once it is waited for. */
+  /**
+   * Leaves the job, without the other ranks counting this one as lost. Idempotent. A process that runs to its end
+   * leaves by itself, but is lost once it is waited for.
+   */
   dispose(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -38,10 +38,10 @@ const hydra = ['mpiexec.hydra', 'mpiexec.mpich', 'mpiexec'].find((program) => ve
 let sessions = 0
 
 /**
- * Open MPI refuses the superuser, and more ranks than cores, unless it is told otherwise. And each mpirun gets a folder of
- * its own for its session: two that start at once in one fail now and then, since the first to end takes away the folder
- * that the other is about to use ("A call to mkdir was unable to create the desired directory"). TMPDIR, which is ours to
- * share, stays the same.
+ * Open MPI refuses the superuser, and more ranks than cores, unless it is told otherwise. And each mpirun gets a folder
+ * of its own for its session: two that start at once in one fail now and then, since the first to end takes away the
+ * folder that the other is about to use ("A call to mkdir was unable to create the desired directory"). TMPDIR, which
+ * is ours to share, stays the same.
  */
 function openMpiOptions(): string[] {
   sessions += 1

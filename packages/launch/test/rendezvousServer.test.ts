@@ -106,7 +106,8 @@ async function captureProof(server: RendezvousServer, environment: Record<string
 async function rawRank(rendezvous: TestRendezvous, rank: number, worldSize: number): Promise<Socket> {
   const socket = await connectRaw(rendezvous)
   const greeting = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
-  // Rank, world size, role, process, ranks of its machine, an instance, and hashes of its job, its place and its launcher.
+  // Rank, world size, role, process, ranks of its machine, an instance, and hashes of its job, its place and its
+  // launcher.
   const said = Buffer.alloc(132)
   said.writeUInt32LE(rank, 0)
   said.writeUInt32LE(worldSize, 4)

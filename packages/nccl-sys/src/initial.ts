@@ -22,14 +22,16 @@ export type NcclDevCommRequirementsValues = Settable<ncclDevCommRequirements>
 
 /**
  * An `ncclConfig_t` as `NCCL_CONFIG_INITIALIZER` makes it in the header of the NCCL in use, with `values` set: what
- * `ncclCommInitRankConfig` and others take. Fields left out are unset (`NCCL_CONFIG_UNDEF_INT`, null). For a library that
- * is newer than these bindings it is the newest config they know, which that library takes.
+ * `ncclCommInitRankConfig` and others take. Fields left out are unset (`NCCL_CONFIG_UNDEF_INT`, null). For a library
+ * that is newer than these bindings it is the newest config they know, which that library takes.
  *
- * The memory also holds the names; keep it until the call has returned, `dispose()` it then or leave it to the collector.
+ * The memory also holds the names; keep it until the call has returned, `dispose()` it then or leave it to the
+ * collector.
  *
  * @param version - as NCCL counts versions, e.g. 22809. Default: that of the library in use, which this loads.
- * @param raw - an `ncclConfig_t` to start from, as a newer header lays it out, for fields that these bindings do not know. It takes the
- * place of the initializer, its `size`, `magic` and `version` included; `values` are written over it.
+ * @param raw - an `ncclConfig_t` to start from, as a newer header lays it out, for fields that these bindings do not
+ * know. It takes the place of the initializer, its `size`, `magic` and `version` included; `values` are written over
+ * it.
  * @throws VersionTooOldError naming the field, the first version that has it and the one in use; LibraryNotFoundError.
  */
 export function initialNcclConfig(values: NcclConfigValues = {}, version?: number, raw?: Uint8Array): NativeMemory {
@@ -41,7 +43,10 @@ export function ncclConfigFields(version?: number): (keyof NcclConfigValues)[] {
   return fieldsOf(ncclConfig_t_versions, version) as (keyof NcclConfigValues)[]
 }
 
-/** An `ncclSimInfo_t` for `ncclGroupSimulateEnd`, as `NCCL_SIM_INFO_INITIALIZER` makes it. @throws as {@link initialNcclConfig}. */
+/**
+ * An `ncclSimInfo_t` for `ncclGroupSimulateEnd`, as `NCCL_SIM_INFO_INITIALIZER` makes it. @throws as
+ * {@link initialNcclConfig}.
+ */
 export function initialNcclSimInfo(version?: number): NativeMemory {
   return makeVersioned(ncclSimInfo_t_versions, {}, version)
 }

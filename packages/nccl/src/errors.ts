@@ -66,7 +66,8 @@ export function ncclError(status: number, api: string, communicator: ncclComm_t 
 }
 
 /**
- * What NCCL says of a status code, such as of one that a raw function of `@shoal/nccl-sys` returned (`ncclGetErrorString`).
+ * What NCCL says of a status code, such as of one that a raw function of `@shoal/nccl-sys` returned
+ * (`ncclGetErrorString`).
  *
  * @param status an `ncclResult_t`.
  * @returns a short English text; for a code that NCCL does not know, its text for that.
@@ -82,7 +83,9 @@ export function lastErrorOf(communicator: ncclComm_t | null): string | undefined
   return ask(() => readCString(ncclGetLastError(communicator)) ?? undefined)
 }
 
-/** An old library may lack the function that describes its error; the error itself must reach the caller all the same. */
+/**
+ * An old library may lack the function that describes its error; the error itself must reach the caller all the same.
+ */
 function ask<T>(question: () => T): T | undefined {
   try {
     return question()

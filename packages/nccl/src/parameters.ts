@@ -41,8 +41,8 @@ const mostRoom = 65536
 
 /**
  * A parameter of NCCL, such as `NCCL_DEBUG_SUBSYS`: what the library goes by, whether that came from the environment, a
- * file or is its default (`ncclParam…`, NCCL 2.30). Parameters are read, not set; set them in the environment before the
- * first use of NCCL.
+ * file or is its default (`ncclParam…`, NCCL 2.30). Parameters are read, not set; set them in the environment before
+ * the first use of NCCL.
  */
 export class NcclParameter extends PublicObject {
   /** Its name, as in the environment. */
@@ -57,8 +57,8 @@ export class NcclParameter extends PublicObject {
   }
 
   /**
-   * Names of the parameters (`ncclParamGetAllParameterKeys`): the documented ones, or with `NCCL_PARAM_DUMP_ALL=true` in
-   * the environment all of them. More may appear once a communicator was made.
+   * Names of the parameters (`ncclParamGetAllParameterKeys`): the documented ones, or with `NCCL_PARAM_DUMP_ALL=true`
+   * in the environment all of them. More may appear once a communicator was made.
    *
    * @throws VersionTooOldError below NCCL 2.30.
    */
@@ -90,7 +90,8 @@ export class NcclParameter extends PublicObject {
   }
 
   /**
-   * The value of a parameter as text, the way NCCL writes it, such as `'INIT,ENV'` or `'TRUE'` (`ncclParamGetParameter`).
+   * The value of a parameter as text, the way NCCL writes it, such as `'INIT,ENV'` or `'TRUE'`
+   * (`ncclParamGetParameter`).
    *
    * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
    */
@@ -113,7 +114,9 @@ export class NcclParameter extends PublicObject {
     return NcclParameter.read(this.key)
   }
 
-  /** Its integer type; `'text'` for one that is a string; undefined for others, such as flags: see `text` and `bytes`. */
+  /**
+   * Its integer type; `'text'` for one that is a string; undefined for others, such as flags: see `text` and `bytes`.
+   */
   get type(): ParameterType | 'text' | undefined {
     const cell = new BigUint64Array(1)
     if (ncclParamGetStr(this.#handle, cell) === 0) return 'text'
@@ -159,7 +162,9 @@ export class NcclParameter extends PublicObject {
     return readCString(out[0] ?? 0n) ?? ''
   }
 
-  /** The value as NCCL holds it (`ncclParamGet`): an integer or flag in the machine's byte order, a text with its NUL. */
+  /**
+   * The value as NCCL holds it (`ncclParamGet`): an integer or flag in the machine's byte order, a text with its NUL.
+   */
   get bytes(): OwnBytes {
     const length = new Int32Array(1)
     for (let room = firstRoom; ; room *= 16) {

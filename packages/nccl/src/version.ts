@@ -21,7 +21,10 @@ function askLibrary(): number {
   return out[0] ?? 0
 }
 
-/** Version of the header the bindings were generated from. The library may be older (functions are checked one by one) or newer. */
+/**
+ * Version of the header the bindings were generated from. The library may be older (functions are checked one by one)
+ * or newer.
+ */
 export function ncclHeaderVersion(): NcclVersion {
   return NcclVersion.from(NCCL_VERSION_CODE)
 }

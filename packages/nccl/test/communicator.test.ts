@@ -176,8 +176,8 @@ describe('initRank', () => {
     )
     expect(error).toBeInstanceOf(AbortedError)
     expect((error as AbortedError).cause).toEqual(new Error('enough'))
-    // The other rank comes late: it lets the abandoned thread go, and joins. What that thread brings home is aborted by this
-    // thread, which waits inside NCCL until both have joined: only then the late rank can notice that it is alone.
+    // The other rank comes late: it lets the abandoned thread go, and joins. What that thread brings home is aborted by
+    // this thread, which waits inside NCCL until both have joined: only then the late rank can notice that it is alone.
     const out = new BigUint64Array(1)
     expect(withContext(contextOf(1), () => ncclCommInitRank(out, 2, shared.toBytes(), 1))).toBe(0)
     const late = out[0] as ncclComm_t

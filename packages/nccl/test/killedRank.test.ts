@@ -45,7 +45,9 @@ interface Message {
 interface Plan {
   readonly stage: string
   readonly killedRank: number
-  /** Who says that a rank is lost: a signal, as of a launcher, or NCCL alone; or the clock, when it only stands still. */
+  /**
+   * Who says that a rank is lost: a signal, as of a launcher, or NCCL alone; or the clock, when it only stands still.
+   */
   readonly notice: 'signal' | 'nccl' | 'timeout'
   readonly blocking: boolean
 }

@@ -3,8 +3,8 @@ import { ShoalError } from '@shoal/types'
 import { beforeAll, expect, test } from 'vitest'
 import { startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
-// Lives of communicators at random: whatever is asked of them in whatever order, also while something else is under way, each
-// call ends, and with its result or a typed error.
+// Lives of communicators at random: whatever is asked of them in whatever order, also while something else is under
+// way, each call ends, and with its result or a typed error.
 
 beforeAll(startSoftwareDevice)
 

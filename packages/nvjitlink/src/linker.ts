@@ -38,8 +38,9 @@ export interface InputOptions {
   readonly name?: string | undefined
 }
 
-// All links run on one thread. After an input that it refuses, a cubin of another architecture for one, nvJitLink (13.4) keeps a lock that is
-// of the thread: a link on another one would wait for ever. For the same reason there is none that blocks the caller's thread.
+// All links run on one thread. After an input that it refuses, a cubin of another architecture for one, nvJitLink
+// (13.4) keeps a lock that is of the thread: a link on another one would wait for ever. For the same reason there is
+// none that blocks the caller's thread.
 let lane: Lane | undefined
 
 const inputKeys: OptionKeys<InputOptions> = { name: true }
@@ -101,8 +102,9 @@ export class Linker extends PublicObject {
 
   /**
    * Links on a native thread, one link after the other: the event loop goes on (`nvJitLinkComplete`).
-   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no nvJitLink; RangeError without inputs;
-   * AbortedError when `signal` fires: a link that has begun goes on to its end, and what it gives is dropped; TypeError
+   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no nvJitLink; RangeError
+   * without inputs; AbortedError when `signal` fires: a link that has begun goes on to its end, and what it gives is
+   * dropped; TypeError
    */
   async link(options?: Abortable): Promise<Linked> {
     const signal = optionalSignal(optionalOptions(options, 'Linker.link', linkKeys).signal, 'Linker.link')

@@ -444,7 +444,9 @@ describe('the folder', () => {
   })
 
   const hour = 3_600_000
-  /** A folder of files with these names, sizes and ages in milliseconds; what of them a cache of so many bytes keeps. */
+  /**
+   * A folder of files with these names, sizes and ages in milliseconds; what of them a cache of so many bytes keeps.
+   */
   function kept(files: readonly (readonly [name: string, bytes: number, age: number])[], most?: number): string[] {
     mkdirSync(folder, { recursive: true })
     mkdirSync(join(folder, 'folder.bin'), { recursive: true })

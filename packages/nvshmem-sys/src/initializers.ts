@@ -1,4 +1,5 @@
-// The values that the header's macros of the same names initialise structs with, for `allocate` and `write` of the codecs.
+// The values that the header's macros of the same names initialise structs with, for `allocate` and `write` of the
+// codecs.
 import type { StructValue } from '@shoal/ffi'
 import type {
   nvshmem_team_config_t,

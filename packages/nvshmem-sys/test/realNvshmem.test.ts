@@ -27,7 +27,9 @@ function missing(): string | undefined {
 
 const reason = missing()
 
-/** Runs a module with the real library in a process of its own: NVSHMEM ends the process where it is not initialised. */
+/**
+ * Runs a module with the real library in a process of its own: NVSHMEM ends the process where it is not initialised.
+ */
 function run(source: string): { status: number | null; output: string } {
   const { SHOAL_DEVICE: _, ...environment } = process.env
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', source], {

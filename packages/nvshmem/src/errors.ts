@@ -13,8 +13,8 @@ export class SessionExistsError extends ShoalError {
 }
 
 /**
- * A call that waits for other PEs was given up (timeout, signal) and has not returned since: the thread of the session is
- * inside NVSHMEM, which offers no way to end it. The session can be used again if the call returns after all.
+ * A call that waits for other PEs was given up (timeout, signal) and has not returned since: the thread of the session
+ * is inside NVSHMEM, which offers no way to end it. The session can be used again if the call returns after all.
  */
 export class SessionStuckError extends ShoalError {
   static {

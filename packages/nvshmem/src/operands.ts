@@ -92,7 +92,9 @@ export function localAt(
   return range
 }
 
-/** The `cudaStream_t` behind a stream, which waits for what is pending on the operands of its call. They were checked. */
+/**
+ * The `cudaStream_t` behind a stream, which waits for what is pending on the operands of its call. They were checked.
+ */
 export function streamAt(
   live: LiveSession,
   stream: StreamOperand | undefined,
@@ -238,7 +240,10 @@ export function unitsOf(
   return typeof dtype === 'string' ? { dtype, count } : { dtype: 'u8', count: bytes }
 }
 
-/** The dtype of an operation that computes with elements or moves single ones. @throws TypeError for structs, arrays and tuples */
+/**
+ * The dtype of an operation that computes with elements or moves single ones. @throws TypeError for structs, arrays and
+ * tuples
+ */
 export function requireDType(dtype: ElementType, api: string, parameter: string): DType {
   if (typeof dtype === 'string') return dtype
   throw wrongType(api, parameter, 'memory of a dtype (reinterpret() it)', nameOfType(dtype))

@@ -25,8 +25,9 @@ import { localAt } from './operands.js'
 import type { LiveSession } from './queue/liveSession.js'
 
 /**
- * Local memory that NVSHMEM knows, so that it can be the local side of transfers to PEs that are not reached over NVLink or
- * PCIe. It keeps the memory until `dispose()`, or the end of the session: memory that is disposed of before that is freed then.
+ * Local memory that NVSHMEM knows, so that it can be the local side of transfers to PEs that are not reached over
+ * NVLink or PCIe. It keeps the memory until `dispose()`, or the end of the session: memory that is disposed of before
+ * that is freed then.
  *
  * @example
  * ```ts
@@ -61,8 +62,8 @@ export class Registration extends PublicObject {
   }
 
   /**
-   * Ends the registration (`nvshmemx_buffer_unregister`), in turn with the session's other calls; the memory itself stays.
-   * Again does nothing.
+   * Ends the registration (`nvshmemx_buffer_unregister`), in turn with the session's other calls; the memory itself
+   * stays. Again does nothing.
    *
    * @throws StatusError, SessionStuckError, AbortedError.
    */

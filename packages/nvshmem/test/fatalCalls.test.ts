@@ -31,7 +31,9 @@ const noMapping = { code: 'NVSHMEMX_ERROR_INVALID_VALUE' }
 
 type Refused = readonly [call: () => unknown, error: unknown]
 
-/** Where NVSHMEM ends the process, crashes or never comes back on hardware: the call that would do it, and its error. */
+/**
+ * Where NVSHMEM ends the process, crashes or never comes back on hardware: the call that would do it, and its error.
+ */
 const refused: { readonly [question: string]: Refused | string } = {
   queries: 'no call takes the number of a team: there are teams, and PEs that are in none get undefined',
   registration: [() => session.registerSymmetric(anything(host), 'f32'), noMapping],

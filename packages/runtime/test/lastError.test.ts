@@ -5,7 +5,8 @@ import { delay } from './support/sim.js'
 process.env['SHOAL_DEVICE'] = 'sim'
 const { lastError, peekLastError, StatusError, statusText, Stream } = await import('@shoal/runtime')
 
-// Whoever calls libcudart beside the packages asks for the last error of the thread, and takes what he finds for his own.
+// Whoever calls libcudart beside the packages asks for the last error of the thread, and takes what he finds for his
+// own.
 test.each(['stream', 'event'])('to ask whether the work of a %s is over leaves no last error', (what) => {
   using stream = Stream.create()
   cudaGetLastError()

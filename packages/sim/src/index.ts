@@ -16,8 +16,8 @@ export const libraries = {
 } as const
 
 /**
- * The absolute path of the folder that holds the libraries for this platform: of the package `@shoal/sim-<platform>`, an optional
- * dependency, or of what `make -C native` built. Where there is neither, of a folder that does not exist.
+ * The absolute path of the folder that holds the libraries for this platform: of the package `@shoal/sim-<platform>`,
+ * an optional dependency, or of what `make -C native` built. Where there is neither, of a folder that does not exist.
  */
 export function libraryFolder(): string {
   const platforms = ['linux', 'linuxmusl'].map((system) => `${system}-${process.arch}`)

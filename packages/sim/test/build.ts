@@ -10,7 +10,10 @@ const packageFolder = fileURLToPath(new URL('..', import.meta.url))
 export const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 export const buildFolder = fileURLToPath(new URL('../build', import.meta.url))
 
-/** Builds the test programs and the probes (and the libraries, where they are out of date): one test file at a time does. */
+/**
+ * Builds the test programs and the probes (and the libraries, where they are out of date): one test file at a time
+ * does.
+ */
 export async function makeTests(): Promise<void> {
   let lock = await takeLock()
   while (lock === undefined) {
@@ -24,7 +27,10 @@ export async function makeTests(): Promise<void> {
   }
 }
 
-/** Undefined where another process has it. The name of a socket is free again when its process has ended, however it did. */
+/**
+ * Undefined where another process has it. The name of a socket is free again when its process has ended, however it
+ * did.
+ */
 function takeLock(): Promise<Server | undefined> {
   const name = `\0${createHash('sha256').update(buildFolder).digest('hex')}`
   return new Promise((resolve, reject) => {

@@ -10,9 +10,9 @@ const answersFolder = fileURLToPath(new URL('hardwareAnswers', import.meta.url))
 // What two H200s answered on 2026-11-21 (driver 580.159.04, CUDA 13.0, NCCL 2.28.3 and 2.30.7, NVSHMEM 3.4.5), recorded
 const recorded = (name: string) => readFacts(readFileSync(join(answersFolder, 'recorded', name), 'utf8'))
 
-// Answers that no hardware gives: where it crashes, and to what that machine has no reason to ask. Questions that were not
-// recorded yet belong here too: what the documentation says and, where it says nothing, what the software device was made to
-// answer.
+// Answers that no hardware gives: where it crashes, and to what that machine has no reason to ask. Questions that were
+// not recorded yet belong here too: what the documentation says and, where it says nothing, what the software device
+// was made to answer.
 const unconfirmed = () => readFacts(readFileSync(join(answersFolder, 'unconfirmed', 'cuda.txt'), 'utf8'))
 
 /** Where the software device means to differ, or hardware's answer depends on the moment or on what memory held. */
@@ -40,7 +40,9 @@ const differences: Readonly<Record<string, string>> = {
   'groups.after finalize': 'NCCL does not check; here work after the end is refused',
 }
 
-/** The same of NVSHMEM, which checks little: what it answers to wrong arguments is chance, or the end of the process. */
+/**
+ * The same of NVSHMEM, which checks little: what it answers to wrong arguments is chance, or the end of the process.
+ */
 const nvshmemDifferences: Readonly<Record<string, string>> = {
   'malloc too much ends with': 'here a heap that cannot grow gives no memory, which a program can be told of',
   'calloc overflow ends with': 'the same',

@@ -1,6 +1,6 @@
 /**
- * Questions about values of which nothing is known. A proxy that was revoked throws an error of the engine whatever it is asked;
- * here it is simply nothing.
+ * Questions about values of which nothing is known. A proxy that was revoked throws an error of the engine whatever it
+ * is asked; here it is simply nothing.
  */
 
 /** Key of a property of the prototype of `PublicObject`. */
@@ -16,7 +16,10 @@ export function isForged(value: unknown): boolean {
   }
 }
 
-/** Whether a value is an instance of a class. A revoked proxy, which cannot be asked, is none, nor what only has its prototype. */
+/**
+ * Whether a value is an instance of a class. A revoked proxy, which cannot be asked, is none, nor what only has its
+ * prototype.
+ */
 export function isInstance<T>(
   value: unknown,
   publicClass: { readonly [Symbol.hasInstance]: (value: unknown) => boolean; readonly prototype: T },
@@ -48,7 +51,10 @@ export function isRevoked(value: unknown): boolean {
   }
 }
 
-/** Whether a value is a proxy: its target's methods cannot read private state through it. Takes 25 ns, so calls ask when something failed. */
+/**
+ * Whether a value is a proxy: its target's methods cannot read private state through it. Takes 25 ns, so calls ask when
+ * something failed.
+ */
 export function isProxy(value: unknown): boolean {
   return process.getBuiltinModule('node:util').types.isProxy(value)
 }

@@ -1,4 +1,7 @@
-/** One descriptor for all results. Not enumerable: a result stays deeply equal to a literal, and can be cloned and spread. */
+/**
+ * One descriptor for all results. Not enumerable: a result stays deeply equal to a literal, and can be cloned and
+ * spread.
+ */
 const toJson: PropertyDescriptor = {
   value(this: object): unknown {
     return fieldsOf(this)
@@ -6,8 +9,8 @@ const toJson: PropertyDescriptor = {
 }
 
 /**
- * Adds a `toJSON` to a plain result with bigints, which `JSON.stringify` refuses. Addresses, handles and pointers become hexadecimal text, other
- * bigints decimal text.
+ * Adds a `toJSON` to a plain result with bigints, which `JSON.stringify` refuses. Addresses, handles and pointers
+ * become hexadecimal text, other bigints decimal text.
  */
 export function withJson<T extends object>(result: T): T {
   return Object.defineProperty(result, 'toJSON', toJson)

@@ -4,7 +4,9 @@ const now: () => number = performance.now.bind(performance)
 
 /** Milliseconds without a turn after which the next await that could settle at once goes through the event loop. */
 const longestTurn = 2
-/** After so many awaits in quick succession the clock is read once for so many: reading it takes as long as an await. */
+/**
+ * After so many awaits in quick succession the clock is read once for so many: reading it takes as long as an await.
+ */
 const burst = 8
 /** Milliseconds between two readings in quick succession. */
 const quick = 0.1
@@ -23,8 +25,8 @@ function turned(): void {
 }
 
 /**
- * Whether timers, I/O and signal handlers have waited for 2 ms because awaits settled at once. The caller then has to let the
- * loop turn before its promise settles. Each promise that settles without the loop asks once.
+ * Whether timers, I/O and signal handlers have waited for 2 ms because awaits settled at once. The caller then has to
+ * let the loop turn before its promise settles. Each promise that settles without the loop asks once.
  * @internal
  */
 export function isLoopDue(): boolean {
@@ -47,13 +49,18 @@ export function isLoopDue(): boolean {
   return false
 }
 
-/** Settles a promise of native work that has ended: now, or in the next turn of the event loop when that is due. @internal */
+/**
+ * Settles a promise of native work that has ended: now, or in the next turn of the event loop when that is due.
+ * @internal
+ */
 export function settleInTime(settle: () => void): void {
   if (isLoopDue()) setImmediate(settle)
   else settle()
 }
 
-/** A promise of a value that is known already. It settles at once, or through the event loop when that is due. @internal */
+/**
+ * A promise of a value that is known already. It settles at once, or through the event loop when that is due. @internal
+ */
 export function settledNow<T>(value: T): Promise<T> {
   return isLoopDue() ? inNextTurn(value) : Promise.resolve(value)
 }

@@ -10,8 +10,8 @@ const notCloneable = Symbol(
 )
 
 /**
- * What the objects of all packages have in common. No two are deeply equal, since most of what makes them differ is private. They cannot be
- * cloned. `JSON.stringify` has the line that `console.log` prints.
+ * What the objects of all packages have in common. No two are deeply equal, since most of what makes them differ is
+ * private. They cannot be cloned. `JSON.stringify` has the line that `console.log` prints.
  */
 export abstract class PublicObject {
   /** @internal Compared by `assert.deepStrictEqual` and its like. */
@@ -69,7 +69,9 @@ export function foreignThis(value: unknown, kind: string): TypeError {
   return new TypeError(`${kind}: this must be an object that its package has made, not ${describeValue(value)}`)
 }
 
-/** What an object of a public class answers by a protocol. @throws TypeError for a proxy around one, which cannot answer */
+/**
+ * What an object of a public class answers by a protocol. @throws TypeError for a proxy around one, which cannot answer
+ */
 export function answerOf<K extends PropertyKey, T>(
   object: { readonly [key in K]: T },
   key: K,

@@ -11,8 +11,8 @@ export interface Bar {
   readonly side: 'at most' | 'at least'
   readonly met: boolean
   /**
-   * The same figure of a second copy of the program in C, from the same rounds: how much the machine makes of equals. It
-   * does not count for `met`.
+   * The same figure of a second copy of the program in C, from the same rounds: how much the machine makes of equals.
+   * It does not count for `met`.
    */
   readonly ofCAgain?: number
 }

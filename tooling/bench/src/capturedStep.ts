@@ -14,7 +14,10 @@ export const kernelCount = 20
 export const floats = 256 * 1024
 const mostDevices = 2
 
-/** What a thread pays to start a step of training on two devices: kernels and an all-reduce, captured in a graph or call by call. */
+/**
+ * What a thread pays to start a step of training on two devices: kernels and an all-reduce, captured in a graph or call
+ * by call.
+ */
 export async function benchCapturedStep(options: RunOptions): Promise<Outcome> {
   const devices = devicesFor(options).slice(0, options.devices ?? mostDevices)
   const ptxFile = writeTemporary('step.ptx', emptyKernels)

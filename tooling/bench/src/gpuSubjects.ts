@@ -42,7 +42,9 @@ export function makeSubjects([ptxFile = '-']: readonly string[]): readonly Subje
   ]
 }
 
-/** The loops of the program in C, in this process: they tell what of the time is the process's, and what the way into C. */
+/**
+ * The loops of the program in C, in this process: they tell what of the time is the process's, and what the way into C.
+ */
 function loopsInC(ptxFile: string): Subject {
   const library = driverWithLoops()
   const start = library.bind('calls_start', 0, 1)

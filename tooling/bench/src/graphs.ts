@@ -40,8 +40,8 @@ const limits: Readonly<Record<string, number>> = {
 }
 
 /**
- * Graphs, launches with attributes and structs, and many copies at once: in C, through the driver package, and through the bound C
- * function alone, whose arguments lie ready.
+ * Graphs, launches with attributes and structs, and many copies at once: in C, through the driver package, and through
+ * the bound C function alone, whose arguments lie ready.
  */
 export async function benchGraphs(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]

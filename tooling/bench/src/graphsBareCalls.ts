@@ -11,7 +11,10 @@ import type { GraphExec } from '@shoal/driver/graph'
 import { NativeMemory } from '@shoal/ffi'
 import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 
-/** A call of the driver that is repeated with the arguments that it had: nothing but the way from JavaScript into C and back. */
+/**
+ * A call of the driver that is repeated with the arguments that it had: nothing but the way from JavaScript into C and
+ * back.
+ */
 export interface BareCall {
   /** Puts its arguments where C reads them. Those of other calls take their place. */
   readonly arm: () => void

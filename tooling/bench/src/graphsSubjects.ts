@@ -55,8 +55,8 @@ export function makeSubjects([rounds = '']: readonly string[]): readonly Subject
   exec.upload(stream)
   let launched = oneNode(device)
   const launch = (): void => launched.launch(stream)
-  // A program that launches graphs has long had that compiled, for which V8 takes thousands of calls. A large graph keeps the device
-  // too long for so many.
+  // A program that launches graphs has long had that compiled, for which V8 takes thousands of calls. A large graph
+  // keeps the device too long for so many.
   const warmUps = isTrial(Number(rounds)) ? 1 : 200
   for (let turn = 0; turn < warmUps; turn += 1) {
     for (let call = 0; call < burst; call += 1) launch()

@@ -1,7 +1,9 @@
 import type { NativeLibrary } from '@shoal/ffi'
 import { putPointer, putSize } from '@shoal/ffi/calls'
 
-/** A loop of a library in this process, `int NAME(size_t n, double *nanoseconds)`: gives the nanoseconds of one turn. */
+/**
+ * A loop of a library in this process, `int NAME(size_t n, double *nanoseconds)`: gives the nanoseconds of one turn.
+ */
 export function loopInC(library: NativeLibrary, name: string): (count: number) => number {
   const call = library.bind(name, 0, 2)
   const nanoseconds = new Float64Array(1)

@@ -52,7 +52,10 @@ interface Lateness {
   /** Milliseconds that the timer came late. */
   readonly percentile99: number
   readonly longest: number
-  /** Milliseconds of processor time that the thread took too long for a timer, 99th percentile: without what other programs took. */
+  /**
+   * Milliseconds of processor time that the thread took too long for a timer, 99th percentile: without what other
+   * programs took.
+   */
   readonly ofProcessor: number
 }
 

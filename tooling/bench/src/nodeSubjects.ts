@@ -11,8 +11,8 @@ export type MakeSubjects = (words: readonly string[]) => readonly Subject[] | Pr
 export type Told = Pick<Subject, 'name' | 'cases'>
 
 /**
- * Starts subjects in a process of their own, as the programs in C have one. The process that asks starts all others and reads what they
- * answer: in it the same calls take up to a third longer, those of the driver alone, too.
+ * Starts subjects in a process of their own, as the programs in C have one. The process that asks starts all others and
+ * reads what they answer: in it the same calls take up to a third longer, those of the driver alone, too.
  * @param module exports {@link MakeSubjects}
  */
 export async function startNodeSubjects(

@@ -9,9 +9,9 @@ import { median } from './statistics.js'
 import { joinPasses, printRows, type Row } from './turns.js'
 
 /**
- * Runs a command of this program in `processes` processes, one after the other, and joins what they found. A process stays on the
- * processor on which it began, and one whose other half a neighbour uses is half as slow again for all of its rounds: of one
- * process on each side the luckier wins.
+ * Runs a command of this program in `processes` processes, one after the other, and joins what they found. A process
+ * stays on the processor on which it began, and one whose other half a neighbour uses is half as slow again for all of
+ * its rounds: of one process on each side the luckier wins.
  *
  * @param words the command and its options, without `--json` and `--processes`
  * @throws Error when a process fails

@@ -8,9 +8,9 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The median over each two rounds after one another of the geometric mean of their ratios: machines drift from round to round,
- * ratios less so. In one of the two rounds each subject goes first: memory that another process gave back just before is a
- * quarter dearer.
+ * The median over each two rounds after one another of the geometric mean of their ratios: machines drift from round to
+ * round, ratios less so. In one of the two rounds each subject goes first: memory that another process gave back just
+ * before is a quarter dearer.
  */
 export function medianRatio(ours: readonly number[], theirs: readonly number[]): number {
   return overPairs(

@@ -40,7 +40,10 @@ export function subjectOf<Loop>(
   return { name, cases: Object.keys(loops), measure: (test, count) => time(loops[test] as Loop, count) }
 }
 
-/** A subject in a process of its own, which is sent a request for each loop; it answers in `perUnit` of the unit of the case. */
+/**
+ * A subject in a process of its own, which is sent a request for each loop; it answers in `perUnit` of the unit of the
+ * case.
+ */
 export function subjectIn(
   program: { measure(request: string): Promise<number> },
   name: string,
@@ -56,7 +59,9 @@ export function inTurn<T>(list: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? list : [...list].reverse()
 }
 
-/** One round shows that all of it runs. Its figures say nothing, so nothing is warmed up for it, and nothing repeated. */
+/**
+ * One round shows that all of it runs. Its figures say nothing, so nothing is warmed up for it, and nothing repeated.
+ */
 export const isTrial = (rounds: number): boolean => rounds === 1
 
 /** Has each run once in every round, after one run that is not counted; returns what each gave. */
@@ -80,8 +85,8 @@ export interface TurnOptions {
 }
 
 /**
- * Has the subjects take turns in every case that any of them has. A round goes through all cases: what slows the machine
- * down for seconds then spoils a few rounds of each, and no median.
+ * Has the subjects take turns in every case that any of them has. A round goes through all cases: what slows the
+ * machine down for seconds then spoils a few rounds of each, and no median.
  */
 export async function takeTurns(
   cases: Readonly<Record<string, Case>>,

@@ -102,7 +102,9 @@ export class Workspace {
     return new Set((readText(this.symbolsFile(exports)) ?? '').split('\n').filter((line) => line !== ''))
   }
 
-  /** The names in the sources of the software device and of its tests, and the functions of the driver that it defines. */
+  /**
+   * The names in the sources of the software device and of its tests, and the functions of the driver that it defines.
+   */
   readSoftwareDevice(): { readonly names: ReadonlySet<string>; readonly defined: ReadonlySet<string> } {
     const folders = ['native', 'test'].map((name) => `${this.packagesFolder}/sim/${name}`)
     const files = folders.flatMap((folder) => listFiles(folder).map((file) => `${folder}/${file}`))

@@ -80,7 +80,9 @@ function prototype(entry: FunctionSpec, type = typeOf(entry)): string {
   return `static_assert(std::is_same<${type}, ${signatureOf(entry)}>::value, "${entry.symbol}");`
 }
 
-/** C++ has functions of the same name for kernels; a static_cast picks one, and none where the types are not the same. */
+/**
+ * C++ has functions of the same name for kernels; a static_cast picks one, and none where the types are not the same.
+ */
 function typeOf(entry: FunctionSpec): string {
   return entry.name.startsWith('ncclTeam')
     ? `decltype(static_cast<${signatureOf(entry)}>(&${entry.name}))`

@@ -31,7 +31,8 @@ function declaredFunctions(name: LibraryName): Set<string> {
   const declared = new Set<string>()
   for (const file of readSpec(name).headers) {
     const text = headerText(name, file).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
-    // What only device code sees, templates of C++ and what is declared again for the library's own sources is not its interface.
+    // What only device code sees, templates of C++ and what is declared again for the library's own sources is not its
+    // interface.
     const hidden = {
       runtime: /#if defined\((?:__CUDACC__|__CUDA_API_VERSION_INTERNAL)\)\n/,
       nvrtc: /#if NVRTC_GET_TYPE_NAME/,
@@ -43,8 +44,8 @@ function declaredFunctions(name: LibraryName): Set<string> {
 }
 
 /**
- * NVSHMEM's headers repeat macros over types, so g++'s preprocessor is asked. Why the host library lacks some of what they
- * declare is told, and checked, in nvshmem.test.ts.
+ * NVSHMEM's headers repeat macros over types, so g++'s preprocessor is asked. Why the host library lacks some of what
+ * they declare is told, and checked, in nvshmem.test.ts.
  */
 function declaredByNvshmem(): Set<string> {
   const exported = readExported('nvshmem')

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-// Where a package calls a function without the generated checks, it says by hand what the spec says: since when the function
-// is there, and how many words its arguments take. A wrong number calls another version, or passes what nobody has put there.
+// Where a package calls a function without the generated checks, it says by hand what the spec says: since when the
+// function is there, and how many words its arguments take. A wrong number calls another version, or passes what nobody
+// has put there.
 
 const packages = fileURLToPath(new URL('../../../packages/', import.meta.url))
 

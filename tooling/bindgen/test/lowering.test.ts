@@ -4,8 +4,8 @@ import type { FunctionSpec, LibrarySpecFile, Lowered } from '../src/spec/types.j
 import { everyAbiPrelude, noMatchingHeaders, prelude, runCxx } from './environment.js'
 import { specs } from './proof.js'
 
-// How the generator carries each C type, against what g++ says of that type: the recorder of the marshalling proof is made
-// from the same kinds, so a kind that is wrong in the spec would be wrong on both sides.
+// How the generator carries each C type, against what g++ says of that type: the recorder of the marshalling proof is
+// made from the same kinds, so a kind that is wrong in the spec would be wrong on both sides.
 
 const classify = `
 #include <cstddef>

@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest'
 import type { LibrarySpecFile, Lowered, StructSpec } from '../src/spec/types.js'
 import { readSpec, root } from './environment.js'
 
-// abi/libcudart-*.shapes.txt has, from the headers of that release, how each function passes its arguments, and where the
-// members of the records behind them are. A line is `symbol result(arguments)` or `struct name size: member@offset+size`,
-// a member with `=name` where it is a record, `=name*` where it points to one.
+// abi/libcudart-*.shapes.txt has, from the headers of that release, how each function passes its arguments, and where
+// the members of the records behind them are. A line is `symbol result(arguments)` or `struct name size:
+// member@offset+size`, a member with `=name` where it is a record, `=name*` where it points to one.
 
 interface Member {
   offset: number

@@ -7,8 +7,8 @@ import { breakSpec } from '../src/proof/mutations.js'
 import { emitRecorder } from '../src/proof/recorder.js'
 import { noCompiler, runJob, specs } from './proof.js'
 
-// Every function of every library is called through the package that users install, with a native library in the vendor's
-// place that is made from the spec alone and tells what reached it.
+// Every function of every library is called through the package that users install, with a native library in the
+// vendor's place that is made from the spec alone and tells what reached it.
 
 const folder = scratchFolder()
 const rows: string[] = []

@@ -10,8 +10,8 @@ import { emitRecorder } from '../src/proof/recorder.js'
 import { root } from './environment.js'
 import { noCompiler, runJob } from './proof.js'
 
-// The vendors' functions show the generator some shapes of prototypes. These are the others: results of every kind, structs
-// of odd sizes, floats among integers that overflow the registers.
+// The vendors' functions show the generator some shapes of prototypes. These are the others: results of every kind,
+// structs of odd sizes, floats among integers that overflow the registers.
 
 const count = 600
 const spec = randomPrototypes(count, 20)

@@ -8,8 +8,8 @@ import { earlierLibrary, emptyLibrary, laterLibrary } from '../src/proof/version
 import type { FunctionSpec, LibrarySpecFile } from '../src/spec/types.js'
 import { noCompiler, runJob, specs } from './proof.js'
 
-// Every function is called in libraries of other versions, made like the one of the marshalling proof: it must arrive where
-// the version has it as it was generated, and say why not where it does not.
+// Every function is called in libraries of other versions, made like the one of the marshalling proof: it must arrive
+// where the version has it as it was generated, and say why not where it does not.
 
 const folder = scratchFolder()
 const reason = noCompiler()

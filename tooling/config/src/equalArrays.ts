@@ -9,7 +9,10 @@ const prototypes = new Set<unknown>(
     .map(({ prototype }) => prototype),
 )
 
-/** Arrays of the same bytes are equal: element by element that takes seconds for a million. All others are compared as ever. */
+/**
+ * Arrays of the same bytes are equal: element by element that takes seconds for a million. All others are compared as
+ * ever.
+ */
 expect.addEqualityTesters([(one, other) => (hasSameBytes(one, other) ? true : undefined)])
 
 function hasSameBytes(one: unknown, other: unknown): boolean {

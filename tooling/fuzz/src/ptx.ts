@@ -1,4 +1,7 @@
-/** Broken PTX for the software device: the program `ptx_hostile_test` of `packages/sim`, with more inputs than a test has. */
+/**
+ * Broken PTX for the software device: the program `ptx_hostile_test` of `packages/sim`, with more inputs than a test
+ * has.
+ */
 import { spawnSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'

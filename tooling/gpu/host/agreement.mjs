@@ -1,6 +1,6 @@
-// Whether `shoal bench` says what nccl-tests and the NVSHMEM perftests say, in turns on the same GPUs. Both are built here from
-// their public sources, which the pack does not contain: SHOAL_NCCL_TESTS names the folder of nccl-tests, SHOAL_NVSHMEM_TESTS that of
-// NVSHMEM, whose perftests need Open MPI.
+// Whether `shoal bench` says what nccl-tests and the NVSHMEM perftests say, in turns on the same GPUs. Both are built
+// here from their public sources, which the pack does not contain: SHOAL_NCCL_TESTS names the folder of nccl-tests,
+// SHOAL_NVSHMEM_TESTS that of NVSHMEM, whose perftests need Open MPI.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -93,7 +93,8 @@ function compareNccl(sources) {
     const words = place === 'inPlace' ? 'in place' : 'out of place'
     const isSmall = (bytes) => bytes <= 4096
     const small = greatestRatio(own, other, isSmall)
-    // A host whose processors are not alike has two speeds of small operations, and the medians may be of different ones.
+    // A host whose processors are not alike has two speeds of small operations, and the medians may be of different
+    // ones.
     const best = greatestRatio(leasts(ours, pick), leasts(theirs, pick), isSmall)
     if (best !== undefined) console.log(`all-reduce of 8 B to 4 KiB, ${words}, quickest turns: ${best.toFixed(3)}`)
     const large = greatestRatio(own, other, (bytes) => bytes >= 16 * mebibyte)

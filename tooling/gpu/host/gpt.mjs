@@ -1,4 +1,5 @@
-// The example gpt: its first steps against the reference and against PyTorch, then a training on all GPUs. gpt.mjs GPUS [--json FILE]
+// The example gpt: its first steps against the reference and against PyTorch, then a training on all GPUs. gpt.mjs GPUS
+// [--json FILE]
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,6 @@
-// The tests of PTX instructions of the software device, built against the driver that is here: kernels of one instruction each with
-// thousands of operands, whose results are compared with references. Each test is a process of its own, since some lose the context.
+// The tests of PTX instructions of the software device, built against the driver that is here: kernels of one
+// instruction each with thousands of operands, whose results are compared with references. Each test is a process of
+// its own, since some lose the context.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -39,8 +39,8 @@ const conformance =
   ({ json }) => [file('node_modules/@shoal/conformance/dist/run.js'), '--json', json, ...which]
 
 /**
- * In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, as they are compiled for a GPU;
- * `variables`: of which one at least has to be set.
+ * In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, as they are compiled
+ * for a GPU; `variables`: of which one at least has to be set.
  */
 export const jobs = [
   {

@@ -1,5 +1,5 @@
-// Compares the faults that a C program finds in this NCCL with those that the conformance suite leaves out as known: both
-// have to be the same.
+// Compares the faults that a C program finds in this NCCL with those that the conformance suite leaves out as known:
+// both have to be the same.
 import { execFile, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'

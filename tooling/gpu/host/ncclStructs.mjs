@@ -1,5 +1,5 @@
-// Checks that NCCL reads the structs of nccl-sys: every field of its config, and structs by value of the device API. NCCL
-// prints what it read on stdout, so that is done in a process of its own, and this one compares.
+// Checks that NCCL reads the structs of nccl-sys: every field of its config, and structs by value of the device API.
+// NCCL prints what it read on stdout, so that is done in a process of its own, and this one compares.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { NativeMemory, readCString } from '@shoal/ffi'

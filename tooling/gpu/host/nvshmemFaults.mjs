@@ -1,5 +1,5 @@
-// Compares the faults that nvshmemFaults.c finds in this NVSHMEM with those that the package prevents: both have to be the
-// same.
+// Compares the faults that nvshmemFaults.c finds in this NVSHMEM with those that the package prevents: both have to be
+// the same.
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { driver } from '@shoal/cuda-sys/driver'

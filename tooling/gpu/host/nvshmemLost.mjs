@@ -1,5 +1,5 @@
-// Kills one of two PEs, or lets it hang, at each of several points: the other one has to report that in time, refuse what
-// would hang, and end with its own exit status.
+// Kills one of two PEs, or lets it hang, at each of several points: the other one has to report that in time, refuse
+// what would hang, and end with its own exit status.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { nvshmemStatus, Session, UniqueId } from '@shoal/nvshmem'

@@ -42,7 +42,10 @@ function ofEachSize(rounds, pick, choose) {
   return new Map([...found].map(([bytes, values]) => [bytes, choose(values.sort((a, b) => a - b))]))
 }
 
-/** The greatest ratio of `ours` to `theirs` over the sizes that both have and `wanted` takes; undefined where there are none. */
+/**
+ * The greatest ratio of `ours` to `theirs` over the sizes that both have and `wanted` takes; undefined where there are
+ * none.
+ */
 export function greatestRatio(ours, theirs, wanted) {
   const ratios = [...ours].flatMap(([bytes, value]) =>
     theirs.has(bytes) && wanted(bytes) ? [value / theirs.get(bytes)] : [],

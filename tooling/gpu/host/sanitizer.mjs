@@ -1,5 +1,5 @@
-// Runs the conformance suites of driver, runtime and NCCL under compute-sanitizer, which counts invalid accesses of kernels, refused
-// calls of the API apart, and memory that nobody gave back.
+// Runs the conformance suites of driver, runtime and NCCL under compute-sanitizer, which counts invalid accesses of
+// kernels, refused calls of the API apart, and memory that nobody gave back.
 import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -10,15 +10,15 @@ const program = ['/usr/local/cuda/bin/compute-sanitizer', '/opt/cuda/bin/compute
   existsSync(file),
 )
 
-// Under the tool nothing is fast, which one case asks for; the three run at once, where another one asks what memory is free; and a
-// launch waits for its end, which a third one holds up until later calls were made.
+// Under the tool nothing is fast, which one case asks for; the three run at once, where another one asks what memory is
+// free; and a launch waits for its end, which a third one holds up until later calls were made.
 const without = [
   'gives everything back without blocking',
   'leaves no descriptor and no memory',
   'is brought to the device in the order of the stream',
 ].flatMap((name) => ['--without', name])
-// What the suites ask wrongly on purpose is refused by the API, and is no error of memory. Of their child processes some
-// are killed with memory in use, and some have a kernel write where it may not.
+// What the suites ask wrongly on purpose is refused by the API, and is no error of memory. Of their child processes
+// some are killed with memory in use, and some have a kernel write where it may not.
 const options = ['--tool', 'memcheck', '--leak-check', 'full', '--report-api-errors', 'no', '--print-limit', '40']
 options.push('--target-processes', 'application-only')
 const runs = [

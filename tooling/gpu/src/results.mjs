@@ -40,8 +40,8 @@ function jobRecord(job) {
 }
 
 /**
- * Merges a record into the file of its setting, which is the kind and number of GPUs and the NCCL: of each job the newest
- * result stays, and one that ran stays where a newer one did not. Returns the file.
+ * Merges a record into the file of its setting, which is the kind and number of GPUs and the NCCL: of each job the
+ * newest result stays, and one that ran stays where a newer one did not. Returns the file.
  */
 export function keepRecord({ started, commit, modified, jobs, ...facts }, folder = resultsFolder) {
   mkdirSync(folder, { recursive: true })

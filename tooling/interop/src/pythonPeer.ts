@@ -14,7 +14,9 @@ export interface PeerFacts {
   readonly python: string
 }
 
-/** A Python program that uses one CUDA library. It connects to a socket of this process by its path, as any program can. */
+/**
+ * A Python program that uses one CUDA library. It connects to a socket of this process by its path, as any program can.
+ */
 export class PythonPeer {
   readonly facts: PeerFacts
   readonly socket: DescriptorSocket

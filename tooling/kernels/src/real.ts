@@ -185,7 +185,9 @@ export function valueOfBits(bits: number, format: Format): number {
   return field === 0 ? sign * rest * 2 ** format.least : sign * (rest + 2 ** fraction) * 2 ** (field - 1 + format.least)
 }
 
-/** How far a float is from the one that is nearest to `expected`, in units of the last place that `format` has there. */
+/**
+ * How far a float is from the one that is nearest to `expected`, in units of the last place that `format` has there.
+ */
 export function distance(actual: number, expected: number, format: Format): number {
   if (Object.is(actual, expected) || (Number.isNaN(actual) && Number.isNaN(expected))) return 0
   if (actual === expected) return 0

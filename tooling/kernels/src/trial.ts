@@ -92,7 +92,9 @@ export class Trial {
     return this.#module.global(name, type)
   }
 
-  /** Runs the case's kernel, and gives what the arrays among the arguments are then; nothing behind them may be written. */
+  /**
+   * Runs the case's kernel, and gives what the arrays among the arguments are then; nothing behind them may be written.
+   */
   run(shape: Shape, ...args: readonly Argument[]): Promise<Numbers[]> {
     return this.runNamed(this.#name, shape, ...args)
   }
@@ -161,8 +163,8 @@ export class Trial {
   }
 
   /**
-   * No more than `ulp` units of the last place off what is right. `scale` is the size that the units are of, where a result may
-   * be much smaller than what it was computed from.
+   * No more than `ulp` units of the last place off what is right. `scale` is the size that the units are of, where a
+   * result may be much smaller than what it was computed from.
    */
   near(
     actual: Float32Array | Float64Array,

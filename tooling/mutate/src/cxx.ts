@@ -1,8 +1,8 @@
 import { type Mutant, operators } from './mutant.js'
 
 /**
- * Everything that can be wrong in a source of C++, as far as its text tells: it is formatted, operators stand between spaces. Half of
- * the kinds are things that are forgotten: a lock, a status, a term, a statement.
+ * Everything that can be wrong in a source of C++, as far as its text tells: it is formatted, operators stand between
+ * spaces. Half of the kinds are things that are forgotten: a lock, a status, a term, a statement.
  */
 export function cxxMutants(file: string, text: string): Mutant[] {
   const code = withoutWords(text)
@@ -48,7 +48,10 @@ export function cxxMutants(file: string, text: string): Mutant[] {
   return found
 }
 
-/** The text with comments, literals, and lines of the preprocessor and of assertions blanked, every character in its place. */
+/**
+ * The text with comments, literals, and lines of the preprocessor and of assertions blanked, every character in its
+ * place.
+ */
 function withoutWords(text: string): string {
   const words =
     /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|^[ \t]*(?:#|static_assert|template|using)[^\n]*/gm

@@ -29,7 +29,10 @@ export function isEquivalent(place: Place, list: readonly Equivalent[]): boolean
   )
 }
 
-/** Counts of a part of the sources in one run: `first` of its faults were noticed when they were tried first, `noticed` now. */
+/**
+ * Counts of a part of the sources in one run: `first` of its faults were noticed when they were tried first, `noticed`
+ * now.
+ */
 export interface Row {
   readonly what: string
   readonly seed: string

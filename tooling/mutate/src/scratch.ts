@@ -83,7 +83,8 @@ export class Scratch {
       this.#broken = [mutant.file, original]
       writeFileSync(join(this.root, mutant.file), mutated(mutant, original))
     }
-    // The source stays broken while the tests run: some import it, some make native code anew or compare generated sources with their spec.
+    // The source stays broken while the tests run: some import it, some make native code anew or compare generated
+    // sources with their spec.
     return subject.build.every((step) => this.#run(step) === 0)
   }
 
@@ -109,8 +110,8 @@ export class Scratch {
   }
 
   /**
-   * Runs the tests in folders on a subject that was built with a mutant: first those whose names are like the mutant's, last
-   * those that take long.
+   * Runs the tests in folders on a subject that was built with a mutant: first those whose names are like the mutant's,
+   * last those that take long.
    */
   test(subject: Subject, folders: readonly string[], mutant: Mutant): Verdict {
     const wanted = basename(mutant.file).replace(/\..*$/, '').toLowerCase()
@@ -143,7 +144,10 @@ export class Scratch {
     return { outcome: undefined }
   }
 
-  /** Whether what failed fails again, and passes on the original. Files with a test that fails there prove nothing from then on. */
+  /**
+   * Whether what failed fails again, and passes on the original. Files with a test that fails there prove nothing from
+   * then on.
+   */
   #proves(files: readonly string[], test: string | undefined, subject: Subject, mutant: Mutant): boolean {
     // Alone it may pass, since others were not before it.
     const alone = test !== undefined && this.#vitest(files, test).outcome !== 'passed' ? test : undefined

@@ -85,7 +85,8 @@ export function allSubjects(root: string): Subject[] {
       files: [`tooling/bindgen/spec/${library}.json`],
       build: [generate, ...packages.map(bundle)],
       tests: [['tooling/bindgen/test'], packageTests(...packages)],
-      // They compare the spec with what the generator makes of headers: one that is wrong would make the same fault twice.
+      // They compare the spec with what the generator makes of headers: one that is wrong would make the same fault
+      // twice.
       leftOut: ['check.test.ts', 'add.test.ts'],
     })
   }
@@ -112,8 +113,9 @@ export function mutantsOf(root: string, file: string): Mutant[][] {
 }
 
 /**
- * Draws so many mutants of a subject: of a source a line, all equally likely, then one of the kinds of faults that it may have; of a
- * spec a kind. Drawn from the list of all mutants, lines full of numbers and operators would be most of the sample.
+ * Draws so many mutants of a subject: of a source a line, all equally likely, then one of the kinds of faults that it
+ * may have; of a spec a kind. Drawn from the list of all mutants, lines full of numbers and operators would be most of
+ * the sample.
  */
 export function draw(root: string, subject: Subject, count: number, random: Random): Mutant[] {
   const places = subject.files.flatMap((file) => {

@@ -11,8 +11,9 @@ const names: Readonly<Record<string, string>> = {
 const terms = new Set(['+', '-', '|', '&', '*', '<<', '??', '&&', '||'])
 
 /**
- * Everything that can be wrong in a source of TypeScript. Types, imports and the words of errors are left alone. Half of the kinds are
- * things that are forgotten, which tests notice least: a wait, an argument, a term, a property, a result.
+ * Everything that can be wrong in a source of TypeScript. Types, imports and the words of errors are left alone. Half
+ * of the kinds are things that are forgotten, which tests notice least: a wait, an argument, a term, a property, a
+ * result.
  */
 export function typescriptMutants(file: string, text: string): Mutant[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)

@@ -11,8 +11,9 @@ export interface Told {
 const valueLike = /^(?:-?\d[\w.]*|true|false|undefined|null)(?:$|[:;,] )/
 
 /**
- * Rewrites a program so that it tells what it prints on lines that have a comment behind them, and the values of expressions
- * behind which one stands. A comment behind `console.log` is what is printed, and may go on after a colon, a semicolon or a comma.
+ * Rewrites a program so that it tells what it prints on lines that have a comment behind them, and the values of
+ * expressions behind which one stands. A comment behind `console.log` is what is printed, and may go on after a colon,
+ * a semicolon or a comma.
  */
 export function tellValues(source: string): { text: string; told: Told[] } {
   const file = ts.createSourceFile('program.mts', source, ts.ScriptTarget.Latest, true)

@@ -27,7 +27,10 @@ const fold = (): void => {
 wide.addEventListener('change', fold)
 fold()
 
-/** What the search knows is loaded when somebody is about to search; by a script, so that pages work without a server too. */
+/**
+ * What the search knows is loaded when somebody is about to search; by a script, so that pages work without a server
+ * too.
+ */
 let search: Promise<(text: string) => Found[]> | undefined
 function load(): Promise<(text: string) => Found[]> {
   search ??= new Promise((resolve) => {

@@ -83,7 +83,8 @@ export function readExports(packages: string): Export[] {
     const declarations = symbol.declarations ?? []
     const source = declarations[0]!.getSourceFile()
     const [declared = '', written = ''] = relative(packages, source.fileName).split('/dist/')
-    // The declarations of a package that is not raw are in one file, where a line says which folder the next ones are of.
+    // The declarations of a package that is not raw are in one file, where a line says which folder the next ones are
+    // of.
     const sections = source.text.slice(0, declarations[0]!.getStart()).match(/^\/\/ .*$/gm)
     const file = written === 'declarations.d.ts' ? (sections?.at(-1) ?? '').slice(3) : written
     const home = from.some((entry) => entry.folder === declared) ? declared : from[0]!.folder

@@ -125,8 +125,8 @@ const folders: { readonly [folder: string]: string } = {
 }
 
 /**
- * The topic of each export. That of a C function is where its docstring links to, and others have the one of most C functions
- * that they name. What names none belongs to the class whose name begins its own, or else to its folder.
+ * The topic of each export. That of a C function is where its docstring links to, and others have the one of most C
+ * functions that they name. What names none belongs to the class whose name begins its own, or else to its folder.
  */
 export function topicsOf(all: readonly Export[]): Map<Export, string> {
   const linked = new Map<string, string>()

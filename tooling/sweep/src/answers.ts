@@ -1,7 +1,9 @@
 // What each side writes: one JSON object a line.
 import { existsSync, readFileSync } from 'node:fs'
 
-/** Bytes as hexadecimal text, a text that was followed to, or several (each as its bytes; `null` where there is none). */
+/**
+ * Bytes as hexadecimal text, a text that was followed to, or several (each as its bytes; `null` where there is none).
+ */
 export type Output = string | null | readonly (string | null)[]
 
 export interface Answer {

@@ -13,7 +13,8 @@ const headers: Record<DeviceLibraryName, string> = {
 
 /**
  * Source of a program with all groups of a library.
- * @param headerVersion the version of the header it is compiled with, as the library counts; what came later is left out.
+ * @param headerVersion the version of the header it is compiled with, as the library counts; what came later is left
+ * out.
  */
 export function programSource(spec: Spec, groups: readonly Group[], headerVersion: number): string {
   const lines = [

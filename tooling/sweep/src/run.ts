@@ -1,5 +1,8 @@
 #!/usr/bin/env node
-/** The two checks of the raw packages against real libraries: which functions resolve, and what harmless questions answer. */
+/**
+ * The two checks of the raw packages against real libraries: which functions resolve, and what harmless questions
+ * answer.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

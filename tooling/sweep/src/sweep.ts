@@ -88,8 +88,8 @@ function unitsOf(subject: Subject, index: number, { specs, work, groups: wanted 
 type Program = { readonly file: string } | { readonly problem: string }
 
 /**
- * Builds the C++ program of each group: one for all of them, or, where that does not compile, one for each, so that only
- * the group with the problem is lost.
+ * Builds the C++ program of each group: one for all of them, or, where that does not compile, one for each, so that
+ * only the group with the problem is lost.
  */
 async function build(unit: Unit, folders: readonly string[]): Promise<ReadonlyMap<string, Program>> {
   const whole = await compile(unit, unit.groups, 'program', folders)

@@ -1,6 +1,6 @@
 /**
- * `descend` of each weight: weight -= rate * gradient. `gradients` of half the sum of (weight - target)² over the devices,
- * each of which has targets of its own.
+ * `descend` of each weight: weight -= rate * gradient. `gradients` of half the sum of (weight - target)² over the
+ * devices, each of which has targets of its own.
  */
 export const ptx = `.version 7.0
 .target sm_70

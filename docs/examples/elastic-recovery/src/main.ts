@@ -1,5 +1,5 @@
-// One rank: `shoal run -n 3 --on-failure continue dist/main.js [--kill RANK@STEP …]`. A rank that is to be killed kills itself
-// in that step, while the others wait for it.
+// One rank: `shoal run -n 3 --on-failure continue dist/main.js [--kill RANK@STEP …]`. A rank that is to be killed kills
+// itself in that step, while the others wait for it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Device, DeviceBuffer } from '@shoal/driver'

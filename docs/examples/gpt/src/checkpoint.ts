@@ -15,7 +15,9 @@ export interface Checkpoint {
   readonly state: Float32Array
 }
 
-/** A line of JSON, then the state. It is written aside and renamed: a process that is killed leaves the last one whole. */
+/**
+ * A line of JSON, then the state. It is written aside and renamed: a process that is killed leaves the last one whole.
+ */
 export function writeCheckpoint(file: string, { state, ...facts }: Checkpoint): void {
   const head = Buffer.from(`${JSON.stringify({ format, ...facts, length: state.length })}\n`)
   writeFileSync(`${file}.new`, Buffer.concat([head, Buffer.from(state.buffer, state.byteOffset, state.byteLength)]))

@@ -1,10 +1,11 @@
 /**
- * Everything that the model computes, in CUDA C++. Sizes are macros that the program sets when it compiles, so that loops over them are
- * unrolled and indices are cheap: CONTEXT, WIDTH, HEADS, VOCABULARY of the model, TILE of the products of matrices. All arrays are
- * rows, one behind the other; a row of activations belongs to one character of one sequence.
+ * Everything that the model computes, in CUDA C++. Sizes are macros that the program sets when it compiles, so that
+ * loops over them are unrolled and indices are cheap: CONTEXT, WIDTH, HEADS, VOCABULARY of the model, TILE of the
+ * products of matrices. All arrays are rows, one behind the other; a row of activations belongs to one character of one
+ * sequence.
  *
- * No sum depends on which thread comes first, so that the same step gives the same bits each time. What many blocks have to add up they
- * leave as parts, which `sumParts` adds in their order.
+ * No sum depends on which thread comes first, so that the same step gives the same bits each time. What many blocks
+ * have to add up they leave as parts, which `sumParts` adds in their order.
  */
 export const source = `
 #define INFINITY __int_as_float(0x7f800000)

@@ -69,7 +69,9 @@ export function generator(seed: number): () => number {
   }
 }
 
-/** Gains of one; matrices as GPT-2 has them: normal, of deviation 0.02, and less where a layer adds to what comes by. */
+/**
+ * Gains of one; matrices as GPT-2 has them: normal, of deviation 0.02, and less where a layer adds to what comes by.
+ */
 export function initialWeights({ layers }: ModelSize, { all, count }: Layout, seed: number): Float32Array {
   const next = generator(seed)
   const weights = new Float32Array(count)

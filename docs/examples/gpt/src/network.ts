@@ -6,7 +6,10 @@ import { type Layout, layoutOf, type ModelSize } from './model.js'
 
 const product = ['ptr', 'ptr', 'i32', 'i32', 'i32', 'ptr', 'ptr'] as const
 
-/** All kernels and the types of their parameters: TypeScript checks calls by them, Shoal checks them by the compiled code. */
+/**
+ * All kernels and the types of their parameters: TypeScript checks calls by them, Shoal checks them by the compiled
+ * code.
+ */
 const signatures = {
   pick: ['ptr', 'i32', 'ptr', 'u32', 'i32', 'i32', 'ptr', 'ptr'],
   embed: ['ptr', 'ptr', 'ptr', 'i32', 'ptr'],
@@ -69,7 +72,9 @@ export class Network {
   readonly #enough: number
   readonly #rows: number
 
-  /** Compiles the kernels for these sizes, and makes room for so many sequences at once, a text of a length, and losses. */
+  /**
+   * Compiles the kernels for these sizes, and makes room for so many sequences at once, a text of a length, and losses.
+   */
   static async create(
     device: Device,
     size: ModelSize,
@@ -287,7 +292,10 @@ export class Network {
     return [Math.ceil(this.size.context / 128), this.size.heads, sequences]
   }
 
-  /** How many blocks share each sum of a product over all rows: a small matrix alone would leave most of the device idle. */
+  /**
+   * How many blocks share each sum of a product over all rows: a small matrix alone would leave most of the device
+   * idle.
+   */
   #shares(rows: number, columns: number): number {
     const tiles = Math.ceil(rows / this.#tile) * Math.ceil(columns / this.#tile)
     return Math.max(1, Math.min(Math.floor(this.#enough / tiles), Math.ceil(this.#rows / 256)))

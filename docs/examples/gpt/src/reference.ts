@@ -9,8 +9,8 @@ interface Matrix {
 }
 
 /**
- * The same model in double precision, from elementary operations whose derivatives are put together by the chain rule: slow, and it shares
- * nothing with the kernels. What a training has to come to.
+ * The same model in double precision, from elementary operations whose derivatives are put together by the chain rule:
+ * slow, and it shares nothing with the kernels. What a training has to come to.
  */
 export class Reference {
   readonly weights: Float64Array

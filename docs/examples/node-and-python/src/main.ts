@@ -1,4 +1,5 @@
-// Node is rank 0 on device 0, Python rank 1 on device 1; together they all-reduce. PYTHON names another interpreter than python3.
+// Node is rank 0 on device 0, Python rank 1 on device 1; together they all-reduce. PYTHON names another interpreter
+// than python3.
 import { Device, DeviceBuffer, probe, ShoalError } from '@shoal/driver'
 import { Communicator, UniqueId } from '@shoal/nccl'
 import { countWrong, dataOf } from './data.js'

@@ -23,8 +23,8 @@ function deviceLibrary(): { readonly include: string; readonly file: string } {
 }
 
 /**
- * Compiles the kernels for a device: to machine code that is linked with NVSHMEM's device library, or, for the software device,
- * to PTX. Gives back the file, in a folder that is the caller's to remove.
+ * Compiles the kernels for a device: to machine code that is linked with NVSHMEM's device library, or, for the software
+ * device, to PTX. Gives back the file, in a folder that is the caller's to remove.
  */
 export async function buildKernel(device: Device): Promise<string> {
   const { include, file } = deviceLibrary()

@@ -1,4 +1,5 @@
-// One PE: `shoal run -n 3 dist/main.js`. Every PE has a block, and passes blocks around the ring until all PEs have all of them.
+// One PE: `shoal run -n 3 dist/main.js`. Every PE has a block, and passes blocks around the ring until all PEs have all
+// of them.
 import { startPe } from './start.js'
 
 const elements = 10_007

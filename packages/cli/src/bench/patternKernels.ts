@@ -8,8 +8,8 @@ const threads = 256
 const mostBlocks = 2048
 
 /**
- * Both walk over `count` elements of `data`, element i against element i mod `period` of `pattern`: one writes them, the
- * other counts those that differ into `wrong`.
+ * Both walk over `count` elements of `data`, element i against element i mod `period` of `pattern`: one writes them,
+ * the other counts those that differ into `wrong`.
  */
 function kernelsOf(width: Width): string {
   const type = `u${width * 8}`
@@ -68,7 +68,10 @@ DONE:
 
 type Parameters = readonly ['ptr', 'ptr', 'u64', 'u32']
 
-/** Makes and checks data of benchmarks where it lies, so that a GPU neither waits for this process nor slows down meanwhile. */
+/**
+ * Makes and checks data of benchmarks where it lies, so that a GPU neither waits for this process nor slows down
+ * meanwhile.
+ */
 export class PatternKernels {
   readonly #module: Module
   readonly #pattern: DeviceBuffer<'u8'>

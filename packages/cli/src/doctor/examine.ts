@@ -6,7 +6,10 @@ import { compilers, type LibraryName, librariesByName, variables } from './libra
 import type { DoctorReport, Finding, SystemReport } from './report.js'
 import { examineSystem } from './system.js'
 
-/** Shared memory below this makes NCCL and NVSHMEM fail on machines with several GPUs; containers have 64 MiB by default. */
+/**
+ * Shared memory below this makes NCCL and NVSHMEM fail on machines with several GPUs; containers have 64 MiB by
+ * default.
+ */
 const enoughSharedMemory = 2 ** 30
 
 /** Looks at everything. Never throws. @param required - libraries whose absence is an error and not only a warning */

@@ -50,7 +50,10 @@ function readSharedMemory(): number {
   return bsize * blocks
 }
 
-/** Variables that somebody can set otherwise. Images set many more of `NVIDIA_…`, such as what drivers they were tried with. */
+/**
+ * Variables that somebody can set otherwise. Images set many more of `NVIDIA_…`, such as what drivers they were tried
+ * with.
+ */
 const actionable =
   /^(?:SHOAL|CUDA|NCCL|NVSHMEM)_|^NVIDIA_(?:VISIBLE_DEVICES|DRIVER_CAPABILITIES|IMEX_CHANNELS|TF32_OVERRIDE)$|^LD_LIBRARY_PATH$/
 

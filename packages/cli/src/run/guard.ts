@@ -5,8 +5,8 @@ import type { Writable } from 'node:stream'
  * Reads `+ GROUP` and `- GROUP`; when the input ends, whatever the reason, it kills the groups that are left. A shell,
  * because it starts in a millisecond and takes no memory worth speaking of.
  *
- * Until it reads `.` there may be a rank more than it was told of: `shoal run` can be killed when it has started one and
- * not said so yet. Such a rank is known by what is in its environment, and may still be on its way to have that.
+ * Until it reads `.` there may be a rank more than it was told of: `shoal run` can be killed when it has started one
+ * and not said so yet. Such a rank is known by what is in its environment, and may still be on its way to have that.
  */
 const script = `
 trap '' HUP INT TERM QUIT

@@ -5,8 +5,8 @@ const longestLine = 2 ** 20
 const newline = 0x0a
 
 /**
- * Joins the output of many ranks in one stream, in whole lines. When the stream cannot take more, the ranks wait, as they
- * would in a pipe of their own.
+ * Joins the output of many ranks in one stream, in whole lines. When the stream cannot take more, the ranks wait, as
+ * they would in a pipe of their own.
  */
 export class LineSink {
   readonly #stream: Writable

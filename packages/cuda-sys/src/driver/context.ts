@@ -24,8 +24,8 @@ export function ensureContextFunctions(): void {
 }
 
 /**
- * Calls `fn` with a context current on this thread and restores the caller's afterwards, whatever happens. `fn` must not
- * be asynchronous: the context is restored when it returns.
+ * Calls `fn` with a context current on this thread and restores the caller's afterwards, whatever happens. `fn` must
+ * not be asynchronous: the context is restored when it returns.
  * @param context a `CUcontext`.
  * @throws StatusError when the driver refuses the context; LibraryNotFoundError when there is no driver.
  */

@@ -16,8 +16,8 @@ import { places } from './generated/places.gen.js'
 /** First version that had per-thread default streams: no per-thread variant can be asked for below it. */
 const firstPerThreadVersion = 7000
 
-// CUdriverProcAddress_flags and CUdriverProcAddressQueryResult; not from the generated enumerations, which import nothing
-// from here but would be loaded by everyone who only wants the library.
+// CUdriverProcAddress_flags and CUdriverProcAddressQueryResult; not from the generated enumerations, which import
+// nothing from here but would be loaded by everyone who only wants the library.
 const legacyStream = 1
 const perThreadStream = 2
 const versionNotSufficient = 2
@@ -51,8 +51,8 @@ function exportedSymbol(library: NativeLibrary, symbol: string, since: number): 
 }
 
 /**
- * Address of a driver function at the version whose signature is known. Asking for "the newest" could return another ABI
- * than the one that was generated; so does asking for a version above the driver's, and that is refused here.
+ * Address of a driver function at the version whose signature is known. Asking for "the newest" could return another
+ * ABI than the one that was generated; so does asking for a version above the driver's, and that is refused here.
  */
 function resolve(library: NativeLibrary, symbol: string, since: number): bigint | undefined {
   if (since === 0) return library.rawSymbol(symbol)
@@ -60,7 +60,8 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   const installed = driverVersion(library)
   if (installed !== undefined && since > installed) return undefined
   if (query === null || installed === undefined) return exportedSymbol(library, symbol, since)
-  // Asked with the flag of per-thread mode for an ABI older than its function's first variant, the driver finds nothing.
+  // Asked with the flag of per-thread mode for an ABI older than its function's first variant, the driver finds
+  // nothing.
   const perThread = streamMode() === 'per-thread' && perThreadSuffixes()[`${symbol}@${since}`] !== undefined
   const version = perThread ? Math.max(since, firstPerThreadVersion) : since
   const { call, cells } = query

@@ -8,8 +8,9 @@ import { signatureError } from './signature.js'
 let installedVersion: number | undefined
 
 /**
- * Version of libcudart as `cudaRuntimeGetVersion` tells it, e.g. 13000. Up to CUDA 11 that fails where there is no driver;
- * then it is the version of the newest functions that the library has. `undefined` where it has none since 11.0.
+ * Version of libcudart as `cudaRuntimeGetVersion` tells it, e.g. 13000. Up to CUDA 11 that fails where there is no
+ * driver; then it is the version of the newest functions that the library has. `undefined` where it has none since
+ * 11.0.
  */
 function runtimeVersion(library: NativeLibrary): number | undefined {
   if (installedVersion !== undefined) return installedVersion

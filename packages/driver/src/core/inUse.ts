@@ -1,4 +1,7 @@
-/** What calls on native threads work with at this moment: it is given back when they have returned, whenever it is disposed of. */
+/**
+ * What calls on native threads work with at this moment: it is given back when they have returned, whenever it is
+ * disposed of.
+ */
 import type { BackgroundWork } from '@shoal/ffi'
 import { type MemoryRange, memoryProtocol, type StreamHandle, streamProtocol } from '@shoal/types'
 import { warnOnReject } from './lifetime.js'
@@ -34,8 +37,8 @@ export function keepWhile(operands: readonly object[], ended: Promise<unknown>, 
 }
 
 /**
- * Keeps memory that a library has registered, however it is disposed of, until the function returned is called. Nobody waits for that:
- * the memory is given back later. Its owner must stay reachable.
+ * Keeps memory that a library has registered, however it is disposed of, until the function returned is called. Nobody
+ * waits for that: the memory is given back later. Its owner must stay reachable.
  */
 export function keepRegistered(memory: object): () => void {
   let end = (): void => undefined
@@ -70,8 +73,8 @@ export function whenMemoryUnused(address: bigint, byteLength: number): Promise<u
 }
 
 /**
- * Waits until no call works with the memory any more: true. False as soon as one of them is given up: nothing keeps the process alive
- * for it, and it may never return, so the memory is to be given back by {@link afterUseOfMemory}.
+ * Waits until no call works with the memory any more: true. False as soon as one of them is given up: nothing keeps the
+ * process alive for it, and it may never return, so the memory is to be given back by {@link afterUseOfMemory}.
  */
 export function untilMemoryUnused(address: bigint, byteLength: number): Promise<boolean> {
   return untilEnded(usesMemory(address, byteLength))

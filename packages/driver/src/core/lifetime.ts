@@ -6,8 +6,8 @@ import { awaitReleases, withBlockingReleases } from './releasing.js'
 let isEnding = false
 
 /**
- * Whether the process is about to end. What was made is not freed any more then: the system takes it all back, and freeing
- * would wait for work in flight.
+ * Whether the process is about to end. What was made is not freed any more then: the system takes it all back, and
+ * freeing would wait for work in flight.
  */
 export function processIsEnding(): boolean {
   return isEnding
@@ -33,8 +33,8 @@ export function watchForEnd(): void {
 }
 
 /**
- * Calls `handler` when this thread ends, and says whether the process does: what a worker leaves behind would stay with it.
- * A worker that is terminated has no such moment.
+ * Calls `handler` when this thread ends, and says whether the process does: what a worker leaves behind would stay with
+ * it. A worker that is terminated has no such moment.
  */
 export function tidyUpAtEnd(handler: (isProcess: boolean) => void): void {
   atEnd.push(handler)
@@ -60,7 +60,10 @@ const traceLeaks = process.env['SHOAL_TRACE_LEAKS'] === '1'
 
 const leaks = new FinalizationRegistry<Leak>(collected)
 
-/** Objects with at least so many bytes are looked for when memory is short. Watching others would cost more than they hold. */
+/**
+ * Objects with at least so many bytes are looked for when memory is short. Watching others would cost more than they
+ * hold.
+ */
 const leastWatched = 64 * 1024
 const watchedById = new Map<number, Leak>()
 const watchedLeaks = new WeakMap<object, Leak>()
@@ -85,7 +88,8 @@ function addPressure(bytes: number): void {
 }
 
 /**
- * Runs the collector, and gives back what objects with much memory held that were dropped. Their memory is freed later, or on its stream.
+ * Runs the collector, and gives back what objects with much memory held that were dropped. Their memory is freed later,
+ * or on its stream.
  * @returns whether there were any
  */
 export function reclaimDropped(): boolean {
@@ -164,8 +168,8 @@ function notFreed(error: unknown): string {
 }
 
 /**
- * Gives back what was made and cannot be put to use. The error that led here is the one to throw, so a failure of this is
- * a warning.
+ * Gives back what was made and cannot be put to use. The error that led here is the one to throw, so a failure of this
+ * is a warning.
  */
 export function releaseAfterFailure(what: string, release: () => void): void {
   try {
@@ -193,8 +197,9 @@ export function warnOnReject(what: string, work: Promise<unknown>): void {
 }
 
 /**
- * Reports `object` when it is collected before {@link forgetLeak} was called for it; `end` is what should have been called.
- * `reclaim` must not refer to the object. The collector runs sooner, the more `bytes` there are; forgetLeak() needs them again.
+ * Reports `object` when it is collected before {@link forgetLeak} was called for it; `end` is what should have been
+ * called. `reclaim` must not refer to the object. The collector runs sooner, the more `bytes` there are; forgetLeak()
+ * needs them again.
  */
 export function watchForLeak(
   object: object,
@@ -295,8 +300,8 @@ export abstract class Resource extends PublicObject {
   }
 
   /**
-   * Releases what this object holds. Calling it again does nothing. It never blocks the thread for work of the device: what must wait
-   * for that is released on a native thread, and an error of it becomes a process warning.
+   * Releases what this object holds. Calling it again does nothing. It never blocks the thread for work of the device:
+   * what must wait for that is released on a native thread, and an error of it becomes a process warning.
    */
   dispose(): void {
     if (this._disposed) return
@@ -304,7 +309,9 @@ export abstract class Resource extends PublicObject {
     this.release()
   }
 
-  /** The same as {@link dispose}, but blocks the thread until the driver has released everything. @throws StatusError */
+  /**
+   * The same as {@link dispose}, but blocks the thread until the driver has released everything. @throws StatusError
+   */
   disposeSync(): void {
     withBlockingReleases(() => this.dispose())
   }

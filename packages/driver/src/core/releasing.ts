@@ -1,4 +1,6 @@
-/** How what a dispose() starts is released: later on a native thread, at once, or such that somebody can wait for it. */
+/**
+ * How what a dispose() starts is released: later on a native thread, at once, or such that somebody can wait for it.
+ */
 let isBlocking = false
 let collected: Promise<unknown>[] | undefined
 

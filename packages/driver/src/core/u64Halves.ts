@@ -1,4 +1,7 @@
-/** A 64-bit number in two signed halves: what the argument block takes without a bigint, and V8 without memory of its own. */
+/**
+ * A 64-bit number in two signed halves: what the argument block takes without a bigint, and V8 without memory of its
+ * own.
+ */
 export interface U64Halves {
   readonly low: number
   readonly high: number

@@ -19,7 +19,10 @@ import {
 
 const defaultStreams = new WeakMap<Context, Stream>()
 
-/** The methods of {@link Device} that make objects. They are in a file of their own, so that contexts, which name devices, import no memory. */
+/**
+ * The methods of {@link Device} that make objects. They are in a file of their own, so that contexts, which name
+ * devices, import no memory.
+ */
 export abstract class DeviceFactories {
   abstract readonly ordinal: number
   abstract readonly handle: CUdevice
@@ -57,8 +60,8 @@ export abstract class DeviceFactories {
   }
 
   /**
-   * Where `DeviceBuffer.allocateOn` takes memory of this device from, as seen from this package and thread. Undefined: from
-   * the device's current pool.
+   * Where `DeviceBuffer.allocateOn` takes memory of this device from, as seen from this package and thread. Undefined:
+   * from the device's current pool.
    */
   get allocator(): StreamAllocator | undefined {
     return this.primaryContext._allocator as StreamAllocator | undefined

@@ -69,7 +69,9 @@ class ForeignMemory {
   }
 }
 
-/** By the function, and what it takes. A function that queues work and is missing here fails `capturedCalls.test.ts`. */
+/**
+ * By the function, and what it takes. A function that queues work and is missing here fails `capturedCalls.test.ts`.
+ */
 export const capturedCalls: { readonly [name: string]: () => MadeCall } = {
   'Kernel.launch with memory': () => {
     const [module, memory, host] = [loaded(), zeros(), pinned()]

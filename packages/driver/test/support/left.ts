@@ -9,8 +9,9 @@ const pause = 10
 const fewLooks = 10
 const mostLooks = 3000
 /**
- * So often the work is done before something counts as left behind. A leak is there each time. What a package keeps for later,
- * such as page-locked memory of each size that copies had, is there until there is enough: sizes and overlap differ each time.
+ * So often the work is done before something counts as left behind. A leak is there each time. What a package keeps for
+ * later, such as page-locked memory of each size that copies had, is there until there is enough: sizes and overlap
+ * differ each time.
  */
 const rounds = 20
 

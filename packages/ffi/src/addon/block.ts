@@ -1,8 +1,8 @@
 import type { OwnedArrayOf } from '@shoal/types'
 
 /**
- * The argument block of this JavaScript thread: words of 8 bytes that the addon's trampolines read. Writing arguments here
- * and making one call without arguments costs a fraction of passing them through Node-API one by one.
+ * The argument block of this JavaScript thread: words of 8 bytes that the addon's trampolines read. Writing arguments
+ * here and making one call without arguments costs a fraction of passing them through Node-API one by one.
  */
 
 /** In: the context of the next call, or the one to enter. Out of `enterContext`: the one that was current. */

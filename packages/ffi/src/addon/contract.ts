@@ -13,7 +13,10 @@ export interface Addon {
   putAddress(view: ArrayBufferView | ArrayBufferLike, slot: number): void
 
   setContextFunctions(getCurrent: bigint, setCurrent: bigint): void
-  /** Reads and writes the context slot of the block. 1: changed, 0: was current already, negative: minus the library's code. */
+  /**
+   * Reads and writes the context slot of the block. 1: changed, 0: was current already, negative: minus the library's
+   * code.
+   */
   enterContext(): number
   /** Makes the context in the context slot current and empties the slot. Returns the library's code. */
   leaveContext(): number
@@ -44,18 +47,25 @@ export interface Addon {
   /** The call recorded last is made again with each of the first words as its first argument. */
   repeat(words: BigUint64Array, count: number): void
   /**
-   * Makes all recorded calls on a lane. The handler has no results when all are 0. It is called by {@link deliverQuiet}, or once the event
-   * loop is woken: when the calls have returned, if `isPrompt`, or when the lane has nothing more to do.
+   * Makes all recorded calls on a lane. The handler has no results when all are 0. It is called by
+   * {@link deliverQuiet}, or once the event loop is woken: when the calls have returned, if `isPrompt`, or when the
+   * lane has nothing more to do.
    */
   runQuietly(id: number, context: bigint, lane: NativeLane, isPrompt: boolean): boolean
   deliverQuiet(): void
-  /** Whether this thread may look for the end of a call while another makes it: on few processors it would take its place. */
+  /**
+   * Whether this thread may look for the end of a call while another makes it: on few processors it would take its
+   * place.
+   */
   readonly hasSpareProcessors: boolean
   /** Tells the handlers of what has ended by now, or ends within so many nanoseconds. */
   deliver(nanoseconds: number): void
   /** Whether the event loop asks by itself, with {@link deliver}: nothing wakes it meanwhile. */
   setAsking(isAsking: boolean): void
-  /** Memory outside of the JavaScript heap that objects hold has grown by so many bytes. Returns how much there is of it. */
+  /**
+   * Memory outside of the JavaScript heap that objects hold has grown by so many bytes. Returns how much there is of
+   * it.
+   */
   adjustExternalMemory(bytes: number): number
   /** {@link takeCollected} gives the number when the collector has taken the object. */
   watchObject(id: number, object: object): void
@@ -67,7 +77,10 @@ export interface Addon {
   waitForLane(lane: NativeLane, milliseconds: number): boolean
 
   wait(id: number, context: bigint, query: bigint, argument: bigint, notReady: number): boolean
-  /** 0: its end is reported already. 1: it is neither asked nor reported any more. 2: it is reported once its query returns. */
+  /**
+   * 0: its end is reported already. 1: it is neither asked nor reported any more. 2: it is reported once its query
+   * returns.
+   */
   forgetWait(id: number): 0 | 1 | 2
 
   /** A tensor of DLPack, versioned where there are flags; the callback is called when its deleter was. */
@@ -104,7 +117,10 @@ export interface Addon {
   readonly readyToReadAddress: bigint
   readonly readyToWriteAddress: bigint
 
-  /** Leaves a text for another thread of this process under a key. It goes when it is taken or dropped, or when this thread ends. */
+  /**
+   * Leaves a text for another thread of this process under a key. It goes when it is taken or dropped, or when this
+   * thread ends.
+   */
   putOffer(key: string, text: string): void
   /** The text under a key, once. */
   takeOffer(key: string): string | undefined

@@ -60,7 +60,8 @@ export function putHandle(slot: number, value: bigint | null, api: string, param
 
 /**
  * A pointer: an address, `null`, or memory whose address is taken.
- * @param least bytes that C reads or writes there at least: less memory is refused. An address says nothing of its size.
+ * @param least bytes that C reads or writes there at least: less memory is refused. An address says nothing of its
+ * size.
  */
 export function putPointer(slot: number, value: PointerArgument, api: string, parameter: string, least = 0): void {
   if (typeof value === 'bigint') {
@@ -296,7 +297,8 @@ export function putBool(slot: number, value: boolean, api: string, parameter: st
 }
 
 /**
- * `float`: the nearest one to a number. The slot is one of {@link CallLayout}, or {@link floatSlot} and those that follow.
+ * `float`: the nearest one to a number. The slot is one of {@link CallLayout}, or {@link floatSlot} and those that
+ * follow.
  */
 export function putF32(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number') floats32[2 * slot] = value

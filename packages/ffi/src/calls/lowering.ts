@@ -55,7 +55,8 @@ function hasHiddenArgument(resultBytes: number, convention: CallingConvention): 
 
 /**
  * Slots by platform: register words come first, and what does not fit the registers follows on the stack, in order.
- * Floating-point numbers have registers of their own; the stack has none of them, because a call has no more than those.
+ * Floating-point numbers have registers of their own; the stack has none of them, because a call has no more than
+ * those.
  */
 function place(parameters: readonly LoweredParameter[], convention: 'sysv' | 'aapcs64', hidden: boolean): Placed {
   const registers = convention === 'sysv' ? (hidden ? 5 : 6) : 8
@@ -83,7 +84,9 @@ function place(parameters: readonly LoweredParameter[], convention: 'sysv' | 'aa
   return { placements, slotCount: stack > registers ? stack : register, floatCount: float }
 }
 
-/** Windows counts positions: of the first four each has an integer and a floating-point register, the rest the stack. */
+/**
+ * Windows counts positions: of the first four each has an integer and a floating-point register, the rest the stack.
+ */
 function placeByPosition(parameters: readonly LoweredParameter[], hidden: boolean): Placed {
   const first = hidden ? 1 : 0
   let floatCount = 0

@@ -52,8 +52,9 @@ export function recordCalls(record: () => void): RecordedCalls {
 }
 
 /**
- * Records C calls that are made when this thread ends, however it does, and may wait: for what would be left behind with
- * memory that goes with the thread. They are not made when the process ends, nor on the main thread, which ends with it.
+ * Records C calls that are made when this thread ends, however it does, and may wait: for what would be left behind
+ * with memory that goes with the thread. They are not made when the process ends, nor on the main thread, which ends
+ * with it.
  * @returns what has them not made.
  * @throws as {@link recordCalls}
  */

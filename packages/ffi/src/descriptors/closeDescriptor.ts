@@ -17,8 +17,8 @@ export function closeDescriptor(descriptor: number): void {
 }
 
 /**
- * A worker that ends closes what `node:fs` opened there and has not closed: by then the number may be another file's. Of a
- * descriptor from elsewhere `node:fs` warns, and closes it all the same.
+ * A worker that ends closes what `node:fs` opened there and has not closed: by then the number may be another file's.
+ * Of a descriptor from elsewhere `node:fs` warns, and closes it all the same.
  */
 function closeInWorker(descriptor: number, api: string): void {
   addon().closeAtEnd?.(descriptor, false)

@@ -171,7 +171,10 @@ export class DescriptorSocket extends UnixSocket {
     super(descriptor)
   }
 
-  /** Two connected ends. Hand the descriptor of one to a child process: `stdio: ['inherit', 'inherit', 'inherit', end.descriptor]`. */
+  /**
+   * Two connected ends. Hand the descriptor of one to a child process: `stdio: ['inherit', 'inherit', 'inherit',
+   * end.descriptor]`.
+   */
   static pair(): [DescriptorSocket, DescriptorSocket] {
     const result = socketAddon().socketPair()
     if (typeof result === 'number') throw systemError('DescriptorSocket.pair', 'socketpair', getSystemErrorName(result))
@@ -181,8 +184,8 @@ export class DescriptorSocket extends UnixSocket {
   /**
    * Connects to a socket another process listens on.
    * @param path a file, or a name that starts with `'\0'` in Linux's abstract name space.
-   * @throws SystemError with `code`, such as `'ENOENT'` or `'ECONNREFUSED'`; PeerRefusedError where a user listens who was not
-   *   named.
+   * @throws SystemError with `code`, such as `'ENOENT'` or `'ECONNREFUSED'`; PeerRefusedError where a user listens who
+   *   was not named.
    */
   static connect(path: string, options?: PeerOptions): DescriptorSocket {
     const api = 'DescriptorSocket.connect'
@@ -202,8 +205,8 @@ export class DescriptorSocket extends UnixSocket {
 
   /**
    * Takes over an open socket, such as descriptor 3 that a parent process handed on.
-   * @throws SystemError; PeerRefusedError where a user made or connected the other end who was not named. The descriptor stays
-   *   open then.
+   * @throws SystemError; PeerRefusedError where a user made or connected the other end who was not named. The
+   *   descriptor stays open then.
    */
   static adopt(descriptor: number, options?: PeerOptions): DescriptorSocket {
     const api = 'DescriptorSocket.adopt'
@@ -220,9 +223,9 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Sends one message, behind those that were asked for before. The descriptors may be closed as soon as the promise has resolved.
-   * A call whose limit is over before its turn sends nothing. Where a wait ended early within a message, all further ones reject with
-   * `code` `'EPROTO'`: close the socket then.
+   * Sends one message, behind those that were asked for before. The descriptors may be closed as soon as the promise
+   * has resolved. A call whose limit is over before its turn sends nothing. Where a wait ended early within a message,
+   * all further ones reject with `code` `'EPROTO'`: close the socket then.
    */
   send(message: DescriptorMessage, options?: WaitOptions): Promise<void> {
     const frame = checkMessage(message)
@@ -231,9 +234,11 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Resolves with the next message, one call after the other. A call whose limit is over before its turn takes none. A wait that ended
-   * early may have taken part of a message: all further ones reject with `code` `'EPROTO'` then, and the socket is to be closed.
-   * @throws SystemError with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError, DisposedError.
+   * Resolves with the next message, one call after the other. A call whose limit is over before its turn takes none. A
+   * wait that ended early may have taken part of a message: all further ones reject with `code` `'EPROTO'` then, and
+   * the socket is to be closed.
+   * @throws SystemError with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError,
+   * DisposedError.
    */
   receive(options?: WaitOptions): Promise<ReceivedMessage> {
     const wait = limitedFromNow(readWaitOptions(options, 'DescriptorSocket.receive'))
@@ -362,8 +367,8 @@ export class DescriptorServer extends UnixSocket {
   }
 
   /**
-   * Resolves with the next process that connects. One of a user who was not named is turned away, which `onRefused` hears of, and
-   * the wait goes on: nobody can end it from outside.
+   * Resolves with the next process that connects. One of a user who was not named is turned away, which `onRefused`
+   * hears of, and the wait goes on: nobody can end it from outside.
    * @throws SystemError, AbortedError, TimeoutError, DisposedError
    */
   async accept(options?: WaitOptions): Promise<DescriptorSocket> {

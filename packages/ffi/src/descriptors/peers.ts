@@ -14,7 +14,9 @@ export function usersIn(options: PeerOptions | undefined, api: string): readonly
   return usersWith(optionalOptions(options, api, peerKeys).users, api)
 }
 
-/** The kernel tells who is at the other end; nobody can claim to be somebody else. @throws PeerRefusedError, SystemError */
+/**
+ * The kernel tells who is at the other end; nobody can claim to be somebody else. @throws PeerRefusedError, SystemError
+ */
 export function requirePeer(descriptor: number, users: readonly number[], api: string): void {
   const user = requireDone(socketAddon().peerUser(descriptor), api, 'getsockopt')
   if (!users.includes(user)) throw new PeerRefusedError({ api, user, users })

@@ -19,7 +19,10 @@ export function restOf({ background, signal, end }: LimitedWait): WaitOptions {
   return { background, signal, timeout: end === undefined ? undefined : Math.max(end - performance.now(), 0) }
 }
 
-/** Runs one after the other what is asked of one direction of a socket. A call whose limit is over before its turn is left out. */
+/**
+ * Runs one after the other what is asked of one direction of a socket. A call whose limit is over before its turn is
+ * left out.
+ */
 export class Turns {
   #last: Promise<void> | undefined
 

@@ -14,7 +14,9 @@ export interface TensorFields {
   readonly flags?: bigint | undefined
 }
 
-/** Makes a tensor of DLPack in native memory. `onDelete` is called on this thread once its deleter was called, on any. */
+/**
+ * Makes a tensor of DLPack in native memory. `onDelete` is called on this thread once its deleter was called, on any.
+ */
 export function createTensor(fields: TensorFields, onDelete: () => void): bigint {
   const { data, deviceType, deviceId, type, shape, strides, flags } = fields
   const callback: HostCallback = createHostCallback(() => {

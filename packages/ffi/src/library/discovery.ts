@@ -61,8 +61,8 @@ function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
 type Open = (file: string, onlyIfLoaded: boolean) => { readonly handle: bigint; readonly path: string } | string
 
 /**
- * The file that {@link findLibrary} would open first, where nothing has to be opened to know it. A library that the process has
- * already counts as found.
+ * The file that {@link findLibrary} would open first, where nothing has to be opened to know it. A library that the
+ * process has already counts as found.
  */
 export function locateLibrary(spec: LibraryPlaces, explicit: string | undefined): LoadedLibrary | undefined {
   const look: Open = (file, onlyIfLoaded) => {
@@ -78,9 +78,10 @@ export function locateLibrary(spec: LibraryPlaces, explicit: string | undefined)
 }
 
 /**
- * Finds and opens a library. Order: the explicit path, the library's environment variable, the software device when it was
- * asked for, what the process has loaded already, the system's loader, CUDA_HOME and friends, the conda environment, system folders, toolkits,
- * Python wheels. A path that was named and does not load is an error at once: nothing else is taken in its place.
+ * Finds and opens a library. Order: the explicit path, the library's environment variable, the software device when it
+ * was asked for, what the process has loaded already, the system's loader, CUDA_HOME and friends, the conda
+ * environment, system folders, toolkits, Python wheels. A path that was named and does not load is an error at once:
+ * nothing else is taken in its place.
  * @param attempts receives everything that was tried.
  */
 export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
@@ -188,7 +189,10 @@ function search(spec: LibraryPlaces, explicit: string | undefined, attempts: Loa
   throw notFound()
 }
 
-/** Opens what stands beside a library for it: from then on the loader knows it by its name. One that does not load is the library's to report. */
+/**
+ * Opens what stands beside a library for it: from then on the loader knows it by its name. One that does not load is
+ * the library's to report.
+ */
 export function openCompanions({ companions }: LibraryPlaces, path: string): void {
   if (companions === undefined || !isAbsolute(path)) return
   for (const name of list(dirname(path))) if (companions.test(name)) addon().open(join(dirname(path), name), false)

@@ -1,4 +1,7 @@
-/** The folders in which libraries may lie, in the order in which they are tried. Never a `stubs` folder, never the working directory. */
+/**
+ * The folders in which libraries may lie, in the order in which they are tried. Never a `stubs` folder, never the
+ * working directory.
+ */
 import { readdirSync } from 'node:fs'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 
@@ -54,7 +57,10 @@ function versionsOf(names: readonly string[], pattern: RegExp): string[] {
   return names.filter((name) => pattern.test(name)).sort((a, b) => order(b) - order(a))
 }
 
-/** `site-packages` folders of the Python environments in sight: the active one, those on PATH, the system's and the user's. */
+/**
+ * `site-packages` folders of the Python environments in sight: the active one, those on PATH, the system's and the
+ * user's.
+ */
 export function sitePackages(environment: NodeJS.ProcessEnv = process.env): string[] {
   if (process.platform === 'win32') {
     const prefixes = [environment['VIRTUAL_ENV'], environment['CONDA_PREFIX']]

@@ -1,6 +1,7 @@
 /**
- * Where the system's loader would find a library by its name, in its order: known before anything is loaded, since loading runs a
- * library's own code. The loader itself takes an empty entry of LD_LIBRARY_PATH for the working directory; here it is skipped.
+ * Where the system's loader would find a library by its name, in its order: known before anything is loaded, since
+ * loading runs a library's own code. The loader itself takes an empty entry of LD_LIBRARY_PATH for the working
+ * directory; here it is skipped.
  */
 import { readFileSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'

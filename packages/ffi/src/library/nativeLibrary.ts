@@ -37,7 +37,8 @@ const defined = new Map<string, NativeLibrary>()
  *
  * @example
  * const nvml = defineLibrary({
- *   id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'], hint: 'install the NVIDIA driver',
+ *   id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'],
+ *   hint: 'install the NVIDIA driver',
  * })
  */
 export function defineLibrary(spec: LibrarySpec): NativeLibrary {
@@ -51,8 +52,8 @@ export function defineLibrary(spec: LibrarySpec): NativeLibrary {
 /** How one native library is found, and how its symbols and its version are read. */
 export interface LibrarySpec extends LibraryPlaces {
   /**
-   * Address of a symbol at the version whose signature is known; `undefined` where there is none. Without it symbols are
-   * looked up by name.
+   * Address of a symbol at the version whose signature is known; `undefined` where there is none. Without it symbols
+   * are looked up by name.
    */
   readonly resolve?: (library: NativeLibrary, symbol: string, since: number) => bigint | undefined
   /** Version of the loaded library, in its own encoding. */
@@ -153,8 +154,8 @@ export class NativeLibrary extends PublicObject {
   }
 
   /**
-   * What {@link load} would open first, or has opened: the file, and the step of the search that finds it. Nothing is opened.
-   * `undefined` where there is none, and where only the system's loader knows, as on Windows and macOS.
+   * What {@link load} would open first, or has opened: the file, and the step of the search that finds it. Nothing is
+   * opened. `undefined` where there is none, and where only the system's loader knows, as on Windows and macOS.
    */
   locate(): Omit<LoadedLibrary, 'handle'> | undefined {
     return this.#loaded ?? locateLibrary(this.#spec, this.#explicit)

@@ -20,9 +20,14 @@ export interface LibraryPlaces {
   readonly systemFolders?: readonly string[]
   /** File of the software device that stands in for this library. */
   readonly sim?: string
-  /** It runs without a GPU, a compiler for instance: it is searched for on the software device as well. Default `false`. */
+  /**
+   * It runs without a GPU, a compiler for instance: it is searched for on the software device as well. Default `false`.
+   */
   readonly worksWithoutDevice?: boolean
-  /** Files beside the library that it looks for by name alone, where its loader does not find them: they are opened first. */
+  /**
+   * Files beside the library that it looks for by name alone, where its loader does not find them: they are opened
+   * first.
+   */
   readonly companions?: RegExp
   /** How to get the library. */
   readonly hint: string

@@ -1,13 +1,18 @@
 import { addon } from '../addon/load.js'
 
-/** Tells the garbage collector that objects hold so many bytes more outside of its heap, or fewer. Returns how many it knows of. */
+/**
+ * Tells the garbage collector that objects hold so many bytes more outside of its heap, or fewer. Returns how many it
+ * knows of.
+ */
 export function adjustExternalMemory(bytes: number): number {
   return addon().adjustExternalMemory(bytes)
 }
 
 let last = 0
 
-/** Watches an object without keeping it: the number that {@link takeCollected} returns once the collector has taken it. */
+/**
+ * Watches an object without keeping it: the number that {@link takeCollected} returns once the collector has taken it.
+ */
 export function watchObject(object: object): number {
   last += 1
   addon().watchObject(last, object)
@@ -20,8 +25,8 @@ export function forgetObject(id: number): void {
 }
 
 /**
- * Runs the garbage collector, and returns the numbers of watched objects that it has taken since the last call. A `FinalizationRegistry`
- * would tell of them in a later turn. Empty in engines that cannot be asked to collect.
+ * Runs the garbage collector, and returns the numbers of watched objects that it has taken since the last call. A
+ * `FinalizationRegistry` would tell of them in a later turn. Empty in engines that cannot be asked to collect.
  */
 export function takeCollected(): number[] {
   collector ??= findCollector()

@@ -16,8 +16,8 @@ export interface HostView {
   readonly buffer: ArrayBuffer
   /**
    * Makes the buffer zero bytes long: reads and writes after that do not reach the memory. Call it before the memory is
-   * freed. False when the program has moved the memory to another buffer (`buffer.transfer()`): then it may be freed only
-   * once {@link HostViewReach.whenReleased} says so.
+   * freed. False when the program has moved the memory to another buffer (`buffer.transfer()`): then it may be freed
+   * only once {@link HostViewReach.whenReleased} says so.
    */
   detach(): boolean
   /** Kept apart from the view, so that it can be held without holding the buffer. */
@@ -75,8 +75,8 @@ function watchReach(id: number): HostViewReach {
 }
 
 /**
- * Address of the first byte of a view. It stays valid while the view is reachable and its buffer is neither detached nor
- * resized.
+ * Address of the first byte of a view. It stays valid while the view is reachable and its buffer is neither detached
+ * nor resized.
  */
 export function addressOf(view: ArrayBufferView | ArrayBufferLike): bigint {
   if (!isInstance(view, ArrayBuffer) && !isView(view))

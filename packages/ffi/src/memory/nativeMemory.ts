@@ -11,7 +11,9 @@ import {
 } from '@shoal/types'
 import { addon } from '../addon/load.js'
 
-/** Other ends of an `ArrayBuffer`'s memory: nothing tells when the last of them is gone once its first thread has ended. */
+/**
+ * Other ends of an `ArrayBuffer`'s memory: nothing tells when the last of them is gone once its first thread has ended.
+ */
 const moves = ['transfer', 'transferToFixedLength'].filter((name) => name in ArrayBuffer.prototype)
 
 /** Moving the memory away is refused, as Node refuses to post the buffer. */
@@ -86,7 +88,10 @@ export class NativeMemory extends PublicObject {
     return this.#disposed
   }
 
-  /** The memory itself; the typed arrays below are views of it. It cannot be moved to another buffer. @throws DisposedError */
+  /**
+   * The memory itself; the typed arrays below are views of it. It cannot be moved to another buffer. @throws
+   * DisposedError
+   */
   get buffer(): ArrayBuffer {
     if (this.#disposed) throw new DisposedError({ object: 'NativeMemory' })
     return this.#buffer

@@ -17,9 +17,9 @@ export interface HostCallback {
 const describeCallback = (): string => 'HostCallback {}'
 
 /**
- * Makes a function callable from native threads. It runs later on this JavaScript thread, in the order of the calls; the
- * native thread does not wait for it. It runs in the async context of this call (`AsyncLocalStorage`). Does not keep the
- * process alive.
+ * Makes a function callable from native threads. It runs later on this JavaScript thread, in the order of the calls;
+ * the native thread does not wait for it. It runs in the async context of this call (`AsyncLocalStorage`). Does not
+ * keep the process alive.
  * @param shape `host` for `CUhostFn`, `stream` for `CUstreamCallback`; the latter gives the status, the former 0.
  * @throws TypeError
  */

@@ -1,4 +1,7 @@
-/** Node's own: a test that has put timers of its own in place of the global ones does not keep work of the GPU from ending. */
+/**
+ * Node's own: a test that has put timers of its own in place of the global ones does not keep work of the GPU from
+ * ending.
+ */
 const { setImmediate, setTimeout } = globalThis
 
 /** Calls back in the next turn of the event loop (`setImmediate`). */

@@ -109,8 +109,8 @@ export interface OffThreadOptions {
   /** Filled with what lets the process end although the calls have not returned. */
   readonly background?: BackgroundWork | undefined
   /**
-   * Whether the first call that returns another status than 0 ends the sequence. Every result of type `int` or `unsigned`
-   * counts as a status. Default `true`.
+   * Whether the first call that returns another status than 0 ends the sequence. Every result of type `int` or
+   * `unsigned` counts as a status. Default `true`.
    */
   readonly stopOnError?: boolean
   /**
@@ -138,11 +138,11 @@ const keys: OptionKeys<OffThreadOptions> = {
 let nextJob = 1
 
 /**
- * Runs C calls on a native thread while JavaScript goes on. `record` runs at once: functions of sys packages called in it
- * check their arguments, are queued instead of being called, and return 0. Then all run in order on one thread.
+ * Runs C calls on a native thread while JavaScript goes on. `record` runs at once: functions of sys packages called in
+ * it check their arguments, are queued instead of being called, and return 0. Then all run in order on one thread.
  * @returns one result for each call that ran; shorter than the sequence when an error ended it.
- * @throws TypeError for an argument in the JavaScript heap (use NativeMemory) or a `record` that is asynchronous; StatusError
- * when the context cannot be made current; DisposedError for a lane that was disposed of.
+ * @throws TypeError for an argument in the JavaScript heap (use NativeMemory) or a `record` that is asynchronous;
+ * StatusError when the context cannot be made current; DisposedError for a lane that was disposed of.
  * @example
  * const [status] = await offThread({ context }, () => cuCtxSynchronize())
  */
@@ -221,8 +221,9 @@ export interface QuietCalls {
 }
 
 /**
- * Makes the calls of `record` on a lane, those behind one that fails too, and lets the process end meanwhile. `done` is called with the
- * statuses, or undefined when all are 0, or with why the context could not be made current; in {@link deliverQuiet} or a later turn.
+ * Makes the calls of `record` on a lane, those behind one that fails too, and lets the process end meanwhile. `done` is
+ * called with the statuses, or undefined when all are 0, or with why the context could not be made current; in
+ * {@link deliverQuiet} or a later turn.
  * @returns false when the system refused to start a thread; then `done` is not called
  */
 export function runQuietly(
@@ -262,8 +263,8 @@ export function deliverQuiet(): void {
   addon().deliverQuiet()
 }
 
-// A short call is over before the event loop could be woken for it, so it asks itself at first, once a turn, and lets all else
-// through between. Meanwhile nobody wakes it.
+// A short call is over before the event loop could be woken for it, so it asks itself at first, once a turn, and lets
+// all else through between. Meanwhile nobody wakes it.
 const longestShortCall = 0.1
 /** How long it looks in a turn, in nanoseconds: most short calls end within the first. */
 const look = 15_000

@@ -2,11 +2,14 @@ import { addon } from '../addon/load.js'
 import type { NativeMemory } from '../memory/nativeMemory.js'
 
 /**
- * A copy of host memory through a page-locked block, a part at a time, made by a host function that a stream calls. The block has room for
- * two parts, which take turns: while the device is at one, threads are at the other.
+ * A copy of host memory through a page-locked block, a part at a time, made by a host function that a stream calls. The
+ * block has room for two parts, which take turns: while the device is at one, threads are at the other.
  */
 export interface StagedCopy {
-  /** Address of the host function, a `CUhostFn`: each call copies the next part between its half of the block and the memory. */
+  /**
+   * Address of the host function, a `CUhostFn`: each call copies the next part between its half of the block and the
+   * memory.
+   */
   readonly functionAddress: bigint
   /** What the host function must be given. */
   readonly userData: bigint
@@ -24,8 +27,8 @@ function copyingThreads(): number {
 }
 
 /**
- * Copies out of an array whose owner may change, detach or drop it meanwhile: what arrives then is undefined, and nothing
- * worse happens. The caller keeps the array reachable. Undefined where the system forbids such a copy.
+ * Copies out of an array whose owner may change, detach or drop it meanwhile: what arrives then is undefined, and
+ * nothing worse happens. The caller keeps the array reachable. Undefined where the system forbids such a copy.
  */
 export function stagedCopyFrom(
   block: bigint,

@@ -32,9 +32,9 @@ const queryKeys: OptionKeys<CompletionQuery> = { context: true, event: true, que
 let nextWait = 1
 
 /**
- * Resolves with the first status other than "not ready". A native thread asks, so the event loop is free; a context that
- * fails ends the wait with its error code. Once the promise is settled the query is not running and is not asked again, so
- * an abort or a timeout that comes during a query that blocks takes effect when that returns.
+ * Resolves with the first status other than "not ready". A native thread asks, so the event loop is free; a context
+ * that fails ends the wait with its error code. Once the promise is settled the query is not running and is not asked
+ * again, so an abort or a timeout that comes during a query that blocks takes effect when that returns.
  * @throws AbortedError, TimeoutError; TypeError, RangeError for wrong arguments.
  * @example
  * await waitForEvent({ context, event, query: driver.address('cuEventQuery', 2000), notReady: 600 }, { timeout: 1000 })

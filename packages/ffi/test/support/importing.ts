@@ -5,9 +5,9 @@ import { moduleRunner } from './stub.js'
 const most = 3
 
 /**
- * Importing `entry`, as a package in `packageFolder` does: no library is loaded or looked for, and on top of the FFI it takes at most
- * three times what it takes to read 430 KB of declarations. What else the machine does costs caches, so the fastest of several
- * processes counts.
+ * Importing `entry`, as a package in `packageFolder` does: no library is loaded or looked for, and on top of the FFI it
+ * takes at most three times what it takes to read 430 KB of declarations. What else the machine does costs caches, so
+ * the fastest of several processes counts.
  */
 export function expectLightImport(packageFolder: URL, entry: string): void {
   const run = moduleRunner(packageFolder)

@@ -5,8 +5,9 @@ export function holdThread(milliseconds: number): void {
 }
 
 /**
- * Whether the event loop turns while calls are awaited one after the other, each with 3 ms of other work behind it. Of these, the second is the first
- * one that finds the loop due; a third one makes up for a call that turned the loop itself before it settled.
+ * Whether the event loop turns while calls are awaited one after the other, each with 3 ms of other work behind it. Of
+ * these, the second is the first one that finds the loop due; a third one makes up for a call that turned the loop
+ * itself before it settled.
  */
 export async function loopTurns(call: () => PromiseLike<unknown>): Promise<boolean> {
   let hasTurned = false

@@ -15,5 +15,8 @@ export async function processorTime(work) {
   return (user + system) / 1000
 }
 
-/** What this process takes to read 430 KB of declarations: how fast the machine is, and what runs beside it, changes that as it changes imports. */
+/**
+ * What this process takes to read 430 KB of declarations: how fast the machine is, and what runs beside it, changes
+ * that as it changes imports.
+ */
 export const readingTime = () => processorTime(() => new Script(source))

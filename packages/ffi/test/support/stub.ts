@@ -18,7 +18,10 @@ export function compileStub(name: string, source: string, defines: Record<string
   return library
 }
 
-/** What runs a module that imports packages as one in `packageFolder` does, in a Node process of its own: the lines it prints. */
+/**
+ * What runs a module that imports packages as one in `packageFolder` does, in a Node process of its own: the lines it
+ * prints.
+ */
 export function moduleRunner(packageFolder: URL): (source: string, environment?: Record<string, string>) => string[] {
   return (source, environment = {}) => {
     const { SHOAL_DEVICE: _, SHOAL_STREAM_MODE: __, ...inherited } = process.env

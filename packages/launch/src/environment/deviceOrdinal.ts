@@ -1,8 +1,8 @@
 import { type Environment, numberIn } from './variables.js'
 
 /**
- * The device of this process, where that is not its number on the machine: `SHOAL_DEVICE_ORDINAL` says so, or the launcher
- * shows it one device only, as `srun --gpus-per-task=1` does. @throws LaunchEnvironmentError
+ * The device of this process, where that is not its number on the machine: `SHOAL_DEVICE_ORDINAL` says so, or the
+ * launcher shows it one device only, as `srun --gpus-per-task=1` does. @throws LaunchEnvironmentError
  */
 export function deviceOrdinalIn(environment: Environment): number | undefined {
   const given = numberIn(environment, 'SHOAL_DEVICE_ORDINAL')

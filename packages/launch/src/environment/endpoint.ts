@@ -137,7 +137,9 @@ function acrossMachines(place: ForeignPlace, environment: Environment, identity:
   }
 }
 
-/** Which ports the ranks of this job try: one that somebody has chosen alone, or some that all come to by themselves. */
+/**
+ * Which ports the ranks of this job try: one that somebody has chosen alone, or some that all come to by themselves.
+ */
 function portsFor(
   { launcher }: ForeignPlace,
   environment: Environment,
@@ -159,8 +161,8 @@ function portsFor(
 }
 
 /**
- * Serves at the first address that is free, or that only others than this job use. Where the port was chosen, or the same
- * job is there, a moment is given to what may be an earlier job that is ending. @throws RendezvousError
+ * Serves at the first address that is free, or that only others than this job use. Where the port was chosen, or the
+ * same job is there, a moment is given to what may be an earlier job that is ending. @throws RendezvousError
  */
 async function serveAtOne<A extends Address>(
   addresses: readonly A[],

@@ -33,11 +33,11 @@ const halves: readonly Half[] = [
 ]
 
 /**
- * Refuses variables that speak of a job and do not say which of its ranks this process is, or of how many: as a job of one it would
- * run beside the others as if they were not there.
+ * Refuses variables that speak of a job and do not say which of its ranks this process is, or of how many: as a job of
+ * one it would run beside the others as if they were not there.
  *
- * The script of sbatch, and a shell of salloc, have numbers of tasks too (`SLURM_NTASKS`), and the script has `SLURM_PROCID=0`. A
- * process there that srun has not started is a job of one, as it is for torch and MPI.
+ * The script of sbatch, and a shell of salloc, have numbers of tasks too (`SLURM_NTASKS`), and the script has
+ * `SLURM_PROCID=0`. A process there that srun has not started is a job of one, as it is for torch and MPI.
  * @throws LaunchEnvironmentError
  */
 export function refuseHalfSet(environment: Environment): void {

@@ -53,7 +53,9 @@ export function portsOf({ job }: JobIdentity, count: number): number[] {
   return [...new Set(Array.from({ length: count }, (_, index) => 20_000 + (hash.readUInt32LE(4 * index) % 10_000)))]
 }
 
-/** The same for all processes of a machine, and for no others: containers share a kernel and not a name, clones a name. */
+/**
+ * The same for all processes of a machine, and for no others: containers share a kernel and not a name, clones a name.
+ */
 export function machineName(): string {
   try {
     return `${hostname()} ${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}`

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 
 /**
  * The process that started the ranks of this machine: the nearest ancestor that is no rank itself. Shells and wrappers
- * between it and a rank have inherited the rank's variables, so they are passed over. Its number and start time, as text.
+ * between it and a rank have inherited the rank's variables, so they are passed over. Its number and start time, as
+ * text.
  */
 export function launcherProcess(rankVariable: string): string {
   let pid = process.ppid

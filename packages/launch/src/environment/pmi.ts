@@ -24,7 +24,10 @@ export const readPmi: ReadPlace = (environment) => {
   }
 }
 
-/** PMIx alone tells the rank and not how many there are; to go on as a job of one would be wrong. @throws LaunchEnvironmentError */
+/**
+ * PMIx alone tells the rank and not how many there are; to go on as a job of one would be wrong. @throws
+ * LaunchEnvironmentError
+ */
 export const refusePmix: ReadPlace = (environment) => {
   const rank = textIn(environment, 'PMIX_RANK')
   if (rank === undefined) return undefined

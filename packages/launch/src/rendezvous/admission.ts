@@ -17,8 +17,8 @@ interface Guest {
 }
 
 /**
- * Decides who is let in as a rank. The secret alone does not tell jobs apart: users export one for all of theirs. So a rank says
- * what names its job, and where it and its launcher's process are.
+ * Decides who is let in as a rank. The secret alone does not tell jobs apart: users export one for all of theirs. So a
+ * rank says what names its job, and where it and its launcher's process are.
  */
 export class Admission {
   readonly #state: RendezvousState
@@ -66,7 +66,9 @@ export class Admission {
     return this.#job !== undefined && rank === 0 && instance !== this.#job.instance
   }
 
-  /** A number that comes twice while ranks are still missing: two jobs are starting here, and nobody knows who is whose. */
+  /**
+   * A number that comes twice while ranks are still missing: two jobs are starting here, and nobody knows who is whose.
+   */
   #denyTwin(said: Introduction, from: string): Denial {
     const { rank } = said
     const first = this.#guests.get(rank)

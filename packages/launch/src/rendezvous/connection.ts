@@ -128,7 +128,10 @@ export class Connection {
     })
   }
 
-  /** Sends `bye` and ends the connection; `error` is what later requests get. `ended`: nobody asked for it, the program has ended. */
+  /**
+   * Sends `bye` and ends the connection; `error` is what later requests get. `ended`: nobody asked for it, the program
+   * has ended.
+   */
   async close(error: Error, ended = false): Promise<void> {
     if (this.#end !== undefined) return
     this.#forget(error)

@@ -18,8 +18,8 @@ export const noBytes: Uint8Array = new Uint8Array(0)
 let latest: { readonly header: Header; readonly bodyBytes: number; readonly head: Buffer } | undefined
 
 /**
- * A message is the length of what follows, the length of the header (both 32 bits, little-endian), a JSON object, bytes. The
- * bytes are not copied; the same may be on their way to many. A header must not be changed afterwards.
+ * A message is the length of what follows, the length of the header (both 32 bits, little-endian), a JSON object,
+ * bytes. The bytes are not copied; the same may be on their way to many. A header must not be changed afterwards.
  */
 export function writeMessage(stream: Writable, header: Header, body: Uint8Array = noBytes): void {
   if (latest?.header !== header || latest.bodyBytes !== body.byteLength) {

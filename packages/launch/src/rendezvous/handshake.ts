@@ -1,10 +1,11 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /*
- * Server: magic, 32 random bytes. Client: magic, who it is (`Introducing`), 32 random bytes, its proof. Server: one byte, 0
- * and its own proof, or the reason of a refusal, followed by a text with a proof where the client has proven the secret. A
- * proof is an HMAC-SHA256 over both random values and all that is said with it, keyed by the secret, so the secret itself
- * never travels and no answer can be used again. Each kind of proof has a label of its own: none can be sent as another.
+ * Server: magic, 32 random bytes. Client: magic, who it is (`Introducing`), 32 random bytes, its proof. Server: one
+ * byte, 0 and its own proof, or the reason of a refusal, followed by a text with a proof where the client has proven
+ * the secret. A proof is an HMAC-SHA256 over both random values and all that is said with it, keyed by the secret, so
+ * the secret itself never travels and no answer can be used again. Each kind of proof has a label of its own: none can
+ * be sent as another.
  */
 const magic = Buffer.from('shoal/2\n')
 const nonceBytes = 32
@@ -43,11 +44,15 @@ export interface Introducing {
   readonly pid: number
   /** How many ranks its machine has, where that is to be checked; otherwise 0. */
   readonly localWorldSize: number
-  /** In hexadecimal digits: names one start of a rendezvous, known to the rank that started it. Empty for other ranks. */
+  /**
+   * In hexadecimal digits: names one start of a rendezvous, known to the rank that started it. Empty for other ranks.
+   */
   readonly instance: string
   /** What names its job; empty where the secret alone does. */
   readonly job: string
-  /** What tells its machine from others, and the launcher's process there from others; empty where that is not checked. */
+  /**
+   * What tells its machine from others, and the launcher's process there from others; empty where that is not checked.
+   */
   readonly place: string
   readonly launch: string
 }

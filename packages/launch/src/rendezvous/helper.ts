@@ -21,9 +21,9 @@ interface HelperTask {
 export const inUse = 'in use'
 
 /**
- * Starts a process that serves the rendezvous, for launchers that have none. A process of its own, so that the ranks can
- * still find each other when rank 0 dies, and are not kept waiting when it is busy. It ends with the last connection.
- * Tells whether the address was free. @throws RendezvousError
+ * Starts a process that serves the rendezvous, for launchers that have none. A process of its own, so that the ranks
+ * can still find each other when rank 0 dies, and are not kept waiting when it is busy. It ends with the last
+ * connection. Tells whether the address was free. @throws RendezvousError
  */
 export async function startHelper(task: HelperTask): Promise<'ready' | typeof inUse> {
   const code = 'require(process.argv[1]).serveAsHelper()'
@@ -57,13 +57,19 @@ export async function startHelper(task: HelperTask): Promise<'ready' | typeof in
   return answer
 }
 
-/** What Node itself may need to start. Its options are meant for the program, and the rest is none of the helper's business. */
+/**
+ * What Node itself may need to start. Its options are meant for the program, and the rest is none of the helper's
+ * business.
+ */
 function loaderEnvironment(): NodeJS.ProcessEnv {
   const names = ['PATH', 'LD_LIBRARY_PATH', 'DYLD_LIBRARY_PATH']
   return Object.fromEntries(names.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : [])))
 }
 
-/** As a package, not relative to this file: a bundler may have put that into the user's program, which must not run again. */
+/**
+ * As a package, not relative to this file: a bundler may have put that into the user's program, which must not run
+ * again.
+ */
 function serverModule(): string {
   try {
     return createRequire(import.meta.url).resolve('@shoal/launch/server')

@@ -9,8 +9,8 @@ import type { Target } from './attempt.js'
 const longestSocketPath = 100
 
 /**
- * A folder that only this user can enter, under a name that all ranks of a job on this machine come to by themselves. It
- * holds the socket of the rendezvous and its secret.
+ * A folder that only this user can enter, under a name that all ranks of a job on this machine come to by themselves.
+ * It holds the socket of the rendezvous and its secret.
  */
 export class PrivateFolder {
   readonly #base: string

@@ -32,7 +32,9 @@ import { keepAliveDelay } from './timing.js'
 const handshakeLimit = 5_000
 /** Connections that have not proven it yet: beyond so many, or twice the ranks of the job, the oldest is closed. */
 const maxUnverified = 512
-/** In a job of so many ranks each loss is told at once. In a larger one, telling n ranks of n losses takes n² messages. */
+/**
+ * In a job of so many ranks each loss is told at once. In a larger one, telling n ranks of n losses takes n² messages.
+ */
 const fewRanks = 64
 /** Milliseconds between two announcements of losses in a larger job. */
 const lossInterval = 20
@@ -61,8 +63,8 @@ export interface ServerOptions {
   /** What all ranks know and nobody else: at least 16 bytes. */
   readonly secret: Uint8Array
   /**
-   * Where to listen; port 0 takes a free one. The file of a Unix socket gets mode 0600, for ranks of the same user. Default: a free
-   * port of the loopback interface.
+   * Where to listen; port 0 takes a free one. The file of a Unix socket gets mode 0600, for ranks of the same user.
+   * Default: a free port of the loopback interface.
    */
   readonly address?: Address | undefined
   /** Told of each connection that was rejected, with the reason in words. */
@@ -75,8 +77,8 @@ export interface ServerOptions {
 
 /**
  * The rendezvous of a job, for launchers: ranks that know the secret exchange small values here. Other connections are
- * rejected and cannot delay the ranks: each has 5 seconds to prove the secret, may send no more than the proof until then,
- * and when there are too many the oldest is closed.
+ * rejected and cannot delay the ranks: each has 5 seconds to prove the secret, may send no more than the proof until
+ * then, and when there are too many the oldest is closed.
  *
  * @example
  * using server = await RendezvousServer.listen({ worldSize: 4, secret: randomBytes(32) })
@@ -93,7 +95,10 @@ export class RendezvousServer extends PublicObject {
   readonly #admission: Admission
   readonly #server: Server
   readonly #ranks = new Map<number, Socket>()
-  /** A second connection of each rank on another machine. Nothing is ever sent on it, so the kernel keeps asking the other one. */
+  /**
+   * A second connection of each rank on another machine. Nothing is ever sent on it, so the kernel keeps asking the
+   * other one.
+   */
   readonly #watches = new Map<number, Socket>()
   readonly #unverified = new Set<Socket>()
   readonly #mostUnverified: number
@@ -161,8 +166,8 @@ export class RendezvousServer extends PublicObject {
   }
 
   /**
-   * To be called when a rank's process has ended, whether it ever connected or not. One that is connected counts as lost unless
-   * it has left, however its process ended.
+   * To be called when a rank's process has ended, whether it ever connected or not. One that is connected counts as
+   * lost unless it has left, however its process ended.
    */
   gone(rank: number, how: 'left' | 'lost'): void {
     // Whether it left is in what its connection has brought, which may not be read yet.
@@ -259,7 +264,10 @@ export class RendezvousServer extends PublicObject {
     this.#serve(rank, socket)
   }
 
-  /** Ends a rank's connection when its machine no longer answers, also where unacknowledged bytes would keep it for 15 minutes. */
+  /**
+   * Ends a rank's connection when its machine no longer answers, also where unacknowledged bytes would keep it for 15
+   * minutes.
+   */
   #watch(rank: number, socket: Socket, acceptance: Buffer): void {
     this.#watches.get(rank)?.destroy()
     this.#watches.set(rank, socket)

@@ -86,8 +86,8 @@ export class RendezvousState {
   }
 
   /**
-   * Ranks will not come, or not come back. Those that are lost at the same time come together: each rank that is left is told
-   * once for all of them, not once for each.
+   * Ranks will not come, or not come back. Those that are lost at the same time come together: each rank that is left
+   * is told once for all of them, not once for each.
    */
   gone(ranks: number | readonly number[], how: Going): void {
     const fresh = [...new Set(typeof ranks === 'number' ? [ranks] : ranks)].filter((rank) => !this.#isGone(rank))

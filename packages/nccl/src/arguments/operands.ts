@@ -61,7 +61,10 @@ export function memoryAt(
   return range
 }
 
-/** Whether nothing is left to check but what the call depends on: contiguous, and of the version that knows nothing else. */
+/**
+ * Whether nothing is left to check but what the call depends on: contiguous, and of the version that knows nothing
+ * else.
+ */
 function isPlainRange(range: MemoryRange | null | undefined): range is MemoryRange {
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') return false
   return (range.strides ?? range.stream ?? range.shape) === undefined

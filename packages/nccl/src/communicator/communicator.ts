@@ -64,8 +64,8 @@ import { UniqueId } from './uniqueId.js'
 /**
  * One rank's end of a group of devices that work together (`ncclComm_t`).
  *
- * Operations are queued on a stream and return at once; `synchronize(stream)` tells when they are done, and that no rank
- * was lost meanwhile. One thread that drives several communicators puts the calls of all of them into `group()`.
+ * Operations are queued on a stream and return at once; `synchronize(stream)` tells when they are done, and that no
+ * rank was lost meanwhile. One thread that drives several communicators puts the calls of all of them into `group()`.
  *
  * When a signal fires, a time limit passes or NCCL reports a lost rank, the communicator is aborted and everything that
  * waits for it rejects with CommunicatorAbortedError. NCCL is asked for lost ranks ten times a second while something
@@ -127,7 +127,8 @@ export class Communicator extends CommunicatorOperations {
    *
    * @throws RangeError for a device that is not there or is named twice.
    * @throws AbortedError when the signal fires, TimeoutError when the time is up, LibraryNotFoundError when there is no
-   * CUDA driver or no NCCL, VersionTooOldError for a config that NCCL does not know, StatusError when one of them refuses.
+   * CUDA driver or no NCCL, VersionTooOldError for a config that NCCL does not know, StatusError when one of them
+   * refuses.
    */
   static async initAll(devices: Iterable<DeviceLike | number>, options: InitOptions = {}): Promise<Communicator[]> {
     const api = 'Communicator.initAll'
@@ -152,9 +153,9 @@ export class Communicator extends CommunicatorOperations {
    * (`ncclCommInitRank`, `ncclCommInitRankConfig`, `ncclCommInitRankScalable`; off the JavaScript thread). Settles when
    * all `worldSize` ranks have come.
    *
-   * When the wait is given up, NCCL itself goes on waiting for the other ranks on a thread of its own, which does not keep
-   * the process alive, and a communicator that comes of it is aborted at once. With `config: { blocking: false }` the init
-   * itself is aborted, and nothing is left of it.
+   * When the wait is given up, NCCL itself goes on waiting for the other ranks on a thread of its own, which does not
+   * keep the process alive, and a communicator that comes of it is aborted at once. With `config: { blocking: false }`
+   * the init itself is aborted, and nothing is left of it.
    *
    * @example
    * ```ts
@@ -164,15 +165,16 @@ export class Communicator extends CommunicatorOperations {
    * ```
    *
    * @throws TypeError, RangeError for wrong options, before anything native runs.
-   * @throws AbortedError when `signal` fires, TimeoutError when the time is up, VersionTooOldError for a config that NCCL
-   * does not know, StatusError when the driver or NCCL refuses or another rank is lost.
+   * @throws AbortedError when `signal` fires, TimeoutError when the time is up, VersionTooOldError for a config that
+   * NCCL does not know, StatusError when the driver or NCCL refuses or another rank is lost.
    */
   static async initRank(options: InitRankOptions): Promise<Communicator> {
     return Communicator.#join(options, 'Communicator.initRank', false)
   }
 
   /**
-   * Joins a communicator that grows, whose old ranks call `grow()` (`ncclCommGrow`, NCCL 2.29, off the JavaScript thread).
+   * Joins a communicator that grows, whose old ranks call `grow()` (`ncclCommGrow`, NCCL 2.29, off the JavaScript
+   * thread).
    *
    * @throws as `initRank`.
    */
@@ -198,8 +200,8 @@ export class Communicator extends CommunicatorOperations {
    * A signal or a time limit aborts the communicator. To give up a wait without that, use the wait of the stream.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, for whatever reason.
-   * @throws StatusError of the driver when the context has failed; TypeError, RangeError for wrong arguments; BusyError inside
-   * a group, whose operations start when it ends.
+   * @throws StatusError of the driver when the context has failed; TypeError, RangeError for wrong arguments; BusyError
+   * inside a group, whose operations start when it ends.
    */
   async synchronize(stream: StreamArgument, options?: CommunicatorWaitOptions): Promise<void> {
     const api = 'Communicator.synchronize'
@@ -220,9 +222,9 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Resolves when NCCL has done what it was asked: to be awaited after each operation or group of a communicator that is
-   * not blocking, before its streams are used or it is called again. Of a blocking one it resolves at once, or when what
-   * runs on another thread is over.
+   * Resolves when NCCL has done what it was asked: to be awaited after each operation or group of a communicator that
+   * is not blocking, before its streams are used or it is called again. Of a blocking one it resolves at once, or when
+   * what runs on another thread is over.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, also because NCCL reports an error.
    */
@@ -266,8 +268,8 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * An id by which new ranks join this communicator in one `grow()` (`ncclCommGetUniqueId`, NCCL 2.29). One rank makes it,
-   * gives it to the new ranks and to its own `grow()`; there is no second one before that is done.
+   * An id by which new ranks join this communicator in one `grow()` (`ncclCommGetUniqueId`, NCCL 2.29). One rank makes
+   * it, gives it to the new ranks and to its own `grow()`; there is no second one before that is done.
    */
   createUniqueId(): UniqueId {
     this.#lifecycle.requireUsable('createUniqueId')
@@ -279,12 +281,12 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Makes communicators out of this one, one for each color (`ncclCommSplit`, NCCL 2.18, off the JavaScript thread). All
-   * ranks call it. Undefined for a rank with the color null. This communicator stays as it is; where the new one shares its
-   * resources (`config.splitShare`), it ends before this one.
+   * Makes communicators out of this one, one for each color (`ncclCommSplit`, NCCL 2.18, off the JavaScript thread).
+   * All ranks call it. Undefined for a rank with the color null. This communicator stays as it is; where the new one
+   * shares its resources (`config.splitShare`), it ends before this one.
    *
-   * @throws TypeError, RangeError for wrong options; CommunicatorAbortedError when this communicator is aborted while it
-   * waits for the others; StatusError when NCCL refuses.
+   * @throws TypeError, RangeError for wrong options; CommunicatorAbortedError when this communicator is aborted while
+   * it waits for the others; StatusError when NCCL refuses.
    */
   async split(options: SplitOptions): Promise<Communicator | undefined> {
     this.#lifecycle.requireManageable('split')
@@ -292,8 +294,8 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Makes a communicator of the ranks that are not in `exclude` (`ncclCommShrink`, NCCL 2.27, off the JavaScript thread).
-   * They all call it with the same list and keep their order.
+   * Makes a communicator of the ranks that are not in `exclude` (`ncclCommShrink`, NCCL 2.27, off the JavaScript
+   * thread). They all call it with the same list and keep their order.
    *
    * @throws RangeError when this rank is excluded, nobody is, or a rank is not there; else as `split`.
    */
@@ -310,9 +312,9 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Makes a communicator of these ranks and new ones, which call `Communicator.joinGrown` (`ncclCommGrow`, NCCL 2.29, off
-   * the JavaScript thread). All ranks call it; one of them has made the id with `createUniqueId()` and gives it here. This
-   * communicator stays; destroy it when it is no longer needed.
+   * Makes a communicator of these ranks and new ones, which call `Communicator.joinGrown` (`ncclCommGrow`, NCCL 2.29,
+   * off the JavaScript thread). All ranks call it; one of them has made the id with `createUniqueId()` and gives it
+   * here. This communicator stays; destroy it when it is no longer needed.
    *
    * @throws as `split`.
    */
@@ -322,9 +324,9 @@ export class Communicator extends CommunicatorOperations {
   }
 
   /**
-   * Ends everything that is under way on this rank, without freeing the communicator (`ncclCommRevoke`, NCCL 2.28.7, off the
-   * JavaScript thread). Waits for such work reject with CommunicatorAbortedError. Afterwards `split`, `shrink`, `destroy` and
-   * `abort` are left.
+   * Ends everything that is under way on this rank, without freeing the communicator (`ncclCommRevoke`, NCCL 2.28.7,
+   * off the JavaScript thread). Waits for such work reject with CommunicatorAbortedError. Afterwards `split`, `shrink`,
+   * `destroy` and `abort` are left.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
@@ -368,7 +370,8 @@ export class Communicator extends CommunicatorOperations {
    * Ends all work of this communicator (`ncclCommFinalize`, NCCL 2.14, off the JavaScript thread); `destroy()` is still
    * to be called. No operation may follow. Idempotent.
    *
-   * @throws (rejects) BusyError while a graph uses the communicator; CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
+   * @throws (rejects) BusyError while a graph uses the communicator; CommunicatorAbortedError when the communicator is
+   * aborted meanwhile, StatusError when NCCL refuses.
    */
   async finalize(options?: CommunicatorWaitOptions): Promise<void> {
     await this.#lifecycle.finalize(requireWait(options, 'Communicator.finalize'))
@@ -376,13 +379,13 @@ export class Communicator extends CommunicatorOperations {
 
   /**
    * Waits for the work of this communicator and frees it (`ncclCommDestroy`, off the JavaScript thread), after what was
-   * made with it: windows, registrations, communicators that share its resources. Idempotent, and nothing to do after an
-   * abort. All ranks of a communicator destroy it.
+   * made with it: windows, registrations, communicators that share its resources. Idempotent, and nothing to do after
+   * an abort. All ranks of a communicator destroy it.
    *
    * While it waits for the work of the device, `abort()`, a signal, a time limit and a lost rank end the wait.
    *
-   * @throws (rejects) BusyError while a graph uses the communicator, which then stays as it is; CommunicatorAbortedError when the
-   * communicator is aborted meanwhile; StatusError when NCCL refuses.
+   * @throws (rejects) BusyError while a graph uses the communicator, which then stays as it is;
+   * CommunicatorAbortedError when the communicator is aborted meanwhile; StatusError when NCCL refuses.
    */
   destroy(options?: CommunicatorWaitOptions): Promise<void> {
     try {
@@ -398,9 +401,9 @@ export class Communicator extends CommunicatorOperations {
    * communicator rejects with CommunicatorAbortedError, also a `destroy()` that still waits for work. Idempotent; no
    * `destroy()` follows. Once NCCL is freeing the communicator it only waits for that.
    *
-   * A call of NCCL that waits for other ranks on another thread cannot be ended (`split` of a blocking communicator). After
-   * two seconds the communicator is then left to it, with a warning, and freed when it returns. A communicator that captured graphs use is
-   * freed after them; their launches throw from now on.
+   * A call of NCCL that waits for other ranks on another thread cannot be ended (`split` of a blocking communicator).
+   * After two seconds the communicator is then left to it, with a warning, and freed when it returns. A communicator
+   * that captured graphs use is freed after them; their launches throw from now on.
    */
   abort(): Promise<void> {
     return this.#lifecycle.abort()

@@ -35,7 +35,10 @@ import { broadcast, gather, reduce, scatter } from '../operations/rooted.js'
 
 /** What a communicator does for the data of its rank: the operations of `Communicator`. */
 export abstract class CommunicatorOperations extends PublicObject {
-  /** @internal The communicator, for an operation that is about to use it. @throws DisposedError when it takes none any more. */
+  /**
+   * @internal The communicator, for an operation that is about to use it. @throws DisposedError when it takes none any
+   * more.
+   */
   protected abstract _use(operation: string): LiveCommunicator
 
   /**
@@ -48,9 +51,9 @@ export abstract class CommunicatorOperations extends PublicObject {
    * await communicator.synchronize(stream)
    * ```
    *
-   * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when it refuses.
-   * CommunicatorStateError when the communicator is suspended or revoked, or when NCCL would wait for another rank of this
-   * thread to connect it (see `group`). The same holds for the other operations.
+   * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when it
+   * refuses. CommunicatorStateError when the communicator is suspended or revoked, or when NCCL would wait for another
+   * rank of this thread to connect it (see `group`). The same holds for the other operations.
    */
   allReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): void {
     queueCollective(this._use('allReduce'), allReduceKind, send, recv, options)
@@ -66,7 +69,9 @@ export abstract class CommunicatorOperations extends PublicObject {
     return this.#prepare(allGatherKind, 'prepareAllGather', send, recv, options)
   }
 
-  /** Checks a {@link reduceScatter} once, to be queued again and again by `launch()`. @throws as {@link reduceScatter} */
+  /**
+   * Checks a {@link reduceScatter} once, to be queued again and again by `launch()`. @throws as {@link reduceScatter}
+   */
   prepareReduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions = {}): PreparedCollective {
     return this.#prepare(reduceScatterKind, 'prepareReduceScatter', send, recv, options)
   }
@@ -138,8 +143,8 @@ export abstract class CommunicatorOperations extends PublicObject {
 
   /**
    * Sends part j of the root's `send` to rank j, into its `recv` (`ncclScatter`, NCCL 2.28). `send` is looked at on the
-   * root only and may be null elsewhere. `count` is that of one part. In place when the root's `recv` is its own part of
-   * `send`.
+   * root only and may be null elsewhere. `count` is that of one part. In place when the root's `recv` is its own part
+   * of `send`.
    */
   scatter(send: MemoryLike | null, recv: MemoryLike, options: CollectiveOptions & RootOptions): void {
     scatter(this._use('scatter'), send, recv, options)
@@ -163,9 +168,9 @@ export abstract class CommunicatorOperations extends PublicObject {
 
   /**
    * Makes a reduction that multiplies this rank's elements by a scalar before they are added
-   * (`ncclRedOpCreatePreMulSum`, NCCL 2.11): an `op` for `allReduce`, `reduce` and `reduceScatter` of this communicator.
-   * A number is read now; memory of this communicator's device is read by each operation while it runs, so it must keep
-   * its place and may change its value between operations.
+   * (`ncclRedOpCreatePreMulSum`, NCCL 2.11): an `op` for `allReduce`, `reduce` and `reduceScatter` of this
+   * communicator. A number is read now; memory of this communicator's device is read by each operation while it runs,
+   * so it must keep its place and may change its value between operations.
    *
    * @example
    * ```ts
@@ -189,8 +194,8 @@ export abstract class CommunicatorOperations extends PublicObject {
   }
 
   /**
-   * Lets NCCL use memory without a copy of its own (`ncclCommRegister`, NCCL 2.19); whether an operation then does depends
-   * on its kind and on the machine. Memory that is disposed of before is given back when the registration ends.
+   * Lets NCCL use memory without a copy of its own (`ncclCommRegister`, NCCL 2.19); whether an operation then does
+   * depends on its kind and on the machine. Memory that is disposed of before is given back when the registration ends.
    *
    * @example
    * ```ts
@@ -205,9 +210,10 @@ export abstract class CommunicatorOperations extends PublicObject {
 
   /**
    * Opens memory to all ranks of the communicator, which all call this, with the same number of bytes
-   * (`ncclCommWindowRegister`, NCCL 2.27, off the JavaScript thread). The memory is `NcclMemory`, or mapped like it, and
-   * starts at a multiple of 4096 bytes; other memory takes `symmetric: false`. Settles when all ranks have come; until then
-   * the communicator takes no other call. When the signal fires or the time is up the communicator is aborted.
+   * (`ncclCommWindowRegister`, NCCL 2.27, off the JavaScript thread). The memory is `NcclMemory`, or mapped like it,
+   * and starts at a multiple of 4096 bytes; other memory takes `symmetric: false`. Settles when all ranks have come;
+   * until then the communicator takes no other call. When the signal fires or the time is up the communicator is
+   * aborted.
    *
    * @example
    * ```ts
@@ -215,16 +221,16 @@ export abstract class CommunicatorOperations extends PublicObject {
    * await using window = await communicator.registerWindow(memory)
    * ```
    *
-   * @throws (rejects) TypeError, RangeError for memory that cannot be a window; FeatureNotSupportedError where the devices
-   * have no such memory; StatusError when NCCL refuses.
+   * @throws (rejects) TypeError, RangeError for memory that cannot be a window; FeatureNotSupportedError where the
+   * devices have no such memory; StatusError when NCCL refuses.
    */
   async registerWindow(memory: MemoryLike, options: WindowOptions = {}): Promise<Window> {
     return registerWindow(this._use('registerWindow'), memory, options)
   }
 
   /**
-   * Writes `source` into the window of rank `peer`, which does nothing for it, and then signals it (`ncclPutSignal`, NCCL
-   * 2.29). The peer learns of it with `waitSignal`. `source` lies in a symmetric window of this communicator.
+   * Writes `source` into the window of rank `peer`, which does nothing for it, and then signals it (`ncclPutSignal`,
+   * NCCL 2.29). The peer learns of it with `waitSignal`. `source` lies in a symmetric window of this communicator.
    *
    * @throws RangeError when the data would reach beyond the window; TypeError for a source outside of windows;
    * StatusError when NCCL refuses, as where the driver is older than CUDA 12.5.
@@ -234,16 +240,16 @@ export abstract class CommunicatorOperations extends PublicObject {
   }
 
   /**
-   * Signals rank `peer` without data, after what was put there before on the same context (`ncclSignal`, NCCL 2.29). Some
-   * window of the communicator must have been registered before.
+   * Signals rank `peer` without data, after what was put there before on the same context (`ncclSignal`, NCCL 2.29).
+   * Some window of the communicator must have been registered before.
    */
   signal(options: SignalOptions): void {
     signal(this._use('signal'), options)
   }
 
   /**
-   * Has the stream wait for signals of peers, and for what they have put before them (`ncclWaitSignal`, NCCL 2.29). Each
-   * signal is waited for once: a second call waits for further ones.
+   * Has the stream wait for signals of peers, and for what they have put before them (`ncclWaitSignal`, NCCL 2.29).
+   * Each signal is waited for once: a second call waits for further ones.
    */
   waitSignal(signals: Iterable<AwaitedSignal> | AwaitedSignal, options: WaitSignalOptions): void {
     waitSignal(this._use('waitSignal'), signals, options)
@@ -264,8 +270,9 @@ export abstract class CommunicatorOperations extends PublicObject {
   }
 
   /**
-   * Makes what kernels need to communicate by themselves (`ncclDevCommCreate`, NCCL 2.28, off the JavaScript thread). All
-   * ranks call it, and ask for the same. Settles when all have come; until then the communicator takes no other call.
+   * Makes what kernels need to communicate by themselves (`ncclDevCommCreate`, NCCL 2.28, off the JavaScript thread).
+   * All ranks call it, and ask for the same. Settles when all have come; until then the communicator takes no other
+   * call.
    *
    * @example
    * ```ts

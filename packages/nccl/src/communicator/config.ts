@@ -27,8 +27,8 @@ export type CtaPolicy = 'default' | 'efficiency' | 'zero'
 
 /**
  * How a communicator works (`ncclConfig_t`), in NCCL's own names. What is left out is NCCL's choice, or that of its
- * environment variables. Which fields there are depends on the library in use: `communicatorConfigFields()` tells, and a
- * field that it does not know is refused with VersionTooOldError.
+ * environment variables. Which fields there are depends on the library in use: `communicatorConfigFields()` tells, and
+ * a field that it does not know is refused with VersionTooOldError.
  */
 export interface CommunicatorConfig {
   /**
@@ -71,9 +71,10 @@ export interface CommunicatorConfig {
   /** Whether operations captured into graphs keep the order of their streams. NCCL 2.30.5. */
   readonly graphStreamOrdering?: boolean | undefined
   /**
-   * The bytes of an `ncclConfig_t` to start from, for fields that this package does not know. Its `size`, `magic` and `version` are those
-   * of the header it was made for (`NCCL_CONFIG_INITIALIZER`). Fields named above are written over it, and `blocking`, `splitShare` and
-   * `shrinkShare` must be named. `initialNcclConfig` of `@shoal/nccl-sys` makes the bytes of known fields.
+   * The bytes of an `ncclConfig_t` to start from, for fields that this package does not know. Its `size`, `magic` and
+   * `version` are those of the header it was made for (`NCCL_CONFIG_INITIALIZER`). Fields named above are written over
+   * it, and `blocking`, `splitShare` and `shrinkShare` must be named. `initialNcclConfig` of `@shoal/nccl-sys` makes
+   * the bytes of known fields.
    */
   readonly raw?: Uint8Array | undefined
 }

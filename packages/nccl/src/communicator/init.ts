@@ -234,9 +234,9 @@ async function freeFailed(handle: ncclComm_t, context: PrimaryContext): Promise<
 }
 
 /**
- * The same, but rejects as soon as the signal fires or the time is up. NCCL offers no safe way out of a blocking init, so
- * its thread goes on waiting for the other ranks, without keeping the process alive; a communicator that it
- * gives then is aborted at once.
+ * The same, but rejects as soon as the signal fires or the time is up. NCCL offers no safe way out of a blocking init,
+ * so its thread goes on waiting for the other ranks, without keeping the process alive; a communicator that it gives
+ * then is aborted at once.
  */
 function cancellable<T>(
   joined: Promise<T>,

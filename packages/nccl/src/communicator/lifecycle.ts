@@ -28,8 +28,8 @@ export type Place = Pick<CommunicatorIdentity, 'rank' | 'worldSize'>
 
 type State = 'open' | 'suspended' | 'revoked' | 'finalized' | 'destroyed' | 'aborted'
 
-// A communicator is never destroyed by the collector: that call waits for the other ranks, and a collector that waits for
-// another process stops the program for ever.
+// A communicator is never destroyed by the collector: that call waits for the other ranks, and a collector that waits
+// for another process stops the program for ever.
 const stays = (): string => 'it stays open until the process ends'
 
 /** How long an abort waits for a call of NCCL that runs on another thread and cannot be ended. */
@@ -39,8 +39,8 @@ const firstWithFinalize = 21403
 const firstWithRuntimeConnect = 22203
 
 /**
- * The life of one communicator, from when NCCL has made it: what it may be asked for in which state, the calls that run on
- * another thread, and every way to its end. `owner` is the object that a program holds.
+ * The life of one communicator, from when NCCL has made it: what it may be asked for in which state, the calls that run
+ * on another thread, and every way to its end. `owner` is the object that a program holds.
  */
 export class CommunicatorLifecycle {
   readonly native: NativeCommunicator
@@ -157,8 +157,8 @@ export class CommunicatorLifecycle {
   }
 
   /**
-   * Runs `work` when nothing else runs with this communicator; the promise rejects when it is aborted meanwhile, and then
-   * `drop` gets what comes of the work all the same.
+   * Runs `work` when nothing else runs with this communicator; the promise rejects when it is aborted meanwhile, and
+   * then `drop` gets what comes of the work all the same.
    */
   guarded<T>(
     operation: string,
@@ -180,7 +180,10 @@ export class CommunicatorLifecycle {
     if (!this.native.isBlocking || status === ncclResult_t.ncclInProgress) await settled(this.live, api)
   }
 
-  /** Makes a call in its turn that takes the communicator from one state to another, unless something else has happened meanwhile. */
+  /**
+   * Makes a call in its turn that takes the communicator from one state to another, unless something else has happened
+   * meanwhile.
+   */
   changing(
     operation: string,
     options: CommunicatorWaitOptions | undefined,
@@ -314,8 +317,8 @@ export class CommunicatorLifecycle {
   }
 
   /**
-   * Waits for the work before the communicator is freed: NCCL tells what has failed, and the watchdog can look at it, only
-   * until then.
+   * Waits for the work before the communicator is freed: NCCL tells what has failed, and the watchdog can look at it,
+   * only until then.
    */
   async #workEnded(background: BackgroundWork): Promise<void> {
     if (this.native.isBlocking) await this.#deviceIdle(background)

@@ -44,7 +44,9 @@ export interface InitRankOptions extends InitOptions {
   readonly id: UniqueId | readonly UniqueId[]
 }
 
-/** How one communicator is made from another. `signal` and `timeout` abort both while the call waits for other ranks. */
+/**
+ * How one communicator is made from another. `signal` and `timeout` abort both while the call waits for other ranks.
+ */
 export interface DeriveOptions extends CommunicatorWaitOptions {
   /** Default: that of the communicator it is made from. */
   readonly config?: CommunicatorConfig | undefined

@@ -13,7 +13,9 @@ import { checkNccl } from '../errors.js'
 /** How GPUs start network transfers themselves (`ncclGinType_t`). */
 export type GpuInitiatedNetwork = 'none' | 'proxy' | 'gdaki' | 'gpi'
 
-/** What a communicator is and can do (`ncclCommProperties`). A field that the NCCL in use does not tell is undefined. */
+/**
+ * What a communicator is and can do (`ncclCommProperties`). A field that the NCCL in use does not tell is undefined.
+ */
 export interface CommunicatorProperties {
   /** Its place among the ranks, from 0. */
   readonly rank: number

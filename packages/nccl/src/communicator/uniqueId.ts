@@ -66,7 +66,9 @@ export class UniqueId extends PublicObject {
     return new UniqueId(Uint8Array.from(bytes), made)
   }
 
-  /** The id in a base64 string, as `toJSON()` and `toString()` write it. @throws TypeError, RangeError for other text. */
+  /**
+   * The id in a base64 string, as `toJSON()` and `toString()` write it. @throws TypeError, RangeError for other text.
+   */
   static fromBase64(text: string): UniqueId {
     if (typeof text !== 'string') throw wrongType('UniqueId.fromBase64', 'text', 'a string', text)
     const bytes = Buffer.from(text, 'base64')

@@ -133,7 +133,8 @@ const teamKeys: OptionKeys<TeamRequirement> = { team: true, multimem: true }
  * What a kernel needs to communicate by itself (`ncclDevComm`, NCCL 2.28): such a kernel is compiled against
  * `nccl_device.h` and takes it, by value, and windows as arguments.
  *
- * All ranks make it together. It ends with its communicator at the latest; await the kernels of all ranks that use it before.
+ * All ranks make it together. It ends with its communicator at the latest; await the kernels of all ranks that use it
+ * before.
  */
 export class DeviceCommunicator<R extends string = string, T extends string = string> extends PublicObject {
   /** Where each of the resources lies that were asked for, by its name. */
@@ -169,8 +170,8 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
   }
 
   /**
-   * The `ncclDevComm`, to be passed to a kernel by value: a copy of bytes, which keeps nothing. The device communicator must not end
-   * before the kernel does; a graph keeps it with `graph.keep(deviceCommunicator)`.
+   * The `ncclDevComm`, to be passed to a kernel by value: a copy of bytes, which keeps nothing. The device communicator
+   * must not end before the kernel does; a graph keeps it with `graph.keep(deviceCommunicator)`.
    *
    * @param byteLength `sizeof(ncclDevComm)` in the header the kernel was compiled with, which must be of the version of
    * the library in use, or of 2.30 where that is newer. Default 240, that of 2.30.
@@ -199,7 +200,10 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
     })
   }
 
-  /** Waits for the work of the device and gives back what it holds (`ncclDevCommDestroy`, off the JavaScript thread). Idempotent. */
+  /**
+   * Waits for the work of the device and gives back what it holds (`ncclDevCommDestroy`, off the JavaScript thread).
+   * Idempotent.
+   */
   dispose(): Promise<void> {
     this.#ending ??= this.#destroy()
     return this.#ending

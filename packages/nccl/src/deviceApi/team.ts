@@ -63,7 +63,9 @@ export class Team extends PublicObject implements TeamShape {
     return ncclTeamRankToWorld(this.#live.handle, shape, rank)
   }
 
-  /** Place in the LSA team of rank `rank` of this team; of no meaning for one outside of it (`ncclTeamRankToLsa`, 2.28). */
+  /**
+   * Place in the LSA team of rank `rank` of this team; of no meaning for one outside of it (`ncclTeamRankToLsa`, 2.28).
+   */
   toLsa(rank: number): number {
     const shape = this.#checked(rank, 'Team.toLsa')
     return ncclTeamRankToLsa(this.#live.handle, shape, rank)

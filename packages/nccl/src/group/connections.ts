@@ -19,7 +19,10 @@ let pendingConnects: PendingConnect[] = []
 /** Of groups that wait on other threads. */
 const asyncConnects = new Set<readonly PendingConnect[]>()
 
-/** Before an operation of all ranks that are not connected yet. @throws CommunicatorStateError where it would never return. */
+/**
+ * Before an operation of all ranks that are not connected yet. @throws CommunicatorStateError where it would never
+ * return.
+ */
 export function connectAll(live: LiveCommunicator, api: string): void {
   connect({ live, peer: undefined, sends: false }, api)
 }
@@ -49,7 +52,10 @@ export function takePendingConnects(): readonly PendingConnect[] {
   return taken
 }
 
-/** The error for a group of these where it would wait for a rank of this thread that has no call in it; undefined where not. */
+/**
+ * The error for a group of these where it would wait for a rank of this thread that has no call in it; undefined where
+ * not.
+ */
 export function findDeadlock(connects: readonly PendingConnect[]): Error | undefined {
   const found = connects.find((pending) => waitsForever(pending, connects))
   return found === undefined ? undefined : unconnected(found.live, 'group')

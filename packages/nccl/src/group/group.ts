@@ -54,7 +54,8 @@ export function noteRefusal(error: unknown): void {
  *
  * @throws TypeError when `fn` is asynchronous: NCCL's group belongs to the thread, not to a chain of promises.
  * @throws TypeError when ranks of one communicator do not ask for the same; nothing is started.
- * @throws CommunicatorStateError when NCCL would wait for a rank of this thread that is not in the group, to connect it.
+ * @throws CommunicatorStateError when NCCL would wait for a rank of this thread that is not in the group, to connect
+ * it.
  * @throws StatusError when NCCL refuses the group.
  */
 export function group<T>(fn: () => T): T {
@@ -66,18 +67,13 @@ export function group<T>(fn: () => T): T {
 }
 
 /**
- * Opens a group like that of {@link group}, for code that cannot be a function (`ncclGroupStart`); {@link groupEnd} ends it.
- * Groups nest. The group belongs to the thread: end it before anything is awaited, or other operations of the program get into
- * it.
+ * Opens a group like that of {@link group}, for code that cannot be a function (`ncclGroupStart`); {@link groupEnd}
+ * ends it. Groups nest. The group belongs to the thread: end it before anything is awaited, or other operations of the
+ * program get into it.
  *
  * @example
- * ```ts
- * groupStart()
- * try {
- *   for (const [rank, communicator] of communicators.entries()) communicator.allReduce(send[rank], recv[rank], { stream: null })
- * } finally {
- *   groupEnd()
- * }
+ * ```ts groupStart() try { for (const [rank, communicator] of communicators.entries())
+ * communicator.allReduce(send[rank], recv[rank], { stream: null }) } finally { groupEnd() }
  * ```
  *
  * @throws StatusError when NCCL refuses.
@@ -88,11 +84,12 @@ export function groupStart(): void {
 }
 
 /**
- * Ends the group of the last {@link groupStart}; the outermost group starts the operations made in it (`ncclGroupEnd`). Call it
- * also after an operation has thrown: the group is then dropped as a whole, since half of it would wait for ranks that
- * never come.
+ * Ends the group of the last {@link groupStart}; the outermost group starts the operations made in it (`ncclGroupEnd`).
+ * Call it also after an operation has thrown: the group is then dropped as a whole, since half of it would wait for
+ * ranks that never come.
  *
- * @throws GroupStateError when no `groupStart()` is open, or an operation of the group was refused; else as {@link group}.
+ * @throws GroupStateError when no `groupStart()` is open, or an operation of the group was refused; else as
+ * {@link group}.
  */
 export function groupEnd(): void {
   if (starts.length === outerStarts) {
@@ -180,8 +177,8 @@ export interface Ended {
 }
 
 /**
- * Ends NCCL's group; tells the status and the error to throw for it. NCCL looks at the current device while it starts a group, and would
- * make one current where there is none.
+ * Ends NCCL's group; tells the status and the error to throw for it. NCCL looks at the current device while it starts a
+ * group, and would make one current where there is none.
  */
 export function end(): Ended {
   const context = anyContext()

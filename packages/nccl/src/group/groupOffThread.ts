@@ -43,8 +43,8 @@ function refuseCaptured(live: LiveCommunicator, stream: unknown): void {
 }
 
 /**
- * Has `work` done once operations have been made that `groupOffThread` took for later; false when there are none, and then it
- * is not done.
+ * Has `work` done once operations have been made that `groupOffThread` took for later; false when there are none, and
+ * then it is not done.
  */
 export function afterCollected(live: LiveCommunicator, work: () => void): boolean {
   if (groupState.collected !== undefined) {
@@ -71,13 +71,14 @@ export function afterCollected(live: LiveCommunicator, work: () => void): boolea
  * ranks), and with non-blocking communicators, whose work is queued some time after a plain `group` has returned.
  *
  * Until it settles the communicators take no other call, except further groups of this kind, which wait for their turn.
- * Buffers and streams must stay until the work is done, as with every operation; what has been disposed of before the calls
- * are made is noticed, and nothing is started. A signal that fires and a time limit that
- * passes meanwhile abort all communicators of the group, which may wait for a rank that is lost.
+ * Buffers and streams must stay until the work is done, as with every operation; what has been disposed of before the
+ * calls are made is noticed, and nothing is started. A signal that fires and a time limit that passes meanwhile abort
+ * all communicators of the group, which may wait for a rank that is lost.
  *
- * @throws (rejects) CommunicatorAbortedError when a communicator is aborted meanwhile; what `fn` throws, and then nothing
- * is started; TypeError when ranks of one communicator do not ask for the same; DisposedError when a communicator has ended, or
- * a buffer or a stream was disposed of, before its turn came; StatusError when NCCL refuses a call or the group, and then nothing of the group is started.
+ * @throws (rejects) CommunicatorAbortedError when a communicator is aborted meanwhile; what `fn` throws, and then
+ * nothing is started; TypeError when ranks of one communicator do not ask for the same; DisposedError when a
+ * communicator has ended, or a buffer or a stream was disposed of, before its turn came; StatusError when NCCL refuses
+ * a call or the group, and then nothing of the group is started.
  */
 export async function groupOffThread<T>(fn: () => T, options?: CommunicatorWaitOptions): Promise<T> {
   const api = 'groupOffThread'

@@ -18,8 +18,9 @@ export interface Collected {
 }
 
 /**
- * The group of this thread. NCCL keeps its depth per thread; a worker has its own thread and its own copy of this module.
- * `unmade` counts the operations of it that were begun and not made, because an argument or NCCL's library was wrong.
+ * The group of this thread. NCCL keeps its depth per thread; a worker has its own thread and its own copy of this
+ * module. `unmade` counts the operations of it that were begun and not made, because an argument or NCCL's library was
+ * wrong.
  */
 export const groupState: { depth: number; collected: Collected | undefined; unmade: number } = {
   depth: 0,
@@ -43,7 +44,10 @@ export function requireNoGroup(api: string): void {
   throw new BusyError({ object: 'thread', api, underWay: 'a group', hint: 'its operations start when it ends' })
 }
 
-/** Settles once no group is open on this thread: soon, since none should be open for longer than a turn of the event loop. */
+/**
+ * Settles once no group is open on this thread: soon, since none should be open for longer than a turn of the event
+ * loop.
+ */
 export async function whenNoGroup(): Promise<void> {
   await undefined
   while (isGroupOpen()) await nextTurn()

@@ -7,8 +7,8 @@ const callCounts = new WeakMap<LiveCommunicator, Map<string, number>>()
 /**
  * The local ranks of a communicator that is made out of `live`.
  *
- * @param callKey names the call. All ranks of `live` make the same calls in the same order, so that the n-th call with a key
- * is the same one on all of them.
+ * @param callKey names the call. All ranks of `live` make the same calls in the same order, so that the n-th call with
+ * a key is the same one on all of them.
  * @param childKey tells the communicators apart that one call makes, such as the color of a split.
  */
 export function localRanksOfChild(live: LiveCommunicator, callKey: string, childKey: string): LocalRanks | undefined {

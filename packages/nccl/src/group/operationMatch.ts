@@ -4,8 +4,8 @@ import type { OperationSignature } from '../lifetime/checkedCollective.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { isCollecting, isGroupOpen } from './groupState.js'
 
-// NCCL does not compare what the ranks of a communicator ask for: ranks that differ wait for each other for ever, or write
-// beyond a buffer. Where one group holds the calls of several ranks, they can be compared before anything starts.
+// NCCL does not compare what the ranks of a communicator ask for: ranks that differ wait for each other for ever, or
+// write beyond a buffer. Where one group holds the calls of several ranks, they can be compared before anything starts.
 
 const absent = -1
 /** The operations that a program makes count as one, since each rank has its own. */
@@ -33,8 +33,9 @@ export function reductionSignature(
 }
 
 /**
- * Records a collective operation of the group that is open. Each is compared with what the rank that was first to get there
- * asked for; what a rank has more may be for another group. Returns the signature that was first, where it is the same.
+ * Records a collective operation of the group that is open. Each is compared with what the rank that was first to get
+ * there asked for; what a rank has more may be for another group. Returns the signature that was first, where it is the
+ * same.
  */
 export function recordOperation(live: LiveCommunicator, operation: OperationSignature): OperationSignature {
   const { localRanks } = live

@@ -14,10 +14,11 @@ export interface GroupEstimate {
 }
 
 /**
- * Runs `fn` and drops the NCCL calls made in it, after asking NCCL how long they would take (`ncclGroupSimulateEnd`, NCCL
- * 2.22). Nothing is launched and no other rank is needed.
+ * Runs `fn` and drops the NCCL calls made in it, after asking NCCL how long they would take (`ncclGroupSimulateEnd`,
+ * NCCL 2.22). Nothing is launched and no other rank is needed.
  *
- * @throws TypeError when `fn` is asynchronous; BusyError inside a group; VersionTooOldError; StatusError when NCCL refuses.
+ * @throws TypeError when `fn` is asynchronous; BusyError inside a group; VersionTooOldError; StatusError when NCCL
+ * refuses.
  */
 export function simulateGroup(fn: () => unknown): GroupEstimate {
   requireFunction(fn, 'simulateGroup', 'fn')

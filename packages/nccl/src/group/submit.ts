@@ -44,7 +44,10 @@ export function check(status: number, api: string, live: LiveCommunicator): void
   }
 }
 
-/** Makes an operation now, or leaves it to the `groupOffThread` that collects. `call` returns the status; the rest is what it uses, `others` only in graphs. */
+/**
+ * Makes an operation now, or leaves it to the `groupOffThread` that collects. `call` returns the status; the rest is
+ * what it uses, `others` only in graphs.
+ */
 export function submit(
   live: LiveCommunicator,
   api: string,
@@ -90,7 +93,9 @@ function make(live: LiveCommunicator, api: string, call: () => number): void {
   if (status !== 0) check(status, api, live)
 }
 
-/** Makes a call that concerns this rank alone, in the context of the communicator; throws for a status that is an error. */
+/**
+ * Makes a call that concerns this rank alone, in the context of the communicator; throws for a status that is an error.
+ */
 export function callNow(live: LiveCommunicator, api: string, call: () => number): void {
   callInContext(live.context)
   const status = call()

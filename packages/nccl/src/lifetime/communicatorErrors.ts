@@ -137,8 +137,8 @@ export function lostRanksIn(reason: unknown): readonly number[] | undefined {
 }
 
 /**
- * Why a communicator takes no call now. `'unconnected'`: an operation that connects ranks waits inside NCCL until the others
- * have called theirs, and one of them is in this thread, which would never come to its call.
+ * Why a communicator takes no call now. `'unconnected'`: an operation that connects ranks waits inside NCCL until the
+ * others have called theirs, and one of them is in this thread, which would never come to its call.
  */
 export type InvalidState = 'suspended' | 'revoked' | 'unconnected'
 
@@ -158,7 +158,10 @@ export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
   readonly state: InvalidState
 }
 
-/** The communicator is suspended, was revoked, or would wait for itself, and takes no such call now. Nothing was started. */
+/**
+ * The communicator is suspended, was revoked, or would wait for itself, and takes no such call now. Nothing was
+ * started.
+ */
 export class CommunicatorStateError extends ShoalError {
   static {
     nameErrorClass(CommunicatorStateError, 'CommunicatorStateError')

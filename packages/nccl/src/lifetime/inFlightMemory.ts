@@ -2,9 +2,9 @@ import type { LiveCommunicator } from './live.js'
 import { isFatal } from './watchdog.js'
 
 /**
- * Memory that a call of NCCL on another thread reads and writes. It is freed once the caller and NCCL are both done with it:
- * a caller that waits no more leaves NCCL behind, which goes on until its call returns or, where the communicator does not
- * block, until the communicator has been freed.
+ * Memory that a call of NCCL on another thread reads and writes. It is freed once the caller and NCCL are both done
+ * with it: a caller that waits no more leaves NCCL behind, which goes on until its call returns or, where the
+ * communicator does not block, until the communicator has been freed.
  */
 export class InFlightMemory {
   readonly #live: LiveCommunicator

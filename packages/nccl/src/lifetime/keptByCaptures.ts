@@ -5,8 +5,8 @@ import type { LiveCommunicator } from './live.js'
 import { registrationsWithin, requireRegistered } from './registeredRanges.js'
 
 /**
- * Keeps what an operation uses while a graph that captured the operation can launch: its communicator, its memory, and what NCCL has
- * registered over that memory. Does nothing for streams that are not captured.
+ * Keeps what an operation uses while a graph that captured the operation can launch: its communicator, its memory, and
+ * what NCCL has registered over that memory. Does nothing for streams that are not captured.
  */
 export function keepInGraphs(live: LiveCommunicator, stream: bigint, operands: readonly unknown[]): void {
   if (!isCapturing()) return

@@ -112,7 +112,9 @@ export function requireAlive(live: LiveCommunicator, operation: string): void {
   })
 }
 
-/** NCCL takes one call at a time. @throws BusyError while something else runs with this communicator on another thread. */
+/**
+ * NCCL takes one call at a time. @throws BusyError while something else runs with this communicator on another thread.
+ */
 export function requireIdle(live: LiveCommunicator, api: string): void {
   if (live.pending === undefined) return
   throw new BusyError({ object: 'Communicator', api, underWay: live.pending.operation })
@@ -170,8 +172,8 @@ export function exclusively<T>(
 }
 
 /**
- * Waits while NCCL is at work in the background for a communicator that does not block, and takes no call meanwhile. What
- * comes of that work is for others to tell.
+ * Waits while NCCL is at work in the background for a communicator that does not block, and takes no call meanwhile.
+ * What comes of that work is for others to tell.
  */
 async function untilIdle(live: LiveCommunicator, operation: string): Promise<void> {
   if (live.isBlocking) return

@@ -58,8 +58,8 @@ export function rootOf(localRanks: LocalRanks): LocalRanks {
 }
 
 /**
- * `make` makes one of the local ranks, `join` lets it be one. It counts from the start: the others may be there before it
- * is made.
+ * `make` makes one of the local ranks, `join` lets it be one. It counts from the start: the others may be there before
+ * it is made.
  */
 export async function makeLocalRank<C extends object | undefined>(
   localRanks: LocalRanks | undefined,

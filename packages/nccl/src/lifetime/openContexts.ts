@@ -18,8 +18,8 @@ export function removeContext(context: bigint): void {
 }
 
 /**
- * The context of one of the open communicators, undefined when there is none: the one that is open longest, as that is the most
- * likely one to be current anyway.
+ * The context of one of the open communicators, undefined when there is none: the one that is open longest, as that is
+ * the most likely one to be current anyway.
  */
 export function anyContext(): bigint | undefined {
   return first

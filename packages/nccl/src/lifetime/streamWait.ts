@@ -38,8 +38,8 @@ export function whenStreamDone(
 }
 
 /**
- * Resolves when all work of a context has ended. Before CUDA 12.5, and where the driver says that it cannot tell, a thread waits
- * for that, which goes on when the wait is ended early: an abort ends the work.
+ * Resolves when all work of a context has ended. Before CUDA 12.5, and where the driver says that it cannot tell, a
+ * thread waits for that, which goes on when the wait is ended early: an abort ends the work.
  *
  * @throws StatusError of the driver when the context has failed.
  */

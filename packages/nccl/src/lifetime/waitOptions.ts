@@ -1,6 +1,8 @@
 import { type OptionKeys, optionalOptions, optionalSignal, optionalTimeout, waitKeys } from '@shoal/types'
 
-/** How long to wait for other ranks. A communicator whose wait ends early is aborted: nothing else ends its operations. */
+/**
+ * How long to wait for other ranks. A communicator whose wait ends early is aborted: nothing else ends its operations.
+ */
 export interface CommunicatorWaitOptions {
   /** Aborts the communicator when it fires, such as the `lost` signal of a job. */
   readonly signal?: AbortSignal | undefined

@@ -85,8 +85,8 @@ export class Watchdog {
   }
 
   /**
-   * The promise of `work`, but one that rejects when the communicator fails meanwhile. `background` is filled by work on
-   * a native thread, which then no longer keeps the process alive. `drop` gets what comes of the work all the same.
+   * The promise of `work`, but one that rejects when the communicator fails meanwhile. `background` is filled by work
+   * on a native thread, which then no longer keeps the process alive. `drop` gets what comes of the work all the same.
    */
   guard<T>(
     operation: string,
@@ -164,8 +164,8 @@ export class Watchdog {
   }
 
   /**
-   * What is under way is going to be ended although the communicator lives on: the waits for it resolve no more, and the
-   * function returned rejects them. `except` is what ends it.
+   * What is under way is going to be ended although the communicator lives on: the waits for it resolve no more, and
+   * the function returned rejects them. `except` is what ends it.
    */
   interrupt(except: string): () => void {
     const interrupted = [...this.#waits].filter(({ operation }) => operation !== except)

@@ -95,8 +95,8 @@ export class NcclMemory extends PublicObject implements MemoryLike {
    * ```
    *
    * @param size bytes, or elements of a dtype or a struct; at least one.
-   * @throws TypeError, RangeError for a wrong device or size; StatusError when NCCL or the driver refuses, as when there
-   * is not enough memory; VersionTooOldError below NCCL 2.19.
+   * @throws TypeError, RangeError for a wrong device or size; StatusError when NCCL or the driver refuses, as when
+   * there is not enough memory; VersionTooOldError below NCCL 2.19.
    */
   static async allocate(device: DeviceLike | number, size: MemorySize): Promise<NcclMemory> {
     const api = 'NcclMemory.allocate'
@@ -137,8 +137,8 @@ export class NcclMemory extends PublicObject implements MemoryLike {
 
   /**
    * Waits for the work of the device and gives the memory back (`ncclMemFree`, off the JavaScript thread). Idempotent.
-   * It does not wait for windows and registrations over the memory, nor for a call on another thread that was given up: the memory is given
-   * back after these.
+   * It does not wait for windows and registrations over the memory, nor for a call on another thread that was given up:
+   * the memory is given back after these.
    *
    * @throws (rejects) StatusError when NCCL or the driver refuses.
    */
@@ -149,8 +149,8 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   }
 
   /**
-   * The same without waiting: the memory is given back on a native thread when the device has done its work. An error of that becomes a
-   * process warning.
+   * The same without waiting: the memory is given back on a native thread when the device has done its work. An error
+   * of that becomes a process warning.
    */
   dispose(): void {
     if (this.#freeing !== undefined) return
@@ -159,9 +159,9 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   }
 
   /**
-   * The same, but blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`). Memory that a
-   * call on another thread works with, such as that of `groupOffThread`, is given back when the call has returned, and memory under a window
-   * or a registration when that has ended.
+   * The same, but blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`). Memory that
+   * a call on another thread works with, such as that of `groupOffThread`, is given back when the call has returned,
+   * and memory under a window or a registration when that has ended.
    *
    * @throws StatusError when NCCL or the driver refuses.
    */
@@ -214,7 +214,8 @@ export class NcclMemory extends PublicObject implements MemoryLike {
     forgetLeak(this)
     const { address } = this.#range
     if (await untilMemoryUnused(address, this.byteLength)) return this.#giveBack()
-    // A registration, or a call that was given up and may never return: whoever frees the memory does not wait for these.
+    // A registration, or a call that was given up and may never return: whoever frees the memory does not wait for
+    // these.
     const unused = Promise.resolve(whenMemoryUnused(address, this.byteLength))
     warnOnReject(
       'NcclMemory',

@@ -22,7 +22,9 @@ import { isInSymmetricWindow, Window } from './window.js'
 export interface SignalChannel {
   /** Index of the signal. NCCL 2.30 has one, 0. Default 0. */
   readonly signal?: number | undefined
-  /** Context of one-sided operations: those of one context keep their order. Below the config's `numRmaCtx`. Default 0. */
+  /**
+   * Context of one-sided operations: those of one context keep their order. Below the config's `numRmaCtx`. Default 0.
+   */
   readonly context?: number | undefined
 }
 

@@ -52,7 +52,10 @@ export interface WindowOptions extends CommunicatorWaitOptions {
    * operations fast, and what one-sided operations need. Default true.
    */
   readonly symmetric?: boolean | undefined
-  /** Whether operations on the window over InfiniBand keep their order (`NCCL_WIN_STRICT_ORDERING`, 2.30). Default false. */
+  /**
+   * Whether operations on the window over InfiniBand keep their order (`NCCL_WIN_STRICT_ORDERING`, 2.30). Default
+   * false.
+   */
   readonly strictOrdering?: boolean | undefined
 }
 
@@ -77,8 +80,8 @@ const windows = new WeakMap<LiveCommunicator, Set<Window>>()
  * Memory that all ranks of a communicator have opened to each other (`ncclWindow_t`, NCCL 2.27). Collectives on it run
  * without copies in between, one-sided operations write into it, and kernels reach the memory of peers through it.
  *
- * All ranks make it together, with buffers of the same size. It ends with its communicator at the latest; memory that is disposed of before
- * is given back then.
+ * All ranks make it together, with buffers of the same size. It ends with its communicator at the latest; memory that
+ * is disposed of before is given back then.
  */
 export class Window extends PublicObject {
   /** This rank's memory. */
@@ -153,8 +156,8 @@ export class Window extends PublicObject {
   }
 
   /**
-   * Where this rank's device reaches the window of rank `peer` by loads and stores, `offset` bytes in; undefined where it
-   * does not, as on another node (`ncclGetPeerDevicePointer`, NCCL 2.29).
+   * Where this rank's device reaches the window of rank `peer` by loads and stores, `offset` bytes in; undefined where
+   * it does not, as on another node (`ncclGetPeerDevicePointer`, NCCL 2.29).
    *
    * @throws RangeError for a rank or an offset that is not there; StatusError when NCCL refuses.
    */

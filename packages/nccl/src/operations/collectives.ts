@@ -149,7 +149,9 @@ export function queueChecked(
   if (isCapturing()) keepInGraphs(live, checked.queue.handle, [send, recv, scalarOf(checked.requestedOp)])
 }
 
-/** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
+/**
+ * Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there.
+ */
 function queueLater(
   live: LiveCommunicator,
   kind: Kind,
@@ -163,8 +165,8 @@ function queueLater(
 }
 
 /**
- * Whether an operation is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the same
- * objects mean the same memory and stream; reading them throws where these have been disposed of.
+ * Whether an operation is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the
+ * same objects mean the same memory and stream; reading them throws where these have been disposed of.
  */
 function isSame(
   last: CheckedCollective,

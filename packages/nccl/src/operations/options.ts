@@ -18,8 +18,8 @@ export interface CollectiveOptions {
 /** What operations that combine elements take. */
 export interface ReductionOptions extends CollectiveOptions {
   /**
-   * A named operation, one made by `createPreMulSum` of the same communicator, or the `ncclRedOp_t` of one that was made by raw
-   * functions. Default `'sum'`.
+   * A named operation, one made by `createPreMulSum` of the same communicator, or the `ncclRedOp_t` of one that was
+   * made by raw functions. Default `'sum'`.
    */
   readonly op?: ReduceOp | PreMulSum | number | undefined
 }

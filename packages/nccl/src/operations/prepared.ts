@@ -26,8 +26,8 @@ import { checkOperands, isLasting, type Kind, queueChecked } from './collectives
 import type { ReductionOptions } from './options.js'
 
 /**
- * A collective whose arguments are checked already, to be queued again and again. Made by `communicator.prepareAllReduce()` and
- * its kin.
+ * A collective whose arguments are checked already, to be queued again and again. Made by
+ * `communicator.prepareAllReduce()` and its kin.
  *
  * @example
  * ```ts
@@ -104,7 +104,10 @@ export class PreparedCollective extends PublicObject {
     return this.#use()
   }
 
-  /** @internal What is passed to NCCL: the same object as long as memory and stream are what they were. @throws DisposedError */
+  /**
+   * @internal What is passed to NCCL: the same object as long as memory and stream are what they were. @throws
+   * DisposedError
+   */
   _current(live: LiveCommunicator = this.#use()): CheckedCollective {
     const known = this.#checked
     const { stream } = this.#options
@@ -140,7 +143,8 @@ export class PreparedCollective extends PublicObject {
 }
 
 /**
- * Prepared collectives that are started together, as in a `group`, with one crossing into C. Made by {@link prepareGroup}.
+ * Prepared collectives that are started together, as in a `group`, with one crossing into C. Made by
+ * {@link prepareGroup}.
  */
 export class PreparedGroup extends PublicObject {
   static get [loadedFrom](): string {
@@ -160,9 +164,10 @@ export class PreparedGroup extends PublicObject {
   }
 
   /**
-   * Starts the collectives as one operation (`ncclGroupStart`, `ncclGroupEnd`); inside another group they become part of that.
-   * The first launch connects the ranks and compares what they ask for, as `group` does.
-   * @throws DisposedError when a buffer, a stream or a communicator is gone, before anything is started; else as `group`.
+   * Starts the collectives as one operation (`ncclGroupStart`, `ncclGroupEnd`); inside another group they become part
+   * of that. The first launch connects the ranks and compares what they ask for, as `group` does.
+   * @throws DisposedError when a buffer, a stream or a communicator is gone, before anything is started; else as
+   * `group`.
    */
   launch(): void {
     if (this.#calls !== undefined && this.#isAsRecorded()) {
@@ -227,9 +232,8 @@ export class PreparedGroup extends PublicObject {
  * Prepares a group of collectives, most often one for each communicator that this thread drives.
  *
  * @example
- * ```ts
- * const step = prepareGroup(ranks.map(({ communicator, buffer, stream }) => communicator.prepareAllReduce(buffer, buffer, { stream })))
- * for (let i = 0; i < 1000; i += 1) step.launch()
+ * ```ts const step = prepareGroup(ranks.map(({ communicator, buffer, stream }) => communicator.prepareAllReduce(buffer,
+ * buffer, { stream }))) for (let i = 0; i < 1000; i += 1) step.launch()
  * ```
  *
  * @throws TypeError for anything but prepared collectives.

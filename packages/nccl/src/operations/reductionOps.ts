@@ -40,7 +40,8 @@ export interface PreMulSumOptions {
 
 /**
  * A reduction that multiplies the elements of this rank by a scalar and then adds those of all ranks
- * (`ncclRedOpCreatePreMulSum`): an `op` for the reductions of the communicator that made it, with elements of its dtype.
+ * (`ncclRedOpCreatePreMulSum`): an `op` for the reductions of the communicator that made it, with elements of its
+ * dtype.
  *
  * It ends with its communicator at the latest. Operations that were queued with it are not affected by `dispose()`.
  */

@@ -60,8 +60,8 @@ function find(makeKey: () => string | undefined, cache: boolean | string): Cache
 
 /** Keeps a result. @returns why it could not be written, if so */
 export function store({ key, folder, digest, isUnchanged }: Cached, data: CompiledData): string | undefined {
-  // A header that was changed while it was compiled: nobody knows which of the two NVRTC read. A library that was found elsewhere: the
-  // key tells of another one.
+  // A header that was changed while it was compiled: nobody knows which of the two NVRTC read. A library that was found
+  // elsewhere: the key tells of another one.
   if (key === undefined || isUnchanged?.() === false) return undefined
   remember(key, data)
   if (folder === undefined || digest === undefined) return undefined

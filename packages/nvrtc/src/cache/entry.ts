@@ -18,7 +18,10 @@ function fileOf(folder: string, key: string): string {
   return join(folder, `${key}.bin`)
 }
 
-/** What is kept under a key; undefined where there is nothing, or nothing whole. @throws Error for a file that others could have put there */
+/**
+ * What is kept under a key; undefined where there is nothing, or nothing whole. @throws Error for a file that others
+ * could have put there
+ */
 export function readEntry(folder: string, key: string): CompiledData | undefined {
   const file = fileOf(folder, key)
   let content: Buffer
@@ -71,7 +74,9 @@ function decode(content: Buffer, key: string): CompiledData | undefined {
   }
 }
 
-/** Writes an entry beside its place and renames it: others see all of it or nothing. @throws Error of the file system */
+/**
+ * Writes an entry beside its place and renames it: others see all of it or nothing. @throws Error of the file system
+ */
 export function writeEntry(folder: string, key: string, data: CompiledData): void {
   const parts = kinds.flatMap((kind) => {
     const part = data[kind]

@@ -11,8 +11,8 @@ export function defaultFolder(environment: NodeJS.ProcessEnv = process.env): str
 }
 
 /**
- * Why a folder is none to take code from, or undefined: code is run that others could have put there. It is made where it is not there.
- * A link in its place is refused too: it may lead to what somebody else can write.
+ * Why a folder is none to take code from, or undefined: code is run that others could have put there. It is made where
+ * it is not there. A link in its place is refused too: it may lead to what somebody else can write.
  */
 export function folderProblem(folder: string): string | undefined {
   if (!isAbsolute(folder)) return `${folder} is no absolute path`
@@ -26,7 +26,10 @@ export function folderProblem(folder: string): string | undefined {
   }
 }
 
-/** Node's own way to make the folders above as well does not end where a file system, such as /proc, refuses one as not there. */
+/**
+ * Node's own way to make the folders above as well does not end where a file system, such as /proc, refuses one as not
+ * there.
+ */
 function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, 0o700)

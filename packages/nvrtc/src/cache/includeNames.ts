@@ -6,11 +6,12 @@ const splices = /\\\r*\n/g
 const knowledgeTests = ['defined', 'defined(', '#ifdef', '#ifndef']
 
 /**
- * The file names in the `#include`s of a source, and in its questions whether a file exists. Includes in comments, strings and
- * skipped groups count too. `undefined` if a macro names a file, because only a compiler knows that name.
+ * The file names in the `#include`s of a source, and in its questions whether a file exists. Includes in comments,
+ * strings and skipped groups count too. `undefined` if a macro names a file, because only a compiler knows that name.
  *
- * Linear in the length of the source: all directives together read at most a small multiple of the text. Only a contrived source needs
- * more, such as one with a `#` in every line of a comment that never ends. The result is then `undefined`.
+ * Linear in the length of the source: all directives together read at most a small multiple of the text. Only a
+ * contrived source needs more, such as one with a `#` in every line of a comment that never ends. The result is then
+ * `undefined`.
  */
 export function includeNames(source: string): string[] | undefined {
   const text = source.replaceAll(splices, '')

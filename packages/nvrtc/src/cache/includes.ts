@@ -4,9 +4,9 @@ import { includeNames } from './includeNames.js'
 import { readRegularFile } from './regularFile.js'
 
 /**
- * The files that a source may include, each with a digest of its present content: every file of a fitting name in a searched
- * folder, so more files than are included. `undefined` if that cannot be known: a macro names a file, or a name leads to something
- * other than a regular file, whose content is not the same at the next read.
+ * The files that a source may include, each with a digest of its present content: every file of a fitting name in a
+ * searched folder, so more files than are included. `undefined` if that cannot be known: a macro names a file, or a
+ * name leads to something other than a regular file, whose content is not the same at the next read.
  */
 export function includedFiles(
   source: string,

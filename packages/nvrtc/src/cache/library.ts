@@ -14,10 +14,10 @@ interface Identity {
 let known: Identity | { readonly problem: string } | undefined
 
 /**
- * What tells one NVRTC from another: its file and that of its functions for devices, each with number, size and times. The time of the last
- * change of a file nobody can set back, so contents that differ have another identity. Nothing is loaded for it. It is read once and as
- * early as there is something to look up: what the process loads later is at least as new, and {@link isAsIdentified} tells if
- * it was another file. `undefined` where it cannot be known.
+ * What tells one NVRTC from another: its file and that of its functions for devices, each with number, size and times.
+ * The time of the last change of a file nobody can set back, so contents that differ have another identity. Nothing is
+ * loaded for it. It is read once and as early as there is something to look up: what the process loads later is at
+ * least as new, and {@link isAsIdentified} tells if it was another file. `undefined` where it cannot be known.
  */
 export function libraryIdentity(): string | undefined {
   known ??= identify()

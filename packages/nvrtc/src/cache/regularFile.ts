@@ -1,8 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 
 /**
- * The content of a regular file; `'absent'` if there is none that this user can read, `'special'` for a pipe, a socket or a device. Opening
- * one of those can block the thread for ever or have effects of its own, so only a regular file is opened.
+ * The content of a regular file; `'absent'` if there is none that this user can read, `'special'` for a pipe, a socket
+ * or a device. Opening one of those can block the thread for ever or have effects of its own, so only a regular file is
+ * opened.
  */
 export function readRegularFile(path: string): Buffer | 'absent' | 'special' {
   try {

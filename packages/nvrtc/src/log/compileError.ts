@@ -17,11 +17,13 @@ export interface CompileErrorOptions {
 }
 
 /**
- * A compiler or a linker refused its input. The message has the first error with its place and its line; `diagnostics` has
- * all of them, `log` everything that was written.
+ * A compiler or a linker refused its input. The message has the first error with its place and its line; `diagnostics`
+ * has all of them, `log` everything that was written.
  *
  * @example
- * if (error instanceof CompileError) for (const { file, line, message } of error.diagnostics) console.log(file, line, message)
+ * if (error instanceof CompileError) {
+ *   for (const { file, line, message } of error.diagnostics) console.log(file, line, message)
+ * }
  */
 export class CompileError extends StatusError {
   static {

@@ -1,4 +1,6 @@
-/** How grave a message is. What ends a compilation is an error, also where the compiler calls it fatal or catastrophic. */
+/**
+ * How grave a message is. What ends a compilation is an error, also where the compiler calls it fatal or catastrophic.
+ */
 export type Severity = 'error' | 'warning' | 'remark' | 'note' | 'info'
 
 /** One message of a compiler's log. */

@@ -3,13 +3,16 @@ import { AbortedError } from '@shoal/types'
 /** What ends a wait for a compiler. */
 export interface Abortable {
   /**
-   * Rejects the promise with `AbortedError`. A compilation that has not begun never does; one that has cannot be stopped: it goes on to its
-   * end on its thread, and its result is kept where a cache is.
+   * Rejects the promise with `AbortedError`. A compilation that has not begun never does; one that has cannot be
+   * stopped: it goes on to its end on its thread, and its result is kept where a cache is.
    */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Starts some work and waits for it, but no longer than until the signal fires; `discard` gets what comes of it afterwards. */
+/**
+ * Starts some work and waits for it, but no longer than until the signal fires; `discard` gets what comes of it
+ * afterwards.
+ */
 export async function untilAborted<T>(
   start: () => Promise<T>,
   signal: AbortSignal | undefined,

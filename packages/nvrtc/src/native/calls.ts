@@ -43,7 +43,10 @@ export interface OffThread {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Runs each step of a sequence on a native thread: the event loop goes on. As many at once as there are processors, less one. */
+/**
+ * Runs each step of a sequence on a native thread: the event loop goes on. As many at once as there are processors,
+ * less one.
+ */
 export async function runOffThread<T>(sequence: Calls<T>, { lane, signal }: OffThread = {}): Promise<T> {
   if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve))
   else running += 1

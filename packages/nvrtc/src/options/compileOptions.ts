@@ -2,7 +2,10 @@ import { isAbsolute } from 'node:path'
 import { type OptionKeys, outOfRange, requireText } from '@shoal/types'
 import type { OptionRules } from './encode.js'
 
-/** `compute_90` is PTX for devices of 9.0 and later; `sm_90` is code for 9.0, with PTX; `a` and `f` stand for features of one device or family. */
+/**
+ * `compute_90` is PTX for devices of 9.0 and later; `sm_90` is code for 9.0, with PTX; `a` and `f` stand for features
+ * of one device or family.
+ */
 export type Architecture = `${'compute' | 'sm'}_${number}${'' | 'a' | 'f'}`
 
 /** The options of NVRTC's command line. What is left out is as NVRTC has it. */
@@ -120,8 +123,8 @@ export interface CommandOptions {
 /** How a program is compiled. */
 export interface CompileOptions extends CommandOptions {
   /**
-   * Whether results are kept: `true` in the process and on disk (in `SHOAL_CACHE_FOLDER`, or `shoal` in the user's cache folder),
-   * an absolute path in that folder, `false` nowhere. Default: true.
+   * Whether results are kept: `true` in the process and on disk (in `SHOAL_CACHE_FOLDER`, or `shoal` in the user's
+   * cache folder), an absolute path in that folder, `false` nowhere. Default: true.
    */
   readonly cache?: boolean | string | undefined
 }

@@ -9,8 +9,8 @@ const marker = 'cuda_fp16.h'
 let known: { readonly library: string; readonly folders: readonly string[] } | undefined
 
 /**
- * The folders of CUDA's headers that belong to the NVRTC that was found, in a toolkit, a wheel or a conda environment. Empty if that
- * NVRTC came without headers. @throws LibraryNotFoundError
+ * The folders of CUDA's headers that belong to the NVRTC that was found, in a toolkit, a wheel or a conda environment.
+ * Empty if that NVRTC came without headers. @throws LibraryNotFoundError
  */
 export function cudaHeaderFolders(): readonly string[] {
   const library = nvrtc.isLoaded ? nvrtc.load().path : libraryPath()

@@ -10,9 +10,9 @@ import {
 } from '@shoal/types'
 
 /**
- * How an option is spelled for a compiler: the flag, and what follows it. `switch` is the flag alone where the option is
- * true; `boolean` puts `true` or `false` behind it; two flags are for true and false; `texts` repeats the flag; `numbers` is one
- * list; `defines` is a macro each.
+ * How an option is spelled for a compiler: the flag, and what follows it. `switch` is the flag alone where the option
+ * is true; `boolean` puts `true` or `false` behind it; two flags are for true and false; `texts` repeats the flag;
+ * `numbers` is one list; `defines` is a macro each.
  */
 export type OptionRule =
   | readonly ['switch' | 'boolean' | 'text' | 'texts' | 'numbers' | 'defines', flag: string]

@@ -6,7 +6,10 @@ import { checkNvrtc } from './status.js'
 
 /** Where the answer may come from. */
 export interface SupportedArchitecturesOptions {
-  /** As for a compilation: with a cache the answer of an earlier process counts, and NVRTC is not loaded for it. Default: `true`. */
+  /**
+   * As for a compilation: with a cache the answer of an earlier process counts, and NVRTC is not loaded for it.
+   * Default: `true`.
+   */
   readonly cache?: boolean | string | undefined
 }
 

@@ -20,7 +20,10 @@ export class Compiled extends PublicObject {
   readonly origin: Origin
   /** Why the cache on disk could not be read or written; the result is as good. */
   readonly cacheProblem: string | undefined
-  /** Bytes of heap that a precompiled header would have needed, where it was not made for want of it. See `setPchHeapSize`. */
+  /**
+   * Bytes of heap that a precompiled header would have needed, where it was not made for want of it. See
+   * `setPchHeapSize`.
+   */
   readonly pchHeapRequired: number | undefined
   readonly #lowered: Readonly<Record<string, string>>
 

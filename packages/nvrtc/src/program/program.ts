@@ -63,7 +63,8 @@ export class Program extends PublicObject {
 
   /**
    * Compiles it on a native thread: the event loop goes on (`nvrtcCompileProgram`).
-   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no NVRTC; AbortedError; TypeError, RangeError
+   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no NVRTC; AbortedError;
+   * TypeError, RangeError
    */
   async compile(options?: CompileOptions & Abortable): Promise<Compiled> {
     const api = 'Program.compile'

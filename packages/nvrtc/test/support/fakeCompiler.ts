@@ -12,10 +12,10 @@ export function noCCompiler(): string | undefined {
 }
 
 /**
- * A library in NVRTC's place. Its PTX is the source, its log the options, a line each; a name expression `x` is `lowered_x`. Every
- * compilation adds a byte to the file that `FAKE_COUNT` names, and gives handlers of signals back without their flags, as NVRTC
- * does. A source that begins with `#error` does not compile; `FAKE_LOG` is its log then. `sm_42` is no architecture.
- * `FAKE_NEWEST` is one more architecture that it knows.
+ * A library in NVRTC's place. Its PTX is the source, its log the options, a line each; a name expression `x` is
+ * `lowered_x`. Every compilation adds a byte to the file that `FAKE_COUNT` names, and gives handlers of signals back
+ * without their flags, as NVRTC does. A source that begins with `#error` does not compile; `FAKE_LOG` is its log then.
+ * `sm_42` is no architecture. `FAKE_NEWEST` is one more architecture that it knows.
  */
 export function fakeCompiler(name = 'nvrtc'): string {
   return compileStub(

@@ -45,8 +45,8 @@ interface Parts {
 }
 
 /**
- * Atomics by kernels of one thread. The library that NVIDIA ships implements none for the host: its functions print a line,
- * do nothing and return 0. Kernels reach the memory of another PE wherever this process can address it.
+ * Atomics by kernels of one thread. The library that NVIDIA ships implements none for the host: its functions print a
+ * line, do nothing and return 0. Kernels reach the memory of another PE wherever this process can address it.
  */
 export class AtomicKernels {
   readonly #queue: CallQueue

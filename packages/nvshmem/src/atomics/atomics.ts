@@ -62,12 +62,12 @@ const syncNames = namesOf('Sync')
 
 /**
  * Atomic operations on one element of a PE's symmetric memory: no atomic of another PE or of a kernel comes in between.
- * `index` in the options is the element, by default the first. Operations without a result are complete after `quiet()` or a
- * barrier.
+ * `index` in the options is the element, by default the first. Operations without a result are complete after `quiet()`
+ * or a barrier.
  *
- * NVSHMEM as NVIDIA ships it (3.4.5) has these functions and implements none of them for the host. On GPUs kernels of one
- * thread take their place, with the scope of the system; for a PE whose memory this process cannot address, as on another
- * machine, they throw FeatureNotSupportedError. The software device implements the functions.
+ * NVSHMEM as NVIDIA ships it (3.4.5) has these functions and implements none of them for the host. On GPUs kernels of
+ * one thread take their place, with the scope of the system; for a PE whose memory this process cannot address, as on
+ * another machine, they throw FeatureNotSupportedError. The software device implements the functions.
  *
  * Each waits for its turn among the calls of the session; the `…Sync` twins block the thread. All throw TypeError and
  * RangeError for wrong arguments, DisposedError, SessionStuckError; those that give a promise also TimeoutError and

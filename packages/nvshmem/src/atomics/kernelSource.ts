@@ -15,8 +15,8 @@ export const kernelOperations = Object.keys(instructions) as readonly KernelOper
 export const kernelName = (operation: KernelOperation, bits: 32 | 64): string => `shoal_${operation}_${bits}`
 
 /**
- * One thread, one operation: `result = atomic(target, value)`, with `expected` for compare and swap. All parameters have 64
- * bits, of which an element of 32 takes the lower ones.
+ * One thread, one operation: `result = atomic(target, value)`, with `expected` for compare and swap. All parameters
+ * have 64 bits, of which an element of 32 takes the lower ones.
  */
 function kernel(operation: KernelOperation, bits: 32 | 64): string {
   const operands = operation === 'compareSwap' ? '%expected, %value' : '%value'
@@ -40,8 +40,8 @@ function kernel(operation: KernelOperation, bits: 32 | 64): string {
 }
 
 /**
- * The kernels as PTX for every device that NVSHMEM runs on. The scope is the system: the element may be another device's,
- * and others may work on it.
+ * The kernels as PTX for every device that NVSHMEM runs on. The scope is the system: the element may be another
+ * device's, and others may work on it.
  */
 export const kernelSource = (): string =>
   [

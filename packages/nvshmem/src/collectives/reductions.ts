@@ -119,7 +119,10 @@ function callPart({ handle }: CollectiveTeam, { calls }: Checked, part: Collecti
   return (calls.host(dtype) as typeof nvshmem_float_sum_reduce)(handle, target, source, count)
 }
 
-/** Every call is made also where an earlier one has failed, since other PEs would wait in it; so all are checked at the end. */
+/**
+ * Every call is made also where an earlier one has failed, since other PEs would wait in it; so all are checked at the
+ * end.
+ */
 function checkAll(statuses: readonly unknown[], api: string): void {
   for (const status of statuses) checkNvshmem(status, api)
 }

@@ -113,7 +113,9 @@ export function queueSynchronization(
   return doneNow()
 }
 
-/** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
+/**
+ * Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there.
+ */
 function queueApart(
   live: LiveSession,
   kind: StreamSynchronization,

@@ -47,8 +47,8 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * Tells the NVSHMEM code inside a module of this session (`nvshmemx_cumodule_init`): before the first launch of a kernel
-   * that uses it.
+   * Tells the NVSHMEM code inside a module of this session (`nvshmemx_cumodule_init`): before the first launch of a
+   * kernel that uses it.
    *
    * @throws StatusError when there is no NVSHMEM code in the module, or of another version.
    */
@@ -60,8 +60,8 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * Ends what {@link initializeModule} began (`nvshmemx_cumodule_finalize`): before the module is unloaded, and before the
-   * session ends. @throws StatusError
+   * Ends what {@link initializeModule} began (`nvshmemx_cumodule_finalize`): before the module is unloaded, and before
+   * the session ends. @throws StatusError
    */
   finalizeModule(module: ModuleLike): Promise<void> {
     return this.#call('finalizeModule', 'nvshmemx_cumodule_finalize', () => {
@@ -87,9 +87,9 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * Queues a kernel all of whose blocks run at once (`cuLaunchCooperativeKernel`), as kernels need that wait for other PEs
-   * inside: a barrier in a kernel that has not all started would never end. Every PE launches it. Not a call of NVSHMEM,
-   * so it does not wait for its turn.
+   * Queues a kernel all of whose blocks run at once (`cuLaunchCooperativeKernel`), as kernels need that wait for other
+   * PEs inside: a barrier in a kernel that has not all started would never end. Every PE launches it. Not a call of
+   * NVSHMEM, so it does not wait for its turn.
    *
    * @throws StatusError (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) when the blocks do not fit onto the device at once.
    */

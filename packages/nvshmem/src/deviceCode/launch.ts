@@ -56,8 +56,8 @@ const mostBlocks = 0x7fff_ffff
 const mostThreads = 1024
 
 /**
- * Queues a kernel all of whose blocks run at once (`cuLaunchCooperativeKernel`): what kernels need that synchronize with
- * other PEs. The library's own `nvshmemx_collective_launch` is in no shared library; it does the same.
+ * Queues a kernel all of whose blocks run at once (`cuLaunchCooperativeKernel`): what kernels need that synchronize
+ * with other PEs. The library's own `nvshmemx_collective_launch` is in no shared library; it does the same.
  */
 export function launchCollectively(
   live: LiveSession,
@@ -90,7 +90,9 @@ export function launchCollectively(
   }
 }
 
-/** The most blocks of a kernel that a multiprocessor can hold at once (`cuOccupancyMaxActiveBlocksPerMultiprocessor`). */
+/**
+ * The most blocks of a kernel that a multiprocessor can hold at once (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
+ */
 export function blocksPerMultiprocessor(
   live: LiveSession,
   kernel: KernelLike,

@@ -54,8 +54,8 @@ export class Allocation {
   }
 
   /**
-   * Gives the memory back; all PEs have to. Idempotent; what refuses it leaves the memory as it is. After the end of the
-   * session there is nothing left to do.
+   * Gives the memory back; all PEs have to. Idempotent; what refuses it leaves the memory as it is. After the end of
+   * the session there is nothing left to do.
    */
   free(wait: WaitOptions | undefined): Promise<void> {
     if (this.#freeing === undefined) {
@@ -72,7 +72,8 @@ export class Allocation {
     const { queue } = this.live
     const registered = this.#registered
     this.#registered = undefined
-    // Other threads may work with it, such as that of NCCL's groupOffThread, and queues of calls do not know each other.
+    // Other threads may work with it, such as that of NCCL's groupOffThread, and queues of calls do not know each
+    // other.
     const after = whenMemoryUnused(this.address, this.byteLength)
     if (registered === undefined) {
       this.live.room?.give(this.address)

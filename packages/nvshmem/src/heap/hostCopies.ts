@@ -20,7 +20,9 @@ import { elementsOf } from '../values.js'
 /** A call of the driver: its name, for the error, and what makes it. */
 type Step = readonly [api: string, call: () => number]
 
-/** The bytes of a typed array that holds such elements, as many as it really has. @throws TypeError for anything else */
+/**
+ * The bytes of a typed array that holds such elements, as many as it really has. @throws TypeError for anything else
+ */
 export function requireBytesFor(array: unknown, dtype: ElementType, api: string, parameter: string): Uint8Array {
   const { typedArray } = dtypeInfo(typeof dtype === 'string' ? dtype : 'u8')
   const isTyped = ArrayBuffer.isView(array) && !(array instanceof DataView)
@@ -129,8 +131,8 @@ function downloadStep(target: NativeMemory | Uint8Array, address: bigint, bytes:
   return ['cuMemcpyDtoH', () => cuMemcpyDtoH(target, address as CUdeviceptr, bytes)]
 }
 
-// The driver only queues copies between devices, and fillings; of a copy from the host the last bytes may still be under
-// way when it returns. NVSHMEM works on streams of its own, and other PEs read what is here.
+// The driver only queues copies between devices, and fillings; of a copy from the host the last bytes may still be
+// under way when it returns. NVSHMEM works on streams of its own, and other PEs read what is here.
 const finish: Step = ['cuStreamSynchronize', () => cuStreamSynchronize(null)]
 
 function uploadSteps(address: bigint, source: NativeMemory | Uint8Array, bytes: number): Step[] {

@@ -13,7 +13,8 @@ import type { Allocation } from './allocation.js'
 
 /**
  * The symmetric memory of another PE, as this process can address it: loads and stores of kernels and copies reach it
- * directly, without a call of NVSHMEM. It is a view: it lives as long as the buffer it was asked of, and has no `dispose()`.
+ * directly, without a call of NVSHMEM. It is a view: it lives as long as the buffer it was asked of, and has no
+ * `dispose()`.
  *
  * @example
  * ```ts

@@ -47,16 +47,21 @@ import { PeerMemory } from './peerMemory.js'
 /** One element: a number, a bigint, a boolean, or the value of a struct, an array or a tuple. */
 export type ElementValueOf<E extends ElementType> = E extends DType ? HostValueOf<E> : CompoundInputOf<E>
 
-/** What can be copied into symmetric memory: a typed array, a list of structs, arrays or tuples, or memory that CUDA reaches. */
+/**
+ * What can be copied into symmetric memory: a typed array, a list of structs, arrays or tuples, or memory that CUDA
+ * reaches.
+ */
 export type CopySource<E extends ElementType> = ElementInputOf<E> | CopyTarget<E>
 
-/** What symmetric memory can be copied into: a typed array, which holds bytes for structs, or memory that CUDA reaches. */
+/**
+ * What symmetric memory can be copied into: a typed array, which holds bytes for structs, or memory that CUDA reaches.
+ */
 export type CopyTarget<E extends ElementType> = (E extends DType ? TypedArrayOf<E> : Uint8Array) | MemoryLike
 
 /**
  * Typed memory that every PE has at the same place of its symmetric heap, or a view of a part of it. Transfers, atomics
- * and collectives name it to mean the memory of any PE; on its own device it is memory like any other, also for kernels,
- * for the copies of `@shoal/driver` and for NCCL (by the memory protocol).
+ * and collectives name it to mean the memory of any PE; on its own device it is memory like any other, also for
+ * kernels, for the copies of `@shoal/driver` and for NCCL (by the memory protocol).
  *
  * All PEs allocate it together and give it back together: `dispose()` waits for the others. The garbage collector only
  * reports a buffer that was forgotten.
@@ -160,7 +165,8 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * The elements from `start` up to, not including, `end`, as a view without a copy; negative numbers count from the end.
+   * The elements from `start` up to, not including, `end`, as a view without a copy; negative numbers count from the
+   * end.
    *
    * @throws TypeError for what is no integer, RangeError when the range does not lie within the buffer, DisposedError.
    */
@@ -188,7 +194,8 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   /**
    * The same bytes as elements of another type, without a copy.
    *
-   * @throws TypeError for an unknown dtype, RangeError when the bytes are no whole number of aligned elements, DisposedError.
+   * @throws TypeError for an unknown dtype, RangeError when the bytes are no whole number of aligned elements,
+   * DisposedError.
    */
   reinterpret<F extends ElementType>(dtype: F): SymmetricBuffer<F> {
     const api = 'SymmetricBuffer.reinterpret'
@@ -204,10 +211,12 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Copies `source`, which must be as long as this buffer, into this PE's memory (`cuMemcpyHtoD`, `cuMemcpy`). The promise
-   * gives the buffer when the data is there; until then the source must stay as it is. Calls made meanwhile come after it.
+   * Copies `source`, which must be as long as this buffer, into this PE's memory (`cuMemcpyHtoD`, `cuMemcpy`). The
+   * promise gives the buffer when the data is there; until then the source must stay as it is. Calls made meanwhile
+   * come after it.
    *
-   * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError; TimeoutError, AbortedError.
+   * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError; TimeoutError,
+   * AbortedError.
    */
   async copyFrom(source: CopySource<E>, wait?: WaitOptions): Promise<this> {
     const api = 'SymmetricBuffer.copyFrom'
@@ -231,8 +240,9 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Copies this PE's memory into a typed array or memory as long as this buffer (`cuMemcpyDtoH`, `cuMemcpy`). The promise
-   * gives `target` when the data is there. Throws what {@link copyFrom} throws, and TypeError for memory that is read-only.
+   * Copies this PE's memory into a typed array or memory as long as this buffer (`cuMemcpyDtoH`, `cuMemcpy`). The
+   * promise gives `target` when the data is there. Throws what {@link copyFrom} throws, and TypeError for memory that
+   * is read-only.
    */
   copyTo<T extends CopyTarget<E>>(target: T, wait?: WaitOptions): Promise<T> {
     return this.#copyTo(target, wait, 'SymmetricBuffer.copyTo')
@@ -265,7 +275,10 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return target
   }
 
-  /** Copies the elements of this PE into a typed array of their own, or a list of structs, arrays or tuples. Throws what {@link copyTo} throws. */
+  /**
+   * Copies the elements of this PE into a typed array of their own, or a list of structs, arrays or tuples. Throws what
+   * {@link copyTo} throws.
+   */
   async toArray(wait?: WaitOptions): Promise<ElementArrayOf<E>> {
     return this.#elementsFrom(await this.#copyTo(this.#newArray(), wait, 'SymmetricBuffer.toArray'))
   }
@@ -276,9 +289,11 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Writes one value to every element of this PE (`cuMemsetD8` … `cuMemsetD32`). The promise gives the buffer when it is done.
+   * Writes one value to every element of this PE (`cuMemsetD8` … `cuMemsetD32`). The promise gives the buffer when it
+   * is done.
    *
-   * @throws TypeError, RangeError for what is no element of the dtype; DisposedError, StatusError, TimeoutError, AbortedError.
+   * @throws TypeError, RangeError for what is no element of the dtype; DisposedError, StatusError, TimeoutError,
+   * AbortedError.
    */
   async fill(value: ElementValueOf<E>, wait?: WaitOptions): Promise<this> {
     const api = 'SymmetricBuffer.fill'
@@ -328,8 +343,8 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Gives a new buffer of `length` elements that begins with the elements of this one, which is disposed of. All PEs call
-   * it with the same length. The library has no `nvshmem_realloc`: this allocates, copies and frees.
+   * Gives a new buffer of `length` elements that begins with the elements of this one, which is disposed of. All PEs
+   * call it with the same length. The library has no `nvshmem_realloc`: this allocates, copies and frees.
    *
    * @throws what `Session.allocate` throws; TypeError for a view.
    */
@@ -361,8 +376,8 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
    *
    * @throws TypeError for a view; SessionStuckError, TimeoutError, AbortedError.
    *
-   * When a PE does not call it, the others wait inside of NVSHMEM: with a timeout or signal the promise rejects, and the
-   * session is stuck (see {@link SessionStuckError}) until the missing PE calls it too.
+   * When a PE does not call it, the others wait inside of NVSHMEM: with a timeout or signal the promise rejects, and
+   * the session is stuck (see {@link SessionStuckError}) until the missing PE calls it too.
    */
   dispose(wait?: WaitOptions): Promise<void> {
     if (this.#offset !== 0 || this.byteLength !== this.#allocation.byteLength) {

@@ -52,7 +52,10 @@ interface Entry {
 
 const none: readonly object[] = []
 
-/** Key of a property that says that an object is given back in turn itself, and so is there when a call before has its turn. */
+/**
+ * Key of a property that says that an object is given back in turn itself, and so is there when a call before has its
+ * turn.
+ */
 export const freedInTurn: unique symbol = Symbol('freed in turn')
 
 /** Whether the owner of an operand may dispose of it at any time. */
@@ -67,8 +70,8 @@ export function waitOf({ timeout, signal }: WaitOptions): WaitOptions {
 
 /**
  * The thread that owns the session, and the order of calls. NVSHMEM takes one call at a time, so every call either runs
- * on that thread, one after the other, or on the JavaScript thread at a moment when none is under way. There are four kinds:
- * {@link run} for what waits, {@link start} for what only starts or queues something, {@link ask} for look-ups,
+ * on that thread, one after the other, or on the JavaScript thread at a moment when none is under way. There are four
+ * kinds: {@link run} for what waits, {@link start} for what only starts or queues something, {@link ask} for look-ups,
  * {@link callSync} for what blocks.
  */
 export class CallQueue {
@@ -130,7 +133,9 @@ export class CallQueue {
     return this.#entries.size === 0 && this.#closed === undefined && this.#aborted === undefined
   }
 
-  /** The next call of this thread, and only that one, is made in the session's context. Only where it is {@link idle}. */
+  /**
+   * The next call of this thread, and only that one, is made in the session's context. Only where it is {@link idle}.
+   */
   enter(): void {
     callInContext(this.#context)
   }
@@ -147,8 +152,8 @@ export class CallQueue {
   }
 
   /**
-   * Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. A call whose
-   * operands are gone when its turn comes is not made: the promise rejects with DisposedError.
+   * Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. A call
+   * whose operands are gone when its turn comes is not made: the promise rejects with DisposedError.
    */
   run(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult[]> {
     const { wait = {}, keep = none, after } = options
@@ -237,8 +242,8 @@ export class CallQueue {
   }
 
   /**
-   * A call that only starts or queues something, and returns a status for `check`, or nothing: at once on this thread when
-   * no other call is under way, otherwise in its turn. The promise settles when it has been made.
+   * A call that only starts or queues something, and returns a status for `check`, or nothing: at once on this thread
+   * when no other call is under way, otherwise in its turn. The promise settles when it has been made.
    */
   start(
     operation: string,
@@ -296,8 +301,8 @@ export class CallQueue {
   }
 
   /**
-   * A call that only looks something up: at once on this thread when no other call is under way, also once the signal of
-   * the session has fired; otherwise in its turn.
+   * A call that only looks something up: at once on this thread when no other call is under way, also once the signal
+   * of the session has fired; otherwise in its turn.
    */
   async ask(operation: string, call: () => unknown): Promise<CallResult> {
     if (this.#entries.size === 0 && this.#closed === undefined) return settledNow(this.inContext(call) as CallResult)
@@ -308,8 +313,8 @@ export class CallQueue {
   /**
    * Makes one call on this thread and blocks it until that has returned.
    *
-   * @param isBrief - for a call that waits for no other PE: it is made also once the signal of the session has fired, which
-   * is refused to others because nothing could end the wait.
+   * @param isBrief - for a call that waits for no other PE: it is made also once the signal of the session has fired,
+   * which is refused to others because nothing could end the wait.
    * @throws BusyError, SessionStuckError when another call is under way; AbortedError
    */
   callSync<T>(operation: string, call: () => T, isBrief = false): T {
@@ -350,8 +355,8 @@ export class CallQueue {
   }
 
   /**
-   * {@link close} for a session whose other PEs may be gone: calls that still wait for their turn are not made, and what
-   * NVSHMEM left behind does not hold up the end of the process.
+   * {@link close} for a session whose other PEs may be gone: calls that still wait for their turn are not made, and
+   * what NVSHMEM left behind does not hold up the end of the process.
    */
   abandon(why: string): void {
     this.#isAbandoned = true
@@ -371,8 +376,8 @@ export class CallQueue {
   }
 
   /**
-   * Calls without operands go to the thread at once, which keeps their order; those with operands, those that are not ready,
-   * and what is behind, wait.
+   * Calls without operands go to the thread at once, which keeps their order; those with operands, those that are not
+   * ready, and what is behind, wait.
    */
   #beginWaiting(): void {
     for (const entry of this.#waiting) {
@@ -386,7 +391,10 @@ export class CallQueue {
     if (this.#closed !== undefined && this.#waiting.size === 0) this.#lane.dispose()
   }
 
-  /** The process stays alive while somebody waits: what is under way before may have been given up, and does not keep it so. */
+  /**
+   * The process stays alive while somebody waits: what is under way before may have been given up, and does not keep it
+   * so.
+   */
   #holdForWaiting(): void {
     if (this.#waiting.size === 0 && this.#release === undefined) return
     for (const { giveUp } of this.#waiting) {

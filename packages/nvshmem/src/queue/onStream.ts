@@ -16,7 +16,10 @@ export interface StreamCall {
   readonly check?: ((status: unknown) => void) | undefined
 }
 
-/** Makes a call, now or in its turn. A graph that captures the call keeps what it uses. @throws what `call` and `check` throw */
+/**
+ * Makes a call, now or in its turn. A graph that captures the call keeps what it uses. @throws what `call` and `check`
+ * throw
+ */
 export function startOnStream(live: LiveSession, { api, stream, given, call, uses, check }: StreamCall): Promise<void> {
   const operands = [...uses, given]
   if (!isCapturing()) return live.queue.start(api, call, operands, check)

@@ -17,8 +17,8 @@ const preparedAfter = 500
  */
 function prepareEnd(): void {
   if (prepared || !nvshmem.isLoaded) return
-  // NVSHMEM needs glibc, where `on_exit` hands the status on: `_exit` itself is the handler. The one registered last runs
-  // first. The loader finds both among what NVSHMEM's library needs.
+  // NVSHMEM needs glibc, where `on_exit` hands the status on: `_exit` itself is the handler. The one registered last
+  // runs first. The loader finds both among what NVSHMEM's library needs.
   const register = nvshmem.rawSymbol('on_exit')
   const end = nvshmem.rawSymbol('_exit')
   if (register === undefined || end === undefined) return

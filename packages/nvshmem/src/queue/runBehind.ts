@@ -9,7 +9,8 @@ import type { LiveSession } from './liveSession.js'
 export type Pending = bigint | null | undefined
 
 /**
- * Runs a call that no stream orders, on the session's thread, behind what the producer of its operand has queued by now.
+ * Runs a call that no stream orders, on the session's thread, behind what the producer of its operand has queued by
+ * now.
  * @throws what `CallQueue.run` throws; StatusError where the producer's stream is none
  */
 export function runBehind(

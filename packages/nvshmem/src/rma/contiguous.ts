@@ -246,7 +246,9 @@ async function refuseQueued(
 
 const nonBlockingKind = { put: 'putNonBlocking', get: 'getNonBlocking' } as const
 
-/** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
+/**
+ * Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there.
+ */
 function queueApart(
   live: LiveSession,
   transfer: QueuedTransfer,
@@ -265,8 +267,8 @@ function makeQueued({ call, to, from, count, pe, stream }: QueuedTransfer): void
 }
 
 /**
- * Whether a transfer is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the same
- * objects mean the same memory and stream; reading them throws where these have been disposed of.
+ * Whether a transfer is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the
+ * same objects mean the same memory and stream; reading them throws where these have been disposed of.
  */
 function isSame(
   last: QueuedTransfer,
@@ -287,7 +289,10 @@ function isSame(
   )
 }
 
-/** Whether requireOptions has nothing to say of options whose properties were read. V8 knows the object then, and asks nothing. */
+/**
+ * Whether requireOptions has nothing to say of options whose properties were read. V8 knows the object then, and asks
+ * nothing.
+ */
 function isPlainTransfer(options: StreamTransferOptions): boolean {
   if (Object.getPrototypeOf(options) !== Object.prototype) return false
   for (const key in options) if (key !== 'pe' && key !== 'stream' && key !== 'count') return false

@@ -39,8 +39,8 @@ export abstract class TransferOperations extends PublicObject {
   }
 
   /**
-   * Copies elements of `source`, memory of this process, into `target` of PE `pe` (`nvshmem_<type>_put`). `source` may be
-   * changed when the promise settles; the elements have arrived after `quiet()` or a barrier.
+   * Copies elements of `source`, memory of this process, into `target` of PE `pe` (`nvshmem_<type>_put`). `source` may
+   * be changed when the promise settles; the elements have arrived after `quiet()` or a barrier.
    */
   put(target: SymmetricBuffer, source: LocalOperand, options: WaitingTransferOptions): Promise<void> {
     return whenOpen(this._live, 'put', () => transferAndWait(this._live, 'put', target, source, options))
@@ -68,8 +68,8 @@ export abstract class TransferOperations extends PublicObject {
   }
 
   /**
-   * Copies elements of `source` of PE `pe` into `target`, memory of this process (`nvshmem_<type>_get`). They are there when
-   * the promise settles.
+   * Copies elements of `source` of PE `pe` into `target`, memory of this process (`nvshmem_<type>_get`). They are there
+   * when the promise settles.
    */
   get(target: LocalOperand, source: SymmetricBuffer, options: WaitingTransferOptions): Promise<void> {
     return whenOpen(this._live, 'get', () => transferAndWait(this._live, 'get', target, source, options))
@@ -131,7 +131,9 @@ export abstract class TransferOperations extends PublicObject {
     return getElementSync(this._live, source, options) as ElementOf<D>
   }
 
-  /** Reads one element of PE `pe` in the order of a stream, and waits for that stream (`nvshmemx_<type>_g_on_stream`). */
+  /**
+   * Reads one element of PE `pe` in the order of a stream, and waits for that stream (`nvshmemx_<type>_g_on_stream`).
+   */
   getElementOnStream<D extends DType>(
     source: SymmetricBuffer<D>,
     options: StreamElementOptions & WaitOptions,
@@ -140,7 +142,10 @@ export abstract class TransferOperations extends PublicObject {
     return whenOpen(this._live, 'getElementOnStream', read)
   }
 
-  /** Copies elements at equal distances to elements at equal distances of PE `pe` (`nvshmem_<type>_iput`); see {@link put}. */
+  /**
+   * Copies elements at equal distances to elements at equal distances of PE `pe` (`nvshmem_<type>_iput`); see
+   * {@link put}.
+   */
   putStrided(target: SymmetricBuffer, source: LocalOperand, options: WaitingStridedOptions): Promise<void> {
     return whenOpen(this._live, 'putStrided', () => strided(this._live, 'put', target, source, options))
   }
@@ -156,7 +161,10 @@ export abstract class TransferOperations extends PublicObject {
     return whenOpen(this._live, 'putStridedOnStream', () => queueStrided(this._live, 'put', target, source, options))
   }
 
-  /** Copies elements at equal distances of PE `pe` to elements at equal distances here (`nvshmem_<type>_iget`); see {@link get}. */
+  /**
+   * Copies elements at equal distances of PE `pe` to elements at equal distances here (`nvshmem_<type>_iget`); see
+   * {@link get}.
+   */
   getStrided(target: LocalOperand, source: SymmetricBuffer, options: WaitingStridedOptions): Promise<void> {
     return whenOpen(this._live, 'getStrided', () => strided(this._live, 'get', target, source, options))
   }
@@ -173,8 +181,8 @@ export abstract class TransferOperations extends PublicObject {
   }
 
   /**
-   * Queues a put on a stream, and after it a signal to the same PE (`nvshmemx_<type>_put_signal_on_stream`). A PE that sees
-   * the signal sees the elements.
+   * Queues a put on a stream, and after it a signal to the same PE (`nvshmemx_<type>_put_signal_on_stream`). A PE that
+   * sees the signal sees the elements.
    */
   putSignalOnStream(target: SymmetricBuffer, source: LocalMemory, options: PutSignalOptions): Promise<void> {
     return whenOpen(this._live, 'putSignalOnStream', () => queuePutSignal(this._live, target, source, options, false))

@@ -19,8 +19,8 @@ export const waitingTransferKeys: OptionKeys<WaitingTransferOptions> = { ...tran
 /** Which PE, how many elements, and on which stream. */
 export interface StreamTransferOptions extends TransferOptions {
   /**
-   * Stream the transfer is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
-   * `Stream.use`, else the default stream.
+   * Stream the transfer is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default:
+   * that of `Stream.use`, else the default stream.
    */
   readonly stream?: StreamOperand | undefined
 }

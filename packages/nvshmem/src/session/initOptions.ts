@@ -44,8 +44,8 @@ interface CommonOptions {
   /**
    * When it fires, the start, and later every call that is under way, rejects with AbortedError. So does every call of
    * NVSHMEM from then on, also one that is only queued on a stream, which would wait there. What remains are look-ups
-   * (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit`. Meant for the signal that a process was
-   * lost.
+   * (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit`. Meant for the signal that a
+   * process was lost.
    */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds that a call which waits for other PEs may take when it names no timeout. Default: no limit. */
@@ -53,8 +53,8 @@ interface CommonOptions {
   /** The level to ask NVSHMEM for. Default: the level it gives when not asked, `'serialized'`. */
   readonly threadLevel?: ThreadLevel | undefined
   /**
-   * The bytes of an `nvshmemx_init_attr_t` to start from, for fields that this package does not know. They take the place of
-   * `NVSHMEMX_INIT_ATTR_INITIALIZER`; what the other options say is written over them.
+   * The bytes of an `nvshmemx_init_attr_t` to start from, for fields that this package does not know. They take the
+   * place of `NVSHMEMX_INIT_ATTR_INITIALIZER`; what the other options say is written over them.
    */
   readonly rawAttributes?: Uint8Array | undefined
 }

@@ -23,13 +23,14 @@ import { loadLibraries, predefinedTeams, type Started, start } from './start.js'
 /**
  * This process's part of an NVSHMEM job: one PE on one device. One process is one PE, and has one session at a time.
  *
- * NVSHMEM takes one call at a time, and most of them wait for other PEs. So each call waits for its turn on a thread that
- * belongs to the session, in the order in which they were made, and gives a promise; calls that only start or queue
- * something run at once where nothing is waiting. The `…Sync` twins run on the JavaScript thread and block it.
+ * NVSHMEM takes one call at a time, and most of them wait for other PEs. So each call waits for its turn on a thread
+ * that belongs to the session, in the order in which they were made, and gives a promise; calls that only start or
+ * queue something run at once where nothing is waiting. The `…Sync` twins run on the JavaScript thread and block it.
  *
- * Operands are checked before the call: what is wrong rejects the promise with TypeError, RangeError or DisposedError. Each
- * method rejects with SessionStuckError while a call that was given up has not returned, with AbortedError once the signal of
- * the session has fired, and, where it takes them, with TimeoutError and AbortedError for its own `timeout` and `signal`.
+ * Operands are checked before the call: what is wrong rejects the promise with TypeError, RangeError or DisposedError.
+ * Each method rejects with SessionStuckError while a call that was given up has not returned, with AbortedError once
+ * the signal of the session has fired, and, where it takes them, with TimeoutError and AbortedError for its own
+ * `timeout` and `signal`.
  *
  * @example
  * ```ts
@@ -90,8 +91,9 @@ export class Session extends SessionOperations {
 
   /**
    * Starts NVSHMEM in this process and waits for the other PEs (`nvshmemx_hostlib_init_attr`, on the thread of the
-   * session). The PEs find each other by an id that one process made and all of them got (`rank`, `worldSize`, `id`), by what
-   * launched them (`launcher`), or, where neither is given, by what the environment says: `NVSHMEM_BOOTSTRAP` and those that begin with its name, or `shoal run`.
+   * session). The PEs find each other by an id that one process made and all of them got (`rank`, `worldSize`, `id`),
+   * by what launched them (`launcher`), or, where neither is given, by what the environment says: `NVSHMEM_BOOTSTRAP`
+   * and those that begin with its name, or `shoal run`.
    *
    * @throws SessionExistsError when NVSHMEM runs in this process already, or has run: it cannot be started twice.
    * @throws TypeError, RangeError for wrong options, before anything native runs.
@@ -141,11 +143,11 @@ export class Session extends SessionOperations {
   }
 
   /**
-   * Ends the processes of all PEs, this one included, with a status (`nvshmem_global_exit`); no `exit` handler runs. That
-   * takes a bootstrap that can end processes, as MPI's does.
+   * Ends the processes of all PEs, this one included, with a status (`nvshmem_global_exit`); no `exit` handler runs.
+   * That takes a bootstrap that can end processes, as MPI's does.
    *
-   * @throws FeatureNotSupportedError when NVSHMEM returns, as 3.4.5 does after a start by unique id: then the session is
-   * abandoned, and the launcher has to end the others.
+   * @throws FeatureNotSupportedError when NVSHMEM returns, as 3.4.5 does after a start by unique id: then the session
+   * is abandoned, and the launcher has to end the others.
    * @throws BusyError when a call is under way.
    */
   globalExit(status: number): never {
@@ -162,21 +164,21 @@ export class Session extends SessionOperations {
   }
 
   /**
-   * Ends NVSHMEM in this process (`nvshmemx_hostlib_finalize`): all PEs do, and wait for each other. Buffers and teams that
-   * are left end with it. Again does nothing.
+   * Ends NVSHMEM in this process (`nvshmemx_hostlib_finalize`): all PEs do, and wait for each other. Buffers and teams
+   * that are left end with it. Again does nothing.
    *
-   * @throws TimeoutError, AbortedError when it is given up. What rejects before NVSHMEM is called leaves the session as it
-   * is: TypeError and RangeError for a wrong argument; SessionStuckError when an earlier call was given up, AbortedError once
-   * the signal of the session has fired: then only `abandon()` is left.
+   * @throws TimeoutError, AbortedError when it is given up. What rejects before NVSHMEM is called leaves the session as
+   * it is: TypeError and RangeError for a wrong argument; SessionStuckError when an earlier call was given up,
+   * AbortedError once the signal of the session has fired: then only `abandon()` is left.
    */
   finalize(wait?: WaitOptions): Promise<void> {
     return this.#lifetime.finalize(wait)
   }
 
   /**
-   * Ends the session without the other PEs, when one of them is lost. Every pending promise rejects with DisposedError, and
-   * calls that still wait for their turn are not made. NVSHMEM itself is left as it is, possibly inside a call, and its memory
-   * stays until the process ends, which the thread does not prevent. Again does nothing.
+   * Ends the session without the other PEs, when one of them is lost. Every pending promise rejects with DisposedError,
+   * and calls that still wait for their turn are not made. NVSHMEM itself is left as it is, possibly inside a call, and
+   * its memory stays until the process ends, which the thread does not prevent. Again does nothing.
    */
   abandon(): void {
     this.#lifetime.abandon()

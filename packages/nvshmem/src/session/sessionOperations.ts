@@ -21,9 +21,10 @@ const world = nvshmem_team_id_t.NVSHMEM_TEAM_WORLD
 /** Operations of a session beside transfers: symmetric memory, ordering and completion, teams. */
 export abstract class SessionOperations extends TransferOperations {
   /**
-   * Allocates symmetric memory for `length` elements, which may be 0 (`nvshmem_malloc`, `nvshmem_align`, `nvshmem_calloc`).
-   * `dtype` may be a type of `defineStruct`, `defineArray` or `defineTuple`: transfers and data collectives move such elements as bytes.
-   * Every PE calls it with the same dtype, length and options, in the same order; it settles when all have.
+   * Allocates symmetric memory for `length` elements, which may be 0 (`nvshmem_malloc`, `nvshmem_align`,
+   * `nvshmem_calloc`). `dtype` may be a type of `defineStruct`, `defineArray` or `defineTuple`: transfers and data
+   * collectives move such elements as bytes. Every PE calls it with the same dtype, length and options, in the same
+   * order; it settles when all have.
    *
    * @throws TypeError, RangeError for wrong arguments.
    * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the heap has no room for it and cannot grow
@@ -49,9 +50,10 @@ export abstract class SessionOperations extends TransferOperations {
   }
 
   /**
-   * Maps memory of this process into the symmetric heap (`nvshmemx_buffer_register_symmetric`): all PEs do, with the same
-   * size. It has to be a whole mapping of physical memory that can be exported, such as a `MappedRange` of `@shoal/driver` of
-   * a `PhysicalMemory` with `handleTypes: 'posix-fd'`. Disposing of the buffer gives the mapping back, and leaves the memory.
+   * Maps memory of this process into the symmetric heap (`nvshmemx_buffer_register_symmetric`): all PEs do, with the
+   * same size. It has to be a whole mapping of physical memory that can be exported, such as a `MappedRange` of
+   * `@shoal/driver` of a `PhysicalMemory` with `handleTypes: 'posix-fd'`. Disposing of the buffer gives the mapping
+   * back, and leaves the memory.
    *
    * @throws StatusError when NVSHMEM cannot use the memory.
    */
@@ -113,7 +115,9 @@ export abstract class SessionOperations extends TransferOperations {
     return this.#queueSynchronization('quiet', 'Session.quietOnStream', options)
   }
 
-  /** Orders puts: those made before arrive at each PE before those made after (`nvshmem_fence`). Waits for none of them. */
+  /**
+   * Orders puts: those made before arrive at each PE before those made after (`nvshmem_fence`). Waits for none of them.
+   */
   fence(wait?: WaitOptions): Promise<void> {
     return this.#synchronize('fence', 'fence', wait)
   }
@@ -123,12 +127,18 @@ export abstract class SessionOperations extends TransferOperations {
     this.#synchronizeSync('fence', 'Session.fenceSync')
   }
 
-  /** Makes an id for {@link createTeam}: one PE does, and hands it to all of the new team (`nvshmemx_team_get_uniqueid`). */
+  /**
+   * Makes an id for {@link createTeam}: one PE does, and hands it to all of the new team
+   * (`nvshmemx_team_get_uniqueid`).
+   */
   teamUniqueId(): Promise<bigint> {
     return whenOpen(this._live, 'teamUniqueId', () => teamUniqueId(this._live))
   }
 
-  /** Makes a team of any PEs: all of them call it with the same `id` and `peCount` (`nvshmemx_team_init`). @throws StatusError */
+  /**
+   * Makes a team of any PEs: all of them call it with the same `id` and `peCount` (`nvshmemx_team_init`). @throws
+   * StatusError
+   */
   createTeam(options: CreateTeamOptions): Promise<Team> {
     return whenOpen(this._live, 'createTeam', async () => new Team(await createTeam(this._live, options)))
   }

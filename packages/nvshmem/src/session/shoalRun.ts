@@ -7,8 +7,9 @@ import { UniqueId } from './uniqueId.js'
 const interval = 20
 
 /**
- * How the PEs find each other where the caller has not said it. The ranks of `shoal run` share an id through the file that
- * `SHOAL_NVSHMEM_ID` names: NVSHMEM knows no bootstrap of theirs, and each would be a job of one. `NVSHMEM_BOOTSTRAP` goes first.
+ * How the PEs find each other where the caller has not said it. The ranks of `shoal run` share an id through the file
+ * that `SHOAL_NVSHMEM_ID` names: NVSHMEM knows no bootstrap of theirs, and each would be a job of one.
+ * `NVSHMEM_BOOTSTRAP` goes first.
  *
  * @throws TypeError where the environment speaks of several ranks and NVSHMEM cannot know of them.
  * @throws TimeoutError, AbortedError

@@ -54,7 +54,9 @@ export interface Started {
   readonly memory: readonly NativeMemory[]
 }
 
-/** Loads the libraries before a call is recorded for another thread, so that a missing or too old one is told at once. */
+/**
+ * Loads the libraries before a call is recorded for another thread, so that a missing or too old one is told at once.
+ */
 export function loadLibraries(): void {
   ensureContextFunctions()
   nvshmem.load()

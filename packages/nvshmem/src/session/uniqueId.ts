@@ -48,9 +48,9 @@ export class UniqueId extends PublicObject {
   }
 
   /**
-   * Makes a new id (`nvshmemx_get_uniqueid`). This process then listens for the others, so it has to live until they have
-   * all joined, and its address has to be reachable for them: `NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME` names the interface and
-   * has to be set before the process starts or, on the main thread, before this call.
+   * Makes a new id (`nvshmemx_get_uniqueid`). This process then listens for the others, so it has to live until they
+   * have all joined, and its address has to be reachable for them: `NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME` names the
+   * interface and has to be set before the process starts or, on the main thread, before this call.
    *
    * @throws StatusError when NVSHMEM finds no usable network interface.
    */
@@ -65,8 +65,8 @@ export class UniqueId extends PublicObject {
   /**
    * The id in 128 bytes, which are copied.
    *
-   * @throws TypeError for what is no Uint8Array, RangeError for another length and for bytes that are no id of NVSHMEM (but of
-   * NCCL, perhaps).
+   * @throws TypeError for what is no Uint8Array, RangeError for another length and for bytes that are no id of NVSHMEM
+   * (but of NCCL, perhaps).
    */
   static fromBytes(bytes: Uint8Array): UniqueId {
     const api = 'UniqueId.fromBytes'

@@ -64,7 +64,9 @@ export interface WaitUntilAllOptions<D extends DType = DType> extends OnStreamOp
   readonly value: ElementValue<D>
   /** Number of elements. Default: all of the buffer. */
   readonly count?: number | undefined
-  /** Device memory of `i32`, an entry for each element: elements whose entry is not 0 are left out. Default: none is. */
+  /**
+   * Device memory of `i32`, an entry for each element: elements whose entry is not 0 are left out. Default: none is.
+   */
   readonly ignore?: MemoryLike | undefined
 }
 
@@ -76,7 +78,9 @@ export interface WaitUntilAllVectorOptions extends OnStreamOptions {
   readonly values: MemoryLike
   /** Number of elements. Default: all of the buffer. */
   readonly count?: number | undefined
-  /** Device memory of `i32`, an entry for each element: elements whose entry is not 0 are left out. Default: none is. */
+  /**
+   * Device memory of `i32`, an entry for each element: elements whose entry is not 0 are left out. Default: none is.
+   */
   readonly ignore?: MemoryLike | undefined
 }
 
@@ -102,12 +106,12 @@ const waitUntilAll: Family<WaitUntilAll> = typedFamily('nvshmemx_', '_wait_until
 const waitUntilAllVector: Family<WaitUntilAll> = typedFamily('nvshmemx_', '_wait_until_all_vector_on_stream')
 
 /**
- * Signals: elements of symmetric memory of `u64` by which PEs tell each other that something has happened. A stream of one PE
- * sets a signal or adds to it, a stream of the other waits for it. A stream that waits for a signal that never comes never
- * goes on; only the end of the process ends that wait.
+ * Signals: elements of symmetric memory of `u64` by which PEs tell each other that something has happened. A stream of
+ * one PE sets a signal or adds to it, a stream of the other waits for it. A stream that waits for a signal that never
+ * comes never goes on; only the end of the process ends that wait.
  *
- * Methods that end in `OnStream` are queued: the promise settles once that is done. All throw TypeError and RangeError for
- * wrong arguments, DisposedError, SessionStuckError, AbortedError.
+ * Methods that end in `OnStream` are queued: the promise settles once that is done. All throw TypeError and RangeError
+ * for wrong arguments, DisposedError, SessionStuckError, AbortedError.
  *
  * @example
  * ```ts
@@ -153,7 +157,10 @@ export class Signals extends PublicObject {
     })
   }
 
-  /** Makes a stream wait until a signal of this PE compares with a value as asked (`nvshmemx_signal_wait_until_on_stream`). */
+  /**
+   * Makes a stream wait until a signal of this PE compares with a value as asked
+   * (`nvshmemx_signal_wait_until_on_stream`).
+   */
   waitForSignalOnStream(signal: SymmetricBuffer<'u64'>, options: WaitUntilOptions<'u64'>): Promise<void> {
     return this.#queue('waitForSignalOnStream', options, waitUntilKeys, signal, (live, api) => {
       const address = signalAt(live, signal, options.index, api, 'signal')
@@ -164,7 +171,10 @@ export class Signals extends PublicObject {
     })
   }
 
-  /** Makes a stream wait until one element of this PE compares with a value as asked (`nvshmemx_<type>_wait_until_on_stream`). */
+  /**
+   * Makes a stream wait until one element of this PE compares with a value as asked
+   * (`nvshmemx_<type>_wait_until_on_stream`).
+   */
   waitUntilOnStream<D extends WaitableDType>(
     variables: SymmetricBuffer<D>,
     options: WaitUntilOptions<D>,
@@ -179,7 +189,9 @@ export class Signals extends PublicObject {
     })
   }
 
-  /** Makes a stream wait until all elements compare with a value as asked (`nvshmemx_<type>_wait_until_all_on_stream`). */
+  /**
+   * Makes a stream wait until all elements compare with a value as asked (`nvshmemx_<type>_wait_until_all_on_stream`).
+   */
   waitUntilAllOnStream<D extends WaitableDType>(
     variables: SymmetricBuffer<D>,
     options: WaitUntilAllOptions<D>,
@@ -194,7 +206,10 @@ export class Signals extends PublicObject {
     })
   }
 
-  /** Like {@link waitUntilAllOnStream}, with a value for each element (`nvshmemx_<type>_wait_until_all_vector_on_stream`). */
+  /**
+   * Like {@link waitUntilAllOnStream}, with a value for each element
+   * (`nvshmemx_<type>_wait_until_all_vector_on_stream`).
+   */
   waitUntilAllVectorOnStream<D extends WaitableDType>(
     variables: SymmetricBuffer<D>,
     options: WaitUntilAllVectorOptions,

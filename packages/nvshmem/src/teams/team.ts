@@ -58,14 +58,14 @@ export interface Split2d {
 }
 
 /**
- * A group of PEs that synchronize and run collectives among themselves (`nvshmem_team_t`). Every PE of the team makes the
- * same calls in the same order.
+ * A group of PEs that synchronize and run collectives among themselves (`nvshmem_team_t`). Every PE of the team makes
+ * the same calls in the same order.
  *
- * What returns a promise and is not `…OnStream` waits for the other PEs, in its turn among the calls of the session; the
- * `…Sync` twin blocks the thread; `…OnStream` queues. Collectives work on symmetric memory.
+ * What returns a promise and is not `…OnStream` waits for the other PEs, in its turn among the calls of the session;
+ * the `…Sync` twin blocks the thread; `…OnStream` queues. Collectives work on symmetric memory.
  *
- * All throw TypeError and RangeError for wrong arguments, DisposedError, StatusError, SessionStuckError; those that give a
- * promise also TimeoutError and AbortedError.
+ * All throw TypeError and RangeError for wrong arguments, DisposedError, StatusError, SessionStuckError; those that
+ * give a promise also TimeoutError and AbortedError.
  *
  * @example
  * ```ts
@@ -133,8 +133,8 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * The number that PE `pe` of this team has in the team `into` (`nvshmem_team_translate_pe`); undefined when it is not in
-   * that team.
+   * The number that PE `pe` of this team has in the team `into` (`nvshmem_team_translate_pe`); undefined when it is not
+   * in that team.
    */
   async translate(pe: number, into: Team): Promise<number | undefined> {
     const api = 'Team.translate'
@@ -214,8 +214,8 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Copies `source` of PE `root` into `target` of every PE (`nvshmem_<type>_broadcast`). `target` and `source` may be the
-   * same buffer.
+   * Copies `source` of PE `root` into `target` of every PE (`nvshmem_<type>_broadcast`). `target` and `source` may be
+   * the same buffer.
    */
   broadcast(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions & RootOptions): Promise<void> {
     return this.#move('broadcast', target, source, options)
@@ -236,8 +236,8 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Writes the `source` of all PEs one after the other to `target` of every PE (`nvshmem_<type>_fcollect`). `count` is the
-   * number of elements of one PE.
+   * Writes the `source` of all PEs one after the other to `target` of every PE (`nvshmem_<type>_fcollect`). `count` is
+   * the number of elements of one PE.
    */
   fcollect(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): Promise<void> {
     return this.#move('fcollect', target, source, options)

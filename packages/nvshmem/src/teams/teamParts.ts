@@ -20,6 +20,8 @@ export interface SessionTeam {
   readonly pe: number
   /** Number of PEs in the team. */
   readonly peCount: number
-  /** @internal The handle, for a call of this session. @throws DisposedError, TypeError for a team of another session. */
+  /**
+   * @internal The handle, for a call of this session. @throws DisposedError, TypeError for a team of another session.
+   */
   _handleIn(live: LiveSession, api: string): nvshmem_team_t
 }

@@ -18,8 +18,8 @@ export type Environment = { readonly [Name in (typeof names)[number]]?: string |
 let seen: Environment | undefined
 
 /**
- * The variables of the process as NVSHMEM knows them: it reads them once, in its first call, so this is asked for before
- * every call that may be the first. Throws where there is no NVSHMEM.
+ * The variables of the process as NVSHMEM knows them: it reads them once, in its first call, so this is asked for
+ * before every call that may be the first. Throws where there is no NVSHMEM.
  */
 export function environmentOfNvshmem(): Environment {
   if (seen === undefined) {

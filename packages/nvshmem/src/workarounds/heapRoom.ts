@@ -23,8 +23,8 @@ const roundedTo = (step: number, bytes: number): number => Math.ceil(bytes / ste
 type Ended = (address: bigint | undefined) => void
 
 /**
- * Whether the symmetric heap of this PE has room. NVSHMEM ends the process when the device has no memory for the heap to
- * grow, or the heap would grow beyond its limit; so both are asked before.
+ * Whether the symmetric heap of this PE has room. NVSHMEM ends the process when the device has no memory for the heap
+ * to grow, or the heap would grow beyond its limit; so both are asked before.
  */
 export class HeapRoom {
   readonly #queue: CallQueue

@@ -9,16 +9,16 @@ const byDefault = 512 * 1024
 const unit = 128
 
 /**
- * Bytes that NVSHMEM keeps for each team to put what other PEs send while it reduces: none where it cannot read how many,
- * which it says on the error stream. Undefined for versions that reduce rightly whatever the number.
+ * Bytes that NVSHMEM keeps for each team to put what other PEs send while it reduces: none where it cannot read how
+ * many, which it says on the error stream. Undefined for versions that reduce rightly whatever the number.
  */
 export function reduceScratchOf(environment: Environment, version: NvshmemVersion): number | undefined {
   return hasFault('reduceScratch', version) ? sizeOf(environment, variable, byDefault, 0) : undefined
 }
 
 /**
- * Throws for a reduceScatter whose parts have no room in the scratch memory, half of which serves one call. NVSHMEM does not
- * look: it writes on into what other collectives need, and those come out wrong later.
+ * Throws for a reduceScatter whose parts have no room in the scratch memory, half of which serves one call. NVSHMEM
+ * does not look: it writes on into what other collectives need, and those come out wrong later.
  *
  * @param bytes of the part of one PE.
  */
@@ -35,9 +35,9 @@ export function requireScratch(bytes: number, peCount: number, scratch: number |
 }
 
 /**
- * How many elements NVSHMEM reduces rightly in one call. It sends rounds of a sixteenth of the scratch memory, and where
- * that is no whole number of elements it loses the rest of each. In place with three PEs and more, rounds after the first
- * send what that has computed already: all PEs have to fit into it.
+ * How many elements NVSHMEM reduces rightly in one call. It sends rounds of a sixteenth of the scratch memory, and
+ * where that is no whole number of elements it loses the rest of each. In place with three PEs and more, rounds after
+ * the first send what that has computed already: all PEs have to fit into it.
  *
  * @returns 0 when there is no room even for one.
  */

@@ -12,8 +12,8 @@ export function stopProfiler(options: DeviceOption = {}): void {
 }
 
 /**
- * Has a profiler collect while `fn` runs, and while the promise that it gives is pending. Work that was only queued may be left
- * out: wait for it in `fn`.
+ * Has a profiler collect while `fn` runs, and while the promise that it gives is pending. Work that was only queued may
+ * be left out: wait for it in `fn`.
  */
 export function profile<T>(fn: () => T): T {
   return profileOn(currentDevice(), fn)

@@ -19,7 +19,10 @@ export const ExternalMemory = withFactories(BaseMemory, {
 /** A semaphore of another library, such as Vulkan, that streams signal and wait for. */
 export type ExternalSemaphore = BaseSemaphore
 export const ExternalSemaphore = withFactories(BaseSemaphore, {
-  /** Takes a semaphore that another library exported, for the current device or the one named (`cuImportExternalSemaphore`). */
+  /**
+   * Takes a semaphore that another library exported, for the current device or the one named
+   * (`cuImportExternalSemaphore`).
+   */
   import(description: ExternalSemaphoreDescription, options: DeviceOption = {}): ExternalSemaphore {
     return BaseSemaphore.import(onlyOwner(options, 'ExternalSemaphore.import'), description)
   },

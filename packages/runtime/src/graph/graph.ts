@@ -19,7 +19,9 @@ export const Graph = withFactories(BaseGraph, {
     return BaseGraph.create(onlyOwner(options, 'Graph.create'))
   },
 
-  /** A graph of what `fn` queues on the stream, which does not run now (`cuStreamBeginCapture`, `cuStreamEndCapture`). */
+  /**
+   * A graph of what `fn` queues on the stream, which does not run now (`cuStreamBeginCapture`, `cuStreamEndCapture`).
+   */
   capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions = {}): Graph {
     return BaseGraph.capture(stream, fn, options)
   },
@@ -30,12 +32,17 @@ export function graphMemoryUsage(device?: DeviceLike | number): GraphMemoryUsage
   return baseUsage(deviceOrCurrent(device, 'graphMemoryUsage'))
 }
 
-/** Sets the high-water marks back to what is in use (`cuDeviceSetGraphMemAttribute`). @param device Default: the current one. */
+/**
+ * Sets the high-water marks back to what is in use (`cuDeviceSetGraphMemAttribute`). @param device Default: the current
+ * one.
+ */
 export function resetGraphMemoryHigh(device?: DeviceLike | number): void {
   baseReset(deviceOrCurrent(device, 'resetGraphMemoryHigh'))
 }
 
-/** Gives memory that no graph uses back to the system (`cuDeviceGraphMemTrim`). @param device Default: the current one. */
+/**
+ * Gives memory that no graph uses back to the system (`cuDeviceGraphMemTrim`). @param device Default: the current one.
+ */
 export function trimGraphMemory(device?: DeviceLike | number): void {
   baseTrim(deviceOrCurrent(device, 'trimGraphMemory'))
 }

@@ -9,7 +9,8 @@ export const IpcMemory = withFactories(BaseMemory, {
   /**
    * Opens memory of another process on the current device, or on the one named (`cudaIpcOpenMemHandle`).
    * @throws TypeError, RangeError for what is no such handle, longer than the memory behind it, or of another device;
-   * FeatureNotSupportedError for a device that this process does not see; StatusError, also for a handle of this process.
+   * FeatureNotSupportedError for a device that this process does not see; StatusError, also for a handle of this
+   * process.
    */
   open<D extends DType>(handle: IpcMemoryHandle<D>, options: DeviceOption = {}): IpcMemory<D> {
     return BaseMemory.open(onlyOwner(options, 'IpcMemory.open'), handle)

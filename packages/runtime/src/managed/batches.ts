@@ -12,7 +12,8 @@ import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 export interface PrefetchOptions extends BaseOptions, DeviceOption {}
 
 /**
- * Queues the moves of many pieces of managed memory, each to a place of its own, in one call (`cudaMemPrefetchBatchAsync`).
+ * Queues the moves of many pieces of managed memory, each to a place of its own, in one call
+ * (`cudaMemPrefetchBatchAsync`).
  * @param options `stream` must be given, one of the current device or of the one named.
  * @throws TypeError, RangeError; DisposedError, StatusError; VersionTooOldError before CUDA 13.0
  */
@@ -21,7 +22,10 @@ export function prefetchBatch(prefetches: readonly BatchedPrefetch[], options: P
   prefetchOn(owner, prefetches, rest)
 }
 
-/** Says that the contents of managed memory are not needed any more (`cudaMemDiscardBatchAsync`). @throws as {@link prefetchBatch} */
+/**
+ * Says that the contents of managed memory are not needed any more (`cudaMemDiscardBatchAsync`). @throws as
+ * {@link prefetchBatch}
+ */
 export function discardBatch(memories: readonly MemoryLike[], options: QueueOptions & DeviceOption): void {
   const [owner, rest] = ownerAndRest(options, 'discardBatch')
   discardOn(owner, memories, rest)

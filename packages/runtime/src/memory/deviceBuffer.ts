@@ -57,8 +57,9 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   },
 
   /**
-   * A copy of an array on the current device; ready for use on any stream. `dtype` says what the bits of the array mean,
-   * such as `'bf16'` for a `Uint16Array`, or which struct the objects of a list are; default: the array's own type.
+   * A copy of an array on the current device; ready for use on any stream. `dtype` says what the bits of the array
+   * mean, such as `'bf16'` for a `Uint16Array`, or which struct the objects of a list are; default: the array's own
+   * type.
    */
   from,
 
@@ -71,7 +72,8 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   },
 
   /**
-   * Memory that somebody else frees. Nothing can check the address: a wrong one loses the device's context, or the process.
+   * Memory that somebody else frees. Nothing can check the address: a wrong one loses the device's context, or the
+   * process.
    */
   fromAddress<E extends ElementType>(
     address: bigint,
@@ -84,8 +86,8 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   },
 
   /**
-   * The memory of another object as elements, without a copy: a buffer of `@shoal/driver`, a `MappedRange`, anything with
-   * the memory protocol. It can be used as long as that object has the memory: afterwards its use throws
+   * The memory of another object as elements, without a copy: a buffer of `@shoal/driver`, a `MappedRange`, anything
+   * with the memory protocol. It can be used as long as that object has the memory: afterwards its use throws
    * `DisposedError`. @throws RangeError when the elements do not lie within the memory.
    */
   view<E extends ElementType>(memory: MemoryLike, dtype: E, options: ViewOptions = {}): DeviceBuffer<E> {

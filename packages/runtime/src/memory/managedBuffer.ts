@@ -14,8 +14,8 @@ export type ManagedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const ManagedBuffer = withFactories(BaseBuffer, {
   /**
    * Managed memory for `length` elements, at least one; its contents are whatever was there.
-   * @throws FeatureNotSupportedError on devices where the host must not touch such memory while the device is busy, unless
-   * it is attached to the host; TypeError, RangeError, StatusError.
+   * @throws FeatureNotSupportedError on devices where the host must not touch such memory while the device is busy,
+   * unless it is attached to the host; TypeError, RangeError, StatusError.
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: ManagedOptions = {}): ManagedBuffer<E> {
     const [owner, rest] = ownerAndRest(options, 'ManagedBuffer.allocate')

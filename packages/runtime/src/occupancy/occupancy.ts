@@ -25,8 +25,8 @@ export function maxActiveBlocks(
 }
 
 /**
- * Bytes of dynamic shared memory that a block can have where `blockCount` blocks are to run on one multiprocessor at once
- * (`cudaOccupancyAvailableDynamicSMemPerBlock`). @throws as {@link maxActiveBlocks}
+ * Bytes of dynamic shared memory that a block can have where `blockCount` blocks are to run on one multiprocessor at
+ * once (`cudaOccupancyAvailableDynamicSMemPerBlock`). @throws as {@link maxActiveBlocks}
  */
 export function availableSharedMemory(
   kernel: KernelHandle | bigint,

@@ -16,8 +16,8 @@ const optionKeys: OptionKeys<GrowableOptions> = { ...growableKeys, device: true 
 export type GrowableRange = BaseGrowableRange
 export const GrowableRange = withFactories(BaseGrowableRange, {
   /**
-   * Reserves the addresses for memory of the current device or of another one (`cuMemAddressReserve`). There is no memory
-   * until `resize`.
+   * Reserves the addresses for memory of the current device or of another one (`cuMemAddressReserve`). There is no
+   * memory until `resize`.
    * @throws TypeError, RangeError; StatusError when there are not as many addresses.
    * @example
    * using range = GrowableRange.reserve({ maximumBytes: 2 ** 34 })

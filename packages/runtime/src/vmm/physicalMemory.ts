@@ -63,8 +63,8 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
   },
 
   /**
-   * Memory that this process or another one exported (`cuMemImportFromShareableHandle`), for use by the current device or
-   * another one. The handle stays the caller's to dispose of.
+   * Memory that this process or another one exported (`cuMemImportFromShareableHandle`), for use by the current device
+   * or another one. The handle stays the caller's to dispose of.
    * @throws TypeError for a handle of something else; RangeError for a size that memory of a device cannot have;
    * FeatureNotSupportedError when it lies on a device that this process does not see; StatusError for a handle that the
    * driver refuses.

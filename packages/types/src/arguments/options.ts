@@ -6,8 +6,8 @@ import { outOfRange, wrongType } from './scalars.js'
 export type OptionKeys<T> = { readonly [K in keyof Required<T>]: true }
 
 /**
- * An options object: a plain object with known keys only. An instance of a class is refused, because it is an argument in
- * the wrong place (`record(stream)` for `record({ stream })`).
+ * An options object: a plain object with known keys only. An instance of a class is refused, because it is an argument
+ * in the wrong place (`record(stream)` for `record({ stream })`).
  * @throws TypeError that names the unknown key.
  */
 export function requireOptions<T extends object>(
@@ -28,8 +28,8 @@ export function requireOptions<T extends object>(
 }
 
 /**
- * {@link requireOptions} for calls that take less time than its look-ups: the first five keys are compared, and only what is
- * none of them is looked up.
+ * {@link requireOptions} for calls that take less time than its look-ups: the first five keys are compared, and only
+ * what is none of them is looked up.
  */
 export function optionsChecker<T extends object>(
   keys: OptionKeys<T>,

@@ -40,7 +40,9 @@ function wrongInteger(value: unknown, api: string, name: string, least: number, 
   return (isTooFar ? outOfRange : wrongType)(api, name, limits(least, greatest), value)
 }
 
-/** A number of elements or bytes, also as a bigint: an integer from `least` to `greatest`. @throws TypeError, RangeError */
+/**
+ * A number of elements or bytes, also as a bigint: an integer from `least` to `greatest`. @throws TypeError, RangeError
+ */
 export function requireCount(
   value: unknown,
   api: string,
@@ -123,7 +125,10 @@ const unfinished: { readonly [tag: string]: string } = {
   AsyncGeneratorFunction: 'an async generator function',
 }
 
-/** Requires a function whose work is done when it returns. @throws TypeError for async functions, generators and anything else */
+/**
+ * Requires a function whose work is done when it returns. @throws TypeError for async functions, generators and
+ * anything else
+ */
 export function requireSynchronousFunction(value: unknown, api: string, name: string): void {
   requireFunction(value, api, name)
   const tag = propertyOf(value, Symbol.toStringTag)

@@ -53,8 +53,8 @@ export interface StorageArrays {
 export type TypedArrayOf<D extends DType> = StorageArrays[D]
 
 /**
- * The same arrays over an `ArrayBuffer` of their own: from TypeScript 5.7 on `Float32Array<ArrayBuffer>`, before that plain
- * `Float32Array`. Taken from the constructors' declarations, because no single spelling compiles with both.
+ * The same arrays over an `ArrayBuffer` of their own: from TypeScript 5.7 on `Float32Array<ArrayBuffer>`, before that
+ * plain `Float32Array`. Taken from the constructors' declarations, because no single spelling compiles with both.
  */
 export interface OwnedArrays {
   i8: ReturnType<Int8ArrayConstructor['of']>

@@ -110,7 +110,10 @@ function encode(dtype: NarrowFloat, value: number, options: EncodeOptions | unde
   return encodeFloat(floatFormats[dtype], value, readSaturate(options, dtype, api))
 }
 
-/** Whether magnitudes beyond the largest are cut to it: as the options say, else as is usual for the dtype. @throws TypeError */
+/**
+ * Whether magnitudes beyond the largest are cut to it: as the options say, else as is usual for the dtype. @throws
+ * TypeError
+ */
 export function readSaturate(options: EncodeOptions | undefined, dtype: DType, api: string): boolean {
   const { saturate } = optionalOptions(options, api, encodeKeys)
   return optionalBoolean(saturate, api, 'saturate', saturatesByDefault(dtype))

@@ -18,8 +18,8 @@ export interface ShoalErrorJson {
  * anywhere in JavaScript.
  *
  * `code` is stable across releases; `message` is for people and may change. Data fields are own enumerable properties,
- * so `console.log(error)` shows them and `JSON.stringify(error)` carries them. Printed, an error has at most 15 lines; long
- * data, such as the attempts of a search, is not printed but in JSON.
+ * so `console.log(error)` shows them and `JSON.stringify(error)` carries them. Printed, an error has at most 15 lines;
+ * long data, such as the attempts of a search, is not printed but in JSON.
  */
 export abstract class ShoalError extends Error {
   /** Stable across releases, for programs. */
@@ -57,7 +57,10 @@ export abstract class ShoalError extends Error {
 /** Frames that the packages themselves may take before the caller's. */
 const ownFrames = 20
 
-/** Makes the engine look beyond the packages' own frames. @returns the limit to restore; `undefined` if the program fixed it or switched stacks off. */
+/**
+ * Makes the engine look beyond the packages' own frames. @returns the limit to restore; `undefined` if the program
+ * fixed it or switched stacks off.
+ */
 function raiseStackTraceLimit(): number | undefined {
   const limit: unknown = Error.stackTraceLimit
   if (typeof limit !== 'number' || !(limit > 0) || limit > 100) return undefined
@@ -75,7 +78,10 @@ function causeToJson(cause: unknown): unknown {
   return String(cause)
 }
 
-/** Puts the name on the prototype: V8 reads it there when it writes the head of the stack, and it stays out of the fields. */
+/**
+ * Puts the name on the prototype: V8 reads it there when it writes the head of the stack, and it stays out of the
+ * fields.
+ */
 export function nameErrorClass(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
 }

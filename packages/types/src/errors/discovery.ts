@@ -73,7 +73,9 @@ export interface LibraryNotFoundErrorOptions {
  * A shared library could not be loaded. The message says what to do; `attempts` lists every place that was looked at.
  *
  * @example
- * if (error instanceof LibraryNotFoundError) for (const { candidate, outcome } of error.attempts) console.log(candidate, outcome)
+ * if (error instanceof LibraryNotFoundError) {
+ *   for (const { candidate, outcome } of error.attempts) console.log(candidate, outcome)
+ * }
  */
 export class LibraryNotFoundError extends ShoalError {
   static {

@@ -50,8 +50,8 @@ function headLength(message: string): number {
 }
 
 /**
- * A stack of at most `most` frames that begins with the function that the program called: frames of the packages' own code and of Node.js
- * would hide the caller.
+ * A stack of at most `most` frames that begins with the function that the program called: frames of the packages' own
+ * code and of Node.js would hide the caller.
  */
 export function stackOfCaller(stack: string, message: string, most: number): string {
   const lines = stack.split('\n')

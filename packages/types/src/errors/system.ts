@@ -12,7 +12,10 @@ export interface SystemErrorOptions {
   readonly cause: unknown
 }
 
-/** The operating system refused, such as to read a file or to write to a socket. `code` is the system's own name, such as `'ENOENT'`. */
+/**
+ * The operating system refused, such as to read a file or to write to a socket. `code` is the system's own name, such
+ * as `'ENOENT'`.
+ */
 export class SystemError extends ShoalError {
   static {
     nameErrorClass(SystemError, 'SystemError')

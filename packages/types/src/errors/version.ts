@@ -56,7 +56,9 @@ export interface VersionTooNewErrorOptions {
   readonly cause?: unknown
 }
 
-/** In the loaded library the function has another signature than in the version that was bound; the library is newer. */
+/**
+ * In the loaded library the function has another signature than in the version that was bound; the library is newer.
+ */
 export class VersionTooNewError extends ShoalError {
   static {
     nameErrorClass(VersionTooNewError, 'VersionTooNewError')

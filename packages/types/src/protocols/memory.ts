@@ -14,14 +14,14 @@ const perThreadStream = 2n
 export const memoryProtocol: unique symbol = Symbol.for('cuda.memory')
 
 /**
- * What an object answers at `Symbol.for('cuda.memory')`: memory that CUDA functions can reach by address. Whoever keeps it keeps
- * the object, and reads the answer again at each use; there is no word for "done with it" but the `dispose()` of an object that
- * was given away with its memory, such as those of `fromDLPack` and `receive`.
+ * What an object answers at `Symbol.for('cuda.memory')`: memory that CUDA functions can reach by address. Whoever keeps
+ * it keeps the object, and reads the answer again at each use; there is no word for "done with it" but the `dispose()`
+ * of an object that was given away with its memory, such as those of `fromDLPack` and `receive`.
  */
 export interface MemoryRange {
   /**
-   * Of the protocol. 1 says that `strides` or `stream` matter: who knows version 0 alone would take such memory for contiguous
-   * and ready, and refuses it instead.
+   * Of the protocol. 1 says that `strides` or `stream` matter: who knows version 0 alone would take such memory for
+   * contiguous and ready, and refuses it instead.
    */
   readonly version: 0 | 1
   /** First byte, also that of the first element: a `CUdeviceptr`, or a host address when `deviceOrdinal` is -1. */
@@ -41,19 +41,19 @@ export interface MemoryRange {
   /** Extents in elements, the outermost dimension first, where it has a dtype. Left out: one dimension of `length`. */
   readonly shape?: readonly number[] | undefined
   /**
-   * From an element of each dimension to its next, in elements (as in DLPack, not in bytes as in `__cuda_array_interface__`), from 0
-   * up. `null` or left out: contiguous, the last dimension fastest.
+   * From an element of each dimension to its next, in elements (as in DLPack, not in bytes as in
+   * `__cuda_array_interface__`), from 0 up. `null` or left out: contiguous, the last dimension fastest.
    */
   readonly strides?: readonly number[] | null | undefined
   /**
-   * The `CUstream` on which work that produces the contents may be under way: who takes the memory orders its own work behind what is
-   * queued there. 1n is the legacy default stream, 2n that of the thread; 0n is refused, since it could mean either. `null` or left
-   * out: nothing is pending. The same as in version 3 of `__cuda_array_interface__`.
+   * The `CUstream` on which work that produces the contents may be under way: who takes the memory orders its own work
+   * behind what is queued there. 1n is the legacy default stream, 2n that of the thread; 0n is refused, since it could
+   * mean either. `null` or left out: nothing is pending. The same as in version 3 of `__cuda_array_interface__`.
    */
   readonly stream?: bigint | null | undefined
   /**
-   * `'granted'`: mapped memory that each device, that of `deviceOrdinal` included, may use only while access was granted to it
-   * (`cuMemSetAccess`); a launch asks the driver. Left out: its device may always use it.
+   * `'granted'`: mapped memory that each device, that of `deviceOrdinal` included, may use only while access was
+   * granted to it (`cuMemSetAccess`); a launch asks the driver. Left out: its device may always use it.
    */
   readonly access?: 'granted' | undefined
 }
@@ -91,8 +91,8 @@ export interface MemoryDescriptor extends MemoryRange {
   /** Tells what it describes. */
   readonly kind: 'cuda.memory'
   /**
-   * Id of the process in which the address has a meaning. It guards against mistakes, not against forgery: take descriptors from threads of
-   * this process only, and memory of other processes with `receive`.
+   * Id of the process in which the address has a meaning. It guards against mistakes, not against forgery: take
+   * descriptors from threads of this process only, and memory of other processes with `receive`.
    */
   readonly process: number
   /** Present when other processes may open it. */
@@ -106,7 +106,8 @@ export function isMemoryLike(value: unknown): value is MemoryLike {
 
 /**
  * The range behind anything that counts as memory CUDA can reach: an object with the memory protocol, or a descriptor
- * from another thread of this process. Its elements are contiguous: memory with gaps is refused, {@link toStridedRange} takes it.
+ * from another thread of this process. Its elements are contiguous: memory with gaps is refused, {@link toStridedRange}
+ * takes it.
  *
  * @param api - the function, and `name` its parameter, that an error names
  * @throws TypeError when it is neither, or the protocol's answer is malformed

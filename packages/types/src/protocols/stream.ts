@@ -36,8 +36,8 @@ export interface StreamDescriptor extends StreamHandle {
 }
 
 /**
- * What counts as a stream wherever one is given: an object with the stream protocol, a descriptor from another thread, a bare `CUstream`,
- * or `null` for the default stream. A bare handle is not checked: it must be a stream of the device.
+ * What counts as a stream wherever one is given: an object with the stream protocol, a descriptor from another thread,
+ * a bare `CUstream`, or `null` for the default stream. A bare handle is not checked: it must be a stream of the device.
  */
 export type StreamArgument = StreamLike | StreamDescriptor | bigint | null
 

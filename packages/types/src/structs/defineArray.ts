@@ -25,8 +25,8 @@ export function defineArray<const T extends FieldType, const N extends number>(t
 }
 
 /**
- * Several values of different types as one element of memory, laid out as a struct with these fields. Its values are JavaScript
- * arrays. Each call makes another type, as with `defineStruct`.
+ * Several values of different types as one element of memory, laid out as a struct with these fields. Its values are
+ * JavaScript arrays. Each call makes another type, as with `defineStruct`.
  *
  * @example
  * const Entry = defineTuple(['u32', 'f64'])

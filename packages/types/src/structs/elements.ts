@@ -14,7 +14,9 @@ import type {
   TupleValue,
 } from './types.js'
 
-/** What memory may have as elements: a dtype by its name, or a type of `defineStruct`, `defineArray` or `defineTuple`. */
+/**
+ * What memory may have as elements: a dtype by its name, or a type of `defineStruct`, `defineArray` or `defineTuple`.
+ */
 export type ElementType = DType | CompoundType
 
 /** One element as it is read: the object of a struct, the array of an array or a tuple. */
@@ -56,7 +58,8 @@ export type ElementInputOf<E extends ElementType> = E extends DType ? TypedArray
 /**
  * Size and alignment of an element type.
  *
- * @throws TypeError when `element` is neither the name of a dtype nor a type of `defineStruct`, `defineArray` or `defineTuple`
+ * @throws TypeError when `element` is neither the name of a dtype nor a type of `defineStruct`, `defineArray` or
+ * `defineTuple`
  */
 export function elementLayout(element: ElementType, api = 'elementLayout', name = 'element'): ElementLayout {
   if (isDType(element)) return dtypeInfo(element)

@@ -25,7 +25,10 @@ export interface CompoundWithCodec extends CompoundType {
 
 const kinds: readonly unknown[] = ['struct', 'array', 'tuple']
 
-/** Whether a value is a type made with `defineStruct`, `defineArray` or `defineTuple`, by this or another copy of the package. */
+/**
+ * Whether a value is a type made with `defineStruct`, `defineArray` or `defineTuple`, by this or another copy of the
+ * package.
+ */
 export function isCompoundType(value: unknown): value is CompoundType {
   return typeof value === 'object' && kinds.includes(propertyOf(value, 'kind')) && 'codec' in (value as object)
 }
@@ -129,7 +132,10 @@ function complex(dtype: DType, part: FieldCodec): FieldCodec {
 
 let codecs: { readonly [T in DType | 'ptr']: FieldCodec } | undefined
 
-/** Made when the first struct is: most programs have none. Little-endian: so are CUDA's devices and every host CUDA runs on. */
+/**
+ * Made when the first struct is: most programs have none. Little-endian: so are CUDA's devices and every host CUDA runs
+ * on.
+ */
 function scalarCodecs(): { readonly [T in DType | 'ptr']: FieldCodec } {
   codecs ??= makeScalarCodecs()
   return codecs

@@ -1,8 +1,8 @@
 import type { DType, OwnedArrayOf } from '../dtypes/dtype.js'
 
 /**
- * Type of a struct's field: a dtype, `'ptr'` (a 64-bit address), another struct, a type of `defineArray` or `defineTuple`, or an array
- * `[type, count]`.
+ * Type of a struct's field: a dtype, `'ptr'` (a 64-bit address), another struct, a type of `defineArray` or
+ * `defineTuple`, or an array `[type, count]`.
  */
 export type FieldType = DType | 'ptr' | CompoundType | FieldArray
 
@@ -82,7 +82,10 @@ export type TupleValue<L extends readonly FieldType[]> = { -readonly [I in keyof
 /** What may be written as a tuple: an array with a value for each part. */
 export type TupleInput<L extends readonly FieldType[]> = { readonly [I in keyof L]: FieldInput<L[I]> }
 
-/** What structs, arrays and tuples have in common: plain data of `V`, written from `I`, as C compilers for 64-bit CUDA hosts lay it out. */
+/**
+ * What structs, arrays and tuples have in common: plain data of `V`, written from `I`, as C compilers for 64-bit CUDA
+ * hosts lay it out.
+ */
 export interface CompoundType<I = unknown, V = unknown> {
   /** Tells it from dtypes, and what it is. */
   readonly kind: 'struct' | 'array' | 'tuple'

@@ -3,7 +3,10 @@ import { LibraryVersion, parseParts, requireParts, requireVersionNumber } from '
 
 const partsOf = (value: number) => [Math.trunc(value / 1000), Math.trunc((value % 1000) / 10)] as const
 
-/** A version as CUDA counts them, for people: 12080 is `12.8`. Takes any `int` from 0, also what {@link CudaVersion} refuses. @throws TypeError, RangeError */
+/**
+ * A version as CUDA counts them, for people: 12080 is `12.8`. Takes any `int` from 0, also what {@link CudaVersion}
+ * refuses. @throws TypeError, RangeError
+ */
 export function formatCudaVersion(value: number): string {
   return partsOf(requireVersionNumber(value, 'formatCudaVersion', 0)).join('.')
 }

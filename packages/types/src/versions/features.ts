@@ -124,7 +124,8 @@ const cuda: { readonly [feature: string]: Row } = {
   [Feature.hostMemoryPools]: ['memory pools by location', [13, 0], 'cuMemGetMemPool'],
 }
 
-// First versions of NCCL: the first release that has the function, or the value. Where a whole minor version has it, that.
+// First versions of NCCL: the first release that has the function, or the value. Where a whole minor version has it,
+// that.
 const nccl: { readonly [feature: string]: Row } = {
   [Feature.ncclAbort]: ['aborting a communicator', [2, 4], 'ncclCommAbort'],
   [Feature.ncclSendReceive]: ['point-to-point communication', [2, 7], 'ncclSend'],

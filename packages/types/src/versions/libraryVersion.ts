@@ -79,7 +79,10 @@ export function requireParts(api: string, ...parts: readonly unknown[]): void {
   for (const [index, part] of parts.entries()) requireInteger(part, api, partNames[index] as string, 0, limits[index])
 }
 
-/** The parts of a version as people write it, such as `'2.30.7'`; a leading `v` and anything after the numbers is ignored. */
+/**
+ * The parts of a version as people write it, such as `'2.30.7'`; a leading `v` and anything after the numbers is
+ * ignored.
+ */
 export function parseParts(text: string, className: string): readonly [number, number, number] {
   const match = /^\s*v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d])/.exec(typeof text === 'string' ? text : '')
   if (typeof text !== 'string') throw wrongType(`${className}.parse`, 'text', 'a string', text)

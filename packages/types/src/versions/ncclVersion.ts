@@ -5,7 +5,10 @@ function partsOf(value: number) {
   return [Math.trunc(value / unit), Math.trunc((value % unit) / 100), value % 100] as const
 }
 
-/** A version as NCCL counts them, for people: 23007 is `2.30.7`. Takes any `int` from 0, also what {@link NcclVersion} refuses. @throws TypeError, RangeError */
+/**
+ * A version as NCCL counts them, for people: 23007 is `2.30.7`. Takes any `int` from 0, also what {@link NcclVersion}
+ * refuses. @throws TypeError, RangeError
+ */
 export function formatNcclVersion(value: number): string {
   return partsOf(requireVersionNumber(value, 'formatNcclVersion', 0)).join('.')
 }

@@ -3,7 +3,10 @@ import { LibraryVersion, parseParts, requireParts, requireVersionNumber } from '
 const partsOf = (value: number) =>
   [Math.trunc(value / 10_000), Math.trunc((value % 10_000) / 100), value % 100] as const
 
-/** A version as NVSHMEM counts them, for people: 30405 is `3.4.5`. Takes any `int` from 0, also what {@link NvshmemVersion} refuses. @throws TypeError, RangeError */
+/**
+ * A version as NVSHMEM counts them, for people: 30405 is `3.4.5`. Takes any `int` from 0, also what
+ * {@link NvshmemVersion} refuses. @throws TypeError, RangeError
+ */
 export function formatNvshmemVersion(value: number): string {
   return partsOf(requireVersionNumber(value, 'formatNvshmemVersion', 0)).join('.')
 }

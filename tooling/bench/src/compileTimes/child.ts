@@ -1,6 +1,6 @@
-// Compilations through @shoal/driver/compile, as native/nvrtc.c in C.
-//   child.js serve          answers `first COUNT`, `memory COUNT`, `load COUNT`, `idle` and `together COUNT`
-//   child.js once MODULE    prints the microseconds of one compilation that is on disk, or makes it so; MODULE: 1 with its module loaded
+// Compilations through @shoal/driver/compile, as native/nvrtc.c in C. child.js serve answers `first COUNT`, `memory
+//   COUNT`, `load COUNT`, `idle` and `together COUNT` child.js once MODULE prints the microseconds of one compilation
+//   that is on disk, or makes it so; MODULE: 1 with its module loaded
 import { Device, Module } from '@shoal/driver'
 import { compile, Program } from '@shoal/driver/compile'
 import { supportedArchitectures } from '@shoal/nvrtc'

@@ -21,7 +21,10 @@ interface Measured {
   readonly median: number
 }
 
-/** A kernel of fifty lines compiled for the first time, from the cache on disk and from that of the process; the event loop meanwhile. */
+/**
+ * A kernel of fifty lines compiled for the first time, from the cache on disk and from that of the process; the event
+ * loop meanwhile.
+ */
 export async function benchCompile(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
   // Compilations in a loop, and programs that are compiled at once.

@@ -23,7 +23,10 @@ import { type Beside, serveBeside } from './server.js'
 
 const wantedTrips = 1000
 
-/** What a program pays for: what it waits for, awaited and blocking, beside the same in C; and what the event loop does meanwhile. */
+/**
+ * What a program pays for: what it waits for, awaited and blocking, beside the same in C; and what the event loop does
+ * meanwhile.
+ */
 export async function benchCosts(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
   const most = device.isSoftware

@@ -1,7 +1,10 @@
 import { serve } from '../processes/serve.js'
 import { measureDelay, sleep } from './delay.js'
 
-/** Serves as one of two ranks: does the step that is named and answers how late the event loop was. Rank 1 does each step late. */
+/**
+ * Serves as one of two ranks: does the step that is named and answers how late the event loop was. Rank 1 does each
+ * step late.
+ */
 export async function serveSteps(
   rank: number,
   seconds: number,

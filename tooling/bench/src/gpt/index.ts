@@ -12,7 +12,10 @@ import { settingOf } from './setting.js'
 
 const names = ['C', 'shoal', 'C again'] as const
 
-/** Steps of the example `gpt` a second, on one device and on two: the same kernels, launches and graph from C and from TypeScript. */
+/**
+ * Steps of the example `gpt` a second, on one device and on two: the same kernels, launches and graph from C and from
+ * TypeScript.
+ */
 export async function benchGpt(options: RunOptions): Promise<Outcome> {
   const all = devicesFor(options)
   const devices = all.slice(0, options.devices ?? Math.min(2, all.length))

@@ -1,5 +1,5 @@
-// Makes ranges and releases them: reserve, create, map, export, dispose. Answers the requests for that which native/memory.c
-// answers. Started by ranges.ts, which sets the options of V8.
+// Makes ranges and releases them: reserve, create, map, export, dispose. Answers the requests for that which
+// native/memory.c answers. Started by ranges.ts, which sets the options of V8.
 import { readdirSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { AddressRange, allocationGranularity, Device, PhysicalMemory } from '@shoal/driver'

@@ -18,7 +18,10 @@ const mebibyte = 2 ** 20
 const layouts = ['process', 'processes'] as const
 type Layout = (typeof layouts)[number]
 
-/** `prepared` is Shoal with prepared collectives. `C again` is a second copy of the program in C: it shows how much two that are the same differ. */
+/**
+ * `prepared` is Shoal with prepared collectives. `C again` is a second copy of the program in C: it shows how much two
+ * that are the same differ.
+ */
 const names = ['C', 'shoal', 'prepared', 'C again'] as const
 type Name = (typeof names)[number]
 

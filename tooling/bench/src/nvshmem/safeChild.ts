@@ -1,4 +1,5 @@
-// One PE through the safe package, as native/nvshmem.c: PE PES BYTES, and `awaited` for promises in place of calls that block.
+// One PE through the safe package, as native/nvshmem.c: PE PES BYTES, and `awaited` for promises in place of calls that
+// block.
 import { type Loop, repeat, repeatAwaited, timeOf, timeOfAwaited } from '@shoal/cli/bench'
 import { Device } from '@shoal/driver'
 import { nvshmemVersion, Session, type SymmetricBuffer, UniqueId } from '@shoal/nvshmem'

@@ -18,8 +18,8 @@ export class MainThread {
   }
 
   /**
-   * Binds it to its processor, and other threads elsewhere: a new thread inherits the processors of the one that starts it,
-   * and libraries bind threads too.
+   * Binds it to its processor, and other threads elsewhere: a new thread inherits the processors of the one that starts
+   * it, and libraries bind threads too.
    */
   bind(): void {
     const { candidates, mainThread, others } = this.#placement

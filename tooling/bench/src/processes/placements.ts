@@ -4,7 +4,10 @@ import { allowedProcessors, sharesOf } from './processors.js'
 
 /** The processors of one process. */
 export interface Placement {
-  /** Processors of which the main thread, which queues the work, gets one for itself; none where it shares with the others. */
+  /**
+   * Processors of which the main thread, which queues the work, gets one for itself; none where it shares with the
+   * others.
+   */
   readonly candidates: readonly number[]
   /** The candidate that the main thread is bound to. */
   mainThread?: number
@@ -18,8 +21,9 @@ const mostCandidates = 4
 const candidatesOfShare = 1 / 4
 
 /**
- * A placement in each share, with its most idle processors as candidates. Left alone, the operating system puts the main
- * thread of each subject on another processor, and the core of one of them may be busy with another guest of the host.
+ * A placement in each share, with its most idle processors as candidates. Left alone, the operating system puts the
+ * main thread of each subject on another processor, and the core of one of them may be busy with another guest of the
+ * host.
  */
 export function placementsIn(shares: readonly (readonly number[])[], times: ReadonlyMap<number, number>): Placement[] {
   return shares.map((share) => {
@@ -50,7 +54,10 @@ function byTime(processors: readonly number[], times: ReadonlyMap<number, number
   return [...processors].sort((one, other) => timeOf(one) - timeOf(other) || 0)
 }
 
-/** Placements for so many processes, with the processors that are idle now as candidates; undefined where there are too few. */
+/**
+ * Placements for so many processes, with the processors that are idle now as candidates; undefined where there are too
+ * few.
+ */
 export function findPlacements(processes: number): Placement[] | undefined {
   const shares = sharesOf(processes, allowedProcessors())
   return shares === undefined ? undefined : placementsIn(shares, measureLoopTimes(shares.flat()))

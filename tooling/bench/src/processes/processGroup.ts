@@ -32,8 +32,8 @@ export class ProcessGroup {
   }
 
   /**
-   * Starts the processes, each on its processors, or on any where there are no placements. The first one makes the id by
-   * which they connect. Main threads are bound when all are connected: the threads of their libraries exist by then.
+   * Starts the processes, each on its processors, or on any where there are no placements. The first one makes the id
+   * by which they connect. Main threads are bound when all are connected: the threads of their libraries exist by then.
    */
   static async start(
     name: string,

@@ -7,8 +7,8 @@ const fewest = 4
 const most = 16
 
 /**
- * Processors for each of so many processes, out of those that this process may use; undefined where there are too few. All
- * subjects get the same ones: short calls take half as long again on a core that is shared with something else.
+ * Processors for each of so many processes, out of those that this process may use; undefined where there are too few.
+ * All subjects get the same ones: short calls take half as long again on a core that is shared with something else.
  */
 export function sharesOf(processes: number, allowed: readonly number[]): number[][] | undefined {
   const share = Math.min(most, Math.floor(allowed.length / processes))

@@ -12,7 +12,10 @@ export type Answer = (words: readonly string[]) => number | string | Promise<num
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 
-/** Prints that the program is ready, and answers requests on standard input until it ends, as the C programs in `native` do. */
+/**
+ * Prints that the program is ready, and answers requests on standard input until it ends, as the C programs in `native`
+ * do.
+ */
 export async function answerRequests(readyLine: string, answer: Answer): Promise<void> {
   writeLine(readyLine)
   for (;;) {

@@ -1,4 +1,5 @@
-// One rank from its start to its first all-reduce, as native/firstAllReduce.c: RANK RANKS, or nothing as a rank of shoal run.
+// One rank from its start to its first all-reduce, as native/firstAllReduce.c: RANK RANKS, or nothing as a rank of
+// shoal run.
 import { Device, DeviceBuffer } from '@shoal/driver'
 import { bootstrap } from '@shoal/launch'
 import { Communicator, ncclVersion, UniqueId } from '@shoal/nccl'
@@ -24,8 +25,8 @@ if (words.length === 2) {
 process.exit()
 
 /**
- * Does what needs no other rank. The function that it returns does the rest, and returns the line `ready VERSION INIT FIRST`:
- * the microseconds of `Communicator.initRank`, and of the first all-reduce with the wait for it.
+ * Does what needs no other rank. The function that it returns does the rest, and returns the line `ready VERSION INIT
+ * FIRST`: the microseconds of `Communicator.initRank`, and of the first all-reduce with the wait for it.
  */
 function prepareRank(ordinal: number): (rank: number, worldSize: number, id: Uint8Array) => Promise<string> {
   const device = Device.get(ordinal)

@@ -1,5 +1,6 @@
-// Started by imports.ts, once for each sample: imports packages, binds functions by calling them once, and prints what that
-// cost. Arguments: file with the functions or an empty word, how many to bind of each package (or `all`), `library=specifier` ….
+// Started by imports.ts, once for each sample: imports packages, binds functions by calling them once, and prints what
+// that cost. Arguments: file with the functions or an empty word, how many to bind of each package (or `all`),
+// `library=specifier` ….
 import { readFileSync } from 'node:fs'
 import type { NativeLibrary } from '@shoal/ffi'
 import type { Callable } from './recorders.js'

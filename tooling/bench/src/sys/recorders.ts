@@ -7,7 +7,9 @@ import type { LibrarySpecFile, Lowered } from '@shoal/bindgen/dist/spec/types.js
 import { temporaryFolder, writeTemporary } from '../compile.js'
 import { sysEntries } from './entries.js'
 
-/** A function and a letter for each of its arguments: `p` a pointer, `n` a number, `b` a boolean; of a struct its size. */
+/**
+ * A function and a letter for each of its arguments: `p` a pointer, `n` a number, `b` a boolean; of a struct its size.
+ */
 export type Callable = readonly [name: string, ...kinds: (string | number)[]]
 
 /** Libraries to bind functions of. */

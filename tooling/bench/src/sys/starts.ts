@@ -11,7 +11,9 @@ export const emptyPackage = 'an empty package'
 
 const startsInRound = 5
 
-/** Milliseconds of whole processes: of an ES module that does nothing, and what one takes longer that imports a package. */
+/**
+ * Milliseconds of whole processes: of an ES module that does nothing, and what one takes longer that imports a package.
+ */
 export interface Starts {
   readonly bare: Series
   readonly imports: Readonly<Record<string, Series>>
@@ -45,7 +47,10 @@ function makeEmptyPackage(folder: string): void {
   writeFileSync(join(folder, 'index.js'), 'export {}\n')
 }
 
-/** Milliseconds that Node takes to start, to run an ES module and to end: the least of some, as nothing makes one quicker. */
+/**
+ * Milliseconds that Node takes to start, to run an ES module and to end: the least of some, as nothing makes one
+ * quicker.
+ */
 function startOf(program: string, folder: string, starts: number): number {
   let least = Number.POSITIVE_INFINITY
   for (let start = 0; start < starts; start += 1) {

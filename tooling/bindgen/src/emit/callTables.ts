@@ -72,8 +72,8 @@ function slotOf(lowered: Lowered): string {
 }
 
 /**
- * The pairs that the sources of safe packages name: as text (`_call('…')`) or as a member of a table. A table of all pairs would take a
- * millisecond and half a megabyte at every import.
+ * The pairs that the sources of safe packages name: as text (`_call('…')`) or as a member of a table. A table of all
+ * pairs would take a millisecond and half a megabyte at every import.
  */
 export function sharedPairs(pairs: readonly CallPair[], packagesFolder: string): CallPair[] {
   const named = new Set(sourceTexts(packagesFolder).flatMap((text) => text.match(/(?<=['.])[a-z]\w+/g) ?? []))

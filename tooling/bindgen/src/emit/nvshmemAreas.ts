@@ -1,6 +1,8 @@
 import type { FunctionSpec } from '../spec/types.js'
 
-/** Files of functions, by family where there is one: a family has up to 31 functions, and a file less than 1000 lines. */
+/**
+ * Files of functions, by family where there is one: a family has up to 31 functions, and a file less than 1000 lines.
+ */
 const areas: readonly [RegExp, string][] = [
   [/^put_signal_nbi/, 'putSignalNonBlocking'],
   [/^put_signal/, 'putSignal'],

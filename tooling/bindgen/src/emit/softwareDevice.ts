@@ -1,4 +1,5 @@
-// What the software device has of the specs: C headers of what its sources name, with what that needs, and its entry points.
+// What the software device has of the specs: C headers of what its sources name, with what that needs, and its entry
+// points.
 import { headerFacts } from '../facts/softwareDevice.js'
 import {
   type CallbackSpec,
@@ -30,7 +31,9 @@ const generated =
 
 const entryPointsFile = 'sim/native/cuda/entryPoints.gen.h'
 
-/** The headers as sources, by their path below `packages`. `words` are the names in the sources of the software device. */
+/**
+ * The headers as sources, by their path below `packages`. `words` are the names in the sources of the software device.
+ */
 export function emitHeaders(specs: readonly LibrarySpecFile[], words: ReadonlySet<string>): Map<string, string> {
   const driver = specs.find(({ library }) => library === 'driver')
   const known = new Set([...(driver?.structs ?? []), ...(driver?.enums ?? [])].map(({ name }) => name))
@@ -61,8 +64,8 @@ const unsupportedFiles = {
 } as const
 
 /**
- * What `cuGetProcAddress` of the software device finds: every ABI, with its version. Those that its sources do not define answer
- * that they are not supported.
+ * What `cuGetProcAddress` of the software device finds: every ABI, with its version. Those that its sources do not
+ * define answer that they are not supported.
  */
 export function emitEntryPoints({ functions }: LibrarySpecFile, defined: ReadonlySet<string>): Map<string, string> {
   const rows = functions.filter(isOfLinux).map(({ lookup, since, symbol, perThreadSymbol, perThreadSince = since }) => {
@@ -75,7 +78,10 @@ export function emitEntryPoints({ functions }: LibrarySpecFile, defined: Readonl
   return new Map([[entryPointsFile, `${[generated, ...rows].join('\n')}\n`]])
 }
 
-/** The symbols of a library that the sources of the software device do not define. One body answers under all these names. */
+/**
+ * The symbols of a library that the sources of the software device do not define. One body answers under all these
+ * names.
+ */
 export function emitUnsupported(
   { functions }: LibrarySpecFile,
   library: keyof typeof unsupportedFiles,
@@ -95,7 +101,10 @@ class CHeader {
   readonly #elsewhere: ReadonlySet<string>
   readonly #same: Readonly<Record<string, string>>
   readonly #byName = new Map<string, EnumSpec | StructSpec | HandleSpec | ScalarSpec | CallbackSpec>()
-  /** The types that have been written, and the text: enumerations and structs in the order in which they need each other. */
+  /**
+   * The types that have been written, and the text: enumerations and structs in the order in which they need each
+   * other.
+   */
   readonly #written = new Set<string>()
   readonly #declared = new Set<string>()
   readonly #types: string[] = []

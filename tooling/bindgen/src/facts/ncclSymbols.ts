@@ -1,6 +1,8 @@
 import type { UnboundSpec } from '../spec/types.js'
 
-/** Functions that the library exports and no header declares; all without parameters and result, and how that is known. */
+/**
+ * Functions that the library exports and no header declares; all without parameters and result, and how that is known.
+ */
 export const undeclaredNccl: Readonly<Record<string, string>> = {
   ncclResetDebugInitInternal:
     'No header declares it. Its code in 2.30.7 reads no argument, takes the lock of the debug state, marks the level as not read yet and leaves no result. It is no part of the public interface and may go.',

@@ -1,6 +1,8 @@
 import type { DeviceLibraryName } from '../spec/types.js'
 
-/** How the C headers of the software device differ from the vendors': they are written for code that plays the library. */
+/**
+ * How the C headers of the software device differ from the vendors': they are written for code that plays the library.
+ */
 export interface HeaderFacts {
   /** Enumerations that are plain numbers there: any number may arrive, and the code calculates with them. */
   readonly numbers: readonly string[]

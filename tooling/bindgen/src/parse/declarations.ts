@@ -41,8 +41,8 @@ const builtins: Record<string, Resolved> = {
   'unsigned short': { kind: 'integer', type: 'u16' },
   int: { kind: 'integer', type: 'i32' },
   'unsigned int': { kind: 'integer', type: 'u32' },
-  // In CUDA only in reserved space at the end of cudaPointerAttributes; on Windows that struct is shorter, its fields stand
-  // the same. NVSHMEM, which uses both, is for Linux alone.
+  // In CUDA only in reserved space at the end of cudaPointerAttributes; on Windows that struct is shorter, its fields
+  // stand the same. NVSHMEM, which uses both, is for Linux alone.
   long: { kind: 'integer', type: 'i64' },
   'unsigned long': { kind: 'integer', type: 'u64' },
   'long long': { kind: 'integer', type: 'i64' },

@@ -181,8 +181,8 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
 }
 
 /**
- * The ABIs that newer ones have superseded. Each is exported under the base name and the version that introduced it, and
- * typed as the function type of that version says.
+ * The ABIs that newer ones have superseded. Each is exported under the base name and the version that introduced it,
+ * and typed as the function type of that version says.
  */
 function readEarlier(
   internal: Declarations,

@@ -91,7 +91,9 @@ export function readFamilies(
 
 const bytes = /(?<=^nvshmemx?_(?:put|get|alltoall|broadcast|fcollect))mem(?=_|$)/
 
-/** `nvshmemx_{type}_put_on_stream`, `nvshmemx_put{bits}_on_stream` and `nvshmemx_putmem_on_stream` are of one family. */
+/**
+ * `nvshmemx_{type}_put_on_stream`, `nvshmemx_put{bits}_on_stream` and `nvshmemx_putmem_on_stream` are of one family.
+ */
 function familyOf(pattern: string): string {
   return pattern
     .replace(bytes, '')

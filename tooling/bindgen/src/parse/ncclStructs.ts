@@ -25,8 +25,8 @@ export function earlierLayouts({ structs, versionedStructs = [] }: LibrarySpecFi
 
 /**
  * Structs that carry their size and version because they grew: which layout each has in which version, and what its
- * initialiser puts into it. The header has the newest layouts, the spec those before. A struct that is another one while
- * a version is added gets one more layout.
+ * initialiser puts into it. The header has the newest layouts, the spec those before. A struct that is another one
+ * while a version is added gets one more layout.
  * @param current the structs of the header
  * @returns those and the earlier layouts
  */

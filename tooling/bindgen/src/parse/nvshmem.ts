@@ -89,8 +89,8 @@ function readVersion(macros: ReadonlyMap<string, string>): number {
 }
 
 /**
- * What the library exports: the headers declare device functions and inlines all alike. Of functions that came after the
- * library that was listed, those are taken to be exported that look like the exported ones.
+ * What the library exports: the headers declare device functions and inlines all alike. Of functions that came after
+ * the library that was listed, those are taken to be exported that look like the exported ones.
  */
 function exportedBy(
   declared: ReadonlyMap<string, AstNode>,

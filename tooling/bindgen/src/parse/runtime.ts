@@ -23,8 +23,8 @@ const headerFiles: readonly HeaderFile[] = [
 ]
 
 /**
- * What a program includes to see everything that the runtime's spec has. The header for EGL includes cuda_runtime.h, the
- * C++ API on top, whose templates would hide the functions: its guard is set beforehand.
+ * What a program includes to see everything that the runtime's spec has. The header for EGL includes cuda_runtime.h,
+ * the C++ API on top, whose templates would hide the functions: its guard is set beforehand.
  */
 export const runtimeSource = `#define __CUDA_RUNTIME_H__\n#include <driver_functions.h>\n${includeSource(headerFiles)}`
 

@@ -1,10 +1,11 @@
-// How the C calling convention passes each kind of the spec. Written independently of the emitters, which the proofs check.
+// How the C calling convention passes each kind of the spec. Written independently of the emitters, which the proofs
+// check.
 
 import { type FunctionSpec, type LibrarySpecFile, type Lowered, type StructSpec, scalarBytes } from '../spec/types.js'
 
 /**
- * Bytes that the recorder keeps of an argument. Integers below 32 bits are taken as 32: callees compiled by clang rely on
- * the caller to have extended them.
+ * Bytes that the recorder keeps of an argument. Integers below 32 bits are taken as 32: callees compiled by clang rely
+ * on the caller to have extended them.
  */
 export function recordedBytes(lowered: Lowered): number {
   switch (lowered.kind) {

@@ -9,7 +9,9 @@ const cacheFolder = fileURLToPath(new URL('../../../../node_modules/.cache/shoal
 /** Milliseconds that something is kept which nobody asks for. */
 const kept = 30 * 24 * 60 * 60 * 1000
 
-/** Puts at `file` what came of the same ingredients before, or what `make` puts there, which is kept for the next time. */
+/**
+ * Puts at `file` what came of the same ingredients before, or what `make` puts there, which is kept for the next time.
+ */
 export async function compiledOnce(ingredients: readonly string[], file: string, make: () => Promise<void>) {
   const cached = join(cacheFolder, createHash('sha256').update(JSON.stringify(ingredients)).digest('hex'))
   if (existsSync(cached)) {

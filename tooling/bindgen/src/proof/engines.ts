@@ -143,7 +143,10 @@ export function runBlock(session: Session): void {
 
 const batchSize = 50
 
-/** Every function through its generated wrapper while calls are recorded for another thread; each resolves while recorded. */
+/**
+ * Every function through its generated wrapper while calls are recorded for another thread; each resolves while
+ * recorded.
+ */
 export async function runRecording(session: Session): Promise<void> {
   const { job, report } = session
   for (const round of ['native', 'random', 'highest', 'lowest', 'mixed'] as const) {

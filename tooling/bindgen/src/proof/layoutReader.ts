@@ -7,8 +7,8 @@ import { leafSets, placesOf, typeAt } from './leaves.js'
 
 /**
  * The program reads records of: number of the struct (its place among `names`), number of the leaf set, both in 4
- * bytes, and the struct. For each it prints a line: size, alignment, the bytes of each field and where it is, the struct
- * after it filled the fields with random bytes, and the bytes of each field then.
+ * bytes, and the struct. For each it prints a line: size, alignment, the bytes of each field and where it is, the
+ * struct after it filled the fields with random bytes, and the bytes of each field then.
  */
 export function emitLayoutReader(spec: LibrarySpecFile, names: readonly string[], prelude: string): string {
   const structs = structsByName(spec)

@@ -6,7 +6,9 @@ import { loaderFunctions } from './recorder.js'
 
 export interface Mutation {
   readonly what: string
-  /** Whether the native library differs from what was generated, or the generated function from what is expected of it. */
+  /**
+   * Whether the native library differs from what was generated, or the generated function from what is expected of it.
+   */
   readonly side: 'library' | 'expectation'
   /** The wrong entry; undefined for a function that cannot be wrong in this way. */
   readonly apply: (entry: FunctionSpec) => FunctionSpec | undefined

@@ -1,4 +1,5 @@
-// The built packages under test, as far as the proofs use them. They are loaded by file, the way an installed package is.
+// The built packages under test, as far as the proofs use them. They are loaded by file, the way an installed package
+// is.
 
 import { createRequire } from 'node:module'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// A C++ library that stands in for a vendor's: it has every symbol of the spec, each records the bytes of its arguments as
-// they arrived and returns what it was told to. Needs no header of the vendor's.
+// A C++ library that stands in for a vendor's: it has every symbol of the spec, each records the bytes of its arguments
+// as they arrived and returns what it was told to. Needs no header of the vendor's.
 
 import { libraryRecord, versionParts } from '../../../libraries/index.mjs'
 import { type LibrarySpecFile, type Lowered, type StructSpec, scalarBytes } from '../spec/types.js'

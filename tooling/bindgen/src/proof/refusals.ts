@@ -1,5 +1,5 @@
-// Bad input for every parameter of every function: each must be refused with the names of the function and the parameter,
-// before anything native runs.
+// Bad input for every parameter of every function: each must be refused with the names of the function and the
+// parameter, before anything native runs.
 
 import type { FunctionSpec, Lowered, ParameterSpec } from '../spec/types.js'
 import { callOnce, fail, type Session } from './engines.js'

@@ -7,9 +7,9 @@ import type { Random } from './random.js'
 import { floatEdges, integerRange, readScalar, scalarKind, writeScalar } from './scalars.js'
 
 /**
- * `memory`: pointers are memory, text is text, the rest is random. `native`: the same with native memory alone, for calls on other
- * threads. `random`: everything is, pointers are addresses. `highest` and `lowest`: ends of the range of each kind.
- * `mixed`: ends of ranges, powers of two and random values in any combination.
+ * `memory`: pointers are memory, text is text, the rest is random. `native`: the same with native memory alone, for
+ * calls on other threads. `random`: everything is, pointers are addresses. `highest` and `lowest`: ends of the range of
+ * each kind. `mixed`: ends of ranges, powers of two and random values in any combination.
  */
 export type Round = 'memory' | 'native' | 'random' | 'highest' | 'lowest' | 'mixed'
 

@@ -1,5 +1,5 @@
-// Every function against libraries of other versions than the one it was generated from: it works, or it refuses with an
-// error that says why, the same each time.
+// Every function against libraries of other versions than the one it was generated from: it works, or it refuses with
+// an error that says why, the same each time.
 
 import { versionText } from '../emit/versions.js'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'

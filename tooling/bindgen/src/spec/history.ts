@@ -4,8 +4,8 @@ import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from './types.js'
 
 /**
  * What the headers do not say and the committed spec keeps: the first version of each function, and decisions that no
- * rule covers. While a version is added, a function that the spec does not have is dated to that version, and each guess is
- * noted. Otherwise both stop the generator.
+ * rule covers. While a version is added, a function that the spec does not have is dated to that version, and each
+ * guess is noted. Otherwise both stop the generator.
  */
 export class History {
   readonly previous: LibrarySpecFile
@@ -33,7 +33,9 @@ export class History {
     return this.#functions.get(symbol)
   }
 
-  /** First version of a symbol with its present signature, all versions of it, and the majors with another signature. */
+  /**
+   * First version of a symbol with its present signature, all versions of it, and the majors with another signature.
+   */
   dates(symbol: string): Pick<FunctionSpec, 'since' | 'versions' | 'otherMajors'> {
     const known = this.#functions.get(symbol)
     if (known === undefined) {

@@ -13,7 +13,10 @@ const flags = [
 const sizes = [1, 2, 3, 7, 8, 9, 16, 24, 33, 64, 66, 100, 131, 132]
 const part = 'split'
 
-/** Every flag with groups of all kinds of sizes, in a given number and in as many as there are; and splits of what was split. */
+/**
+ * Every flag with groups of all kinds of sizes, in a given number and in as many as there are; and splits of what was
+ * split.
+ */
 export const splitCases: readonly (SplitCase & Named)[] = [
   ...flags.flatMap((flag) =>
     sizes.flatMap((multiprocessors) =>

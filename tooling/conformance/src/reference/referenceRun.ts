@@ -32,7 +32,10 @@ interface Compared extends Comparison {
 /** As many are printed of a case. */
 const mostLines = 8
 
-/** What the program in C++ answers to the whole list, by part and name. @throws Error where there is no header or no compiler */
+/**
+ * What the program in C++ answers to the whole list, by part and name. @throws Error where there is no header or no
+ * compiler
+ */
 export function referenceAnswers(random: Random, folder: string): Record<string, Value> {
   const { list, theirs } = askTheProgram(random, folder)
   return Object.fromEntries(list.map((given, index) => [titleOf(given), theirs[index] ?? null]))

@@ -33,7 +33,10 @@ const swizzles = {
 const promotions = ['none', '64B', '128B', '256B'] as const
 const kinds = ['tiled', 'im2col', 'im2colWide'] as const
 
-/** Maps of all kinds of every type, swizzle, interleave, promotion and fill, of 1 to 5 dimensions of new sizes for each seed. */
+/**
+ * Maps of all kinds of every type, swizzle, interleave, promotion and fill, of 1 to 5 dimensions of new sizes for each
+ * seed.
+ */
 export function tensorMapCases(random: Random): readonly (TensorMapCase & Named)[] {
   const cases: (TensorMapCase & Named)[] = []
   const pick = <T>(list: readonly T[]): T => list[random.integer(0, list.length - 1)] as T

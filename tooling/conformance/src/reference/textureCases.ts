@@ -19,7 +19,10 @@ function texels(format: Format, count: number, random: Random): Uint8Array {
   return bytes
 }
 
-/** Odd places, within and beyond the texels: between texels, at their edges and centres, far away, and next to no number. */
+/**
+ * Odd places, within and beyond the texels: between texels, at their edges and centres, far away, and next to no
+ * number.
+ */
 function places(shape: Shape, normalized: boolean, random: Random, levels: number): Uint8Array {
   const { width, height = width, depth = height, layers = 1 } = shape
   const sizes = [width, height, depth]
@@ -67,7 +70,9 @@ const readings = [
 const sizeOf = ({ width, height = 1, depth = 1, layers = 1, cubemap = false }: Shape): number =>
   cubemap ? width * width * 6 * layers : width * height * depth * layers
 
-/** All address modes, filters, kinds of coordinates and ways to read, in all dimensions, with new texels for each seed. */
+/**
+ * All address modes, filters, kinds of coordinates and ways to read, in all dimensions, with new texels for each seed.
+ */
 export function textureCases(random: Random): readonly (TextureCase & Named)[] {
   const cases: (TextureCase & Named)[] = []
   const add = (

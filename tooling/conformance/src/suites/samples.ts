@@ -328,8 +328,8 @@ const unifiedStreams: ConformanceCase = {
 }
 
 /**
- * What NVIDIA's samples do, as programs of this package. Those that other suites hold already: conditional graphs, pools and mapped
- * memory shared between processes, occupancy, layered textures, and PTX that is linked.
+ * What NVIDIA's samples do, as programs of this package. Those that other suites hold already: conditional graphs,
+ * pools and mapped memory shared between processes, occupancy, layered textures, and PTX that is linked.
  */
 export const sampleSuites: readonly Suite[] = [
   {

@@ -24,8 +24,9 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
 /**
- * Waits until nothing opens or closes descriptors any more, and tells what each open one stands for: the driver opens its
- * own when it first needs them, earlier cases close theirs a little later, and the collector closes what was left to it.
+ * Waits until nothing opens or closes descriptors any more, and tells what each open one stands for: the driver opens
+ * its own when it first needs them, earlier cases close theirs a little later, and the collector closes what was left
+ * to it.
  */
 async function settledDescriptors(): Promise<readonly string[]> {
   let same = 1
@@ -62,9 +63,10 @@ function surplus(of: readonly string[], over: readonly string[]): string {
 }
 
 /**
- * Does the work once to have everything made that is made once, and then to see that it leaves as many descriptors as there were, and no
- * device memory behind. Fewer descriptors would be those of somebody else, closed by mistake. What is too much is looked for again: memory
- * may be taken by a tool that watches the device, or by others, and comes back late from a process that has just ended.
+ * Does the work once to have everything made that is made once, and then to see that it leaves as many descriptors as
+ * there were, and no device memory behind. Fewer descriptors would be those of somebody else, closed by mistake. What
+ * is too much is looked for again: memory may be taken by a tool that watches the device, or by others, and comes back
+ * late from a process that has just ended.
  */
 export async function assertNothingLeft(t: CaseContext, work: () => void | Promise<void>): Promise<void> {
   await work()
@@ -100,7 +102,9 @@ export function sharedMemory(t: CaseContext, library: 'nccl' | 'nvshmem'): strin
   return t.isSoftware ? readdirSync('/dev/shm').filter((name) => name.startsWith(`shoal-${library}`)) : []
 }
 
-/** Nothing is left but what was there. What other processes of this machine have in use meanwhile goes when they end. */
+/**
+ * Nothing is left but what was there. What other processes of this machine have in use meanwhile goes when they end.
+ */
 export async function assertSharedMemoryGone(
   t: CaseContext,
   library: 'nccl' | 'nvshmem',

@@ -1,4 +1,5 @@
-// Memory of every kind of access: what is made on device 0, by its name. Each returns the memory, or several of it by the user's device.
+// Memory of every kind of access: what is made on device 0, by its name. Each returns the memory, or several of it by
+// the user's device.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -1,5 +1,6 @@
-// Uses memory of the kind that its first argument names from both devices in every way, first as the packages have it and then as the device
-// does, and prints what came of each as JSON. A context that an illegal access ends takes nothing else with it but this process.
+// Uses memory of the kind that its first argument names from both devices in every way, first as the packages have it
+// and then as the device does, and prints what came of each as JSON. A context that an illegal access ends takes
+// nothing else with it but this process.
 import { cuMemcpyAsync, cuMemcpyBatchAsync, cuMemcpyPeerAsync, cuMemsetD8Async } from '@shoal/cuda-sys/driver'
 import { Device, DeviceBuffer, Module, prepareCopies } from '@shoal/driver'
 import { copyNode, Graph, kernelNode } from '@shoal/driver/graph'

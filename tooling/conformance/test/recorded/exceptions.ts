@@ -12,7 +12,10 @@ export interface Exception {
   readonly exempt?: (answer: Fields) => Fields
 }
 
-/** How many clusters of eight blocks run at once: all multiprocessors in a row hold more than those of the H200's real groups. */
+/**
+ * How many clusters of eight blocks run at once: all multiprocessors in a row hold more than those of the H200's real
+ * groups.
+ */
 const activeClustersOfEight: Readonly<Record<number, number>> = { 132: 124, 82: 77, 66: 62, 33: 30 }
 
 export const exceptions: readonly Exception[] = [

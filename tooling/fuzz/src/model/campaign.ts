@@ -7,9 +7,14 @@ import { type Failure, type Launch, type Outcome, runSlice, type SliceOptions } 
 
 /** Steps of a sequence. */
 export const sequenceSteps = 150
-/** Sequences that one process makes: enough that what one leaves behind can harm the next. One with a sanitizer starts slowly. */
+/**
+ * Sequences that one process makes: enough that what one leaves behind can harm the next. One with a sanitizer starts
+ * slowly.
+ */
 const sliceSequences = { plain: 40, sanitized: 200 }
-/** PEs of the slices, in turn. One PE may do what would confuse others: give calls up, use its memory by CUDA as well. */
+/**
+ * PEs of the slices, in turn. One PE may do what would confuse others: give calls up, use its memory by CUDA as well.
+ */
 const sliceSizes = [1, 1, 2, 1, 1, 3]
 /** Which of them have workers. */
 const withWorkers = [1, 2]

@@ -22,7 +22,8 @@ const workers = slice.workers
 let current = { seed: slice.firstSeed, step: 0 }
 let operation = ''
 process.on('exit', () => {
-  // Nothing is left that could end what is awaited: the parent gets no report of it. Node sets the status in a handler of its own, before this.
+  // Nothing is left that could end what is awaited: the parent gets no report of it. Node sets the status in a handler
+  // of its own, before this.
   if (process.exitCode === unsettled)
     console.error(`seed ${current.seed}, step ${current.step}: ${operation} never settled`)
 })
@@ -33,13 +34,16 @@ process.on('uncaughtException', (error) => {
 /** What a slice may leave open: some, since streams and workers come and go. */
 const mostDescriptors = 150
 /**
- * Memory that a worker had mapped when it was terminated stays, since other threads may know it, with a descriptor of the software device
- * each. Its sockets and handles must not.
+ * Memory that a worker had mapped when it was terminated stays, since other threads may know it, with a descriptor of
+ * the software device each. Its sockets and handles must not.
  */
 const mostOfWorker = 10
 const openDescriptors = (): number => descriptors().length
 
-/** What they lead to. Of a worker that is terminated while it loads, Node leaves open each source that it was reading: 15 were seen. */
+/**
+ * What they lead to. Of a worker that is terminated while it loads, Node leaves open each source that it was reading:
+ * 15 were seen.
+ */
 function descriptors(): string[] {
   const links = readdirSync('/proc/self/fd').map((name) => existingLink(`/proc/self/fd/${name}`))
   return links.filter((link) => !/\.[cm]?js$/.test(link))

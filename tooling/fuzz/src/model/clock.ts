@@ -1,6 +1,6 @@
 /**
- * Who comes before whom. Each queue of work (a stream, the thread of an NVSHMEM session) counts what it was given, and knows
- * how far others were when its next piece of work begins: vector clocks. The host has one as well.
+ * Who comes before whom. Each queue of work (a stream, the thread of an NVSHMEM session) counts what it was given, and
+ * knows how far others were when its next piece of work begins: vector clocks. The host has one as well.
  */
 export type Clock = number[]
 
@@ -28,7 +28,10 @@ export class Clocks {
     return queue
   }
 
-  /** The next piece of work of a queue. The legacy default stream waits for the blocking ones of its device, and they for it. */
+  /**
+   * The next piece of work of a queue. The legacy default stream waits for the blocking ones of its device, and they
+   * for it.
+   */
   issue(queue: Queue): Use {
     join(queue.clock, this.host)
     const waitsFor = queue.kind === 'legacy' ? 'blocking' : queue.kind === 'blocking' ? 'legacy' : undefined

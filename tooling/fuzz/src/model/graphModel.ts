@@ -1,4 +1,7 @@
-/** What the model knows of graphs: pieces of work with what they use and leave, in an order that keeps what collides apart. */
+/**
+ * What the model knows of graphs: pieces of work with what they use and leave, in an order that keeps what collides
+ * apart.
+ */
 import type { Graph, GraphExec, GraphNode, NodeDescription } from '@shoal/driver/graph'
 import { DisposedError } from '@shoal/types'
 import type { Block } from './memory.js'
@@ -41,7 +44,10 @@ export interface GraphModel {
   isMoved?: boolean
   /** Whether it was captured from calls of other libraries, such as NCCL. */
   readonly isOpaque: boolean
-  /** Whether it has conditional nodes: such a graph cannot be cloned, or be part of another, and has one executable graph at a time. */
+  /**
+   * Whether it has conditional nodes: such a graph cannot be cloned, or be part of another, and has one executable
+   * graph at a time.
+   */
   readonly hasConditional: boolean
 }
 

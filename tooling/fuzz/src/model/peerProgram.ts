@@ -1,4 +1,7 @@
-/** Another process or thread: it opens memory, events and pools of its parent, reads and writes what it finds, and closes it again. */
+/**
+ * Another process or thread: it opens memory, events and pools of its parent, reads and writes what it finds, and
+ * closes it again.
+ */
 import { parentPort } from 'node:worker_threads'
 import { DescriptorSocket, Device, IpcMemory, MemoryPool, openIpcEvent, receiveHandle } from '@shoal/driver'
 import { receive } from '@shoal/driver/sharing'

@@ -1,6 +1,6 @@
 /**
- * What the model knows of NVSHMEM. All PEs go through the same sequence, each in its own process, and each knows what the
- * memory of all of them should hold; what one PE alone does, the others note.
+ * What the model knows of NVSHMEM. All PEs go through the same sequence, each in its own process, and each knows what
+ * the memory of all of them should hold; what one PE alone does, the others note.
  */
 import { DeviceBuffer } from '@shoal/driver'
 import type { Session, SymmetricBuffer, Team } from '@shoal/nvshmem'
@@ -154,8 +154,8 @@ export class Shmem {
   }
 
   /**
-   * Makes a call that waits, or at times its twin that blocks: that needs a session with nothing else under way. What is given
-   * holds the promise, so that whoever awaits the call does not await its end.
+   * Makes a call that waits, or at times its twin that blocks: that needs a session with nothing else under way. What
+   * is given holds the promise, so that whoever awaits the call does not await its end.
    */
   async call<T = unknown>(object: object, name: string, ...args: unknown[]): Promise<{ readonly ended: Promise<T> }> {
     const methods = object as Readonly<Record<string, (...args: unknown[]) => T | Promise<T>>>

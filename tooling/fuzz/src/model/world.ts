@@ -138,8 +138,8 @@ export class World {
   }
 
   /**
-   * Sees to it that the next work of `queue` (none: of the host) comes after everything it would collide with: in one of the
-   * ways a program has. Work that races has no predictable result.
+   * Sees to it that the next work of `queue` (none: of the host) comes after everything it would collide with: in one
+   * of the ways a program has. Work that races has no predictable result.
    */
   async order(queue: Queue | undefined, uses: readonly { block: Block; write: boolean }[]): Promise<void> {
     for (const { block, write } of uses) {

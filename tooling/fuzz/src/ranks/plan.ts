@@ -17,7 +17,9 @@ export const stages = [
 ] as const
 export type Stage = (typeof stages)[number]
 
-/** Who starts the ranks: `shoal run` that lets the others go on, or ends them, or a launcher that serves no rendezvous. */
+/**
+ * Who starts the ranks: `shoal run` that lets the others go on, or ends them, or a launcher that serves no rendezvous.
+ */
 export const launchers = ['continue', 'stop', 'foreign'] as const
 export type Launcher = (typeof launchers)[number]
 

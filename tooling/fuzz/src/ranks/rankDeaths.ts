@@ -25,8 +25,8 @@ export interface RankDeathsResult {
 }
 
 /**
- * Lets ranks be killed, stop, throw and call `process.exit(0)` at ten stages, on the software device: the others must say so in
- * time, and nothing may be left.
+ * Lets ranks be killed, stop, throw and call `process.exit(0)` at ten stages, on the software device: the others must
+ * say so in time, and nothing may be left.
  */
 export async function runRankDeaths(options: RankDeathsOptions): Promise<RankDeathsResult> {
   const { seed, count, signal, slack = 1000, limit = 3000, onCase } = options

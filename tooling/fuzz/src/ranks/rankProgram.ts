@@ -1,4 +1,5 @@
-// One rank of a case. It comes to the stage of the plan with all others; there the endedRank dies, and the others say what they hear.
+// One rank of a case. It comes to the stage of the plan with all others; there the endedRank dies, and the others say
+// what they hear.
 import { existsSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DescriptorServer, DescriptorSocket, Device, DeviceBuffer } from '@shoal/driver'

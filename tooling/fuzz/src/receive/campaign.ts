@@ -47,8 +47,8 @@ function describeCase({ seed, kind, template, parts, offers, answers }: Case): s
 }
 
 /**
- * Sends wrong messages to a process that receives memory, over every channel, and lets senders end in the middle. Each must end with an
- * error of Shoal's or with memory that the sender really shared, and leave nothing open.
+ * Sends wrong messages to a process that receives memory, over every channel, and lets senders end in the middle. Each
+ * must end with an error of Shoal's or with memory that the sender really shared, and leave nothing open.
  */
 export async function runReceiveCampaign(options: ReceiveOptions): Promise<ReceiveResult> {
   const { seed, count, only, onFailure, onCase } = options

@@ -1,4 +1,7 @@
-/** What CuPy made of `python/cupyKernels.py`, a module a kernel: element by element, a reduction, what it fused, and its JIT. */
+/**
+ * What CuPy made of `python/cupyKernels.py`, a module a kernel: element by element, a reduction, what it fused, and its
+ * JIT.
+ */
 import { defineStruct, type StructType } from '@shoal/types'
 import { casesOf } from '../corpus.js'
 import { fma32 } from '../real.js'
@@ -6,7 +9,9 @@ import { f32, type Trial, type Typed, u32 } from '../trial.js'
 
 const kernel = (name: string, run: (t: Trial) => Promise<void>): void => casesOf(`others/${name}`).add(name, run)
 
-/** Arrays of one dimension and of none, and what a kernel counts its elements by, as CuPy takes them: structs by value. */
+/**
+ * Arrays of one dimension and of none, and what a kernel counts its elements by, as CuPy takes them: structs by value.
+ */
 const Line = defineStruct('Line', { data: 'u64', size: 'u64', length: 'u64', stride: 'u64' })
 const Scalar = defineStruct('Scalar', { data: 'u64', size: 'u64' })
 const LineIndex = defineStruct('LineIndex', { size: 'u64', length: 'u64', index: 'u64' })

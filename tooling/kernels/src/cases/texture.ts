@@ -26,7 +26,10 @@ function around(at: number): [first: number, fraction: number] {
   return [fixed >> 8, (fixed & 255) / 256]
 }
 
-/** Filtered values, in units of 1/256 of their range: hardware's weights have 8 bits, and so has what it multiplies them to. */
+/**
+ * Filtered values, in units of 1/256 of their range: hardware's weights have 8 bits, and so has what it multiplies them
+ * to.
+ */
 const filtered = (t: Trial, found: ArrayLike<number>, expected: ArrayLike<number>, range: number): void => {
   t.allowed = 3
   for (let index = 0; index < expected.length; index += 1) {

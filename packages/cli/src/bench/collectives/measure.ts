@@ -45,8 +45,8 @@ export async function measureCollective(
 }
 
 /**
- * Every type with every reduction and root that was asked for. @throws UsageError for a root that is no rank, and for sizes that are
- * less than an element.
+ * Every type with every reduction and root that was asked for. @throws UsageError for a root that is no rank, and for
+ * sizes that are less than an element.
  */
 export function variantsOf(operation: Operation, worldSize: number, options: BenchOptions): Variant[] {
   if (operation.rooted && options.root >= worldSize)
@@ -80,8 +80,8 @@ interface Operands {
 }
 
 /**
- * How long a GPU works before it is measured, in milliseconds: longer before the first size, until V8 has compiled all of it. After 50 ms of
- * large operations an H200 takes 1 % longer for each, as nobody sees who measures a few.
+ * How long a GPU works before it is measured, in milliseconds: longer before the first size, until V8 has compiled all
+ * of it. After 50 ms of large operations an H200 takes 1 % longer for each, as nobody sees who measures a few.
  */
 const firstWarmUpMilliseconds = 50
 const warmUpMilliseconds = 5
@@ -95,8 +95,8 @@ const mostPlaces = 64
 const placeAlignment = 512
 
 /**
- * Where in the memory of a rank the calls of a loop work, one after the other, as far as there is room: a program does not reduce the same
- * bytes again and again either. nccl-tests does so, too.
+ * Where in the memory of a rank the calls of a loop work, one after the other, as far as there is room: a program does
+ * not reduce the same bytes again and again either. nccl-tests does so, too.
  */
 export function placesFor(bytes: number, most: number): number[] {
   const step = Math.ceil(bytes / placeAlignment) * placeAlignment
@@ -179,8 +179,8 @@ class CollectiveBench {
   }
 
   /**
-   * A GPU that had nothing to do, as while results were compared, has to find its clock again. All processes make the same
-   * number of calls.
+   * A GPU that had nothing to do, as while results were compared, has to find its clock again. All processes make the
+   * same number of calls.
    */
   async #warmUp(once: () => void, milliseconds: number): Promise<void> {
     if (this.#options.software) return

@@ -61,8 +61,8 @@ export function prepareCall(operation: Operation, call: Call): () => void {
 }
 
 /**
- * Returns what starts the operation once on all ranks of this process, as one group: prepared where it can be, as a program
- * does that repeats it.
+ * Returns what starts the operation once on all ranks of this process, as one group: prepared where it can be, as a
+ * program does that repeats it.
  */
 export function prepareStart(operation: Operation, calls: readonly Call[]): () => void {
   const { prepare, needsGroup = false } = operation
@@ -193,7 +193,9 @@ export const operations: readonly Operation[] = [
   },
 ]
 
-/** Elements of one part where the larger side of a rank has at most that many bytes; whole 16-byte words where it can. */
+/**
+ * Elements of one part where the larger side of a rank has at most that many bytes; whole 16-byte words where it can.
+ */
 export function countFor(operation: Operation, worldSize: number, bytes: number, elementBytes: number): number {
   const parts = Math.max(operation.sendParts(worldSize), operation.recvParts(worldSize))
   const count = Math.floor(bytes / elementBytes / parts)

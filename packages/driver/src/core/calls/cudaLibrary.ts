@@ -22,8 +22,8 @@ export interface AdaptedCalls {
   memcpyAsync(to: CUdeviceptr, from: CUdeviceptr, byteLength: number, stream: CUstream): number
   memcpyPeerAsync(to: CUdeviceptr, toDevice: DeviceReference, from: MemoryRange, stream: CUstream): number
   /**
-   * Memory for rows of `width` bytes, in `depth` slices of `height` rows: its address, and behind it the bytes from row to row.
-   * `elementBytes`, which libcudart does not ask for, is 4, 8 or 16.
+   * Memory for rows of `width` bytes, in `depth` slices of `height` rows: its address, and behind it the bytes from row
+   * to row. `elementBytes`, which libcudart does not ask for, is 4, 8 or 16.
    */
   memAllocPitch(out: NativeMemory, width: number, height: number, depth: number, elementBytes: number): number
   ctxEnablePeerAccess(peer: DeviceReference): number

@@ -69,8 +69,8 @@ export function endCapturing(): void {
 }
 
 /**
- * Gives back what the driver waits for the device for: now, or once this thread captures no more. The driver would refuse it,
- * and the capture would come to nothing.
+ * Gives back what the driver waits for the device for: now, or once this thread captures no more. The driver would
+ * refuse it, and the capture would come to nothing.
  */
 export function afterCapture(what: string, release: () => void): void {
   if (captures.length === 0) release()
@@ -136,7 +136,10 @@ export function useInCaptured(context: bigint, stream: bigint, use: GraphUse): v
   for (const { needs } of capturesOf(context, stream)) needs.addUse(use)
 }
 
-/** Keeps an object while a graph that records work of the stream can launch. Disposing of memory of the graph's own does not end that. */
+/**
+ * Keeps an object while a graph that records work of the stream can launch. Disposing of memory of the graph's own does
+ * not end that.
+ */
 export function keepForGraphs(
   context: bigint,
   stream: bigint,

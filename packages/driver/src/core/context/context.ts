@@ -109,7 +109,9 @@ export class Context extends ContextLifetime {
     return out.u64[0] === this.handle
   }
 
-  /** Resolves when all work of the context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`, on a native thread). */
+  /**
+   * Resolves when all work of the context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`, on a native thread).
+   */
   async synchronize(): Promise<void> {
     const { handle, _cuda: cuda } = this
     this._addWait()
@@ -191,9 +193,9 @@ export class Context extends ContextLifetime {
   }
 
   /**
-   * What other devices have written to memory of this one, as network cards do, is seen from now on (`cuFlushGPUDirectRDMAWrites`): by work of
-   * this device, or with `'all-devices'` also by that of others. Needed where the device's attribute
-   * `GPU_DIRECT_RDMA_WRITES_ORDERING` says less.
+   * What other devices have written to memory of this one, as network cards do, is seen from now on
+   * (`cuFlushGPUDirectRDMAWrites`): by work of this device, or with `'all-devices'` also by that of others. Needed
+   * where the device's attribute `GPU_DIRECT_RDMA_WRITES_ORDERING` says less.
    * @throws TypeError; StatusError where the device has no such thing; VersionTooOldError before CUDA 11.3
    */
   flushRdmaWrites(scope: 'owner' | 'all-devices' = 'owner'): void {
@@ -273,7 +275,10 @@ export class Context extends ContextLifetime {
     return peerOrdinals(this)
   }
 
-  /** Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`, `cudaDeviceDisablePeerAccess`). */
+  /**
+   * Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`,
+   * `cudaDeviceDisablePeerAccess`).
+   */
   disablePeerAccess(peer: DeviceOrContext): void {
     this._disablePeerAccess(peer, 'Context.disablePeerAccess')
   }
@@ -332,7 +337,9 @@ export function contextOf(owner: DeviceOrContext, api: string, name = 'owner'): 
   )
 }
 
-/** The context itself, or that of a device; undefined where it is neither. @throws DisposedError for one that is gone. */
+/**
+ * The context itself, or that of a device; undefined where it is neither. @throws DisposedError for one that is gone.
+ */
 export function contextBehind(owner: unknown): Context | undefined {
   let context: unknown
   try {

@@ -14,7 +14,10 @@ function reclaimAndFinish(): boolean {
   return true
 }
 
-/** A device whose memory is in use as a whole counts as so many bytes for the collector of JavaScript, or as its size where that is less. */
+/**
+ * A device whose memory is in use as a whole counts as so many bytes for the collector of JavaScript, or as its size
+ * where that is less.
+ */
 const mostPressure = 2 ** 30
 
 /** The calls that are made in a context: it is current during each, and a status becomes an error. */
@@ -59,7 +62,8 @@ export abstract class ContextCalls extends PublicObject {
     try {
       this.#weight ??= Math.min(1, mostPressure / this.device.totalMemory)
     } catch {
-      // It is asked in a turn of its own, where nobody could catch the error. Memory that is not counted is found all the same.
+      // It is asked in a turn of its own, where nobody could catch the error. Memory that is not counted is found all
+      // the same.
       return 0
     }
     return Math.ceil(byteLength * this.#weight)
@@ -98,7 +102,9 @@ export abstract class ContextCalls extends PublicObject {
     if (status !== Status.success) throw this._error(status, call)
   }
 
-  /** @internal The same for a function that allocates: again when what was disposed of is released. @throws StatusError */
+  /**
+   * @internal The same for a function that allocates: again when what was disposed of is released. @throws StatusError
+   */
   _callWithRoom<N extends CallName>(byteLength: number, call: N, ...args: Parameters<CudaCalls[N]>): void {
     const status = this._withRoom(() => this._status(call, ...args))
     if (status !== Status.success) throw this._allocationError(status, call, byteLength)
@@ -155,7 +161,10 @@ export abstract class ContextCalls extends PublicObject {
     return hasMore
   }
 
-  /** @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with it. */
+  /**
+   * @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with
+   * it.
+   */
   _release<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): void {
     if (this.disposed || processIsEnding()) return
     if (this._closingCalls !== undefined) {

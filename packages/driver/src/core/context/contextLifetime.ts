@@ -12,19 +12,24 @@ import { hasHolds } from './primaryContexts.js'
 import { finishReleasesSync, type ReleaseCall, ReleaseQueue } from './releases.js'
 
 /**
- * Why a context is closed down: it is released; reset, when nothing needs freeing and nothing may wait; or its JavaScript
- * thread ends, when only what is idle goes.
+ * Why a context is closed down: it is released; reset, when nothing needs freeing and nothing may wait; or its
+ * JavaScript thread ends, when only what is idle goes.
  */
 export type CloseReason = 'close' | 'reset' | 'thread-end'
 type CloseHandler = (reason: CloseReason) => void
 
-/** What was disposed of just before the thread ends is still given back, unless the device works for longer. In milliseconds. */
+/**
+ * What was disposed of just before the thread ends is still given back, unless the device works for longer. In
+ * milliseconds.
+ */
 const patienceAtEnd = 1000
 
 const living = new Set<ContextLifetime>()
 let isTidiedUp = false
 
-/** Called when the JavaScript thread ends. Nobody is left to catch an error: it is a warning, where the process goes on. */
+/**
+ * Called when the JavaScript thread ends. Nobody is left to catch an error: it is a warning, where the process goes on.
+ */
 function closeContextsOfThread(isProcess: boolean): void {
   if (isProcess && hasHolds()) return
   finishReleasesSync(patienceAtEnd)
@@ -135,7 +140,10 @@ export abstract class ContextLifetime extends ContextCalls {
     return undefined
   }
 
-  /** @internal The primary contexts of a device this thread has retained and not yet released: more than one after dispose(). */
+  /**
+   * @internal The primary contexts of a device this thread has retained and not yet released: more than one after
+   * dispose().
+   */
   static _livingOn(device: { readonly ordinal: number }): ContextLifetime[] {
     return [...living].filter((context) => context._isPrimary && context.device.ordinal === device.ordinal)
   }
@@ -187,8 +195,9 @@ export abstract class ContextLifetime extends ContextCalls {
   }
 
   /**
-   * @internal The JavaScript thread ends: what is idle is freed, and the context released unless something lives in it that
-   * others may still use. At the end of the process nothing is done where work may be in flight: freeing would wait for it.
+   * @internal The JavaScript thread ends: what is idle is freed, and the context released unless something lives in it
+   * that others may still use. At the end of the process nothing is done where work may be in flight: freeing would
+   * wait for it.
    */
   _endOfThread(isProcess: boolean): void {
     if (this.disposed) return

@@ -13,8 +13,8 @@ export interface Destroyer {
 }
 
 /**
- * An object of a context that work in flight may use without anybody's knowing: arrays, textures, surfaces, semaphores. So its end
- * waits for the work of the context.
+ * An object of a context that work in flight may use without anybody's knowing: arrays, textures, surfaces, semaphores.
+ * So its end waits for the work of the context.
  */
 export abstract class ContextObject extends Resource {
   /** The context it was made in. */

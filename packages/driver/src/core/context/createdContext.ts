@@ -37,8 +37,9 @@ export interface CreatedContextOptions extends Partial<ContextFlags> {
 const optionKeys: OptionKeys<CreatedContextOptions> = { ...contextFlagKeys, execAffinity: true }
 
 /**
- * A context beside the primary one (`cuCtxCreate`): what is made in it (pass it where a device is taken) is apart from what
- * libcudart, NCCL and NVSHMEM use. `dispose()` destroys it as soon as nothing lives in it; until then it takes nothing new.
+ * A context beside the primary one (`cuCtxCreate`): what is made in it (pass it where a device is taken) is apart from
+ * what libcudart, NCCL and NVSHMEM use. `dispose()` destroys it as soon as nothing lives in it; until then it takes
+ * nothing new.
  *
  * @example
  * using context = CreatedContext.create(device, { scheduling: 'blocking' })
@@ -56,8 +57,8 @@ export class CreatedContext extends Context {
 
   /**
    * Makes a context; the current one of the thread stays.
-   * @throws TypeError, RangeError; StatusError, for `execAffinity` where no MPS serves the device; VersionTooOldError before
-   * CUDA 12.5
+   * @throws TypeError, RangeError; StatusError, for `execAffinity` where no MPS serves the device; VersionTooOldError
+   * before CUDA 12.5
    */
   static create(owner: DeviceOrContext, options: CreatedContextOptions = {}): CreatedContext {
     const api = 'CreatedContext.create'
@@ -90,8 +91,8 @@ export class CreatedContext extends Context {
   }
 
   /**
-   * Destroys the context as soon as nothing lives in it (`cuCtxDestroy`), on a native thread; does nothing for one of somebody
-   * else.
+   * Destroys the context as soon as nothing lives in it (`cuCtxDestroy`), on a native thread; does nothing for one of
+   * somebody else.
    */
   dispose(): void {
     this.#isDisposed = true
@@ -130,15 +131,18 @@ export class CreatedContext extends Context {
 }
 
 /**
- * Makes a context the current one of the thread, until {@link popContext} brings the one before back (`cuCtxPushCurrent`). Objects
- * of this package need none; `context.run(fn)` restores the one before by itself.
+ * Makes a context the current one of the thread, until {@link popContext} brings the one before back
+ * (`cuCtxPushCurrent`). Objects of this package need none; `context.run(fn)` restores the one before by itself.
  * @throws TypeError, DisposedError, StatusError
  */
 export function pushContext(context: DeviceOrContext): void {
   check(cuCtxPushCurrent(contextOf(context, 'pushContext', 'context').handle), 'cuCtxPushCurrent')
 }
 
-/** Ends what {@link pushContext} began, and gives the context that was current (`cuCtxPopCurrent`). @throws StatusError where none is */
+/**
+ * Ends what {@link pushContext} began, and gives the context that was current (`cuCtxPopCurrent`). @throws StatusError
+ * where none is
+ */
 export function popContext(): Context {
   const before = currentContext()
   check(cuCtxPopCurrent(scratch()), 'cuCtxPopCurrent')
@@ -146,8 +150,8 @@ export function popContext(): Context {
 }
 
 /**
- * The current context of the thread, whoever made it; undefined where there is none (`cuCtxGetCurrent`). That of a green context
- * is the primary context of its device.
+ * The current context of the thread, whoever made it; undefined where there is none (`cuCtxGetCurrent`). That of a
+ * green context is the primary context of its device.
  */
 export function currentContext(): Context | undefined {
   const out = scratch()

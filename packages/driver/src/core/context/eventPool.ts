@@ -59,7 +59,10 @@ export class EventPool {
     this.#context._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
   }
 
-  /** Whether work may be under way: in the default stream and all that it waits for, or in streams that were disposed of. */
+  /**
+   * Whether work may be under way: in the default stream and all that it waits for, or in streams that were disposed
+   * of.
+   */
   hasWork(): boolean {
     if (this.#context._status('streamQuery', legacyStream) !== Status.success) return true
     return this.#leftBehind.some((event) => this.#context._status('eventQuery', event) !== Status.success)

@@ -14,9 +14,10 @@ import { isCapturing, keepForGraphs } from './capturing.js'
 export type Needs = ReadonlyMap<object, () => void>
 
 /**
- * Keeps what a call on a stream used while a graph that captured the call can launch. Does nothing for streams that are not
- * captured. Hot calls ask {@link isCapturing} first.
- * @param objects memory, typed arrays over page-locked memory, and objects that are disposed of; numbers and `null` are left out.
+ * Keeps what a call on a stream used while a graph that captured the call can launch. Does nothing for streams that are
+ * not captured. Hot calls ask {@link isCapturing} first.
+ * @param objects memory, typed arrays over page-locked memory, and objects that are disposed of; numbers and `null` are
+ * left out.
  */
 export function keepCaptured(context: bigint, stream: bigint, objects: readonly unknown[], needs?: Needs): void {
   if (!isCapturing()) return

@@ -53,7 +53,8 @@ const mostFrees = 256
 const busy = new Set<ReleaseQueue>()
 
 /**
- * The releases of a context that wait for the device. A native thread makes them in order, so that dispose() never blocks the event loop.
+ * The releases of a context that wait for the device. A native thread makes them in order, so that dispose() never
+ * blocks the event loop.
  */
 export class ReleaseQueue {
   readonly #context: ReleasingContext
@@ -71,8 +72,8 @@ export class ReleaseQueue {
   }
 
   /**
-   * Makes calls that wait for the device, and runs `after` on this thread when they have returned. Errors become warnings, unless
-   * somebody waits for the release. If the context is gone already, only `after` runs.
+   * Makes calls that wait for the device, and runs `after` on this thread when they have returned. Errors become
+   * warnings, unless somebody waits for the release. If the context is gone already, only `after` runs.
    * @param others contexts besides the one of the queue that must not be reset meanwhile
    */
   add(what: string, calls: readonly ReleaseCall[], after: () => void, others: readonly ReleasingContext[] = []): void {
@@ -82,7 +83,8 @@ export class ReleaseQueue {
   }
 
   /**
-   * Frees plain memory, which counts as a child of the context until then. No record of its own is made, unless somebody waits.
+   * Frees plain memory, which counts as a child of the context until then. No record of its own is made, unless
+   * somebody waits.
    * @returns false if it was left to {@link add}
    */
   free(low: number, high: number): boolean {
@@ -296,7 +298,8 @@ function isOfGoneContext(error: unknown): boolean {
 }
 
 /**
- * Blocks until the releases of all contexts of this thread are over: memory that was disposed of can be allocated again.
+ * Blocks until the releases of all contexts of this thread are over: memory that was disposed of can be allocated
+ * again.
  * @param timeout in milliseconds, for all of them. Default: no limit.
  * @returns whether there were any, and they are over now
  */

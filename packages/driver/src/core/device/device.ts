@@ -193,7 +193,10 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     )
   }
 
-  /** Whether kernels of this device can use memory of `peer` directly (`cuDeviceCanAccessPeer`, `cudaDeviceCanAccessPeer`). */
+  /**
+   * Whether kernels of this device can use memory of `peer` directly (`cuDeviceCanAccessPeer`,
+   * `cudaDeviceCanAccessPeer`).
+   */
   canAccessPeer(peer: DeviceLike | number): boolean {
     const other = this.#peer(peer, 'Device.canAccessPeer')
     const out = scratch()
@@ -353,14 +356,14 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
   }
 
   /**
-   * Destroys everything in the primary context, of every user in the process, on a native thread, since it waits for the
-   * work in flight. Waits for what this thread still awaits first. Objects that lived there throw `DisposedError`
+   * Destroys everything in the primary context, of every user in the process, on a native thread, since it waits for
+   * the work in flight. Waits for what this thread still awaits first. Objects that lived there throw `DisposedError`
    * afterwards; the next use of the device starts a fresh context. A reset that is under way is joined.
    *
    * Only this JavaScript thread learns of it. Nothing tells libraries such as NCCL, nor other threads of the process:
    * what they do with the device afterwards fails or ends the process. So call it when nobody else uses the device.
-   * @throws DeviceInUseError, with nothing destroyed, in a worker, which cannot know what the other threads do, and while
-   * the `ArrayBuffer` of page-locked memory that was moved away can still be read.
+   * @throws DeviceInUseError, with nothing destroyed, in a worker, which cannot know what the other threads do, and
+   * while the `ArrayBuffer` of page-locked memory that was moved away can still be read.
    */
   async reset(): Promise<void> {
     if (!process.getBuiltinModule('node:worker_threads').isMainThread) {
@@ -386,7 +389,10 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     context._close()
   }
 
-  /** The same as {@link dispose}, but blocks this thread until the driver has released the context, if nothing lives in it. */
+  /**
+   * The same as {@link dispose}, but blocks this thread until the driver has released the context, if nothing lives in
+   * it.
+   */
   disposeSync(): void {
     withBlockingReleases(() => this.dispose())
   }

@@ -48,8 +48,8 @@ interface Recorder {
 /** How a stream records an event, or waits for one. */
 export interface EventUseOptions {
   /**
-   * In work that is captured into a graph: a node of the graph records the event, or waits for it, each time the graph runs, so
-   * that work outside of the graph can wait for it, or record it. Elsewhere CUDA refuses it. Default: false.
+   * In work that is captured into a graph: a node of the graph records the event, or waits for it, each time the graph
+   * runs, so that work outside of the graph can wait for it, or record it. Elsewhere CUDA refuses it. Default: false.
    */
   readonly external?: boolean | undefined
 }
@@ -151,7 +151,10 @@ export class Event extends Resource implements EventLike {
     return new Event(context, handle, timing, false, event)
   }
 
-  /** The `CUevent`, which also is the `cudaEvent_t`. @throws DisposedError after dispose(), and once its context is gone. */
+  /**
+   * The `CUevent`, which also is the `cudaEvent_t`. @throws DisposedError after dispose(), and once its context is
+   * gone.
+   */
   get handle(): CUevent {
     if (!(#source in this)) throw foreignThis(this, 'Event')
     this._requireAlive()
@@ -166,7 +169,10 @@ export class Event extends Resource implements EventLike {
     return this.context.device
   }
 
-  /** As `stream.record(event, options)`: marks the end of what the stream has queued so far, in place of an earlier mark. */
+  /**
+   * As `stream.record(event, options)`: marks the end of what the stream has queued so far, in place of an earlier
+   * mark.
+   */
   record(stream: Recorder, options?: EventUseOptions): this {
     if (!isRecorder(stream)) {
       const api = 'Event.record'
@@ -185,7 +191,9 @@ export class Event extends Resource implements EventLike {
     return this
   }
 
-  /** Whether the work before the mark has ended; true for an event never recorded (`cuEventQuery`, `cudaEventQuery`). */
+  /**
+   * Whether the work before the mark has ended; true for an event never recorded (`cuEventQuery`, `cudaEventQuery`).
+   */
   query(): boolean {
     const { handle, context } = this
     callInContext(context.handle)
@@ -282,8 +290,8 @@ export function isOver(context: Context, status: number, call: 'eventQuery' | 's
 /**
  * Milliseconds between two recorded events, with a resolution of about half a microsecond (`cuEventElapsedTime`,
  * `cudaEventElapsedTime`).
- * @throws TypeError when one was made without timing, or when they are of two contexts; StatusError while one is not complete or
- * was never recorded, which the message says
+ * @throws TypeError when one was made without timing, or when they are of two contexts; StatusError while one is not
+ * complete or was never recorded, which the message says
  */
 export function elapsedMs(start: EventLike, end: EventLike): number {
   const first = requireTimedEvent(start, 'elapsedMs', 'start')

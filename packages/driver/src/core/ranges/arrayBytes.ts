@@ -7,8 +7,8 @@ const getByteOffset = getter<number>('byteOffset')
 const getBuffer = getter<ArrayBufferLike>('buffer')
 
 /**
- * The bytes a typed array really has. The getters of its class are asked, not the object: a subclass, a property of its own
- * or a proxy could say anything, and what C is told to copy must be there. @throws TypeError for a proxy
+ * The bytes a typed array really has. The getters of its class are asked, not the object: a subclass, a property of its
+ * own or a proxy could say anything, and what C is told to copy must be there. @throws TypeError for a proxy
  */
 export function byteLengthOf(array: ArrayBufferView): number {
   return getByteLength.call(array)

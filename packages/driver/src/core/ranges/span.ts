@@ -11,8 +11,9 @@ export function hasGaps(value: unknown): value is WithGaps {
 }
 
 /**
- * From the first byte to the last, for what is told by other means how rows lie there, or need not know: a kernel, a view, a
- * texture. What takes elements asks `toMemoryRange`, which refuses a region with elements of others between its rows.
+ * From the first byte to the last, for what is told by other means how rows lie there, or need not know: a kernel, a
+ * view, a texture. What takes elements asks `toMemoryRange`, which refuses a region with elements of others between its
+ * rows.
  * @throws as `toMemoryRange`
  */
 export function toSpan(memory: MemoryLike, api: string, name?: string): MemoryRange {

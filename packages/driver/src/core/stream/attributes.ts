@@ -43,7 +43,10 @@ const policyCodes = { auto: 1, spin: 2, yield: 3, blocking: 4 } as const
 const properties = ['normal', 'streaming', 'persisting'] as const
 const valueBytes = 64
 
-/** Sets those that are given (`cuStreamSetAttribute`, `cudaStreamSetAttribute`). @throws TypeError, RangeError, DisposedError, StatusError */
+/**
+ * Sets those that are given (`cuStreamSetAttribute`, `cudaStreamSetAttribute`). @throws TypeError, RangeError,
+ * DisposedError, StatusError
+ */
 export function setAttributes(context: Context, stream: CUstream, attributes: StreamAttributes, api: string): void {
   requireOptions(attributes, api, attributeKeys, 'attributes')
   const { synchronizationPolicy, ...shared } = attributes

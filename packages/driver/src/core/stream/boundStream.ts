@@ -2,7 +2,10 @@ import { type StreamLike, streamMode, streamProtocol } from '@shoal/types'
 
 /** What a call that names no stream has to look at. It is an object because bundles bind what they import once. */
 export const missingStreams = {
-  /** True while a missing stream means the default stream and nobody wants to hear of it: the usual case, and the fast one. */
+  /**
+   * True while a missing stream means the default stream and nobody wants to hear of it: the usual case, and the fast
+   * one.
+   */
   areDefault: process.env['SHOAL_DEFAULT_STREAM'] !== 'warn',
 }
 

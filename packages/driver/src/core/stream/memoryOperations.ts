@@ -11,7 +11,10 @@ import {
   wrongType,
 } from '@shoal/types'
 
-/** What ends a wait for a word: it is at least the value (cyclically), equal to it, has a bit of it, or lacks a bit of both. */
+/**
+ * What ends a wait for a word: it is at least the value (cyclically), equal to it, has a bit of it, or lacks a bit of
+ * both.
+ */
 export type WordCondition = 'geq' | 'eq' | 'and' | 'nor'
 
 /** A word of memory that a stream writes, or waits for. */

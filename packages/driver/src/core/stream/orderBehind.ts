@@ -39,8 +39,8 @@ export function eventBehind(context: bigint, stream: bigint): CUevent {
 export type Producer = Pick<MemoryRange, 'stream' | 'context'>
 
 /**
- * Makes what is queued on a stream from now on wait for what the producer of memory has queued by now, where it named another stream
- * (`cuEventRecord`, `cuStreamWaitEvent`).
+ * Makes what is queued on a stream from now on wait for what the producer of memory has queued by now, where it named
+ * another stream (`cuEventRecord`, `cuStreamWaitEvent`).
  * @param context the one of the stream: of a producer without a context its streams are meant.
  * @throws StatusError, also where one of the streams is being captured and the other is not
  */

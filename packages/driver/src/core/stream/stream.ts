@@ -82,8 +82,9 @@ export class Stream extends Resource implements StreamLike {
   /** @internal The handle in two halves, for calls without a bigint. */
   readonly _halves: U64Halves
   /**
-   * @internal The context that calls with this stream need. The default streams exist in each; of any other stream libcuda
-   * knows the context and asks for no current one. libcudart would make one current on the thread, and leave it there.
+   * @internal The context that calls with this stream need. The default streams exist in each; of any other stream
+   * libcuda knows the context and asks for no current one. libcudart would make one current on the thread, and leave it
+   * there.
    */
   readonly _callContext: U64Halves
   /** @internal Of a stream that only this object destroys. */
@@ -186,8 +187,8 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Runs `fn`, and queues on this stream what work of its context names no stream meanwhile, in every package. Scopes nest, and each
-   * device has a scope of its own. `fn` must not be asynchronous: what it awaits would run outside.
+   * Runs `fn`, and queues on this stream what work of its context names no stream meanwhile, in every package. Scopes
+   * nest, and each device has a scope of its own. `fn` must not be asynchronous: what it awaits would run outside.
    * @throws TypeError when `fn` gives a promise; DisposedError; what `fn` throws
    *
    * @example
@@ -323,7 +324,8 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Writes words of memory, and waits for words, in this order and in the order of the stream (`cuStreamBatchMemOp`); at most
+   * Writes words of memory, and waits for words, in this order and in the order of the stream (`cuStreamBatchMemOp`);
+   * at most
    * 256. A wait ends when somebody writes the word: a kernel, a copy, another stream or process, a GPU's peer.
    * @throws TypeError, RangeError; DisposedError, StatusError
    *
@@ -340,7 +342,10 @@ export class Stream extends Resource implements StreamLike {
     return this.#operate([{ operation: 'write', memory, value }], 'Stream.writeValue', true)
   }
 
-  /** What is queued from now on waits until a word of 4 or 8 bytes has the value (`cuStreamBatchMemOp`). @throws as {@link memoryOperations} */
+  /**
+   * What is queued from now on waits until a word of 4 or 8 bytes has the value (`cuStreamBatchMemOp`). @throws as
+   * {@link memoryOperations}
+   */
   waitValue(memory: MemoryLike, value: number | bigint, condition: WordCondition = 'geq'): this {
     return this.#operate([{ operation: 'wait', memory, value, condition }], 'Stream.waitValue', true)
   }
@@ -354,11 +359,11 @@ export class Stream extends Resource implements StreamLike {
   }
 
   /**
-   * Calls `fn` on this thread after all earlier work of the stream (`cuLaunchHostFunc`, `cudaLaunchHostFunc`). Work queued later does
-   * not wait for it, so it must be synchronous. It sees the `AsyncLocalStorage` of this call. The promise resolves when `fn` returned
-   * and rejects with what it threw. It rejects with a StatusError when the context failed; `fn` is not called then. If the stream is
-   * being captured, each launch of the graph calls `fn`, an error it throws is an uncaught exception, and the promise
-   * resolves at once.
+   * Calls `fn` on this thread after all earlier work of the stream (`cuLaunchHostFunc`, `cudaLaunchHostFunc`). Work
+   * queued later does not wait for it, so it must be synchronous. It sees the `AsyncLocalStorage` of this call. The
+   * promise resolves when `fn` returned and rejects with what it threw. It rejects with a StatusError when the context
+   * failed; `fn` is not called then. If the stream is being captured, each launch of the graph calls `fn`, an error it
+   * throws is an uncaught exception, and the promise resolves at once.
    * @throws (rejects) TypeError for an async function, or when `fn` returns a promise
    */
   async hostFunction(fn: () => void): Promise<void> {
@@ -508,8 +513,8 @@ export function isStream(value: unknown): value is Stream {
 }
 
 /**
- * The handle of the stream where an operation of `context` goes: the one named, else that of the innermost `Stream.use`, else the
- * default stream.
+ * The handle of the stream where an operation of `context` goes: the one named, else that of the innermost
+ * `Stream.use`, else the default stream.
  * @throws TypeError when the stream belongs to another context, DisposedError when it is gone.
  */
 export function streamFor(context: Context, stream: StreamArgument | undefined, api: string): CUstream {

@@ -6,8 +6,8 @@ import { giveBack, type StreamQueue, type Uses, useUntilEnd } from './unmarkedWo
 import { hasEndedNow, Wait } from './wait.js'
 
 /**
- * A copy that reads or writes host memory and that somebody waits for, and an event behind it that tells when it has ended. The
- * context is neither released nor reset before.
+ * A copy that reads or writes host memory and that somebody waits for, and an event behind it that tells when it has
+ * ended. The context is neither released nor reset before.
  */
 export abstract class AwaitedCopy<T> extends Wait {
   readonly #queue: StreamQueue
@@ -33,12 +33,15 @@ export abstract class AwaitedCopy<T> extends Wait {
   protected abstract copy(queue: StreamQueue): void
   /** The copy uses the memory no more. Not called where nobody can tell. */
   protected abstract giveBack(): void
-  /** Gets `CUDA_SUCCESS`, or why the context of the copy failed; what it gives, the promise gives. The memory is still there. */
+  /**
+   * Gets `CUDA_SUCCESS`, or why the context of the copy failed; what it gives, the promise gives. The memory is still
+   * there.
+   */
   protected abstract whenOver(status: number): T | Promise<T>
 
   /**
-   * Queues it. The promise settles once the copy uses the memory no more. A rejection that nobody awaits does not end the
-   * process: the next wait on the stream reports it too. @throws as `copy` does; StatusError
+   * Queues it. The promise settles once the copy uses the memory no more. A rejection that nobody awaits does not end
+   * the process: the next wait on the stream reports it too. @throws as `copy` does; StatusError
    */
   start(): Promise<T> {
     const { context } = this
@@ -163,8 +166,8 @@ export function queueHostCopy<T>(
 }
 
 /**
- * Queues a copy that reads or writes host memory and whose end nobody is told of; others may wait for what it uses. What `copy`
- * throws after `begun` leaves work behind. @throws what `copy` throws
+ * Queues a copy that reads or writes host memory and whose end nobody is told of; others may wait for what it uses.
+ * What `copy` throws after `begun` leaves work behind. @throws what `copy` throws
  */
 export function queueUnobservedCopy(
   context: Context,

@@ -2,7 +2,9 @@ import { nextTurn } from '@shoal/ffi'
 import { holdEventLoop } from '@shoal/ffi/calls'
 import { isLoopDue } from '@shoal/types'
 
-/** A getter of a promise. What it waits for does not keep the process alive, but who asks for it does, until it settles. */
+/**
+ * A getter of a promise. What it waits for does not keep the process alive, but who asks for it does, until it settles.
+ */
 export function heldOnceAsked(promise: Promise<void>): () => Promise<void> {
   let isOver = false
   let stopHolding: (() => void) | undefined

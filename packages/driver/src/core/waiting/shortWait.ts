@@ -4,10 +4,13 @@ import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 import { eventStatusNow } from './eventCalls.js'
 
-// Short work is over before a native thread could have told of it: two changes of thread take 15 µs and more. So the event
-// loop asks itself at first, once a turn, and lets everything else through between.
+// Short work is over before a native thread could have told of it: two changes of thread take 15 µs and more. So the
+// event loop asks itself at first, once a turn, and lets everything else through between.
 
-/** Milliseconds after which a wait is left to the native thread: most copies and kernels that are awaited one by one end before. */
+/**
+ * Milliseconds after which a wait is left to the native thread: most copies and kernels that are awaited one by one end
+ * before.
+ */
 const longest = 0.1
 /** A turn must stay short, however many wait. */
 const mostWaits = 32
@@ -35,7 +38,10 @@ export abstract class ShortWait {
     this.context = context
   }
 
-  /** Gets the status of the event: that it is not ready where that takes longer. What it throws is an uncaught exception. */
+  /**
+   * Gets the status of the event: that it is not ready where that takes longer. What it throws is an uncaught
+   * exception.
+   */
   abstract reached(status: number): void
 }
 

@@ -17,7 +17,10 @@ export interface Uses {
   readonly before: Uses | undefined
 }
 
-/** What is needed of a stream to queue something: its handle, as calls with a bigint and those without take it, and what is behind it. */
+/**
+ * What is needed of a stream to queue something: its handle, as calls with a bigint and those without take it, and what
+ * is behind it.
+ */
 export interface StreamQueue {
   readonly _handle: CUstream
   readonly _halves: U64Halves
@@ -25,8 +28,8 @@ export interface StreamQueue {
 }
 
 /**
- * Copies of a stream whose end nobody is told of, since the last event behind them. The next event that a wait records on the stream tells
- * their end, too; where none does, one is recorded in the next turn of the event loop.
+ * Copies of a stream whose end nobody is told of, since the last event behind them. The next event that a wait records
+ * on the stream tells their end, too; where none does, one is recorded in the next turn of the event loop.
  */
 export class UnmarkedWork {
   readonly #context: Context
@@ -57,7 +60,10 @@ export class UnmarkedWork {
     return uses
   }
 
-  /** Records an event behind it, if anything is unmarked. Nobody can be told of an error: the next wait on the stream reports it. */
+  /**
+   * Records an event behind it, if anything is unmarked. Nobody can be told of an error: the next wait on the stream
+   * reports it.
+   */
   mark(): void {
     if (this.#uses === undefined) return
     const isUrgent = this.#isUrgent
@@ -88,7 +94,9 @@ export function useUntilEnd(context: Context, queue: StreamQueue, what: InUse, i
   work.mark()
 }
 
-/** Gives back what was taken of {@link UnmarkedWork}, or leaves it where nobody can tell whether the copies have ended. */
+/**
+ * Gives back what was taken of {@link UnmarkedWork}, or leaves it where nobody can tell whether the copies have ended.
+ */
 export function giveBack(context: Context, uses: Uses, isOver: boolean): void {
   try {
     for (let use: Uses | undefined = isOver ? uses : undefined; use !== undefined; use = use.before) use.what._unhold()

@@ -85,8 +85,8 @@ class StatusWait extends Wait {
 }
 
 /**
- * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
- * the wait ends; it is told whether the event has.
+ * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does
+ * however the wait ends; it is told whether the event has.
  */
 export function eventStatus(
   context: Context,

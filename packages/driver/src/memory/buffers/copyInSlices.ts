@@ -1,12 +1,12 @@
 import { nextTurn } from '@shoal/ffi'
 
-// Some tenths of a millisecond of copying, also where each page is touched for the first time: longer would be felt as a
-// stall of the event loop.
+// Some tenths of a millisecond of copying, also where each page is touched for the first time: longer would be felt as
+// a stall of the event loop.
 const sliceBytes = 1024 * 1024
 
 /**
- * Copies bytes without holding the event loop for long: the first slice at once, each other in a turn of its own. Undefined
- * where one slice was all.
+ * Copies bytes without holding the event loop for long: the first slice at once, each other in a turn of its own.
+ * Undefined where one slice was all.
  * @param what the array of the program's, for the error: `API: NAME`
  * @throws TypeError when one side was detached or shrunk meanwhile.
  */

@@ -59,14 +59,18 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   readonly dtype: E
   /** Number of elements. */
   readonly length: number
-  /** The allocation; or, until somebody needs one, the stream the memory is freed on, or the block of a caching pool. */
+  /**
+   * The allocation; or, until somebody needs one, the stream the memory is freed on, or the block of a caching pool.
+   */
   #owner: Allocation | Block | Stream
   /** Halves of the address, as long as a stream is the owner. */
   readonly #low: number
   readonly #high: number
   /** Where a view starts; undefined for a buffer that has the whole allocation. */
   readonly #viewAddress: bigint | undefined
-  /** What the memory protocol gave. No field: making one for each object would take as long as the call of the driver. */
+  /**
+   * What the memory protocol gave. No field: making one for each object would take as long as the call of the driver.
+   */
   declare private range: MemoryRange | undefined
   /** What the object that a view looks into has, as the view was last found to lie within it. No field, as above. */
   declare private surroundings: MemoryRange | undefined
@@ -114,8 +118,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * A copy of an array on the device; ready for use on any stream. `dtype` says what the bits of the array mean, such as
-   * `'bf16'` for a `Uint16Array`, or which struct the objects of a list are; default: the array's own type.
+   * A copy of an array on the device; ready for use on any stream. `dtype` says what the bits of the array mean, such
+   * as `'bf16'` for a `Uint16Array`, or which struct the objects of a list are; default: the array's own type.
    * @throws TypeError for an array of another type, RangeError when its elements are not whole; as {@link allocate}
    */
   static from<D extends DType>(
@@ -326,7 +330,9 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
     return this.#range()
   }
 
-  /** @internal The memory of a buffer with the same elements, of which nothing is left to ask; undefined of all else. */
+  /**
+   * @internal The memory of a buffer with the same elements, of which nothing is left to ask; undefined of all else.
+   */
   _rangeOfLike(source: unknown): MemoryRange | undefined {
     const isBuffer = typeof source === 'object' && source !== null && #owner in source
     return isBuffer && source.dtype === this.dtype && source.length === this.length ? source.#range() : undefined
@@ -387,8 +393,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers
   }
 
   /**
-   * @internal What {@link _use} refuses, for memory that was used before: that has its allocation. Asked once more before the memory is
-   * used, as a getter of the arguments may have disposed of it.
+   * @internal What {@link _use} refuses, for memory that was used before: that has its allocation. Asked once more
+   * before the memory is used, as a getter of the arguments may have disposed of it.
    */
   _requireStillThere(): void {
     const allocation = this.#owner as Allocation

@@ -27,7 +27,10 @@ import { checkSource, checkTarget } from './typed.js'
 
 /** Where an operation is queued. */
 export interface QueueOptions {
-  /** A stream of any package, its handle, or `null` for the default stream. Default: that of `Stream.use`, else the default stream. */
+  /**
+   * A stream of any package, its handle, or `null` for the default stream. Default: that of `Stream.use`, else the
+   * default stream.
+   */
   readonly stream?: StreamArgument | undefined
 }
 
@@ -71,12 +74,12 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
 
   /**
    * Queues a copy of the whole of `source`, which must be as long as this memory; use `slice` for parts
-   * (`cuMemcpyHtoDAsync`, `cuMemcpyDtoDAsync`, `cuMemcpyPeerAsync`, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). A host array, page-locked
-   * or not, must stay as it is until the copy has ended, as `stream.synchronize()` tells: what arrives of one that is changed
-   * or detached before is undefined. It is kept alive until then. Device memory may be another device's, with or without peer
-   * access.
-   * @throws TypeError for another dtype; RangeError for another length, or a source that overlaps this memory without being the same;
-   * DisposedError, StatusError
+   * (`cuMemcpyHtoDAsync`, `cuMemcpyDtoDAsync`, `cuMemcpyPeerAsync`, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). A host
+   * array, page-locked or not, must stay as it is until the copy has ended, as `stream.synchronize()` tells: what
+   * arrives of one that is changed or detached before is undefined. It is kept alive until then. Device memory may be
+   * another device's, with or without peer access.
+   * @throws TypeError for another dtype; RangeError for another length, or a source that overlaps this memory without
+   * being the same; DisposedError, StatusError
    */
   copyFrom(source: CopySource<E>, options?: QueueOptions): this {
     const api = 'DeviceBuffer.copyFrom'
@@ -120,7 +123,9 @@ export abstract class DeviceTransfers<E extends ElementType = DType> extends Res
     return target
   }
 
-  /** Resolves with the elements as they are when the stream gets there: in a fresh typed array, or as a list of structs. */
+  /**
+   * Resolves with the elements as they are when the stream gets there: in a fresh typed array, or as a list of structs.
+   */
   toArray(options?: QueueOptions): Promise<ElementArrayOf<E>> {
     const { dtype } = this
     const array = arrayFor(dtype, this.length) as HostArrayOf<E>
@@ -202,8 +207,8 @@ function queueOf(memory: DeviceTransfers<ElementType>, options: QueueOptions | u
 }
 
 /**
- * The address of memory that is used next, on a queue that waits for what is pending on it. Asked when all else is known: a getter
- * of the arguments may have disposed of the memory.
+ * The address of memory that is used next, on a queue that waits for what is pending on it. Asked when all else is
+ * known: a getter of the arguments may have disposed of the memory.
  */
 function useBehind(memory: DeviceTransfers<ElementType>, queue: StreamQueue): bigint {
   const address = memory._use()

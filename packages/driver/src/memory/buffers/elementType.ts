@@ -15,8 +15,8 @@ import {
 export type HostArrayOf<E extends ElementType> = E extends DType ? TypedArrayOf<E> : Uint8Array
 
 /**
- * What is known of each dtype, without a call: buffers are made and sliced all the time. Of an object that is made without a
- * prototype V8 looks each name up in a dictionary.
+ * What is known of each dtype, without a call: buffers are made and sliced all the time. Of an object that is made
+ * without a prototype V8 looks each name up in a dictionary.
  */
 const infos: { readonly [dtype: string]: ElementLayout | undefined } = Object.setPrototypeOf(
   Object.fromEntries(dtypes.map((dtype) => [dtype, dtypeInfo(dtype)])),
@@ -34,7 +34,10 @@ export function requireElementType(type: ElementType, api: string, name = 'dtype
   return known ?? elementLayout(type, api, name)
 }
 
-/** How many elements of a type a variable of some code has. @throws RangeError when its bytes are no whole number of them */
+/**
+ * How many elements of a type a variable of some code has. @throws RangeError when its bytes are no whole number of
+ * them
+ */
 export function elementsOfVariable(name: string, byteLength: number, type: ElementLayout, api: string): number {
   if (byteLength % type.bytes === 0) return byteLength / type.bytes
   throw new RangeError(`${api}: dtype must fit ${name}, whose ${byteLength} bytes are no whole number of ${type.name}`)

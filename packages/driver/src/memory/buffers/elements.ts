@@ -13,8 +13,8 @@ import {
 import { bytesOfElement } from './elementType.js'
 
 /**
- * What one element is in JavaScript: a number, a bigint too for 64-bit integers, `[real, imaginary]`, an object with the
- * fields of a struct, a list with the values of an array or a tuple.
+ * What one element is in JavaScript: a number, a bigint too for 64-bit integers, `[real, imaginary]`, an object with
+ * the fields of a struct, a list with the values of an array or a tuple.
  */
 export type ElementValue<E extends ElementType = DType> = E extends CompoundType
   ? CompoundInputOf<E>

@@ -14,8 +14,8 @@ let fillBytes: NativeCall
 const fillElements: (NativeCall | undefined)[] = []
 
 /**
- * Queues the writing of `count` copies of an element (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`). libcudart only
- * fills with bytes: other elements go through libcuda.
+ * Queues the writing of `count` copies of an element (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`).
+ * libcudart only fills with bytes: other elements go through libcuda.
  */
 export function queueFill(context: Context, stream: U64Halves, target: bigint, element: DataView, count: number): void {
   const size = element.byteLength
@@ -48,7 +48,9 @@ export function queueBytes(
   if (status !== Status.success) throw library.error(status, library.fillBytes.api)
 }
 
-/** Without the checks of the generated functions, which are made already. Gives the status; CUDA has no fill of nothing. */
+/**
+ * Without the checks of the generated functions, which are made already. Gives the status; CUDA has no fill of nothing.
+ */
 function fill(
   call: NativeCall,
   { _halves: context }: Context,

@@ -152,7 +152,9 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     return this
   }
 
-  /** Its elements as a buffer, for copies, fills and kernels. One that was taken before it shrank refuses to be used. */
+  /**
+   * Its elements as a buffer, for copies, fills and kernels. One that was taken before it shrank refuses to be used.
+   */
   get buffer(): DeviceBuffer<E> {
     this._requireAlive()
     this.#view ??= DeviceBuffer.view(this.context, this.#range, this.dtype, { length: this.length })

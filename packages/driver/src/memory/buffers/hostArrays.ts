@@ -34,7 +34,10 @@ const heldAs: Partial<Record<DType, DType>> = {
   complex128: 'f64',
 }
 
-/** Refuses anything but a typed array that holds such elements: bits for the types JavaScript has not, bytes for structs. */
+/**
+ * Refuses anything but a typed array that holds such elements: bits for the types JavaScript has not, bytes for
+ * structs.
+ */
 export function requireArrayFor(
   array: unknown,
   type: ElementType,

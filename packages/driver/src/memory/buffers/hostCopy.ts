@@ -243,8 +243,8 @@ function downloadStaged<T>(
 }
 
 /**
- * So much page-locked memory would be made for this copy alone, on this thread. What the stream writes is memory of ours: only
- * this thread can tell that the array is still there.
+ * So much page-locked memory would be made for this copy alone, on this thread. What the stream writes is memory of
+ * ours: only this thread can tell that the array is still there.
  */
 function downloadInParts<T>(
   context: Context,

@@ -45,7 +45,9 @@ export class ContextArray<E extends ElementType> {
     }
   }
 
-  /** Empties the array, then calls `free`; later, where `buffer.transfer()` gave the memory to an array still in use. */
+  /**
+   * Empties the array, then calls `free`; later, where `buffer.transfer()` gave the memory to an array still in use.
+   */
   detach(): { readonly isReachable: boolean; whenUnreachable(free: () => void): void } {
     this.#forget()
     const isReachable = !this.#view.detach()

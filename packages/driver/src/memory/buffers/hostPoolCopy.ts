@@ -11,8 +11,8 @@ import { Status } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
 
 /**
- * Repeats a refused copy with `cuMemcpyAsync` if an address that the call named as device memory lies in a pool of host memory. An H200
- * refuses such addresses in `cuMemcpyHtoDAsync`, `cuMemcpyDtoHAsync` and `cuMemcpyDtoDAsync`.
+ * Repeats a refused copy with `cuMemcpyAsync` if an address that the call named as device memory lies in a pool of host
+ * memory. An H200 refuses such addresses in `cuMemcpyHtoDAsync`, `cuMemcpyDtoHAsync` and `cuMemcpyDtoDAsync`.
  * @param named the addresses that the call named as device memory
  * @returns the status of the second copy, or `CUDA_ERROR_INVALID_VALUE` for other memory
  */

@@ -145,8 +145,8 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
 
   /**
    * Managed memory for `length` elements, at least one; its contents are whatever was there.
-   * @throws FeatureNotSupportedError on devices where the host must not touch such memory while the device is busy, unless
-   * it is attached to the host; TypeError, RangeError, StatusError.
+   * @throws FeatureNotSupportedError on devices where the host must not touch such memory while the device is busy,
+   * unless it is attached to the host; TypeError, RangeError, StatusError.
    */
   static allocate<E extends ElementType>(
     owner: DeviceOrContext,

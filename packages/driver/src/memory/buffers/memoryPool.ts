@@ -112,7 +112,8 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * Makes a pool on a device, or of host or managed memory for work of that device (`cuMemPoolCreate`, `cudaMemPoolCreate`).
+   * Makes a pool on a device, or of host or managed memory for work of that device (`cuMemPoolCreate`,
+   * `cudaMemPoolCreate`).
    * @throws TypeError, RangeError; StatusError when the device cannot export as asked, or has no such pools;
    * FeatureNotSupportedError for host and managed memory on an older driver
    */
@@ -153,14 +154,17 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * The pool that came with the device (`cuDeviceGetDefaultMemPool`, `cudaDeviceGetDefaultMemPool`). dispose() leaves it
-   * alone.
+   * The pool that came with the device (`cuDeviceGetDefaultMemPool`, `cudaDeviceGetDefaultMemPool`). dispose() leaves
+   * it alone.
    */
   static defaultOf(owner: DeviceOrContext): MemoryPool {
     return MemoryPool.#of(contextOf(owner, 'MemoryPool.defaultOf'), 'deviceGetDefaultMemPool')
   }
 
-  /** The pool that streams of the device allocate from when none is named (`cuDeviceGetMemPool`, `cudaDeviceGetMemPool`). */
+  /**
+   * The pool that streams of the device allocate from when none is named (`cuDeviceGetMemPool`,
+   * `cudaDeviceGetMemPool`).
+   */
   static currentOf(owner: DeviceOrContext): MemoryPool {
     return MemoryPool.#of(contextOf(owner, 'MemoryPool.currentOf'), 'deviceGetMemPool')
   }
@@ -172,8 +176,8 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * A pool of another owner, such as one of `@shoal/driver` for `@shoal/runtime`, as one of `owner`: the same handle. It is
-   * borrowed: the other object must live as long as this one is used.
+   * A pool of another owner, such as one of `@shoal/driver` for `@shoal/runtime`, as one of `owner`: the same handle.
+   * It is borrowed: the other object must live as long as this one is used.
    */
   static from(owner: DeviceOrContext, pool: MemoryPool): MemoryPool {
     const api = 'MemoryPool.from'
@@ -185,9 +189,9 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * A pool that another process exported (`cuMemPoolImportFromShareableHandle`, `cudaMemPoolImportFromShareableHandle`).
-   * Nothing can be allocated from it; {@link importPointer} takes what the other process allocated. The handle stays the
-   * caller's.
+   * A pool that another process exported (`cuMemPoolImportFromShareableHandle`,
+   * `cudaMemPoolImportFromShareableHandle`). Nothing can be allocated from it; {@link importPointer} takes what the
+   * other process allocated. The handle stays the caller's.
    */
   static import(owner: DeviceOrContext, handle: ShareableHandle<'pool'>): MemoryPool {
     const api = 'MemoryPool.import'
@@ -264,8 +268,8 @@ export class MemoryPool extends Resource {
   }
 
   /**
-   * Gives memory back to the system until at most this many bytes are kept. Memory that was freed on a stream counts once a
-   * wait of the driver itself has seen that work end: `stream.synchronizeSync()` or a wait for the device, not
+   * Gives memory back to the system until at most this many bytes are kept. Memory that was freed on a stream counts
+   * once a wait of the driver itself has seen that work end: `stream.synchronizeSync()` or a wait for the device, not
    * `stream.synchronize()`, which only asks about an event.
    */
   trimTo(bytesToKeep = 0): void {

@@ -3,8 +3,8 @@ import { slots32 } from '@shoal/ffi/calls'
 const fourGiB = 2 ** 32
 
 /**
- * Whether a copy whose target and source address are in the first two slots of a call would read bytes that it writes elsewhere. Memory
- * that is copied onto itself stays as it is.
+ * Whether a copy whose target and source address are in the first two slots of a call would read bytes that it writes
+ * elsewhere. Memory that is copied onto itself stays as it is.
  */
 export function overlapsInSlots(byteLength: number): boolean {
   const slots = slots32
@@ -88,7 +88,9 @@ interface Piece {
   readonly byteLength: number
 }
 
-/** Refuses copies that read or write what another one writes, since those of a batch run in no order. @throws RangeError */
+/**
+ * Refuses copies that read or write what another one writes, since those of a batch run in no order. @throws RangeError
+ */
 export function requireNoRace(pieces: readonly Piece[], api: string): void {
   const order = pieces.map((_, index) => index).sort((one, other) => at(pieces, one).to - at(pieces, other).to)
   for (let place = 1; place < order.length; place += 1) {

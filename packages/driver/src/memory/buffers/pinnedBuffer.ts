@@ -44,8 +44,8 @@ export interface PinnedOptions {
 export const pinnedKeys: OptionKeys<PinnedOptions> = { portable: true, mapped: true, writeCombined: true }
 
 /**
- * Page-locked host memory (`cuMemHostAlloc`, `cudaHostAlloc`) as a real `ArrayBuffer`: copies between it and the device do
- * not block the thread and need no staging. dispose() detaches the buffer: its arrays become empty.
+ * Page-locked host memory (`cuMemHostAlloc`, `cudaHostAlloc`) as a real `ArrayBuffer`: copies between it and the device
+ * do not block the thread and need no staging. dispose() detaches the buffer: its arrays become empty.
  *
  * @example
  * using staging = PinnedBuffer.allocate(device, 'f32', 1024)

@@ -25,7 +25,9 @@ function bindTo(used: CudaLibrary): void {
   library = used
 }
 
-/** Queues a copy between device memory and an array over page-locked memory, whose address is known. @throws StatusError */
+/**
+ * Queues a copy between device memory and an array over page-locked memory, whose address is known. @throws StatusError
+ */
 export function queuePinnedCopy(
   context: Context,
   stream: U64Halves,

@@ -14,9 +14,9 @@ import { scratch } from '../../core/native.js'
 const living = new Map<CUmemoryPool, PoolLifetime>()
 
 /**
- * How long a pool that is ours to destroy lives: until nobody has it any more and the last memory from it was given back.
- * Drivers take a destroy before that, too, and see to the rest themselves. That is relied on for memory alone which streams
- * took from the pool while it was the current one of its device: nobody counts that.
+ * How long a pool that is ours to destroy lives: until nobody has it any more and the last memory from it was given
+ * back. Drivers take a destroy before that, too, and see to the rest themselves. That is relied on for memory alone
+ * which streams took from the pool while it was the current one of its device: nobody counts that.
  */
 export class PoolLifetime {
   readonly #context: Context

@@ -24,13 +24,13 @@ export interface MemoryPoolOptions {
   /** The most it may hold, in bytes. Default: the driver's limit. */
   readonly maximumBytes?: number | undefined
   /**
-   * Where its memory lies: on the device of the owner (default), in page-locked memory of the host, or of one NUMA node of the host. The
-   * owner can use host memory, too. Other devices need `setAccess`.
+   * Where its memory lies: on the device of the owner (default), in page-locked memory of the host, or of one NUMA node
+   * of the host. The owner can use host memory, too. Other devices need `setAccess`.
    */
   readonly location?: PoolLocation | undefined
   /**
-   * Whether its memory is managed: it moves to whoever uses it, and every device can use it. `location` is then where it prefers to be;
-   * default: nowhere. Default of `managed`: false.
+   * Whether its memory is managed: it moves to whoever uses it, and every device can use it. `location` is then where
+   * it prefers to be; default: nowhere. Default of `managed`: false.
    */
   readonly managed?: boolean | undefined
 }
@@ -55,7 +55,10 @@ export interface ResolvedPoolMemory {
   readonly location: { readonly type: CUmemLocationType; readonly id: number }
 }
 
-/** First drivers with such pools, as `CudaVersion.value` has them. An older one would only answer that an argument is wrong. */
+/**
+ * First drivers with such pools, as `CudaVersion.value` has them. An older one would only answer that an argument is
+ * wrong.
+ */
 const firstVersions = { managed: 13_000, host: 13_000, hostNode: 12_020 } as const
 const { CU_MEM_ALLOCATION_TYPE_MANAGED: managedType, CU_MEM_ALLOCATION_TYPE_PINNED: pinnedType } = CUmemAllocationType
 const nowhere = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_NONE, id: 0 } as const

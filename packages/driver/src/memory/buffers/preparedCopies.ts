@@ -52,7 +52,8 @@ const attributesBytes = 24
 const inStreamOrder = 1
 
 /**
- * Many copies that are queued by one call, checked and packed once; made by {@link prepareCopies} and `prepareCopies3D`.
+ * Many copies that are queued by one call, checked and packed once; made by {@link prepareCopies} and
+ * `prepareCopies3D`.
  */
 export class PreparedCopies extends PublicObject {
   static get [loadedFrom](): string {
@@ -84,8 +85,10 @@ export class PreparedCopies extends PublicObject {
   }
 
   /**
-   * Queues all copies, in no order among each other, and returns at once (`cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync`).
-   * @param options `stream` must be given, here or by `Stream.use`: CUDA has no such call for the legacy default stream.
+   * Queues all copies, in no order among each other, and returns at once (`cuMemcpyBatchAsync`,
+   * `cuMemcpy3DBatchAsync`).
+   * @param options `stream` must be given, here or by `Stream.use`: CUDA has no such call for the legacy default
+   * stream.
    * @throws DisposedError when memory of one is gone; TypeError, StatusError; VersionTooOldError before CUDA 13.0
    */
   launch(options: QueueOptions = {}): void {
@@ -117,13 +120,14 @@ export class PreparedCopies extends PublicObject {
 }
 
 /**
- * Checks and packs many copies, to be queued together by `launch({ stream })`: between device, page-locked and managed memory,
- * of any package.
- * @throws TypeError; RangeError for copies whose ends are not equally long or overlap, or that write what another copy uses;
- * DisposedError
+ * Checks and packs many copies, to be queued together by `launch({ stream })`: between device, page-locked and managed
+ * memory, of any package.
+ * @throws TypeError; RangeError for copies whose ends are not equally long or overlap, or that write what another copy
+ * uses; DisposedError
  *
  * @example
- * const copies = prepareCopies(device, blocks.map((block, index) => ({ target: cache.slice(index * n, (index + 1) * n), source: block })))
+ * const targetOf = (index: number) => cache.slice(index * n, (index + 1) * n)
+ * const copies = prepareCopies(device, blocks.map((source, index) => ({ target: targetOf(index), source })))
  * copies.launch({ stream })
  */
 export function prepareCopies(owner: DeviceOrContext, copies: readonly BatchedCopy[]): PreparedCopies {

@@ -51,8 +51,8 @@ function cellOf(range: MemoryRange & { readonly [cellKey]?: ReachCell }): ReachC
 }
 
 /**
- * Checks that kernels of a context may use memory that is not plain memory of its own device: that may always be used. The driver
- * is asked, and an answer that allows the use is remembered in `cell` until some access ends.
+ * Checks that kernels of a context may use memory that is not plain memory of its own device: that may always be used.
+ * The driver is asked, and an answer that allows the use is remembered in `cell` until some access ends.
  * @throws TypeError
  */
 export function requireReach(
@@ -72,7 +72,10 @@ export function requireReach(
   )
 }
 
-/** What a graph checks at each launch so that a kernel still reaches memory. The key is the same for the same context and memory. */
+/**
+ * What a graph checks at each launch so that a kernel still reaches memory. The key is the same for the same context
+ * and memory.
+ */
 export interface ReachNeed {
   readonly key: object
   readonly check: () => void

@@ -36,10 +36,10 @@ export interface RegisterOptions {
 export const registerKeys: OptionKeys<RegisterOptions> = { portable: true, mapped: true, readOnly: true }
 
 /**
- * An `ArrayBuffer` of the program's own, page-locked where it lies (`cuMemHostRegister`, `cudaHostRegister`): copies of its typed
- * arrays need no staging from then on, and `dispose()` leaves the buffer as it was. Locking takes about as long as copying
- * the memory once: for memory that is used many times. The buffer must not be transferred or resized meanwhile. Dropped without
- * `dispose()` it stays page-locked until the collector takes the `ArrayBuffer`, and warns.
+ * An `ArrayBuffer` of the program's own, page-locked where it lies (`cuMemHostRegister`, `cudaHostRegister`): copies of
+ * its typed arrays need no staging from then on, and `dispose()` leaves the buffer as it was. Locking takes about as
+ * long as copying the memory once: for memory that is used many times. The buffer must not be transferred or resized
+ * meanwhile. Dropped without `dispose()` it stays page-locked until the collector takes the `ArrayBuffer`, and warns.
  *
  * @example
  * const weights = new Float32Array(1 << 24) // filled by somebody else's code

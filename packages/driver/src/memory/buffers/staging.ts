@@ -7,7 +7,10 @@ const portable = 1
 const smallest = 64 * 1024
 /** The largest block that is kept for later copies. */
 export const keptBytes = 64 * 1024 * 1024
-/** Idle staging memory of a context: the largest block and smaller ones beside it. What was not used for longest goes first. */
+/**
+ * Idle staging memory of a context: the largest block and smaller ones beside it. What was not used for longest goes
+ * first.
+ */
 const mostIdle = keptBytes + 32 * 1024 * 1024
 /** Much memory is copied through a block of so many bytes. One such is kept beside the others. */
 export const partBytes = 4 * 1024 * 1024

@@ -8,8 +8,8 @@ import { scratch } from '../../core/native.js'
 import type { Stream } from '../../core/stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../../core/u64Halves.js'
 
-// Allocation and free on a stream without the checks of the generated functions, which this package has made already, and
-// without a bigint for the address: a program that allocates on streams does it all the time.
+// Allocation and free on a stream without the checks of the generated functions, which this package has made already,
+// and without a bigint for the address: a program that allocates on streams does it all the time.
 
 /** The library whose functions these are: that of the stream used last, so that most calls find them here. */
 let library: CudaLibrary | undefined
@@ -32,7 +32,10 @@ export function noteAllocation(stream: Stream, low: number, high: number, byteLe
   noteOwnMemory(stream._handle, stream.context._handle, u64Of({ low, high }), byteLength)
 }
 
-/** Whether the driver would refuse to free memory on a stream now: it is none of a graph, and the stream is captured into one. */
+/**
+ * Whether the driver would refuse to free memory on a stream now: it is none of a graph, and the stream is captured
+ * into one.
+ */
 export function isFreedLater(stream: Stream, low: number, high: number): boolean {
   return !ofGraphs.has(addressOf(low, high)) && isCaptured(stream.context, stream._handle)
 }

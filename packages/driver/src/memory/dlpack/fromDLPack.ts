@@ -27,9 +27,14 @@ import { DLPackCapsule } from './toDLPack.js'
 
 /** How a tensor of DLPack is read. */
 export interface FromDLPackOptions {
-  /** Whether the pointer is one to a `DLManagedTensorVersioned`. Default: what a capsule says; false for other pointers. */
+  /**
+   * Whether the pointer is one to a `DLManagedTensorVersioned`. Default: what a capsule says; false for other pointers.
+   */
   readonly versioned?: boolean | undefined
-  /** The stream on which work that makes the contents may be pending: what uses the memory waits for it. Default: nothing is pending. */
+  /**
+   * The stream on which work that makes the contents may be pending: what uses the memory waits for it. Default:
+   * nothing is pending.
+   */
   readonly stream?: StreamLike | undefined
 }
 
@@ -56,8 +61,8 @@ interface Tensor {
 }
 
 /**
- * Memory of other code, from a tensor of DLPack: whatever takes memory takes it. `dispose()` calls the tensor's deleter: wait for
- * the work that uses the memory first. Made by {@link fromDLPack}.
+ * Memory of other code, from a tensor of DLPack: whatever takes memory takes it. `dispose()` calls the tensor's
+ * deleter: wait for the work that uses the memory first. Made by {@link fromDLPack}.
  */
 export class DLPackTensor extends Resource implements MemoryLike {
   protected readonly kind = 'DLPackTensor'
@@ -135,11 +140,11 @@ export class DLPackTensor extends Resource implements MemoryLike {
 }
 
 /**
- * Takes over a tensor of DLPack: of {@link toDLPack}, or a pointer that an addon gives, as an External or a bigint. From then on the object
- * owns it, and calls its deleter once. A tensor that is refused stays the caller's. Nothing can check the address: one that is no tensor ends
- * the process.
- * @throws TypeError, RangeError for a tensor that is no memory of the host or of CUDA, that has several lanes, another type, negative strides
- * or another major version; DisposedError; FeatureNotSupportedError without the native addon
+ * Takes over a tensor of DLPack: of {@link toDLPack}, or a pointer that an addon gives, as an External or a bigint.
+ * From then on the object owns it, and calls its deleter once. A tensor that is refused stays the caller's. Nothing can
+ * check the address: one that is no tensor ends the process.
+ * @throws TypeError, RangeError for a tensor that is no memory of the host or of CUDA, that has several lanes, another
+ * type, negative strides or another major version; DisposedError; FeatureNotSupportedError without the native addon
  *
  * @example
  * using tensor = fromDLPack(addon.produce())

@@ -1,6 +1,9 @@
 import { type DType, dtypeInfo, outOfRange, wrongType } from '@shoal/types'
 
-/** Whose memory a tensor lies in, by the names of `DLDeviceType`: `cpu`, `cuda`, page-locked (`cudaHost`) or managed (`cudaManaged`). */
+/**
+ * Whose memory a tensor lies in, by the names of `DLDeviceType`: `cpu`, `cuda`, page-locked (`cudaHost`) or managed
+ * (`cudaManaged`).
+ */
 export type TensorDeviceType = 'cpu' | 'cuda' | 'cudaHost' | 'cudaManaged'
 
 export const deviceTypeCodes: { readonly [T in TensorDeviceType]: number } = {

@@ -21,13 +21,16 @@ import { deviceTypeCodes, type TensorDeviceType, typeWord } from './tensorTypes.
 /** How memory becomes a tensor of DLPack. */
 export interface ToDLPackOptions {
   /**
-   * The stream that the consumer works on: it waits for what is pending on the memory. Must be named where something is, since a tensor
-   * cannot say so.
+   * The stream that the consumer works on: it waits for what is pending on the memory. Must be named where something
+   * is, since a tensor cannot say so.
    */
   readonly stream?: StreamLike | undefined
   /** A `DLManagedTensorVersioned` of DLPack 1.x and not a `DLManagedTensor`. Default: false. */
   readonly versioned?: boolean | undefined
-  /** Default: `cuda` for memory of a device, `cudaHost` for memory of the host. The protocol does not tell managed memory from that of a device. */
+  /**
+   * Default: `cuda` for memory of a device, `cudaHost` for memory of the host. The protocol does not tell managed
+   * memory from that of a device.
+   */
   readonly deviceType?: TensorDeviceType | undefined
 }
 
@@ -41,9 +44,9 @@ const untaken = new FinalizationRegistry<{ readonly address: bigint; readonly ve
 )
 
 /**
- * A tensor of DLPack on its way to other code: the pointer that capsules of Python have. It belongs to this object until
- * {@link take} hands it over; whoever has it then calls its deleter, from any thread. Where nobody takes it, `dispose()` or the
- * collector does. Made by {@link toDLPack}.
+ * A tensor of DLPack on its way to other code: the pointer that capsules of Python have. It belongs to this object
+ * until {@link take} hands it over; whoever has it then calls its deleter, from any thread. Where nobody takes it,
+ * `dispose()` or the collector does. Made by {@link toDLPack}.
  */
 export class DLPackCapsule extends Resource {
   protected readonly kind = 'DLPackCapsule'
@@ -66,8 +69,8 @@ export class DLPackCapsule extends Resource {
   }
 
   /**
-   * Resolves when the deleter was called: nobody uses the memory through this tensor any more. Whoever asks keeps the process alive until
-   * then.
+   * Resolves when the deleter was called: nobody uses the memory through this tensor any more. Whoever asks keeps the
+   * process alive until then.
    */
   get released(): Promise<void> {
     return this.#released()
@@ -122,10 +125,10 @@ function withResolvers(): { readonly promise: Promise<void>; readonly resolve: (
 }
 
 /**
- * Memory as a tensor of DLPack, for addons and libraries that take those; without a copy. The object is kept until the consumer has
- * called the deleter, and must not be disposed of before: `capsule.released` says when.
- * @throws TypeError for what is no memory or has no dtype, for read-only memory unless `versioned`, and where work is pending on the memory
- * and no stream is named; DisposedError; FeatureNotSupportedError without the native addon
+ * Memory as a tensor of DLPack, for addons and libraries that take those; without a copy. The object is kept until the
+ * consumer has called the deleter, and must not be disposed of before: `capsule.released` says when.
+ * @throws TypeError for what is no memory or has no dtype, for read-only memory unless `versioned`, and where work is
+ * pending on the memory and no stream is named; DisposedError; FeatureNotSupportedError without the native addon
  *
  * @example
  * addon.consume(toDLPack(buffer, { stream }).take())

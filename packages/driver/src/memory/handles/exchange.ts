@@ -113,7 +113,9 @@ function requireVisibleDevice({ deviceUuid: uuid, content }: HandleFacts, api: s
   })
 }
 
-/** The descriptor of a handle. @throws TypeError where it is closed, or of something that is no memory, such as a file. */
+/**
+ * The descriptor of a handle. @throws TypeError where it is closed, or of something that is no memory, such as a file.
+ */
 export function requireOpenDescriptor({ descriptor }: DescriptorHandle, api: string): number {
   let kind: ReturnType<typeof descriptorKind>
   try {

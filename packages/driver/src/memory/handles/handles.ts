@@ -66,8 +66,8 @@ abstract class Handle<C extends HandleContent> extends Resource implements Handl
 }
 
 /**
- * A POSIX file descriptor that stands for memory, a pool or a multicast object. `dispose()` closes it; what it stands for
- * stays as long as anybody uses it.
+ * A POSIX file descriptor that stands for memory, a pool or a multicast object. `dispose()` closes it; what it stands
+ * for stays as long as anybody uses it.
  * @example
  * using handle = memory.export('posix-fd')
  * await sendHandle(socket, handle)
@@ -107,8 +107,8 @@ export class DescriptorHandle<C extends HandleContent = HandleContent> extends H
 const fabricBytes = 64
 
 /**
- * A fabric handle: 64 bytes that any process of the NVLink domain can import, on this machine or another. It is plain data:
- * `dispose()` does nothing, and is there so that `using` takes a handle of any kind.
+ * A fabric handle: 64 bytes that any process of the NVLink domain can import, on this machine or another. It is plain
+ * data: `dispose()` does nothing, and is there so that `using` takes a handle of any kind.
  * @example
  * const text = JSON.stringify(memory.export('fabric'))
  * // in another process
@@ -154,8 +154,8 @@ export class FabricHandle<C extends HandleContent = HandleContent> extends Handl
 }
 
 /**
- * A handle of Windows: a Win32 handle, or a Win32-KMT handle, which is the same number in every process. `dispose()` does
- * nothing: `CloseHandle` for a Win32 handle is the caller's.
+ * A handle of Windows: a Win32 handle, or a Win32-KMT handle, which is the same number in every process. `dispose()`
+ * does nothing: `CloseHandle` for a Win32 handle is the caller's.
  */
 export class WindowsHandle<
   C extends HandleContent = HandleContent,

@@ -47,8 +47,8 @@ const onlyAllocated =
   'only memory from DeviceBuffer.allocate, from or zeros has such a handle, not that of a stream, a pool or a mapping'
 
 /**
- * A handle that another process on this machine opens the buffer with (`cuIpcGetMemHandle`, `cudaIpcGetMemHandle`). The buffer must come from
- * `DeviceBuffer.allocate`, `from` or `zeros`, and must live as long as the other process uses it.
+ * A handle that another process on this machine opens the buffer with (`cuIpcGetMemHandle`, `cudaIpcGetMemHandle`). The
+ * buffer must come from `DeviceBuffer.allocate`, `from` or `zeros`, and must live as long as the other process uses it.
  * @throws TypeError; RangeError for a buffer without elements; StatusError for memory of a stream, a pool or a mapping;
  * DisposedError
  * @example
@@ -110,7 +110,8 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
    * Opens memory of another process (`cuIpcOpenMemHandle`, `cudaIpcOpenMemHandle`).
    * @param owner the device the memory lies on.
    * @throws TypeError, RangeError for what is no such handle, longer than the memory behind it, or of another device;
-   * FeatureNotSupportedError for a device that this process does not see; StatusError, also for a handle of this process.
+   * FeatureNotSupportedError for a device that this process does not see; StatusError, also for a handle of this
+   * process.
    */
   static open<D extends DType>(owner: DeviceOrContext, handle: IpcMemoryHandle<D>): IpcMemory<D> {
     const context = contextOf(owner, openApi)
@@ -162,8 +163,8 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
   }
 
   /**
-   * Closes it (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`) when the work of the device has ended. Where a call on another thread
-   * works with it, that is done when the call has returned.
+   * Closes it (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`) when the work of the device has ended. Where a call on
+   * another thread works with it, that is done when the call has returned.
    */
   protected release(): void {
     forgetLeak(this)

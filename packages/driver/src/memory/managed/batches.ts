@@ -36,8 +36,9 @@ const optionKeys: OptionKeys<PrefetchOptions> = { stream: true, discard: true }
 const queueKeys: OptionKeys<QueueOptions> = { stream: true }
 
 /**
- * Queues the moves of many pieces of managed memory, each to a place of its own, in one call (`cuMemPrefetchBatchAsync`,
- * `cudaMemPrefetchBatchAsync`; `cuMemDiscardAndPrefetchBatchAsync` where the contents are given up).
+ * Queues the moves of many pieces of managed memory, each to a place of its own, in one call
+ * (`cuMemPrefetchBatchAsync`, `cudaMemPrefetchBatchAsync`; `cuMemDiscardAndPrefetchBatchAsync` where the contents are
+ * given up).
  * @param options `stream` must be given: CUDA has no such call for the legacy default stream.
  * @throws TypeError, RangeError; DisposedError, StatusError; VersionTooOldError before CUDA 13.0
  *

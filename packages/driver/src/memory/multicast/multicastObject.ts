@@ -133,8 +133,8 @@ export class MulticastObject extends Resource {
 
   /**
    * Makes a multicast object (`cuMulticastCreate`).
-   * @throws TypeError; RangeError for a size that is no multiple of the granularity; FeatureNotSupportedError below CUDA
-   * 12.1, or where no device has multicast; StatusError
+   * @throws TypeError; RangeError for a size that is no multiple of the granularity; FeatureNotSupportedError below
+   * CUDA 12.1, or where no device has multicast; StatusError
    */
   static create(properties: MulticastProperties): MulticastObject {
     const api = 'MulticastObject.create'
@@ -150,10 +150,10 @@ export class MulticastObject extends Resource {
   }
 
   /**
-   * A multicast object that another process exported (`cuMemImportFromShareableHandle`). The handle stays the caller's to
-   * dispose of.
-   * @throws TypeError for a handle of something else; RangeError for a size that it cannot have; FeatureNotSupportedError;
-   * StatusError for a handle that the driver refuses.
+   * A multicast object that another process exported (`cuMemImportFromShareableHandle`). The handle stays the caller's
+   * to dispose of.
+   * @throws TypeError for a handle of something else; RangeError for a size that it cannot have;
+   * FeatureNotSupportedError; StatusError for a handle that the driver refuses.
    */
   static import(handle: ShareableHandle<'multicast'>): MulticastObject {
     const api = 'MulticastObject.import'
@@ -184,8 +184,8 @@ export class MulticastObject extends Resource {
 
   /**
    * Adds a device (`cuMulticastAddDevice`). All must be added before memory is bound.
-   * @throws TypeError; RangeError for one too many or one twice; FeatureNotSupportedError for a device without multicast;
-   * StatusError, DisposedError
+   * @throws TypeError; RangeError for one too many or one twice; FeatureNotSupportedError for a device without
+   * multicast; StatusError, DisposedError
    */
   addDevice(device: DeviceOrContext): this {
     const api = 'MulticastObject.addDevice'
@@ -206,12 +206,13 @@ export class MulticastObject extends Resource {
   }
 
   /**
-   * Binds physical memory of a device (`cuMulticastBindMem`, on a native thread). It waits until all devices were added,
-   * also by other processes; nothing ends that wait early. The object keeps the memory, which may be disposed of.
-   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of memory of this process; its size is not known, so
-   * `byteLength` is needed then.
-   * @throws TypeError; RangeError where it does not fit, overlaps other memory of the device, or no other process can add the
-   * missing devices; StatusError, DisposedError
+   * Binds physical memory of a device (`cuMulticastBindMem`, on a native thread). It waits until all devices were
+   * added, also by other processes; nothing ends that wait early. The object keeps the memory, which may be disposed
+   * of.
+   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of memory of this process; its size is not
+   * known, so `byteLength` is needed then.
+   * @throws TypeError; RangeError where it does not fit, overlaps other memory of the device, or no other process can
+   * add the missing devices; StatusError, DisposedError
    */
   async bindMemory(memory: PhysicalMemory | bigint, options?: BindOptions): Promise<this> {
     return this.#bind(this.#memoryCall(memory, options, 'MulticastObject.bindMemory'))
@@ -238,7 +239,8 @@ export class MulticastObject extends Resource {
   }
 
   /**
-   * Undoes one binding of a device (`cuMulticastUnbind`). Blocks until the work of the devices that were added here has ended.
+   * Undoes one binding of a device (`cuMulticastUnbind`). Blocks until the work of the devices that were added here has
+   * ended.
    * @throws TypeError; RangeError where the device has nothing bound; StatusError, DisposedError
    */
   unbind(device: DeviceOrContext, options?: UnbindOptions): this {

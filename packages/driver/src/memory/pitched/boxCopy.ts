@@ -55,8 +55,8 @@ export interface BoxEnd {
 }
 
 /**
- * Queues a copy of rows and slices (`cuMemcpy3DAsync`); between devices, with or without peer access, `cuMemcpy3DPeerAsync`.
- * libcudart fills the same structures: libcuda serves both packages.
+ * Queues a copy of rows and slices (`cuMemcpy3DAsync`); between devices, with or without peer access,
+ * `cuMemcpy3DPeerAsync`. libcudart fills the same structures: libcuda serves both packages.
  * @param api the function that errors name, where the ends may overlap.
  * @throws RangeError when the ends overlap
  */

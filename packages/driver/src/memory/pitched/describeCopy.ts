@@ -5,7 +5,8 @@ import { sides } from './boxCopy.js'
 import { isPitched } from './isPitched.js'
 
 /**
- * What C is told of a copy of all rows: between pitched memory of one extent, or that and memory of as many bytes without gaps.
+ * What C is told of a copy of all rows: between pitched memory of one extent, or that and memory of as many bytes
+ * without gaps.
  * @throws TypeError, RangeError for ends that do not fit; DisposedError
  */
 export function describePitchedCopy(target: unknown, source: unknown, api: string) {

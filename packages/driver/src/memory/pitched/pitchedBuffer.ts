@@ -53,8 +53,8 @@ export type PitchedSource<E extends ElementType> =
 const queueKeys: OptionKeys<QueueOptions> = { stream: true }
 
 /**
- * Memory of a device for rows in two or three dimensions, each of which begins where the device reads it best: there are gaps
- * between them (`cuMemAllocPitch`, `cudaMalloc3D`). Copies to and from the host leave the gaps out.
+ * Memory of a device for rows in two or three dimensions, each of which begins where the device reads it best: there
+ * are gaps between them (`cuMemAllocPitch`, `cudaMalloc3D`). Copies to and from the host leave the gaps out.
  *
  * @example
  * using image = PitchedBuffer.allocate(device, 'f32', { width: 640, height: 480 })
@@ -115,8 +115,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * A copy of an array of all elements, row after row; ready for use on any stream. `dtype` says what the bits of the array mean,
-   * or which struct the objects of a list are; default: the array's own type.
+   * A copy of an array of all elements, row after row; ready for use on any stream. `dtype` says what the bits of the
+   * array mean, or which struct the objects of a list are; default: the array's own type.
    * @throws TypeError for an array of another type, RangeError for one of another length; as {@link allocate}
    */
   static from<D extends DType>(
@@ -205,7 +205,8 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Queues the writing of one value to every element; the gaps stay as they are (`cuMemsetD2D8Async` … `cuMemsetD2D32Async`).
+   * Queues the writing of one value to every element; the gaps stay as they are (`cuMemsetD2D8Async` …
+   * `cuMemsetD2D32Async`).
    * @throws TypeError, RangeError for a value that the element type cannot hold; DisposedError, StatusError
    */
   fill(value: ElementValue<E>, options: QueueOptions = {}): this {
@@ -228,9 +229,10 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
   }
 
   /**
-   * Queues a copy of the whole of `source`: an array of all elements, row after row; an array for each row; pitched memory of
-   * the same extent, of this or another device; memory with strides and the same shape; or of as many bytes without gaps (`cuMemcpy3DAsync`,
-   * `cuMemcpy3DPeerAsync`). A host array must stay as it is until the copy has ended; arrays of rows are taken at the call.
+   * Queues a copy of the whole of `source`: an array of all elements, row after row; an array for each row; pitched
+   * memory of the same extent, of this or another device; memory with strides and the same shape; or of as many bytes
+   * without gaps (`cuMemcpy3DAsync`, `cuMemcpy3DPeerAsync`). A host array must stay as it is until the copy has ended;
+   * arrays of rows are taken at the call.
    * @throws TypeError for another dtype, RangeError for another length or extent; DisposedError, StatusError
    */
   copyFrom(source: PitchedSource<E>, options: QueueOptions = {}): this {
@@ -333,7 +335,10 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     downloadNow(this.context, queue._handle, this.#rows, checkTarget(target, this, api))
   }
 
-  /** Queues the copying of all elements into other memory: of as many bytes without gaps, or with strides and the same shape. @throws as {@link copyFrom} */
+  /**
+   * Queues the copying of all elements into other memory: of as many bytes without gaps, or with strides and the same
+   * shape. @throws as {@link copyFrom}
+   */
   copyInto(target: MemoryLike, options: QueueOptions = {}): this {
     const api = 'PitchedBuffer.copyInto'
     const queue = this.#queueFor(options, api)
@@ -403,7 +408,10 @@ export class PitchedBuffer<E extends ElementType = DType> extends Resource imple
     return new PitchedBuffer(this.#memory, this.dtype, place, true)
   }
 
-  /** The memory protocol: its elements with their strides, two dimensions for one slice. `DeviceBuffer.view` has the bytes, gaps and all. */
+  /**
+   * The memory protocol: its elements with their strides, two dimensions for one slice. `DeviceBuffer.view` has the
+   * bytes, gaps and all.
+   */
   get [memoryProtocol](): MemoryRange {
     return { ...this._span, ...stridedAnswer(this, this.pitch, this.slicePitch) }
   }

@@ -62,7 +62,10 @@ export class Rows implements RowsInMemory {
     }
   }
 
-  /** Elements wider than CUDA's widest memset: one row is filled, then copied to the next, the two to the next two, and so on. */
+  /**
+   * Elements wider than CUDA's widest memset: one row is filled, then copied to the next, the two to the next two, and
+   * so on.
+   */
   #fillWide(context: Context, stream: CUstream, element: DataView): void {
     const side = this.#side
     const { address, pitch, rows } = side

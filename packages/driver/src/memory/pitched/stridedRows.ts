@@ -48,7 +48,8 @@ export interface StridedRows {
 }
 
 /**
- * Memory with strides, such as a tensor of DLPack, that has the same elements in rows; undefined for memory that does not tell strides.
+ * Memory with strides, such as a tensor of DLPack, that has the same elements in rows; undefined for memory that does
+ * not tell strides.
  * @throws TypeError for another dtype, RangeError for another shape, or rows that no copy in three dimensions can take
  */
 export function stridedRows(memory: unknown, wanted: RowShape, api: string, name: string): StridedRows | undefined {

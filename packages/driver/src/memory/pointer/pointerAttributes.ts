@@ -105,8 +105,8 @@ export function pointerAttribute<A extends PointerAttribute>(
 }
 
 /**
- * Several attributes of an address with one call (`cuPointerGetAttributes`). What the memory there does not have is zero
- * in its own way: `0n`, `false`, `'unknown'`, `-2` for a device.
+ * Several attributes of an address with one call (`cuPointerGetAttributes`). What the memory there does not have is
+ * zero in its own way: `0n`, `false`, `'unknown'`, `-2` for a device.
  * @throws TypeError for a name that is no attribute; StatusError
  */
 export function pointerAttributes<A extends PointerAttribute>(

@@ -50,7 +50,10 @@ export function listen(channel: SharingChannel, kind: string, heard: (message: u
   return () => void channel.off('message', listener)
 }
 
-/** @throws SystemError for a channel whose other side has ended, as far as the channel knows: a port that is closed does not. */
+/**
+ * @throws SystemError for a channel whose other side has ended, as far as the channel knows: a port that is closed does
+ * not.
+ */
 export function requireOpen(channel: SharingChannel, api: string): void {
   const hasEnded = isThread(channel)
     ? propertyOf(channel, 'threadId') === -1
@@ -77,8 +80,8 @@ interface Waiting {
 const waiting = new WeakMap<object, Waiting>()
 
 /**
- * Calls when the other end of a channel goes, as far as the channel tells. However many calls wait for their turn, the channel has one
- * listener: of more than ten Node warns as of a leak.
+ * Calls when the other end of a channel goes, as far as the channel tells. However many calls wait for their turn, the
+ * channel has one listener: of more than ten Node warns as of a leak.
  */
 export function onEnd(channel: SharingChannel, call: () => void): () => void {
   const { calls, leave } = waiting.get(channel) ?? listenForEnd(channel)

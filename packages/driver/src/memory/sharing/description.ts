@@ -29,12 +29,15 @@ import { pointerAttributes } from '../pointer/pointerAttributes.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
 
 /**
- * How memory gets from one to another: as an address in one process; by a file descriptor; by a legacy IPC handle; by a pool and a pointer
- * into it.
+ * How memory gets from one to another: as an address in one process; by a file descriptor; by a legacy IPC handle; by a
+ * pool and a pointer into it.
  */
 export type SharingWay = 'process' | 'posix-fd' | 'ipc' | 'pool'
 
-/** What other processes and Python read of memory: JSON. A descriptor goes beside it where `way` is `posix-fd` or `pool`. */
+/**
+ * What other processes and Python read of memory: JSON. A descriptor goes beside it where `way` is `posix-fd` or
+ * `pool`.
+ */
 export interface SharedDescription {
   /** Tells it from other messages. */
   readonly type: 'shared-memory'
@@ -50,11 +53,17 @@ export interface SharedDescription {
   readonly byteOffset: number
   /** Bytes of what is opened by descriptors. */
   readonly allocationBytes?: number
-  /** Bytes of each piece, in their order, where the memory lies in several. Each has a descriptor, 64 of them go with a message. */
+  /**
+   * Bytes of each piece, in their order, where the memory lies in several. Each has a descriptor, 64 of them go with a
+   * message.
+   */
   readonly pieces?: readonly number[]
   /** The 64 bytes of an IPC handle or of a pool pointer, base64. */
   readonly handle?: string
-  /** The address where `way` is `process`, in decimal. Only a description that a thread of this process left behind has one. */
+  /**
+   * The address where `way` is `process`, in decimal. Only a description that a thread of this process left behind has
+   * one.
+   */
   readonly address?: string
   /** Type of the elements, where they have one. */
   readonly dtype?: DType | undefined
@@ -74,7 +83,10 @@ export const furtherPieces = 'shared-memory-pieces'
 /** Descriptors that go with one message, the most that a socket takes. */
 export const descriptorsInMessage = 64
 
-/** The message between threads. It names a description that the sender left in this process and carries no address itself. */
+/**
+ * The message between threads. It names a description that the sender left in this process and carries no address
+ * itself.
+ */
 export interface ThreadDescription {
   readonly type: 'shared-memory'
   readonly version: 1
@@ -115,7 +127,10 @@ const asked = [
   'MAPPING_SIZE',
 ] as const
 
-/** What is told of the memory of a device, whichever way it goes. @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError */
+/**
+ * What is told of the memory of a device, whichever way it goes. @throws TypeError, RangeError; DisposedError;
+ * FeatureNotSupportedError
+ */
 function factsOf(memory: MemoryLike, api: string) {
   const range = rangeOf(memory, api)
   if (range.byteLength === 0) throw outOfRange(api, 'memory', 'memory of at least one byte', 0)
@@ -159,9 +174,10 @@ export function describeInProcess(memory: MemoryLike, api: string): Exported {
 }
 
 /**
- * Memory for another process: by a descriptor of each piece where it was mapped, by its pool where it came from one, else by a legacy IPC
- * handle.
- * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError for memory that cannot leave its process; StatusError
+ * Memory for another process: by a descriptor of each piece where it was mapped, by its pool where it came from one,
+ * else by a legacy IPC handle.
+ * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError for memory that cannot leave its process;
+ * StatusError
  */
 export function exportMemory(memory: MemoryLike, api: string): Exported {
   const { range, device, description } = factsOf(memory, api)

@@ -32,8 +32,8 @@ export async function inTurn<T>(
 }
 
 /**
- * Runs what ends with the limits of a wait, or when `end` is called, with the error that it was ended by. The process stays alive until
- * then: not every channel keeps it so.
+ * Runs what ends with the limits of a wait, or when `end` is called, with the error that it was ended by. The process
+ * stays alive until then: not every channel keeps it so.
  * @param api the function that was called, for errors.
  */
 export async function limited<T>(

@@ -6,8 +6,9 @@ import { isThread, listen, type ProcessChannel, post, type SharingChannel, type 
 import { isGone, type Link, PortLink, peerEnded, SocketLink } from './links.js'
 
 /**
- * What announces a share on a channel; other messages are the program's. Nobody may be listening yet, so each side tells the other when it
- * begins: an offer is made once more for whoever asks, and one that was taken already is left alone, by its id.
+ * What announces a share on a channel; other messages are the program's. Nobody may be listening yet, so each side
+ * tells the other when it begins: an offer is made once more for whoever asks, and one that was taken already is left
+ * alone, by its id.
  */
 interface Offer {
   readonly shoal: 'share'
@@ -52,7 +53,8 @@ export async function offerPorts(channel: ThreadChannel, signal: AbortSignal, ap
         () => {
           links.delete(link)
           link.close()
-          // One may be what the other side had no use for, beside one that it answers. All of them go with the channel alone.
+          // One may be what the other side had no use for, beside one that it answers. All of them go with the channel
+          // alone.
           if (links.size === 0) reject(peerEnded(api))
         },
       )
@@ -146,7 +148,10 @@ export class Offers {
   }
 }
 
-/** Asks for offers. A port goes along to a thread, which closes with the other side: a channel that is closed already does not say so. */
+/**
+ * Asks for offers. A port goes along to a thread, which closes with the other side: a channel that is closed already
+ * does not say so.
+ */
 function ask(channel: SharingChannel, ended: () => void): () => void {
   if (!isThread(channel)) {
     post(channel, asking)
@@ -170,7 +175,9 @@ function closePort(offer: unknown): void {
   if (isPort(port)) port.close()
 }
 
-/** What an offer is answered over; undefined when it was taken back, or its side is gone. @throws TypeError; SystemError */
+/**
+ * What an offer is answered over; undefined when it was taken back, or its side is gone. @throws TypeError; SystemError
+ */
 export function connect(channel: SharingChannel, offer: unknown, api: string): Link | undefined {
   const { version, path, port } = offer as {
     readonly version?: unknown

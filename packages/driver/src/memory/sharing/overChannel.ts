@@ -24,8 +24,8 @@ export interface Sharing {
   /** How it went. */
   readonly way: SharingWay
   /**
-   * Resolves when the other side has disposed of it, or has ended. Memory that was not mapped must stay until then. Whoever asks keeps the
-   * process alive until then.
+   * Resolves when the other side has disposed of it, or has ended. Memory that was not mapped must stay until then.
+   * Whoever asks keeps the process alive until then.
    */
   readonly released: Promise<void>
 }
@@ -35,10 +35,12 @@ const sending = new WeakMap<object, Promise<void>>()
 const receiving = new WeakMap<object, Promise<void>>()
 
 /**
- * Gives memory of a device to another thread or process, which takes it with {@link receive}, by the way that fits. Resolves when it was taken.
- * Several on one channel go one after the other; limits hold while a call waits for its turn, too.
- * @throws TypeError, RangeError; DisposedError for memory that is gone before; FeatureNotSupportedError where it cannot leave its process, or
- * be opened there; SystemError with `code` `'ECONNRESET'` when the other side ends first or has ended; AbortedError, TimeoutError
+ * Gives memory of a device to another thread or process, which takes it with {@link receive}, by the way that fits.
+ * Resolves when it was taken. Several on one channel go one after the other; limits hold while a call waits for its
+ * turn, too.
+ * @throws TypeError, RangeError; DisposedError for memory that is gone before; FeatureNotSupportedError where it cannot
+ * leave its process, or be opened there; SystemError with `code` `'ECONNRESET'` when the other side ends first or has
+ * ended; AbortedError, TimeoutError
  *
  * @example
  * const child = fork('child.js')
@@ -58,7 +60,8 @@ export async function share(channel: SharingChannel, memory: MemoryLike, options
     try {
       return await inTurn(sending, channel, signal, async () => {
         const link = await (isThread(channel) ? offerPorts(channel, signal, api) : offerSocket(channel, signal, api))
-        // From here on the link tells of the end, behind what was said before it: a side that has taken the memory may end at once.
+        // From here on the link tells of the end, behind what was said before it: a side that has taken the memory may
+        // end at once.
         stop()
         try {
           const exported = await readyToSend(memory, event, { signal }, api, describe)
@@ -98,10 +101,12 @@ async function taken(link: Link, signal: AbortSignal, api: string): Promise<void
 }
 
 /**
- * Resolves with the memory that {@link share} gave at the other end, opened. It is the caller's to dispose of, which tells the sender. A
- * share that was given up before is passed over. Other messages of the channel are left to the program.
- * @throws TypeError, RangeError for a wrong message; FeatureNotSupportedError for a device that this process does not see; DisposedError when
- * the sender has disposed of it; SystemError with `code` `'ECONNRESET'` when the sender ends or has ended; AbortedError, TimeoutError; StatusError
+ * Resolves with the memory that {@link share} gave at the other end, opened. It is the caller's to dispose of, which
+ * tells the sender. A share that was given up before is passed over. Other messages of the channel are left to the
+ * program.
+ * @throws TypeError, RangeError for a wrong message; FeatureNotSupportedError for a device that this process does not
+ * see; DisposedError when the sender has disposed of it; SystemError with `code` `'ECONNRESET'` when the sender ends or
+ * has ended; AbortedError, TimeoutError; StatusError
  *
  * @example
  * using memory = await receive<'f32'>(process, { timeout: 10_000 })

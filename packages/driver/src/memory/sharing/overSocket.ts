@@ -29,8 +29,9 @@ import { SharedMemory } from './sharedMemory.js'
 /** When the contents of shared memory are there, and how long to wait for the other side. */
 export interface ShareOptions extends WaitOptions {
   /**
-   * An event made with `{ interprocess: true, timing: false }` and recorded behind what makes the contents: the other side waits for it
-   * before it has the memory. It must live until then. Default: what is pending on the memory, as far as it says so, is waited for here.
+   * An event made with `{ interprocess: true, timing: false }` and recorded behind what makes the contents: the other
+   * side waits for it before it has the memory. It must live until then. Default: what is pending on the memory, as far
+   * as it says so, is waited for here.
    */
   readonly event?: Event | undefined
 }
@@ -72,9 +73,10 @@ async function pendingWork(memory: MemoryLike, wait: WaitOptions, api: string): 
 }
 
 /**
- * Sends memory to the process at the other end of a socket: to {@link receiveMemory}, or Python's `shoal_memory`. Unless it was mapped it must
- * stay until the other side has told that it is done.
- * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError where it cannot leave its process; AbortedError, TimeoutError; SystemError
+ * Sends memory to the process at the other end of a socket: to {@link receiveMemory}, or Python's `shoal_memory`.
+ * Unless it was mapped it must stay until the other side has told that it is done.
+ * @throws TypeError, RangeError; DisposedError; FeatureNotSupportedError where it cannot leave its process;
+ * AbortedError, TimeoutError; SystemError
  *
  * @example
  * await sendMemory(socket, buffer)
@@ -119,8 +121,8 @@ export async function sendDescription(
 
 /**
  * Resolves with the memory that came next, opened. It is the caller's to dispose of.
- * @throws TypeError, RangeError for another message; FeatureNotSupportedError for a device that this process does not see; AbortedError,
- * TimeoutError; StatusError; SystemError, such as with `code` `'ECONNRESET'`
+ * @throws TypeError, RangeError for another message; FeatureNotSupportedError for a device that this process does not
+ * see; AbortedError, TimeoutError; StatusError; SystemError, such as with `code` `'ECONNRESET'`
  *
  * @example
  * using memory = await receiveMemory<'f32'>(socket, { timeout: 10_000 })

@@ -28,8 +28,8 @@ import {
 import { messagesBehind, type Opened, open } from './opening.js'
 
 /**
- * Memory of another thread or process, opened: whatever takes memory takes it. `dispose()` closes it and tells the other side. Made by
- * `receive` and `receiveMemory`.
+ * Memory of another thread or process, opened: whatever takes memory takes it. `dispose()` closes it and tells the
+ * other side. Made by `receive` and `receiveMemory`.
  *
  * @example
  * using memory = await receive<'f32'>(process)
@@ -77,8 +77,8 @@ export class SharedMemory<D extends DType = DType> extends Resource implements M
   /**
    * @internal Opens what a description tells of, and closes the descriptors that came with it and come behind it.
    * @param more the next message, with further descriptors.
-   * @throws TypeError, RangeError for a description that cannot be; FeatureNotSupportedError for a device that this process does not see;
-   * StatusError
+   * @throws TypeError, RangeError for a description that cannot be; FeatureNotSupportedError for a device that this
+   * process does not see; StatusError
    */
   static async _open<D extends DType>(
     first: LinkMessage,

@@ -32,8 +32,8 @@ export interface ReserveOptions {
 const reserveKeys: OptionKeys<ReserveOptions> = { alignment: true, address: true }
 
 /**
- * Reserved addresses, to map physical memory at. `dispose()` frees them; while something is mapped there, they are freed
- * with the last mapping.
+ * Reserved addresses, to map physical memory at. `dispose()` frees them; while something is mapped there, they are
+ * freed with the last mapping.
  * @example
  * using range = AddressRange.reserve(memory.byteLength)
  * using mapped = range.map(memory)
@@ -104,7 +104,8 @@ export class AddressRange extends Resource implements ShortLived {
   /**
    * Maps physical memory or a multicast object at an offset (`cuMemMap`) and gives access to it (`cuMemSetAccess`). The
    * same memory may be mapped several times.
-   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of physical memory of this process, which needs `byteLength`.
+   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of physical memory of this process, which needs
+   * `byteLength`.
    * @throws TypeError; RangeError where it does not fit or overlaps another mapping; StatusError, with nothing mapped;
    * DisposedError
    */

@@ -173,9 +173,9 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   }
 
   /**
-   * Grows or shrinks it to a number of bytes (`cuMemCreate`, `cuMemMap`, `cuMemSetAccess`; `cuMemUnmap`). What is added has
-   * no defined contents. Shrinking frees whole pieces that are not needed any more, on a native thread when the work of
-   * the devices with access has ended; an error of that becomes a process warning.
+   * Grows or shrinks it to a number of bytes (`cuMemCreate`, `cuMemMap`, `cuMemSetAccess`; `cuMemUnmap`). What is added
+   * has no defined contents. Shrinking frees whole pieces that are not needed any more, on a native thread when the
+   * work of the devices with access has ended; an error of that becomes a process warning.
    * @throws RangeError above `maximumBytes`; StatusError when memory is short, with nothing changed; DisposedError
    */
   resize(byteLength: number): this {

@@ -63,13 +63,13 @@ export interface MapOptions {
   /** Bytes from the start of the memory. Default: 0, and drivers take nothing else yet: `CUDA_ERROR_NOT_SUPPORTED`. */
   readonly memoryOffset?: number | undefined
   /**
-   * Default: all of the memory from `memoryOffset` on, and drivers take no less yet: `CUDA_ERROR_NOT_SUPPORTED`. Memory given by its raw
-   * handle has no default.
+   * Default: all of the memory from `memoryOffset` on, and drivers take no less yet: `CUDA_ERROR_NOT_SUPPORTED`. Memory
+   * given by its raw handle has no default.
    */
   readonly byteLength?: number | undefined
   /**
-   * Who may use it; `[]` for nobody until `setAccess` is called. Default: the devices the memory lies on, for reading and
-   * writing; for host memory nobody.
+   * Who may use it; `[]` for nobody until `setAccess` is called. Default: the devices the memory lies on, for reading
+   * and writing; for host memory nobody.
    */
   readonly access?: readonly AccessGrant[] | undefined
 }
@@ -180,8 +180,8 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   }
 
   /**
-   * Changes what some places may do with the memory (`cuMemSetAccess`); others keep what they have. Taking access away blocks
-   * until the work of the devices with access has ended.
+   * Changes what some places may do with the memory (`cuMemSetAccess`); others keep what they have. Taking access away
+   * blocks until the work of the devices with access has ended.
    * @throws TypeError, RangeError; StatusError for a device that cannot reach the memory; DisposedError
    */
   setAccess(places: MemoryPlace | readonly MemoryPlace[], access: MemoryAccess): void {
@@ -193,7 +193,9 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this.#addUsers(grants.users)
   }
 
-  /** What a device or the host may do with the memory (`cuMemGetAccess`). @throws TypeError, RangeError; DisposedError */
+  /**
+   * What a device or the host may do with the memory (`cuMemGetAccess`). @throws TypeError, RangeError; DisposedError
+   */
   getAccess(place: MemoryPlace): MemoryAccess {
     return getAccess(this.address, resolvePlace(place, 'MappedRange.getAccess', 'place'))
   }

@@ -10,8 +10,8 @@ import type { WrittenGrants } from './access.js'
 import type { ResolvedProperties } from './properties.js'
 
 /**
- * The calls of one step of growth. They go without the checks of the generated functions, because this package has made or
- * checked the arguments itself, and without a bigint.
+ * The calls of one step of growth. They go without the checks of the generated functions, because this package has made
+ * or checked the arguments itself, and without a bigint.
  */
 let create: NativeCall | undefined
 let map: NativeCall | undefined
@@ -67,7 +67,9 @@ function highAt({ low, high }: U64Halves, offset: number): number {
   return high + Math.floor(((low >>> 0) + offset) / fourGiB)
 }
 
-/** Makes physical memory (`cuMemCreate`): its handle stands at the start of {@link scratch} then. @throws StatusError */
+/**
+ * Makes physical memory (`cuMemCreate`): its handle stands at the start of {@link scratch} then. @throws StatusError
+ */
 export function createMemory(properties: ResolvedProperties, byteLength: number): void {
   const { handleTypes, place } = properties
   let status = createWith(properties, byteLength)

@@ -157,8 +157,8 @@ export class PhysicalMemory extends Resource implements ShortLived {
   }
 
   /**
-   * Memory that this process or another one exported (`cuMemImportFromShareableHandle`). The handle stays the caller's to
-   * dispose of.
+   * Memory that this process or another one exported (`cuMemImportFromShareableHandle`). The handle stays the caller's
+   * to dispose of.
    * @param device the device that will use it. It may be another one than the memory lies on.
    * @throws TypeError for a handle of something else; RangeError for a size that memory of a device cannot have;
    * FeatureNotSupportedError when it lies on a device that this process does not see; StatusError for a handle that the

@@ -99,7 +99,10 @@ export function hasNoOptions({ handleTypes, gpuDirectRdma, compressible, tilePoo
   )
 }
 
-/** The properties of memory at a place. The keys of the options were checked. @throws TypeError, RangeError; DisposedError */
+/**
+ * The properties of memory at a place. The keys of the options were checked. @throws TypeError, RangeError;
+ * DisposedError
+ */
 export function resolveProperties(
   place: MemoryPlace,
   options: PhysicalMemoryOptions,

@@ -11,8 +11,8 @@ export interface Mapping {
 }
 
 /**
- * Unmaps memory when the work of the contexts has ended, then calls `afterwards`. The driver itself does not wait: a kernel whose memory
- * is unmapped ends the context. Each context loses one child.
+ * Unmaps memory when the work of the contexts has ended, then calls `afterwards`. The driver itself does not wait: a
+ * kernel whose memory is unmapped ends the context. Each context loses one child.
  */
 export function unmapLate(
   what: string,

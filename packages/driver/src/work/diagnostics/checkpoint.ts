@@ -40,8 +40,9 @@ export interface DeviceReplacement {
 const argumentBytes = 64
 
 /**
- * The CUDA part of a process, of this or another one, that is stopped, taken off its GPUs and put back (`cuCheckpointProcess…`): with a
- * tool such as CRIU for the rest, a process can be moved. All of it needs the rights to trace the process.
+ * The CUDA part of a process, of this or another one, that is stopped, taken off its GPUs and put back
+ * (`cuCheckpointProcess…`): with a tool such as CRIU for the rest, a process can be moved. All of it needs the rights
+ * to trace the process.
  *
  * @example
  * const checkpoint = new ProcessCheckpoint(pid)

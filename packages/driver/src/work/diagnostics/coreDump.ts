@@ -68,8 +68,8 @@ export function coreDumpSetting<S extends Setting>(scope: CoreDumpScope, setting
 }
 
 /**
- * Changes one of the settings (`cuCoredumpSetAttribute`, `cuCoredumpSetAttributeGlobal`); those of the process before it makes its
- * contexts. @throws as {@link coreDumpSetting}; RangeError
+ * Changes one of the settings (`cuCoredumpSetAttribute`, `cuCoredumpSetAttributeGlobal`); those of the process before
+ * it makes its contexts. @throws as {@link coreDumpSetting}; RangeError
  */
 export function setCoreDumpSetting<S extends Setting>(
   scope: CoreDumpScope,

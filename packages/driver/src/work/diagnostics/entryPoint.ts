@@ -33,8 +33,8 @@ export type EntryPoint =
   | { readonly result: 'notFound' | 'versionTooOld'; readonly address: undefined }
 
 /**
- * The address of a function of libcuda, which any code that calls C may call (`cuGetProcAddress`). A name without suffix, such as
- * `cuMemAlloc`, is the function of that version.
+ * The address of a function of libcuda, which any code that calls C may call (`cuGetProcAddress`). A name without
+ * suffix, such as `cuMemAlloc`, is the function of that version.
  * @throws TypeError, RangeError, StatusError for a version that the driver does not know yet
  */
 export function entryPoint(name: string, options: EntryPointOptions = {}): EntryPoint {

@@ -40,7 +40,10 @@ export function logPosition(): number {
   return out.u32[0] as number
 }
 
-/** What the driver has logged of errors (`cuLogsDumpToMemory`). @throws VersionTooOldError, TypeError, RangeError, StatusError */
+/**
+ * What the driver has logged of errors (`cuLogsDumpToMemory`). @throws VersionTooOldError, TypeError, RangeError,
+ * StatusError
+ */
 export function readLogs(options: LogOptions = {}): LogReading {
   const since = sinceOf(options, 'readLogs')
   const cells = NativeMemory.allocate(16 + mostBytes)

@@ -2,7 +2,10 @@ import { cuProfilerStart, cuProfilerStop } from '@shoal/cuda-sys/driver'
 import { requireFunction } from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../../core/context/context.js'
 
-/** A profiler that was told to wait collects from now on (`cuProfilerStart`). Without one nothing happens. @throws StatusError */
+/**
+ * A profiler that was told to wait collects from now on (`cuProfilerStart`). Without one nothing happens. @throws
+ * StatusError
+ */
 export function startProfiler(owner: DeviceOrContext): void {
   contextOf(owner, 'startProfiler')._callDriver('cuProfilerStart', cuProfilerStart)
 }
@@ -13,8 +16,8 @@ export function stopProfiler(owner: DeviceOrContext): void {
 }
 
 /**
- * Has a profiler collect while `fn` runs, and while the promise that it gives is pending. Work that was only queued may be left
- * out: wait for it in `fn`.
+ * Has a profiler collect while `fn` runs, and while the promise that it gives is pending. Work that was only queued may
+ * be left out: wait for it in `fn`.
  *
  * @example
  * await profile(device, async () => {

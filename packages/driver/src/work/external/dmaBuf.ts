@@ -19,7 +19,10 @@ import { scratch } from '../../core/native.js'
 
 /** How other devices get to the memory. */
 export interface DmaBufOptions {
-  /** `'pcie'`: over PCIe also where the memory could be reached over something faster (CUDA 12.8). Default: as the driver chooses. */
+  /**
+   * `'pcie'`: over PCIe also where the memory could be reached over something faster (CUDA 12.8). Default: as the
+   * driver chooses.
+   */
   readonly mapping?: 'default' | 'pcie' | undefined
 }
 
@@ -27,8 +30,9 @@ const dmaBufKeys: OptionKeys<DmaBufOptions> = { mapping: true }
 const mappings = { default: 0, pcie: CUmemRangeFlags.CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE }
 
 /**
- * A dma-buf of Linux that stands for device memory: other devices of the machine, such as network cards, read and write it through
- * that, as `ibv_reg_dmabuf_mr` of libibverbs does. The memory stays whose it is, and must not be given back while it is used so.
+ * A dma-buf of Linux that stands for device memory: other devices of the machine, such as network cards, read and write
+ * it through that, as `ibv_reg_dmabuf_mr` of libibverbs does. The memory stays whose it is, and must not be given back
+ * while it is used so.
  */
 export class DmaBuf extends Resource {
   protected readonly kind = 'DmaBuf'

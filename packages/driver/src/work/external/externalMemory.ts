@@ -69,8 +69,8 @@ const mapKeys: OptionKeys<ExternalMapOptions> = { byteOffset: true, length: true
 const dedicatedFlag = 1
 
 /**
- * Memory of another library, such as Vulkan, for use by a device (`cuImportExternalMemory`). It is given back once it was disposed
- * of and the last buffer that maps it is gone.
+ * Memory of another library, such as Vulkan, for use by a device (`cuImportExternalMemory`). It is given back once it
+ * was disposed of and the last buffer that maps it is gone.
  *
  * @example
  * using memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength })
@@ -101,8 +101,8 @@ export class ExternalMemory extends Resource {
 
   /**
    * Takes memory that another library exported.
-   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have; SystemError
-   * for a descriptor that is not open
+   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have;
+   * SystemError for a descriptor that is not open
    */
   static import(owner: DeviceOrContext, description: ExternalMemoryDescription): ExternalMemory {
     const api = 'ExternalMemory.import'
@@ -137,7 +137,8 @@ export class ExternalMemory extends Resource {
   }
 
   /**
-   * Elements in this memory, or in a part of it, as memory of the device (`cuExternalMemoryGetMappedBuffer`). To be disposed of.
+   * Elements in this memory, or in a part of it, as memory of the device (`cuExternalMemoryGetMappedBuffer`). To be
+   * disposed of.
    * @throws TypeError, RangeError where they do not lie within; DisposedError, StatusError
    */
   map<E extends ElementType>(dtype: E, options: ExternalMapOptions = {}): DeviceBuffer<E> {

@@ -45,9 +45,9 @@ const destroyer: Destroyer = {
 }
 
 /**
- * A semaphore of another library, such as Vulkan, that streams signal and wait for (`cuImportExternalSemaphore`). One by an opaque handle
- * is signalled or is not, and a wait takes the signal; one with a timeline has a value that grows. `dispose()` waits for the work of the
- * context, as CUDA asks for.
+ * A semaphore of another library, such as Vulkan, that streams signal and wait for (`cuImportExternalSemaphore`). One
+ * by an opaque handle is signalled or is not, and a wait takes the signal; one with a timeline has a value that grows.
+ * `dispose()` waits for the work of the context, as CUDA asks for.
  *
  * @example
  * using ready = ExternalSemaphore.import(device, { type: 'timeline-fd', handle: descriptor })
@@ -65,8 +65,8 @@ export class ExternalSemaphore extends ContextObject {
 
   /**
    * Takes a semaphore that another library exported.
-   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have; SystemError
-   * for a descriptor that is not open
+   * @throws TypeError, RangeError; StatusError for what the driver does not take, or the platform does not have;
+   * SystemError for a descriptor that is not open
    */
   static import(owner: DeviceOrContext, description: ExternalSemaphoreDescription): ExternalSemaphore {
     const api = 'ExternalSemaphore.import'

@@ -21,7 +21,9 @@ export interface SemaphoreOperation {
 }
 
 const operationKeys: OptionKeys<SemaphoreOperation> = { semaphore: true, value: true }
-/** CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and …_WAIT_PARAMS: the value comes first, all else is 0 for what is named here. */
+/**
+ * CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and …_WAIT_PARAMS: the value comes first, all else is 0 for what is named here.
+ */
 const parameterBytes = 144
 const mostOperations = 1024
 

@@ -31,8 +31,8 @@ import type { NodeResources } from './nodeResources.js'
 /** How a stream is captured. */
 export interface CaptureOptions {
   /**
-   * Which calls are refused meanwhile that might disturb the capture, such as allocations and queries: those of this thread
-   * (`thread-local`), of this thread and of others (`global`), none (`relaxed`). Default: `thread-local`.
+   * Which calls are refused meanwhile that might disturb the capture, such as allocations and queries: those of this
+   * thread (`thread-local`), of this thread and of others (`global`), none (`relaxed`). Default: `thread-local`.
    */
   readonly mode?: 'global' | 'thread-local' | 'relaxed' | undefined
 }
@@ -47,7 +47,10 @@ interface Target {
   readonly dependencies: readonly CUgraphNode[]
 }
 
-/** Captures what `fn` queues. Gives the graph, whose functions `resources` has. @throws what `fn` throws; TypeError, DisposedError, StatusError */
+/**
+ * Captures what `fn` queues. Gives the graph, whose functions `resources` has. @throws what `fn` throws; TypeError,
+ * DisposedError, StatusError
+ */
 export function capture(
   stream: Stream,
   fn: (stream: Stream) => void,
@@ -149,8 +152,8 @@ function captureIdOf(context: bigint, stream: CUstream): bigint {
 }
 
 /**
- * Whether work that is queued on the stream goes into a graph: `none`, `active`, or `invalidated` when something was called
- * that a capture forbids (`cuStreamIsCapturing`). @throws TypeError, DisposedError, StatusError
+ * Whether work that is queued on the stream goes into a graph: `none`, `active`, or `invalidated` when something was
+ * called that a capture forbids (`cuStreamIsCapturing`). @throws TypeError, DisposedError, StatusError
  */
 export function captureStatus(stream: Stream): 'none' | 'active' | 'invalidated' {
   requireInstance(stream, 'captureStatus', 'stream', Stream)

@@ -76,8 +76,8 @@ export function captureInfo(stream: Stream): CaptureInfo | undefined {
 }
 
 /**
- * Says which nodes of the graph that a stream is captured into run before what is queued next (`cuStreamUpdateCaptureDependencies`):
- * by this, nodes that were added by hand stand among captured ones.
+ * Says which nodes of the graph that a stream is captured into run before what is queued next
+ * (`cuStreamUpdateCaptureDependencies`): by this, nodes that were added by hand stand among captured ones.
  * @throws TypeError; DisposedError; StatusError for a stream that is not captured, and for nodes of another graph;
  * VersionTooOldError before CUDA 12.3
  *
@@ -110,8 +110,9 @@ export function setCaptureDependencies(
 }
 
 /**
- * Runs `fn` while captures of this thread refuse other calls than before, such as none (`relaxed`): memory can be allocated then, though
- * a stream is captured (`cuThreadExchangeStreamCaptureMode`). The mode before comes back in any case.
+ * Runs `fn` while captures of this thread refuse other calls than before, such as none (`relaxed`): memory can be
+ * allocated then, though a stream is captured (`cuThreadExchangeStreamCaptureMode`). The mode before comes back in any
+ * case.
  * @param fn must not be asynchronous.
  * @throws what `fn` throws; TypeError, StatusError
  */

@@ -7,10 +7,11 @@ import { requireGraph } from './requireGraph.js'
 /** How a graph becomes a node of another one. */
 export interface ChildGraphOptions extends NodeOptions {
   /**
-   * Whether the graph itself becomes the node, not a copy: so a graph with nodes of memory can be part of another one. It belongs
-   * to that from then on (`CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`): nodes can still be added to it, but none that allocate or free,
-   * it is instantiated as a part only, it ends with the node or the graph around it, and disposing of it does nothing. Executable graphs
-   * made of it before stay as they are. Needs CUDA 12.9. Default: false.
+   * Whether the graph itself becomes the node, not a copy: so a graph with nodes of memory can be part of another one.
+   * It belongs to that from then on (`CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`): nodes can still be added to it, but none
+   * that allocate or free, it is instantiated as a part only, it ends with the node or the graph around it, and
+   * disposing of it does nothing. Executable graphs made of it before stay as they are. Needs CUDA 12.9. Default:
+   * false.
    */
   readonly move?: boolean | undefined
 }
@@ -32,8 +33,8 @@ export function requireMoves(api: string): void {
 }
 
 /**
- * A node that runs a copy of a whole graph as it is when the node is added or updated (`CU_GRAPH_NODE_TYPE_GRAPH`). `Graph.addGraph`
- * can also move it there.
+ * A node that runs a copy of a whole graph as it is when the node is added or updated (`CU_GRAPH_NODE_TYPE_GRAPH`).
+ * `Graph.addGraph` can also move it there.
  * @throws TypeError, DisposedError
  *
  * @example

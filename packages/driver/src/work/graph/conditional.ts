@@ -10,8 +10,8 @@ import { codeOfType } from './nodeTypes.js'
 /** How a conditional node decides. */
 export interface ConditionalOptions extends NodeOptions {
   /**
-   * `if`: the first graph runs when the value is not 0, the second, if there is one, when it is; `while`: the graph runs as
-   * long as the value is not 0; `switch`: the graph of that index runs, none when there is none.
+   * `if`: the first graph runs when the value is not 0, the second, if there is one, when it is; `while`: the graph
+   * runs as long as the value is not 0; `switch`: the graph of that index runs, none when there is none.
    */
   readonly type: 'if' | 'while' | 'switch'
   /** How many graphs. Default: 1. */

@@ -73,8 +73,8 @@ export interface GraphAllocation<E extends ElementType> {
 }
 
 /**
- * Work with its order, built once and run many times, by an executable graph made of it. Nodes are added by hand, or captured from
- * streams.
+ * Work with its order, built once and run many times, by an executable graph made of it. Nodes are added by hand, or
+ * captured from streams.
  *
  * @example
  * using graph = Graph.capture(stream, () => {
@@ -138,11 +138,11 @@ export class Graph extends Resource {
   }
 
   /**
-   * A graph of what `fn` queues on the stream, and on streams that wait for events of it and are waited for again: nothing of
-   * it runs now (`cuStreamBeginCapture`, `cuStreamEndCapture`). The capture ends also when `fn` throws. Meanwhile, what would
-   * wait for the stream is refused, and so are copies of ordinary arrays, which would not be there at a launch.
-   * The graph keeps all objects that the calls used; bare addresses keep nothing. After one of them was disposed of, launches throw
-   * `DisposedError`.
+   * A graph of what `fn` queues on the stream, and on streams that wait for events of it and are waited for again:
+   * nothing of it runs now (`cuStreamBeginCapture`, `cuStreamEndCapture`). The capture ends also when `fn` throws.
+   * Meanwhile, what would wait for the stream is refused, and so are copies of ordinary arrays, which would not be
+   * there at a launch. The graph keeps all objects that the calls used; bare addresses keep nothing. After one of them
+   * was disposed of, launches throw `DisposedError`.
    * @param fn must not be asynchronous.
    * @throws what `fn` throws; TypeError; StatusError when the capture came to nothing, with the reason
    */
@@ -182,8 +182,8 @@ export class Graph extends Resource {
 
   /**
    * Makes an executable graph of the graph as it is now (`cuGraphInstantiateWithParams`).
-   * @throws TypeError, also for a part of another graph; StatusError with the reason, and DisposedError when something that it needs
-   * is gone
+   * @throws TypeError, also for a part of another graph; StatusError with the reason, and DisposedError when something
+   * that it needs is gone
    */
   instantiate(options: InstantiateOptions = {}): GraphExec {
     this._requireUsable()
@@ -193,7 +193,10 @@ export class Graph extends Resource {
     return GraphExec._create(this, options, 'Graph.instantiate')
   }
 
-  /** A copy with nodes of its own, see {@link findInClone} (`cuGraphClone`). @throws StatusError for one with nodes of memory or conditions */
+  /**
+   * A copy with nodes of its own, see {@link findInClone} (`cuGraphClone`). @throws StatusError for one with nodes of
+   * memory or conditions
+   */
   clone(): Graph {
     const { handle } = this
     const out = scratch()
@@ -233,10 +236,11 @@ export class Graph extends Resource {
   }
 
   /**
-   * Adds a whole graph as one node (`cuGraphAddNode`): a copy of it, or with `move` the graph itself, as {@link ChildGraphOptions}
-   * says.
-   * @throws TypeError for a graph that cannot be moved there; VersionTooOldError for `move` before CUDA 12.9; DisposedError; StatusError
-   * for one with conditional nodes, a copy of one with nodes of memory, and a move of one with these that has an executable graph
+   * Adds a whole graph as one node (`cuGraphAddNode`): a copy of it, or with `move` the graph itself, as
+   * {@link ChildGraphOptions} says.
+   * @throws TypeError for a graph that cannot be moved there; VersionTooOldError for `move` before CUDA 12.9;
+   * DisposedError; StatusError for one with conditional nodes, a copy of one with nodes of memory, and a move of one
+   * with these that has an executable graph
    */
   addGraph(graph: Graph, options: ChildGraphOptions = {}): GraphNode {
     const api = 'Graph.addGraph'
@@ -257,9 +261,9 @@ export class Graph extends Resource {
   }
 
   /**
-   * Adds a node that allocates memory for `length` elements when it runs (`CU_GRAPH_NODE_TYPE_MEM_ALLOC`). The memory is the
-   * graph's until {@link free}, of this graph or of one launched later, or a launch with `autoFreeOnLaunch`. Disposing of the buffer
-   * gives nothing back.
+   * Adds a node that allocates memory for `length` elements when it runs (`CU_GRAPH_NODE_TYPE_MEM_ALLOC`). The memory
+   * is the graph's until {@link free}, of this graph or of one launched later, or a launch with `autoFreeOnLaunch`.
+   * Disposing of the buffer gives nothing back.
    * @throws TypeError, RangeError; DisposedError, StatusError
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: NodeOptions = {}): GraphAllocation<E> {
@@ -279,7 +283,9 @@ export class Graph extends Resource {
     return { node, memory: DeviceBuffer.fromAddress(context, address, dtype, length, { keep: this }) }
   }
 
-  /** Adds a node that frees memory of {@link allocate}, of this graph or another one (`CU_GRAPH_NODE_TYPE_MEM_FREE`). */
+  /**
+   * Adds a node that frees memory of {@link allocate}, of this graph or another one (`CU_GRAPH_NODE_TYPE_MEM_FREE`).
+   */
   free(memory: DeviceBuffer<ElementType>, options: NodeOptions = {}): GraphNode {
     const api = 'Graph.free'
     this._requireUsable()
@@ -331,7 +337,10 @@ export class Graph extends Resource {
     this.#changeDependency(from, to, data, 'Graph.addDependency')
   }
 
-  /** Ends what {@link addDependency}, or adding the node, began (`cuGraphRemoveDependencies`). @throws StatusError where it is not so */
+  /**
+   * Ends what {@link addDependency}, or adding the node, began (`cuGraphRemoveDependencies`). @throws StatusError where
+   * it is not so
+   */
   removeDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData> = {}): void {
     this.#changeDependency(from, to, data, 'Graph.removeDependency')
   }
@@ -344,7 +353,10 @@ export class Graph extends Resource {
     changeEdge(handle, first as GraphNode, second as GraphNode, encodeEdge(data, api), api === 'Graph.addDependency')
   }
 
-  /** The node of this clone that was made of `original` (`cuGraphNodeFindInClone`). @throws StatusError when there is none */
+  /**
+   * The node of this clone that was made of `original` (`cuGraphNodeFindInClone`). @throws StatusError when there is
+   * none
+   */
   findInClone(original: GraphNode): GraphNode {
     requireInstance(original, 'Graph.findInClone', 'original', GraphNode)
     const out = scratch()
@@ -368,8 +380,8 @@ export class Graph extends Resource {
   }
 
   /**
-   * Keeps objects that no call named: memory behind a bare address, modules, events. A launch after one of them was disposed of
-   * throws `DisposedError`. Captured calls keep what they use without this.
+   * Keeps objects that no call named: memory behind a bare address, modules, events. A launch after one of them was
+   * disposed of throws `DisposedError`. Captured calls keep what they use without this.
    */
   keep(...objects: readonly { readonly disposed: boolean }[]): this {
     this._requireUsable()

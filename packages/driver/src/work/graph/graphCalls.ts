@@ -4,7 +4,9 @@ import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
 import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
 import type { GraphNode } from './graphNode.js'
 
-/** Where C writes the node that it adds, and reads those before it. It grows with the longest list that is asked for. */
+/**
+ * Where C writes the node that it adds, and reads those before it. It grows with the longest list that is asked for.
+ */
 let cells: NativeMemory | undefined
 let cellsHalves: U64Halves
 let listHalves: U64Halves
@@ -14,8 +16,9 @@ let add: NativeCall | undefined
 let launch: NativeCall | undefined
 
 /**
- * `cuGraphAddNode` without the checks of the generated function, which are made already: graphs have thousands of nodes.
- * Returns the status; {@link addedLow} and {@link addedHigh} are the new node. @throws DisposedError when a node was removed
+ * `cuGraphAddNode` without the checks of the generated function, which are made already: graphs have thousands of
+ * nodes. Returns the status; {@link addedLow} and {@link addedHigh} are the new node. @throws DisposedError when a node
+ * was removed
  */
 export function addNodeCall(
   context: U64Halves,

@@ -41,8 +41,9 @@ export interface InstantiateOptions {
   /** Memory that an earlier launch left allocated is freed by the next. Default: false: that launch is refused. */
   readonly autoFreeOnLaunch?: boolean | undefined
   /**
-   * Kernels of graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded or launched. It has kernels,
-   * copies without arrays, fills, and child graphs of these, at least one, all of one device. Not with `autoFreeOnLaunch`. Default: false.
+   * Kernels of graphs may launch it (`cudaGraphLaunch` in the kernel, with its handle), once it was uploaded or
+   * launched. It has kernels, copies without arrays, fills, and child graphs of these, at least one, all of one device.
+   * Not with `autoFreeOnLaunch`. Default: false.
    */
   readonly deviceLaunch?: boolean | undefined
   /** The priorities of nodes count, and not that of the stream. Default: false. */
@@ -202,8 +203,8 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Brings it to the device ahead of the first launch, which is then as short as the others, and of launches by kernels, for which a
-   * change counts from then on (`cuGraphUpload`).
+   * Brings it to the device ahead of the first launch, which is then as short as the others, and of launches by
+   * kernels, for which a change counts from then on (`cuGraphUpload`).
    */
   upload(stream?: StreamArgument): void {
     const { handle, context } = this
@@ -212,8 +213,9 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Takes over the parameters of a graph of the same shape, in place of making a new executable graph (`cuGraphExecUpdate`).
-   * Where they do not fit, nothing changes and the result says why. From then on it needs what that graph needs, and nothing else.
+   * Takes over the parameters of a graph of the same shape, in place of making a new executable graph
+   * (`cuGraphExecUpdate`). Where they do not fit, nothing changes and the result says why. From then on it needs what
+   * that graph needs, and nothing else.
    * @throws TypeError, DisposedError; StatusError for other failures
    */
   update(graph: Graph): GraphUpdate {
@@ -260,7 +262,8 @@ export class GraphExec extends Resource {
   }
 
   /**
-   * Leaves a node out of the launches to come, or takes it in again: kernels, copies and fills (`cuGraphNodeSetEnabled`).
+   * Leaves a node out of the launches to come, or takes it in again: kernels, copies and fills
+   * (`cuGraphNodeSetEnabled`).
    * @throws TypeError, DisposedError; StatusError for nodes of another kind
    */
   setEnabled(node: GraphNode, enabled: boolean): this {

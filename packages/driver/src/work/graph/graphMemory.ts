@@ -43,7 +43,9 @@ export function graphMemoryUsage(owner: DeviceOrContext): GraphMemoryUsage {
   }
 }
 
-/** Sets the two high-water marks back to what is in use (`cuDeviceSetGraphMemAttribute`). @throws TypeError, StatusError */
+/**
+ * Sets the two high-water marks back to what is in use (`cuDeviceSetGraphMemAttribute`). @throws TypeError, StatusError
+ */
 export function resetGraphMemoryHigh(owner: DeviceOrContext): void {
   const { device } = contextOf(owner, 'resetGraphMemoryHigh')
   for (const attribute of [attributes.usedHigh, attributes.reservedHigh]) {

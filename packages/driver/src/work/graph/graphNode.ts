@@ -104,8 +104,8 @@ export class GraphNode {
   }
 
   /**
-   * Gives the node other parameters, of its own kind (`cuGraphNodeSetParams`). Executable graphs that were made already stay
-   * as they are: `GraphExec.update` brings them there.
+   * Gives the node other parameters, of its own kind (`cuGraphNodeSetParams`). Executable graphs that were made already
+   * stay as they are: `GraphExec.update` brings them there.
    * @throws TypeError for a description of another kind; DisposedError, StatusError
    */
   update(description: NodeDescription): this {
@@ -124,7 +124,8 @@ export class GraphNode {
 
   /**
    * Takes the node and its edges out of the graph, and ends the graphs that it has (`cuGraphDestroyNode`).
-   * @throws StatusError in a graph with nodes of memory, which only grows; TypeError while a capture adds to a graph of the node
+   * @throws StatusError in a graph with nodes of memory, which only grows; TypeError while a capture adds to a graph of
+   * the node
    */
   remove(): void {
     const { handle } = this

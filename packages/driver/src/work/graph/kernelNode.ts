@@ -30,8 +30,8 @@ const api = 'kernelNode'
 const noPointers: U64Halves = { low: 0, high: 0 }
 
 /**
- * A node that runs a kernel (`CU_GRAPH_NODE_TYPE_KERNEL`). Sizes and arguments are checked now; the module and the memory
- * of the arguments must be there whenever the graph is launched.
+ * A node that runs a kernel (`CU_GRAPH_NODE_TYPE_KERNEL`). Sizes and arguments are checked now; the module and the
+ * memory of the arguments must be there whenever the graph is launched.
  * @throws TypeError, RangeError, DisposedError
  *
  * @example
@@ -63,7 +63,10 @@ function writeShape({ u32 }: NodeWords, shape: LaunchShape): void {
 
 type LaunchShape = ReturnType<Kernel['_checkNode']>
 
-/** Whether a configuration has the sizes that were checked last, and nothing else. What throws is asked again, and refused. */
+/**
+ * Whether a configuration has the sizes that were checked last, and nothing else. What throws is asked again, and
+ * refused.
+ */
 function isSame(shape: LaunchShape, config: NodeConfig): boolean {
   try {
     const { grid, block } = config

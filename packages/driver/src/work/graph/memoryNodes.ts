@@ -44,10 +44,10 @@ const memcpyOffsets = {
 const arrayKeys: OptionKeys<ArrayNodeOptions> = { region: true, at: true, pitch: true, rows: true }
 
 /**
- * A node that copies the whole of `source` to `target`, which has to be as long: device memory of any device and package,
- * page-locked or managed memory (`CU_GRAPH_NODE_TYPE_MEMCPY`); the rows of a `PitchedBuffer` or of a region of one, to or from another of
- * the same extent or memory of as many bytes; or texels of a `CudaArray` on either side, all or those of a region.
- * Both must be there whenever the graph is launched. An ordinary array cannot be part of a graph.
+ * A node that copies the whole of `source` to `target`, which has to be as long: device memory of any device and
+ * package, page-locked or managed memory (`CU_GRAPH_NODE_TYPE_MEMCPY`); the rows of a `PitchedBuffer` or of a region of
+ * one, to or from another of the same extent or memory of as many bytes; or texels of a `CudaArray` on either side, all
+ * or those of a region. Both must be there whenever the graph is launched. An ordinary array cannot be part of a graph.
  * @param options for arrays, as those of `CudaArray.copyFrom`.
  * @throws TypeError for anything else, or another dtype; RangeError for another length; DisposedError
  *
@@ -129,9 +129,10 @@ function arrayCopyNode(
 }
 
 /**
- * A node that writes one value to every element of `buffer`, of pitched memory to those of all rows (`CU_GRAPH_NODE_TYPE_MEMSET`).
- * @throws TypeError, RangeError for a value that the element type cannot hold, or one wider than 4 bytes whose 32-bit parts differ,
- * and for slices with other rows between them, which no single fill of CUDA writes; DisposedError
+ * A node that writes one value to every element of `buffer`, of pitched memory to those of all rows
+ * (`CU_GRAPH_NODE_TYPE_MEMSET`).
+ * @throws TypeError, RangeError for a value that the element type cannot hold, or one wider than 4 bytes whose 32-bit
+ * parts differ, and for slices with other rows between them, which no single fill of CUDA writes; DisposedError
  */
 export function fillNode<E extends ElementType>(
   buffer: DeviceBuffer<E> | PitchedBuffer<E>,
@@ -219,7 +220,10 @@ function requireSome(byteLength: number, api: string, name: string): void {
   if (byteLength === 0) throw outOfRange(api, name, 'memory of at least one byte', byteLength)
 }
 
-/** The copy runs where its memory is; where that is the host's, on the graph's device. That device may lack access to one end. */
+/**
+ * The copy runs where its memory is; where that is the host's, on the graph's device. That device may lack access to
+ * one end.
+ */
 function contextFor(context: Context, ranges: readonly MemoryRange[]): bigint {
   const [{ deviceOrdinal: first } = {}] = ranges
   if (ranges.some(({ access, deviceOrdinal }) => access !== undefined || deviceOrdinal !== first)) {

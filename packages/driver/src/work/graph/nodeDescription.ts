@@ -52,7 +52,9 @@ let shared: Shared | undefined
 
 /** What describes a node; see {@link NodeDescription}. */
 interface Content {
-  /** Writes its parameters for a graph of `context` behind the type into zeroed memory; must not call what is not ours. */
+  /**
+   * Writes its parameters for a graph of `context` behind the type into zeroed memory; must not call what is not ours.
+   */
   readonly writeWords?: (words: NodeWords, context: Context) => void
   /** Its parameters, of nodes that are not many in a graph. */
   readonly write?: (context: Context, api: string) => WrittenParameters
@@ -64,8 +66,8 @@ interface Content {
 }
 
 /**
- * What a node does, apart from any graph: `copyNode`, `fillNode`, `kernelNode` and their kin make one. A graph adds it, a
- * node of a graph and an executable graph take it as what to do from now on.
+ * What a node does, apart from any graph: `copyNode`, `fillNode`, `kernelNode` and their kin make one. A graph adds it,
+ * a node of a graph and an executable graph take it as what to do from now on.
  */
 export class NodeDescription extends PublicObject {
   static get [loadedFrom](): string {
@@ -116,7 +118,10 @@ export class NodeDescription extends PublicObject {
     if (needs !== undefined) for (const [object, check] of needs) to.set(object, check)
   }
 
-  /** @internal The parameters of the node in a graph of `context`. @throws DisposedError when something that it needs is gone */
+  /**
+   * @internal The parameters of the node in a graph of `context`. @throws DisposedError when something that it needs is
+   * gone
+   */
   _write(context: Context, api: string): WrittenNode {
     const { needs, write, writeWords } = this.#content as Content
     if (needs !== undefined) for (const check of needs.values()) check()

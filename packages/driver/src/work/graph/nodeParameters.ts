@@ -103,8 +103,8 @@ export type NodeParameters =
     }
 
 /**
- * What a node does, also one that was captured (`cuGraphKernelNodeGetParams` and its kin). Arguments of kernels are not told: CUDA
- * has their bytes, and no types.
+ * What a node does, also one that was captured (`cuGraphKernelNodeGetParams` and its kin). Arguments of kernels are not
+ * told: CUDA has their bytes, and no types.
  * @throws TypeError, DisposedError, StatusError
  *
  * @example

@@ -7,9 +7,9 @@ import { DeviceBuffer } from '../../memory/buffers/deviceBuffer.js'
 import type { NodeDescription } from './nodeDescription.js'
 
 /**
- * What the nodes of a graph need: objects that have to be there when it is launched, functions that C calls, and the contexts, also
- * those of graphs that are parts of it, which stay until it ends. A graph and the executable graphs made of it have each their own, of the
- * same things.
+ * What the nodes of a graph need: objects that have to be there when it is launched, functions that C calls, and the
+ * contexts, also those of graphs that are parts of it, which stay until it ends. A graph and the executable graphs made
+ * of it have each their own, of the same things.
  */
 export class NodeResources implements CaptureNeeds {
   /** The objects, each with a check that throws once it is gone. */

@@ -5,15 +5,18 @@ import { type EventLike, requireEventLike } from '../../core/context/eventLike.j
 import { encodeOperations, type MemoryOperation } from '../../core/stream/memoryOperations.js'
 import { NodeDescription } from './nodeDescription.js'
 
-/** A node that does nothing: many nodes behind many others need fewer edges with one between (`CU_GRAPH_NODE_TYPE_EMPTY`). */
+/**
+ * A node that does nothing: many nodes behind many others need fewer edges with one between
+ * (`CU_GRAPH_NODE_TYPE_EMPTY`).
+ */
 export function emptyNode(): NodeDescription {
   return new NodeDescription('empty', {})
 }
 
 /**
  * A node that calls `fn` on this JavaScript thread each time it is reached; nodes behind it do not wait for the call
- * (`CU_GRAPH_NODE_TYPE_HOST`). What `fn` throws is an uncaught exception. The call does not keep the process alive. `fn` sees the
- * `AsyncLocalStorage` of the caller of `hostNode`.
+ * (`CU_GRAPH_NODE_TYPE_HOST`). What `fn` throws is an uncaught exception. The call does not keep the process alive.
+ * `fn` sees the `AsyncLocalStorage` of the caller of `hostNode`.
  * @throws TypeError for an async function; a promise that another function returns is an uncaught TypeError
  */
 export function hostNode(fn: () => void): NodeDescription {
@@ -31,7 +34,10 @@ export function eventRecordNode(event: EventLike): NodeDescription {
   return eventNode(event, 'event-record', 'eventRecordNode')
 }
 
-/** A node behind which nothing runs before an event is reached (`CU_GRAPH_NODE_TYPE_WAIT_EVENT`). @throws TypeError; DisposedError */
+/**
+ * A node behind which nothing runs before an event is reached (`CU_GRAPH_NODE_TYPE_WAIT_EVENT`). @throws TypeError;
+ * DisposedError
+ */
 export function eventWaitNode(event: EventLike): NodeDescription {
   return eventNode(event, 'wait-event', 'eventWaitNode')
 }

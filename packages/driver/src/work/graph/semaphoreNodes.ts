@@ -1,7 +1,10 @@
 import { encodeSemaphores, type SemaphoreOperation } from '../external/semaphoreOperations.js'
 import { NodeDescription } from './nodeDescription.js'
 
-/** A node that signals semaphores of other libraries (`CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL`). @throws TypeError, RangeError; DisposedError */
+/**
+ * A node that signals semaphores of other libraries (`CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL`). @throws TypeError,
+ * RangeError; DisposedError
+ */
 export function signalSemaphoresNode(operations: readonly SemaphoreOperation[]): NodeDescription {
   const { handles, memory, count, needs } = encodeSemaphores(operations, 'signalSemaphoresNode')
   const parameters = { extSemArray: handles.address, paramsArray: memory.address, numExtSems: count }
@@ -11,7 +14,10 @@ export function signalSemaphoresNode(operations: readonly SemaphoreOperation[]):
   })
 }
 
-/** A node behind which nothing runs before semaphores were signalled (`CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT`). @throws as {@link signalSemaphoresNode} */
+/**
+ * A node behind which nothing runs before semaphores were signalled (`CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT`). @throws as
+ * {@link signalSemaphoresNode}
+ */
 export function waitSemaphoresNode(operations: readonly SemaphoreOperation[]): NodeDescription {
   const { handles, memory, count, needs } = encodeSemaphores(operations, 'waitSemaphoresNode')
   const parameters = { extSemArray: handles.address, paramsArray: memory.address, numExtSems: count }

@@ -17,8 +17,9 @@ const noDestructorSync = 1
 const mostReferences = 2 ** 31 - 1
 
 /**
- * Something whose end the driver tells (`CUuserObject`): `fn` is called once when this object was disposed of and no graph, none of
- * its clones and no executable graph with its work has it any more; {@link retainBy} gives it to a graph.
+ * Something whose end the driver tells (`CUuserObject`): `fn` is called once when this object was disposed of and no
+ * graph, none of its clones and no executable graph with its work has it any more; {@link retainBy} gives it to a
+ * graph.
  *
  * @example
  * using weights = UserObject.create(() => pool.put(buffer))
@@ -44,7 +45,8 @@ export class UserObject extends Resource {
 
   /**
    * Makes one (`cuUserObjectCreate`).
-   * @param fn is called later on this thread, which it does not keep alive: at the end of a process it may not be called.
+   * @param fn is called later on this thread, which it does not keep alive: at the end of a process it may not be
+   * called.
    * @throws TypeError, StatusError
    */
   static create(fn: () => void): UserObject {
@@ -84,7 +86,10 @@ export class UserObject extends Resource {
     return this
   }
 
-  /** Takes back what {@link retainBy} gave (`cuGraphReleaseUserObject`). @throws as that; StatusError for more than it gave */
+  /**
+   * Takes back what {@link retainBy} gave (`cuGraphReleaseUserObject`). @throws as that; StatusError for more than it
+   * gave
+   */
   releaseBy(graph: Graph, count = 1): this {
     const api = 'UserObject.releaseBy'
     requireInstance(graph, api, 'graph', Graph)

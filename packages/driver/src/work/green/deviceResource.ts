@@ -44,7 +44,8 @@ const splitFlags = { ignoreCoscheduling: 1, maxPotentialClusterSize: 2 } as cons
 const { CU_DEV_RESOURCE_TYPE_SM: multiprocessorType } = CUdevResourceType
 
 /**
- * Multiprocessors of a device, all or a part of them (`CUdevResource`). A green context has such a part for its kernels.
+ * Multiprocessors of a device, all or a part of them (`CUdevResource`). A green context has such a part for its
+ * kernels.
  *
  * @example
  * const { groups, remaining } = DeviceResource.of(device).split(16)
@@ -93,7 +94,8 @@ export class DeviceResource extends PublicObject {
   }
 
   /**
-   * Splits it into groups of at least `multiprocessors`, rounded up as the device needs it (`cuDevSmResourceSplitByCount`).
+   * Splits it into groups of at least `multiprocessors`, rounded up as the device needs it
+   * (`cuDevSmResourceSplitByCount`).
    * @param multiprocessors from 1 to as many as there are.
    * @throws TypeError, RangeError; StatusError where not even one such group can be made
    */

@@ -51,8 +51,8 @@ const withDefaultStream = 1
 const nonBlocking = 1
 
 /**
- * A part of a device for kernels of its own (`cuGreenCtxCreate`): those of its streams run on its multiprocessors and on no others.
- * Memory, events and kernels are those of the device's primary context.
+ * A part of a device for kernels of its own (`cuGreenCtxCreate`): those of its streams run on its multiprocessors and
+ * on no others. Memory, events and kernels are those of the device's primary context.
  *
  * @example
  * const { groups: [few], remaining } = DeviceResource.of(device).split(16, { groups: 1 })
@@ -141,8 +141,8 @@ export class GreenContext extends Resource {
   }
 
   /**
-   * It as a `CUcontext`, for raw functions and other libraries: the primary context with the part of the device that it has
-   * (`cuCtxFromGreenCtx`). Goes with this object.
+   * It as a `CUcontext`, for raw functions and other libraries: the primary context with the part of the device that it
+   * has (`cuCtxFromGreenCtx`). Goes with this object.
    */
   get contextHandle(): bigint {
     const out = scratch()
@@ -151,17 +151,18 @@ export class GreenContext extends Resource {
   }
 
   /**
-   * Makes it the current context of the thread, until `popContext()` (`cuCtxFromGreenCtx`, `cuCtxPushCurrent`): streams that
-   * other libraries make until then belong to it. It may be current on one thread at a time.
+   * Makes it the current context of the thread, until `popContext()` (`cuCtxFromGreenCtx`, `cuCtxPushCurrent`): streams
+   * that other libraries make until then belong to it. It may be current on one thread at a time.
    */
   push(): void {
     check(cuCtxPushCurrent(this.contextHandle as never), 'cuCtxPushCurrent')
   }
 
   /**
-   * Makes a stream whose kernels run in this part of the device (`cuGreenCtxStreamCreate`). Once the green context is disposed of,
-   * use of the stream throws `DisposedError`; the stream has to be disposed of all the same.
-   * @throws TypeError, RangeError for a priority that the device does not have; StatusError; VersionTooOldError before CUDA 12.5
+   * Makes a stream whose kernels run in this part of the device (`cuGreenCtxStreamCreate`). Once the green context is
+   * disposed of, use of the stream throws `DisposedError`; the stream has to be disposed of all the same.
+   * @throws TypeError, RangeError for a priority that the device does not have; StatusError; VersionTooOldError before
+   * CUDA 12.5
    */
   createStream(options: GreenStreamOptions = {}): Stream {
     const api = 'GreenContext.createStream'
@@ -198,7 +199,10 @@ export class GreenContext extends Resource {
     return event
   }
 
-  /** Makes all work that is queued on its streams from now on wait for an event (`cuGreenCtxWaitEvent`). @throws as {@link record} */
+  /**
+   * Makes all work that is queued on its streams from now on wait for an event (`cuGreenCtxWaitEvent`). @throws as
+   * {@link record}
+   */
   waitEvent(event: EventLike): void {
     const { handle } = requireEventLike(event, 'GreenContext.waitEvent')
     check(cuGreenCtxWaitEvent(this.handle, handle), 'cuGreenCtxWaitEvent')

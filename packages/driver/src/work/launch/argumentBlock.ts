@@ -31,7 +31,10 @@ const common: { readonly [dtype: string]: number } = {
   u64: kindOf.u64,
 }
 
-/** Room for the widest scalar, aligned for it. Structs and tensor maps take as many of these as they need, after all scalars. */
+/**
+ * Room for the widest scalar, aligned for it. Structs and tensor maps take as many of these as they need, after all
+ * scalars.
+ */
 const bytesPerArgument = 16
 
 /** The arguments of a kernel where cuLaunchKernel reads them: an array of pointers, then the values they point to. */
@@ -100,8 +103,8 @@ export class ArgumentBlock {
   }
 
   /**
-   * Checks and writes arguments, from the one of number `first` on. One function, and not one an argument: V8 then makes
-   * one piece of code of all the rest that a launch does.
+   * Checks and writes arguments, from the one of number `first` on. One function, and not one an argument: V8 then
+   * makes one piece of code of all the rest that a launch does.
    * @throws TypeError, RangeError, DisposedError
    */
   write(values: readonly unknown[], first = 0): void {
@@ -170,8 +173,8 @@ export class ArgumentBlock {
     if (isUint8Array(value)) {
       throw outOfRange(this.api, name, `the ${type.bytes} bytes of a ${type.name}`, byteLengthOf(value))
     }
-    // Encoded and then copied, so that what is refused halfway leaves the value that was there. A getter of the value may come
-    // here again, and finds other room.
+    // Encoded and then copied, so that what is refused halfway leaves the value that was there. A getter of the value
+    // may come here again, and finds other room.
     const room = this.#structs[index] ?? roomFor(type.bytes)
     this.#structs[index] = undefined
     try {

@@ -84,7 +84,9 @@ export interface KernelModule extends Disposable {
   _requireUsable(): void
 }
 
-/** @internal How a kernel is known: by what it is launched, what libcuda knows it by, and the function that errors name. */
+/**
+ * @internal How a kernel is known: by what it is launched, what libcuda knows it by, and the function that errors name.
+ */
 export interface KernelIdentity {
   readonly handle: CUfunction
   readonly function: CUfunction
@@ -191,8 +193,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Queues one run of the kernel and returns at once (`cuLaunchKernel`, `cudaLaunchKernelExC`). Sizes and arguments are checked before the call.
-   * A failure while the kernel runs shows at the next wait on the stream.
+   * Queues one run of the kernel and returns at once (`cuLaunchKernel`, `cudaLaunchKernelExC`). Sizes and arguments are
+   * checked before the call. A failure while the kernel runs shows at the next wait on the stream.
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   launch(config: LaunchConfig, ...args: KernelArguments<S>): void {
@@ -239,9 +241,10 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * The same kernel, whose launches have attributes (`cuLaunchKernelEx`, `cudaLaunchKernelExC`): clusters, cooperative launches, priorities, programmatic
-   * dependence and what else `CUlaunchAttribute` knows. They are checked and encoded once, so launching costs what it costs
-   * without. It has the attributes given here alone, not those of a kernel made so before.
+   * The same kernel, whose launches have attributes (`cuLaunchKernelEx`, `cudaLaunchKernelExC`): clusters, cooperative
+   * launches, priorities, programmatic dependence and what else `CUlaunchAttribute` knows. They are checked and encoded
+   * once, so launching costs what it costs without. It has the attributes given here alone, not those of a kernel made
+   * so before.
    * @throws TypeError, RangeError; DisposedError
    *
    * @example
@@ -304,7 +307,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
 
   /**
    * Sets one of the attributes that can be set, such as `'PREFERRED_SHARED_MEMORY_CARVEOUT'` (`cuFuncSetAttribute`).
-   * @throws TypeError for an unknown name; RangeError, DisposedError; StatusError for an attribute or a value that is refused
+   * @throws TypeError for an unknown name; RangeError, DisposedError; StatusError for an attribute or a value that is
+   * refused
    */
   setAttribute(attribute: KernelAttribute, value: number): void {
     const api = 'Kernel.setAttribute'
@@ -318,7 +322,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     this.#context._callDriver('cuFuncSetAttribute', () => cuFuncSetAttribute(handle, code, value))
   }
 
-  /** Whether the kernel would rather have cache or shared memory, where both share their place (`cuFuncSetCacheConfig`). */
+  /**
+   * Whether the kernel would rather have cache or shared memory, where both share their place (`cuFuncSetCacheConfig`).
+   */
   setCacheConfig(preference: CachePreference): void {
     const config = requireKeyOf(preference, 'Kernel.setCacheConfig', 'preference', cachePreferences) as CUfunc_cache
     const { _function: handle } = this
@@ -351,8 +357,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * Bytes of dynamic shared memory that a block can have where `blockCount` blocks of `blockSize` threads, from 1 to 1024,
-   * are to run on one multiprocessor at once (`cuOccupancyAvailableDynamicSMemPerBlock`).
+   * Bytes of dynamic shared memory that a block can have where `blockCount` blocks of `blockSize` threads, from 1 to
+   * 1024, are to run on one multiprocessor at once (`cuOccupancyAvailableDynamicSMemPerBlock`).
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   availableSharedMemory(blockCount: number, blockSize: number): number {
@@ -362,8 +368,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
 
   /**
    * The number of threads in a block with which most threads of a multiprocessor are busy, the largest where several do
-   * equally, and how many such blocks run on the whole device at once. The search of `cuOccupancyMaxPotentialBlockSize`,
-   * by {@link maxActiveBlocks} of block sizes in steps of a warp.
+   * equally, and how many such blocks run on the whole device at once. The search of
+   * `cuOccupancyMaxPotentialBlockSize`, by {@link maxActiveBlocks} of block sizes in steps of a warp.
    * @throws TypeError, RangeError, DisposedError, StatusError; what `sharedMemory` throws
    *
    * @example
@@ -394,7 +400,10 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     return shape
   }
 
-  /** @internal Where the arguments of a node are written: a graph copies them. Their getters may come here again, and find another block. */
+  /**
+   * @internal Where the arguments of a node are written: a graph copies them. Their getters may come here again, and
+   * find another block.
+   */
   _takeNodeBlock(api: string): ArgumentBlock {
     const block = this.#nodeBlock ?? new ArgumentBlock(this.#context, this.signature, api)
     this.#nodeBlock = undefined
@@ -418,8 +427,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
   }
 
   /**
-   * A getter of the arguments launches the kernel as well: what is packed so far stays with the launch that packs it. Also
-   * after a launch that was refused.
+   * A getter of the arguments launches the kernel as well: what is packed so far stays with the launch that packs it.
+   * Also after a launch that was refused.
    */
   #renew(): void {
     this.#block = new ArgumentBlock(this.#context, this.signature, 'Kernel.launch')

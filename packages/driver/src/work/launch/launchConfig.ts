@@ -40,8 +40,8 @@ export class LaunchShape {
   }
 
   /**
-   * Takes over the sizes and gives the stream. What is rarely needed stands in functions of its own: V8 then makes one piece of
-   * code of all a launch does.
+   * Takes over the sizes and gives the stream. What is rarely needed stands in functions of its own: V8 then makes one
+   * piece of code of all a launch does.
    * @throws TypeError or RangeError naming the key that is wrong.
    */
   set(config: LaunchConfig): StreamArgument | undefined {
@@ -52,8 +52,9 @@ export class LaunchShape {
       refuse(config, this.api)
       throw error
     }
-    // What requireOptions asks for, which is left to it where something is wrong. After the properties were read it takes V8 a
-    // tenth of the time, and half of that where keys are counted and not compared: as many as there are values are no others.
+    // What requireOptions asks for, which is left to it where something is wrong. After the properties were read it
+    // takes V8 a tenth of the time, and half of that where keys are counted and not compared: as many as there are
+    // values are no others.
     if (Object.getPrototypeOf(config) !== Object.prototype) refuse(config, this.api)
     let keys = 2
     if (sharedMemory !== undefined) keys += 1

@@ -15,7 +15,8 @@ const contextLow = 2 * contextSlot
 const contextHigh = contextLow + 1
 
 /**
- * What `cuLaunchKernelEx` and `cudaLaunchKernelExC` read, for one kernel with one set of attributes. It is filled anew for each launch.
+ * What `cuLaunchKernelEx` and `cudaLaunchKernelExC` read, for one kernel with one set of attributes. It is filled anew
+ * for each launch.
  */
 export class LaunchExConfig {
   readonly memory: NativeMemory
@@ -47,7 +48,10 @@ export class LaunchExConfig {
     words[stream32 + 1] = stream.high
   }
 
-  /** Launches by that of the two which `cuda` has. Returns the status. @throws DisposedError when something that the attributes name is gone */
+  /**
+   * Launches by that of the two which `cuda` has. Returns the status. @throws DisposedError when something that the
+   * attributes name is gone
+   */
   launch(cuda: CudaLibrary, context: U64Halves, kernel: U64Halves, parameters: U64Halves): number {
     this.#attributes.check()
     const call = (this.#call ??= cuda.launch.bind())

@@ -13,7 +13,9 @@ export interface ParameterInfo {
   readonly bytes: number
 }
 
-/** The parameters that a function of libcuda tells of, one a call, until there is none of the index. @throws StatusError */
+/**
+ * The parameters that a function of libcuda tells of, one a call, until there is none of the index. @throws StatusError
+ */
 export function parameterInfo(
   context: Context,
   api: string,
@@ -30,7 +32,10 @@ export function parameterInfo(
   }
 }
 
-/** Without a signature: the image knows how large the parameters are, and not what they mean. @throws TypeError where it tells */
+/**
+ * Without a signature: the image knows how large the parameters are, and not what they mean. @throws TypeError where it
+ * tells
+ */
 export function refuseNone(kernel: Kernel, api: string): void {
   const bytes = sizesOf(kernel)
   if (bytes === undefined || bytes.length === 0) return

@@ -19,8 +19,9 @@ import type { ElementValue } from '../../memory/buffers/elements.js'
 export type KernelObjectType = 'texture' | 'surface' | 'tensorMap'
 
 /**
- * The type of one kernel parameter: a scalar, a type of `defineStruct`, `defineArray` or `defineTuple`, `'ptr'` for an address, `'texture'` or `'surface'` for
- * what C calls `cudaTextureObject_t` and `cudaSurfaceObject_t`, or `'tensorMap'` for a `CUtensorMap`.
+ * The type of one kernel parameter: a scalar, a type of `defineStruct`, `defineArray` or `defineTuple`, `'ptr'` for an
+ * address, `'texture'` or `'surface'` for what C calls `cudaTextureObject_t` and `cudaSurfaceObject_t`, or
+ * `'tensorMap'` for a `CUtensorMap`.
  */
 export type KernelParameter = ElementType | 'ptr' | KernelObjectType
 
@@ -37,8 +38,8 @@ export interface KernelObject<T extends KernelObjectType = KernelObjectType> {
 }
 
 /**
- * What a parameter of type `P` takes: for a struct, an array or a tuple its value or the bytes that its `encode` made of one; for a texture
- * or surface also a bare handle.
+ * What a parameter of type `P` takes: for a struct, an array or a tuple its value or the bytes that its `encode` made
+ * of one; for a texture or surface also a bare handle.
  */
 export type KernelArgument<P extends KernelParameter> = P extends DType
   ? ElementValue<P>

@@ -34,8 +34,9 @@ import { imageMemory, type ModuleImage, missingKernel, readImage, requireImagePa
 import { LibraryLoad, type LibraryOptions, type LoadedLibrary } from './loaded.js'
 
 /**
- * Code for all devices of the process (`CUlibrary`, `cudaLibrary_t`): unlike a module it is of no context, and a device loads it when
- * something of it is asked for there. This object works on one device; {@link on} gives it for another one.
+ * Code for all devices of the process (`CUlibrary`, `cudaLibrary_t`): unlike a module it is of no context, and a device
+ * loads it when something of it is asked for there. This object works on one device; {@link on} gives it for another
+ * one.
  *
  * @example
  * ```ts
@@ -72,7 +73,8 @@ export class Library extends Resource {
   }
 
   /**
-   * Loads code and compiles PTX, on a native thread: the event loop goes on (`cuLibraryLoadData`, `cudaLibraryLoadData`).
+   * Loads code and compiles PTX, on a native thread: the event loop goes on (`cuLibraryLoadData`,
+   * `cudaLibraryLoadData`).
    * @throws StatusError with the compiler's log in its description; RangeError for an image that is cut off; TypeError
    */
   static async load(owner: DeviceOrContext, image: ModuleImage, options: LibraryOptions = {}): Promise<Library> {
@@ -127,7 +129,9 @@ export class Library extends Resource {
     return this.context.device
   }
 
-  /** What the compiler of the driver has said so far while it compiled PTX; empty for binary code. @throws DisposedError */
+  /**
+   * What the compiler of the driver has said so far while it compiled PTX; empty for binary code. @throws DisposedError
+   */
   get compilerLog(): string {
     this._requireUsable()
     return this.#loaded.infoLog
@@ -144,8 +148,8 @@ export class Library extends Resource {
   }
 
   /**
-   * A kernel by its name in the image and the types of its parameters (`cuLibraryGetKernel`, `cudaLibraryGetKernel`). Their
-   * number and sizes are checked against the image on drivers from 12.4.
+   * A kernel by its name in the image and the types of its parameters (`cuLibraryGetKernel`, `cudaLibraryGetKernel`).
+   * Their number and sizes are checked against the image on drivers from 12.4.
    * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; TypeError when the types do not fit
    */
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S> {
@@ -229,8 +233,8 @@ export class Library extends Resource {
   /**
    * A `__device__` or `__constant__` variable of the image on this device as a buffer (`cuLibraryGetGlobal`,
    * `cudaLibraryGetGlobal`). The variable ends with the library, not with the buffer.
-   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; RangeError when its bytes are no whole
-   * number of elements; TypeError
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; RangeError when its bytes are no
+   * whole number of elements; TypeError
    */
   global<E extends ElementType = 'u8'>(name: string, dtype: E = 'u8' as E): DeviceBuffer<E> {
     const { address, length } = this.#variable('libraryGetGlobal', name, dtype, 'Library.global')
@@ -240,8 +244,8 @@ export class Library extends Resource {
   }
 
   /**
-   * A `__managed__` variable of the image, one for the host and all devices (`cuLibraryGetManaged`, `cudaLibraryGetManaged`).
-   * dispose() of the buffer, and of the library, empties its array. @throws as {@link global}
+   * A `__managed__` variable of the image, one for the host and all devices (`cuLibraryGetManaged`,
+   * `cudaLibraryGetManaged`). dispose() of the buffer, and of the library, empties its array. @throws as {@link global}
    */
   managed<E extends ElementType = 'u8'>(name: string, dtype: E = 'u8' as E): ManagedBuffer<E> {
     const { address, length } = this.#variable('libraryGetManaged', name, dtype, 'Library.managed')

@@ -10,8 +10,8 @@ import { JitBlock, type JitOptions, jitKeys } from '../module/jit.js'
 /** How a library is loaded. */
 export interface LibraryOptions extends JitOptions {
   /**
-   * The library reads the image where it lies, which is kept for it, and makes no copy (`CU_LIBRARY_BINARY_IS_PRESERVED`).
-   * Default: false.
+   * The library reads the image where it lies, which is kept for it, and makes no copy
+   * (`CU_LIBRARY_BINARY_IS_PRESERVED`). Default: false.
    */
   readonly preserveImage?: boolean | undefined
 }
@@ -85,7 +85,9 @@ export class LoadedLibrary {
     return this.#jit.infoLog
   }
 
-  /** Calls one of the library's functions in a context. @throws StatusError, with what the compiler said of a failure */
+  /**
+   * Calls one of the library's functions in a context. @throws StatusError, with what the compiler said of a failure
+   */
   call<N extends CallName>(
     context: Context,
     name: N,

@@ -4,7 +4,10 @@ import { isInstance } from '@shoal/types'
 /** The numbers of `CUjitInputType`. */
 export const kinds = { cubin: 0, ptx: 1, fatbin: 2, object: 3, library: 4 } as const
 
-/** What the linker takes: an `object` is one of the host's compiler with code for devices in it, a `library` an archive of such. */
+/**
+ * What the linker takes: an `object` is one of the host's compiler with code for devices in it, a `library` an archive
+ * of such.
+ */
 export type InputKind = keyof typeof kinds
 
 const elfMagic = 0x7f454c46

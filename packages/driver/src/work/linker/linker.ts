@@ -42,7 +42,8 @@ export interface LinkInput {
 const targetOption = 9
 
 /**
- * Makes one image of several (`cuLinkCreate`): kernels of one PTX call functions of another one, or of a library of objects.
+ * Makes one image of several (`cuLinkCreate`): kernels of one PTX call functions of another one, or of a library of
+ * objects.
  *
  * @example
  * ```ts
@@ -143,9 +144,11 @@ export class Linker extends Resource {
   }
 
   /**
-   * Makes the image (`cuLinkComplete`): a cubin, which `Module.load` takes. It is made on this thread, which waits: a driver of
-   * CUDA 13.0 ends the process at the next link after one that another thread has completed. Nothing can be added afterwards.
-   * @throws RangeError where it was made already; StatusError with the linker's log in its description, such as for what is not defined
+   * Makes the image (`cuLinkComplete`): a cubin, which `Module.load` takes. It is made on this thread, which waits: a
+   * driver of CUDA 13.0 ends the process at the next link after one that another thread has completed. Nothing can be
+   * added afterwards.
+   * @throws RangeError where it was made already; StatusError with the linker's log in its description, such as for
+   * what is not defined
    */
   async complete(): Promise<Uint8Array> {
     return settledNow(this.#complete('Linker.complete'))

@@ -32,13 +32,14 @@ export interface ModuleCompileOptions
 }
 
 /**
- * Compiles CUDA C++ for the device and loads it. NVRTC works on a native thread and needs no toolkit beside it; results are kept
- * in the process and on disk, so that the same source is compiled once. A GPU gets code of its own architecture, the software
- * device and a GPU that is newer than NVRTC get PTX.
+ * Compiles CUDA C++ for the device and loads it. NVRTC works on a native thread and needs no toolkit beside it; results
+ * are kept in the process and on disk, so that the same source is compiled once. A GPU gets code of its own
+ * architecture, the software device and a GPU that is newer than NVRTC get PTX.
  *
  * @param source - text of CUDA C++, or a `Program` with its headers and name expressions.
- * @throws CompileError with the messages and their lines; LibraryNotFoundError where there is no NVRTC; AbortedError when `signal` fires (a
- * compilation that has begun goes on to its end, and is kept for the next time); StatusError, TypeError, RangeError
+ * @throws CompileError with the messages and their lines; LibraryNotFoundError where there is no NVRTC; AbortedError
+ * when `signal` fires (a compilation that has begun goes on to its end, and is kept for the next time); StatusError,
+ * TypeError, RangeError
  *
  * @example
  * ```ts

@@ -13,7 +13,9 @@ export interface JitOptions {
   readonly lineInfo?: boolean | undefined
   /** A longer compiler log. Default: false. */
   readonly verbose?: boolean | undefined
-  /** Which loads go into the first cache: `'cg'` none, `'ca'` all (`-dlcm`). Default: `'none'`, as the compiler thinks. */
+  /**
+   * Which loads go into the first cache: `'cg'` none, `'ca'` all (`-dlcm`). Default: `'none'`, as the compiler thinks.
+   */
   readonly cacheMode?: 'none' | 'cg' | 'ca' | undefined
   /** Code that does not depend on where it lies. Default: false. */
   readonly positionIndependentCode?: boolean | undefined
@@ -21,7 +23,10 @@ export interface JitOptions {
   readonly minBlocksPerMultiprocessor?: number | undefined
   /** The most threads a block will have, for PTX that does not say. */
   readonly maxThreadsPerBlock?: number | undefined
-  /** `maxRegisters`, `minBlocksPerMultiprocessor` and `maxThreadsPerBlock` count also where the PTX says otherwise. Default: false. */
+  /**
+   * `maxRegisters`, `minBlocksPerMultiprocessor` and `maxThreadsPerBlock` count also where the PTX says otherwise.
+   * Default: false.
+   */
   readonly overrideDirectives?: boolean | undefined
 }
 
@@ -59,7 +64,10 @@ export const jitKeys: OptionKeys<JitOptions> = {
 const logBytes = 16 * 1024
 const maximumOptions = 16
 
-/** The option arrays of `cuModuleLoadDataEx` and its kin with room for its result and its two logs, all in one piece of memory. */
+/**
+ * The option arrays of `cuModuleLoadDataEx` and its kin with room for its result and its two logs, all in one piece of
+ * memory.
+ */
 export class JitBlock {
   /** Receives the handle in its first word. */
   readonly result: NativeMemory

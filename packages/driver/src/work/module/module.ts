@@ -173,8 +173,9 @@ export class Module extends Resource {
   }
 
   /**
-   * A kernel by its name in the image, or by the name expression that its source was compiled with, and the types of its parameters
-   * (`cuModuleGetFunction`). Their number and sizes are checked against the image on drivers from 12.4. A C++ kernel has its mangled name unless it is `extern "C"`.
+   * A kernel by its name in the image, or by the name expression that its source was compiled with, and the types of
+   * its parameters (`cuModuleGetFunction`). Their number and sizes are checked against the image on drivers from 12.4.
+   * A C++ kernel has its mangled name unless it is `extern "C"`.
    * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; TypeError when the types do not fit
    */
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S> {
@@ -195,10 +196,10 @@ export class Module extends Resource {
   }
 
   /**
-   * A `__device__` or `__constant__` variable of the image as a buffer (`cuModuleGetGlobal`). The variable ends with the
-   * module, not with the buffer.
-   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; RangeError when its bytes are no whole
-   * number of elements; TypeError
+   * A `__device__` or `__constant__` variable of the image as a buffer (`cuModuleGetGlobal`). The variable ends with
+   * the module, not with the buffer.
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; RangeError when its bytes are no
+   * whole number of elements; TypeError
    */
   global<E extends ElementType = 'u8'>(name: string, dtype: E = 'u8' as E): DeviceBuffer<E> {
     requireText(name, 'Module.global', 'name')

@@ -65,8 +65,8 @@ export function activeBlocksOf(
 }
 
 /**
- * Bytes of dynamic shared memory that a block can have where `blockCount` blocks are to run on one multiprocessor at once
- * (`cuOccupancyAvailableDynamicSMemPerBlock`, `cudaOccupancyAvailableDynamicSMemPerBlock`).
+ * Bytes of dynamic shared memory that a block can have where `blockCount` blocks are to run on one multiprocessor at
+ * once (`cuOccupancyAvailableDynamicSMemPerBlock`, `cudaOccupancyAvailableDynamicSMemPerBlock`).
  * @throws TypeError, RangeError, DisposedError, StatusError
  */
 export function availableSharedMemory(

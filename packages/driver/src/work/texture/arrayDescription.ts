@@ -139,7 +139,10 @@ export function writeDescriptor(options: ArrayOptions, api: string): CUDA_ARRAY3
   }
 }
 
-/** Reads a `CUDA_ARRAY3D_DESCRIPTOR` that `read` has C write. @throws FeatureNotSupportedError for a format without a word */
+/**
+ * Reads a `CUDA_ARRAY3D_DESCRIPTOR` that `read` has C write. @throws FeatureNotSupportedError for a format without a
+ * word
+ */
 export function readDescriptor(api: string, read: (out: ReturnType<typeof scratch>) => void): ArrayDescription {
   const out = scratch()
   read(out)

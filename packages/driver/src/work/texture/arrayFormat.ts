@@ -84,9 +84,10 @@ const compressed = {
 } as const
 
 /**
- * What a channel of a texel is: an element type; `unorm8` and its kin, which are always read as numbers from 0 (or -1) to 1. Or what a
- * whole texel is, with channels of its own: `unorm-101010-2`, three channels of 10 bits and one of 2 in a `u32`; a picture of video,
- * in planes (`nv12`) or packed (`yuy2`); compressed blocks (`bc1`). Of these copies know the first one, and the planes.
+ * What a channel of a texel is: an element type; `unorm8` and its kin, which are always read as numbers from 0 (or -1)
+ * to 1. Or what a whole texel is, with channels of its own: `unorm-101010-2`, three channels of 10 bits and one of 2 in
+ * a `u32`; a picture of video, in planes (`nv12`) or packed (`yuy2`); compressed blocks (`bc1`). Of these copies know
+ * the first one, and the planes.
  */
 export type ArrayFormat =
   | keyof typeof plain

@@ -32,7 +32,10 @@ export interface ArrayMapping {
   readonly array: CudaArray | MipmappedArray
   /** Memory made with `tilePool: true`. Left out: what is mapped there is taken away. */
   readonly memory?: PhysicalMemory | undefined
-  /** Where in the memory it begins, in bytes: a multiple of a tile's 65536, or of the alignment that the array needs. Default: 0. */
+  /**
+   * Where in the memory it begins, in bytes: a multiple of a tile's 65536, or of the alignment that the array needs.
+   * Default: 0.
+   */
   readonly memoryOffset?: number | undefined
   /** Of a sparse mipmapped array. Default: 0. */
   readonly level?: number | undefined
@@ -40,7 +43,10 @@ export interface ArrayMapping {
   readonly layer?: number | undefined
   /** Texels of a sparse array that fill tiles, which take memory row by row. Default: the whole level. */
   readonly region?: ArrayRegion | undefined
-  /** All levels of a sparse mipmapped array that are smaller than a tile (`sparseProperties()`), of one layer. Default: false. */
+  /**
+   * All levels of a sparse mipmapped array that are smaller than a tile (`sparseProperties()`), of one layer. Default:
+   * false.
+   */
   readonly tail?: boolean | undefined
 }
 
@@ -59,11 +65,12 @@ const bytesOfTile = 65536
 const most = 2 ** 31 - 1
 
 /**
- * Queues the mapping of memory to arrays that were made without (`cuMemMapArrayAsync`), or its end: to tiles of sparse arrays, and to
- * arrays of `deferredMapping` as a whole. The memory has to be there until the stream has come by; from then on it stays as long as it
- * is mapped.
- * @throws TypeError; RangeError for texels that fill no tiles, and memory that is too short; DisposedError; StatusError, where the
- * device has no such arrays (`SPARSE_CUDA_ARRAY_SUPPORTED`, `DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED`) too
+ * Queues the mapping of memory to arrays that were made without (`cuMemMapArrayAsync`), or its end: to tiles of sparse
+ * arrays, and to arrays of `deferredMapping` as a whole. The memory has to be there until the stream has come by; from
+ * then on it stays as long as it is mapped.
+ * @throws TypeError; RangeError for texels that fill no tiles, and memory that is too short; DisposedError;
+ * StatusError, where the device has no such arrays (`SPARSE_CUDA_ARRAY_SUPPORTED`,
+ * `DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED`) too
  *
  * @example
  * const pool = PhysicalMemory.create(device, 2 ** 21, { tilePool: true })

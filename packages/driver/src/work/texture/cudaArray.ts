@@ -202,10 +202,12 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 
   /**
-   * Queues a copy of texels from an array of the host, from memory of the device, or from another array (`cuMemcpy3DAsync`). A host
-   * array must stay as it is until the copy has ended, as for `DeviceBuffer.copyFrom`. All channels of a texel lie side by side, then
-   * follow the texels of a row, the rows of a slice, and the slices, layers or faces.
-   * @throws TypeError for another type, RangeError for another size or a region beyond the array; DisposedError, StatusError
+   * Queues a copy of texels from an array of the host, from memory of the device, or from another array
+   * (`cuMemcpy3DAsync`). A host array must stay as it is until the copy has ended, as for `DeviceBuffer.copyFrom`. All
+   * channels of a texel lie side by side, then follow the texels of a row, the rows of a slice, and the slices, layers
+   * or faces.
+   * @throws TypeError for another type, RangeError for another size or a region beyond the array; DisposedError,
+   * StatusError
    */
   copyFrom(source: ArraySource, options?: ArrayCopyOptions & ArrayToArrayOptions): this {
     const api = 'CudaArray.copyFrom'
@@ -275,8 +277,8 @@ export class CudaArray extends ContextObject implements ArrayDescription {
   }
 
   /**
-   * One plane of a picture: `nv12` has brightness in the first, and colours, of half the size, in the second. It is there as long as
-   * this array is (`cuArrayGetPlane`).
+   * One plane of a picture: `nv12` has brightness in the first, and colours, of half the size, in the second. It is
+   * there as long as this array is (`cuArrayGetPlane`).
    * @throws TypeError, RangeError, DisposedError; StatusError where it has no planes
    */
   plane(index: number): CudaArray {

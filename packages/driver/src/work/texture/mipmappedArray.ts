@@ -53,8 +53,8 @@ const destroyer: Destroyer = {
 }
 
 /**
- * An array in several sizes, each half of the one before in every dimension (`cuMipmappedArrayCreate`). Textures pick the level that
- * fits, or blend two.
+ * An array in several sizes, each half of the one before in every dimension (`cuMipmappedArrayCreate`). Textures pick
+ * the level that fits, or blend two.
  *
  * @example
  * using array = MipmappedArray.create(device, { width: 256, height: 256, format: 'f32' })
@@ -98,8 +98,9 @@ export class MipmappedArray extends ContextObject {
   }
 
   /**
-   * A mipmapped array in memory that another library made (`cuExternalMemoryGetMappedMipmappedArray`), such as an image of Vulkan.
-   * It has to be described as it was made there. The memory is given back once this and all else that maps it is gone.
+   * A mipmapped array in memory that another library made (`cuExternalMemoryGetMappedMipmappedArray`), such as an image
+   * of Vulkan. It has to be described as it was made there. The memory is given back once this and all else that maps
+   * it is gone.
    * @throws TypeError, RangeError; DisposedError; StatusError for what does not lie within the memory
    */
   static fromExternal(memory: ExternalMemory, options: ExternalArrayOptions): MipmappedArray {

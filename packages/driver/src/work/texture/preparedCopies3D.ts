@@ -43,13 +43,14 @@ const operandTypes = { pointer: 1, array: 2 } as const
 const inStreamOrder = 1
 
 /**
- * Checks and packs many copies of rows and slices, to be queued together by `launch({ stream })`: between pitched memory of one
- * extent, arrays or regions of them, and memory without gaps (`cuMemcpy3DBatchAsync`). Of a copy from or to an array,
- * `region`, `at`, `pitch` and `rows` are those of `CudaArray.copyFrom`; a `PitchedBuffer` knows its own.
+ * Checks and packs many copies of rows and slices, to be queued together by `launch({ stream })`: between pitched
+ * memory of one extent, arrays or regions of them, and memory without gaps (`cuMemcpy3DBatchAsync`). Of a copy from or
+ * to an array, `region`, `at`, `pitch` and `rows` are those of `CudaArray.copyFrom`; a `PitchedBuffer` knows its own.
  * @throws TypeError, RangeError for ends that do not fit; DisposedError
  *
  * @example
- * const copies = prepareCopies3D(device, tiles.map((tile, index) => ({ target: image.region({ x: index * 64, width: 64 }), source: tile })))
+ * const targetOf = (index: number) => image.region({ x: index * 64, width: 64 })
+ * const copies = prepareCopies3D(device, tiles.map((source, index) => ({ target: targetOf(index), source })))
  * copies.launch({ stream })
  */
 export function prepareCopies3D(owner: DeviceOrContext, copies: readonly BatchedCopy3D[]): PreparedCopies {

@@ -19,8 +19,8 @@ const destroyer: Destroyer = {
 }
 
 /**
- * An array that kernels read and write by coordinates (`cuSurfObjectCreate`). A kernel argument of type `'surface'`. It keeps the
- * array; once that was disposed of, it cannot be used any more.
+ * An array that kernels read and write by coordinates (`cuSurfObjectCreate`). A kernel argument of type `'surface'`. It
+ * keeps the array; once that was disposed of, it cannot be used any more.
  *
  * @example
  * using array = CudaArray.create(device, { width: 64, height: 64, format: 'f32', surface: true })

@@ -71,8 +71,8 @@ const types = {
 } as const satisfies Record<string, TypeFacts>
 
 /**
- * Elements of a tensor map. `-ftz` turns subnormal numbers to zero, `tf32` rounds, and the packed ones are 16 numbers of 4 or 6 bits, in 8
- * or 16 bytes.
+ * Elements of a tensor map. `-ftz` turns subnormal numbers to zero, `tf32` rounds, and the packed ones are 16 numbers
+ * of 4 or 6 bits, in 8 or 16 bytes.
  */
 export type TensorMapDType = keyof typeof types
 
@@ -208,8 +208,8 @@ interface Checked {
 }
 
 /**
- * How bulk copies of compute capability 9.0 and later find the parts of a tensor (`CUtensorMap`): 128 bytes that only hardware reads. A
- * kernel argument of type `'tensorMap'` (in C++ `const __grid_constant__ CUtensorMap`).
+ * How bulk copies of compute capability 9.0 and later find the parts of a tensor (`CUtensorMap`): 128 bytes that only
+ * hardware reads. A kernel argument of type `'tensorMap'` (in C++ `const __grid_constant__ CUtensorMap`).
  *
  * @example
  * const map = TensorMap.tiled(matrix, { dimensions: [1024, 512], box: [64, 64], swizzle: '128B' })
@@ -489,7 +489,10 @@ function integers(
   return list
 }
 
-/** The driver asks for a pointer, also where it has nothing to read there: without one an H200 refuses tensors of one dimension. */
+/**
+ * The driver asks for a pointer, also where it has nothing to read there: without one an H200 refuses tensors of one
+ * dimension.
+ */
 const noStrides = new BigUint64Array(1)
 
 /** What all three functions of the driver take: of the tensor, of its parts, and of how they are read. */

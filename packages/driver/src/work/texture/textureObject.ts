@@ -33,11 +33,12 @@ const destroyer: Destroyer = { api: 'cuTexObjectDestroy', call: (handle) => cuTe
 
 /**
  * How kernels read an array or memory: by coordinates, with filtering and rules for what lies beyond the border
- * (`cuTexObjectCreate`). A kernel argument of type `'texture'`. It keeps what it looks into; once that was disposed of, it cannot be
- * used any more.
+ * (`cuTexObjectCreate`). A kernel argument of type `'texture'`. It keeps what it looks into; once that was disposed of,
+ * it cannot be used any more.
  *
  * @example
- * using texture = TextureObject.create(array, { addressMode: 'wrap', filterMode: 'linear', normalizedCoordinates: true })
+ * const view = { addressMode: 'wrap', filterMode: 'linear', normalizedCoordinates: true } as const
+ * using texture = TextureObject.create(array, view)
  * const kernel = module.kernel('rotate', ['texture', 'ptr', 'f32'])
  * kernel.launch({ grid: [40, 30], block: [16, 16] }, texture, out, 0.5)
  */
@@ -55,7 +56,8 @@ export class TextureObject extends LookingObject<'texture'> {
 
   /**
    * A texture of an array, a mipmapped array, or memory of a device. Memory begins at a multiple of the device's
-   * `TEXTURE_ALIGNMENT` (memory that was allocated for itself does), and is a `DeviceBuffer`; `DeviceBuffer.view` makes one of other memory.
+   * `TEXTURE_ALIGNMENT` (memory that was allocated for itself does), and is a `DeviceBuffer`; `DeviceBuffer.view` makes
+   * one of other memory.
    * @throws TypeError, RangeError, DisposedError; StatusError for what the device has not
    */
   static create(resource: TextureResource, options: TextureOptions = {}): TextureObject {
@@ -94,7 +96,10 @@ export class TextureObject extends LookingObject<'texture'> {
     )
   }
 
-  /** Its view, as the driver has it; undefined without one (`cuTexObjectGetResourceViewDesc`). @throws DisposedError, StatusError */
+  /**
+   * Its view, as the driver has it; undefined without one (`cuTexObjectGetResourceViewDesc`). @throws DisposedError,
+   * StatusError
+   */
   describeView(): ViewDescription | undefined {
     const { handle } = this
     if (!this.#hasView) return undefined

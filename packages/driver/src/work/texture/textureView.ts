@@ -24,8 +24,8 @@ const viewFormats = [
 ] as const
 
 /**
- * How a view reads texels: as they are (`same`), as channels of a type of the same size (`f32x1`), or as blocks of 4 × 4 texels that are
- * compressed (`bc1`), which lie in an array of `u32` with 2 or 4 channels.
+ * How a view reads texels: as they are (`same`), as channels of a type of the same size (`f32x1`), or as blocks of 4 ×
+ * 4 texels that are compressed (`bc1`), which lie in an array of `u32` with 2 or 4 channels.
  */
 export type ViewFormat = (typeof viewFormats)[number]
 

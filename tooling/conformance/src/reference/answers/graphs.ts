@@ -215,7 +215,10 @@ function readNode(node: GraphNode, build: Build): Value {
   }
 }
 
-/** By the names of `CUgraphNodeType`, in the order of their codes: written once more, so that a wrong one of the package is noticed. */
+/**
+ * By the names of `CUgraphNodeType`, in the order of their codes: written once more, so that a wrong one of the package
+ * is noticed.
+ */
 const types = [
   'kernel',
   'memcpy',

@@ -18,7 +18,10 @@ import { CudaArray } from '@shoal/driver/texture'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
-/** `launch` and `again` call cudaGraphLaunch and keep what it gives, `who` keeps the graph that it runs in; `countDown` ends a loop. */
+/**
+ * `launch` and `again` call cudaGraphLaunch and keep what it gives, `who` keeps the graph that it runs in; `countDown`
+ * ends a loop.
+ */
 const ptx = `.version 8.0
 .target sm_80
 .address_size 64
@@ -403,7 +406,10 @@ const conditions: ConformanceCase = {
   },
 }
 
-/** Graphs that kernels launch, and kernels that decide what runs: the part of CUDA's device runtime that is about graphs. */
+/**
+ * Graphs that kernels launch, and kernels that decide what runs: the part of CUDA's device runtime that is about
+ * graphs.
+ */
 export const deviceLaunchSuite: Suite = {
   name: 'driver: launches and decisions by kernels',
   cases: [launched, tails, limits, nodes, runs, order, devices, conditions],

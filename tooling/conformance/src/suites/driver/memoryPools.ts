@@ -104,7 +104,8 @@ export const memoryPoolSuite: Suite = {
         ]
         const result = t.own(DeviceBuffer.allocate(t.device, 'i32', 1000))
         const first = t.random.array('i32', 1000)
-        // What was given back while work that reads it is under way comes again to the same stream, and only after that work.
+        // What was given back while work that reads it is under way comes again to the same stream, and only after that
+        // work.
         const early = pool.allocate(stream, 'i32', 1000)
         const { address } = early
         early.copyFrom(first, { stream })

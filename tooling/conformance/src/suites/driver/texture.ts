@@ -356,8 +356,8 @@ const mipmaps: ConformanceCase = {
 }
 
 /**
- * Which views of levels 2 and 3 a device takes: nobody has seen an H200 take one. What it takes has to read as it should; the
- * software device takes what the documentation asks for.
+ * Which views of levels 2 and 3 a device takes: nobody has seen an H200 take one. What it takes has to read as it
+ * should; the software device takes what the documentation asks for.
  */
 async function viewOfLevels(t: CaseContext, array: MipmappedArray, sample: ReturnType<typeof sampler>): Promise<void> {
   const sizes = { 'of the array': {}, 'of the level': { width: 8, height: 4 }, none: { width: 0, height: 0 } }

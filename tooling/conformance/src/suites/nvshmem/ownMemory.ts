@@ -23,7 +23,10 @@ function before({ session }: Pe): number {
   return (session.pe + session.peCount - 1) % session.peCount
 }
 
-/** Local memory that NVSHMEM is told of, the memory of other PEs by its address, buffers of no elements and of more, a team by an id. */
+/**
+ * Local memory that NVSHMEM is told of, the memory of other PEs by its address, buffers of no elements and of more, a
+ * team by an id.
+ */
 export async function memory(pe: Pe, seed: number): Promise<void> {
   await registered(pe, seed)
   await behindProducers(pe, seed)

@@ -104,7 +104,9 @@ const reductions: { readonly [O in ReduceOp]: readonly DType[] } = {
   xor: integers,
 }
 
-/** Elements of a part of a reduceScatter for which NVSHMEM has room with eight PEs: a quarter of a MiB for all parts. */
+/**
+ * Elements of a part of a reduceScatter for which NVSHMEM has room with eight PEs: a quarter of a MiB for all parts.
+ */
 const mostInPart = (dtype: DType): number => 2 ** 15 / dtypeInfo(dtype).bytes
 
 /** Every operation with every dtype, in every way, in random order. */

@@ -5,7 +5,10 @@ import { Library } from '@shoal/runtime/library'
 import type { ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
-/** Element i is begin + i × step, where the first two stand in a struct of 128 bytes; and the size of each block's cluster. */
+/**
+ * Element i is begin + i × step, where the first two stand in a struct of 128 bytes; and the size of each block's
+ * cluster.
+ */
 const ptx = (target: string) => `.version 7.8
 .target ${target}
 .address_size 64

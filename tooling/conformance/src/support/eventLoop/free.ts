@@ -12,10 +12,11 @@ const attempts = 30
 const idleScript = fileURLToPath(new URL('./idleProcess.js', import.meta.url))
 
 /**
- * Checks that the event loop runs freely while what `queue` has queued is awaited by `wait`: unless told otherwise, 99 of
- * 100 turns at most 5 ms late, none more than 50 ms. A machine with other work makes every event loop late, so a process that does nothing is
- * measured at the same time: an attempt tells something only where that one was at most half as late as allowed. The
- * majority of five such attempts decides. Where the machine is never calm for so long, the case is skipped.
+ * Checks that the event loop runs freely while what `queue` has queued is awaited by `wait`: unless told otherwise, 99
+ * of 100 turns at most 5 ms late, none more than 50 ms. A machine with other work makes every event loop late, so a
+ * process that does nothing is measured at the same time: an attempt tells something only where that one was at most
+ * half as late as allowed. The majority of five such attempts decides. Where the machine is never calm for so long, the
+ * case is skipped.
  * @throws AssertionError when the loop was too late in most attempts.
  */
 export async function assertFreeLoop(

@@ -22,7 +22,9 @@ const formats: { readonly [D in DType]?: Format } = {
   f8e5m2: { unit: 2 ** -3, smallest: 2 ** -16 },
 }
 
-/** The result of a reduction: integers to the bit, wrapped around; floating point in double precision, with a tolerance. */
+/**
+ * The result of a reduction: integers to the bit, wrapped around; floating point in double precision, with a tolerance.
+ */
 export function reduced(dtype: DType, op: Op, inputs: readonly Values[]): Expected {
   const format = formats[dtype]
   if (format !== undefined) return floats(format, dtype, op, inputs)

@@ -98,8 +98,9 @@ export const addPtx = `${head('sm_70')}
 `
 
 /**
- * `(in, n, own, flags, sums, rank, ranks, out)`: the blocks of all devices add up what each device has. `own` holds a count and a sum for
- * this device, `flags` and `sums` a word for each one, where all can reach them. Each block writes the sum of all.
+ * `(in, n, own, flags, sums, rank, ranks, out)`: the blocks of all devices add up what each device has. `own` holds a
+ * count and a sum for this device, `flags` and `sums` a word for each one, where all can reach them. Each block writes
+ * the sum of all.
  */
 export const sumEverywherePtx = `${head('sm_70')}
 .visible .entry sumEverywhere(.param .u64 in, .param .u32 n, .param .u64 own, .param .u64 flags, .param .u64 sums,
@@ -164,8 +165,8 @@ wait:
 `
 
 /**
- * `(in, n, out, share)`: how often each value occurs. Each block of a cluster counts `share` values, at most 64, in its shared
- * memory for the whole cluster.
+ * `(in, n, out, share)`: how often each value occurs. Each block of a cluster counts `share` values, at most 64, in its
+ * shared memory for the whole cluster.
  */
 export const histogramPtx = `${head('sm_90')}
 .visible .entry histogram(.param .u64 in, .param .u32 n, .param .u64 out, .param .u32 share) {
@@ -216,7 +217,10 @@ counted:
 }
 `
 
-/** `(data, n, factor, summand)`: data = data * factor + summand, begun before the kernel in front of it in the stream has ended. */
+/**
+ * `(data, n, factor, summand)`: data = data * factor + summand, begun before the kernel in front of it in the stream
+ * has ended.
+ */
 export const dependentPtx = `${head('sm_90')}
 .visible .entry dependent(.param .u64 data, .param .u32 n, .param .u32 factor, .param .u32 summand) {
   .reg .pred %p<2>;

@@ -18,8 +18,8 @@ const head = `.version 7.8
 `
 
 /**
- * `(texture, places, out, n)`: for each place of eight numbers (x, y, z, level, layer), the four words of a texel. `modifier` is
- * `level` for the level of the place.
+ * `(texture, places, out, n)`: for each place of eight numbers (x, y, z, level, layer), the four words of a texel.
+ * `modifier` is `level` for the level of the place.
  */
 export function samplePtx(
   geometry: Geometry,
@@ -94,8 +94,8 @@ const surfaceCoordinates = {
 export type SurfaceGeometry = keyof typeof surfaceCoordinates
 
 /**
- * `(surface, out, add)`: each thread of a grid as large as the surface, and larger, reads the word at its place (beyond the border zero,
- * and in the second word of `out` the nearest), and writes the word plus `add` where there is one.
+ * `(surface, out, add)`: each thread of a grid as large as the surface, and larger, reads the word at its place (beyond
+ * the border zero, and in the second word of `out` the nearest), and writes the word plus `add` where there is one.
  */
 export function surfacePtx(geometry: SurfaceGeometry): string {
   const at = surfaceCoordinates[geometry]

@@ -1,6 +1,6 @@
 /**
- * What a texture gives, from what the programming guide says of addressing and filtering; it knows nothing of any device. Texels
- * are numbers, `channels` of them side by side.
+ * What a texture gives, from what the programming guide says of addressing and filtering; it knows nothing of any
+ * device. Texels are numbers, `channels` of them side by side.
  */
 import type { AddressMode } from '@shoal/driver/texture'
 

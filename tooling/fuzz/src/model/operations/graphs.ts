@@ -23,8 +23,8 @@ import { addStream } from './making.js'
 const mostGraphs = 6
 
 /**
- * Streams that can be captured: beside a capture nobody may wait for the device, and beside a captured blocking stream nobody may
- * use the legacy default stream.
+ * Streams that can be captured: beside a capture nobody may wait for the device, and beside a captured blocking stream
+ * nobody may use the legacy default stream.
  */
 function capturable(world: World, device: number): StreamModel[] {
   if (world.sharesDevices) return []

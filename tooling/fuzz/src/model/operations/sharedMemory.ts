@@ -20,7 +20,9 @@ import { pendingOn } from './tensors.js'
 /** Longer than anything takes. */
 const timeout = 200_000
 
-/** Sees to it that the contents are there when the memory is shared: by waiting, or by a stream that the memory names. */
+/**
+ * Sees to it that the contents are there when the memory is shared: by waiting, or by a stream that the memory names.
+ */
 async function ready(world: World, memory: Memory): Promise<MemoryLike> {
   const { block, device } = memory.root
   await world.order(undefined, [{ block, write: true }])

@@ -1,4 +1,6 @@
-/** Handles of memory: exported, sent, imported, dropped; a peer that keeps to no protocol; multicast objects that wait. */
+/**
+ * Handles of memory: exported, sent, imported, dropped; a peer that keeps to no protocol; multicast objects that wait.
+ */
 import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 import { driver } from '@shoal/cuda-sys/driver'
 import {

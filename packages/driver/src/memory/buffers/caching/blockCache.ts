@@ -13,7 +13,9 @@ import { blockSize, FreeBlocks, isSmall, segmentSizes } from './freeBlocks.js'
 
 /** Where a pool has its memory from. */
 export interface MemorySource {
-  /** The address of `byteLength` bytes that the device can use, aligned to 512. Throws where there is not enough memory. */
+  /**
+   * The address of `byteLength` bytes that the device can use, aligned to 512. Throws where there is not enough memory.
+   */
   allocate(byteLength: number): bigint
   /** Takes them back. All work of the device that was queued before has ended. */
   free(address: bigint, byteLength: number): void

@@ -43,8 +43,8 @@ export interface CachingStatistics {
 }
 
 /**
- * Memory of a device that is kept and handed out again without a call of the driver, as array libraries do. What a stream
- * gave back its next work may use at once; another stream never gets it before the device has been asked.
+ * Memory of a device that is kept and handed out again without a call of the driver, as array libraries do. What a
+ * stream gave back its next work may use at once; another stream never gets it before the device has been asked.
  *
  * @example
  * using pool = device.createCachingPool()
@@ -95,9 +95,11 @@ export class CachingPool extends Resource implements StreamAllocator {
   }
 
   /**
-   * Memory that work queued on `stream` can use from now on. dispose() and disposeOn() give it back to the pool, and neither
-   * waits. Work of any other stream has to be named with {@link recordUse}; a launch of a graph that needs the buffer is noted by itself.
-   * @throws TypeError, RangeError; BusyError when nothing free fits while this thread captures in a mode other than `relaxed`; StatusError when there is not enough memory, also after all that is free was given back
+   * Memory that work queued on `stream` can use from now on. dispose() and disposeOn() give it back to the pool, and
+   * neither waits. Work of any other stream has to be named with {@link recordUse}; a launch of a graph that needs the
+   * buffer is noted by itself.
+   * @throws TypeError, RangeError; BusyError when nothing free fits while this thread captures in a mode other than
+   * `relaxed`; StatusError when there is not enough memory, also after all that is free was given back
    */
   allocate<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'CachingPool.allocate'
@@ -113,9 +115,9 @@ export class CachingPool extends Resource implements StreamAllocator {
   }
 
   /**
-   * Says that work of another stream uses a buffer. When the buffer is given back, its memory stays aside until what that
-   * stream has been given by then has ended. A graph that the stream is captured into keeps the buffer: its launch throws once the
-   * buffer was given back. @throws TypeError for a buffer of other memory
+   * Says that work of another stream uses a buffer. When the buffer is given back, its memory stays aside until what
+   * that stream has been given by then has ended. A graph that the stream is captured into keeps the buffer: its launch
+   * throws once the buffer was given back. @throws TypeError for a buffer of other memory
    */
   recordUse(buffer: DeviceBuffer<ElementType>, stream: Stream): void {
     const api = 'CachingPool.recordUse'
@@ -151,14 +153,17 @@ export class CachingPool extends Resource implements StreamAllocator {
   }
 
   /**
-   * Gives memory back to the device until at most so many bytes are kept, and resolves with how many those were. Only what
-   * nobody has any part of can go. Freeing waits for the work of the device: not on this thread.
+   * Gives memory back to the device until at most so many bytes are kept, and resolves with how many those were. Only
+   * what nobody has any part of can go. Freeing waits for the work of the device: not on this thread.
    */
   async trim(bytesToKeep = 0): Promise<number> {
     return this.#cache.trim(this.#bytesToKeep(bytesToKeep, 'CachingPool.trim'))
   }
 
-  /** The same, and blocks the thread until the device has ended its work; waits for other streams that were recorded, too. */
+  /**
+   * The same, and blocks the thread until the device has ended its work; waits for other streams that were recorded,
+   * too.
+   */
   trimSync(bytesToKeep = 0): number {
     return this.#cache.trimSync(this.#bytesToKeep(bytesToKeep, 'CachingPool.trimSync'))
   }

@@ -30,8 +30,8 @@ export function isSmall(size: number): boolean {
 }
 
 /**
- * The segments of one stream, and their free blocks by size. What that stream does next comes after what it did before, so
- * its own work may use them at once.
+ * The segments of one stream, and their free blocks by size. What that stream does next comes after what it did before,
+ * so its own work may use them at once.
  */
 export class FreeBlocks {
   /** The object that the stream was last known by. */
@@ -76,7 +76,10 @@ export class FreeBlocks {
     else bin.push(block)
   }
 
-  /** Takes out segments that nobody has any of, the largest first, until at least `byteLength` bytes are there or none is left. */
+  /**
+   * Takes out segments that nobody has any of, the largest first, until at least `byteLength` bytes are there or none
+   * is left.
+   */
   takeFreeSegments(byteLength = Number.POSITIVE_INFINITY): Segment[] {
     this.#merge()
     const taken: Segment[] = []

@@ -17,9 +17,9 @@ export type FaultyCall = Pick<Trial, 'collective' | 'dtype' | 'op' | 'count' | '
 const observed = { older: 22803, newer: 23007 } as const
 
 /**
- * What NCCL itself does wrong: such trials are counted and left out. Each rule is of what came out wrong on an H200 with
- * the release that it names, and of nothing else; other releases are asked again. The GPU job nccl-faults asks the same of
- * NCCL from C.
+ * What NCCL itself does wrong: such trials are counted and left out. Each rule is of what came out wrong on an H200
+ * with the release that it names, and of nothing else; other releases are asked again. The GPU job nccl-faults asks the
+ * same of NCCL from C.
  */
 export function knownFault(trial: FaultyCall, { version, worldSize, inWindow }: TrialPlace): string | undefined {
   if (worldSize === 1) return faultOfOneRank(trial, version)
@@ -57,8 +57,8 @@ function faultOfOneRank({ dtype, op, count, inPlace }: FaultyCall, version: numb
 }
 
 /**
- * The work is distributed to a block of threads for every 16 KiB, at most 32 of them, in parts of whole 16 bytes. What is left
- * when the count is divided by the blocks finds no place where the parts had no need to be rounded up
+ * The work is distributed to a block of threads for every 16 KiB, at most 32 of them, in parts of whole 16 bytes. What
+ * is left when the count is divided by the blocks finds no place where the parts had no need to be rounded up
  * (github.com/NVIDIA/nccl/issues/1950, mended in 2.29.7).
  */
 function leavesTail(count: number, bytes: number): boolean {

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { fitted } from '../columns.mjs'
+
+const words = (count: number): string => Array.from({ length: count }, (_, index) => `word${index}`).join(' ')
+
+test.each([
+  ['a line', `// ${words(30)}\nexport const a = 1\n`],
+  ['a short documentation', `/** ${words(30)} */\nexport const a = 1\n`],
+  ['a list', `/**\n * One.\n *\n * - ${words(30)}\n * - two\n *\n * @param a ${words(20)}\n */\nexport const a = 1\n`],
+])('the check of columns fills the lines of %s, and loses no word', (_, text) => {
+  const { text: better, left } = fitted('a.ts', text)
+  expect(left).toEqual([])
+  expect(better.split('\n').every((line: string) => line.length <= 120)).toBe(true)
+  const bare = (all: string): string => all.replaceAll(/\/\*\*|\*\/|[\s/*]+/g, ' ').trim()
+  expect(bare(better)).toBe(bare(text))
+  expect(fitted('a.ts', better)).toEqual({ text: better, left: [] })
+})
+
+test('the check of columns leaves examples, literals, directives and short comments as they are, and names what is too long', () => {
+  const example = `/**\n * Adds.\n *\n * @example\n * ${words(30)}\n */\n`
+  const text = `${example}export const a = \`\n// ${words(30)}\n\`\n// biome-ignore ${words(30)}\n// a\n// b\n`
+  expect(fitted('a.ts', text)).toEqual({ text, left: [5, 10] })
+  expect(fitted('a.ts', `export const a = 1 // ${words(30)}\n`).left).toEqual([1])
+})
