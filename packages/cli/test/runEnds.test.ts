@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { expectEnded, folder, linesOf, pidsIn, ranks, run, sleep, start } from './support/run.js'
+import { expectEnded, folder, linesOf, pidsIn, type Run, ranks, run, sleep, start } from './support/run.js'
 
 describe('the first failure', () => {
   test('ends all others, with the reason and the exit status', async () => {
@@ -119,6 +119,14 @@ describe('signals', () => {
   })
 })
 
+/** The process beside `shoal run` that kills the ranks if it is killed. */
+function guardOf({ child: { pid }, output }: Run): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
+  const guards = children.filter((child) => !pidsIn(output()).includes(child))
+  expect(guards).toHaveLength(1)
+  return guards[0] as number
+}
+
 describe('nothing is left running', () => {
   test.each([
     ['ranks that would wait for ever', 'signals'],
@@ -157,17 +165,22 @@ describe('nothing is left running', () => {
     const script = 'echo pid $$ ready; while [ ! -e $GO ]; do sleep 0.1; done'
     const one = start(['-n', '2', '--exec', 'sh', '-c', script], { GO: go })
     await one.until('ready', 2)
-    const file = `/proc/${one.child.pid}/task/${one.child.pid}/children`
-    const pids = pidsIn(one.output())
-    const guards = readFileSync(file, 'utf8')
-      .trim()
-      .split(' ')
-      .map(Number)
-      .filter((pid) => !pids.includes(pid))
-    expect(guards).toHaveLength(1)
-    process.kill(guards[0] as number, 'SIGKILL')
+    process.kill(guardOf(one), 'SIGKILL')
     writeFileSync(go, '')
     expect(await one.end).toMatchObject({ code: 0, signal: null, errors: '' })
+  })
+
+  test('shoal run that fails without its guard kills the ranks itself', async () => {
+    const fault = `${folder}/fault.mjs`
+    writeFileSync(fault, `if (!('RANK' in process.env)) process.once('SIGURG', () => { throw new Error('a fault') })`)
+    const one = start(['-n', '2', ranks, 'signals'], { NODE_OPTIONS: `--import=${fault}` })
+    await one.until('ready', 2)
+    process.kill(guardOf(one), 'SIGKILL')
+    one.child.kill('SIGURG')
+    const { code, errors } = await one.end
+    expect(code).toBe(1)
+    expect(errors).toContain('a fault')
+    await expectEnded(pidsIn(one.output()))
   })
 
   test('programs that are not of Node, neither', async () => {

@@ -116,7 +116,8 @@ function chosen(names: readonly string[]): Subject[] {
 
 function judge(scratch: Scratch, subject: Subject, mutant: Mutant): Pick<Result, 'outcome' | 'by'> {
   if (isEquivalent(placeOf(mutant, scratch.read(mutant.file)), equivalents)) return { outcome: 'equivalent' }
-  if (!scratch.build(subject, mutant)) return { outcome: 'unbuilt' }
+  // The compiler is asked first: a test of what it refuses may take its whole time limit.
+  if (!scratch.compiles(mutant) || !scratch.build(subject, mutant)) return { outcome: 'unbuilt' }
   const verdicts: Verdict[] = []
   for (const folders of subject.tests) {
     const verdict = scratch.test(subject, folders, mutant)
@@ -126,7 +127,7 @@ function judge(scratch: Scratch, subject: Subject, mutant: Mutant): Pick<Result,
   }
   // Nothing could notice a fault then, and all would count as unseen.
   if (verdicts.every(({ isUnasked }) => isUnasked)) throw new Error(`the original passes no test of ${subject.name}`)
-  return { outcome: scratch.compiles(mutant) ? 'survived' : 'unbuilt' }
+  return { outcome: 'survived' }
 }
 
 function print({ outcome, kind, file, line, change, before, by }: Result): void {
