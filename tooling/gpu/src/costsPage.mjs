@@ -45,7 +45,7 @@ const reasons = [
   '- **NVSHMEM, awaited**: host calls block, so a thread of the session makes them. Handing a call over and hearing of its end takes 8 to 11 µs.',
   '  Stream operations need no such thread: 2 to 3 µs.',
   '- **Building a graph**: a node is an object with checks, 0.25 to 0.5 µs, beside 0.25 to 0.4 µs of the driver.',
-  '- **Allocation on a stream** costs one object more than C. A [`CachingPool`](../guides/memory-pools.md#a-pool-that-keeps) makes no call.',
+  '- **Allocation on a stream** costs one object more than C. A [`CachingPool`](../guides/memory-pools.md#caching-pools) makes no call.',
   '- **Import** of `driver`: half of the time V8 compiles, and a quarter of the time Node resolves packages and reads files. `NODE_COMPILE_CACHE=FOLDER`',
   '  or `module.enableCompileCache()` halves the time (Node 22 and later).',
   '',
