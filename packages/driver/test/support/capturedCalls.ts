@@ -5,8 +5,16 @@ import { join } from 'node:path'
 import type { Stream } from '@shoal/driver'
 import { device, second } from './graphObjects.js'
 
-const { AddressRange, allocationGranularity, CachingPool, DeviceBuffer, Event, GrowableBuffer, ManagedBuffer } =
-  await import('@shoal/driver')
+const {
+  AddressRange,
+  allocationGranularity,
+  CachingPool,
+  DeviceBuffer,
+  Event,
+  GrowableBuffer,
+  ManagedBuffer,
+  MemoryPool,
+} = await import('@shoal/driver')
 const { Module, PhysicalMemory, PinnedBuffer, prepareCopies, RegisteredBuffer } = await import('@shoal/driver')
 const { discardBatch, PitchedBuffer, prefetchBatch, prepareCopies3D } = await import('@shoal/driver/memory')
 const { CudaArray, SurfaceObject, TensorMap, TextureObject } = await import('@shoal/driver/texture')
@@ -308,6 +316,23 @@ export const capturedCalls: { readonly [name: string]: () => MadeCall } = {
   discardBatch: () => {
     const memory = ManagedBuffer.allocate(device, 'u32', 4)
     return { call: (stream) => discardBatch(device, [memory], { stream }), uses: [named(memory)] }
+  },
+  'copies from and to memory of a host pool': () => {
+    const pool = MemoryPool.create(device, { location: 'host' })
+    const owner = device.createStream()
+    const [memory, other] = [pool.allocate(owner, 'u32', 4), pool.allocate(owner, 'u32', 4)]
+    const [target, host] = [zeros(), pinned()]
+    owner.synchronizeSync()
+    return {
+      call: (stream) => {
+        memory.copyFrom(target, { stream })
+        target.copyFrom(memory, { stream })
+        other.copyFrom(memory, { stream })
+        memory.copyTo(host, { stream })
+        memory.copyFrom(host, { stream })
+      },
+      uses: [named(memory), named(other), named(target), named(host)],
+    }
   },
   'CachingPool.recordUse': () => {
     const owner = device.createStream({ nonBlocking: true })
