@@ -34,6 +34,23 @@ test.each([
   expect(inspect(memory)).toContain(`dtype: '${name}'`)
 })
 
+test('dispose() returns while a stream of the device is busy, and the memory is freed afterwards', async () => {
+  const { Stream } = await import('@shoal/driver')
+  const device = Device.get(0)
+  using busy = Stream.create(device, { nonBlocking: true })
+  using other = Stream.create(device, { nonBlocking: true })
+  using word = DeviceBuffer.zeros(device, 'u32', 1)
+  const memory = await NcclMemory.allocate(0, 1024)
+  const { address } = memory
+  const { context } = memory[memoryProtocol]
+  busy.waitValue(word, 1)
+  memory.dispose()
+  expect(busy.query()).toBe(false)
+  other.writeValue(word, 1)
+  await busy.synchronize()
+  await expect.poll(() => isThereAt(address, context), { timeout: 300_000 }).toBe(false)
+})
+
 test('is memory for operations, with or without a dtype', async () => {
   await using typed = await NcclMemory.allocate(0, { dtype: 'f32', length: 3 })
   await using bare = await (communicators[1] as Communicator).allocate(12)
