@@ -1,7 +1,7 @@
 // Compares what the two sides answered, question by question.
 import type { Answer, Answers, Output } from './answers.js'
-import { type Comparison, describeStep, type Group, type Out, outsOf } from './list/steps.js'
 import type { Spec } from './spec.js'
+import { type Comparison, describeStep, type Group, type Out, outsOf } from './steps.js'
 
 export type Outcome = 'equal' | 'byNature' | 'different' | 'absent' | 'unasked'
 

@@ -1,8 +1,8 @@
 // Writes the C++ side: a program that makes the calls of the list, compiled against the real headers.
 
 import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
-import type { Argument, Group, Out, Step, Value } from './list/steps.js'
 import type { Spec } from './spec.js'
+import type { Argument, Group, Out, Step, Value } from './steps.js'
 
 const headers: Record<DeviceLibraryName, string> = {
   driver: 'cuda.h',

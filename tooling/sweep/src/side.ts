@@ -5,8 +5,8 @@ import { type DeviceLibraryName, scalarBytes } from '@shoal/bindgen/dist/spec/ty
 import { addressOf, type NativeLibrary, readCString, readMemory, type StructCodec } from '@shoal/ffi'
 import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import type { Answer, Output } from './answers.js'
-import { type Argument, type Group, type Out, outsOf, type Step, type Value } from './list/steps.js'
 import type { Spec } from './spec.js'
+import { type Argument, type Group, type Out, outsOf, type Step, type Value } from './steps.js'
 
 const untouched = 0xa5
 const guardBytes = 64

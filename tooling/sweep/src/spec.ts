@@ -18,6 +18,7 @@ export class Spec {
   readonly functions: ReadonlyMap<string, FunctionSpec>
   readonly #file: DeviceSpecFile
   readonly #enums: ReadonlyMap<string, EnumSpec>
+  readonly #owners: ReadonlyMap<string, string>
   readonly #structs: ReadonlyMap<string, StructSpec>
 
   constructor(library: DeviceLibraryName, file: DeviceSpecFile) {
@@ -26,6 +27,8 @@ export class Spec {
     this.functions = new Map(file.functions.map((one) => [one.name, one]))
     this.#file = file
     this.#enums = new Map(file.enums.map((one) => [one.name, one]))
+    const owners = file.enums.flatMap((one) => one.members.map(([member]) => [member, one.name] as const))
+    this.#owners = new Map(owners.reverse())
     this.#structs = new Map(file.structs.map((one) => [one.name, one]))
   }
 
@@ -41,9 +44,9 @@ export class Spec {
       .map(([name]) => name)
   }
 
-  requireMember(enumeration: string, name: string): void {
-    const found = this.#membersOf(enumeration).find(([one]) => one === name)
-    known(found, `${enumeration} has no ${name}`)
+  /** The enumeration that has a member of this name. */
+  enumerationOf(member: string): string | undefined {
+    return this.#owners.get(member)
   }
 
   values(enumeration: string): number[] {

@@ -10,9 +10,9 @@ import type { DeviceLibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { type Answers, readAnswers } from './answers.js'
 import { compareGroup, type GroupReport, noCounts } from './compare.js'
 import { programSource } from './cpp.js'
-import { groupsOf } from './list/index.js'
-import { describeStep, type Group } from './list/steps.js'
+import { groupsOf } from './list.js'
 import type { Spec } from './spec.js'
+import { describeStep, type Group } from './steps.js'
 import { runWorker, type Subject, type Subjects, siteFolders } from './subjects.js'
 
 const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))

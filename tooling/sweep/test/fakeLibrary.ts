@@ -1,7 +1,7 @@
 // A library that has every function of a list and answers each with a pattern made of what it was asked, so that two
 // sides get the same answers only when they ask the same.
 import { compileLibrary } from '@shoal/bindgen/dist/proof/compile.js'
-import { groupsOf } from '../dist/list/index.js'
+import { groupsOf } from '../dist/list.js'
 import type { Spec } from '../dist/spec.js'
 
 /** What is wrong with it, but only for a Node process: C++ programs get right answers. */
