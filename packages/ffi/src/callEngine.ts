@@ -49,6 +49,7 @@ export {
   type ThreadOffer,
   takeCollected,
   takeOfThread,
+  type U64Halves,
   type VersionReaderOptions,
   versionReader,
   watchObject,

@@ -7,6 +7,7 @@ import { emitCallTables } from './emit/callTables.js'
 import { emitDoctor } from './emit/doctor.js'
 import { emitLibrary } from './emit/library.js'
 import { emitEntryPoints, emitHeaders, emitUnsupported } from './emit/softwareDevice.js'
+import { emitUncheckedCalls } from './emit/uncheckedCalls.js'
 import { versionText } from './emit/versions.js'
 import { compareFolder, firstDifference, readText, syncFolder, writeText } from './files.js'
 import { type Library, Workspace } from './libraries.js'
@@ -98,7 +99,8 @@ function processShared(workspace: Workspace, check: boolean): boolean {
     ...emitUnsupported(runtime, 'runtime', defined),
   ]
   let isSame = true
-  for (const [path, text] of [...emitCallTables(driver, runtime, workspace.packagesFolder), ...headers, emitDoctor()]) {
+  const sources = [...emitCallTables(driver, runtime, workspace.packagesFolder), ...emitUncheckedCalls(specs)]
+  for (const [path, text] of [...sources, ...headers, emitDoctor()]) {
     const file = join(workspace.packagesFolder, path)
     const current = readText(file)
     if (!check) writeText(file, text)

@@ -1,11 +1,6 @@
-/**
- * A 64-bit number in two signed halves: what the argument block takes without a bigint, and V8 without memory of its
- * own.
- */
-export interface U64Halves {
-  readonly low: number
-  readonly high: number
-}
+import type { U64Halves } from '@shoal/ffi/calls'
+
+export type { U64Halves } from '@shoal/ffi/calls'
 
 export function halvesOf(value: bigint): U64Halves {
   return { low: Number(BigInt.asIntN(32, value)), high: Number(BigInt.asIntN(32, value >> 32n)) }

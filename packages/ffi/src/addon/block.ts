@@ -33,6 +33,12 @@ export const signedSlots64: OwnedArrayOf<'i64'> = new BigInt64Array(block)
 export const floats32: OwnedArrayOf<'f32'> = new Float32Array(block)
 export const floats64: OwnedArrayOf<'f64'> = new Float64Array(block)
 
+/** A 64-bit number in two signed halves: the block takes them without a bigint, and V8 without memory of its own. */
+export interface U64Halves {
+  readonly low: number
+  readonly high: number
+}
+
 /** The structure that the last call returned, `byteLength` bytes of it. */
 export function returnedStructure(byteLength: number): OwnedArrayOf<'u8'> {
   return new Uint8Array(block, structureSlot * 8, byteLength)

@@ -21,6 +21,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { EncodedAttributes, type LaunchAttributes } from '../../core/attributes/launchAttributes.js'
+import { cuLaunchKernelUnchecked } from '../../core/calls/uncheckedCalls.gen.js'
 import { isCapturing } from '../../core/context/capturing.js'
 import type { Context } from '../../core/context/context.js'
 import { keepCaptured } from '../../core/context/keptByCaptures.js'
@@ -38,7 +39,6 @@ import {
   searchBlockSize,
 } from '../occupancy/occupancy.js'
 import { ArgumentBlock } from './argumentBlock.js'
-import { launchCall } from './launchCall.js'
 import { type LaunchConfig, LaunchShape } from './launchConfig.js'
 import { LaunchExConfig } from './launchExCall.js'
 import { checkParameters, type ParameterInfo, parameterInfo, refuseNone } from './parameters.js'
@@ -443,7 +443,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
       this.#launchEx(config, shape, stream, block)
       return
     }
-    const status = launchCall(this.#context._halves, this.#halves, shape, stream, block.pointers)
+    const { _halves: context } = this.#context
+    const status = cuLaunchKernelUnchecked(context, this.#halves, shape, stream, block.pointers)
     if (status !== Status.success) this.#fail(driverError, status, 'cuLaunchKernel', shape)
   }
 

@@ -1,0 +1,117 @@
+import { libraryRecord } from '../../../libraries/index.mjs'
+import { type Form, type UncheckedCall, type UncheckedFile, uncheckedCalls } from '../facts/uncheckedCalls.js'
+import type { FunctionSpec, LibrarySpecFile, Lowered } from '../spec/types.js'
+import { SourceFile } from './source.js'
+
+const calls = '@shoal/ffi/calls'
+
+/** The functions that hot paths call without checks, as sources by their path below `packages`. */
+export function emitUncheckedCalls(
+  specs: readonly LibrarySpecFile[],
+  files: readonly UncheckedFile[] = uncheckedCalls,
+): Map<string, string> {
+  return new Map(
+    files.map(({ library, path, functions }) => {
+      const spec = specs.find((each) => each.library === library)
+      const file = new SourceFile(path)
+      for (const call of functions) {
+        const entry = spec?.functions.find(({ name }) => name === call.name)
+        if (entry === undefined) throw new Error(`${path}: the spec of ${library} has no ${call.name}`)
+        emitCall(file, file.use(libraryRecord(library).module, library), entry, call)
+      }
+      return [path, file.render()]
+    }),
+  )
+}
+
+function emitCall(file: SourceFile, library: string, entry: FunctionSpec, call: UncheckedCall): void {
+  const { name, parameters, result } = entry
+  const { as: caller = `${name}Unchecked`, inContext, forms = {} } = call
+  if (result.kind !== 'enum') throw new Error(`${name} returns no status`)
+  for (const known of Object.keys(forms))
+    if (!parameters.some((parameter) => parameter.name === known)) throw new Error(`${name} has no ${known}`)
+  const declared = new Map<string, string>()
+  const lines: string[] = []
+  const objects = new Map<string, string[]>()
+  if (inContext) {
+    declared.set('context', file.useType(calls, 'U64Halves'))
+    const word = `2 * ${file.use(calls, 'contextSlot')}`
+    lines.push(`slots[${word}] = context.low`, `slots[${word} + 1] = context.high`)
+  }
+  for (const [index, parameter] of parameters.entries()) {
+    const form = forms[parameter.name] ?? usualForm(parameter.lowered)
+    if (form === undefined) throw new Error(`${name}: ${parameter.name} is of a kind that no unchecked function takes`)
+    const [object = '', field] = form.split('.')
+    if (field !== undefined) {
+      const fields = [...(objects.get(object) ?? []), `readonly ${field}: number`]
+      objects.set(object, fields)
+      declared.set(object, `{ ${fields.join('; ')} }`)
+      lines.push(`slots[${2 * index}] = ${form}`)
+    } else {
+      const { types, writes } = writer(file, form, parameter.name, index)
+      for (const [argument, type] of Object.entries(types)) declared.set(argument, type)
+      lines.push(...writes)
+    }
+  }
+  file.use(calls, 'slots32')
+  file.add(
+    `let ${caller}_: ${file.useType(calls, 'NativeCall')} | undefined`,
+    `/** \`${name}\` without checks. Returns the status. */`,
+    `export function ${caller}(${[...declared].map((each) => each.join(': ')).join(', ')}): number {`,
+    `  const call = (${caller}_ ??= ${library}.bind('${entry.lookup}', ${entry.since}, ${parameters.length}))`,
+    '  const slots = slots32',
+    ...lines.map((line) => `  ${line}`),
+    '  return call()',
+    '}',
+    '',
+  )
+}
+
+/** The arguments that carry a parameter, and the statements that write its slot. */
+function writer(
+  file: SourceFile,
+  form: Form,
+  name: string,
+  index: number,
+): { readonly types: Readonly<Record<string, string>>; readonly writes: readonly string[] } {
+  const halves = (low: string, high: string): string[] => [
+    `slots[${2 * index}] = ${low}`,
+    `slots[${2 * index + 1}] = ${high}`,
+  ]
+  switch (form) {
+    case 'zero':
+      return { types: {}, writes: halves('0', '0') }
+    case 'halves':
+      return { types: { [name]: file.useType(calls, 'U64Halves') }, writes: halves(`${name}.low`, `${name}.high`) }
+    case 'words':
+      return {
+        types: { [`${name}Low`]: 'number', [`${name}High`]: 'number' },
+        writes: halves(`${name}Low`, `${name}High`),
+      }
+    case 'count':
+      return { types: { [name]: 'number' }, writes: halves(name, `${name} / ${2 ** 32}`) }
+    case 'bigint':
+      return { types: { [name]: 'bigint' }, writes: [`${file.use(calls, 'slots64')}[${index}] = ${name}`] }
+    default:
+      // C does not look at the upper half.
+      return { types: { [name]: 'number' }, writes: [`slots[${2 * index}] = ${name}`] }
+  }
+}
+
+function usualForm(lowered: Lowered): Form | undefined {
+  switch (lowered.kind) {
+    case 'handle':
+    case 'deviceptr':
+    case 'callback':
+    case 'pointer':
+      return 'halves'
+    case 'size':
+      return 'count'
+    case 'enum':
+      return 'number'
+    case 'integer':
+      return lowered.type === 'i64' ? undefined : lowered.type === 'u64' ? 'count' : 'number'
+    default:
+      return undefined
+  }
+}
