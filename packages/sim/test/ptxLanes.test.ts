@@ -6,16 +6,17 @@ import { buildFolder, makeTests } from './build.js'
 beforeAll(makeTests, 900_000)
 
 // The best build for this processor runs with all other native tests; here are those for older ones.
-test.each([
-  ['ptx_integer_test', 'base'],
-  ['ptx_float_test', 'base'],
-  ['ptx_matrix_test', 'base'],
-  ['ptx_more_test', 'base'],
-  ['ptx_integer_test', 'v3'],
-  ['ptx_float_test', 'v3'],
-  ['ptx_matrix_test', 'v3'],
-  ['ptx_more_test', 'v3'],
-])('%s in the loops of %s', (program, lanes) => {
+const programs = [
+  'ptx_integer_test',
+  'ptx_float_test',
+  'ptx_conversion_test',
+  'ptx_matrix_test',
+  'ptx_fragment_test',
+  'ptx_more_test',
+]
+const runs = ['base', 'v3'].flatMap((lanes) => programs.map((program): [string, string] => [program, lanes]))
+
+test.each(runs)('%s in the loops of %s', (program, lanes) => {
   const path = join(buildFolder, 'test', program)
   const { status, stdout, stderr } = spawnSync(path, {
     encoding: 'utf8',

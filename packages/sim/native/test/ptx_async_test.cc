@@ -1,29 +1,9 @@
-// Asynchronous copies and mbarrier, against references of their own.
+// Asynchronous copies, against references of their own.
 #include <sys/wait.h>
 
-#include <map>
+#include "ptx_floats.h"
 
-#include "ptx_cases.h"
-
-namespace {
-
-const std::string kHead = ".version 8.6\n.target sm_90\n.address_size 64\n";
-
-CUresult launch(CUmodule module, const char* name, unsigned blocks, unsigned threads, std::vector<void*> parameters) {
-  CUfunction function = nullptr;
-  OK(cuModuleGetFunction(&function, module, name));
-  OK(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, nullptr, parameters.data(), nullptr));
-  return cuCtxSynchronize();
-}
-
-template <class T>
-std::vector<T> read(CUdeviceptr from, size_t count) {
-  std::vector<T> out(count);
-  OK(cuMemcpyDtoH_v2(out.data(), from, count * sizeof(T)));
-  return out;
-}
-
-}  // namespace
+using cases::kBf16, cases::kHalf, cases::kHead, cases::launch, cases::read;
 
 TEST(copies_of_every_size) {
   check::Primary primary;
@@ -77,7 +57,7 @@ TEST(copies_of_every_size) {
   CUdeviceptr from = check::memory(in.size()), to = check::memory(in.size());
   OK(cuMemcpyHtoD_v2(from, in.data(), in.size()));
   for (size_t index = 0; index < all.size(); ++index) {
-    OK(launch(module, ("k" + std::to_string(index)).c_str(), 1, 96, {&to, &from}));
+    OK(launch(module, "k" + std::to_string(index), 1, 96, {&to, &from}));
     const auto out = read<uint8_t>(to, in.size());
     for (unsigned thread = 0; thread < 96; ++thread) {
       const unsigned given = all[index].given(thread);
@@ -91,156 +71,6 @@ TEST(copies_of_every_size) {
   }
   OK(cuMemFree_v2(from));
   OK(cuMemFree_v2(to));
-  OK(cuModuleUnload(module));
-}
-
-namespace {
-
-// What a barrier does, as the instruction set says it.
-struct Model {
-  int64_t pending = 0, expected = 0, bytes = 0;
-  int phase = 0;
-  void settle() {
-    if (pending != 0 || bytes != 0) return;
-    pending = expected;
-    ++phase;
-  }
-};
-
-}  // namespace
-
-TEST(barriers_count_as_their_model) {
-  check::Primary primary;
-  std::mt19937 random(17);
-  constexpr int kKernels = 60, kSteps = 120;
-  std::string text = kHead;
-  std::vector<std::vector<uint32_t>> wanted;
-  for (int kernel = 0; kernel < kKernels; ++kernel) {
-    text += ".visible .entry k" + std::to_string(kernel) +
-            "(.param .u64 po)\n{\n.shared .align 8 .b64 bar;\n.reg .b64 %t, %a, %st, %old; .reg .b32 %r; .reg .pred "
-            "%p;\nld.param.u64 %t, [po]; mov.u64 %a, bar; mov.u64 %old, 0;\n";
-    const bool isGeneric = kernel % 3 == 0;
-    if (isGeneric) text += "cvta.shared.u64 %a, %a;\n";
-    const std::string space = isGeneric ? "" : kernel % 3 == 1 ? ".shared" : ".shared::cta";
-    std::vector<uint32_t> want;
-    Model model;
-    auto write = [&](const std::string& reg, uint32_t value) {
-      text += "st.global.u32 [%t+" + std::to_string(4 * want.size()) + "], " + reg + ";\n";
-      want.push_back(value);
-    };
-    auto number = [&](int64_t most) { return static_cast<int64_t>(random() % static_cast<uint64_t>(most)) + 1; };
-    auto isEnded = [&](const std::string& instruction, bool is) {
-      text += instruction + " selp.u32 %r, 1, 0, %p;\n";
-      write("%r", is ? 1 : 0);
-    };
-    const int64_t most = kernel % 5 == 0 ? 1048575 : 12;
-    model.pending = model.expected = number(most);
-    text += "mbarrier.init" + space + ".b64 [%a], " + std::to_string(model.expected) + ";\n";
-    int tokenPhase = -1;
-    for (int step = 0; step < kSteps && model.expected > 0; ++step) {
-      switch (random() % 8) {
-        case 0:
-        case 1: {
-          const int64_t count = number(model.pending);
-          const bool isDrop = random() % 8 == 0 && model.expected > count;
-          text += std::string(isDrop              ? "mbarrier.arrive_drop"
-                              : random() % 2 == 0 ? "mbarrier.arrive.release.cta"
-                                                  : "mbarrier.arrive") +
-                  space + ".b64 %st, [%a], " + std::to_string(count) + ";\nmbarrier.pending_count.b64 %r, %st;\n";
-          write("%r", static_cast<uint32_t>(model.pending));
-          tokenPhase = model.phase;
-          model.pending -= count;
-          if (isDrop) model.expected -= count;
-          break;
-        }
-        case 2: {
-          // The last one would end the phase, which this must not.
-          if (model.pending < 2) continue;
-          const int64_t count = number(model.pending - 1);
-          text += "mbarrier.arrive.noComplete" + space + ".b64 %st, [%a], " + std::to_string(count) + ";\n";
-          tokenPhase = model.phase;
-          model.pending -= count;
-          break;
-        }
-        case 3: {
-          const int64_t bytes = number(model.bytes > 500000 ? 1 : 4096);
-          if (random() % 2 == 0) {
-            text += "mbarrier.expect_tx.relaxed.cta" +
-                    (space.empty()        ? std::string()
-                     : space == ".shared" ? ".shared::cta"
-                                          : space) +
-                    ".b64 [%a], " + std::to_string(bytes) + ";\n";
-            model.bytes += bytes;
-          } else {
-            text += "mbarrier.arrive.expect_tx" + space + ".b64 %st, [%a], " + std::to_string(bytes) + ";\n";
-            tokenPhase = model.phase;
-            model.bytes += bytes;
-            model.pending -= 1;
-          }
-          break;
-        }
-        case 4:
-        case 5:
-          if (model.bytes == 0) continue;
-          {
-            const int64_t bytes = random() % 2 == 0 ? model.bytes : number(model.bytes);
-            text += "mbarrier.complete_tx.relaxed.cta" +
-                    (space.empty()        ? std::string()
-                     : space == ".shared" ? ".shared::cta"
-                                          : space) +
-                    ".b64 [%a], " + std::to_string(bytes) + ";\n";
-            model.bytes -= bytes;
-          }
-          break;
-        case 6:
-          text += "mbarrier.test_wait.parity" + space + ".b64 %p, [%a], 0;\n";
-          isEnded("", model.phase % 2 != 0);
-          text += "mbarrier.try_wait.parity" + space + ".b64 %p, [%a], 1" + (random() % 2 == 0 ? ", 100" : "") + ";\n";
-          if (model.phase % 2 != 0) text.resize(text.rfind("mbarrier.try_wait"));  // it would wait
-          else isEnded("", true);
-          break;
-        default:
-          if (tokenPhase < 0 || (tokenPhase != model.phase && tokenPhase + 1 != model.phase)) continue;
-          text += "mbarrier.test_wait" + space + ".b64 %p, [%a], %st;\n";
-          isEnded("", tokenPhase != model.phase);
-      }
-      if (model.pending == 0 && model.bytes != 0 && random() % 2 == 0) {
-        text += "mbarrier.complete_tx.relaxed.cta" +
-                (space.empty()        ? std::string()
-                 : space == ".shared" ? ".shared::cta"
-                                      : space) +
-                ".b64 [%a], " + std::to_string(model.bytes) + ";\n";
-        model.bytes = 0;
-      }
-      model.settle();
-      if (model.pending == 0) {
-        // Nobody may arrive before the bytes have come.
-        text += "mbarrier.complete_tx.relaxed.cta" +
-                (space.empty()        ? std::string()
-                 : space == ".shared" ? ".shared::cta"
-                                      : space) +
-                ".b64 [%a], " + std::to_string(model.bytes) + ";\n";
-        model.bytes = 0;
-        model.settle();
-      }
-    }
-    text += "mbarrier.inval" + space + ".b64 [%a];\nret;\n}\n";
-    wanted.push_back(std::move(want));
-  }
-  CUmodule module = cases::load(text);
-  CUdeviceptr out = check::memory(4 * 4 * kSteps);
-  for (int kernel = 0; kernel < kKernels; ++kernel) {
-    OK(launch(module, ("k" + std::to_string(kernel)).c_str(), 1, 1, {&out}));
-    const auto got = read<uint32_t>(out, wanted[static_cast<size_t>(kernel)].size());
-    for (size_t at = 0; at < got.size(); ++at) {
-      if (got[at] != wanted[static_cast<size_t>(kernel)][at]) {
-        throw check::Failure("kernel " + std::to_string(kernel) + ", result " + std::to_string(at) + ": got " +
-                             std::to_string(got[at]) + ", want " +
-                             std::to_string(wanted[static_cast<size_t>(kernel)][at]));
-      }
-    }
-  }
-  OK(cuMemFree_v2(out));
   OK(cuModuleUnload(module));
 }
 
@@ -279,7 +109,7 @@ TEST(copies_arrive_when_they_are_done) {
     for (uint32_t& value : in) value = random();
     OK(cuMemcpyHtoD_v2(from, in.data(), 1536));
     OK(cuMemsetD8_v2(to, 0, 1536));
-    OK(launch(module, ("k" + std::to_string(kernel)).c_str(), 1, 96, {&to, &from}));
+    OK(launch(module, "k" + std::to_string(kernel), 1, 96, {&to, &from}));
     const auto out = read<uint32_t>(to, 96 * 4);
     for (size_t at = 0; at < out.size(); ++at) {
       if (out[at] != in[(95 - at / 4) * 4 + at % 4])
@@ -291,85 +121,8 @@ TEST(copies_arrive_when_they_are_done) {
   OK(cuModuleUnload(module));
 }
 
-TEST(warps_wait_for_warps) {
-  check::Primary primary;
-  // Warps pass a number on, each waiting for the one before it at a barrier of its own, for many rounds; with a lane
-  // that arrives for the others of its warp.
-  const std::string text = kHead + R"(.visible .entry ring(.param .u64 po)
-{
-.shared .align 8 .b64 bars[8];
-.shared .u32 box;
-.reg .b64 %t, %o, %st; .reg .b32 %x, %w, %l, %a, %b, %n, %i, %q; .reg .pred %p, %q0, %q1;
-mov.u32 %x, %tid.x; shr.u32 %w, %x, 5; and.b32 %l, %x, 31; mov.u32 %a, bars; mad.lo.u32 %a, %w, 8, %a;
-add.u32 %n, %w, 1; and.b32 %n, %n, 7; mov.u32 %b, bars; mad.lo.u32 %b, %n, 8, %b;
-setp.eq.u32 %q0, %l, 5;
-@%q0 mbarrier.init.shared.b64 [%a], 1;
-setp.eq.u32 %q1, %x, 0;
-@%q1 st.shared.u32 [box], 0;
-bar.sync 0;
-@%q1 mbarrier.arrive.shared.b64 _, [%a];
-mov.u32 %i, 0;
-ROUND:
-and.b32 %q, %i, 1;
-WAIT:
-mbarrier.try_wait.parity.shared.b64 %p, [%a], %q;
-@!%p bra WAIT;
-@!%q0 bra NEXT;
-ld.volatile.shared.u32 %n, [box];
-mad.lo.u32 %n, %n, 3, %w;
-and.b32 %n, %n, 0xffff;
-st.volatile.shared.u32 [box], %n;
-mbarrier.arrive.release.cta.shared::cta.b64 _, [%b];
-NEXT:
-bar.warp.sync 0xffffffff;
-add.u32 %i, %i, 1;
-setp.lt.u32 %p, %i, 40;
-@%p bra ROUND;
-bar.sync 0;
-ld.param.u64 %t, [po]; ld.shared.u32 %n, [box];
-@%q1 st.global.u32 [%t], %n;
-ret;
-}
-)";
-  CUmodule module = cases::load(text);
-  CUdeviceptr out = check::memory(4);
-  OK(launch(module, "ring", 3, 256, {&out}));
-  uint32_t want = 0;
-  for (int round = 0; round < 40; ++round) {
-    for (uint32_t warp = 0; warp < 8; ++warp) want = (want * 3 + warp) & 0xffff;
-  }
-  EQUAL(read<uint32_t>(out, 1)[0], want);
-  OK(cuMemFree_v2(out));
-  OK(cuModuleUnload(module));
-}
-
 namespace {
 
-double halfValue(uint64_t bits) {
-  const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 0x3ff);
-  const double size = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
-                      : exponent == 0 ? std::ldexp(fraction, -24)
-                                      : std::ldexp(fraction + 1024, exponent - 25);
-  return (bits & 0x8000) != 0 ? -size : size;
-}
-double bf16Value(uint64_t bits) { return static_cast<double>(cases::toF32((bits & 0xffff) << 16)); }
-// The nearest of 16 bits, by looking at all.
-uint64_t nearest(double v, double (*value)(uint64_t), uint64_t infinity) {
-  if (std::isnan(v)) return 0x7fff;
-  const uint64_t sign = std::signbit(v) ? 0x8000 : 0;
-  uint64_t low = 0, high = infinity;
-  while (low < high) {
-    const uint64_t middle = (low + high + 1) / 2;
-    if (value(middle) <= std::fabs(v)) low = middle;
-    else high = middle - 1;
-  }
-  if (low == infinity) return sign | low;
-  const double above = low + 1 == infinity ? std::ldexp(1.0, infinity == 0x7c00 ? 16 : 128) : value(low + 1),
-               up = above - std::fabs(v), down = std::fabs(v) - value(low);
-  return sign | (down > up || (down == up && low % 2 == 1) ? low + 1 : low);
-}
-uint64_t half(double v) { return nearest(v, halfValue, 0x7c00); }
-uint64_t bf16Of(double v) { return nearest(v, bf16Value, 0x7f80); }
 double lesser(double x, double y) {
   if (std::isnan(x) || std::isnan(y)) return std::isnan(x) ? y : x;
   return x < y || (x == y && std::signbit(x)) ? x : y;
@@ -408,10 +161,11 @@ TEST(bulk_copies_and_remote_stores) {
       {"xor", "b64", [](uint64_t a, uint64_t b) { return a ^ b; }, 8},
       {"add", "f32", [](uint64_t a, uint64_t b) { return cases::bitsF32(cases::toF32(a) + cases::toF32(b)); }, 4},
       {"add", "f64", [](uint64_t a, uint64_t b) { return cases::bitsF64(cases::toF64(a) + cases::toF64(b)); }, 8},
-      {"add.noftz", "f16", [](uint64_t a, uint64_t b) { return half(halfValue(a) + halfValue(b)); }, 2},
-      {"add.noftz", "bf16", [](uint64_t a, uint64_t b) { return bf16Of(bf16Value(a) + bf16Value(b)); }, 2},
-      {"min", "f16", [](uint64_t a, uint64_t b) { return half(lesser(halfValue(a), halfValue(b))); }, 2},
-      {"max", "bf16", [](uint64_t a, uint64_t b) { return bf16Of(-lesser(-bf16Value(a), -bf16Value(b))); }, 2}};
+      {"add.noftz", "f16", [](uint64_t a, uint64_t b) { return kHalf.round(kHalf.value(a) + kHalf.value(b)); }, 2},
+      {"add.noftz", "bf16", [](uint64_t a, uint64_t b) { return kBf16.round(kBf16.value(a) + kBf16.value(b)); }, 2},
+      {"min", "f16", [](uint64_t a, uint64_t b) { return kHalf.round(lesser(kHalf.value(a), kHalf.value(b))); }, 2},
+      {"max", "bf16", [](uint64_t a, uint64_t b) { return kBf16.round(-lesser(-kBf16.value(a), -kBf16.value(b))); },
+       2}};
   for (const bool isMulticast : {false, true}) {
     for (size_t index = 0; index < reductions.size(); ++index) {
       text += ".visible .entry k" + std::to_string(index) + (isMulticast ? "m" : "s") +
@@ -485,7 +239,7 @@ ret;
       for (uint64_t& value : before) value = random() >> random() % 64;
       OK(cuMemcpyHtoD_v2(from, in.data(), 512));
       OK(cuMemcpyHtoD_v2(to, before.data(), 1024));
-      OK(launch(module, ("k" + std::to_string(index) + (isMulticast ? "m" : "s")).c_str(), 2, 64, {&to, &from}));
+      OK(launch(module, "k" + std::to_string(index) + (isMulticast ? "m" : "s"), 2, 64, {&to, &from}));
       const auto out = read<uint64_t>(to, 128);
       for (size_t at = 0; at < 1024; at += each.bytes) {
         auto value = [&](const std::vector<uint64_t>& words, size_t byte) {

@@ -187,10 +187,11 @@ inline CUmodule load(const std::string& text) {
   return loaded.module;
 }
 
+const std::string kHead = ".version 8.6\n.target sm_90\n.address_size 64\n";
+
 // The module of each kernel: one for all, or, where a GPU has not all the forms, one for each that it has.
 inline std::vector<CUmodule> loadAll(const std::vector<std::string>& kernels) {
-  const std::string head = ".version 8.6\n.target sm_90\n.address_size 64\n";
-  std::string text = head;
+  std::string text = kHead;
   for (const std::string& each : kernels) text += each;
   const Loaded whole = tryLoad(text);
   if (whole.status == CUDA_SUCCESS) return std::vector<CUmodule>(kernels.size(), whole.module);
@@ -198,7 +199,7 @@ inline std::vector<CUmodule> loadAll(const std::vector<std::string>& kernels) {
   std::vector<CUmodule> modules;
   size_t missing = 0;
   for (const std::string& each : kernels) {
-    const Loaded loaded = tryLoad(head + each);
+    const Loaded loaded = tryLoad(kHead + each);
     if (loaded.status != CUDA_SUCCESS && loaded.status != CUDA_ERROR_INVALID_PTX)
       throw check::Failure("not loaded: " + loaded.log);
     modules.push_back(loaded.module);
@@ -207,6 +208,21 @@ inline std::vector<CUmodule> loadAll(const std::vector<std::string>& kernels) {
   printf("%zu of %zu forms are not of this GPU\n", missing, kernels.size());
   if (missing == kernels.size()) throw check::Skip("this GPU has none of the forms");
   return modules;
+}
+
+inline CUresult launch(CUmodule module, const std::string& name, unsigned blocks, unsigned threads,
+                       std::vector<void*> parameters) {
+  CUfunction function = nullptr;
+  OK(cuModuleGetFunction(&function, module, name.c_str()));
+  OK(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, nullptr, parameters.data(), nullptr));
+  return cuCtxSynchronize();
+}
+
+template <class T>
+std::vector<T> read(CUdeviceptr from, size_t count) {
+  std::vector<T> out(count);
+  OK(cuMemcpyDtoH_v2(out.data(), from, count * sizeof(T)));
+  return out;
 }
 
 inline void run(const std::vector<Case>& all) {
