@@ -1,143 +1,13 @@
-// Copies. Every range is checked when the copy is asked for; a copy keeps its memory alive until it has ended.
-#include <algorithm>
-#include <cstring>
-#include <memory>
-
-#include "array/array.h"
-#include "core/allocation.h"
-#include "core/context.h"
+// The functions that copy. Every range is checked when the copy is asked for; a copy keeps its memory alive until it
+// has ended.
+#include "copy.h"
 #include "core/entry.h"
-#include "core/stream.h"
 #include "graph/capture.h"
 #include "graph/copywork.h"
 
 using namespace shoal;
 
 namespace {
-
-// Up to here an asynchronous copy from pageable memory is staged; a larger one returns when it is done.
-constexpr size_t kLargestStaged = size_t{64} << 20;
-
-// CUDA copies nothing that overlaps: a device copies in an order of its own. Here it is the one that reads what was
-// written before.
-void copyBytes(char* to, const char* from, size_t length) {
-  if (to >= from + length || from >= to + length) {
-    memcpy(to, from, length);
-  } else if (to > from) {
-    for (size_t at = 0; at < length; ++at) to[at] = from[at];
-  } else if (to < from) {
-    for (size_t at = length; at-- > 0;) to[at] = from[at];
-  }
-}
-
-struct Rows {
-  MemoryRange range;
-  size_t pitch = 0;              // from row to row
-  size_t slice = 0;              // from slice to slice
-  std::shared_ptr<Array> tiled;  // an array to which memory was mapped, and where in it the rows begin
-  size_t x = 0, y = 0, z = 0;
-
-  // Byte `at` of a row; null where no memory is mapped.
-  char* find(const Tiles* tiles, size_t at, size_t row, size_t index) const {
-    return tiles != nullptr ? tiles->find(x + at, y + row, z + index) : range.data + index * slice + row * pitch + at;
-  }
-};
-
-// `depth` slices of `height` rows of `width` bytes; a plain copy is one row.
-struct Copy {
-  Rows from, to;
-  size_t width = 0;
-  size_t height = 1;
-  size_t depth = 1;
-  std::shared_ptr<Context> toUser, fromUser;  // whose rights count, where that is not the stream's context
-
-  CUresult run() const {
-    Held held;
-    if (const CUresult status = held.add(from.range)) return status;
-    if (const CUresult status = held.add(to.range)) return status;
-    if (from.tiled || to.tiled) return runTiled(held);
-    if (depth == 1 && (height == 1 || (from.pitch == width && to.pitch == width))) {
-      copyBytes(to.range.data, from.range.data, width * height);
-      return held.wrote(to.range, 0, width * height);
-    }
-    CUresult result = CUDA_SUCCESS;
-    const bool isUpwards = to.range.data > from.range.data;
-    for (size_t each = 0; each < height * depth && result == CUDA_SUCCESS; ++each) {
-      const size_t index = isUpwards ? each : height * depth - 1 - each;
-      const size_t row = index % height, slice = index / height;
-      const size_t at = slice * to.slice + row * to.pitch;
-      copyBytes(to.range.data + at, from.range.data + slice * from.slice + row * from.pitch, width);
-      result = held.wrote(to.range, at, width);
-    }
-    return result;
-  }
-
-  // Zeroes come from where nothing is mapped, and what goes there is lost.
-  CUresult runTiled(Held& held) const {
-    const auto fromTiles = from.tiled ? from.tiled->tiles() : nullptr, toTiles = to.tiled ? to.tiled->tiles() : nullptr;
-    CUresult result = CUDA_SUCCESS;
-    for (size_t index = 0; index < height * depth && result == CUDA_SUCCESS; ++index) {
-      const size_t row = index % height, slice = index / height;
-      for (size_t at = 0, length; at < width; at += length) {
-        length = width - at;
-        if (fromTiles) length = std::min(length, fromTiles->left(from.x + at));
-        if (toTiles) length = std::min(length, toTiles->left(to.x + at));
-        const char* const source = from.find(fromTiles.get(), at, row, slice);
-        char* const target = to.find(toTiles.get(), at, row, slice);
-        if (target == nullptr) continue;
-        if (source == nullptr) memset(target, 0, length);
-        else copyBytes(target, source, length);
-      }
-      if (!toTiles) result = held.wrote(to.range, slice * to.slice + row * to.pitch, width);
-    }
-    return result;
-  }
-};
-
-Operation operationOf(std::shared_ptr<Copy> copy) {
-  Operation operation;
-  operation.run = [copy = std::move(copy)] { return copy->run(); };
-  return operation;
-}
-
-// Takes the source's rows now, so that the caller may change them at once.
-std::shared_ptr<char[]> stage(Copy& copy) {
-  std::shared_ptr<char[]> staged(new char[copy.width * copy.height * copy.depth]);
-  for (size_t index = 0; index < copy.height * copy.depth; ++index) {
-    const size_t row = index % copy.height, slice = index / copy.height;
-    memcpy(staged.get() + index * copy.width, copy.from.range.data + slice * copy.from.slice + row * copy.from.pitch,
-           copy.width);
-  }
-  copy.from.range.data = staged.get();
-  copy.from.pitch = copy.width;
-  copy.from.slice = copy.width * copy.height;
-  return staged;
-}
-
-CUresult queue(const std::shared_ptr<Stream>& stream, const Copy& described, bool isAsynchronous) {
-  auto copy = std::make_shared<Copy>(described);
-  const bool fromPageable = copy->from.range.isPageable();
-  const bool toPageable = copy->to.range.isPageable();
-  uint64_t sequence = 0;
-  if (!isAsynchronous) {
-    const bool onDevice = !fromPageable && !toPageable && !copy->from.range.isHost() && !copy->to.range.isHost();
-    // Device to device, even the synchronous form does not wait.
-    if (onDevice) return stream->runOrEnqueue(operationOf(std::move(copy)), sequence);
-    return stream->runAndWait(operationOf(std::move(copy)));
-  }
-  if (toPageable) return stream->runAndWait(operationOf(std::move(copy)));
-  if (!fromPageable) {
-    stream->enqueue(operationOf(std::move(copy)));
-    return CUDA_SUCCESS;
-  }
-  if (copy->width * copy->height * copy->depth > kLargestStaged)
-    return stream->runAndWait(operationOf(std::move(copy)));
-  auto staged = stage(*copy);
-  Operation operation;
-  operation.run = [copy = std::move(copy), staged = std::move(staged)] { return copy->run(); };
-  stream->enqueue(std::move(operation));
-  return CUDA_SUCCESS;
-}
 
 enum class Side { device, any };
 
@@ -184,7 +54,7 @@ CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t byt
     if (isRefusedHostPool(toSide, wanted.to.range) || isRefusedHostPool(fromSide, wanted.from.range))
       return CUDA_ERROR_INVALID_VALUE;
     wanted.from.pitch = wanted.to.pitch = bytes;
-    return queue(stream, wanted, isAsynchronous);
+    return queueCopy(stream, wanted, isAsynchronous);
   });
 }
 
@@ -226,7 +96,7 @@ struct Side3D {
 
 bool isWithin(size_t start, size_t length, size_t size) { return start <= size && length <= size - start; }
 
-CUresult checkArray(const Side3D& side, const Copy& wanted, Rows& rows) {
+CUresult checkArray(const Side3D& side, const Copy& wanted, CopyRows& rows) {
   auto found = arrays().find(side.array);
   if (!found) return CUDA_ERROR_INVALID_HANDLE;
   const size_t texel = found->format.bytes();
@@ -248,7 +118,7 @@ CUresult checkArray(const Side3D& side, const Copy& wanted, Rows& rows) {
   return CUDA_SUCCESS;
 }
 
-CUresult checkRows(Context& context, Access access, const Side3D& side, const Copy& wanted, Rows& rows) {
+CUresult checkRows(Context& context, Access access, const Side3D& side, const Copy& wanted, CopyRows& rows) {
   if (side.type == CU_MEMORYTYPE_ARRAY) return checkArray(side, wanted, rows);
   if (side.type != CU_MEMORYTYPE_HOST && side.type != CU_MEMORYTYPE_DEVICE && side.type != CU_MEMORYTYPE_UNIFIED)
     return CUDA_ERROR_INVALID_VALUE;
@@ -299,7 +169,7 @@ CUresult copy3D(const CUDA_MEMCPY3D* c, CUstream handle, bool perThread, bool is
     if (stream->isCaptured) return captureWork(stream, std::make_shared<CopyWork>(*c, context, users));
     Copy wanted;
     if (const CUresult status = describeCopy(*context, users, *c, wanted)) return status;
-    return queue(stream, wanted, isAsynchronous);
+    return queueCopy(stream, wanted, isAsynchronous);
   });
 }
 

@@ -72,6 +72,9 @@ struct BoundTexture {
   std::vector<std::shared_ptr<Array>> held;
 };
 
+// What the handle names, bound for the launch that the warp belongs to.
+const BoundTexture& boundTo(Warp& warp, uint64_t handle, bool isSurface);
+
 void runTexture(Warp& warp, const Instr& instr, uint32_t mask);
 
 }  // namespace shoal::ptx
