@@ -108,12 +108,11 @@ const calls = Object.entries({ ...refused, ...unanswered }).filter((each): each 
 
 describe('what ends the process or never comes back in NVSHMEM on two H200s', () => {
   test('is known, each by a call that is refused or by why there is none', () => {
-    const recorded = new URL('../../sim/test/hardwareAnswers/recorded/nvshmem.txt', import.meta.url)
-    const ending = / (ends with|ends by signal|does not end) = \d+$/
-    const endings = readFileSync(recorded, 'utf8')
-      .split('\n')
-      .filter((line) => ending.test(line))
-    expect(endings.map((line) => line.replace(ending, '')).sort()).toEqual(Object.keys(refused).sort())
+    const recorded = new URL('../../../tooling/sweep/answers/nvshmem.json', import.meta.url)
+    const ending = / (ends with|ends by signal|does not end)$/
+    const names = Object.keys(JSON.parse(readFileSync(recorded, 'utf8')) as object)
+    const endings = names.filter((name) => ending.test(name))
+    expect(endings.map((name) => name.replace(ending, '')).sort()).toEqual(Object.keys(refused).sort())
   })
 
   test.for(calls)('%s: refused before', async ([, [call, error]]) => {

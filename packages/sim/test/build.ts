@@ -11,7 +11,7 @@ export const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 export const buildFolder = fileURLToPath(new URL('../build', import.meta.url))
 
 /**
- * Builds the test programs and the probes (and the libraries, where they are out of date): one test file at a time
+ * Builds the test programs (and the libraries, where they are out of date): one test file at a time
  * does.
  */
 export async function makeTests(): Promise<void> {

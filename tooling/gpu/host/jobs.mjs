@@ -13,11 +13,11 @@ const bench =
     ...(software ? ['--device', 'sim'] : []),
   ]
 const sweep =
-  (job) =>
+  (job, ...options) =>
   ({ json }) => [
     file('node_modules/@shoal/sweep/dist/run.js'),
     job,
-    ...['--spec', file('spec'), '--kernels', file('kernels'), '--json', json],
+    ...['--spec', file('spec'), '--kernels', file('kernels'), '--json', json, ...options],
   ]
 const onRanks =
   (name, program) =>
@@ -89,6 +89,8 @@ export const jobs = [
   },
   { name: 'resolve', limit: 60, command: sweep('resolve') },
   { name: 'sweep', limit: 120, command: sweep('sweep') },
+  // What may crash a driver has a process of its own.
+  { name: 'corners', limit: 400, gpus: 2, command: sweep('corners', '--include', file('instructions/include')) },
   { name: 'nccl-structs', limit: 90, command: () => [file('ncclStructs.mjs')] },
   { name: 'nccl-faults', limit: 60, command: ({ json }) => [file('ncclFaults.mjs'), '--json', json] },
   // Its C program has faults of three PEs and more to show.

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, sep } from 'node:path'
 import { readJson, root, SetupError } from '../../setup/workspace.mjs'
 
 /** What a workspace package ships to the host, besides its package.json. */
-const workspaceParts = ['bin', 'dist', 'kernels', 'native', 'ptx', 'python', 'questions']
+const workspaceParts = ['answers', 'bin', 'dist', 'kernels', 'native', 'ptx', 'python', 'questions']
 /** Folders of npm packages that no program reads on linux-x64 with glibc. */
 const unusedFolders = new Set(['doc', 'docs', 'vendor', 'musl_x64', 'test', 'tests', 'node_modules'])
 

@@ -9,15 +9,18 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type DeviceLibraryName, deviceLibraryNames } from '@shoal/bindgen/dist/spec/types.js'
+import { cornersOf } from './askCorners.js'
 import { resolveReport, sweepReport } from './report.js'
 import type { Resolution } from './resolve.js'
 import { readSpecs } from './spec.js'
 import { findSubjects, runWorker, type Subject } from './subjects.js'
 import { type StreamMode, sweep } from './sweep.js'
 
-const usage = `node run.js resolve|sweep [--json FILE] [--spec FOLDER] [--kernels FOLDER] [--libraries ID,…] [--work FOLDER] [--groups TEXT,…]
+const usage = `node run.js resolve|sweep|corners [--json FILE] [--spec FOLDER] [--kernels FOLDER] [--libraries ID,…] [--work FOLDER] [--groups TEXT,…]
   resolve               looks up every function of the spec, in both stream modes
   sweep                 asks every harmless question from C++ and through Shoal, and compares; needs g++ and the headers
+  corners               asks the corners of the APIs from C++, and compares with what H200s answered; needs g++ and two GPUs
+  --include FOLDER      headers of the software device for corners (default: those of the repository)
   --spec FOLDER         the spec (default: that of the repository)
   --kernels FOLDER      compiled test kernels (default: SHOAL_KERNELS)
   --libraries ID,…      of ${deviceLibraryNames.join(', ')} (default: all)
@@ -36,11 +39,12 @@ async function main(): Promise<number> {
       libraries: text,
       work: text,
       groups: text,
+      include: text,
       help: { type: 'boolean' },
     },
   })
   const [job] = positionals
-  if (values.help === true || (job !== 'resolve' && job !== 'sweep')) {
+  if (values.help === true || !['resolve', 'sweep', 'corners'].includes(job ?? '')) {
     console.log(usage)
     return values.help === true ? 0 : 2
   }
@@ -56,6 +60,13 @@ async function main(): Promise<number> {
     const expectGpu = process.env['SHOAL_EXPECT_GPU'] === '1'
     const software = process.env['SHOAL_DEVICE'] === 'sim'
     const context = { subjects, expectGpu, software }
+    if (job === 'corners') {
+      const include = values.include ?? fileURLToPath(new URL('../../../packages/sim/native/include', import.meta.url))
+      const { ok, lines, data } = await cornersOf(subjects, { include, folder: work, isHardware: !software })
+      for (const line of lines) console.log(line)
+      if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ corners: data }, undefined, 1)}\n`)
+      return ok ? 0 : 1
+    }
     const report =
       job === 'resolve'
         ? resolveReport(await resolveEverywhere(subjects.found, specFolder, work), context)

@@ -1,0 +1,119 @@
+// What the programs of `questions/corners` have in common.
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace corners {
+
+inline std::string running;
+inline bool isSilent = false;
+
+// Prints an answer of the group that runs.
+inline void say(const std::string& name, long long value) {
+  if (isSilent) return;
+  printf("%s.%s = %lld\n", running.c_str(), name.c_str(), value);
+  fflush(stdout);
+}
+
+// An integer, enumerator, handle or address that becomes whatever a parameter or a variable is.
+struct Any {
+  unsigned long long value;
+  template <class T>
+  operator T() const {
+    return (T)value;
+  }
+};
+template <class T>
+auto any(T value) {
+  if constexpr (std::is_class_v<T> || std::is_floating_point_v<T>) return value;
+  else return Any{(unsigned long long)value};
+}
+
+template <class T>
+void clear(T& variable) {
+  memset((void*)&variable, 0, sizeof variable);
+}
+
+// Memory that processes of a group have in common.
+template <class T>
+T* shared() {
+  return (T*)mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+// Numbers in memory.
+inline uint32_t word(const void* at) { return *(const volatile uint32_t*)at; }
+inline uint64_t wide(const void* at) {
+  uint64_t number;
+  memcpy(&number, at, sizeof number);
+  return number;
+}
+inline int poke(void* at, uint32_t number) {
+  *(volatile uint32_t*)at = number;
+  return 0;
+}
+// Waits until another process or thread has put something there.
+inline int await(void* at) {
+  while (word(at) == 0) usleep(1000);
+  return 0;
+}
+
+// Memory of the host in whole pages.
+inline void* pages() { return mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+
+// Runs a body in a process of its own, which is waited for or not.
+inline void inProcess(const std::function<void()>& body, bool isAwaited) {
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    body();
+    fflush(stdout);
+    _exit(0);
+  }
+  if (isAwaited) waitpid(child, nullptr, 0);
+}
+inline int reap() { return wait(nullptr) < 0; }
+
+struct Group {
+  const char* name;
+  void (*body)();
+};
+
+// Runs groups, each in a process of its own, so that what crashes, poisons or hangs a library ends with its group; all
+// of them, or the one that is named.
+inline int runGroups(int count, char** arguments, const std::vector<Group>& groups, unsigned seconds) {
+  for (const auto& [name, body] : groups) {
+    if (count > 1 && std::string(arguments[1]) != name) continue;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+      running = name;
+      alarm(seconds);
+      body();
+      fflush(stdout);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFSIGNALED(status)) continue;
+    printf("%s ends by signal = %d\n", name, WTERMSIG(status));
+    fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace corners
