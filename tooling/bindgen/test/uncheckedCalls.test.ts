@@ -52,7 +52,7 @@ describe('an unchecked function', () => {
   })
 
   test('takes each parameter in the form that the table names', () => {
-    const forms = { dstDevice: 'bigint', uc: 'fill.byte', N: 'zero', hStream: 'words' } as const
+    const forms = { dstDevice: 'bigint', uc: 'fill.byte', N: 0, hStream: 'words' } as const
     expect(emitted({ name: 'cuMemsetD8Async', inContext: true, as: 'fillBytes', forms })).toEqual([
       'export function fillBytes(context: U64Halves, dstDevice: bigint, fill: { readonly byte: number }, hStreamLow: number, hStreamHigh: number): number {',
       "const call = (fillBytes_ ??= driver.bind('cuMemsetD8Async', 3020, 4))",

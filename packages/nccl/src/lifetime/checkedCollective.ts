@@ -23,8 +23,8 @@ export interface CollectiveArguments {
   /** Its upper 32 bits. */
   readonly countHigh: number
   readonly type: ncclDataType_t
-  /** Only reductions have one. */
-  readonly op: ncclRedOp_t | undefined
+  /** Only reductions pass it. */
+  readonly op: ncclRedOp_t
   readonly communicator: ncclComm_t
   readonly queue: StreamHandle
 }

@@ -1,4 +1,5 @@
 import { isCapturing } from '@shoal/driver/basics'
+import { nccl, ncclRedOp_t } from '@shoal/nccl-sys'
 import {
   type MemoryLike,
   type MemoryRange,
@@ -11,21 +12,19 @@ import { checkOverlap, memoryAt, queueFor, type WireType, wireTypeOf } from '../
 import { isCollecting } from '../group/groupState.js'
 import { copySignature, recordOperation, reductionSignature } from '../group/operationMatch.js'
 import { beginOperation, check, prepare, submit } from '../group/submit.js'
-import type { CheckedCollective } from '../lifetime/checkedCollective.js'
+import type { CheckedCollective, CollectiveArguments } from '../lifetime/checkedCollective.js'
 import { keepInGraphs } from '../lifetime/keptByCaptures.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import {
-  allGatherCall,
-  allReduceCall,
-  allToAllCall,
-  type CollectiveCall,
-  reduceScatterCall,
-  requireAllToAll,
-} from './collectiveCalls.js'
 import { copyable, partCount, reducible, sameCount, shareCount } from './counts.js'
 import { type CollectiveOptions, collectiveKeys, type ReductionOptions, reductionKeys } from './options.js'
 import { reduceOp } from './reduceOp.js'
 import { scalarOf } from './reductionOps.js'
+import {
+  ncclAllGatherUnchecked,
+  ncclAllReduceUnchecked,
+  ncclAlltoAllUnchecked,
+  ncclReduceScatterUnchecked,
+} from './uncheckedCalls.gen.js'
 
 // The collectives in which all ranks do the same: what training loops do most.
 
@@ -38,7 +37,7 @@ export interface Kind {
   /** C function. */
   readonly name: string
   readonly reduces: boolean
-  readonly call: CollectiveCall
+  readonly call: (given: CollectiveArguments) => number
   /** The count of a call, in elements, of a buffer or of a part of one. Throws where the buffers do not fit. */
   readonly countOf: (
     live: LiveCommunicator,
@@ -65,7 +64,7 @@ export const allReduceKind: Kind = {
   api: 'Communicator.allReduce',
   name: 'ncclAllReduce',
   reduces: true,
-  call: allReduceCall,
+  call: ncclAllReduceUnchecked,
   countOf: (_, source, target, wire, count, api) => sameCount(source, target, wire, count, api),
   checkPlaces: (_, source, target, bytes, api) => checkOverlap(source, bytes, target, bytes, 0, api),
 }
@@ -75,7 +74,7 @@ export const allGatherKind: Kind = {
   api: 'Communicator.allGather',
   name: 'ncclAllGather',
   reduces: false,
-  call: allGatherCall,
+  call: ncclAllGatherUnchecked,
   countOf: (live, source, target, wire, count, api) =>
     partCount(source, 'send', target, 'recv', live.worldSize, wire, count, api),
   checkPlaces: ({ rank, worldSize }, source, target, bytes, api) =>
@@ -87,7 +86,7 @@ export const reduceScatterKind: Kind = {
   api: 'Communicator.reduceScatter',
   name: 'ncclReduceScatter',
   reduces: true,
-  call: reduceScatterCall,
+  call: ncclReduceScatterUnchecked,
   countOf: (live, source, target, wire, count, api) =>
     partCount(target, 'recv', source, 'send', live.worldSize, wire, count, api),
   checkPlaces: ({ rank, worldSize }, source, target, bytes, api) =>
@@ -99,12 +98,12 @@ export const allToAllKind: Kind = {
   api: 'Communicator.allToAll',
   name: 'ncclAlltoAll',
   reduces: false,
-  call: allToAllCall,
+  call: ncclAlltoAllUnchecked,
   countOf: (live, source, target, wire, count, api) => shareCount(source, target, live.worldSize, wire, count, api),
   // Nowhere in place.
   checkPlaces: ({ worldSize }, source, target, bytes, api) =>
     checkOverlap(source, bytes * worldSize, target, bytes * worldSize, Number.NaN, api),
-  require: requireAllToAll,
+  require: () => void nccl.address('ncclAlltoAll', 22803),
 }
 
 /** Checks a collective and queues it: what programs do most, so nothing is made that the call does not need. */
@@ -216,7 +215,7 @@ export function checkOperands(
   kind.checkPlaces(live, source, target, bytes, api)
   let count = elements
   let type: CheckedCollective['type']
-  let op: CheckedCollective['op']
+  let op: ncclRedOp_t | undefined
   if (kind.reduces) {
     type = reducible(wire, api)
     op = reduceOp(live, options.op, wire.dtype, api)
@@ -229,7 +228,7 @@ export function checkOperands(
     count,
     countHigh: Math.floor(count / 2 ** 32),
     type,
-    op,
+    op: op ?? ncclRedOp_t.ncclSum,
     communicator: live.handle,
     queue: queueFor(options.stream, live, api, source, target),
     requestedOp: kind.reduces ? options.op : undefined,

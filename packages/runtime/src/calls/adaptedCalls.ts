@@ -7,7 +7,7 @@ import {
   cudaMemcpyKind,
   cudaMemcpyPeerAsync,
 } from '@shoal/cuda-sys/runtime'
-import type { AdaptedCalls } from '@shoal/driver/shared'
+import type { AdaptedCalls, UncheckedCalls } from '@shoal/driver/shared'
 
 const { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault } = cudaMemcpyKind
 
@@ -32,13 +32,15 @@ export const adaptedCalls: AdaptedCalls = {
 }
 
 /** What they are called in C. */
-export const adaptedNames: { readonly [K in keyof AdaptedCalls]: string } = {
+export const adaptedNames: { readonly [K in keyof AdaptedCalls | keyof UncheckedCalls]?: string } = {
   memcpyHtoDAsync: 'cudaMemcpyAsync',
   memcpyDtoHAsync: 'cudaMemcpyAsync',
   memcpyAsync: 'cudaMemcpyAsync',
+  memcpyDtoDAsync: 'cudaMemcpyAsync',
   memcpyPeerAsync: 'cudaMemcpyPeerAsync',
   memAllocPitch: 'cudaMalloc3D',
   ctxEnablePeerAccess: 'cudaDeviceEnablePeerAccess',
   ctxDisablePeerAccess: 'cudaDeviceDisablePeerAccess',
   devicePrimaryCtxReset: 'cudaDeviceReset',
+  launchKernelEx: 'cudaLaunchKernelExC',
 }

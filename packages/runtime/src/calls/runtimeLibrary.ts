@@ -5,13 +5,21 @@ import {
   cudaGetErrorString,
   cudaGetLastError,
   cudaRuntimeGetVersion,
-  runtime,
 } from '@shoal/cuda-sys/runtime'
-import { type CudaLibrary, directCalls, Status, scratch, startDriver, watchForEnd } from '@shoal/driver/shared'
+import { type CudaLibrary, Status, scratch, startDriver, watchForEnd } from '@shoal/driver/shared'
 import { readCString } from '@shoal/ffi'
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
 import { adaptedCalls, adaptedNames } from './adaptedCalls.js'
 import { runtimeCalls, runtimeNames } from './runtimeCalls.gen.js'
+import {
+  copyUnchecked,
+  cudaFreeAsyncUnchecked,
+  cudaLaunchKernelExCUnchecked,
+  cudaMallocAsyncUnchecked,
+  cudaMemsetAsyncUnchecked,
+  downloadUnchecked,
+  uploadUnchecked,
+} from './uncheckedCalls.gen.js'
 
 const texts = new Map<number, { readonly name: string; readonly description: string }>()
 
@@ -68,12 +76,19 @@ function start(): void {
   isStarted = true
 }
 
-const direct = directCalls(runtime)
-
 /** libcudart. */
 export const runtimeLibrary: CudaLibrary = {
   name: 'runtime',
   calls: { ...runtimeCalls, ...adaptedCalls },
+  unchecked: {
+    memAllocAsync: cudaMallocAsyncUnchecked,
+    memFreeAsync: cudaFreeAsyncUnchecked,
+    memsetD8Async: cudaMemsetAsyncUnchecked,
+    memcpyDtoDAsync: copyUnchecked,
+    memcpyDtoHAsync: downloadUnchecked,
+    memcpyHtoDAsync: uploadUnchecked,
+    launchKernelEx: cudaLaunchKernelExCUnchecked,
+  },
   nameOf: (call) =>
     (adaptedNames as { readonly [call: string]: string })[call] ??
     (runtimeNames as { readonly [call: string]: string })[call] ??
@@ -84,13 +99,6 @@ export const runtimeLibrary: CudaLibrary = {
   forgetNotReady() {
     cudaGetLastError()
   },
-  allocate: direct('cudaMallocAsync', 11020, 3),
-  free: direct('cudaFreeAsync', 11020, 2),
-  fillBytes: direct('cudaMemsetAsync', 3020, 4),
-  copy: direct('cudaMemcpyAsync', 3020, 5),
-  upload: direct('cudaMemcpyAsync', 3020, 5),
-  download: direct('cudaMemcpyAsync', 3020, 5),
-  launch: direct('cudaLaunchKernelExC', 11080, 3),
   start,
   startForCount: () => cudaGetDeviceCount(scratch()),
 }

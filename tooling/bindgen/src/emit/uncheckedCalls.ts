@@ -32,7 +32,7 @@ function emitCall(file: SourceFile, library: string, entry: FunctionSpec, call: 
     if (!parameters.some((parameter) => parameter.name === known)) throw new Error(`${name} has no ${known}`)
   const declared = new Map<string, string>()
   const lines: string[] = []
-  const objects = new Map<string, string[]>()
+  const objects: Fields = {}
   if (inContext) {
     declared.set('context', file.useType(calls, 'U64Halves'))
     const word = `2 * ${file.use(calls, 'contextSlot')}`
@@ -41,18 +41,24 @@ function emitCall(file: SourceFile, library: string, entry: FunctionSpec, call: 
   for (const [index, parameter] of parameters.entries()) {
     const form = forms[parameter.name] ?? usualForm(parameter.lowered)
     if (form === undefined) throw new Error(`${name}: ${parameter.name} is of a kind that no unchecked function takes`)
-    const [object = '', field] = form.split('.')
-    if (field !== undefined) {
-      const fields = [...(objects.get(object) ?? []), `readonly ${field}: number`]
-      objects.set(object, fields)
-      declared.set(object, `{ ${fields.join('; ')} }`)
-      lines.push(`slots[${2 * index}] = ${form}`)
+    const { name: argument, lowered } = parameter
+    if (Array.isArray(form) || String(form).includes('.')) {
+      const paths = [form].flat() as string[]
+      const isBigint = paths.length === 1 && usualForm(lowered) !== 'number'
+      for (const [half, path] of paths.entries()) {
+        declarePath(objects, path.split('.'), isBigint ? 'bigint' : 'number')
+        declared.set(path.split('.')[0] as string, '')
+        lines.push(
+          isBigint ? `${file.use(calls, 'slots64')}[${index}] = ${path}` : `slots[${2 * index + half}] = ${path}`,
+        )
+      }
     } else {
-      const { types, writes } = writer(file, form, parameter.name, index)
-      for (const [argument, type] of Object.entries(types)) declared.set(argument, type)
+      const { types, writes } = writer(file, form, argument, index)
+      for (const [name, type] of Object.entries(types)) declared.set(name, type)
       lines.push(...writes)
     }
   }
+  for (const [object, fields] of Object.entries(objects)) declared.set(object, typeOf(fields))
   file.use(calls, 'slots32')
   file.add(
     `let ${caller}_: ${file.useType(calls, 'NativeCall')} | undefined`,
@@ -67,6 +73,23 @@ function emitCall(file: SourceFile, library: string, entry: FunctionSpec, call: 
   )
 }
 
+/** The type of each field of an object, which may be an object. */
+interface Fields {
+  [field: string]: Fields | string
+}
+
+function declarePath(fields: Fields, [field = '', ...rest]: readonly string[], type: string): void {
+  if (rest.length === 0) fields[field] = type
+  else declarePath((fields[field] ??= {}) as Fields, rest, type)
+}
+
+function typeOf(fields: Fields | string): string {
+  if (typeof fields === 'string') return fields
+  return `{ ${Object.entries(fields)
+    .map(([name, type]) => `readonly ${name}: ${typeOf(type)}`)
+    .join('; ')} }`
+}
+
 /** The arguments that carry a parameter, and the statements that write its slot. */
 function writer(
   file: SourceFile,
@@ -79,8 +102,6 @@ function writer(
     `slots[${2 * index + 1}] = ${high}`,
   ]
   switch (form) {
-    case 'zero':
-      return { types: {}, writes: halves('0', '0') }
     case 'halves':
       return { types: { [name]: file.useType(calls, 'U64Halves') }, writes: halves(`${name}.low`, `${name}.high`) }
     case 'words':
@@ -92,9 +113,11 @@ function writer(
       return { types: { [name]: 'number' }, writes: halves(name, `${name} / ${2 ** 32}`) }
     case 'bigint':
       return { types: { [name]: 'bigint' }, writes: [`${file.use(calls, 'slots64')}[${index}] = ${name}`] }
-    default:
+    case 'number':
       // C does not look at the upper half.
       return { types: { [name]: 'number' }, writes: [`slots[${2 * index}] = ${name}`] }
+    default:
+      return { types: {}, writes: halves(String(form), '0') }
   }
 }
 

@@ -3,9 +3,11 @@ import type { DeviceLibraryName } from '../spec/types.js'
 /**
  * How an unchecked function takes an argument. `halves`: an object with both halves of 64 bits. `words`: two numbers,
  * the lower half and the upper one. `bigint`. `count`: a number that is not negative. `number`: one that has at most 32
- * bits. `zero`: not at all, because C gets 0. `shape.gridX`: the field `gridX`, at most 32 bits, of an object `shape`.
+ * bits. `shape.gridX`: the field `gridX` of an object `shape`, a number of at most 32 bits or a bigint. Two fields: `words`
+ * in them. A constant: not at all, C gets this one.
  */
-export type Form = 'halves' | 'words' | 'bigint' | 'count' | 'number' | 'zero' | `${string}.${string}`
+export type Form = 'halves' | 'words' | 'bigint' | 'count' | 'number' | Path | readonly [Path, Path] | number
+type Path = `${string}.${string}`
 
 /** A function that hot paths call without checks. */
 export interface UncheckedCall {
@@ -36,11 +38,82 @@ const launchShape = {
   sharedMemBytes: 'shape.sharedMemory',
 } as const
 
+const toDevice = { dstDevice: 'bigint' } as const
+const collective = {
+  sendbuff: 'given.source.address',
+  recvbuff: 'given.target.address',
+  datatype: 'given.type',
+  comm: 'given.communicator',
+  stream: 'given.queue.handle',
+} as const
+const count = ['given.count', 'given.countHigh'] as const
+const op = 'given.op'
+
 /** A package gets the functions that it calls, beside its own sources: they are no part of a public API. */
 export const uncheckedCalls: readonly UncheckedFile[] = [
   {
     library: 'driver',
     path: 'driver/src/core/calls/uncheckedCalls.gen.ts',
-    functions: [{ name: 'cuLaunchKernel', inContext: true, forms: { ...launchShape, extra: 'zero' } }],
+    functions: [
+      { name: 'cuEventQuery', inContext: true, forms: { hEvent: 'bigint' } },
+      { name: 'cuEventRecord', inContext: true, forms: { hEvent: 'bigint' } },
+      { name: 'cuGraphAddNode', inContext: true, forms: { dependencyData: 0, numDependencies: 'number' } },
+      { name: 'cuGraphLaunch', inContext: true },
+      { name: 'cuLaunchKernel', inContext: true, forms: { ...launchShape, extra: 0 } },
+      { name: 'cuLaunchKernelEx', inContext: true, forms: { extra: 0 } },
+      { name: 'cuMemAllocAsync', inContext: true },
+      { name: 'cuMemcpyDtoDAsync', inContext: true, forms: { ...toDevice, srcDevice: 'bigint' } },
+      { name: 'cuMemcpyDtoHAsync', inContext: true, forms: { dstHost: 'words', srcDevice: 'bigint' } },
+      { name: 'cuMemcpyHtoDAsync', inContext: true, forms: { ...toDevice, srcHost: 'words' } },
+      { name: 'cuMemCreate', forms: { flags: 0 } },
+      { name: 'cuMemFreeAsync', inContext: true, forms: { dptr: 'words' } },
+      { name: 'cuMemMap', forms: { ptr: 'words', offset: 0, handle: 'words', flags: 0 } },
+      { name: 'cuMemRelease', forms: { handle: 'words' } },
+      { name: 'cuMemSetAccess', forms: { ptr: 'words' } },
+      { name: 'cuMemsetD8Async', inContext: true, forms: toDevice },
+      { name: 'cuMemsetD16Async', inContext: true, forms: toDevice },
+      { name: 'cuMemsetD32Async', inContext: true, forms: toDevice },
+      { name: 'cuMemUnmap', forms: { ptr: 'words' } },
+    ],
+  },
+  {
+    library: 'runtime',
+    path: 'runtime/src/calls/uncheckedCalls.gen.ts',
+    functions: [
+      { name: 'cudaFreeAsync', inContext: true, forms: { devPtr: 'words' } },
+      { name: 'cudaLaunchKernelExC', inContext: true },
+      { name: 'cudaMallocAsync', inContext: true },
+      // One function for all directions: to the device, from it, and as the addresses tell.
+      {
+        name: 'cudaMemcpyAsync',
+        as: 'uploadUnchecked',
+        inContext: true,
+        forms: { dst: 'bigint', src: 'words', kind: 1 },
+      },
+      {
+        name: 'cudaMemcpyAsync',
+        as: 'downloadUnchecked',
+        inContext: true,
+        forms: { dst: 'words', src: 'bigint', kind: 2 },
+      },
+      {
+        name: 'cudaMemcpyAsync',
+        as: 'copyUnchecked',
+        inContext: true,
+        forms: { dst: 'bigint', src: 'bigint', kind: 4 },
+      },
+      { name: 'cudaMemsetAsync', inContext: true, forms: { devPtr: 'bigint' } },
+    ],
+  },
+  {
+    // Whoever calls these has named the context.
+    library: 'nccl',
+    path: 'nccl/src/operations/uncheckedCalls.gen.ts',
+    functions: [
+      { name: 'ncclAllGather', forms: { ...collective, sendcount: count } },
+      { name: 'ncclAllReduce', forms: { ...collective, count, op } },
+      { name: 'ncclAlltoAll', forms: { ...collective, count } },
+      { name: 'ncclReduceScatter', forms: { ...collective, recvcount: count, op } },
+    ],
   },
 ]

@@ -1,9 +1,17 @@
 import type { CUcontext, CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
-import type { NativeLibrary, NativeMemory } from '@shoal/ffi'
-import type { NativeCall } from '@shoal/ffi/calls'
+import type { NativeMemory } from '@shoal/ffi'
 import type { MemoryRange, StatusError } from '@shoal/types'
 import type { StatusText } from '../errors.js'
 import type { PairedCalls } from './driverCalls.gen.js'
+import type {
+  cuLaunchKernelExUnchecked,
+  cuMemAllocAsyncUnchecked,
+  cuMemcpyDtoDAsyncUnchecked,
+  cuMemcpyDtoHAsyncUnchecked,
+  cuMemcpyHtoDAsyncUnchecked,
+  cuMemFreeAsyncUnchecked,
+  cuMemsetD8AsyncUnchecked,
+} from './uncheckedCalls.gen.js'
 
 /** A device, as the two libraries name it: by its `CUdevice` or its ordinal, its context or its ordinal. */
 export interface DeviceReference {
@@ -36,28 +44,26 @@ export interface AdaptedCalls {
 export type CudaCalls = PairedCalls & Readonly<AdaptedCalls>
 export type CallName = keyof CudaCalls
 
-/** A function without the checks of the generated one. */
-export interface DirectCall {
-  /** What C calls it. */
-  readonly api: string
-  /** Looks it up once. @throws SymbolNotFoundError, VersionTooOldError */
-  bind(): NativeCall
+/** Functions that both libraries have, without the checks of {@link CudaCalls}. */
+export interface UncheckedCalls {
+  readonly memAllocAsync: typeof cuMemAllocAsyncUnchecked
+  readonly memFreeAsync: typeof cuMemFreeAsyncUnchecked
+  readonly memsetD8Async: typeof cuMemsetD8AsyncUnchecked
+  readonly memcpyDtoDAsync: typeof cuMemcpyDtoDAsyncUnchecked
+  readonly memcpyDtoHAsync: typeof cuMemcpyDtoHAsyncUnchecked
+  readonly memcpyHtoDAsync: typeof cuMemcpyHtoDAsyncUnchecked
+  readonly launchKernelEx: typeof cuLaunchKernelExUnchecked
 }
-
-/** Functions of a library that are called directly. */
-export function directCalls(library: Pick<NativeLibrary, 'bind'>) {
-  return (api: string, since: number, words: number): DirectCall => {
-    let call: NativeCall | undefined
-    return { api, bind: () => (call ??= library.bind(api, since, words)) }
-  }
-}
+/** A function that an error can name. */
+export type NamedCall = CallName | keyof UncheckedCalls
 
 /** The library behind an object: libcuda, or libcudart. Handles are the same in both. */
 export interface CudaLibrary {
   readonly name: 'driver' | 'runtime'
   readonly calls: CudaCalls
+  readonly unchecked: UncheckedCalls
   /** What a function is called in C. */
-  nameOf(call: CallName): string
+  nameOf(call: NamedCall): string
   /** The error for a status of a C function; `detail` is appended to the library's own text. */
   error(status: number, api: string, detail?: string): StatusError
   /** Name and text of a status, as the library tells them. */
@@ -66,16 +72,6 @@ export interface CudaLibrary {
   deviceArgument(device: { readonly ordinal: number; readonly handle: number }): number
   /** libcudart keeps the "not ready" of a query as its last error, though it is none. */
   forgetNotReady(): void
-  readonly allocate: DirectCall
-  readonly free: DirectCall
-  readonly fillBytes: DirectCall
-  /** Within a device. libcudart's takes a kind before the stream. */
-  readonly copy: DirectCall
-  /** From memory of the host, and to it. libcudart's is the same function, with a kind before the stream. */
-  readonly upload: DirectCall
-  readonly download: DirectCall
-  /** With a configuration in memory. */
-  readonly launch: DirectCall
   /** Loads the libraries and starts them, once. @throws LibraryNotFoundError, StatusError */
   start(): void
   /** The same where that there is no device is an answer: its status. */

@@ -10,13 +10,21 @@ import {
   cuMemcpyDtoHAsync,
   cuMemcpyHtoDAsync,
   cuMemcpyPeerAsync,
-  driver,
 } from '@shoal/cuda-sys/driver'
 import { driverError, driverStatusText, Status } from '../errors.js'
 import { watchForEnd } from '../lifetime.js'
 import { startDriver } from '../start.js'
-import { type AdaptedCalls, type CudaLibrary, directCalls } from './cudaLibrary.js'
+import type { AdaptedCalls, CudaLibrary } from './cudaLibrary.js'
 import { driverCalls } from './driverCalls.gen.js'
+import {
+  cuLaunchKernelExUnchecked,
+  cuMemAllocAsyncUnchecked,
+  cuMemcpyDtoDAsyncUnchecked,
+  cuMemcpyDtoHAsyncUnchecked,
+  cuMemcpyHtoDAsyncUnchecked,
+  cuMemFreeAsyncUnchecked,
+  cuMemsetD8AsyncUnchecked,
+} from './uncheckedCalls.gen.js'
 
 const adapted: AdaptedCalls = {
   memcpyHtoDAsync: cuMemcpyHtoDAsync,
@@ -48,24 +56,24 @@ function start(): void {
   isStarted = true
 }
 
-const direct = directCalls(driver)
-
 /** libcuda. */
 export const driverLibrary: CudaLibrary = {
   name: 'driver',
   calls: { ...driverCalls, ...adapted },
+  unchecked: {
+    memAllocAsync: cuMemAllocAsyncUnchecked,
+    memFreeAsync: cuMemFreeAsyncUnchecked,
+    memsetD8Async: cuMemsetD8AsyncUnchecked,
+    memcpyDtoDAsync: cuMemcpyDtoDAsyncUnchecked,
+    memcpyDtoHAsync: cuMemcpyDtoHAsyncUnchecked,
+    memcpyHtoDAsync: cuMemcpyHtoDAsyncUnchecked,
+    launchKernelEx: cuLaunchKernelExUnchecked,
+  },
   nameOf: (call) => `cu${(call[0] as string).toUpperCase()}${call.slice(1)}`,
   error: driverError,
   describeStatus: driverStatusText,
   deviceArgument: ({ handle }) => handle,
   forgetNotReady() {},
-  allocate: direct('cuMemAllocAsync', 11020, 3),
-  free: direct('cuMemFreeAsync', 11020, 2),
-  fillBytes: direct('cuMemsetD8Async', 3020, 4),
-  copy: direct('cuMemcpyDtoDAsync', 3020, 4),
-  upload: direct('cuMemcpyHtoDAsync', 3020, 4),
-  download: direct('cuMemcpyDtoHAsync', 3020, 4),
-  launch: direct('cuLaunchKernelEx', 11060, 4),
   start,
   startForCount() {
     // Said by cuInit itself where there is a driver and no device.

@@ -1,7 +1,7 @@
 import type { CUcontext } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
 import { DisposedError, PublicObject } from '@shoal/types'
-import type { CallName, CudaCalls, CudaLibrary } from '../calls/cudaLibrary.js'
+import type { CallName, CudaCalls, CudaLibrary, NamedCall } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, isGone, Status } from '../errors.js'
 import { droppedCount, processIsEnding, reclaimDropped } from '../lifetime.js'
@@ -85,7 +85,7 @@ export abstract class ContextCalls extends PublicObject {
   }
 
   /** @internal The error for a status of one of the shared functions. */
-  _error(status: number, call: CallName, detail?: string): Error {
+  _error(status: number, call: NamedCall, detail?: string): Error {
     return this._cuda.error(status, this._cuda.nameOf(call), detail)
   }
 

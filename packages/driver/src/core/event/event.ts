@@ -1,6 +1,5 @@
-import { type CUevent, cuEventElapsedTime, driver } from '@shoal/cuda-sys/driver'
+import { type CUevent, cuEventElapsedTime, cuEventElapsedTime_v2000, driver } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
-import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import {
   foreignThis,
   isInstance,
@@ -336,11 +335,5 @@ function elapsedStatus(out: NativeMemory, start: EventLike, end: EventLike): num
 function elapsedTime({ name, calls }: CudaLibrary, out: NativeMemory, start: CUevent, end: CUevent): number {
   if (name === 'runtime') return calls.eventElapsedTime(out, start, end)
   if (driver.has('cuEventElapsedTime', 12080)) return cuEventElapsedTime(out, start, end)
-  putPointer(0, out, 'cuEventElapsedTime', 'pMilliseconds')
-  putHandle(1, start, 'cuEventElapsedTime', 'hStart')
-  putHandle(2, end, 'cuEventElapsedTime', 'hEnd')
-  olderElapsedTime ??= driver.bind('cuEventElapsedTime', 2000, 3)
-  return olderElapsedTime()
+  return cuEventElapsedTime_v2000(out, start, end)
 }
-
-let olderElapsedTime: NativeCall | undefined

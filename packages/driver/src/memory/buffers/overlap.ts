@@ -1,18 +1,8 @@
-import { slots32 } from '@shoal/ffi/calls'
-
 const fourGiB = 2 ** 32
 
-/**
- * Whether a copy whose target and source address are in the first two slots of a call would read bytes that it writes
- * elsewhere. Memory that is copied onto itself stays as it is.
- */
-export function overlapsInSlots(byteLength: number): boolean {
-  const slots = slots32
-  const high = (slots[1] as number) - (slots[3] as number)
-  const low = ((slots[0] as number) >>> 0) - ((slots[2] as number) >>> 0)
-  const distance = high * fourGiB + low
-  return distance !== 0 && distance < byteLength && -distance < byteLength
-}
+/** Two addresses, to compare them without a bigint of their distance. */
+const ends = new BigUint64Array(2)
+const halves = new Uint32Array(ends.buffer)
 
 /** Rows and slices in memory, as copies have them. */
 export interface RowsAt {
@@ -39,8 +29,11 @@ export function refuseOverlap(api: string, name: string): never {
 
 /** Refuses a copy whose ends share bytes, unless they are the same. @throws RangeError */
 export function requireApart(to: bigint, from: bigint, byteLength: number, api: string, name = 'source'): void {
-  const distance = Number(to - from)
-  if (distance !== 0 && Math.abs(distance) < byteLength) refuseOverlap(api, name)
+  ends[0] = to
+  ends[1] = from
+  const high = (halves[1] as number) - (halves[3] as number)
+  const distance = high * fourGiB + (halves[0] as number) - (halves[2] as number)
+  if (distance !== 0 && distance < byteLength && -distance < byteLength) refuseOverlap(api, name)
 }
 
 /** The same for rows: rows that lie between those of the other end share nothing with them. @throws RangeError */

@@ -1,5 +1,10 @@
-import { driver } from '@shoal/cuda-sys/driver'
-import { type NativeCall, slots32 } from '@shoal/ffi/calls'
+import {
+  cuMemCreateUnchecked,
+  cuMemMapUnchecked,
+  cuMemReleaseUnchecked,
+  cuMemSetAccessUnchecked,
+  cuMemUnmapUnchecked,
+} from '../../core/calls/uncheckedCalls.gen.js'
 import { finishReleasesSync } from '../../core/context/releases.js'
 import { check, checkRelease, driverError, isGone, Status } from '../../core/errors.js'
 import { releaseAfterFailure } from '../../core/lifetime.js'
@@ -9,15 +14,6 @@ import { withCreateReason } from '../handles/handleKinds.js'
 import type { WrittenGrants } from './access.js'
 import type { ResolvedProperties } from './properties.js'
 
-/**
- * The calls of one step of growth. They go without the checks of the generated functions, because this package has made
- * or checked the arguments itself, and without a bigint.
- */
-let create: NativeCall | undefined
-let map: NativeCall | undefined
-let setAccessCall: NativeCall | undefined
-let release: NativeCall | undefined
-let unmap: NativeCall | undefined
 let outHandle: U64Halves | undefined
 let outCells: Uint32Array | undefined
 
@@ -42,13 +38,13 @@ export function createAndMap(
   const low = lowAt(start, offset)
   const high = highAt(start, offset)
   let api = 'cuMemMap'
-  let status = mapMemory(low, high, byteLength, handleLow, handleHigh)
+  let status = cuMemMapUnchecked(low, high, byteLength, handleLow, handleHigh)
   if (status === Status.success) {
     api = 'cuMemSetAccess'
-    status = setAccess(low, high, byteLength, grants)
+    status = cuMemSetAccessUnchecked(low, high, byteLength, grants.words, grants.count)
     if (status !== Status.success) unmapAfterFailure(low, high, byteLength)
   }
-  const released = releaseMemory(handleLow, handleHigh)
+  const released = cuMemReleaseUnchecked(handleLow, handleHigh)
   if (status !== Status.success) check(status, api)
   if (released === Status.success || isGone(released)) return
   unmapAfterFailure(low, high, byteLength)
@@ -56,7 +52,9 @@ export function createAndMap(
 }
 
 function unmapAfterFailure(low: number, high: number, byteLength: number): void {
-  releaseAfterFailure('Memory that was to grow', () => checkRelease(unmapMemory(low, high, byteLength), 'cuMemUnmap'))
+  releaseAfterFailure('Memory that was to grow', () =>
+    checkRelease(cuMemUnmapUnchecked(low, high, byteLength), 'cuMemUnmap'),
+  )
 }
 
 function lowAt({ low }: U64Halves, offset: number): number {
@@ -89,59 +87,6 @@ function throwDriverError(status: number, api: string, detail: string | undefine
 }
 
 function createWith({ words }: ResolvedProperties, byteLength: number): number {
-  create ??= driver.bind('cuMemCreate', 10020, 4)
   outHandle ??= halvesOf(scratch().address)
-  slots32[0] = outHandle.low
-  slots32[1] = outHandle.high
-  slots32[2] = byteLength
-  slots32[3] = byteLength / fourGiB
-  slots32[4] = words.low
-  slots32[5] = words.high
-  slots32[6] = 0
-  slots32[7] = 0
-  return create()
-}
-
-function mapMemory(low: number, high: number, byteLength: number, handleLow: number, handleHigh: number): number {
-  map ??= driver.bind('cuMemMap', 10020, 5)
-  slots32[0] = low
-  slots32[1] = high
-  slots32[2] = byteLength
-  slots32[3] = byteLength / fourGiB
-  slots32[4] = 0
-  slots32[5] = 0
-  slots32[6] = handleLow
-  slots32[7] = handleHigh
-  slots32[8] = 0
-  slots32[9] = 0
-  return map()
-}
-
-function setAccess(low: number, high: number, byteLength: number, { words, count }: WrittenGrants): number {
-  setAccessCall ??= driver.bind('cuMemSetAccess', 10020, 4)
-  slots32[0] = low
-  slots32[1] = high
-  slots32[2] = byteLength
-  slots32[3] = byteLength / fourGiB
-  slots32[4] = words.low
-  slots32[5] = words.high
-  slots32[6] = count
-  slots32[7] = 0
-  return setAccessCall()
-}
-
-function releaseMemory(low: number, high: number): number {
-  release ??= driver.bind('cuMemRelease', 10020, 1)
-  slots32[0] = low
-  slots32[1] = high
-  return release()
-}
-
-function unmapMemory(low: number, high: number, byteLength: number): number {
-  unmap ??= driver.bind('cuMemUnmap', 10020, 2)
-  slots32[0] = low
-  slots32[1] = high
-  slots32[2] = byteLength
-  slots32[3] = byteLength / fourGiB
-  return unmap()
+  return cuMemCreateUnchecked(outHandle, byteLength, words)
 }

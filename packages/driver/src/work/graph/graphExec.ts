@@ -23,6 +23,7 @@ import {
   type StreamArgument,
   wrongType,
 } from '@shoal/types'
+import { cuGraphLaunchUnchecked } from '../../core/calls/uncheckedCalls.gen.js'
 import type { Context } from '../../core/context/context.js'
 import { check, checkRelease, driverError, Status } from '../../core/errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../../core/lifetime.js'
@@ -30,7 +31,6 @@ import { scratch } from '../../core/native.js'
 import { Stream, streamFor, streamHalvesFor } from '../../core/stream/stream.js'
 import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
 import type { Graph } from './graph.js'
-import { graphLaunchCall } from './graphCalls.js'
 import { GraphNode } from './graphNode.js'
 import { type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
@@ -180,7 +180,7 @@ export class GraphExec extends Resource {
     context._requireAlive()
     const queue = streamHalvesFor(context, stream, 'GraphExec.launch')
     this.#resources.check('GraphExec.launch')
-    const status = graphLaunchCall(context._halves, this.#halves, queue)
+    const status = cuGraphLaunchUnchecked(context._halves, this.#halves, queue)
     if (status !== Status.success) throw driverError(status, 'cuGraphLaunch')
     if (this.#resources.hasBlocks) this.#resources.recordUse(this.#streamOf(stream))
   }

@@ -452,7 +452,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> extends P
     config.set(shape, stream)
     const { _halves: context, _cuda: cuda } = this.#context
     const status = config.launch(cuda, context, this.#halves, block.pointers)
-    if (status !== Status.success) this.#fail(cuda.error, status, cuda.launch.api, shape)
+    if (status !== Status.success) this.#fail(cuda.error, status, cuda.nameOf('launchKernelEx'), shape)
   }
 
   #fail(error: typeof driverError, status: number, api: string, shape: LaunchShape): never {

@@ -1,5 +1,4 @@
 import { NativeMemory } from '@shoal/ffi'
-import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
 import type { EncodedAttributes } from '../../core/attributes/launchAttributes.js'
 import type { CudaLibrary } from '../../core/calls/cudaLibrary.js'
 import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
@@ -11,9 +10,6 @@ const stream32 = 8
 const attributes64 = 5
 const count32 = 12
 
-const contextLow = 2 * contextSlot
-const contextHigh = contextLow + 1
-
 /**
  * What `cuLaunchKernelEx` and `cudaLaunchKernelExC` read, for one kernel with one set of attributes. It is filled anew
  * for each launch.
@@ -23,7 +19,6 @@ export class LaunchExConfig {
   readonly #address: U64Halves
   readonly #words: Uint32Array
   readonly #attributes: EncodedAttributes
-  #call: NativeCall | undefined
 
   constructor(attributes: EncodedAttributes) {
     this.memory = NativeMemory.allocate(configBytes)
@@ -54,19 +49,6 @@ export class LaunchExConfig {
    */
   launch(cuda: CudaLibrary, context: U64Halves, kernel: U64Halves, parameters: U64Halves): number {
     this.#attributes.check()
-    const call = (this.#call ??= cuda.launch.bind())
-    const slots = slots32
-    slots[0] = this.#address.low
-    slots[1] = this.#address.high
-    slots[2] = kernel.low
-    slots[3] = kernel.high
-    slots[4] = parameters.low
-    slots[5] = parameters.high
-    // libcudart's takes no fourth one.
-    slots[6] = 0
-    slots[7] = 0
-    slots[contextLow] = context.low
-    slots[contextHigh] = context.high
-    return call()
+    return cuda.unchecked.launchKernelEx(context, this.#address, kernel, parameters)
   }
 }
