@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-const packageFolder = fileURLToPath(new URL('..', import.meta.url))
 export const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 export const buildFolder = fileURLToPath(new URL('../build', import.meta.url))
 
@@ -41,12 +40,12 @@ function takeLock(): Promise<Server | undefined> {
   })
 }
 
-/** Compiles a source of this package and returns the program's path. */
+/** Compiles a source file and returns the program's path. */
 export function compile(source: string, program: string, options: readonly string[] = []): string {
   mkdirSync(buildFolder, { recursive: true })
   const out = join(buildFolder, program)
   const includes = ['-I', join(nativeFolder, 'include')]
-  const all = ['-std=c++17', '-O0', '-pthread', ...includes, ...options, join(packageFolder, source), '-o', out]
+  const all = ['-std=c++17', '-O0', '-pthread', ...includes, ...options, source, '-o', out]
   execFileSync('g++', all, { stdio: ['ignore', 'inherit', 'inherit'] })
   return out
 }
