@@ -1,25 +1,19 @@
-/**
- * Questions about values of which nothing is known. A proxy that was revoked throws an error of the engine whatever it
- * is asked; here it is simply nothing.
- */
+/** Checks of values of unknown origin. They never throw for a revoked proxy, on which every operation throws. */
 
-/** Key of a property of the prototype of `PublicObject`. */
+/** Key that marks the prototype of `PublicObject`. */
 export const ofPublicClass: unique symbol = Symbol('of a public class')
 
-/** Whether an object only has the prototype of a public class: its constructor has not run. */
+/** True for an object with the prototype of a public class whose constructor never ran. */
 export function isForged(value: unknown): boolean {
   try {
     return typeof value === 'object' && value !== null && ofPublicClass in value && !Object.hasOwn(value, '_identity')
   } catch {
-    // A proxy that was revoked, or throws: others say what it is.
+    // A revoked or throwing proxy; the caller reports its type.
     return false
   }
 }
 
-/**
- * Whether a value is an instance of a class. A revoked proxy, which cannot be asked, is none, nor what only has its
- * prototype.
- */
+/** Tests `instanceof` safely. False for a revoked proxy and for an object that only has the prototype of the class. */
 export function isInstance<T>(
   value: unknown,
   publicClass: { readonly [Symbol.hasInstance]: (value: unknown) => boolean; readonly prototype: T },
@@ -31,7 +25,11 @@ export function isInstance<T>(
   }
 }
 
-/** A property of whatever it is: undefined where it cannot have any. What a getter throws reaches the caller. */
+/**
+ * Reads a property of any value; undefined if the value cannot have properties.
+ *
+ * Errors of a getter reach the caller.
+ */
 export function propertyOf(value: unknown, key: PropertyKey): unknown {
   if (value === undefined || value === null) return undefined
   try {
@@ -42,7 +40,7 @@ export function propertyOf(value: unknown, key: PropertyKey): unknown {
   }
 }
 
-/** Whether a value is a proxy that was revoked, of which nothing can be asked. */
+/** True for a revoked proxy, on which every operation throws. */
 export function isRevoked(value: unknown): boolean {
   try {
     return Object.getPrototypeOf(value) === undefined
@@ -52,14 +50,15 @@ export function isRevoked(value: unknown): boolean {
 }
 
 /**
- * Whether a value is a proxy: its target's methods cannot read private state through it. Takes 25 ns, so calls ask when
- * something failed.
+ * True for a proxy, through which methods cannot read private state.
+ *
+ * Takes 25 ns, so callers check only after a failure.
  */
 export function isProxy(value: unknown): boolean {
   return process.getBuiltinModule('node:util').types.isProxy(value)
 }
 
-/** Whether a value is an array. A revoked proxy, which cannot be asked, is none. */
+/** Tests `Array.isArray` safely: false for a revoked proxy. */
 export function isArray(value: unknown): value is readonly unknown[] {
   try {
     return Array.isArray(value)

@@ -1,5 +1,6 @@
 /**
- * A primitive that the type checker keeps apart from other primitives of the same kind, such as a stream handle from an
- * event handle. It exists at compile time only: at run time the value is the bare primitive.
+ * A primitive with a name that the type checker keeps apart from others.
+ *
+ * For example, a stream handle is not an event handle. The brand exists at compile time only.
  */
 export type Branded<T, B extends string> = T & { readonly __brand: B }

@@ -1,6 +1,6 @@
 import { isForged, isProxy } from './anyValue.js'
 
-/** A value in a few words, for the message of an argument error; also one that cannot be made text of. */
+/** Describes any value in a few words, for argument errors. */
 export function describeValue(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -22,7 +22,7 @@ function shortened(text: string): string {
   return text.length > 60 ? `${text.slice(0, 57)}…` : text
 }
 
-/** On one line: a message is not to be torn apart by the value that it is about. */
+/** Escapes line breaks, so that the message stays on one line. */
 function escaped(text: string): string {
   return shortened(text).replaceAll('\n', '\\n').replaceAll('\r', '\\r')
 }
@@ -36,7 +36,7 @@ function describeObject(value: object): string {
     if (isForged(value)) return `an object with only the prototype of ${name}`
     return name === '' ? 'an object of a class without a name' : `an object of class ${name}`
   } catch {
-    // A proxy or a getter of the program's threw: there is nothing to say of it.
+    // A proxy or a getter of the program threw, so nothing more is known.
     return 'an object'
   }
 }

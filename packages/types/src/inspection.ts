@@ -1,9 +1,9 @@
 import { describeValue } from './describeValue.js'
 
-/** What `util.inspect` and `console.log` print of a public object: its class and what it is, in one line. */
+/** Key of the method that `util.inspect` and `console.log` call to print an object on one line. */
 export const inspectKey: unique symbol = Symbol.for('nodejs.util.inspect.custom')
 
-/** `Name { a: 1, b: 'x' }`; facts that are undefined are left out. */
+/** Formats `Name { a: 1, b: 'x' }`; omits undefined facts. */
 export function inspectLine(name: string, facts: { readonly [fact: string]: unknown }): string {
   const shown = Object.entries(facts)
     .filter(([, value]) => value !== undefined)

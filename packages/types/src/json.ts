@@ -1,7 +1,4 @@
-/**
- * One descriptor for all results. Not enumerable: a result stays deeply equal to a literal, and can be cloned and
- * spread.
- */
+/** One descriptor for all results. Not enumerable, so a result stays deeply equal to a literal and can be cloned. */
 const toJson: PropertyDescriptor = {
   value(this: object): unknown {
     return fieldsOf(this)
@@ -9,8 +6,9 @@ const toJson: PropertyDescriptor = {
 }
 
 /**
- * Adds a `toJSON` to a plain result with bigints, which `JSON.stringify` refuses. Addresses, handles and pointers
- * become hexadecimal text, other bigints decimal text.
+ * Adds `toJSON` to a plain result with bigints, which `JSON.stringify` refuses.
+ *
+ * Addresses, handles and pointers become hexadecimal text, other bigints decimal text.
  */
 export function withJson<T extends object>(result: T): T {
   return Object.defineProperty(result, 'toJSON', toJson)
@@ -18,7 +16,7 @@ export function withJson<T extends object>(result: T): T {
 
 const isHexadecimal = /(?:address|handles?|pointer|start)$/i
 
-/** A value as `JSON.stringify` takes it. Objects with a `toJSON` stay what they are. */
+/** Converts a value to one that `JSON.stringify` accepts. Objects with a `toJSON` stay as they are. */
 export function toPlainJson(value: unknown, name = ''): unknown {
   if (typeof value === 'bigint') return isHexadecimal.test(name) ? `0x${value.toString(16)}` : String(value)
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value

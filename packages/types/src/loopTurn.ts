@@ -1,21 +1,19 @@
-// Captured now, so that a test that replaces the global timers or the clock does not stop the loop from turning.
+// Captured now, so that tests which replace the global timers or the clock do not stop the event loop.
 const { setImmediate } = globalThis
 const now: () => number = performance.now.bind(performance)
 
-/** Milliseconds without a turn after which the next await that could settle at once goes through the event loop. */
+/** Milliseconds of immediate awaits after which the next await yields to the event loop. */
 const longestTurn = 2
-/**
- * After so many awaits in quick succession the clock is read once for so many: reading it takes as long as an await.
- */
+/** After this many quick awaits, read the clock only once per `burst`: a reading takes as long as an await. */
 const burst = 8
-/** Milliseconds between two readings in quick succession. */
+/** Milliseconds between two readings that count as quick. */
 const quick = 0.1
 
-/** When the first await of this turn settled at once; 0 if none has. */
+/** Time of the first immediate await of this event loop turn; 0 if none. */
 let began = 0
 let lastReading = 0
 let quickReadings = 0
-/** Awaits until the clock is read again. */
+/** Awaits left until the next reading of the clock. */
 let unread = 0
 
 function turned(): void {
@@ -25,8 +23,10 @@ function turned(): void {
 }
 
 /**
- * Whether timers, I/O and signal handlers have waited for 2 ms because awaits settled at once. The caller then has to
- * let the loop turn before its promise settles. Each promise that settles without the loop asks once.
+ * True if timers, I/O and signal handlers have waited 2 ms because awaits settled immediately.
+ *
+ * The caller must then let the event loop turn before its promise settles. Each promise that settles without the loop
+ * calls this once.
  * @internal
  */
 export function isLoopDue(): boolean {
@@ -38,7 +38,7 @@ export function isLoopDue(): boolean {
   if (began === 0) {
     began = time
     lastReading = time
-    // It must not keep the process alive.
+    // The timer must not keep the process alive.
     setImmediate(turned).unref()
     return false
   }
@@ -50,7 +50,7 @@ export function isLoopDue(): boolean {
 }
 
 /**
- * Settles a promise of native work that has ended: now, or in the next turn of the event loop when that is due.
+ * Settles a promise of completed native work now, or in the next event loop turn when that is due.
  * @internal
  */
 export function settleInTime(settle: () => void): void {
@@ -58,9 +58,7 @@ export function settleInTime(settle: () => void): void {
   else settle()
 }
 
-/**
- * A promise of a value that is known already. It settles at once, or through the event loop when that is due. @internal
- */
+/** Returns a promise of a known value; it yields to the event loop when that is due. @internal */
 export function settledNow<T>(value: T): Promise<T> {
   return isLoopDue() ? inNextTurn(value) : Promise.resolve(value)
 }
@@ -71,7 +69,7 @@ function inNextTurn<T>(value: T): Promise<T> {
 
 const done: Promise<void> = Promise.resolve()
 
-/** {@link settledNow} without a value, and without a new promise. @internal */
+/** Like {@link settledNow} without a value; it usually reuses one promise. @internal */
 export function doneNow(): Promise<void> {
   return isLoopDue() ? inNextTurn(undefined) : done
 }

@@ -1,12 +1,12 @@
 import { requireOneOf } from './arguments/scalars.js'
 import { AlreadyInUseError } from './errors/busy.js'
 
-/** Which stream the handle 0 means: one for the whole process (`legacy`) or one for each thread (`per-thread`). */
+/** Meaning of stream handle 0: one stream per process (`legacy`) or per thread (`per-thread`). */
 export type StreamMode = 'legacy' | 'per-thread'
 
 const streamModes: readonly StreamMode[] = ['legacy', 'per-thread']
 
-// Global rather than module state: two installed copies of this package must not disagree within one thread.
+// Global, not module state: two installed copies of this package must agree within one thread.
 const stateKey = Symbol.for('shoal.streamMode')
 const workerDataKey = 'shoal.streamMode'
 interface StreamModeState {
@@ -20,11 +20,12 @@ function sharedState(): StreamModeState {
 }
 
 /**
- * The stream mode of this process, fixed from the first time it is read: what `setStreamMode` chose, else what the
- * thread that started this worker used, else the environment variable `SHOAL_STREAM_MODE` (`legacy` or `per-thread`),
- * else `legacy`.
+ * Returns the stream mode of this process, fixed at the first read.
  *
- * @throws RangeError when `SHOAL_STREAM_MODE` holds something else
+ * The first of these decides: `setStreamMode`, the thread that started this worker, the environment variable
+ * `SHOAL_STREAM_MODE` (`legacy` or `per-thread`), the default `legacy`.
+ *
+ * @throws RangeError when `SHOAL_STREAM_MODE` has another value
  */
 export function streamMode(): StreamMode {
   const state = sharedState()
@@ -37,8 +38,9 @@ export function streamMode(): StreamMode {
 }
 
 /**
- * Chooses the stream mode. Functions are bound for one mode and cannot change afterwards, so call it before the first
- * use of any CUDA function. Workers started afterwards inherit the choice.
+ * Chooses the stream mode before the first use of any CUDA function.
+ *
+ * Functions are bound for one mode and cannot change later. Workers started afterwards inherit the choice.
  *
  * @throws TypeError when `mode` is neither `'legacy'` nor `'per-thread'`
  * @throws AlreadyInUseError when another mode is already in use, in this thread or in the one that started it
@@ -59,7 +61,7 @@ export function setStreamMode(mode: StreamMode): void {
   state.mode = mode
 }
 
-// Loaded when it is asked, as that takes a millisecond.
+// Loaded on demand, because loading takes a millisecond.
 const workerThreads = () => process.getBuiltinModule('node:worker_threads')
 
 function inheritedMode(): StreamMode | undefined {

@@ -1,4 +1,4 @@
-/** Checks of arguments: for the packages of Shoal, and for those that build on them. */
+/** Argument checks for the packages of Shoal and for packages built on them. */
 export { isArray, isForged, isInstance, isProxy, isRevoked, propertyOf } from '../anyValue.js'
 export {
   loadedFrom,

@@ -2,8 +2,10 @@ import { isInstance, isProxy } from '../anyValue.js'
 import { wrongType } from './scalars.js'
 
 /**
- * Key of a static property of every public class: the `import.meta.url` of the file it was loaded from. Two copies of a
- * package have classes of the same name that do not know each other's objects; this tells them apart.
+ * Key of a static property of every public class: the `import.meta.url` of its file.
+ *
+ * When two copies of a package are loaded, each copy rejects the objects of the other. This property distinguishes the
+ * copies in error messages.
  */
 export const loadedFrom: unique symbol = Symbol.for('shoal.loadedFrom')
 
@@ -14,7 +16,7 @@ interface PublicClass<T> {
   readonly prototype?: T
 }
 
-/** An instance of a public class. @throws TypeError, which says so where it is one of another copy of the package. */
+/** Returns an instance of a public class. @throws TypeError, also for an object of another copy of the package */
 export function requireInstance<T>(
   value: unknown,
   api: string,
@@ -27,7 +29,7 @@ export function requireInstance<T>(
   throw otherCopy(value, api, name, publicClass) ?? wrongType(api, name, wanted, value)
 }
 
-/** The error for an object of the same class of another copy of the package; undefined for anything else. */
+/** Returns an error if another copy of the package made the object, else undefined. */
 export function otherCopy(
   value: unknown,
   api: string,
@@ -52,12 +54,12 @@ function copyOf(value: unknown, className: string): string | undefined {
       if (madeBy?.name === className && typeof from === 'string') return from
     }
   } catch {
-    // A proxy or a getter of the program's threw: nothing can be said of where the object comes from.
+    // A proxy or a getter of the program threw, so the object's origin is unknown.
   }
   return undefined
 }
 
 function article(name: string): string {
-  // As it is spoken: a UniqueId.
+  // By pronunciation: "a UniqueId".
   return /^(?:[AEIO]|U(?!ni))/.test(name) ? 'an' : 'a'
 }

@@ -2,13 +2,15 @@ import { isInstance } from '../anyValue.js'
 import { AbortedError } from '../errors/lifetime.js'
 import { outOfRange, wrongType } from './scalars.js'
 
-/** The keys an options object may have. Written as an object, so that the compiler sees that none of `T` is missing. */
+/** Allowed keys of an options object. An object, so that the compiler reports missing keys of `T`. */
 export type OptionKeys<T> = { readonly [K in keyof Required<T>]: true }
 
 /**
- * An options object: a plain object with known keys only. An instance of a class is refused, because it is an argument
- * in the wrong place (`record(stream)` for `record({ stream })`).
- * @throws TypeError that names the unknown key.
+ * Returns an options object: a plain object with known keys only.
+ *
+ * Refuses instances of classes, because they are usually arguments in the wrong place (`record(stream)` for
+ * `record({ stream })`).
+ * @throws TypeError that names the unknown key
  */
 export function requireOptions<T extends object>(
   value: unknown,
@@ -17,9 +19,9 @@ export function requireOptions<T extends object>(
   name = 'options',
 ): T {
   if (!isPlainObject(value)) throw wrongType(api, name, `a plain object such as ${example(keys)}`, value)
-  // Inherited keys too: they would be read like all others.
+  // Inherited keys count too, because reading an option finds them.
   for (const key in value) {
-    // A look-up costs less than a call of hasOwn. Names that every object inherits are not `true`.
+    // A look-up is faster than `hasOwn`. Names that every object inherits are not `true`.
     if ((keys as { readonly [key: string]: unknown })[key] !== true && !Object.hasOwn(keys, key)) {
       throw unknownKey(api, name, key, keys)
     }
@@ -28,8 +30,9 @@ export function requireOptions<T extends object>(
 }
 
 /**
- * {@link requireOptions} for calls that take less time than its look-ups: the first five keys are compared, and only
- * what is none of them is looked up.
+ * Returns a faster {@link requireOptions} for short calls.
+ *
+ * Compares with the first five keys and looks up only other keys.
  */
 export function optionsChecker<T extends object>(
   keys: OptionKeys<T>,
@@ -46,7 +49,7 @@ export function optionsChecker<T extends object>(
   }
 }
 
-/** The same where options may be left out: `{}` then. @throws TypeError */
+/** Like {@link requireOptions}, but returns `{}` for undefined. @throws TypeError */
 export function optionalOptions<T extends object>(
   value: unknown,
   api: string,
@@ -56,20 +59,20 @@ export function optionalOptions<T extends object>(
   return value === undefined ? ({} as T) : requireOptions(value, api, keys, name)
 }
 
-/** Whether a value is an object of no class, of this or of another realm. */
+/** True for an object without a class, from this realm or another. */
 export function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false
   let prototype: unknown
   try {
     prototype = Object.getPrototypeOf(value)
   } catch {
-    // A proxy that was revoked, or throws.
+    // A revoked or throwing proxy.
     return false
   }
   return prototype === Object.prototype || prototype === null || isForeignPlainPrototype(prototype as object)
 }
 
-// The prototype of plain objects has none of its own, in every realm. So has that of Object.create(null).
+// In every realm the prototype of plain objects has a null prototype, and so has `Object.create(null)`.
 function isForeignPlainPrototype(prototype: object): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'hasOwnProperty')
 }
@@ -84,7 +87,7 @@ function unknownKey(api: string, name: string, key: string, keys: object): TypeE
   return new TypeError(`${api}: ${name} must have only the keys ${Object.keys(keys).join(', ')}, not '${key}'${hint}`)
 }
 
-/** The word that a misspelled one stands for, if one is close: one contains the other, or few letters differ. */
+/** Returns the word closest to a misspelled one, if one contains the other or few letters differ. */
 function closestTo(given: string, words: readonly string[]): string | undefined {
   if (given.length > 40) return undefined
   const low = given.toLowerCase()
@@ -101,7 +104,7 @@ function closestTo(given: string, words: readonly string[]): string | undefined 
   return closest
 }
 
-/** How many letters have to be put in, left out, changed or swapped with the next one (Damerau and Levenshtein). */
+/** Damerau–Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours. */
 function lettersBetween(from: string, to: string): number {
   let before: number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
@@ -119,21 +122,21 @@ function lettersBetween(from: string, to: string): number {
   return row[to.length] as number
 }
 
-/** The longest limit of a wait, in milliseconds: timers of JavaScript have no longer ones. About 24.8 days. */
+/** Longest timeout of a wait in milliseconds, about 24.8 days: the limit of JavaScript timers. */
 export const longestTimeout = 2 ** 31 - 1
 
-/** How long to wait for something. */
+/** Options that limit a wait. */
 export interface WaitOptions {
-  /** Ends the wait with `AbortedError`. */
+  /** Ends the wait with `AbortedError` when it fires. */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds after which the wait ends with `TimeoutError`, from 0 to 2^31 - 1. Default: no limit. */
   readonly timeout?: number | undefined
 }
 
-/** The keys of {@link WaitOptions}, for tables of keys that have them too. */
+/** Keys of {@link WaitOptions}, for key tables that include them. */
 export const waitKeys: OptionKeys<WaitOptions> = { signal: true, timeout: true }
 
-/** A limit in milliseconds, or undefined. @throws TypeError, RangeError */
+/** Returns a timeout in milliseconds, or undefined. @throws TypeError, RangeError */
 export function optionalTimeout(value: unknown, api: string, name = 'timeout'): number | undefined {
   if (value === undefined) return undefined
   const expected = `a number of milliseconds from 0 to ${longestTimeout}`
@@ -142,13 +145,13 @@ export function optionalTimeout(value: unknown, api: string, name = 'timeout'): 
   return value
 }
 
-/** A signal, or undefined. @throws TypeError */
+/** Returns a signal, or undefined. @throws TypeError */
 export function optionalSignal(value: unknown, api: string, name = 'signal'): AbortSignal | undefined {
   if (value === undefined || isInstance(value, AbortSignal)) return value
   throw wrongType(api, name, 'an AbortSignal', value)
 }
 
-/** The options of a wait. @throws TypeError, RangeError; AbortedError where the signal has fired already. */
+/** Returns checked wait options. @throws TypeError, RangeError; AbortedError if the signal has already fired */
 export function requireWaitOptions(value: unknown, api: string): WaitOptions {
   if (value === undefined) return {}
   const options = requireOptions<WaitOptions>(value, api, waitKeys)

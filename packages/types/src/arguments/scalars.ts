@@ -2,17 +2,18 @@ import { isArray, isRevoked, propertyOf } from '../anyValue.js'
 import { describeValue } from '../describeValue.js'
 
 /**
- * The checks of arguments that all safe packages share. Each takes the name of the public function (`api`) and of its
- * parameter, and throws a TypeError (wrong kind) or a RangeError (out of range) whose message reads
- * `API: NAME must be …, not …`.
+ * Argument checks that all safe packages share.
+ *
+ * Each takes the name of the public function (`api`) and of its parameter. Each throws a TypeError (wrong kind) or a
+ * RangeError (out of range) whose message reads `API: NAME must be …, not …`.
  */
 
-/** The error for a value of the wrong kind. */
+/** Returns the error for a value of the wrong kind. */
 export function wrongType(api: string, name: string, expected: string, value: unknown): TypeError {
   return new TypeError(`${api}: ${name} must be ${expected}, not ${describeValue(value)}`)
 }
 
-/** The error for a value of the right kind that is out of range. */
+/** Returns the error for a value of the right kind that is out of range. */
 export function outOfRange(api: string, name: string, expected: string, value: unknown): RangeError {
   return new RangeError(`${api}: ${name} must be ${expected}, not ${describeValue(value)}`)
 }
@@ -22,7 +23,7 @@ function limits(least: number, greatest: number): string {
   return `an integer from ${least} to ${end}`
 }
 
-/** An integer from `least` to `greatest`. @throws TypeError for NaN, fractions and other kinds, RangeError */
+/** Returns an integer from `least` to `greatest`. @throws TypeError for NaN, fractions and other kinds, RangeError */
 export function requireInteger(
   value: unknown,
   api: string,
@@ -34,14 +35,14 @@ export function requireInteger(
   throw wrongInteger(value, api, name, least, greatest)
 }
 
-/** Apart, so that V8 puts the check into what asks for it. */
+/** A separate function, so that V8 inlines the check into its callers. */
 function wrongInteger(value: unknown, api: string, name: string, least: number, greatest: number): Error {
   const isTooFar = Number.isInteger(value) || value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY
   return (isTooFar ? outOfRange : wrongType)(api, name, limits(least, greatest), value)
 }
 
 /**
- * A number of elements or bytes, also as a bigint: an integer from `least` to `greatest`. @throws TypeError, RangeError
+ * Returns a count of elements or bytes, also from a bigint. @throws TypeError, RangeError outside `least` to `greatest`
  */
 export function requireCount(
   value: unknown,
@@ -55,7 +56,7 @@ export function requireCount(
   throw outOfRange(api, name, limits(least, greatest), value)
 }
 
-/** A number that is not NaN, from `least` to `greatest`. @throws TypeError, RangeError */
+/** Returns a number from `least` to `greatest`, not NaN. @throws TypeError, RangeError */
 export function requireNumber(
   value: unknown,
   api: string,
@@ -70,25 +71,25 @@ export function requireNumber(
 
 const endOf64Bits = 2n ** 64n
 
-/** An address or a handle: a bigint of 64 bits without a sign. @throws TypeError, RangeError */
+/** Returns an address or a handle: an unsigned 64-bit bigint. @throws TypeError, RangeError */
 export function requireAddress(value: unknown, api: string, name: string): bigint {
   if (typeof value !== 'bigint') throw wrongType(api, name, 'a bigint', value)
   if (value < 0n || value >= endOf64Bits) throw outOfRange(api, name, 'a bigint of 64 bits without a sign', value)
   return value
 }
 
-/** A boolean, as it was given. @throws TypeError for anything else */
+/** Returns a boolean. @throws TypeError */
 export function requireBoolean(value: unknown, api: string, name: string): boolean {
   if (typeof value !== 'boolean') throw wrongType(api, name, 'a boolean', value)
   return value
 }
 
-/** A boolean option with its default. @throws TypeError */
+/** Returns a boolean option or its default. @throws TypeError */
 export function optionalBoolean(value: unknown, api: string, name: string, fallback: boolean): boolean {
   return value === undefined ? fallback : requireBoolean(value, api, name)
 }
 
-/** Text that C gets: not empty and without NUL, because C would cut it there. @throws TypeError, RangeError */
+/** Returns a string for C: not empty and without NUL, where C would cut it. @throws TypeError, RangeError */
 export function requireText(value: unknown, api: string, name: string): string {
   if (typeof value !== 'string') throw wrongType(api, name, 'a string', value)
   if (value.length === 0) throw outOfRange(api, name, 'a string that is not empty', value)
@@ -98,7 +99,7 @@ export function requireText(value: unknown, api: string, name: string): string {
   return value
 }
 
-/** Something with a length and entries. Iterables that have none are refused. @throws TypeError */
+/** Returns an object with a length and entries. @throws TypeError, also for iterables without a length */
 export function requireArrayLike<T>(value: ArrayLike<T>, api: string, name: string): ArrayLike<T> {
   try {
     if (typeof value === 'object' && value !== null && typeof value.length === 'number') return value
@@ -108,13 +109,13 @@ export function requireArrayLike<T>(value: ArrayLike<T>, api: string, name: stri
   throw wrongType(api, name, 'an array', value)
 }
 
-/** An array; its holes count as undefined. @throws TypeError */
+/** Returns a copy of an array; holes become undefined. @throws TypeError */
 export function requireList<T>(value: readonly T[], api: string, name: string, expected = 'an array'): T[] {
   if (!isArray(value)) throw wrongType(api, name, expected, value)
   return Array.from(value)
 }
 
-/** Nothing for a function. @throws TypeError for anything else */
+/** Requires a function. @throws TypeError */
 export function requireFunction(value: unknown, api: string, name: string): void {
   if (typeof value !== 'function') throw wrongType(api, name, 'a function', value)
 }
@@ -125,10 +126,7 @@ const unfinished: { readonly [tag: string]: string } = {
   AsyncGeneratorFunction: 'an async generator function',
 }
 
-/**
- * Requires a function whose work is done when it returns. @throws TypeError for async functions, generators and
- * anything else
- */
+/** Requires a synchronous function. @throws TypeError for async functions, generators and other values */
 export function requireSynchronousFunction(value: unknown, api: string, name: string): void {
   requireFunction(value, api, name)
   const tag = propertyOf(value, Symbol.toStringTag)
@@ -136,21 +134,21 @@ export function requireSynchronousFunction(value: unknown, api: string, name: st
   if (kind !== undefined) throw new TypeError(`${api}: ${name} must be a synchronous function, not ${kind}`)
 }
 
-/** What a function that must not be asynchronous gave. @throws TypeError for a promise */
+/** Returns the result of a synchronous function. @throws TypeError for a promise */
 export function requireSynchronous<T>(result: T, api: string): T {
   if (typeof (result as { then?: unknown } | null | undefined)?.then !== 'function') return result
-  // What it rejects with, if so, is not the program's mistake that is reported here.
+  // The TypeError below reports the mistake; a rejection of the promise adds nothing.
   Promise.resolve(result).catch(() => undefined)
   throw new TypeError(`${api}: fn must be a synchronous function, not one that gives a promise`)
 }
 
-/** One of the words of a list. @throws TypeError that lists them */
+/** Returns a word of a list. @throws TypeError that lists the words */
 export function requireOneOf<W extends string>(value: unknown, api: string, name: string, words: readonly W[]): W {
   if (typeof value === 'string' && (words as readonly string[]).includes(value)) return value as W
   throw wrongType(api, name, listOf(words), value)
 }
 
-/** What a table has for one of its words. @throws TypeError that lists them */
+/** Returns the table's value for a word. @throws TypeError that lists the words */
 export function requireKeyOf<T>(value: unknown, api: string, name: string, table: { readonly [word: string]: T }): T {
   if (typeof value === 'string' && Object.hasOwn(table, value)) return table[value] as T
   throw wrongType(api, name, listOf(Object.keys(table)), value)

@@ -12,23 +12,25 @@ import {
 import { decodeFloat, encodeFloat } from './floatFormat.js'
 import { type EncodeOptions, floatFormats, type NarrowFloat, readSaturate } from './narrowFloats.js'
 
-/** What one entry of a host array may be: bigint where numbers are not exact, booleans for `bool`. */
+/** One entry of a host array: bigint for 64-bit integers, boolean for `bool`. */
 export type HostValueOf<D extends DType> = D extends 'i64' | 'u64'
   ? bigint | number
   : D extends 'bool'
     ? boolean | number
     : number
 
-/** What `decodeArray` gives: `Float32Array` for the narrow floats (it holds them exactly), else the storage array. */
+/** Result of `decodeArray`: `Float32Array` for narrow floats, which it holds exactly, else the storage array. */
 export type DecodedArrayOf<D extends DType> = D extends NarrowFloat ? OwnedArrayOf<'f32'> : OwnedArrayOf<D>
 
 const api = 'encodeArray'
 
 /**
- * Host values as elements of a dtype: floats are rounded to the nearest (ties to even), integers must fit, `bool`
- * becomes 0 or 1, complex values are real and imaginary part in turn.
+ * Encodes host values as elements of a dtype.
  *
- * @throws RangeError when an integer does not fit, or the entries of a complex dtype are odd in number
+ * Floats are rounded to the nearest value, ties to even. Integers must fit. `bool` becomes 0 or 1. Complex values are
+ * given as alternating real and imaginary parts.
+ *
+ * @throws RangeError when an integer does not fit, or a complex dtype gets an odd number of entries
  * @throws TypeError when an entry is of the wrong kind
  * @example
  * encodeArray('bf16', [1, 0.5]) // Uint16Array [0x3f80, 0x3f00]
@@ -52,7 +54,7 @@ export function encodeArray<D extends DType>(
 }
 
 /**
- * Elements of a dtype as host values: always a copy.
+ * Decodes elements of a dtype to host values; always a copy.
  *
  * @example
  * decodeArray('bf16', Uint16Array.of(0x3f80, 0x3f00)) // Float32Array [1, 0.5]
@@ -74,7 +76,7 @@ export function decodeArray<D extends DType>(dtype: D, bits: TypedArrayOf<D>): D
   return out as DecodedArrayOf<D>
 }
 
-/** Whether a dtype is one that typed arrays hold as bits. */
+/** True for dtypes that typed arrays hold as bits. */
 export function isNarrowFloat(dtype: DType): dtype is NarrowFloat {
   return isDType(dtype) && Object.hasOwn(floatFormats, dtype)
 }
@@ -87,7 +89,7 @@ function storageKind(dtype: DType): string {
 
 const tables = new Map<NarrowFloat, Float32Array>()
 
-/** The value of every bit pattern of a narrow float. */
+/** Returns a table from bit pattern to value. */
 function decodedValues(dtype: NarrowFloat): Float32Array {
   let values = tables.get(dtype)
   if (values === undefined) {
@@ -122,7 +124,7 @@ function encodeIntegers(dtype: DType, values: ArrayLike<unknown>, out: StorageAr
       if (out[index] !== BigInt(value as number)) throw doesNotFit(dtype, value, index)
     } else {
       out[index] = numberAt(values, index)
-      // What does not come back as it went in was cut to size, or was no integer. (-0 comes back as 0.)
+      // A different value was truncated or was not an integer. (-0 becomes 0, which compares equal.)
       if (out[index] !== value) throw doesNotFit(dtype, value, index)
     }
   }

@@ -1,7 +1,7 @@
 import { wrongType } from '../arguments/scalars.js'
 import { isView } from '../isView.js'
 
-/** The element types that Shoal knows, named by kind and bits. */
+/** All element types of Shoal, named by kind and bits. */
 export const dtypes = [
   'i8',
   'u8',
@@ -23,12 +23,13 @@ export const dtypes = [
 ] as const
 
 /**
- * Element type of device memory. `f8e4m3` is the OCP E4M3FN format (no infinity), `complex64` two f32, `complex128` two
- * f64, `bool` one byte.
+ * Element type of device memory.
+ *
+ * `f8e4m3` is the OCP E4M3FN format (no infinity), `complex64` two f32, `complex128` two f64, `bool` one byte.
  */
 export type DType = (typeof dtypes)[number]
 
-/** The typed arrays that hold elements of each dtype; the narrow floats are held as their bits. */
+/** Maps each dtype to the typed array that holds it. Narrow floats are held as bits. */
 export interface StorageArrays {
   i8: Int8Array
   u8: Uint8Array
@@ -53,8 +54,10 @@ export interface StorageArrays {
 export type TypedArrayOf<D extends DType> = StorageArrays[D]
 
 /**
- * The same arrays over an `ArrayBuffer` of their own: from TypeScript 5.7 on `Float32Array<ArrayBuffer>`, before that
- * plain `Float32Array`. Taken from the constructors' declarations, because no single spelling compiles with both.
+ * The arrays of {@link StorageArrays} over an `ArrayBuffer` that they own.
+ *
+ * From TypeScript 5.7 on this is `Float32Array<ArrayBuffer>`, before that plain `Float32Array`. The types come from the
+ * constructors' declarations, because no single spelling compiles with both.
  */
 export interface OwnedArrays {
   i8: ReturnType<Int8ArrayConstructor['of']>
@@ -76,7 +79,7 @@ export interface OwnedArrays {
   bool: ReturnType<Uint8ArrayConstructor['of']>
 }
 
-/** The typed array that holds elements of dtype `D`, over an `ArrayBuffer` of its own. */
+/** The typed array that holds elements of dtype `D`, over an `ArrayBuffer` that it owns. */
 export type OwnedArrayOf<D extends DType> = OwnedArrays[D]
 
 /** Any of the typed arrays that hold elements. */
@@ -90,26 +93,26 @@ export interface StorageArrayConstructor<D extends DType> {
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): TypedArrayOf<D>
 }
 
-/** How the bits of an element are read. */
+/** How to read the bits of an element. */
 export type DTypeKind = 'int' | 'uint' | 'float' | 'complex' | 'bool'
 
-/** What is known about a dtype. */
+/** Properties of a dtype. */
 export interface DTypeInfo<D extends DType = DType> {
   /** The dtype. */
   readonly name: D
   /** Size of one element in bytes. */
   readonly bytes: number
-  /** Alignment in bytes of CUDA's C type: `cuFloatComplex` and `cuDoubleComplex` are aligned to their whole size. */
+  /** Alignment in bytes of CUDA's C type. `cuFloatComplex` and `cuDoubleComplex` are aligned to their size. */
   readonly alignment: number
-  /** What its bits mean. */
+  /** How to read its bits. */
   readonly kind: DTypeKind
   /** Typed array that holds elements: `Uint16Array` for f16 and bf16, `Uint8Array` for f8 and bool. */
   readonly typedArray: StorageArrayConstructor<D>
   /** Entries of the typed array for one element: 2 for complex, else 1. */
   readonly arrayEntries: 1 | 2
-  /** Value of `ncclDataType_t`; absent where NCCL has no such type. */
+  /** Value of `ncclDataType_t`; absent if NCCL has no such type. */
   readonly ncclCode?: number
-  /** Type name in the functions of NVSHMEM, as in `nvshmem_<name>_put`; absent where it has no such type. */
+  /** Type name in NVSHMEM functions such as `nvshmem_<name>_put`; absent if NVSHMEM has no such type. */
   readonly nvshmemName?: string
 }
 
@@ -153,19 +156,19 @@ const table: { readonly [D in DType]: DTypeInfo<D> } = {
   bool: info('bool', 'bool', Uint8Array, {}),
 }
 
-// Every buffer that is made asks it: quicker than a property of varying name.
+// A Map, because each new buffer looks up its dtype and a Map is faster than a computed property.
 const byName: ReadonlyMap<unknown, DTypeInfo> = new Map(Object.entries(table) as [DType, DTypeInfo][])
 
-/** Whether a value is the name of a dtype. */
+/** True for the name of a dtype. */
 export function isDType(value: unknown): value is DType {
   return byName.has(value)
 }
 
 /**
- * Everything known about a dtype.
+ * Returns the properties of a dtype.
  *
  * @param api - the function, and `name` its parameter, that the error names
- * @throws TypeError when `dtype` is not the name of one
+ * @throws TypeError when `dtype` is not the name of a dtype
  */
 export function dtypeInfo<D extends DType>(dtype: D, api = 'dtypeInfo', name = 'dtype'): DTypeInfo<D> {
   const found = byName.get(dtype)
@@ -188,16 +191,15 @@ const dtypeOfArrayName: { readonly [name: string]: DType } = {
   Float64Array: 'f64',
 }
 
-// The accessor on %TypedArray%.prototype tells the kind of array for subclasses (Buffer) and for other realms as well,
-// where `instanceof` does not.
+// This accessor also works for subclasses (Buffer) and other realms; `instanceof` does not work across realms.
 const typedArrayName = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)
   ?.get as (this: unknown) => string | undefined
 
-/** Whether the buffer of a typed array or `DataView` was detached: transferred, or given back. */
+/** True if the buffer of a typed array or `DataView` was detached by a transfer or a release. */
 export function isDetached(array: ArrayBufferView): boolean {
   if (!isView(array)) return false
   const { buffer } = array
-  // A view of a detached buffer has no length, and neither has the buffer.
+  // A detached buffer has length 0, and so have its views.
   if (buffer.byteLength > 0 || !(buffer instanceof ArrayBuffer)) return false
   try {
     new Uint8Array(buffer)
@@ -208,8 +210,9 @@ export function isDetached(array: ArrayBufferView): boolean {
 }
 
 /**
- * The dtype that a typed array holds by its own class. A `Uint16Array` is `u16`: that it holds halves, only the caller
- * knows.
+ * Returns the dtype of a typed array by its class.
+ *
+ * A `Uint16Array` is `u16`, even if it holds f16 bits: only the caller knows that.
  *
  * @throws TypeError when `array` is not a typed array
  */

@@ -1,30 +1,31 @@
-/** A binary floating-point format narrower than f32, described well enough to encode and decode it. */
+/** A binary floating-point format narrower than f32. */
 export interface FloatFormat {
-  /** Bits of the stored significand, without the hidden one. */
+  /** Bits of the stored significand, without the hidden bit. */
   readonly significandBits: number
   readonly exponentBias: number
-  /** Where the sign bit is. */
+  /** Position of the sign bit. */
   readonly signShift: number
   /** Bits of the largest finite magnitude. */
   readonly largest: number
-  /** Bits of what a magnitude beyond the largest becomes: infinity, or NaN where the format has no infinity. */
+  /** Bits for a magnitude beyond the largest: infinity, or NaN if the format has no infinity. */
   readonly beyond: number
-  /** Bits of the NaN that encoding gives. */
+  /** Bits that NaN is encoded as. */
   readonly nan: number
 }
 
 const scratch = new Float64Array(1)
 const words = new Uint32Array(scratch.buffer)
-// Which half of a double holds its sign and exponent differs with the byte order of the machine.
+// The byte order of the machine decides which half of a double holds its sign and exponent.
 scratch[0] = 1
 const high = words[1] === 0 ? 0 : 1
 const low = 1 - high
 
 /**
- * The bits of the value of `format` nearest to a double, ties to the even one. It works on the double itself: going
- * through f32 first would round twice, and sometimes to the wrong neighbour.
+ * Encodes a double as the nearest value of `format`, ties to even.
  *
- * @param saturate whether magnitudes beyond the largest finite one become that one
+ * It works on the double itself, because rounding to f32 first would round twice and can pick the wrong neighbour.
+ *
+ * @param saturate whether magnitudes beyond the largest finite value become that value
  */
 export function encodeFloat(format: FloatFormat, value: number, saturate: boolean): number {
   scratch[0] = value
@@ -35,13 +36,13 @@ export function encodeFloat(format: FloatFormat, value: number, saturate: boolea
     if (Number.isNaN(value)) return format.nan
     return sign | (saturate ? format.largest : format.beyond)
   }
-  // Doubles below 2^-1022 are far below half the smallest value of any narrow format.
+  // Doubles below 2^-1022 are far below half the smallest value of any narrow format, so they become 0.
   if (exponentField === 0) return sign
 
   const exponent = exponentField - 1023
   const smallestNormal = 1 - format.exponentBias
   const belowNormal = exponent < smallestNormal ? smallestNormal - exponent : 0
-  // Bits to drop from the 21 upper ones of the significand; the 32 lower ones always go.
+  // Bits to drop from the upper 21 bits of the significand. The lower 32 bits are always dropped.
   const drop = 20 - format.significandBits + belowNormal
   if (drop > 21) return sign
   const significand = (top & 0xf_ffff) | 0x10_0000
@@ -50,18 +51,18 @@ export function encodeFloat(format: FloatFormat, value: number, saturate: boolea
   let kept = significand >>> drop
   if (rest > half || (rest === half && (words[low] !== 0 || (kept & 1) === 1))) kept += 1
 
-  // `kept` still has its hidden bit, which adds 1 to the exponent field; so does a carry out of the significand.
+  // `kept` includes its hidden bit, which adds 1 to the exponent field; so does a carry out of the significand.
   const exponentBits = belowNormal > 0 ? 0 : exponent - smallestNormal
   const magnitude = exponentBits * 2 ** format.significandBits + kept
   if (magnitude > format.largest) return sign | (saturate ? format.largest : format.beyond)
   return sign | magnitude
 }
 
-/** The value of bits of `format`, exactly. */
+/** Decodes bits of `format` exactly. */
 export function decodeFloat(format: FloatFormat, bits: number): number {
   const magnitudeBits = bits & ((1 << format.signShift) - 1)
   if (magnitudeBits > format.largest) {
-    // Infinity comes right after the largest finite value, NaNs after it.
+    // Infinity follows the largest finite value, and NaNs follow infinity.
     if (magnitudeBits !== format.beyond || format.beyond === format.nan) return Number.NaN
     return bits >>> format.signShift === 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY
   }

@@ -3,20 +3,21 @@ import { optionalBoolean, requireInteger, wrongType } from '../arguments/scalars
 import type { DType } from './dtype.js'
 import { decodeFloat, encodeFloat, type FloatFormat } from './floatFormat.js'
 
-/** The dtypes that JavaScript has no number type for; typed arrays hold their bits. */
+/** Dtypes without a JavaScript number type; typed arrays hold their bits. */
 export type NarrowFloat = 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2'
 
-/** How numbers that a narrow float cannot hold are encoded. */
+/** Options for numbers that a narrow float cannot hold. */
 export interface EncodeOptions {
   /**
-   * Whether magnitudes beyond the largest finite value become that value, infinity included, as in CUDA's conversions
-   * `satfinite`. Otherwise they become infinity, in f8e4m3 (which has none) NaN. Default: true for the 8-bit formats as
-   * in CUDA, false for f16 and bf16 as in IEEE 754.
+   * Whether magnitudes beyond the largest finite value, infinity included, become that value.
+   *
+   * This is `satfinite` in CUDA's conversions. Otherwise they become infinity, or NaN in f8e4m3, which has no infinity.
+   * Default: true for the 8-bit formats, as in CUDA; false for f16 and bf16, as in IEEE 754.
    */
   readonly saturate?: boolean
 }
 
-// The NaNs are those of CUDA's own conversions from double.
+// The NaNs of CUDA's own conversions from double.
 export const floatFormats: { readonly [D in NarrowFloat]: FloatFormat } = {
   f16: { significandBits: 10, exponentBias: 15, signShift: 15, largest: 0x7bff, beyond: 0x7c00, nan: 0x7fff },
   bf16: { significandBits: 7, exponentBias: 127, signShift: 15, largest: 0x7f7f, beyond: 0x7f80, nan: 0x7fff },
@@ -24,13 +25,15 @@ export const floatFormats: { readonly [D in NarrowFloat]: FloatFormat } = {
   f8e5m2: { significandBits: 2, exponentBias: 15, signShift: 7, largest: 0x7b, beyond: 0x7c, nan: 0x7e },
 }
 
-/** Whether elements of a dtype saturate when nothing is said. */
+/** Whether encoding to a dtype saturates by default. */
 export function saturatesByDefault(dtype: DType): boolean {
   return dtype === 'f8e4m3' || dtype === 'f8e5m2'
 }
 
 /**
- * The bits of the f16 (IEEE 754 binary16) nearest to a number, ties to even. Beyond ±65504 infinity; NaN is 0x7fff.
+ * Encodes a number as the nearest f16 (IEEE 754 binary16), ties to even.
+ *
+ * Numbers that round beyond ±65504 become infinity; NaN becomes 0x7fff.
  *
  * @throws TypeError when `value` is not a number
  */
@@ -39,7 +42,7 @@ export function encodeF16(value: number, options?: EncodeOptions): number {
 }
 
 /**
- * The value of f16 bits, exactly.
+ * Decodes f16 bits exactly.
  *
  * @throws TypeError, RangeError when `bits` is not an integer from 0 to 65535
  */
@@ -48,7 +51,9 @@ export function decodeF16(bits: number): number {
 }
 
 /**
- * The bits of the bf16 nearest to a number, ties to even. Beyond about ±3.39e38 infinity; NaN is 0x7fff.
+ * Encodes a number as the nearest bf16, ties to even.
+ *
+ * Numbers that round beyond about ±3.39e38 become infinity; NaN becomes 0x7fff.
  *
  * @throws TypeError when `value` is not a number
  */
@@ -57,7 +62,7 @@ export function encodeBF16(value: number, options?: EncodeOptions): number {
 }
 
 /**
- * The value of bf16 bits, exactly.
+ * Decodes bf16 bits exactly.
  *
  * @throws TypeError, RangeError when `bits` is not an integer from 0 to 65535
  */
@@ -66,8 +71,9 @@ export function decodeBF16(bits: number): number {
 }
 
 /**
- * The bits of the f8e4m3 (OCP E4M3FN) nearest to a number, ties to even. Beyond ±448 it saturates unless told
- * otherwise, and then gives NaN; NaN is 0x7f.
+ * Encodes a number as the nearest f8e4m3 (OCP E4M3FN), ties to even.
+ *
+ * Numbers beyond ±448 saturate by default, and become NaN with `saturate: false`. NaN becomes 0x7f.
  *
  * @throws TypeError when `value` is not a number
  */
@@ -76,7 +82,7 @@ export function encodeF8E4M3(value: number, options?: EncodeOptions): number {
 }
 
 /**
- * The value of f8e4m3 bits, exactly.
+ * Decodes f8e4m3 bits exactly.
  *
  * @throws TypeError, RangeError when `bits` is not an integer from 0 to 255
  */
@@ -85,8 +91,9 @@ export function decodeF8E4M3(bits: number): number {
 }
 
 /**
- * The bits of the f8e5m2 nearest to a number, ties to even. Beyond ±57344 it saturates unless told otherwise, and then
- * gives infinity; NaN is 0x7e.
+ * Encodes a number as the nearest f8e5m2, ties to even.
+ *
+ * Numbers beyond ±57344 saturate by default, and become infinity with `saturate: false`. NaN becomes 0x7e.
  *
  * @throws TypeError when `value` is not a number
  */
@@ -95,7 +102,7 @@ export function encodeF8E5M2(value: number, options?: EncodeOptions): number {
 }
 
 /**
- * The value of f8e5m2 bits, exactly.
+ * Decodes f8e5m2 bits exactly.
  *
  * @throws TypeError, RangeError when `bits` is not an integer from 0 to 255
  */
@@ -110,10 +117,7 @@ function encode(dtype: NarrowFloat, value: number, options: EncodeOptions | unde
   return encodeFloat(floatFormats[dtype], value, readSaturate(options, dtype, api))
 }
 
-/**
- * Whether magnitudes beyond the largest are cut to it: as the options say, else as is usual for the dtype. @throws
- * TypeError
- */
+/** Returns the option `saturate`, or the dtype's default. @throws TypeError */
 export function readSaturate(options: EncodeOptions | undefined, dtype: DType, api: string): boolean {
   const { saturate } = optionalOptions(options, api, encodeKeys)
   return optionalBoolean(saturate, api, 'saturate', saturatesByDefault(dtype))

@@ -2,7 +2,7 @@ import { inspectKey } from '../inspection.js'
 import { toPlainJson } from '../json.js'
 import { type Inspect, printError, stackOfCaller } from './print.js'
 
-/** What `toJSON` of a Shoal error returns: name, code and message, then the data fields of the class. */
+/** Result of `toJSON` of a Shoal error: name, code, message and the fields of its class. */
 export interface ShoalErrorJson {
   /** Name of the class. */
   readonly name: string
@@ -14,12 +14,13 @@ export interface ShoalErrorJson {
 }
 
 /**
- * Base of every error that Shoal itself defines. Wrong arguments are plain `TypeError` and `RangeError` instead, as
- * anywhere in JavaScript.
+ * Base class of every error that Shoal defines.
+ *
+ * Wrong arguments throw plain `TypeError` and `RangeError` instead, as elsewhere in JavaScript.
  *
  * `code` is stable across releases; `message` is for people and may change. Data fields are own enumerable properties,
- * so `console.log(error)` shows them and `JSON.stringify(error)` carries them. Printed, an error has at most 15 lines;
- * long data, such as the attempts of a search, is not printed but in JSON.
+ * so `console.log(error)` shows them and `JSON.stringify(error)` includes them. A printed error has at most 15 lines.
+ * Long data, such as the attempts of a search, appears only in JSON.
  */
 export abstract class ShoalError extends Error {
   /** Stable across releases, for programs. */
@@ -27,7 +28,7 @@ export abstract class ShoalError extends Error {
 
   constructor(message: string, options?: { cause?: unknown }) {
     const limit = raiseStackTraceLimit()
-    // `cause: undefined` would show up as "[cause]: undefined" in every printed error.
+    // `cause: undefined` would print "[cause]: undefined" in every error.
     super(message, options?.cause === undefined ? undefined : { cause: options.cause })
     if (limit === undefined) return
     Error.stackTraceLimit = limit
@@ -38,7 +39,7 @@ export abstract class ShoalError extends Error {
     return `${this.name} [${this.code}]: ${this.message}`
   }
 
-  /** The error as plain data: `name`, `code`, `message`, the fields of the class and the cause. No stack. */
+  /** Returns plain data: `name`, `code`, `message`, the fields of the class and the cause, without the stack. */
   toJSON(): ShoalErrorJson {
     const json: Record<string, unknown> = { name: this.name, code: this.code, message: this.message }
     for (const [field, value] of Object.entries(this)) {
@@ -54,12 +55,13 @@ export abstract class ShoalError extends Error {
   }
 }
 
-/** Frames that the packages themselves may take before the caller's. */
+/** Most stack frames that the packages add above the caller's. */
 const ownFrames = 20
 
 /**
- * Makes the engine look beyond the packages' own frames. @returns the limit to restore; `undefined` if the program
- * fixed it or switched stacks off.
+ * Raises the stack limit, so that it reaches beyond the packages' own frames.
+ *
+ * @returns the limit to restore; `undefined` if the program fixed the limit or switched stacks off
  */
 function raiseStackTraceLimit(): number | undefined {
   const limit: unknown = Error.stackTraceLimit
@@ -78,10 +80,7 @@ function causeToJson(cause: unknown): unknown {
   return String(cause)
 }
 
-/**
- * Puts the name on the prototype: V8 reads it there when it writes the head of the stack, and it stays out of the
- * fields.
- */
+/** Puts the name on the prototype: V8 finds it there for the stack, and it is no data field. */
 export function nameErrorClass(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
 }

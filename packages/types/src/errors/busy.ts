@@ -1,19 +1,19 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
-/** What a {@link BusyError} says. */
+/** Options of the {@link BusyError} constructor. */
 export interface BusyErrorOptions {
-  /** What cannot be used now, such as `'Communicator'`. */
+  /** Class of the busy object, such as `'Communicator'`. */
   readonly object: string
   /** The call that was refused. */
   readonly api: string
-  /** The call that is under way. */
+  /** The call in progress. */
   readonly underWay: string
   /** What to do instead; a sentence without its full stop. */
   readonly hint?: string | undefined
   readonly cause?: unknown
 }
 
-/** A call was refused because another one on the same object has not ended, and the two must not overlap. */
+/** A call was refused because another call on the same object has not completed. */
 export class BusyError extends ShoalError {
   static {
     nameErrorClass(BusyError, 'BusyError')
@@ -21,11 +21,11 @@ export class BusyError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_BUSY'
-  /** What is busy, such as `'Communicator'`. */
+  /** Class of the busy object, such as `'Communicator'`. */
   readonly object: string
   /** The function that was called. */
   readonly api: string
-  /** The call that is under way. */
+  /** The call in progress. */
   readonly underWay: string
 
   constructor(options: BusyErrorOptions) {
@@ -37,7 +37,7 @@ export class BusyError extends ShoalError {
   }
 }
 
-/** A choice came too late: what it is about is in use already. Make it before the first use. */
+/** A setting was chosen after its object was already in use. Choose before the first use. */
 export class AlreadyInUseError extends ShoalError {
   static {
     nameErrorClass(AlreadyInUseError, 'AlreadyInUseError')
@@ -45,9 +45,9 @@ export class AlreadyInUseError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_ALREADY_IN_USE'
-  /** The function that chooses. */
+  /** The function that sets the choice. */
   readonly api: string
-  /** What is in use, such as `'NVIDIA CUDA driver'`. */
+  /** The object in use, such as `'NVIDIA CUDA driver'`. */
   readonly object: string
 
   constructor(options: { readonly api: string; readonly object: string; readonly reason: string }) {

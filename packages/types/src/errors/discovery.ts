@@ -1,7 +1,7 @@
 import { nameErrorClass, ShoalError, type ShoalErrorJson } from './base.js'
 import { defineUnprinted } from './print.js'
 
-/** One place where a library was looked for, and how that ended. */
+/** One place where a library was searched, and the result. */
 export interface LoadAttempt {
   /**
    * The kind of place: `'option'`, `'environment'`, `'loaded'`, `'loader'`, `'cuda-home'`,
@@ -14,7 +14,7 @@ export interface LoadAttempt {
   readonly outcome: string
 }
 
-/** Attempts as lines of a message, the most telling ones: where a file was found, it says why that does not load. */
+/** Formats the most useful attempts. For a file that exists, the line says why it did not load. */
 function attemptLines(attempts: readonly LoadAttempt[]): string[] {
   const refused = attempts.filter(({ outcome }) => !isAbsence(outcome))
   const told = attempts.length <= mostAttempts ? attempts : refused.slice(0, mostAttempts)
@@ -23,7 +23,7 @@ function attemptLines(attempts: readonly LoadAttempt[]): string[] {
   return told === attempts || more <= 0 ? lines : [...lines, `  and ${more} more that do not load`]
 }
 
-/** Attempts that a message names. */
+/** Most attempts in a message. */
 const mostAttempts = 3
 
 function isAbsence(outcome: string): boolean {
@@ -38,7 +38,7 @@ function oneLine(text: string): string {
     .join(' ')
 }
 
-/** What failed, how many places were looked at, the attempts that tell something, and what to do: at most 12 lines. */
+/** Formats the failure, the number of places, the useful attempts and the hints in at most 12 lines. */
 function messageOf(what: string, attempts: readonly LoadAttempt[], hints: readonly string[]): string {
   const lines = attemptLines(attempts)
   const places = attempts.length === 1 ? '1 place' : `${attempts.length} places`
@@ -51,31 +51,32 @@ function messageOf(what: string, attempts: readonly LoadAttempt[], hints: readon
   ].join('\n')
 }
 
-/** Advice that a message gives. */
+/** Most hints in a message. */
 const mostHints = 5
 
-/** What a {@link LibraryNotFoundError} says. */
+/** Options of the {@link LibraryNotFoundError} constructor. */
 export interface LibraryNotFoundErrorOptions {
   /** Title of the library, such as `'NCCL'`. */
   readonly library: string
-  /** Everything that was tried, in order. */
+  /** All attempts, in order. */
   readonly attempts: readonly LoadAttempt[]
   /** How to get the library. */
   readonly hint?: string | undefined
   /** Environment variable that names the library's file, such as `'SHOAL_NCCL_LIBRARY'`. */
   readonly environment?: string | undefined
-  /** Whether the software device could stand in for it, which is told then. Default `true`. */
+  /** Whether the software device can replace it; the message then says so. Default: true. */
   readonly isOfDevice?: boolean | undefined
   readonly cause?: unknown
 }
 
 /**
- * A shared library could not be loaded. The message says what to do; `attempts` lists every place that was looked at.
+ * A shared library could not be loaded.
+ *
+ * The message says what to do; `attempts` lists every place that was searched.
  *
  * @example
- * if (error instanceof LibraryNotFoundError) {
- *   for (const { candidate, outcome } of error.attempts) console.log(candidate, outcome)
- * }
+ * if (error instanceof LibraryNotFoundError) { for (const { candidate, outcome } of error.attempts)
+ * console.log(candidate, outcome) }
  */
 export class LibraryNotFoundError extends ShoalError {
   static {
@@ -86,7 +87,7 @@ export class LibraryNotFoundError extends ShoalError {
   readonly code = 'SHOAL_LIBRARY_NOT_FOUND'
   /** Title of the library, such as `'NCCL'`. */
   readonly library: string
-  /** Everything that was tried, in order. Not printed. */
+  /** All attempts, in order. Not printed. */
   declare readonly attempts: readonly LoadAttempt[]
   /** How to get the library. */
   declare readonly hint?: string
@@ -114,22 +115,22 @@ export class LibraryNotFoundError extends ShoalError {
   }
 }
 
-/** What a {@link SymbolNotFoundError} says. */
+/** Options of the {@link SymbolNotFoundError} constructor. */
 export interface SymbolNotFoundErrorOptions {
   /** Title of the library, such as `'NCCL'`. */
   readonly library: string
-  /** The function that is not in it. */
+  /** The missing function. */
   readonly symbol: string
   /** File of the library that was loaded. */
   readonly path?: string | undefined
-  /** Version of the loaded library, where it is known. */
+  /** Version of the loaded library, if known. */
   readonly installed?: string | undefined
-  /** Version whose signature was wanted, where the library knows the name and not with that signature. */
+  /** The wanted signature's version, if the library has the function only with another signature. */
   readonly signatureOf?: string | undefined
   readonly cause?: unknown
 }
 
-/** The library was loaded and has no such function, or none with the signature that was wanted. */
+/** The loaded library lacks a function, or has it with another signature only. */
 export class SymbolNotFoundError extends ShoalError {
   static {
     nameErrorClass(SymbolNotFoundError, 'SymbolNotFoundError')
@@ -143,9 +144,9 @@ export class SymbolNotFoundError extends ShoalError {
   readonly symbol: string
   /** The file of the library. */
   declare readonly path?: string
-  /** Version of the loaded library, where it is known. */
+  /** Version of the loaded library, if known. */
   declare readonly installed?: string
-  /** Version whose signature was wanted, where the library knows the name and not with that signature. */
+  /** The wanted signature's version, if the library has the function only with another signature. */
   declare readonly signatureOf?: string
 
   constructor(options: SymbolNotFoundErrorOptions) {
@@ -166,18 +167,18 @@ export class SymbolNotFoundError extends ShoalError {
   }
 }
 
-/** What a {@link AddonLoadError} says. */
+/** Options of the {@link AddonLoadError} constructor. */
 export interface AddonLoadErrorOptions {
-  /** Every file tried, in order. */
+  /** All attempts, in order. */
   readonly attempts: readonly LoadAttempt[]
-  /** Platform, C library and architecture, such as `'linux-x64'`, or `'linuxmusl-x64'`. */
+  /** Platform, C library and architecture, such as `'linux-x64'` or `'linuxmusl-x64'`. */
   readonly platform?: string | undefined
-  /** Advice that fits this platform and failure, put before the general advice. */
+  /** Hints for this platform and failure, placed before the general hints. */
   readonly hints?: readonly string[] | undefined
   readonly cause?: unknown
 }
 
-/** The native addon of `@shoal/ffi` could not be loaded. The message says how to get it. */
+/** The native addon of `@shoal/ffi` could not be loaded. The message says how to install it. */
 export class AddonLoadError extends ShoalError {
   static {
     nameErrorClass(AddonLoadError, 'AddonLoadError')
@@ -185,9 +186,9 @@ export class AddonLoadError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_ADDON_NOT_LOADED'
-  /** Everything that was tried, in order. Not printed. */
+  /** All attempts, in order. Not printed. */
   declare readonly attempts: readonly LoadAttempt[]
-  /** Platform the addon was looked for, such as `'linux-x64'`, or `'linuxmusl-x64'`. */
+  /** Platform, C library and architecture, such as `'linux-x64'` or `'linuxmusl-x64'`. */
   readonly platform: string
 
   constructor(options: AddonLoadErrorOptions) {

@@ -1,11 +1,11 @@
 import { isInstance, propertyOf } from '../anyValue.js'
 import { nameErrorClass, ShoalError } from './base.js'
 
-/** What a {@link DisposedError} says. */
+/** Options of the {@link DisposedError} constructor. */
 export interface DisposedErrorOptions {
-  /** What was used after it was disposed, such as `'Stream'`. */
+  /** Class of the disposed object, such as `'Stream'`. */
   readonly object: string
-  /** What was attempted, such as `'synchronize'`. */
+  /** The attempted operation, such as `'synchronize'`. */
   readonly operation?: string | undefined
   readonly cause?: unknown
 }
@@ -18,9 +18,9 @@ export class DisposedError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_DISPOSED'
-  /** What was used, such as `'Stream'`. */
+  /** Class of the disposed object, such as `'Stream'`. */
   readonly object: string
-  /** What was attempted or waited for. */
+  /** The attempted or awaited operation. */
   declare readonly operation?: string
 
   constructor(objectOrOptions: string | DisposedErrorOptions) {
@@ -35,17 +35,17 @@ export class DisposedError extends ShoalError {
   }
 }
 
-/** What a {@link AbortedError} says. */
+/** Options of the {@link AbortedError} constructor. */
 export interface AbortedErrorOptions {
-  /** What was being done or waited for. */
+  /** The aborted operation or wait. */
   readonly operation?: string | undefined
-  /** Whether it was the work of a device that was waited for, which goes on. Default: true. */
+  /** Whether the wait was for device work, which continues. Default: true. */
   readonly ofDevice?: boolean | undefined
   /** The reason of the `AbortSignal`. */
   readonly cause?: unknown
 }
 
-/** An `AbortSignal` ended a wait. Work already queued on the GPU goes on. */
+/** An `AbortSignal` ended a wait. Work already queued on the GPU continues. */
 export class AbortedError extends ShoalError {
   static {
     nameErrorClass(AbortedError, 'AbortedError')
@@ -53,7 +53,7 @@ export class AbortedError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_ABORTED'
-  /** What was being done or waited for. */
+  /** The aborted operation or wait. */
   declare readonly operation?: string
 
   constructor(operationOrOptions: string | AbortedErrorOptions = {}) {
@@ -67,11 +67,11 @@ export class AbortedError extends ShoalError {
   }
 }
 
-/** What a signal was given as its reason, unless it is the one that every signal has by itself. */
+/** Formats a signal's reason, except the default reason of every signal. */
 function reasonOf(cause: unknown): string {
   if (typeof cause === 'string' && cause !== '') return `: ${cause}`
   if (!isInstance(cause, Error)) return ''
-  // A program may have put anything there.
+  // A program can pass any value as the reason.
   const message: unknown = propertyOf(cause, 'message')
   if (cause.name === 'AbortError' || typeof message !== 'string' || message === '') return ''
   return `: ${message.replace(/\.$/, '')}`
@@ -81,18 +81,18 @@ function goesOn({ ofDevice = true }: { readonly ofDevice?: boolean | undefined }
   return ofDevice ? ' Work already queued on the GPU goes on.' : ''
 }
 
-/** What a {@link TimeoutError} says. */
+/** Options of the {@link TimeoutError} constructor. */
 export interface TimeoutErrorOptions {
-  /** What was being waited for. */
+  /** The awaited operation. */
   readonly operation?: string | undefined
-  /** The limit that passed, in milliseconds. */
+  /** The time limit in milliseconds. */
   readonly timeout?: number | undefined
-  /** Whether it was the work of a device that was waited for, which goes on. Default: true. */
+  /** Whether the wait was for device work, which continues. Default: true. */
   readonly ofDevice?: boolean | undefined
   readonly cause?: unknown
 }
 
-/** A wait took longer than its limit. Work already queued on the GPU goes on. */
+/** A wait exceeded its time limit. Work already queued on the GPU continues. */
 export class TimeoutError extends ShoalError {
   static {
     nameErrorClass(TimeoutError, 'TimeoutError')
@@ -100,9 +100,9 @@ export class TimeoutError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_TIMEOUT'
-  /** What was being done or waited for. */
+  /** The awaited operation. */
   declare readonly operation?: string
-  /** The limit that passed, in milliseconds. */
+  /** The time limit in milliseconds. */
   declare readonly timeout?: number
 
   constructor(operationOrOptions: string | TimeoutErrorOptions = {}) {

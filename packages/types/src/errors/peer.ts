@@ -1,16 +1,16 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
-/** What a {@link PeerRefusedError} says. */
+/** Options of the {@link PeerRefusedError} constructor. */
 export interface PeerRefusedErrorOptions {
-  /** The call that met the other process. */
+  /** The call that connected to the other process. */
   readonly api: string
   /** User id of the other process. */
   readonly user: number
-  /** User ids that are let in. */
+  /** Accepted user ids. */
   readonly users: readonly number[]
 }
 
-/** The process at the other end of a socket belongs to a user who was not named. */
+/** The process at the other end of a socket belongs to a user who is not accepted. */
 export class PeerRefusedError extends ShoalError {
   static {
     nameErrorClass(PeerRefusedError, 'PeerRefusedError')
@@ -18,11 +18,11 @@ export class PeerRefusedError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_PEER_REFUSED'
-  /** The call that met the other process. */
+  /** The call that connected to the other process. */
   readonly api: string
   /** User id of the other process. */
   readonly user: number
-  /** User ids that are let in. */
+  /** Accepted user ids. */
   readonly users: readonly number[]
 
   constructor({ api, user, users }: PeerRefusedErrorOptions) {

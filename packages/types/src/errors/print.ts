@@ -1,7 +1,7 @@
-/** `util.inspect`, which an object that prints itself receives. */
+/** The `util.inspect` that a custom inspection function receives. */
 export type Inspect = (value: unknown, options?: object) => string
 
-/** Lines of a printed error: it stays on one screen, whatever its data. */
+/** Most lines of a printed error, so that it fits on one screen. */
 const mostLines = 15
 const mostHeadLines = 11
 const fewestFrames = 2
@@ -9,7 +9,7 @@ const mostDataLines = 2
 const lineLength = 120
 const mostTextLength = 80
 
-/** An error in at most 15 lines: its message, the frames from the public function on, its data fields and its cause. */
+/** Prints an error: message, frames from the public function on, data fields and cause. */
 export function printError(error: Error, inspect: Inspect, options: object): string {
   const head = shorten(`${error.name}: ${error.message}`.split('\n'), mostHeadLines)
   const data = dataLines(error, inspect, options)
@@ -22,7 +22,7 @@ export function printError(error: Error, inspect: Inspect, options: object): str
   return [...head, ...frames.slice(0, left), ...data, ...cause.map(cut)].join('\n')
 }
 
-/** The data fields as `{ name: value, … }`, on few lines. */
+/** Formats the data fields as `{ name: value, … }` on few lines. */
 function dataLines(error: Error, inspect: Inspect, options: object): string[] {
   const limits = { ...options, depth: 1, compact: true, breakLength: Number.POSITIVE_INFINITY, maxArrayLength: 16 }
   const lines: string[] = []
@@ -44,14 +44,15 @@ function framesOf({ stack, message }: Error): string[] {
   return typeof stack === 'string' ? stack.split('\n').slice(headLength(message)).filter(isFrame) : []
 }
 
-/** Lines of a stack before its frames. */
+/** Counts the lines of a stack before its frames. */
 function headLength(message: string): number {
   return message.split('\n').length
 }
 
 /**
- * A stack of at most `most` frames that begins with the function that the program called: frames of the packages' own
- * code and of Node.js would hide the caller.
+ * Returns a stack of at most `most` frames that begins with the public function that the program called.
+ *
+ * Frames of the packages and of Node.js would hide the caller.
  */
 export function stackOfCaller(stack: string, message: string, most: number): string {
   const lines = stack.split('\n')
@@ -69,25 +70,25 @@ function isFrame(line: string): boolean {
   return line.startsWith('    at ')
 }
 
-/** Whether a frame is of the packages, or of what they called in the engine. */
+/** True for a frame of the packages, or of an engine function that they called. */
 function isOwn(frame: string): boolean {
   return packages.test(frame) || frame.endsWith('(<anonymous>)') || frame.endsWith('(native)')
 }
 
-/** At most so many lines; the last one says how many are missing. */
+/** Keeps at most `most` lines; the last one says how many are missing. */
 function shorten(lines: readonly string[], most: number): string[] {
   if (lines.length <= most) return lines.map(cut)
   const shown = lines.slice(0, most - 1).map(cut)
   return [...shown, `… and ${lines.length - shown.length} more lines in error.message`]
 }
 
-/** A line without its end, if it is longer than is reasonable to print. */
+/** Shortens a line that is too long to print. */
 function cut(line: string): string {
   const most = 4 * lineLength
   return line.length > most ? `${line.slice(0, most - 1)}…` : line
 }
 
-/** Defines fields of an error that printers leave out because they can be long. For error classes of packages. */
+/** Defines error fields that printers omit, because the fields can be long. */
 export function defineUnprinted(error: Error, fields: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(fields)) {
     Object.defineProperty(error, name, { value, writable: true, configurable: true, enumerable: false })

@@ -1,8 +1,8 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
-/** What a {@link StatusError} says. */
+/** Options of the {@link StatusError} constructor. */
 export interface StatusErrorOptions {
-  /** Title of the library that answered, such as `'CUDA driver'` or `'NCCL'`. */
+  /** Title of the library that returned the status, such as `'CUDA driver'` or `'NCCL'`. */
   readonly library: string
   /** The C function, such as `'cuMemAlloc'`. */
   readonly api: string
@@ -12,17 +12,17 @@ export interface StatusErrorOptions {
   readonly code: string
   /** The library's own description of it. */
   readonly description: string
-  /** Whether the context (CUDA) or communicator (NCCL) is lost; false when left out. */
+  /** Whether the context (CUDA) or communicator (NCCL) is lost. Default: false. */
   readonly isSticky?: boolean | undefined
-  /** What the library last logged about the failure: `ncclGetLastError`. */
+  /** The library's last log message about the failure (`ncclGetLastError`). */
   readonly lastError?: string | undefined
-  /** Version of the loaded library, printed as people write it. */
+  /** Version of the loaded library, such as `'2.27.3'`. */
   readonly libraryVersion?: string | undefined
   readonly cause?: unknown
 }
 
 /**
- * A C function answered with a status other than success.
+ * A C function returned a status other than success.
  *
  * @example
  * if (error instanceof StatusError && error.code === 'CUDA_ERROR_OUT_OF_MEMORY') retryWithLess()
@@ -38,18 +38,19 @@ export class StatusError extends ShoalError {
   readonly library: string
   /** The function that was called. */
   readonly api: string
-  /** What the function returned. */
+  /** The status that the function returned. */
   readonly status: number
-  /** What the library says of the status; may be empty. */
+  /** The library's description of the status; may be empty. */
   readonly description: string
   /**
-   * True when this failure leaves nothing usable behind: every later call on the same CUDA context, or the same
-   * communicator, fails too. Only a new process (CUDA) or a new communicator (NCCL) helps.
+   * True if every later call on the same CUDA context or communicator fails too.
+   *
+   * Only a new process (CUDA) or a new communicator (NCCL) helps.
    */
   readonly isSticky: boolean
-  /** What the library said beside its status, where it keeps such a text. */
+  /** The library's last log message about the failure, if the library keeps one. */
   declare readonly lastError?: string
-  /** Version of the library, where it is known. */
+  /** Version of the loaded library, if known. */
   declare readonly libraryVersion?: string
 
   constructor(options: StatusErrorOptions) {

@@ -1,4 +1,4 @@
-// Statuses after which CUDA documents that every further call fails: the same numbers in CUresult and cudaError_t.
+// CUDA documents that every call fails after these statuses. CUresult and cudaError_t use the same numbers.
 const stickyStatuses: ReadonlySet<number> = new Set([
   226, // CONTAINED
   700, // ILLEGAL_ADDRESS
@@ -15,7 +15,7 @@ const stickyStatuses: ReadonlySet<number> = new Set([
   911, // EXTERNAL_DEVICE
 ])
 
-/** Whether a `CUresult` or `cudaError_t` means that the context is lost and every later call on it fails. */
+/** True for a `CUresult` or `cudaError_t` after which every later call on the context fails. */
 export function isStickyCudaStatus(status: number): boolean {
   return stickyStatuses.has(status)
 }

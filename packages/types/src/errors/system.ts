@@ -1,20 +1,21 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
-/** What a {@link SystemError} says. */
+/** Options of the {@link SystemError} constructor. */
 export interface SystemErrorOptions {
   /** The function that was called. */
   readonly api: string
-  /** Its parameter that names the file, and what was given for it; absent where it has none. */
+  /** The function's parameter that names the file; absent if there is no such parameter. */
   readonly parameter?: string | undefined
-  /** The path, address or name that it is about. */
+  /** The path, address or name that was passed. */
   readonly value?: string | undefined
-  /** The error of Node.js, whose code becomes the code of this one. */
+  /** The Node.js error, whose code becomes the code of this error. */
   readonly cause: unknown
 }
 
 /**
- * The operating system refused, such as to read a file or to write to a socket. `code` is the system's own name, such
- * as `'ENOENT'`.
+ * The operating system refused an operation, such as reading a file.
+ *
+ * `code` is the system's own name, such as `'ENOENT'`.
  */
 export class SystemError extends ShoalError {
   static {
@@ -25,9 +26,9 @@ export class SystemError extends ShoalError {
   readonly code: string
   /** The function that was called. */
   readonly api: string
-  /** Its parameter that names the file; absent where it has none. */
+  /** The function's parameter that names the file; absent if there is no such parameter. */
   declare readonly parameter?: string
-  /** What was given for it. */
+  /** The value passed for the parameter. */
   declare readonly value?: string
 
   constructor(options: SystemErrorOptions) {

@@ -1,19 +1,19 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
-/** What a {@link VersionTooOldError} says. */
+/** Options of the {@link VersionTooOldError} constructor. */
 export interface VersionTooOldErrorOptions {
   /** Title of the library, such as `'NCCL'`. */
   readonly library: string
-  /** The C function asked for. */
+  /** The C function. */
   readonly api: string
-  /** First version that has it, as people write it: `'12.1'`. */
+  /** First version with the function, such as `'12.1'`. */
   readonly since: string
-  /** Version that is loaded. */
+  /** Loaded version. */
   readonly installed: string
   readonly cause?: unknown
 }
 
-/** The loaded library is older than the function asked for. */
+/** The loaded library is too old for a function. */
 export class VersionTooOldError extends ShoalError {
   static {
     nameErrorClass(VersionTooOldError, 'VersionTooOldError')
@@ -25,9 +25,9 @@ export class VersionTooOldError extends ShoalError {
   readonly library: string
   /** The function that was called. */
   readonly api: string
-  /** First version that has it, as people write it: `'12.1'`. */
+  /** First version with the function, such as `'12.1'`. */
   readonly since: string
-  /** Version of the loaded library, where it is known. */
+  /** Version of the loaded library. */
   readonly installed: string
 
   constructor(options: VersionTooOldErrorOptions) {
@@ -43,22 +43,20 @@ export class VersionTooOldError extends ShoalError {
   }
 }
 
-/** What a {@link VersionTooNewError} says. */
+/** Options of the {@link VersionTooNewError} constructor. */
 export interface VersionTooNewErrorOptions {
   /** Title of the library, such as `'NCCL'`. */
   readonly library: string
-  /** The C function asked for. */
+  /** The C function. */
   readonly api: string
-  /** Newest version whose signature of the function is known, as people write it: `'13.0'`. */
+  /** Newest version whose signature of the function is known, such as `'13.0'`. */
   readonly known: string
-  /** Version that is loaded. */
+  /** Loaded version. */
   readonly installed: string
   readonly cause?: unknown
 }
 
-/**
- * In the loaded library the function has another signature than in the version that was bound; the library is newer.
- */
+/** The loaded library is too new: it changed the signature of a function. */
 export class VersionTooNewError extends ShoalError {
   static {
     nameErrorClass(VersionTooNewError, 'VersionTooNewError')
@@ -72,7 +70,7 @@ export class VersionTooNewError extends ShoalError {
   readonly api: string
   /** Newest version whose signature of the function is known. */
   readonly known: string
-  /** Version of the loaded library, where it is known. */
+  /** Version of the loaded library. */
   readonly installed: string
 
   constructor(options: VersionTooNewErrorOptions) {
@@ -88,22 +86,22 @@ export class VersionTooNewError extends ShoalError {
   }
 }
 
-/** What a {@link FeatureNotSupportedError} says. */
+/** Options of the {@link FeatureNotSupportedError} constructor. */
 export interface FeatureNotSupportedErrorOptions {
   /** Title of the library, such as `'NCCL'`. */
   readonly library: string
-  /** What was asked for: a C function, or in words such as `'multicast objects'`. */
+  /** The C function, or words such as `'multicast objects'`. */
   readonly api: string
-  /** Why it is not there: too old a library, a device without it, a platform without it. */
+  /** Why it is missing: the library is too old, or the device or the platform lacks it. */
   readonly reason: string
-  /** First version that has it, where another version would help. */
+  /** First version with the feature, if another version helps. */
   readonly since?: string | undefined
-  /** Version that is loaded. */
+  /** Loaded version. */
   readonly installed?: string | undefined
   readonly cause?: unknown
 }
 
-/** The library, the device or the platform does not have a feature. */
+/** The library, the device or the platform lacks a feature. */
 export class FeatureNotSupportedError extends ShoalError {
   static {
     nameErrorClass(FeatureNotSupportedError, 'FeatureNotSupportedError')
@@ -115,11 +113,11 @@ export class FeatureNotSupportedError extends ShoalError {
   readonly library: string
   /** The function that was called. */
   readonly api: string
-  /** Why not; a sentence without its full stop. */
+  /** Why it is missing; a sentence without its full stop. */
   readonly reason: string
-  /** Version it came with. */
+  /** First version with the feature. */
   declare readonly since?: string
-  /** Version that is loaded. */
+  /** Loaded version. */
   declare readonly installed?: string
 
   constructor(options: FeatureNotSupportedErrorOptions) {

@@ -4,9 +4,9 @@ import { checkVersion, offers, requireOrdinal } from './checks.js'
 /** Key of the device protocol: `Symbol.for('cuda.device')`. */
 export const deviceProtocol: unique symbol = Symbol.for('cuda.device')
 
-/** What an object answers at `Symbol.for('cuda.device')`. */
+/** Answer of the device protocol, `Symbol.for('cuda.device')`. */
 export interface DeviceIdentity {
-  /** Of the protocol. */
+  /** Version of the protocol. */
   readonly version: 0
   /** The ordinal that `cuDeviceGet` and `cudaSetDevice` take. */
   readonly ordinal: number
@@ -17,17 +17,19 @@ export interface DeviceLike {
   readonly [deviceProtocol]: DeviceIdentity
 }
 
-/** Whether a value offers the device protocol. Does not run its getter. */
+/** True if a value offers the device protocol. Does not run its getter. */
 export function isDeviceLike(value: unknown): value is DeviceLike {
   return offers(value, deviceProtocol)
 }
 
 /**
- * The ordinal behind a device object or a bare ordinal. Whether such a device exists is for the driver to say.
+ * Returns the ordinal of a device object or a bare ordinal.
+ *
+ * The driver checks later that the device exists.
  *
  * @param api - the function, and `name` its parameter, that an error names
- * @throws TypeError when `device` is neither, or the ordinal is no integer
- * @throws RangeError when the ordinal is negative or beyond a C `int`
+ * @throws TypeError when `device` is neither, or the ordinal is not an integer
+ * @throws RangeError when the ordinal is negative or exceeds a C `int`
  */
 export function toDeviceOrdinal(device: DeviceLike | number, api = 'toDeviceOrdinal', name = 'device'): number {
   if (typeof device === 'number') return requireOrdinal(device, api, name)

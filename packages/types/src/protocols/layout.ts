@@ -2,20 +2,20 @@ import { isArray } from '../anyValue.js'
 import { requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo } from '../dtypes/dtype.js'
 
-/** The most dimensions there may be, as NumPy has. */
+/** Most dimensions, as in NumPy. */
 const mostDimensions = 64
 
-/** Where the elements of memory lie: extents and steps, both in elements, the outermost dimension first. */
+/** Layout of elements: extents and strides in elements, the outermost dimension first. */
 export interface Layout {
   /** Extents. */
   readonly shape: readonly number[]
-  /** From one element of a dimension to its next. */
+  /** Distance from one element of a dimension to the next, in elements. */
   readonly strides: readonly number[]
-  /** How many elements there are. */
+  /** Number of elements. */
   readonly length: number
 }
 
-/** Steps of elements that lie row after row without gaps. */
+/** Returns the strides of contiguous elements in row-major order. */
 export function contiguousStrides(shape: readonly number[]): number[] {
   let step = 1
   const strides = new Array<number>(shape.length)
@@ -26,7 +26,7 @@ export function contiguousStrides(shape: readonly number[]): number[] {
   return strides
 }
 
-/** Whether elements lie row after row without gaps. Steps of a dimension of one element say nothing. */
+/** True for contiguous row-major elements. The stride of a dimension of one element does not matter. */
 export function isContiguous({ shape, strides, length }: Layout): boolean {
   if (length === 0) return true
   const expected = contiguousStrides(shape)
@@ -39,7 +39,7 @@ export function spanOf({ shape, strides, length }: Layout, bytes: number): numbe
   return bytes * shape.reduce((last, extent, axis) => last + (extent - 1) * (strides[axis] as number), 1)
 }
 
-/** The layout that an answer tells of, whatever it is. @throws TypeError, RangeError where it contradicts itself */
+/** Returns the checked layout of an answer. @throws TypeError, RangeError for contradictory values */
 export function checkedLayout(
   given: {
     readonly byteLength: number

@@ -7,58 +7,69 @@ import { answerOf, refuseForged } from '../publicObject.js'
 import { checkAddress, checkCount, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 import { checkedLayout, isContiguous, type Layout } from './layout.js'
 
-/** The handle of the default stream of a thread, another one on every thread. */
+/** Handle of the per-thread default stream; each thread has a different stream. */
 const perThreadStream = 2n
 
-/** Key of the memory protocol: `Symbol.for('cuda.memory')`, so that offering memory needs no import of Shoal. */
+/**
+ * Key of the memory protocol: `Symbol.for('cuda.memory')`.
+ *
+ * A global symbol, so that offering memory needs no import of Shoal.
+ */
 export const memoryProtocol: unique symbol = Symbol.for('cuda.memory')
 
 /**
- * What an object answers at `Symbol.for('cuda.memory')`: memory that CUDA functions can reach by address. Whoever keeps
- * it keeps the object, and reads the answer again at each use; there is no word for "done with it" but the `dispose()`
- * of an object that was given away with its memory, such as those of `fromDLPack` and `receive`.
+ * Answer of the memory protocol: memory that CUDA functions reach by address.
+ *
+ * A caller that keeps the memory keeps the object and reads the answer again at each use. The protocol has no release.
+ * Only objects that own imported memory, such as those of `fromDLPack` and `receive`, release it with `dispose()`.
  */
 export interface MemoryRange {
   /**
-   * Of the protocol. 1 says that `strides` or `stream` matter: who knows version 0 alone would take such memory for
-   * contiguous and ready, and refuses it instead.
+   * Version of the protocol. Version 1 means that `strides` or `stream` matter.
+   *
+   * A consumer of version 0 would treat such memory as contiguous and ready, so it must refuse version 1.
    */
   readonly version: 0 | 1
-  /** First byte, also that of the first element: a `CUdeviceptr`, or a host address when `deviceOrdinal` is -1. */
+  /** Address of the first byte and the first element: a `CUdeviceptr`, or a host address if `deviceOrdinal` is -1. */
   readonly address: bigint
-  /** Its length. */
+  /** Length in bytes. */
   readonly byteLength: number
   /** Ordinal of the device that holds it; -1 for host memory. */
   readonly deviceOrdinal: number
-  /** Its `CUcontext`; 0n when it belongs to none. */
+  /** Its `CUcontext`; 0n if it belongs to none. */
   readonly context: bigint
-  /** Type of its elements, where it has one. */
+  /** Type of its elements, if it has one. */
   readonly dtype?: DType
-  /** Number of elements, where it has a dtype. */
+  /** Number of elements, if it has a dtype. */
   readonly length?: number
   /** True when writing to it is an error. */
   readonly readOnly?: boolean
-  /** Extents in elements, the outermost dimension first, where it has a dtype. Left out: one dimension of `length`. */
+  /** Extents in elements, outermost first, if it has a dtype. Default: one dimension of `length`. */
   readonly shape?: readonly number[] | undefined
   /**
-   * From an element of each dimension to its next, in elements (as in DLPack, not in bytes as in
-   * `__cuda_array_interface__`), from 0 up. `null` or left out: contiguous, the last dimension fastest.
+   * Distance between neighbours of each dimension, in elements; never negative.
+   *
+   * Elements as in DLPack, not bytes as in `__cuda_array_interface__`. `null` or absent: contiguous, the last dimension
+   * fastest.
    */
   readonly strides?: readonly number[] | null | undefined
   /**
-   * The `CUstream` on which work that produces the contents may be under way: who takes the memory orders its own work
-   * behind what is queued there. 1n is the legacy default stream, 2n that of the thread; 0n is refused, since it could
-   * mean either. `null` or left out: nothing is pending. The same as in version 3 of `__cuda_array_interface__`.
+   * The `CUstream` on which work that produces the contents may be in flight.
+   *
+   * A consumer orders its own work after the work queued there. 1n is the legacy default stream, 2n the per-thread one;
+   * 0n is refused because it could mean either. `null` or absent: no work is pending. The same as in version 3 of
+   * `__cuda_array_interface__`.
    */
   readonly stream?: bigint | null | undefined
   /**
-   * `'granted'`: mapped memory that each device, that of `deviceOrdinal` included, may use only while access was
-   * granted to it (`cuMemSetAccess`); a launch asks the driver. Left out: its device may always use it.
+   * `'granted'`: each device needs granted access to this mapped memory (`cuMemSetAccess`).
+   *
+   * This includes the device of `deviceOrdinal`; a launch asks the driver. Absent: its device may always use it.
    */
   readonly access?: 'granted' | undefined
 }
 
-/** Memory with everything that {@link toStridedRange} tells of its elements. */
+/** Memory with the complete layout that {@link toStridedRange} returns. */
 export interface StridedRange extends MemoryRange {
   /** Type of its elements. */
   readonly dtype: DType
@@ -66,13 +77,14 @@ export interface StridedRange extends MemoryRange {
   readonly length: number
   /** Extents in elements. */
   readonly shape: readonly number[]
-  /** Steps in elements. */
+  /** Strides in elements. */
   readonly strides: readonly number[]
 }
 
 /**
- * An object that is, or has, memory CUDA can reach. The property is a getter that throws `DisposedError` once the
- * memory is gone.
+ * An object that is, or has, memory that CUDA can reach.
+ *
+ * The property is a getter that throws `DisposedError` once the memory is freed.
  */
 export interface MemoryLike {
   readonly [memoryProtocol]: MemoryRange
@@ -82,32 +94,39 @@ export interface MemoryLike {
 export interface MemoryIpc {
   /** The 64 bytes of a `CUipcMemHandle`. */
   readonly handle: Uint8Array
-  /** Where the memory starts within what the handle opens, in bytes. */
+  /** Offset of the memory within the range that the handle opens, in bytes. */
   readonly offset: number
 }
 
-/** Memory as plain data, which `postMessage` carries to another thread, or an `advanced` IPC channel to a process. */
+/**
+ * Memory as plain data for `postMessage` to another thread.
+ *
+ * An `advanced` IPC channel also carries it to another process.
+ */
 export interface MemoryDescriptor extends MemoryRange {
-  /** Tells what it describes. */
+  /** Discriminates descriptors. */
   readonly kind: 'cuda.memory'
   /**
-   * Id of the process in which the address has a meaning. It guards against mistakes, not against forgery: take
-   * descriptors from threads of this process only, and memory of other processes with `receive`.
+   * Id of the process in which the address is valid.
+   *
+   * It guards against mistakes, not against forgery. Accept descriptors only from threads of this process; use
+   * `receive` for memory of other processes.
    */
   readonly process: number
-  /** Present when other processes may open it. */
+  /** Present if other processes may open the memory. */
   readonly ipc?: MemoryIpc
 }
 
-/** Whether a value offers the memory protocol. Does not run its getter. */
+/** True if a value offers the memory protocol. Does not run its getter. */
 export function isMemoryLike(value: unknown): value is MemoryLike {
   return offers(value, memoryProtocol)
 }
 
 /**
- * The range behind anything that counts as memory CUDA can reach: an object with the memory protocol, or a descriptor
- * from another thread of this process. Its elements are contiguous: memory with gaps is refused, {@link toStridedRange}
- * takes it.
+ * Returns the range of contiguous memory that CUDA can reach.
+ *
+ * Accepts an object with the memory protocol or a descriptor from another thread of this process. Refuses memory with
+ * gaps, which {@link toStridedRange} accepts.
  *
  * @param api - the function, and `name` its parameter, that an error names
  * @throws TypeError when it is neither, or the protocol's answer is malformed
@@ -132,7 +151,7 @@ export function toMemoryRange(
 }
 
 /**
- * The same for memory of any layout, with its shape and strides.
+ * Returns the range, shape and strides of memory with any layout.
  *
  * @throws as {@link toMemoryRange}; TypeError for memory without a dtype
  */
@@ -173,9 +192,11 @@ function checkedAnswer(memory: MemoryLike | MemoryDescriptor, api: string, name:
 }
 
 /**
- * Memory as plain data for `postMessage`. It does not keep the memory alive: the sender must.
+ * Describes memory as plain data for `postMessage`.
  *
- * @param ipc how another process opens it; without it the descriptor serves threads of this process only
+ * The sender must keep the memory alive; the descriptor does not.
+ *
+ * @param ipc how another process opens it; without it the descriptor works only in threads of this process
  * @throws TypeError when `memory` is not memory, or `ipc.handle` is not 64 bytes long
  * @example
  * worker.postMessage(describeMemory(buffer))
@@ -230,7 +251,7 @@ function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRan
   if (dtype !== undefined && !isDType(dtype)) throw wrongType(api, `${name}.dtype`, 'the name of a dtype', dtype)
   if (length !== undefined) {
     checkCount(length, api, name, 'length')
-    // Steps of 0 name an element again and again: what strides reach is looked at with the shape.
+    // A stride of 0 repeats an element, so the length may exceed the bytes. The layout check covers strides.
     if (dtype !== undefined && (strides ?? null) === null && length * dtypeInfo(dtype).bytes > byteLength) {
       const most = Math.floor(byteLength / dtypeInfo(dtype).bytes)
       throw outOfRange(api, `${name}.length`, `at most ${most}, as ${dtype} in ${byteLength} bytes`, length)

@@ -4,46 +4,53 @@ import { answerOf, refuseForged } from '../publicObject.js'
 import { streamMode } from '../streamMode.js'
 import { checkAddress, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 
-/** Key of the stream protocol: `Symbol.for('cuda.stream')`, so that offering a stream needs no import of Shoal. */
+/**
+ * Key of the stream protocol: `Symbol.for('cuda.stream')`.
+ *
+ * A global symbol, so that offering a stream needs no import of Shoal.
+ */
 export const streamProtocol: unique symbol = Symbol.for('cuda.stream')
 
-/** What an object answers at `Symbol.for('cuda.stream')`. */
+/** Answer of the stream protocol, `Symbol.for('cuda.stream')`. */
 export interface StreamHandle {
-  /** Of the protocol. */
+  /** Version of the protocol. */
   readonly version: 0
   /** The `CUstream` (which is also the `cudaStream_t`). */
   readonly handle: bigint
-  /** Ordinal of its device; -1 when not known (a bare handle). */
+  /** Ordinal of its device; -1 if unknown (a bare handle). */
   readonly deviceOrdinal: number
-  /** Its `CUcontext`; 0n when not known (a bare handle), which stands for the current context. */
+  /** Its `CUcontext`; 0n if unknown (a bare handle), which means the current context. */
   readonly context: bigint
 }
 
 /**
- * An object that is, or has, a CUDA stream. The property is a getter that throws `DisposedError` once the stream is
- * gone.
+ * An object that is, or has, a CUDA stream.
+ *
+ * The property is a getter that throws `DisposedError` once the stream is destroyed.
  */
 export interface StreamLike {
   readonly [streamProtocol]: StreamHandle
 }
 
-/** A stream as plain data, which `postMessage` carries to another thread of the same process. */
+/** A stream as plain data for `postMessage` to another thread of the process. */
 export interface StreamDescriptor extends StreamHandle {
-  /** Tells what it describes. */
+  /** Discriminates descriptors. */
   readonly kind: 'cuda.stream'
-  /** Id of the process in which the handle has a meaning. */
+  /** Id of the process in which the handle is valid. */
   readonly process: number
 }
 
 /**
- * What counts as a stream wherever one is given: an object with the stream protocol, a descriptor from another thread,
- * a bare `CUstream`, or `null` for the default stream. A bare handle is not checked: it must be a stream of the device.
+ * Any stream argument: a stream object, a descriptor, a bare `CUstream`, or `null`.
+ *
+ * A descriptor comes from another thread. `null` is the default stream. A bare handle is not checked: it must be a
+ * stream of the device.
  */
 export type StreamArgument = StreamLike | StreamDescriptor | bigint | null
 
-/** `CU_STREAM_PER_THREAD`: the handle that means each thread's own default stream, however a library was built. */
+/** `CU_STREAM_PER_THREAD`: each thread's own default stream, however a library was built. */
 const perThreadDefaultStream = 2n
-/** Handles are addresses, and no process has memory in the first page. */
+/** Handles are addresses, and no process maps memory in the first page. */
 const firstAddress = 4096n
 
 const legacyDefault: StreamHandle = Object.freeze({ version: 0, handle: 0n, deviceOrdinal: -1, context: 0n })
@@ -54,21 +61,23 @@ const perThreadDefault: StreamHandle = Object.freeze({
   context: 0n,
 })
 
-/** Whether a value offers the stream protocol. Does not run its getter. */
+/** True if a value offers the stream protocol. Does not run its getter. */
 export function isStreamLike(value: unknown): value is StreamLike {
   return offers(value, streamProtocol)
 }
 
 /**
- * The handle behind anything that counts as a stream: an object with the stream protocol, a descriptor from another
- * thread of this process, a bare `CUstream` as bigint, or null for the default stream of the current stream mode.
+ * Returns the handle of any stream argument.
+ *
+ * Accepts an object with the stream protocol, a descriptor from another thread of this process, a bare `CUstream` as
+ * bigint, or null for the default stream of the current stream mode.
  *
  * @param api - the function, and `name` its parameter, that an error names
  * @throws TypeError when it is none of these, or the protocol's answer is malformed
  * @throws DisposedError when the stream was disposed
  */
 export function toStreamHandle(stream: StreamArgument, api = 'toStreamHandle', name = 'stream'): StreamHandle {
-  // Named explicitly in per-thread mode: NCCL and NVSHMEM are built for the legacy meaning of 0.
+  // Per-thread mode needs the explicit handle, because NCCL and NVSHMEM are built with the legacy meaning of 0.
   if (stream === null) return streamMode() === 'per-thread' ? perThreadDefault : legacyDefault
   if (typeof stream === 'bigint') {
     requireAddress(stream, api, name)
@@ -87,10 +96,11 @@ export function toStreamHandle(stream: StreamArgument, api = 'toStreamHandle', n
 }
 
 /**
- * A stream as plain data for `postMessage`. It does not keep the stream alive: the sender must.
+ * Describes a stream as plain data for `postMessage`.
  *
- * @throws TypeError when `stream` is not a stream, or is the per-thread default stream, which is another stream on
- * every thread
+ * The sender must keep the stream alive; the descriptor does not.
+ *
+ * @throws TypeError when `stream` is not a stream, or is the per-thread default stream, which differs on every thread
  * @example
  * worker.postMessage(describeStream(stream))
  */

@@ -3,7 +3,7 @@ import type { OwnedArrayOf } from '../dtypes/dtype.js'
 import { isView } from '../isView.js'
 import type { CompoundWithCodec, FieldCodec } from './fieldCodec.js'
 
-/** What structs, arrays and tuples do with bytes: everything but the layout, which is their codec's. */
+/** Reads and writes structs, arrays and tuples; their codec knows the layout. */
 export class Compound<K extends 'struct' | 'array' | 'tuple', V = unknown> implements CompoundWithCodec {
   readonly kind: K
   readonly name: string
@@ -74,13 +74,13 @@ function viewOf(memory: ArrayBufferView | ArrayBufferLike, name: string): DataVi
     if (Object.getPrototypeOf(memory) === DataView.prototype) return memory as DataView
     return new DataView(memory.buffer, memory.byteOffset, memory.byteLength)
   }
-  // By tag, since a buffer of another realm (node:vm) is no instance of this one's class.
+  // By tag, because a buffer of another realm (node:vm) is not an instance of this realm's class.
   const tag = Object.prototype.toString.call(memory)
   if (tag === '[object ArrayBuffer]' || tag === '[object SharedArrayBuffer]') return new DataView(memory)
   throw wrongType(name, 'memory', 'a view or a buffer', memory)
 }
 
-/** The next multiple. */
+/** Rounds up to the next multiple. */
 export function roundUp(value: number, multiple: number): number {
   return Math.ceil(value / multiple) * multiple
 }

@@ -6,14 +6,15 @@ import { arrayCodec, type FieldCodec, fieldCodec, tupleValues } from './fieldCod
 import type { ArrayType, FieldType, TupleType } from './types.js'
 
 /**
- * An array of a fixed length as one element of memory, such as `float[3]` in C. Its values are JavaScript arrays.
- * Each call makes another type, as with `defineStruct`.
+ * Defines an array of fixed length as an element type, such as `float[3]` in C.
+ *
+ * Its values are JavaScript arrays. Each call makes a new type, as with `defineStruct`.
  *
  * @example
- * const Point = defineArray('f32', 3)
- * const points = DeviceBuffer.from(device, [[0, 0, 1], [1, 2, 3]], { dtype: Point })
+ * const Point = defineArray('f32', 3) const points = DeviceBuffer.from(device, [[0, 0, 1], [1, 2, 3]], { dtype: Point
+ * })
  *
- * @throws TypeError for an unknown type or a count that is no integer; RangeError for a count below 1
+ * @throws TypeError for an unknown type or a count that is not an integer; RangeError for a count below 1
  */
 export function defineArray<const T extends FieldType, const N extends number>(type: T, count: N): ArrayType<T, N> {
   const api = 'defineArray'
@@ -25,12 +26,13 @@ export function defineArray<const T extends FieldType, const N extends number>(t
 }
 
 /**
- * Several values of different types as one element of memory, laid out as a struct with these fields. Its values are
- * JavaScript arrays. Each call makes another type, as with `defineStruct`.
+ * Defines a tuple of several types as one element type.
+ *
+ * It is laid out as a struct with these fields. Its values are JavaScript arrays. Each call makes a new type, as with
+ * `defineStruct`.
  *
  * @example
- * const Entry = defineTuple(['u32', 'f64'])
- * Entry.bytes // 16
+ * const Entry = defineTuple(['u32', 'f64']) Entry.bytes // 16
  *
  * @throws TypeError for an unknown type or an empty list
  */
@@ -39,7 +41,7 @@ export function defineTuple<const T extends readonly FieldType[]>(types: T): Tup
     throw wrongType('defineTuple', 'types', "an array of at least one type, such as ['u32', 'f64']", types)
   }
   const own = Object.freeze(Array.from(types))
-  // First, so that only checked types are named.
+  // Before the name, which requires checked types.
   const codec = tupleCodec(own)
   const tuple = new Compound('tuple', `[${own.map(nameOf).join(', ')}]`, codec)
   return Object.assign(tuple, { types: own }) as unknown as TupleType<T>
@@ -67,7 +69,7 @@ function tupleCodec(types: readonly FieldType[]): FieldCodec {
   }
 }
 
-/** A type as messages name it, after it was checked. */
+/** Returns the name of a checked type for messages. */
 function nameOf(type: FieldType): string {
   if (type === 'ptr' || isDType(type)) return type
   return isArray(type) ? `${nameOf(type[0])}[${type[1]}]` : (type as { readonly name: string }).name

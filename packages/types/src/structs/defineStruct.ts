@@ -5,7 +5,7 @@ import { Compound, roundUp } from './compound.js'
 import { type FieldCodec, fieldCodec } from './fieldCodec.js'
 import type { StructField, StructFields, StructType, StructValue } from './types.js'
 
-/** How a struct is laid out where C's own rules are not meant. */
+/** Options that change a struct's layout from C's rules. */
 export interface StructOptions {
   /** Least alignment in bytes, a power of two: `alignas(16)`, or `__align__(16)` in CUDA C++. */
   readonly align?: number
@@ -19,16 +19,17 @@ interface LaidOutField extends StructField {
 }
 
 /**
- * A plain-data struct for device memory elements and kernel arguments, laid out as a C compiler does: every field at
- * the next multiple of its alignment, the size a multiple of the largest one.
+ * Defines a plain-data struct for device memory elements and kernel arguments.
+ *
+ * The layout is that of a C compiler: every field is at the next multiple of its alignment, and the size is a multiple
+ * of the largest alignment.
  *
  * @example
- * const Particle = defineStruct('Particle', { position: ['f32', 3], id: 'u64', alive: 'bool' })
- * Particle.bytes // 32
+ * const Particle = defineStruct('Particle', { position: ['f32', 3], id: 'u64', alive: 'bool' }) Particle.bytes // 32
  * const bytes = Particle.encode({ position: [0, 0, 1], id: 7n, alive: true })
  *
- * @throws TypeError when a name is not a C identifier, a type is unknown, there is no field, or `align` is no power of
- * two
+ * @throws TypeError when a name is not a C identifier, a type is unknown, there is no field, or `align` is not a power
+ * of two
  */
 export function defineStruct<const F extends StructFields>(
   name: string,
@@ -41,7 +42,7 @@ export function defineStruct<const F extends StructFields>(
   let alignment = requireAlignment(optionalOptions(options, 'defineStruct', optionKeys).align)
   if (!isPlainObject(fields)) throw wrongType('defineStruct', 'fields', "a plain object such as { x: 'f32' }", fields)
   for (const [fieldName, type] of Object.entries(fields)) {
-    // Names that are numbers would also lose their order in the object.
+    // Numeric names would also lose their order in the object.
     requireIdentifier(fieldName, 'a name of fields')
     const path = `${name}.${fieldName}`
     const codec = fieldCodec(type, `fields.${fieldName}`)

@@ -14,12 +14,10 @@ import type {
   TupleValue,
 } from './types.js'
 
-/**
- * What memory may have as elements: a dtype by its name, or a type of `defineStruct`, `defineArray` or `defineTuple`.
- */
+/** Element type of memory: a dtype's name or a type of `defineStruct`, `defineArray` or `defineTuple`. */
 export type ElementType = DType | CompoundType
 
-/** One element as it is read: the object of a struct, the array of an array or a tuple. */
+/** One element as read: an object for a struct, an array for an array or a tuple. */
 export type CompoundValueOf<E> =
   E extends StructType<infer F>
     ? StructValue<F>
@@ -39,9 +37,9 @@ export type CompoundInputOf<E> =
         ? TupleInput<L>
         : unknown
 
-/** What is the same for both: a name for messages, and size and alignment of one element in bytes. */
+/** Name, size and alignment of a dtype or a compound type. */
 export interface ElementLayout {
-  /** Its name for people. */
+  /** Its name for messages. */
   readonly name: string
   /** Bytes of one element. */
   readonly bytes: number
@@ -52,11 +50,11 @@ export interface ElementLayout {
 /** Elements read from memory: a typed array for a dtype, else a list of objects or arrays. */
 export type ElementArrayOf<E extends ElementType> = E extends DType ? OwnedArrayOf<E> : CompoundValueOf<E>[]
 
-/** Elements to be written to memory: a typed array for a dtype, else a list of objects or arrays. */
+/** Elements to write to memory: a typed array for a dtype, else a list of objects or arrays. */
 export type ElementInputOf<E extends ElementType> = E extends DType ? TypedArrayOf<E> : ArrayLike<CompoundInputOf<E>>
 
 /**
- * Size and alignment of an element type.
+ * Returns size and alignment of an element type.
  *
  * @throws TypeError when `element` is neither the name of a dtype nor a type of `defineStruct`, `defineArray` or
  * `defineTuple`

@@ -6,37 +6,34 @@ import { decodeFloat, encodeFloat } from '../dtypes/floatFormat.js'
 import { floatFormats, saturatesByDefault } from '../dtypes/narrowFloats.js'
 import type { CompoundType, FieldArray, FieldType } from './types.js'
 
-/** How to move one field between JavaScript and bytes. `path` names the field in errors. */
+/** Converts one field between JavaScript and bytes. */
 export interface FieldCodec {
   /** Bytes of the field. */
   readonly bytes: number
   /** In bytes. */
   readonly alignment: number
-  /** Writes it. `path` is what errors call it. @throws TypeError, RangeError */
+  /** Writes the field. Errors name it by `path`. @throws TypeError, RangeError */
   write(view: DataView, offset: number, value: unknown, path: string): void
-  /** Reads it. */
+  /** Reads the field. */
   read(view: DataView, offset: number): unknown
 }
 
-/** A struct, an array or a tuple that also offers its codec to the ones it lies in. */
+/** A struct, an array or a tuple whose codec enclosing types can use. */
 export interface CompoundWithCodec extends CompoundType {
   readonly codec: FieldCodec
 }
 
 const kinds: readonly unknown[] = ['struct', 'array', 'tuple']
 
-/**
- * Whether a value is a type made with `defineStruct`, `defineArray` or `defineTuple`, by this or another copy of the
- * package.
- */
+/** True for a type of `defineStruct`, `defineArray` or `defineTuple`, also of another copy of the package. */
 export function isCompoundType(value: unknown): value is CompoundType {
   return typeof value === 'object' && kinds.includes(propertyOf(value, 'kind')) && 'codec' in (value as object)
 }
 
-/** Arrays of arrays may be so deep. One that contains itself has no end. */
+/** Deepest nesting of arrays; the limit also stops an array that contains itself. */
 const deepest = 32
 
-/** The codec of a field type; `path` names the field in errors. */
+/** Returns the codec of a field type; `path` names the field in errors. */
 export function fieldCodec(type: FieldType, path: string, depth = 0, api = 'defineStruct'): FieldCodec {
   if (depth > deepest) {
     const top = path.slice(0, path.indexOf('['))
@@ -132,10 +129,7 @@ function complex(dtype: DType, part: FieldCodec): FieldCodec {
 
 let codecs: { readonly [T in DType | 'ptr']: FieldCodec } | undefined
 
-/**
- * Made when the first struct is: most programs have none. Little-endian: so are CUDA's devices and every host CUDA runs
- * on.
- */
+/** Made on first use, because most programs have no structs. CUDA devices and all CUDA hosts are little-endian. */
 function scalarCodecs(): { readonly [T in DType | 'ptr']: FieldCodec } {
   codecs ??= makeScalarCodecs()
   return codecs
@@ -228,7 +222,7 @@ function makeScalarCodecs(): { readonly [T in DType | 'ptr']: FieldCodec } {
   }
 }
 
-/** The codec of `[type, count]`. @throws TypeError */
+/** Returns the codec of `[type, count]`. @throws TypeError */
 export function arrayCodec(type: FieldArray, path: string, depth: number, api: string): FieldCodec {
   const [elementType, count] = type
   if (type.length !== 2 || !Number.isSafeInteger(count) || count < 1) {
@@ -244,7 +238,7 @@ export function arrayCodec(type: FieldArray, path: string, depth: number, api: s
       try {
         for (; index < count; index += 1) element.write(view, offset + index * element.bytes, values[index], fieldPath)
       } catch (error) {
-        // Once more, with its name: making the name of each costs more than writing it.
+        // Repeats the failed write with the element's name: making the name costs more than a write.
         element.write(view, offset + index * element.bytes, values[index], `${fieldPath}[${index}]`)
         throw error
       }
@@ -254,7 +248,7 @@ export function arrayCodec(type: FieldArray, path: string, depth: number, api: s
   }
 }
 
-/** A list of so many values. @throws TypeError, RangeError */
+/** Returns a list of exactly `count` values. @throws TypeError, RangeError */
 export function tupleValues(value: unknown, count: number, path: string): ArrayLike<unknown> {
   if (typeof value !== 'object' || value === null || !('length' in value)) {
     throw wrongKind(path, `an array of ${count}`, value)

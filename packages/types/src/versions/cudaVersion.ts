@@ -4,15 +4,16 @@ import { LibraryVersion, parseParts, requireParts, requireVersionNumber } from '
 const partsOf = (value: number) => [Math.trunc(value / 1000), Math.trunc((value % 1000) / 10)] as const
 
 /**
- * A version as CUDA counts them, for people: 12080 is `12.8`. Takes any `int` from 0, also what {@link CudaVersion}
- * refuses. @throws TypeError, RangeError
+ * Formats a CUDA version number: 12080 becomes `12.8`.
+ *
+ * Accepts any `int` from 0, also numbers that {@link CudaVersion} refuses. @throws TypeError, RangeError
  */
 export function formatCudaVersion(value: number): string {
   return partsOf(requireVersionNumber(value, 'formatCudaVersion', 0)).join('.')
 }
 
 /**
- * A version of CUDA, as `cuDriverGetVersion` and `cudaRuntimeGetVersion` report it.
+ * A version of CUDA from `cuDriverGetVersion` or `cudaRuntimeGetVersion`.
  *
  * @example
  * CudaVersion.from(12080).atLeast(12, 4) // true
@@ -21,29 +22,29 @@ export class CudaVersion extends LibraryVersion {
   readonly library = 'cuda'
 
   /**
-   * From the number that CUDA uses: 12080 is 12.8.
+   * Returns the version of CUDA's number: 12080 is 12.8.
    *
-   * @throws RangeError when it is no version, such as the 0 that stands for "no driver installed"
+   * @throws RangeError when it is not a version, such as 0, which means "no driver installed"
    */
   static from(value: number): CudaVersion {
     requireVersionNumber(value, 'CudaVersion.from', 1000)
     return new CudaVersion(value, ...partsOf(value), 0)
   }
 
-  /** From major and minor: `of(12, 8)`. */
+  /** Returns the version of major and minor: `of(12, 8)`. */
   static of(major: number, minor = 0): CudaVersion {
     requireParts('CudaVersion.of', major, minor)
     if (major === 0) throw outOfRange('CudaVersion.of', 'major', 'an integer from 1 to 999', major)
     return CudaVersion.from(major * 1000 + minor * 10)
   }
 
-  /** From text such as `'12.8'`. A third part is ignored: CUDA's number has none. */
+  /** Parses text such as `'12.8'`. Ignores a third part, because CUDA's number has only two. */
   static parse(text: string): CudaVersion {
     const [major, minor] = parseParts(text, 'CudaVersion')
     return CudaVersion.of(major, minor)
   }
 
-  /** Major and minor, such as `'12.8'`. */
+  /** Returns major and minor, such as `'12.8'`. */
   override toString(): string {
     return `${this.major}.${this.minor}`
   }

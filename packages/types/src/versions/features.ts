@@ -6,8 +6,9 @@ import { NcclVersion } from './ncclVersion.js'
 import { NvshmemVersion } from './nvshmemVersion.js'
 
 /**
- * What newer versions of a library can do and older ones cannot. A version says that the library knows the feature;
- * the device or the platform may still lack it.
+ * Features that depend on the version of a library.
+ *
+ * A version says that the library supports the feature; the device or the platform may still lack it.
  */
 export const Feature = {
   // CUDA
@@ -73,23 +74,23 @@ export const Feature = {
 /** The name of a feature, such as `'nccl-windows'`. */
 export type Feature = (typeof Feature)[keyof typeof Feature]
 
-/** What is known about a feature. */
+/** Properties of a feature. */
 export interface FeatureInfo {
   /** The feature. */
   readonly feature: Feature
-  /** The library that has it, or not. */
+  /** The library that provides it. */
   readonly library: VersionedLibrary
-  /** First version that has it. */
+  /** First version with the feature. */
   readonly since: LibraryVersion
-  /** The feature in words, as messages name it. */
+  /** The feature in words, for messages. */
   readonly title: string
-  /** A C function that came with it; absent where a new value or data type did. */
+  /** A C function that came with the feature; absent if it added only a value or a data type. */
   readonly api?: string
 }
 
 type Row = readonly [title: string, version: readonly [number, number, number?], api?: string]
 
-// First versions of the CUDA functions: the suffixes of the function pointer types in cudaTypedefs.h.
+// The first versions are the suffixes of the function pointer types in cudaTypedefs.h.
 const cuda: { readonly [feature: string]: Row } = {
   [Feature.virtualMemory]: ['virtual memory management', [10, 2], 'cuMemCreate'],
   [Feature.graphUpdate]: ['updating an instantiated graph', [10, 2], 'cuGraphExecUpdate'],
@@ -124,8 +125,7 @@ const cuda: { readonly [feature: string]: Row } = {
   [Feature.hostMemoryPools]: ['memory pools by location', [13, 0], 'cuMemGetMemPool'],
 }
 
-// First versions of NCCL: the first release that has the function, or the value. Where a whole minor version has it,
-// that.
+// The first release with the function or the value. If a whole minor version has it, only the minor is given.
 const nccl: { readonly [feature: string]: Row } = {
   [Feature.ncclAbort]: ['aborting a communicator', [2, 4], 'ncclCommAbort'],
   [Feature.ncclSendReceive]: ['point-to-point communication', [2, 7], 'ncclSend'],
@@ -160,7 +160,7 @@ const libraryTitle: { readonly [L in VersionedLibrary]: string } = { cuda: 'CUDA
 
 let table: ReadonlyMap<Feature, FeatureInfo> | undefined
 
-// Made when it is asked, as that is work that an import does without.
+// Made on first use, so that an import does not pay for it.
 function features(): ReadonlyMap<Feature, FeatureInfo> {
   table ??= new Map([
     ...rows('cuda', cuda, ([major, minor]) => CudaVersion.of(major, minor)),
@@ -185,7 +185,7 @@ function rows(
 }
 
 /**
- * Everything known about a feature.
+ * Returns the properties of a feature.
  *
  * @throws TypeError when `feature` is not one of `Feature`
  */
@@ -202,7 +202,7 @@ function infoOf(feature: Feature, api: string): FeatureInfo {
 }
 
 /**
- * Whether a version of the feature's library knows the feature.
+ * True if a version of the feature's library supports the feature.
  *
  * @param api - the function that an error names
  * @throws TypeError when `version` is of another library, or `feature` is not one of `Feature`
@@ -213,9 +213,9 @@ export function supports(version: LibraryVersion, feature: Feature, api = 'suppo
 }
 
 /**
- * Returns when the version knows the feature.
+ * Requires a version that supports the feature.
  *
- * @param library how to name the library in the error, such as `'CUDA runtime'`; its general name when left out
+ * @param library name of the library in the error, such as `'CUDA runtime'`; default: its general name
  * @throws FeatureNotSupportedError when the version is too old
  * @throws TypeError when `version` is of another library, or `feature` is not one of `Feature`
  */

@@ -2,20 +2,20 @@ import { propertyOf } from '../anyValue.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 import { inspectKey, inspectLine } from '../inspection.js'
 
-/** Libraries whose versions Shoal compares. The CUDA driver and the CUDA runtime count alike. */
+/** Libraries whose versions Shoal compares. The CUDA driver and runtime share one numbering. */
 export type VersionedLibrary = 'cuda' | 'nccl' | 'nvshmem'
 
-/** A version of one library. Versions of different libraries do not compare. */
+/** A version of one library. Versions of different libraries cannot be compared. */
 export abstract class LibraryVersion {
-  /** Whose version it is. */
+  /** The library of this version. */
   abstract readonly library: VersionedLibrary
-  /** The number the library itself uses for it, such as 12080 (CUDA 12.8) or 23007 (NCCL 2.30.7). */
+  /** The library's own number, such as 12080 (CUDA 12.8) or 23007 (NCCL 2.30.7). */
   readonly value: number
   /** The first part. */
   readonly major: number
   /** The second part. */
   readonly minor: number
-  /** The third part; 0 where the library has none. */
+  /** The third part; 0 if the library has none. */
   readonly patch: number
 
   protected constructor(value: number, major: number, minor: number, patch: number) {
@@ -26,7 +26,7 @@ export abstract class LibraryVersion {
   }
 
   /**
-   * Negative when this version is older than the other, 0 when equal, positive when newer.
+   * Compares two versions: negative if this one is older, positive if newer.
    *
    * @throws TypeError when `other` is not a version of the same library
    */
@@ -35,7 +35,7 @@ export abstract class LibraryVersion {
     return this.major - other.major || this.minor - other.minor || this.patch - other.patch
   }
 
-  /** Whether this version is the other one or newer. */
+  /** True if this version equals the other one or is newer. */
   atLeast(other: LibraryVersion): boolean
   atLeast(major: number, minor?: number, patch?: number): boolean
   atLeast(other: LibraryVersion | number, minor = 0, patch = 0): boolean {
@@ -45,7 +45,7 @@ export abstract class LibraryVersion {
     return (this.major - other || this.minor - minor || this.patch - patch) >= 0
   }
 
-  /** As people write it, such as `'2.30.7'`. */
+  /** Returns text such as `'2.30.7'`. */
   toString(): string {
     return `${this.major}.${this.minor}.${this.patch}`
   }
@@ -61,8 +61,9 @@ export abstract class LibraryVersion {
 }
 
 /**
- * A version of a library: by name and not by class, so that versions of two installed copies of this package compare as
- * well. @throws TypeError
+ * Returns a version of a library. @throws TypeError
+ *
+ * Checks by name, not by class, so that versions of two installed copies of this package can be compared.
  */
 export function requireVersion(value: unknown, library: string | undefined, api: string, name: string): LibraryVersion {
   const known = propertyOf(value, 'library')
@@ -71,18 +72,15 @@ export function requireVersion(value: unknown, library: string | undefined, api:
 }
 
 const partNames = ['major', 'minor', 'patch'] as const
-/** Two digits each for minor and patch: a larger one would run into its neighbour in the library's number. */
+/** Minor and patch have two digits each; a larger part would overflow in the library's number. */
 const limits = [999, 99, 99]
 
-/** Major, minor and patch as given. @throws TypeError, RangeError */
+/** Requires valid major, minor and patch. @throws TypeError, RangeError */
 export function requireParts(api: string, ...parts: readonly unknown[]): void {
   for (const [index, part] of parts.entries()) requireInteger(part, api, partNames[index] as string, 0, limits[index])
 }
 
-/**
- * The parts of a version as people write it, such as `'2.30.7'`; a leading `v` and anything after the numbers is
- * ignored.
- */
+/** Parses a version such as `'2.30.7'`. Ignores a leading `v` and any text after the numbers. */
 export function parseParts(text: string, className: string): readonly [number, number, number] {
   const match = /^\s*v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d])/.exec(typeof text === 'string' ? text : '')
   if (typeof text !== 'string') throw wrongType(`${className}.parse`, 'text', 'a string', text)
@@ -92,7 +90,7 @@ export function parseParts(text: string, className: string): readonly [number, n
   return [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)]
 }
 
-/** A number as a library reports it, a C `int`. @throws TypeError, RangeError */
+/** Returns a version number, which is a C `int`. @throws TypeError, RangeError */
 export function requireVersionNumber(value: unknown, api: string, least: number): number {
   return requireInteger(value, api, 'value', least, 0x7fff_ffff)
 }

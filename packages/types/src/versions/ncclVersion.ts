@@ -6,8 +6,9 @@ function partsOf(value: number) {
 }
 
 /**
- * A version as NCCL counts them, for people: 23007 is `2.30.7`. Takes any `int` from 0, also what {@link NcclVersion}
- * refuses. @throws TypeError, RangeError
+ * Formats an NCCL version number: 23007 becomes `2.30.7`.
+ *
+ * Accepts any `int` from 0, also numbers that {@link NcclVersion} refuses. @throws TypeError, RangeError
  */
 export function formatNcclVersion(value: number): string {
   return partsOf(requireVersionNumber(value, 'formatNcclVersion', 0)).join('.')
@@ -23,23 +24,25 @@ export class NcclVersion extends LibraryVersion {
   readonly library = 'nccl'
 
   /**
-   * From the number that NCCL uses: 23007 is 2.30.7. Up to 2.8 there was one digit less for the minor: 2708 is 2.7.8.
+   * Returns the version of NCCL's number: 23007 is 2.30.7.
    *
-   * @throws RangeError when it is no version
+   * Up to 2.8 the minor version has one digit less: 2708 is 2.7.8.
+   *
+   * @throws RangeError when it is not a version
    */
   static from(value: number): NcclVersion {
     requireVersionNumber(value, 'NcclVersion.from', 1000)
     return new NcclVersion(value, ...partsOf(value))
   }
 
-  /** From major, minor and patch: `of(2, 30, 7)`. */
+  /** Returns the version of major, minor and patch: `of(2, 30, 7)`. */
   static of(major: number, minor = 0, patch = 0): NcclVersion {
     requireParts('NcclVersion.of', major, minor, patch)
     const unit = major <= 2 && minor <= 8 ? 1000 : 10_000
     return NcclVersion.from(major * unit + minor * 100 + patch)
   }
 
-  /** From text such as `'2.30.7'` or `'2.30'`. */
+  /** Parses text such as `'2.30.7'` or `'2.30'`. */
   static parse(text: string): NcclVersion {
     return NcclVersion.of(...parseParts(text, 'NcclVersion'))
   }
