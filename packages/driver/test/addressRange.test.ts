@@ -19,7 +19,7 @@ describe('AddressRange.reserve', () => {
     expect([range.byteLength, range.mappedBytes, device.used]).toEqual([unit * 1000, 0, 0])
   })
 
-  test('aligns the address, and takes the one asked for where it is free', () => {
+  test('aligns the address, and uses the requested address if it is free', () => {
     const aligned = AddressRange.reserve(unit, { alignment: 2 ** 30 })
     const { address } = aligned
     expect(address % 2n ** 30n).toBe(0n)
@@ -51,7 +51,7 @@ describe('AddressRange.reserve', () => {
     )
   })
 
-  test('passes on what a getter of the options throws', () => {
+  test('rethrows an error thrown by a getter of the options', () => {
     const options = {
       get alignment(): number {
         throw new Error('from the getter')
@@ -62,7 +62,7 @@ describe('AddressRange.reserve', () => {
 })
 
 describe('AddressRange.map', () => {
-  test('maps at offsets, and refuses what overlaps or does not fit', () => {
+  test('maps at offsets, and refuses mappings that overlap or do not fit', () => {
     using range = AddressRange.reserve(unit * 4)
     using memory = PhysicalMemory.create(device, unit)
     using first = range.map(memory, { offset: unit })
@@ -83,7 +83,7 @@ describe('AddressRange.map', () => {
     expect(again.address).toBe(range.address + BigInt(unit * 3))
   })
 
-  test('takes the raw handle of memory, whose size is given', () => {
+  test('accepts a raw memory handle together with its size', () => {
     using range = AddressRange.reserve(unit * 2)
     using memory = PhysicalMemory.create(device, unit)
     const raw = memory.handle as bigint
@@ -138,7 +138,7 @@ describe('AddressRange.map', () => {
     expect(range.mappedBytes).toBe(0)
   })
 
-  test('says of memory of a second copy of the package that there are two', async () => {
+  test('names the second copy of the package when memory belongs to it', async () => {
     const other = await secondCopy()
     const theirs = other.AddressRange.reserve(unit)
     expect(theirs).not.toBeInstanceOf(AddressRange)
@@ -155,7 +155,7 @@ describe('AddressRange.map', () => {
 })
 
 describe('AddressRange.dispose', () => {
-  test('frees the addresses at once where nothing is mapped', () => {
+  test('frees the addresses at once if nothing is mapped', () => {
     const range = AddressRange.reserve(unit)
     const { address } = range
     range.dispose()
@@ -166,7 +166,7 @@ describe('AddressRange.dispose', () => {
     expect(() => range.map(undefined as never)).toThrow(DisposedError)
   })
 
-  test('frees them with the last mapping where something is mapped', () => {
+  test('frees the addresses together with the last mapping', () => {
     const range = AddressRange.reserve(unit)
     using memory = PhysicalMemory.create(device, unit)
     const mapped = range.map(memory)

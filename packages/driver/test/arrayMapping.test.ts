@@ -16,7 +16,7 @@ const floats = (length: number, first = 0): Float32Array<ArrayBuffer> =>
 describe('sparse arrays', () => {
   const options = { width: 200, height: 300, format: 'f32', sparse: true } as const
 
-  test('have texels where memory is mapped, up to their border, and zeroes elsewhere', async () => {
+  test('have texels where memory is mapped, up to the border, and zeroes elsewhere', async () => {
     using array = CudaArray.create(device, options)
     mapArrays([{ array, memory: pool, region: { x: 128, y: 256, width: 72, height: 44 } }])
     const values = floats(200 * 300, 1)
@@ -44,7 +44,7 @@ describe('sparse arrays', () => {
     expect((await volume.toArray({ region: { depth: 1 } }))[0]).toBe(0)
   })
 
-  test('take no memory that a getter of a later mapping has disposed of', () => {
+  test('use no memory that a getter of a later mapping disposed of', () => {
     using array = CudaArray.create(device, options)
     const gone = PhysicalMemory.create(device, granule, { tilePool: true })
     const later = {
@@ -61,7 +61,7 @@ describe('sparse arrays', () => {
     )
   })
 
-  test('of one memory see the same texels', async () => {
+  test('that map the same memory see the same texels', async () => {
     using one = CudaArray.create(device, options)
     using two = CudaArray.create(device, options)
     const region = { width: 128, height: 128 }
@@ -75,7 +75,7 @@ describe('sparse arrays', () => {
     expect((await one.toArray({ region: { x: 1, width: 3, height: 1 } }))[0]).toBe(100)
   })
 
-  test('have their memory in the order of the stream, also when its handle is gone', async () => {
+  test('are mapped in stream order, even after the memory handle was disposed', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using array = CudaArray.create(device, { ...options, width: 128, height: 128 })
     const before = device.used
@@ -126,7 +126,7 @@ describe('sparse arrays', () => {
     expect(await level.toArray()).toEqual(values.map((value, at) => (at >= 1024 ? value : 0)))
   })
 
-  test('that are smaller than a tile are one, and have no tail', async () => {
+  test('smaller than a tile have one tile and no tail', async () => {
     using array = CudaArray.create(device, { width: 20, height: 10, format: 'f32', sparse: true })
     expect(array.sparseProperties()).toMatchObject({ mipTailFirstLevel: 0, mipTailSize: 0 })
     mapArrays([{ array, memory: pool }])
@@ -134,7 +134,7 @@ describe('sparse arrays', () => {
     expect(await array.toArray()).toEqual(floats(200, 1))
   })
 
-  test('are looked into by textures and surfaces before anything is mapped', () => {
+  test('can be bound to textures and surfaces before anything is mapped', () => {
     using array = CudaArray.create(device, { ...options, surface: true })
     using texture = TextureObject.create(array)
     using surface = SurfaceObject.create(array)
@@ -184,7 +184,7 @@ describe('sparse arrays', () => {
     expect(map).toThrow(words)
   })
 
-  test('refuse lists that are none, arrays that are gone, and what getters throw', () => {
+  test('refuse an empty or wrong list, disposed arrays, and rethrow errors of getters', () => {
     expect(() => mapArrays([])).toThrow(/mapArrays: mappings must be at least one mapping/)
     expect(() => mapArrays(sparse as never)).toThrow(TypeError)
     expect(() => mapArrays([{ array: sparse }], { stream: 7 } as never)).toThrow(/stream/)
@@ -209,7 +209,7 @@ describe('sparse arrays', () => {
   })
 })
 
-describe('arrays of deferred mapping', () => {
+describe('arrays with deferred mapping', () => {
   test('have all of their texels once memory is mapped', async () => {
     using array = CudaArray.create(device, { width: 5, height: 7, depth: 3, format: 'u16', deferredMapping: true })
     mapArrays([{ array, memory: pool }])

@@ -16,7 +16,7 @@ const { cuStreamBeginCapture, cuStreamEndCapture } = await import('@shoal/cuda-s
 const isTyped = (error: unknown): boolean =>
   error instanceof StatusError || error instanceof DisposedError || /^[A-Z]\w*[.:]/.test((error as Error).message)
 
-describe('a stream that is captured', () => {
+describe('a stream during capture', () => {
   const buffer = DeviceBuffer.zeros(device, 'f32', 16)
   const pitched = PitchedBuffer.zeros(device, 'f32', { width: 4, height: 4 })
   const array = textures.CudaArray.create(device, { width: 4, height: 4, format: 'f32' })
@@ -76,7 +76,7 @@ describe('a stream that is captured', () => {
     expect((await buffer.toArray({ stream }))[5]).toBe(3)
   })
 
-  test('takes what a capture may hold', () => {
+  test('accepts every operation that a capture may contain', () => {
     using graph = Graph.capture(stream, () => {
       buffer.fill(1, queued)
       pitched.fill(1, queued)
@@ -90,7 +90,7 @@ describe('a stream that is captured', () => {
   })
 })
 
-describe('a capture and another thread', () => {
+describe('a capture, used from another thread', () => {
   /** What a thread of its own answers to a call on the stream. */
   async function elsewhere(call: string): Promise<unknown> {
     const file = new URL('./fixtures/captureElsewhere.mjs', import.meta.url)
@@ -100,7 +100,7 @@ describe('a capture and another thread', () => {
     return answer
   }
 
-  test('that would end it is refused, and so is one that would begin another', async () => {
+  test('refuses to be ended there, and a second capture to begin there', async () => {
     const { handle, context } = stream
     context.run(() => expect(cuStreamBeginCapture(handle, 1)).toBe(0))
     const answers = []
@@ -118,7 +118,7 @@ describe('a capture and another thread', () => {
 })
 
 describe('a graph', () => {
-  test('that changes while it is made executable is made as it was, or not at all', () => {
+  test('that changes during instantiate() is instantiated as it was, or not at all', () => {
     using memory = zeros()
     const graph = Graph.create(device)
     const node = graph.add(fillNode(memory, 1))
@@ -135,7 +135,7 @@ describe('a graph', () => {
     expect(() => graph.instantiate(options(() => graph.dispose()))).toThrow(DisposedError)
   })
 
-  test('takes no nodes of another one', () => {
+  test('refuses nodes of another graph', () => {
     using memory = zeros()
     using graph = Graph.create(device)
     using foreign = Graph.create(device)
@@ -168,7 +168,7 @@ describe('a graph', () => {
     expect(firstOf(memory)).toBe(1)
   })
 
-  test('does not run on what is gone: memory, modules, streams', async () => {
+  test('refuses to run on memory, modules or streams that were disposed', async () => {
     const memory = zeros()
     const own = Module.loadSync(device, image)
     using graph = Graph.create(device)
@@ -203,7 +203,7 @@ const image = `
 }
 `
 
-test('a struct of another size is refused wherever one is taken', () => {
+test('every function that takes a struct refuses a struct of another size', () => {
   const Small = defineStruct('Small', { x: 'i32' })
   const Large = defineStruct('Large', { x: 'i32', y: 'i32', z: 'i32' })
   using own = Module.loadSync(device, image)
@@ -233,7 +233,7 @@ test('a struct of another size is refused wherever one is taken', () => {
   expect(() => bytes.reinterpret(Params)).toThrow(RangeError)
 })
 
-test('a green context whose stream outlives it: its work ends, and everything else names what is gone', async () => {
+test('a green context disposed before its stream: queued work completes, and later calls name the disposed object', async () => {
   const { groups } = DeviceResource.of(device).split(2, { groups: 1 })
   const green = GreenContext.create(groups)
   const mine = green.createStream()
@@ -265,7 +265,7 @@ test('a green context whose stream outlives it: its work ends, and everything el
   mine.dispose()
 })
 
-test('a texture over memory that was freed is not launched, whoever freed it', () => {
+test('a kernel launch refuses a texture over freed memory, whichever object freed it', () => {
   const { TextureObject } = textures
   const memory = DeviceBuffer.zeros(device, 'f32', 128)
   using growing = GrowableBuffer.reserve(device, 'f32', { maximumLength: 1 << 20 })
@@ -279,7 +279,7 @@ test('a texture over memory that was freed is not launched, whoever freed it', (
   }
 })
 
-test('a linker that has made its image takes nothing more', () => {
+test('a linker refuses more input after it has linked its image', () => {
   using linker = Linker.create(device)
   linker.add(image)
   const made = linker.completeSync()

@@ -30,7 +30,7 @@ beforeEach(() => {
 })
 
 describe('CachingPool.create', () => {
-  test('makes a pool on a device, given as such or as its context, without memory', () => {
+  test('makes an empty pool for a Device or its Context', () => {
     for (const owner of [second, second.primaryContext]) {
       using pool = CachingPool.create(owner)
       expect([pool.device, pool.context]).toEqual([second, second.primaryContext])
@@ -59,7 +59,7 @@ describe('CachingPool.create', () => {
 })
 
 describe('CachingPool.allocate', () => {
-  test('gives memory that a stream uses, and the same again once it was given back, without the driver', () => {
+  test('reuses returned memory on its stream without a driver call', () => {
     using pool = CachingPool.create(device)
     const values = Float32Array.from({ length: 1000 }, (_, index) => index / 3)
     const first = pool.allocate(stream, 'f32', values.length)
@@ -96,7 +96,7 @@ describe('CachingPool.allocate', () => {
     expect(buffer.address % 512n).toBe(0n)
   })
 
-  test('blocks that lie beside each other and are free become one again when that is needed', () => {
+  test('merges adjacent free blocks when a larger block is needed', () => {
     using pool = CachingPool.create(device)
     const quarters = [0, 1, 2, 3].map(() => pool.allocate(stream, 'u8', mebibyte / 2))
     const lowest = quarters.map(({ address }) => address).sort((a, b) => Number(a - b))[0]
@@ -112,7 +112,7 @@ describe('CachingPool.allocate', () => {
     expect([none.address, none.length, pool.reserved.current]).toEqual([0n, 0, 0])
   })
 
-  test('a stream never gets what another one gave back', () => {
+  test('a stream never receives memory that another stream returned', () => {
     using pool = CachingPool.create(device)
     const first = pool.allocate(stream, 'u8', 4096)
     const { address } = first
@@ -123,7 +123,7 @@ describe('CachingPool.allocate', () => {
     expect(again.address).toBe(address)
   })
 
-  test('other objects of the same stream get it', () => {
+  test('another object of the same stream reuses its memory', () => {
     using pool = CachingPool.create(device)
     const first = pool.allocate(stream, 'u8', 4096)
     const { address } = first
@@ -133,7 +133,7 @@ describe('CachingPool.allocate', () => {
     expect(again.address).toBe(address)
   })
 
-  test('work of the stream that is under way keeps what it was given', () => {
+  test('memory disposed during queued work stays valid until that work completes', () => {
     using pool = CachingPool.create(device)
     using result = DeviceBuffer.allocate(device, 'u8', 4096)
     delay(stream, 30)
@@ -158,7 +158,7 @@ describe('CachingPool.allocate', () => {
     expect(pool.statistics.allocations).toBe(0)
   })
 
-  test('refuses a stream of another device, and one that is gone', () => {
+  test('refuses a stream of another device and a disposed stream', () => {
     using pool = CachingPool.create(device)
     using foreign = Stream.create(second)
     expect(() => pool.allocate(foreign, 'u8', 1)).toThrow(
@@ -170,7 +170,7 @@ describe('CachingPool.allocate', () => {
     expect(() => pool.allocate(gone, 'u8', 1)).toThrow(DisposedError)
   })
 
-  test('tells an object of another copy of the package', async () => {
+  test('refuses a stream of another copy of the package, and names both copies', async () => {
     const copy = await secondCopy()
     using pool = CachingPool.create(device)
     using theirs = copy.Stream.borrow(copy.Device.get(0), 0n)
@@ -180,8 +180,8 @@ describe('CachingPool.allocate', () => {
 
 type Pool = ReturnType<typeof CachingPool.create>
 
-describe('other streams', () => {
-  test('what another stream was recorded for stays aside until that has ended its work', async () => {
+describe('other streams that use pool memory', () => {
+  test('memory recorded for another stream is reused only after the work of that stream completes', async () => {
     using pool = CachingPool.create(device)
     const buffer = pool.allocate(stream, 'u8', 4096)
     const { address } = buffer
@@ -197,7 +197,7 @@ describe('other streams', () => {
     expect([pool.statistics.waitingBytes, afterwards.address]).toEqual([0, address])
   })
 
-  test('disposeOn another stream records it', async () => {
+  test('disposeOn() with another stream records that stream', async () => {
     using pool = CachingPool.create(device)
     const buffer = pool.allocate(stream, 'u8', 4096)
     const { address } = buffer
@@ -209,7 +209,7 @@ describe('other streams', () => {
     await other.synchronize()
   })
 
-  test('its own stream, recorded or disposed on, waits for nothing', () => {
+  test('the owning stream, recorded or used for disposal, causes no wait', () => {
     using pool = CachingPool.create(device)
     delay(stream, 20)
     const buffer = pool.allocate(stream, 'u8', 4096)
@@ -218,7 +218,7 @@ describe('other streams', () => {
     expect(pool.statistics.waitingBytes).toBe(0)
   })
 
-  test('a recorded stream that is gone is waited for', () => {
+  test('a recorded stream that was disposed is still waited for', () => {
     using pool = CachingPool.create(device)
     const gone = Stream.create(device)
     using buffer = pool.allocate(stream, 'u8', 4096)
@@ -228,7 +228,7 @@ describe('other streams', () => {
     expect(pool.trimSync()).toBe(2 * mebibyte)
   })
 
-  test('refuses memory that is not of the pool', () => {
+  test('refuses memory of another origin than the pool', () => {
     using pool = CachingPool.create(device)
     using another = CachingPool.create(device)
     using ordinary = DeviceBuffer.allocate(device, 'u8', 1)
@@ -244,7 +244,7 @@ describe('other streams', () => {
     expect(() => pool.recordUse(gone, other)).toThrow(DisposedError)
   })
 
-  test('a view may be named in place of the buffer', () => {
+  test('a view is accepted in place of the buffer', () => {
     using pool = CachingPool.create(device)
     const buffer = pool.allocate(stream, 'u8', 4096)
     delay(other, 30)
@@ -253,7 +253,7 @@ describe('other streams', () => {
     expect(pool.statistics.waitingBytes).toBe(4096)
   })
 
-  test('memory of a stream that is gone goes back to the device when more is needed', () => {
+  test('memory of a disposed stream returns to the device when more is needed', () => {
     using pool = CachingPool.create(device)
     const gone = Stream.create(device)
     const kept = pool.allocate(gone, 'u8', mebibyte)
@@ -266,8 +266,8 @@ describe('other streams', () => {
   })
 })
 
-describe('the end', () => {
-  test('buffers outlive the pool: their memory goes with the last of each segment', () => {
+describe('disposal of a CachingPool', () => {
+  test('buffers outlive the pool: each segment is freed with its last buffer', () => {
     const pool = CachingPool.create(device)
     const [small, large] = [pool.allocate(stream, 'u8', 100), pool.allocate(stream, 'u8', 12 * mebibyte)]
     pool.allocate(stream, 'u8', 30 * mebibyte).dispose()
@@ -294,7 +294,7 @@ describe('the end', () => {
     expect([device.used, stream.query(), turns > 0]).toEqual([0, true, true])
   })
 
-  test('await using of a buffer gives it back, too', async () => {
+  test('await using of a buffer returns its memory too', async () => {
     using pool = CachingPool.create(device)
     {
       await using used = pool.allocate(stream, 'u8', 100)
@@ -305,7 +305,7 @@ describe('the end', () => {
     expect(pool.used.current).toBe(0)
   })
 
-  test('use afterwards', async () => {
+  test('using the pool afterwards throws', async () => {
     const pool = CachingPool.create(device)
     pool.dispose()
     expect(() => pool.allocate(stream, 'u8', 1)).toThrow(DisposedError)
@@ -314,7 +314,7 @@ describe('the end', () => {
     expect(inspect(pool)).toBe('CachingPool { device: 0, reserved: 0, used: 0, disposed: true }')
   })
 
-  test('a reset of the device takes everything with it', async () => {
+  test('a device reset frees all memory of the pool', async () => {
     const own = new TestDevice(1)
     const pool = CachingPool.create(own)
     const on = Stream.create(own)
@@ -331,7 +331,7 @@ describe('the end', () => {
   })
 })
 
-test('random requests: no two buffers share memory, and each has what was written to it', async () => {
+test('random requests: buffers never share memory, and each keeps the data written to it', async () => {
   using pool = CachingPool.create(device, { maximumBytes: 192 * mebibyte })
   const streams: StreamOf[] = [stream, other, Stream.create(device)]
   const live: { buffer: Buffer<'u8'>; mark: number; on: StreamOf }[] = []
@@ -385,7 +385,7 @@ test('random requests: no two buffers share memory, and each has what was writte
 })
 
 // The last one, as the device stays so.
-test('a device that failed keeps nobody from giving back', async () => {
+test('buffers can be disposed after the device has failed', async () => {
   const own = new TestDevice(1)
   const pool = CachingPool.create(own)
   const [on, also] = [Stream.create(own), Stream.create(own)]

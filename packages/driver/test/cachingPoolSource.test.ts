@@ -37,7 +37,7 @@ describe('trim', () => {
     for (const buffer of buffers) buffer.dispose()
   }
 
-  test.each(['trim', 'trimSync'] as const)('%s gives everything back that nobody has', async (name) => {
+  test.each(['trim', 'trimSync'] as const)('%s returns all unused memory', async (name) => {
     using pool = CachingPool.create(device)
     fill(pool)
     using kept = pool.allocate(stream, 'u8', 1000)
@@ -50,7 +50,7 @@ describe('trim', () => {
     expect([pool.reserved.high, pool.used.high]).toEqual([2 * mebibyte, 1024])
   })
 
-  test('keeps so many bytes, the smaller pieces first', async () => {
+  test('keeps the requested number of bytes, preferring smaller pieces', async () => {
     using pool = CachingPool.create(device)
     fill(pool)
     expect(await pool.trim(50 * mebibyte)).toBe(50 * mebibyte)
@@ -58,7 +58,7 @@ describe('trim', () => {
     expect(pool.reserved.current).toBe(42 * mebibyte)
   })
 
-  test('leaves the event loop free while the device is at work', async () => {
+  test('does not block the event loop while the device works', async () => {
     using pool = CachingPool.create(device)
     fill(pool)
     delay(stream, 50)
@@ -85,7 +85,7 @@ describe('trim', () => {
   })
 })
 
-describe('memory that is still used', () => {
+describe('memory that is still in use', () => {
   /** A source that notes, at each free, whether the work of a stream had ended by then. */
   function watched(isOver: () => boolean) {
     const freedAfterWork: boolean[] = []
@@ -105,7 +105,7 @@ describe('memory that is still used', () => {
   }
 
   test.each(['trim', 'trimSync'] as const)(
-    '%s() waits for the stream before it frees into its source',
+    '%s() waits for the stream before it frees memory into its source',
     async (name) => {
       const { source, freedAfterWork } = watched(() => stream.query())
       using pool = CachingPool.create(device, { source })
@@ -117,7 +117,7 @@ describe('memory that is still used', () => {
     },
   )
 
-  test('trim() leaves the event loop free while it waits to free into its source', async () => {
+  test('trim() does not block the event loop while it waits to free memory into its source', async () => {
     const { source, freedAfterWork } = watched(() => stream.query())
     using pool = CachingPool.create(device, { source })
     const buffer = pool.allocate(stream, 'u8', 100)
@@ -130,7 +130,7 @@ describe('memory that is still used', () => {
     expect([freedAfterWork, turns > 0]).toEqual([[true], true])
   })
 
-  test('memory of a stream that is gone is freed into its source after the work of that stream', async () => {
+  test('memory of a disposed stream is freed into its source after the work of that stream', async () => {
     const gone = Stream.create(device, { nonBlocking: true })
     using ended = Event.create(device)
     const { source, freedAfterWork } = watched(() => ended.query())
@@ -146,7 +146,7 @@ describe('memory that is still used', () => {
     await pool.trim() // while its source can still ask the event
   })
 
-  test('memory that a stream which is gone still uses is not handed out again before its work has ended', async () => {
+  test('memory still used by a disposed stream is reused only after its work completes', async () => {
     using pool = CachingPool.create(device)
     const gone = Stream.create(device, { nonBlocking: true })
     const ended = Event.create(device)
@@ -165,15 +165,15 @@ describe('memory that is still used', () => {
   })
 })
 
-describe('too little memory', () => {
-  test('what is free is given back, and the request served', () => {
+describe('when device memory runs out', () => {
+  test('the pool frees unused memory and retries the request', () => {
     using pool = CachingPool.create(device)
     pool.allocate(stream, 'u8', 200 * mebibyte).dispose()
     using next = pool.allocate(stream, 'u8', 220 * mebibyte)
     expect([next.length, pool.statistics.retries, device.used]).toEqual([220 * mebibyte, 1, 220 * mebibyte])
   })
 
-  test('where even that is too little, the error is that of the driver, and what there is stays usable', () => {
+  test("and the retry fails too, the error is the driver's, and pooled memory stays usable", () => {
     using pool = CachingPool.create(device)
     using kept = pool.allocate(stream, 'u8', 100 * mebibyte)
     const tooMuch = (): unknown => pool.allocate(stream, 'u8', 200 * mebibyte)
@@ -183,7 +183,7 @@ describe('too little memory', () => {
     kept.fillSync(1)
   })
 
-  test('other allocations of the device get it, too', () => {
+  test('other allocations on the device also receive the unused memory', () => {
     using pool = CachingPool.create(device)
     using plain = MemoryPool.create(device)
     const take = (): void => pool.allocate(stream, 'u8', 200 * mebibyte).dispose()
@@ -200,7 +200,7 @@ describe('too little memory', () => {
     expect(pool.statistics.retries).toBe(3)
   })
 
-  test('waits for what other streams still use', () => {
+  test('the pool waits for memory that other streams still use', () => {
     using pool = CachingPool.create(device)
     const buffer = pool.allocate(stream, 'u8', 200 * mebibyte)
     delay(other, 20)
@@ -209,7 +209,7 @@ describe('too little memory', () => {
     expect([next.length, other.query()]).toEqual([220 * mebibyte, true])
   })
 
-  test('a limit of its own', () => {
+  test('maximumBytes limits the pool alone', () => {
     using pool = CachingPool.create(device, { maximumBytes: 4 * mebibyte })
     pool.allocate(stream, 'u8', 1).dispose()
     using one = pool.allocate(other, 'u8', 1)
@@ -225,8 +225,8 @@ describe('too little memory', () => {
   })
 })
 
-describe('a source of the program', () => {
-  test('is asked for segments, and gets them back when the device has ended its work', async () => {
+describe('a memory source from the program', () => {
+  test('provides segments, and receives them back after the device completes its work', async () => {
     const given: string[] = []
     const source = {
       buffers: new Map<bigint, Buffer<'u8'>>(),
@@ -252,7 +252,7 @@ describe('a source of the program', () => {
     expect(given).toEqual([0, 1].flatMap(() => [`allocate ${2 * mebibyte}`, `free ${2 * mebibyte}, idle`]))
   })
 
-  test('what it throws reaches the caller, after it was asked once more where something was free, and for less', () => {
+  test('its error reaches the caller after a retry with unused memory freed and a retry with a smaller size', () => {
     let isEmpty = false
     let asked = 0
     const buffers: Buffer<'u8'>[] = []
@@ -276,7 +276,7 @@ describe('a source of the program', () => {
 })
 
 describe('Device.allocator', () => {
-  test('is where allocateOn takes memory from', () => {
+  test('provides the memory of allocateOn', () => {
     using pool = CachingPool.create(device)
     expect(device.allocator).toBeUndefined()
     device.allocator = pool
@@ -293,7 +293,7 @@ describe('Device.allocator', () => {
     MemoryPool.defaultOf(second).trimTo(0)
   })
 
-  test('may be an object of the program, whose own allocations come from the pool of the device', () => {
+  test('may be an object of the program that itself allocates from the device pool', () => {
     const sizes: number[] = []
     device.allocator = {
       allocate(on, dtype, length) {
@@ -311,7 +311,7 @@ describe('Device.allocator', () => {
     MemoryPool.defaultOf(device).trimTo(0)
   })
 
-  test('must give what was asked for', () => {
+  test('must return a buffer of the requested size and type', () => {
     using wrong = DeviceBuffer.allocate(device, 'u8', 5)
     for (const given of [undefined, {}, wrong]) {
       device.allocator = { allocate: () => given as never }

@@ -8,7 +8,7 @@ const { captureInfo, captureStatus, fillNode, Graph, setCaptureDependencies, wit
 )
 
 describe('captureInfo', () => {
-  test('tells the capture of a stream and of those that joined it', () => {
+  test('describes the capture for its stream and for streams that joined', () => {
     expect(captureInfo(stream)).toBeUndefined()
     using memory = zeros()
     using graph = Graph.create(device)
@@ -32,7 +32,7 @@ describe('captureInfo', () => {
     two.capture(stream, () => expect(captureInfo(stream)?.id).not.toBe(first))
   })
 
-  test('says so when the capture comes to nothing', () => {
+  test('reports an invalidated capture', () => {
     const failing = () =>
       Graph.capture(stream, () => {
         expect(() => stream.synchronizeSync()).toThrow(StatusError)
@@ -44,7 +44,7 @@ describe('captureInfo', () => {
 })
 
 describe('setCaptureDependencies', () => {
-  test('puts nodes that were added by hand among captured ones', async () => {
+  test('inserts nodes added by hand between captured nodes', async () => {
     using memory = zeros()
     using graph = Graph.create(device)
     graph.capture(stream, () => {
@@ -66,7 +66,7 @@ describe('setCaptureDependencies', () => {
     expect(firstOf(memory)).toBe(42)
   })
 
-  test('refuses what is wrong by name', () => {
+  test('refuses wrong arguments by name', () => {
     using graph = Graph.create(device)
     using foreign = Graph.create(device)
     using memory = zeros()
@@ -88,7 +88,7 @@ describe('setCaptureDependencies', () => {
 })
 
 describe('withCaptureMode', () => {
-  test('lets memory be made while a stream is captured, and brings the mode before back', async () => {
+  test('allows allocation during a capture, and restores the previous mode', async () => {
     let made: ReturnType<typeof zeros> | undefined
     using graph = Graph.capture(stream, () => {
       made = withCaptureMode('relaxed', () => DeviceBuffer.allocate(device, 'u32', 1))
@@ -103,7 +103,7 @@ describe('withCaptureMode', () => {
     expect(failing).toThrow('CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED')
   })
 
-  test('is restored where fn throws, and refuses what is wrong', () => {
+  test('restores the mode if fn throws, and refuses wrong arguments', () => {
     const thrown = new Error('thrown')
     const throwing = () =>
       withCaptureMode('relaxed', () => {

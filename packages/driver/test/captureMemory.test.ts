@@ -25,9 +25,9 @@ beforeEach(() => {
   device.primaryContext.synchronizeSync()
 })
 
-describe('memory of a stream that is captured', () => {
+describe('memory of a stream during capture', () => {
   test.each(['dispose', 'disposeOn'] as const)(
-    'what was there before is given back by %s() when the capture has ended',
+    'memory allocated before the capture and disposed by %s() is freed when the capture ends',
     (way) => {
       using target = zeros()
       const before = usedBytes()
@@ -57,7 +57,7 @@ describe('memory of a stream that is captured', () => {
     },
   )
 
-  test('what it allocates is freed where the program frees it: in the capture, or behind a launch', () => {
+  test('memory allocated in a capture is freed where the program frees it: in the capture or after a launch', () => {
     using target = zeros()
     using pool = MemoryPool.create(device)
     const before = usedBytes()
@@ -86,7 +86,7 @@ describe('memory of a stream that is captured', () => {
     expect(usedBytes()).toBe(before)
   })
 
-  test('what was allocated on the default stream is given back behind the capture of a stream that waits for it', () => {
+  test('memory from the default stream is freed after the capture of a stream that waits for it', () => {
     using blocking = device.createStream()
     using target = zeros()
     const before = usedBytes()
@@ -100,7 +100,7 @@ describe('memory of a stream that is captured', () => {
     expect([graph.nodes.length, usedBytes()]).toEqual([1, before])
   })
 
-  test('a stream that joined the capture may be disposed of in it', () => {
+  test('a stream that joined the capture may be disposed during the capture', () => {
     using target = zeros()
     using graph = Graph.capture(stream, () => {
       using side = device.createStream({ nonBlocking: true })
@@ -116,7 +116,7 @@ describe('memory of a stream that is captured', () => {
 })
 
 describe('a CachingPool while a stream is captured', () => {
-  test.each([true, false])('gives the graph nothing that others get, too; warm: %s', (isWarm) => {
+  test.each([true, false])('never puts shared pool memory into the graph; warm: %s', (isWarm) => {
     using pool = CachingPool.create(device)
     if (isWarm) pool.allocate(stream, 'u32', 4).dispose()
     const message = /^CachingPool.allocate: stream must be one that is not captured .*, not 'a captured one'$/
@@ -127,7 +127,7 @@ describe('a CachingPool while a stream is captured', () => {
     pool.allocate(stream, 'u32', 4).dispose()
   })
 
-  test('that is the allocator of the device leaves captures their own memory', () => {
+  test('used as the device allocator leaves captures their own memory', () => {
     using target = zeros()
     using pool = CachingPool.create(device)
     pool.allocate(stream, 'u32', 4).dispose()
@@ -145,7 +145,7 @@ describe('a CachingPool while a stream is captured', () => {
     expect([...mine.toArraySync({ stream }), firstOf(target)]).toEqual([1, 1, 1, 1, 7])
   })
 
-  test('refuses a miss before it costs the capture, unless the mode is relaxed', () => {
+  test('refuses a miss before it invalidates the capture, unless the mode is relaxed', () => {
     using pool = CachingPool.create(device)
     using target = zeros()
     pool.allocate(other, 'u8', 1000).dispose()
@@ -168,7 +168,7 @@ describe('a CachingPool while a stream is captured', () => {
     expect(pool.statistics.misses).toBe(3)
   })
 
-  test('asks no events in a capture, which would cost it', () => {
+  test('queries no events during a capture, because a query would invalidate it', () => {
     using pool = CachingPool.create(device)
     using target = zeros()
     const memory = pool.allocate(other, 'u8', 1000)
@@ -185,7 +185,7 @@ describe('a CachingPool while a stream is captured', () => {
     expect(graph.nodes.length).toBe(1)
   })
 
-  test('keeps memory aside that a launch of a graph uses on another stream', async () => {
+  test('holds back memory that a graph launch uses on another stream', async () => {
     using pool = CachingPool.create(device)
     const memory = pool.allocate(stream, 'u32', 1)
     using graph = Graph.capture(stream, () => memory.slice().fill(7, { stream }))
@@ -204,7 +204,7 @@ describe('a CachingPool while a stream is captured', () => {
     next.dispose()
   })
 
-  test('takes back what a captured stream uses, behind the capture', async () => {
+  test('reuses memory of a captured stream after the capture', async () => {
     using target = zeros()
     using pool = CachingPool.create(device)
     const memory = pool.allocate(stream, 'u32', 4)

@@ -37,7 +37,7 @@ const objects = Object.keys(capturedCalls).flatMap((name) =>
 )
 
 describe('a captured call', () => {
-  test.each(objects)('%s names %s when it was disposed of before a launch', (name, _, index) => {
+  test.each(objects)('%s names %s if it was disposed before a launch', (name, _, index) => {
     const { graph, uses } = captured(name)
     using whole = graph
     const [object, used] = uses[index] as (typeof uses)[number]
@@ -52,7 +52,7 @@ describe('a captured call', () => {
     }
   })
 
-  test.each(Object.keys(capturedCalls))('%s keeps what the program dropped', async (name) => {
+  test.each(Object.keys(capturedCalls))('%s keeps objects that the program dropped', async (name) => {
     const { graph, refs } = dropped(name)
     await collected()
     using step = graph.instantiate()
@@ -68,7 +68,7 @@ describe('a graph with captured calls', () => {
     return { memory, graph: Graph.capture(stream, () => memory.fill(7, { stream })) }
   }
 
-  test('gives its needs to an executable graph that is updated by it, in place of those that it had', () => {
+  test('replaces the resources of an executable graph that is updated from it', () => {
     const [before, after] = [filled(), filled()]
     using step = before.graph.instantiate()
     expect(step.update(after.graph).result).toBe('success')
@@ -80,7 +80,7 @@ describe('a graph with captured calls', () => {
     for (const { graph } of [before, after]) graph.dispose()
   })
 
-  test('needs what streams use that joined the capture, and nothing that other streams use meanwhile', () => {
+  test('keeps resources of streams that joined the capture, and none that other streams use meanwhile', () => {
     const [forked, apart] = [zeros(), zeros()]
     using elsewhere = device.createStream({ nonBlocking: true })
     using graph = Graph.capture(stream, () => {
@@ -96,7 +96,7 @@ describe('a graph with captured calls', () => {
     expect(launch(step)).toBeInstanceOf(DisposedError)
   })
 
-  test('needs nothing of a capture on another stream within its own', () => {
+  test('ignores a capture on another stream nested within its own', () => {
     const [outer, inner] = [zeros(), zeros()]
     let within: GraphType | undefined
     using around = Graph.capture(stream, () => {
@@ -123,7 +123,7 @@ describe('a graph with captured calls', () => {
       },
     ],
   ] satisfies [string, (whole: GraphType, part: ReturnType<typeof filled>) => void][])(
-    'gives its needs to the graph that it becomes a part of by %s',
+    'passes its resources to the graph that includes it by %s',
     (_, join) => {
       const part = filled()
       using whole = Graph.create(device)
@@ -136,7 +136,7 @@ describe('a graph with captured calls', () => {
     },
   )
 
-  test('does not need memory that it allocates and frees itself, or a stream that captured it', () => {
+  test('does not depend on memory it allocates and frees itself, or on the stream that captured it', () => {
     using kept = zeros()
     using passing = device.createStream({ nonBlocking: true })
     using graph = Graph.capture(passing, () => {
@@ -151,7 +151,7 @@ describe('a graph with captured calls', () => {
     expect(firstOf(kept)).toBe(7)
   })
 
-  test('keeps memory that it allocates itself from the collector, which would free it', async () => {
+  test('protects memory that it allocates from the garbage collector', async () => {
     const { graph, ref } = ((): { graph: GraphType; ref: WeakRef<object> } => {
       let ref: WeakRef<object> | undefined
       const made = Graph.capture(stream, () => {
@@ -166,7 +166,7 @@ describe('a graph with captured calls', () => {
     expect([launch(step), launch(step), ref.deref() !== undefined]).toEqual([undefined, undefined, true])
   })
 
-  test('needs the memory of another graph', () => {
+  test('keeps memory allocated by another graph', () => {
     let memory: ReturnType<typeof zeros> | undefined
     using making = Graph.capture(stream, () => {
       memory = DeviceBuffer.allocateOn(stream, 'u32', 1)
@@ -180,7 +180,7 @@ describe('a graph with captured calls', () => {
     expect(launch(step)).toBeInstanceOf(DisposedError)
   })
 
-  test('lets go of everything when it and its executable graphs are gone', async () => {
+  test('releases all resources when it and its executable graphs are disposed', async () => {
     const { graph, refs } = dropped('DeviceBuffer.copyFrom')
     const step = graph.instantiate()
     graph.dispose()

@@ -29,8 +29,8 @@ const run = async (graph: InstanceType<typeof Graph>): Promise<void> => {
 
 const refusal = (code: string) => expect.objectContaining({ code })
 
-describe('a copy of a graph', () => {
-  test('is a description like others: added, and replaced by one of any shape', async () => {
+describe('a child graph that copies a graph', () => {
+  test('is added like other nodes, and replaced by a graph of any shape', async () => {
     using sum = zeros()
     using inner = Graph.create(device)
     inner.add(kernelNode(add, one, sum, 1))
@@ -54,7 +54,7 @@ describe('a copy of a graph', () => {
     expect(() => old?.remove()).toThrow(DisposedError)
   })
 
-  test('is replaced in an executable graph by one of its shape', async () => {
+  test('is replaced in an executable graph by a graph of the same shape', async () => {
     using sum = zeros()
     const [inner, like, unlike] = [1, 10, 100].map((value) => {
       const graph = Graph.create(device)
@@ -77,7 +77,7 @@ describe('a copy of a graph', () => {
     for (const each of [inner, like, unlike]) each.dispose()
   })
 
-  test('needs what the graph needs', async () => {
+  test('keeps the resources of the original', async () => {
     using graph = Graph.create(device)
     {
       using sum = zeros()
@@ -89,7 +89,7 @@ describe('a copy of a graph', () => {
     expect(() => graph.instantiate()).toThrow(DisposedError)
   })
 
-  test('the graphs of a node are one object, and end with it', () => {
+  test('always returns the same Graph object, which ends with the node', () => {
     using inner = Graph.create(device)
     const first = inner.add(emptyNode())
     using graph = Graph.create(device)
@@ -122,8 +122,8 @@ describe('a copy of a graph', () => {
   })
 })
 
-describe('a graph that is moved into another one', () => {
-  test('may have memory, and is run with it', async () => {
+describe('a graph moved into another graph', () => {
+  test('may allocate memory, and runs with it', async () => {
     using out = zeros()
     using sum = zeros()
     using graph = Graph.create(device)
@@ -141,7 +141,7 @@ describe('a graph that is moved into another one', () => {
     expect(JSON.stringify(graph)).toContain('"type":"graph"')
   })
 
-  test('belongs to it', async () => {
+  test('belongs to the parent graph', async () => {
     let calls = 0
     using out = zeros()
     const graph = Graph.create(device)
@@ -187,7 +187,7 @@ describe('a graph that is moved into another one', () => {
     expect(() => exec.update(inner)).toThrow(DisposedError)
   })
 
-  test('ends with it, or with its node', () => {
+  test('ends with the parent graph or with its node', () => {
     const [graph, inner, innermost] = [0, 1, 2].map(() => Graph.create(device)) as [
       InstanceType<typeof Graph>,
       InstanceType<typeof Graph>,
@@ -203,7 +203,7 @@ describe('a graph that is moved into another one', () => {
     expect(() => inner.instantiate()).toThrow()
   })
 
-  test('gives what its nodes need to the graph around it, also those that are added later', () => {
+  test('passes the resources of its nodes to the parent, including nodes added later', () => {
     for (const which of [0, 1] as const) {
       using graph = Graph.create(device)
       const parts = [Graph.create(device), Graph.create(device)] as const
@@ -218,7 +218,7 @@ describe('a graph that is moved into another one', () => {
     }
   })
 
-  test('is replaced by a copy like others', () => {
+  test('is replaced by a copy like other child graphs', () => {
     using graph = Graph.create(device)
     using other = Graph.create(device)
     const inner = Graph.create(device)
@@ -228,7 +228,7 @@ describe('a graph that is moved into another one', () => {
     expect(inner.disposed).toBe(true)
   })
 
-  test('is another one, that no capture adds to', () => {
+  test('is a new graph to which a running capture does not add', () => {
     using graph = Graph.create(device)
     const inner = Graph.create(device)
     expect(() => graph.addGraph(graph, { move: true })).toThrow(/^Graph\.addGraph: graph must be another graph/)
@@ -245,7 +245,7 @@ describe('a graph that is moved into another one', () => {
     node.remove()
   })
 
-  test('a graph that is disposed of while a capture adds to a part of it ends after that', () => {
+  test('disposing a graph while a capture adds to its child graph takes effect after the capture', () => {
     const graph = Graph.create(device)
     const inner = Graph.create(device)
     using sum = zeros()
@@ -265,7 +265,7 @@ describe('a graph that is moved into another one', () => {
     [{ move: 1 }, /^Graph\.addGraph: move must be a boolean/],
     [{ moved: true }, /^Graph\.addGraph: .*moved/],
     [{ move: true, dependencies: [5] }, /^Graph\.addGraph: dependencies\[0\]/],
-  ] as const)('%o is refused, and nothing is moved', (options, message) => {
+  ] as const)('%o is refused, and no graph is moved', (options, message) => {
     using graph = Graph.create(device)
     using inner = Graph.create(device)
     expect(() => graph.addGraph(inner, options as never)).toThrow(message)
@@ -273,7 +273,7 @@ describe('a graph that is moved into another one', () => {
     inner.instantiate().dispose()
   })
 
-  test('nothing but graphs that are there', () => {
+  test('refuses everything except a live Graph', () => {
     using graph = Graph.create(device)
     const gone = Graph.create(device)
     const description = childGraphNode(gone)
@@ -300,7 +300,7 @@ describe('a graph that is moved into another one', () => {
   })
 
   test.each([{ move: true }, {}])(
-    'its context stays until the graph around it, and what was made of that, has ended: %o',
+    'its context lives until the parent graph and everything instantiated from it has ended: %o',
     (options) => {
       const { primaryContext } = second
       const far = Graph.create(second)
@@ -318,7 +318,7 @@ describe('a graph that is moved into another one', () => {
     },
   )
 
-  test('tells of a node that does not fit as that of the part', () => {
+  test('reports a mismatched node with its path in the child graph', () => {
     const [one, other] = [0, 1].map(() => Graph.create(device)) as [
       InstanceType<typeof Graph>,
       InstanceType<typeof Graph>,
@@ -340,7 +340,7 @@ describe('a graph that is moved into another one', () => {
     for (const each of [one, other]) each.dispose()
   })
 
-  test('a capture into it is not lost to who looks at it', () => {
+  test('a capture into a child graph survives a lookup of that graph', () => {
     using graph = Graph.create(device)
     const inner = Graph.create(device)
     const node = graph.addGraph(inner, { move: true })
@@ -355,7 +355,7 @@ describe('a graph that is moved into another one', () => {
   })
 })
 
-describe('a graph with memory', () => {
+describe('a graph with memory nodes', () => {
   test('has one executable graph at a time', async () => {
     using out = zeros()
     using graph = withMemory(5, out)
@@ -382,7 +382,7 @@ describe('a graph with memory', () => {
     expect(firstOf(out)).toBe(6)
   })
 
-  test('keeps its fills at the memory that they were made for', () => {
+  test('keeps its fill nodes at the memory they were created for', () => {
     const [graph, like] = [7, 8].map((value) => {
       const graph = Graph.create(device)
       const { node, memory } = graph.allocate('u32', 16)
@@ -396,7 +396,7 @@ describe('a graph with memory', () => {
     for (const each of [graph, like]) each.dispose()
   })
 
-  test('only grows', () => {
+  test('can only grow', () => {
     using out = zeros()
     using graph = withMemory(5, out)
     const first = graph.add(emptyNode())
@@ -417,7 +417,7 @@ describe('a graph with memory', () => {
   })
 })
 
-test('a launch of a graph is refused by a capture, which comes to nothing', () => {
+test('launching a graph into a capture that refuses it invalidates the capture', () => {
   using graph = Graph.create(device)
   graph.add(emptyNode())
   using exec = graph.instantiate()

@@ -38,7 +38,7 @@ test.each([
     /^compileSync: options must be a plain object/,
   ],
   [
-    'headers beside a Program',
+    'headers together with a Program',
     () => compileSync(device, new Program('a'), { headers: {} }),
     TypeError,
     /^compileSync: headers must be left out/,
@@ -55,16 +55,16 @@ test.each([
     TypeError,
     /^compileSync: headers\.h must be a string/,
   ],
-])('%s is refused by name', (_what, call, kind, message) => {
+])('compile() refuses %s by name', (_what, call, kind, message) => {
   expect(call).toThrow(kind)
   expect(call).toThrow(message)
 })
 
-test('the promise rejects, and the call does not throw', async () => {
+test('compile() with wrong arguments rejects instead of throwing', async () => {
   await expect(compile(device, wrong(5))).rejects.toThrow(/^compile: source must be a string/)
 })
 
-test('where there is no NVRTC, the error says what was tried; the software device is no way out', () => {
+test('without NVRTC the error lists the attempted paths and does not suggest the software device', () => {
   const lines = runModule(
     `import { Device, Module } from '@shoal/driver'
      import { compile } from '@shoal/driver/compile'
@@ -75,7 +75,7 @@ test('where there is no NVRTC, the error says what was tried; the software devic
   expect(JSON.parse(lines[0] as string)).toEqual(['LibraryNotFoundError', true, true, false])
 })
 
-test('the main entry loads no compiler', () => {
+test('importing the main entry loads no compiler', () => {
   const lines = runModule(
     `import '@shoal/driver'
      import { definedLibraries } from '@shoal/ffi'
@@ -84,7 +84,7 @@ test('the main entry loads no compiler', () => {
   expect(lines[0]).not.toContain('nvrtc')
 })
 
-test('a kernel without a signature: what is missing, and how large it is', () => {
+test('a kernel without a signature names the missing types and the parameter sizes', () => {
   const ptx = `.version 7.0
     .target sm_70
     .address_size 64
@@ -126,8 +126,8 @@ test.for(['', '120', '60'])(
   },
 )
 
-describe('a signal', () => {
-  test('ends the wait; what comes afterwards is loaded for nobody, and kept for the next', ({ skip }) => {
+describe('the signal of compile()', () => {
+  test('ends the wait; the result compiled later is loaded for no caller and cached for the next', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const folder = scratch
     const counter = join(folder, 'count')
@@ -159,7 +159,7 @@ describe('a signal', () => {
     expect(lines).toEqual(['AbortedError compile early false', 'AbortedError compile late', 'k'])
   })
 
-  test('that fires while the driver loads the code has the module disposed of', ({ skip }) => {
+  test('that fires while the driver loads the code disposes the module', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = runModule(
       `import { Device, Module } from '@shoal/driver'
@@ -183,7 +183,7 @@ describe('a signal', () => {
     expect(lines).toEqual(['AbortedError', 'true'])
   })
 
-  test('that is none is refused, and so is one of compileSync', async () => {
+  test('must be an AbortSignal, and compileSync refuses one', async () => {
     await expect(compile(device, 'a', { signal: wrong(5) })).rejects.toThrow(
       'compile: signal must be an AbortSignal, not 5',
     )

@@ -72,7 +72,7 @@ describe.each(types)('elements that are %s', (_, type, make) => {
     stream.synchronizeSync()
   })
 
-  test('are those of from(), of page-locked, managed and pitched memory', async () => {
+  test('work with from() and with page-locked, managed and pitched memory', async () => {
     const values = list(make, length)
     using buffer = DeviceBuffer.from(device, values, { dtype: type })
     expect(await buffer.toArray()).toEqual(values)
@@ -88,7 +88,7 @@ describe.each(types)('elements that are %s', (_, type, make) => {
     expect(pitched.row(1).toArraySync()).toEqual(values)
   })
 
-  test('no elements, and what is wrong', () => {
+  test('accept empty lists, and refuse wrong values', () => {
     using empty = DeviceBuffer.allocate(device, type, 0)
     expect(empty.copyFromSync([] as never).toArraySync()).toEqual([])
     using buffer = DeviceBuffer.zeros(device, type, 2)
@@ -105,7 +105,7 @@ describe.each(types)('elements that are %s', (_, type, make) => {
   })
 })
 
-test('what is no element type is refused', () => {
+test('allocate() refuses a wrong element type', () => {
   for (const wrong of [['f32', 3], ['u8'], { kind: 'array' }, null]) {
     expect(() => DeviceBuffer.allocate(device, wrong as never, 1)).toThrow(
       /^DeviceBuffer.allocate: dtype must be one of .*, or a type of defineStruct, defineArray or defineTuple, not /,

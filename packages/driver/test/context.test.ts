@@ -34,7 +34,7 @@ test('a device has one context, with a handle and a version', () => {
   expect(context.apiVersion).toBeGreaterThan(3000)
 })
 
-test('two objects of one device share the context of the driver', () => {
+test("two objects of one device share the driver's context", () => {
   const twin = new TestDevice(0)
   expect(twin.primaryContext).not.toBe(context)
   expect(twin.primaryContext.handle).toBe(context.handle)
@@ -43,7 +43,7 @@ test('two objects of one device share the context of the driver', () => {
 })
 
 describe('run', () => {
-  test('makes the context current while the function runs, and gives its result', () => {
+  test('makes the context current while the function runs, and returns its result', () => {
     context.setCurrent()
     expect([context.isCurrent, other.isCurrent]).toEqual([true, false])
     expect(other.run(() => [current(), context.run(current), current()])).toEqual([
@@ -54,7 +54,7 @@ describe('run', () => {
     expect(current()).toBe(context.handle)
   })
 
-  test('restores what was current when the function throws, also that none was', () => {
+  test('restores the previous current context, or none, when the function throws', () => {
     const failure = new Error('of the program')
     cuCtxSetCurrent(0n as typeof context.handle)
     expect(() =>
@@ -65,7 +65,7 @@ describe('run', () => {
     expect([current(), context.isCurrent]).toEqual([0n, false])
   })
 
-  test('refuses what is no function, and one that gives a promise', () => {
+  test('refuses a value that is not a function, and an asynchronous function', () => {
     expect(() => context.run(5 as never)).toThrow(new TypeError('Context.run: fn must be a function, not 5'))
     const message = 'Context.run: fn must be a synchronous function, not one that gives a promise'
     // What it rejects with is nobody's unhandled rejection.
@@ -82,7 +82,7 @@ describe('run', () => {
 })
 
 describe('synchronize', () => {
-  test('waits for the work of all streams and leaves the thread free', async () => {
+  test('waits for all streams without blocking the thread', async () => {
     using stream = Stream.create(context, { nonBlocking: true })
     delay(stream, 120)
     let ticks = 0
@@ -95,7 +95,7 @@ describe('synchronize', () => {
     expect([stream.query(), ticks > 1]).toEqual([true, true])
   })
 
-  test('synchronizeSync() blocks until then', () => {
+  test('synchronizeSync() blocks until all streams complete', () => {
     using stream = Stream.create(context)
     delay(stream, 60)
     context.synchronizeSync()
@@ -104,7 +104,7 @@ describe('synchronize', () => {
 })
 
 describe('limits', () => {
-  test('are read and asked for, each context by itself', () => {
+  test('are read and set for each context separately', () => {
     const [before, elsewhere] = [context.getLimit('STACK_SIZE'), other.getLimit('STACK_SIZE')]
     context.setLimit('STACK_SIZE', 8192)
     expect([context.getLimit('STACK_SIZE'), other.getLimit('STACK_SIZE')]).toEqual([8192, elsewhere])
@@ -112,7 +112,7 @@ describe('limits', () => {
     expect(context.getLimit('STACK_SIZE')).toBe(before)
   })
 
-  test('have names; those the driver refuses come with its error', () => {
+  test("have names, and a limit refused by the driver throws the driver's error", () => {
     for (const limit of ['MAX', 'stack', '', 0, undefined, null, 'toString']) {
       const refusal = /^Context\.(get|set)Limit: limit must be a limit such as 'STACK_SIZE', not /
       expect(() => context.getLimit(limit as never)).toThrow(refusal)
@@ -139,10 +139,10 @@ describe('limits', () => {
   })
 })
 
-describe('caches and writes of others', () => {
+describe('caches and remote writes', () => {
   const isCurrentAgain = (): void => expect(current()).toBe(other.handle)
 
-  test('what an access window has kept is let go, and writes of others are seen, where the device can', () => {
+  test('resets persisting cache lines, and flushes RDMA writes if the device supports it', () => {
     other.setCurrent()
     expect(context.resetPersistingL2Cache()).toBe(undefined)
     const canFlush = (device.attribute('GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS') & 1) === 1
@@ -156,7 +156,7 @@ describe('caches and writes of others', () => {
     )
   })
 
-  test('are refused once the context is gone', () => {
+  test('throw after the context was disposed', () => {
     const own = new TestDevice(1)
     const gone = own.primaryContext
     own.dispose()
@@ -170,7 +170,7 @@ describe('peer access', () => {
   test.each([
     ['a device', second],
     ['a context', other],
-  ])('is enabled for %s in one direction; twice is no error, nor is disabling what is not on', (_, peer) => {
+  ])('is enabled for %s in one direction; enabling twice and disabling an inactive peer succeed', (_, peer) => {
     context.disablePeerAccess(peer)
     context.enablePeerAccess(peer)
     context.enablePeerAccess(peer)
@@ -207,7 +207,7 @@ test('streamPriorityRange: a greater priority is a lower number', () => {
   expect(device.streamPriorityRange).toEqual({ least, greatest })
 })
 
-test('what is no owner is told by what it is, also where it is of a second copy', async () => {
+test('contextOf() names the kind of a wrong owner, and reports a second copy of the package', async () => {
   expect([contextOf(device, 'f'), contextOf(context, 'f')]).toEqual([context, context])
   expect(() => contextOf(5 as never, 'f', 'place')).toThrow(
     new TypeError('f: place must be a Device or a Context, not 5'),
@@ -218,7 +218,7 @@ test('what is no owner is told by what it is, also where it is of a second copy'
   foreign.dispose()
 })
 
-test('an object whose properties throw is refused with what they throw, and a proxy that was revoked with its name', () => {
+test('contextOf() rethrows errors of getters, and refuses a revoked proxy by name', () => {
   const thrown = new Error('thrown by a getter of the program')
   const owner = {
     get primaryContext(): never {
@@ -232,7 +232,7 @@ test('an object whose properties throw is refused with what they throw, and a pr
 })
 
 describe('after the device was disposed of', () => {
-  test('lives as long as something in it, and not longer', async () => {
+  test('the context lives exactly as long as the objects in it', async () => {
     const own = new TestDevice(0)
     const { primaryContext } = own
     const stream = Stream.create(own)
@@ -245,7 +245,7 @@ describe('after the device was disposed of', () => {
     expect(primaryContext.disposed).toBe(true)
   })
 
-  test('everything is refused with DisposedError', async () => {
+  test('every call throws DisposedError', async () => {
     const own = new TestDevice(0)
     const gone = own.primaryContext
     own.dispose()

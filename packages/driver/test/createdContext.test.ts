@@ -17,7 +17,7 @@ const cell = NativeMemory.allocate(8)
 afterAll(() => device.dispose())
 
 describe('CreatedContext', () => {
-  test('is a context beside the primary one, and leaves the current one alone', () => {
+  test('is a second context on the device, and does not become current', () => {
     cuCtxSetCurrent(0n as never)
     using context = CreatedContext.create(device, { scheduling: 'blocking', keepLocalMemory: true })
     expect(currentContext()).toBeUndefined()
@@ -35,7 +35,7 @@ describe('CreatedContext', () => {
     expect(inspect(context)).toMatch(/^Context { device: 0, handle: 0x[0-9a-f]+ }$/)
   })
 
-  test('has memory, streams and events of its own', async () => {
+  test('has separate memory, streams and events', async () => {
     const context = CreatedContext.create(device)
     using stream = Stream.create(context, { nonBlocking: true })
     using buffer = DeviceBuffer.from(context, Float32Array.of(1, 2, 3))
@@ -52,7 +52,7 @@ describe('CreatedContext', () => {
     context.dispose()
   })
 
-  test('goes with the last that lives in it, and takes nothing new meanwhile', () => {
+  test('ends with the last object in it, and accepts no new objects meanwhile', () => {
     const context = CreatedContext.create(device)
     const buffer = DeviceBuffer.zeros(context, 'u8', 4)
     context.dispose()
@@ -70,7 +70,7 @@ describe('CreatedContext', () => {
     expect(cuCtxDestroy(handle)).not.toBe(0)
   })
 
-  test('is a peer until it ends', () => {
+  test('has peer access until it ends', () => {
     using second = new TestDevice(1)
     using reader = CreatedContext.create(device)
     const owner = CreatedContext.create(second)
@@ -88,7 +88,7 @@ describe('CreatedContext', () => {
     expect(reader._peers).toEqual([])
   })
 
-  test('a reset of the device leaves it alone', async () => {
+  test('survives a reset of the device', async () => {
     const second = new TestDevice(1)
     using context = CreatedContext.create(second)
     using buffer = DeviceBuffer.from(context, Uint8Array.of(1, 2))
@@ -98,7 +98,7 @@ describe('CreatedContext', () => {
     expect([...buffer.toArraySync()]).toEqual([1, 2])
   })
 
-  test('refuses what is wrong by name', () => {
+  test('refuses wrong arguments by name', () => {
     for (const [act, message] of [
       [() => CreatedContext.create(5 as never), /^CreatedContext.create: owner must be a Device or a Context/],
       [() => CreatedContext.create(device, { scheduling: 'fast' as never }), /scheduling must be 'auto', 'spin'/],
@@ -115,7 +115,7 @@ describe('CreatedContext', () => {
 })
 
 describe('pushContext, popContext and currentContext', () => {
-  test('stack contexts of any kind', () => {
+  test('stack contexts of every kind', () => {
     cuCtxSetCurrent(0n as never)
     using context = CreatedContext.create(device)
     pushContext(context)
@@ -130,7 +130,7 @@ describe('pushContext, popContext and currentContext', () => {
     expect(() => pushContext(3 as never)).toThrow(/^pushContext: context must be a Device or a Context/)
   })
 
-  test('tell contexts that somebody else made, and leave them to them', () => {
+  test('return contexts created by other code, and never destroy them', () => {
     cuCtxSetCurrent(0n as never)
     expect(cuCtxCreate(cell, null, 0, 1)).toBe(0)
     const theirs = cell.u64[0] as bigint
@@ -145,7 +145,7 @@ describe('pushContext, popContext and currentContext', () => {
 })
 
 describe('settings of a context', () => {
-  test('an id of its own, flags that are set at once, and a preference for caches', () => {
+  test('include a unique id, flags that take effect at once, and a cache preference', () => {
     using one = CreatedContext.create(device)
     using two = CreatedContext.create(device)
     expect(new Set([one.id, two.id, device.primaryContext.id]).size).toBe(3)
@@ -178,7 +178,7 @@ describe('settings of a context', () => {
 })
 
 describe('events of a whole context', () => {
-  test('are reached when all streams have done what they had', async () => {
+  test('complete when all streams have completed their queued work', async () => {
     using context = CreatedContext.create(device)
     using one = Stream.create(context, { nonBlocking: true })
     using two = Stream.create(context, { nonBlocking: true })
@@ -192,7 +192,7 @@ describe('events of a whole context', () => {
     expect(one.query()).toBe(true)
   })
 
-  test('hold up all streams, also those that are made later', async () => {
+  test('hold up all streams, including streams created later', async () => {
     using context = CreatedContext.create(device)
     using slow = Stream.create(device, { nonBlocking: true })
     using before = Stream.create(context, { nonBlocking: true })
@@ -209,7 +209,7 @@ describe('events of a whole context', () => {
     expect([...memory.toArraySync()]).toEqual([1, 1])
   })
 
-  test('are refused while a stream of the context is captured, and the capture comes to nothing', () => {
+  test('are refused during a capture in the context, and the capture is invalidated', () => {
     using context = CreatedContext.create(device)
     using stream = Stream.create(context, { nonBlocking: true })
     using memory = DeviceBuffer.zeros(context, 'u8', 4)
@@ -226,7 +226,7 @@ describe('events of a whole context', () => {
     expect([...memory.toArraySync({ stream })]).toEqual([3, 3, 3, 3])
   })
 
-  test('do not have the memory that a graph of the primary context allocates', () => {
+  test('do not keep memory that a graph of the primary context allocates', () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using target = DeviceBuffer.zeros(device, 'u32', 4)
     const context = CreatedContext.create(device)
@@ -244,7 +244,7 @@ describe('events of a whole context', () => {
     expect([...target.toArraySync({ stream })]).toEqual([7, 7, 7, 7])
   })
 
-  test('refuse events of other contexts, and what is none', () => {
+  test('refuse events of other contexts and other values', () => {
     using context = CreatedContext.create(device)
     using other = Event.create(device)
     expect(() => context.record(other)).toThrow(/^Context.record: event must be an Event of this context/)

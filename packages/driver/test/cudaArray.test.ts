@@ -49,7 +49,7 @@ describe('CudaArray.create', () => {
       { width: 4, colorAttachment: true },
       { colorAttachment: true, sparse: false },
     ],
-  ] as const)('knows what it made of %o', (shape, facts) => {
+  ] as const)('reports the shape it created from %o', (shape, facts) => {
     using array = CudaArray.create(device, { ...shape, format: 'i16', channels: 2 })
     expect(array).toMatchObject({ format: 'i16', channels: 2, device, ...facts })
   })
@@ -60,12 +60,12 @@ describe('CudaArray.create', () => {
     ['unorm16', 2],
     ['snorm8', 2],
     ['snorm16', 1],
-  ] as const)('has the format %s', (format, channels) => {
+  ] as const)('creates the format %s', (format, channels) => {
     using array = CudaArray.create(device, { width: 2, format, channels })
     expect([array.format, array.channels]).toEqual([format, channels])
   })
 
-  test('takes memory of the device until it is disposed of', () => {
+  test('holds device memory until it is disposed', () => {
     const before = device.used
     const array = CudaArray.create(device, { width: 1024, height: 1024, format: 'f32' })
     expect(device.used - before).toBeGreaterThanOrEqual(4 << 20)
@@ -97,7 +97,7 @@ describe('CudaArray.create', () => {
     expect(device.used).toBe(before)
   })
 
-  test('refuses what is no device, and passes on what the driver says', () => {
+  test('refuses a wrong owner, and passes on driver errors', () => {
     expect(() => CudaArray.create(7 as never, { width: 1, format: 'f32' })).toThrow(TypeError)
     expect(() => CudaArray.create(device, { ...throwing('width'), format: 'f32' })).toThrow('thrown by a getter')
     expect(() => CudaArray.create(device, { width: 1 << 20, format: 'f32' })).toThrow(StatusError)
@@ -105,7 +105,7 @@ describe('CudaArray.create', () => {
 })
 
 describe('copies', () => {
-  test('take rows of an array of the host with gaps, and leave the gaps alone', async () => {
+  test('copy rows of a host array with gaps, and leave the gaps unchanged', async () => {
     using array = CudaArray.create(device, { width: 3, height: 2, format: 'u16' })
     const rows = Uint16Array.of(1, 2, 3, 90, 4, 5, 6)
     array.copyFrom(rows, { pitch: 8 })
@@ -117,7 +117,7 @@ describe('copies', () => {
     expect(target).toEqual(Uint16Array.of(2, 3, 0, 0, 5, 6, 0, 0))
   })
 
-  test('take boxes of slices, with rows between them', async () => {
+  test('copy boxes of slices with rows between them', async () => {
     using array = CudaArray.create(device, { width: 2, height: 2, depth: 2, format: 'f32' })
     array.copyFromSync(floats(8))
     const region = { y: 1, height: 1 }
@@ -131,7 +131,7 @@ describe('copies', () => {
     expect(await array.toArray({ region })).toEqual(Float32Array.of(20, 30, 60, 70))
   })
 
-  test('go to a place of another array', async () => {
+  test('copy to a position in another array', async () => {
     using one = CudaArray.create(device, { width: 3, height: 3, format: 'f32' })
     using two = CudaArray.create(device, { width: 2, height: 2, format: 'f32' })
     one.copyFromSync(new Float32Array(9))
@@ -143,7 +143,7 @@ describe('copies', () => {
     expect(() => one.copyFrom(two, { region, rows: 3 })).toThrow(/pitch must be left out, like rows, where both are/)
   })
 
-  test('read page-locked memory when their turn comes, and hold it', async () => {
+  test('read page-locked memory when the stream reaches them, and keep it alive until then', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using array = CudaArray.create(device, { width: 4, format: 'f32' })
     const pinned = PinnedBuffer.allocate(device, 'f32', 4)
@@ -159,7 +159,7 @@ describe('copies', () => {
     expect(await later.toArray()).toEqual(ordinary)
   })
 
-  test('go to memory of the device and come from there', async () => {
+  test('copy to and from device memory', async () => {
     using array = CudaArray.create(device, { width: 4, height: 2, format: 'u8', channels: 4 })
     const bytes = Uint8Array.from({ length: 32 }, (_, at) => at)
     using memory = DeviceBuffer.from(device, bytes)
@@ -196,7 +196,7 @@ describe('copies', () => {
     }
   })
 
-  test('are not made where a getter of the other side disposes of the array', () => {
+  test('are not queued if a getter of the other side disposes the array', () => {
     const array = CudaArray.create(device, { width: 4, format: 'f32' })
     using memory = DeviceBuffer.zeros(device, 'f32', 4)
     const other = {
@@ -208,7 +208,7 @@ describe('copies', () => {
     expect(() => array.copyFrom(other)).toThrow(DisposedError)
   })
 
-  test('refuse memory and arrays that do not fit', () => {
+  test('refuse memory and arrays of the wrong size', () => {
     using array = CudaArray.create(device, { width: 4, format: 'f32' })
     using elsewhere = DeviceBuffer.zeros(other, 'f32', 4)
     using words = DeviceBuffer.zeros(device, 'u32', 4)
@@ -231,7 +231,7 @@ describe('copies', () => {
   })
 })
 
-describe('what only some arrays have', () => {
+describe('features of certain arrays', () => {
   test.each([
     [
       'nv16',
@@ -279,7 +279,7 @@ describe('what only some arrays have', () => {
         [4, 2, 2, 'u16'],
       ],
     ],
-  ] as const)('pictures of %s have planes of %i bits', (format, _, halves, expected) => {
+  ] as const)('planar arrays of %s have planes of %i bits', (format, _, halves, expected) => {
     using picture = CudaArray.create(device, { width: 4, height: 2, format })
     const planes = Array.from({ length: picture.planes }, (_, index) => picture.plane(index))
     expect(planes.map(({ width, height, channels, format }) => [width, height, channels, format])).toEqual(expected)
@@ -296,12 +296,15 @@ describe('what only some arrays have', () => {
     expect(() => picture.copyFrom(new Uint8Array(8))).toThrow(/plane\(\)/)
   })
 
-  test.each(['bc1', 'bc7-srgb', 'yuy2', 'unorm-101010-2'] as const)('%s is none of the software device', (format) => {
-    const create = () => CudaArray.create(device, { width: 4, height: 4, format })
-    expect(create).toThrow('CUDA_ERROR_NOT_SUPPORTED')
-  })
+  test.each(['bc1', 'bc7-srgb', 'yuy2', 'unorm-101010-2'] as const)(
+    '%s is not supported by the software device',
+    (format) => {
+      const create = () => CudaArray.create(device, { width: 4, height: 4, format })
+      expect(create).toThrow('CUDA_ERROR_NOT_SUPPORTED')
+    },
+  )
 
-  test('pictures have planes, which go with them', async () => {
+  test('planar arrays have planes, which end with the array', async () => {
     const picture = CudaArray.create(device, { width: 4, height: 2, format: 'nv12' })
     expect([picture.format, picture.channels]).toEqual(['nv12', 3])
     const [bright, colours] = [picture.plane(0), picture.plane(1)]
@@ -321,7 +324,7 @@ describe('what only some arrays have', () => {
     expect(() => colours.handle).toThrow(DisposedError)
   })
 
-  test('memory and tiles are asked of arrays that have none yet', () => {
+  test('memory and tile requirements are available for arrays without memory', () => {
     using plain = CudaArray.create(device, { width: 64, height: 64, format: 'f32' })
     expect(() => plain.memoryRequirements()).toThrow(StatusError)
     expect(() => plain.sparseProperties()).toThrow(StatusError)
@@ -334,7 +337,7 @@ describe('what only some arrays have', () => {
   })
 })
 
-test('an array that goes while a copy is under way goes after it', async () => {
+test('an array disposed during a copy is freed after the copy', async () => {
   using stream = Stream.create(device, { nonBlocking: true })
   const array = CudaArray.create(device, { width: 4, format: 'f32' })
   using memory = DeviceBuffer.zeros(device, 'f32', 4)

@@ -12,7 +12,7 @@ function lost(error: unknown): boolean {
 }
 
 describe('a device that was reset', () => {
-  test('everything that lived in its context is refused, and a fresh context works', async () => {
+  test('refuses every object of the old context, and works with a fresh context', async () => {
     const device = Device.get(0)
     const context = device.primaryContext
     const stream = device.createStream()
@@ -40,7 +40,7 @@ describe('a device that was reset', () => {
     expect(await fresh.toArray()).toEqual(Uint8Array.of(1, 2, 3))
   })
 
-  test('reset() waits for what is awaited', async () => {
+  test('finishes awaited work before reset() completes', async () => {
     const device = Device.get(0)
     const stream = device.createStream()
     delay(stream, 60)
@@ -53,7 +53,7 @@ describe('a device that was reset', () => {
 })
 
 describe('a context that failed', () => {
-  test('every wait and call is a sticky StatusError, none hangs, and dispose() stays silent', async () => {
+  test('every wait and call throws a sticky StatusError without hanging, and dispose() does not throw', async () => {
     const device = Device.get(1)
     const stream = device.createStream({ nonBlocking: true })
     const buffer = DeviceBuffer.zeros(device, 'u8', 1000)
@@ -97,7 +97,7 @@ describe('a context that failed', () => {
     device.dispose()
   })
 
-  test('other devices go on', async () => {
+  test('other devices keep working', async () => {
     using buffer = DeviceBuffer.from(Device.get(2), Uint8Array.of(1, 2))
     expect(await buffer.toArray()).toEqual(Uint8Array.of(1, 2))
   })

@@ -12,7 +12,7 @@ import { expect, test } from 'vitest'
 import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { memoryFacts, openNull } from './support/handleFacts.js'
 
-test('DescriptorHandle owns its descriptor and tells everything else as data', () => {
+test('DescriptorHandle owns its descriptor and serializes its other properties as data', () => {
   const descriptor = openNull()
   const handle = new DescriptorHandle(descriptor, memoryFacts)
   expect(handle).toMatchObject({ type: 'posix-fd', ...memoryFacts, disposed: false })
@@ -25,7 +25,7 @@ test('DescriptorHandle owns its descriptor and tells everything else as data', (
   expect(handle.toJSON()).toEqual({ type: 'posix-fd', ...memoryFacts })
 })
 
-test('it is closed at the end of its block', () => {
+test('DescriptorHandle is closed at the end of its block', () => {
   const descriptor = openNull()
   {
     using handle = new DescriptorHandle(descriptor, { content: 'pool', byteLength: 0 })
@@ -34,7 +34,7 @@ test('it is closed at the end of its block', () => {
   expect(() => fstatSync(descriptor)).toThrow('EBADF')
 })
 
-test('it is closed with the worker that made it', async () => {
+test('DescriptorHandle is closed with the worker that created it', async () => {
   const file = join(scratchFolder(), 'given')
   const program = `
     const { openSync } = require('node:fs')
@@ -62,7 +62,7 @@ function descriptorsOf(file: string): string[] {
   })
 }
 
-test('it is closed with a warning when it was dropped', async () => {
+test('DescriptorHandle is closed with a warning after it was dropped', async () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const warnings: string[] = []
@@ -91,7 +91,7 @@ test('it is closed with a warning when it was dropped', async () => {
   expect(warnings).toContain(`DescriptorHandle ${first} was dropped without dispose(); its descriptor is closed`)
 })
 
-test('it is closed in a worker without a warning of Node, which did not open it there', async () => {
+test('DescriptorHandle is closed in a worker without the warning of Node about unknown descriptors', async () => {
   const descriptor = openNull()
   const program = `
     const { parentPort } = require('node:worker_threads')
@@ -108,7 +108,7 @@ test('it is closed in a worker without a warning of Node, which did not open it 
   expect(() => fstatSync(descriptor)).toThrow('EBADF')
 })
 
-test('a worker that opened the descriptor itself forgets it with the handle', async () => {
+test('a worker that opened the descriptor itself forgets it once the handle closes it', async () => {
   const program = `
     const { openSync } = require('node:fs')
     const { parentPort } = require('node:worker_threads')
@@ -159,13 +159,13 @@ test.each([
     RangeError,
     'facts.deviceUuid must be at most 64 characters, not 65',
   ],
-])('it is not made of %s with %j', (descriptor, facts, kind, message) => {
+])('DescriptorHandle refuses %s with %j', (descriptor, facts, kind, message) => {
   const make = (): unknown => new DescriptorHandle(descriptor as number, facts as typeof memoryFacts)
   expect(make).toThrow(kind)
   expect(make).toThrow(`DescriptorHandle: ${message}`)
 })
 
-test('it is printed in one line, also after dispose()', () => {
+test('DescriptorHandle is printed in one line, also after dispose()', () => {
   const handle = new DescriptorHandle(openNull(), { content: 'multicast', byteLength: 5 })
   const line = "DescriptorHandle { type: 'posix-fd', content: 'multicast', byteLength: 5"
   expect(inspect(handle)).toBe(`${line} }`)
@@ -173,6 +173,6 @@ test('it is printed in one line, also after dispose()', () => {
   expect(inspect(handle)).toBe(`${line}, disposed: true }`)
 })
 
-test('it does not load the driver', () => {
+test('importing DescriptorHandle does not load the driver', () => {
   expect(readFileSync('/proc/self/maps', 'utf8')).not.toContain('libshoal-sim-cuda')
 })

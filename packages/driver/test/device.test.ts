@@ -11,7 +11,7 @@ test('initialize() starts the driver', () => {
   expect([cuDeviceGetCount(count), count[0]]).toEqual([0, Device.count])
 })
 
-test('statusText() says what a status is', () => {
+test('statusText() describes a status code', () => {
   expect(statusText(0)).toEqual({ name: 'CUDA_SUCCESS', description: expect.any(String) })
   expect(statusText(2).name).toBe('CUDA_ERROR_OUT_OF_MEMORY')
   expect(() => statusText(2 ** 31 - 1)).not.toThrow()
@@ -21,7 +21,7 @@ test('statusText() says what a status is', () => {
   }
 })
 
-test('isSoftware tells what is loaded, whatever the environment says later', () => {
+test('isSoftware reports the loaded driver, even if the environment changes later', () => {
   const device = Device.get(0)
   process.env['SHOAL_DEVICE'] = 'gpu'
   expect(device.isSoftware).toBe(true)

@@ -23,7 +23,7 @@ beforeEach(() => {
 })
 
 describe('a view of a DeviceBuffer', () => {
-  test('slice() counts as arrays do, and shares the memory', () => {
+  test('slice() takes indices as arrays do, and shares the memory', () => {
     const values = randomFloats(randomInteger(20, 60))
     using buffer = DeviceBuffer.from(device, values)
     for (const [start, end] of [[], [3], [3, 9], [-7], [-7, -2], [4, 4], [0, -1], [values.length]] as number[][]) {
@@ -38,7 +38,7 @@ describe('a view of a DeviceBuffer', () => {
     expect(buffer.toArraySync()).toEqual(values.fill(5, 2, 4))
   })
 
-  test('slice() counts structs, and copies them from and to a part', () => {
+  test('slice() counts structs, and copies them to and from a part', () => {
     const values = randomParticles(7)
     using buffer = DeviceBuffer.from(device, values, { dtype: Particle })
     expect(buffer.slice(2, -2).toArraySync()).toEqual(values.slice(2, -2))
@@ -68,7 +68,7 @@ describe('a view of a DeviceBuffer', () => {
     expect(() => buffer.slice(start, end)).toThrow(new type(`DeviceBuffer.slice: ${message}`))
   })
 
-  test('reinterpret() shows the same bytes as another type', () => {
+  test('reinterpret() views the same bytes as another type', () => {
     const values = randomFloats(12)
     using buffer = DeviceBuffer.from(device, values)
     expect(buffer.reinterpret('u8').toArraySync()).toEqual(bytes(values))
@@ -78,7 +78,7 @@ describe('a view of a DeviceBuffer', () => {
     expect(buffer.reinterpret('u32').reinterpret('f32').address).toBe(buffer.address)
   })
 
-  test('reinterpret() refuses elements that are not whole or not aligned', () => {
+  test('reinterpret() refuses partial or misaligned elements', () => {
     using buffer = DeviceBuffer.allocate(device, 'f32', 5)
     for (const [view, dtype, message] of [
       [buffer, 'f64', "dtype must be a type of which 20 bytes are whole elements, not 'f64'"],
@@ -90,7 +90,7 @@ describe('a view of a DeviceBuffer', () => {
     expect(() => buffer.reinterpret('f33' as never)).toThrow(/^DeviceBuffer.reinterpret: dtype must be one of i8/)
   })
 
-  test('ends with the whole, whose end it is not', () => {
+  test('ends with its buffer, but never ends the buffer', () => {
     const buffer = DeviceBuffer.zeros(device, 'f32', 8)
     const views = [buffer.slice(1), buffer.slice(2).slice(1), buffer.reinterpret('u8')]
     const gone = buffer.slice(4)
@@ -110,7 +110,7 @@ describe('a view of a DeviceBuffer', () => {
 })
 
 describe('DeviceBuffer.view and fromAddress', () => {
-  test('view() shows a part of the memory of another object, and ends with it', () => {
+  test("view() covers a part of another object's memory, and ends with it", () => {
     const values = randomFloats(10)
     const whole = DeviceBuffer.from(device, values)
     for (const owner of [device, device.primaryContext]) {
@@ -126,7 +126,7 @@ describe('DeviceBuffer.view and fromAddress', () => {
     expect(() => other.address).toThrow(DisposedError)
   })
 
-  test('view() of a memory that became shorter is refused by its first use', () => {
+  test('view() of memory that has shrunk is refused at its next use', () => {
     using whole = DeviceBuffer.zeros(device, 'u8', 64)
     const range = { ...whole[memoryProtocol] }
     const memory = {
@@ -158,13 +158,13 @@ describe('DeviceBuffer.view and fromAddress', () => {
     expect(view).toThrow(new type(`DeviceBuffer.view: ${message}`))
   })
 
-  test('view() refuses what is no memory', () => {
+  test('view() refuses an object without the memory protocol', () => {
     expect(() => DeviceBuffer.view(device, new Float32Array(3) as never, 'f32')).toThrow(
       "DeviceBuffer.view: memory must be an object with [Symbol.for('cuda.memory')], not an object of class Float32Array",
     )
   })
 
-  test('fromAddress() borrows memory: dispose() leaves it', () => {
+  test('fromAddress() borrows memory: dispose() does not free it', () => {
     const values = randomFloats(5)
     using whole = DeviceBuffer.from(device, values)
     const borrowed = DeviceBuffer.fromAddress(device, whole.address + 4n, 'f32', 3, { keep: whole })
@@ -187,7 +187,7 @@ describe('DeviceBuffer.view and fromAddress', () => {
 })
 
 describe('stream-ordered memory', () => {
-  test('is there for the work of its stream at once, and goes when the stream gets there', async () => {
+  test('is usable by its stream at once, and is freed in stream order', async () => {
     const values = randomFloats(randomInteger(1, 999) * 2 + 1)
     const buffer = DeviceBuffer.allocateOn(stream, 'f32', values.length)
     expect([buffer.device, buffer.context, buffer.length]).toEqual([device, device.primaryContext, values.length])
@@ -212,7 +212,7 @@ describe('stream-ordered memory', () => {
     expect([current.used.current, ordered.disposed, plain.disposed]).toEqual([0, true, true])
   })
 
-  test('is given back by every way of disposing, also after its stream is gone', async () => {
+  test('is freed by every way of disposing, also after its stream was disposed', async () => {
     for (const dispose of [
       (buffer: { dispose(): void }) => buffer.dispose(),
       (buffer: Disposable) => buffer[Symbol.dispose](),
@@ -229,14 +229,14 @@ describe('stream-ordered memory', () => {
     }
   })
 
-  test('zero elements need no memory', () => {
+  test('takes no memory for zero elements', () => {
     const empty = DeviceBuffer.allocateOn(stream, Particle, 0)
     expect([empty.address, empty.toArraySync(), current.used.current]).toEqual([0n, [], 0])
     empty.disposeOn(stream)
     expect(() => empty.address).toThrow(DisposedError)
   })
 
-  test('two pieces at a time are two addresses, which stay what they were', () => {
+  test('has a distinct, stable address for each live allocation', () => {
     const [a, b] = [DeviceBuffer.allocateOn(stream, 'u8', 5), DeviceBuffer.allocateOn(stream, 'u8', 5)]
     a.fill(1, { stream })
     b.fill(2, { stream })
@@ -244,7 +244,7 @@ describe('stream-ordered memory', () => {
     for (const buffer of [a, b]) buffer.disposeOn(stream)
   })
 
-  test('allocateOn() and disposeOn() refuse what is no stream of theirs', () => {
+  test('allocateOn() and disposeOn() refuse everything except a stream of their device', () => {
     using theirs = Stream.create(second)
     using buffer = DeviceBuffer.allocate(device, 'f32', 1)
     const expected = 'stream must be a Stream; Stream.from() takes those of others, not'
@@ -269,8 +269,8 @@ describe('stream-ordered memory', () => {
   })
 })
 
-describe('the end of a DeviceBuffer', () => {
-  test('using and await using free it', async () => {
+describe('disposal of a DeviceBuffer', () => {
+  test('using and await using free the memory', async () => {
     {
       using a = DeviceBuffer.allocate(device, 'u8', 7)
       await using b = DeviceBuffer.allocate(device, 'u8', 7)
@@ -279,7 +279,7 @@ describe('the end of a DeviceBuffer', () => {
     expect(device.used).toBe(0)
   })
 
-  test('await using waits without a block for work that uses it', async () => {
+  test('await using waits for work that uses the buffer, without blocking', async () => {
     using pinned = PinnedBuffer.allocate(device, 'u8', 1 << 20)
     const buffer = DeviceBuffer.zeros(device, 'u8', 1 << 20)
     const copied = buffer.copyTo(pinned, { stream })
@@ -290,7 +290,7 @@ describe('the end of a DeviceBuffer', () => {
     await buffer[Symbol.asyncDispose]()
   })
 
-  test('every use afterwards throws DisposedError; dispose() again does nothing', async () => {
+  test('every later use throws DisposedError; a second dispose() does nothing', async () => {
     const buffer = DeviceBuffer.zeros(device, 'f32', 2)
     const ordered = DeviceBuffer.allocateOn(stream, 'f32', 2)
     for (const gone of [buffer, ordered]) {
@@ -321,7 +321,7 @@ describe('the end of a DeviceBuffer', () => {
     }
   })
 
-  test('a getter of the arguments that disposes of it is seen before the memory is used', async () => {
+  test('a getter of the arguments that disposes the buffer is detected before the memory is used', async () => {
     for (const use of [
       (gone: Buffer32, options: object) => gone.fill(1, options),
       (gone: Buffer32, options: object) => gone.copyFrom(new Float32Array(2), options),

@@ -12,7 +12,7 @@ describe('DeviceInUseError', () => {
     reason: 'is being reset',
   })
 
-  it('names the device, and says why it cannot be reset', () => {
+  it('names the device and the reason why it cannot be reset', () => {
     expect(error.message).toBe('device 1: is being reset')
   })
 })

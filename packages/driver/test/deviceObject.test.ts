@@ -27,7 +27,7 @@ afterAll(() => {
 })
 
 describe('Device.get', () => {
-  test('gives one object a device, and counts them', () => {
+  test('returns one object per device, and counts devices', () => {
     expect(Device.count).toBe(3)
     expect(Device.all().map(({ ordinal }) => ordinal)).toEqual([0, 1, 2])
     expect(Device.get(1)).toBe(second)
@@ -62,7 +62,7 @@ describe('Device.get', () => {
     expect(() => Device.from(-1)).toThrow(RangeError)
   })
 
-  test('getByPciBusId() finds a device where it is', () => {
+  test('getByPciBusId() finds a device by its bus address', () => {
     for (const one of Device.all()) expect(Device.getByPciBusId(one.pciBusId)).toBe(one)
     expect(() => Device.getByPciBusId(5 as never)).toThrow(
       new TypeError('Device.getByPciBusId: pciBusId must be a string, not 5'),
@@ -73,8 +73,8 @@ describe('Device.get', () => {
   })
 })
 
-describe('what a device tells', () => {
-  test('is found without a context', () => {
+describe('properties of a Device', () => {
+  test('are available without a context', () => {
     const untouched = Device.get(2)
     expect(untouched.primaryContextState).toEqual({ active: false, flags: 0 })
     expect(untouched.name.length).toBeGreaterThan(0)
@@ -86,12 +86,12 @@ describe('what a device tells', () => {
     expect(untouched.primaryContextState.active).toBe(false)
   })
 
-  test('has an id that Windows knows it by there alone, and tells whether contexts can have a part of it', () => {
+  test('include a LUID on Windows only, and whether the device supports execution affinity', () => {
     expect(() => device.luid).toThrow(/^cuDeviceGetLuid failed/)
     expect(device.execAffinitySupported).toBe(false)
   })
 
-  test('has attributes by name', () => {
+  test('include attributes by name', () => {
     const names = deviceAttributeNames()
     expect(names).toContain('MULTIPROCESSOR_COUNT')
     expect(names).not.toContain('MAX')
@@ -105,7 +105,7 @@ describe('what a device tells', () => {
     }
   })
 
-  test('memoryInfo() falls by what is allocated', () => {
+  test('memoryInfo() shrinks by the allocated bytes', () => {
     const before = device.memoryInfo()
     expect(before.total).toBe(device.totalMemory)
     using buffer = DeviceBuffer.allocate(device, 'u8', 2 ** 22)
@@ -114,7 +114,7 @@ describe('what a device tells', () => {
 })
 
 describe('peers', () => {
-  test('are devices of any package, or ordinals', async () => {
+  test('are accepted as devices of any package or as ordinals', async () => {
     const copy = await secondCopy()
     for (const peer of [1, second, copy.Device.get(1)]) {
       expect(device.canAccessPeer(peer)).toBe(true)
@@ -127,7 +127,7 @@ describe('peers', () => {
     expect(device.canAccessPeer(device)).toBe(false)
   })
 
-  test('are refused where they are none', () => {
+  test('are refused if they are the device itself or no device', () => {
     expect(() => device.enablePeerAccess(device)).toThrow(RangeError)
     expect(() => device.enablePeerAccess(device)).toThrow(/peer must be another device/)
     for (const call of ['canAccessPeer', 'enablePeerAccess', 'disablePeerAccess'] as const) {
@@ -142,7 +142,7 @@ describe('peers', () => {
   })
 })
 
-test('limits, priorities and waits are those of the primary context', async () => {
+test('limits, priorities and waits of a device are those of its primary context', async () => {
   const { primaryContext } = device
   expect(device.getLimit('STACK_SIZE')).toBe(primaryContext.getLimit('STACK_SIZE'))
   const before = device.getLimit('PRINTF_FIFO_SIZE')
@@ -159,7 +159,7 @@ test('limits, priorities and waits are those of the primary context', async () =
   expect(stream.query()).toBe(true)
 })
 
-test('makes what lives on it', () => {
+test('a device creates the objects that live on it', () => {
   using stream = device.createStream()
   using event = device.createEvent({ timing: true })
   using pool = device.createMemoryPool()
@@ -174,7 +174,7 @@ test('makes what lives on it', () => {
 })
 
 describe('primaryContext and dispose', () => {
-  test('the context is retained at first use and released by dispose(), then retained anew', () => {
+  test('the context is retained at first use and released by dispose(), then retained again', () => {
     const last = Device.get(2)
     expect(last.primaryContextState.active).toBe(false)
     const { primaryContext, defaultStream } = last
@@ -192,7 +192,7 @@ describe('primaryContext and dispose', () => {
 })
 
 describe('reset', () => {
-  test('waits for what is awaited, then everything on the device is gone and a fresh context begins', async () => {
+  test('finishes awaited work, then frees everything on the device and starts a fresh context', async () => {
     const own = new TestDevice(1)
     const stream = own.createStream()
     const buffer = DeviceBuffer.allocate(own, 'u8', 100)
@@ -220,7 +220,7 @@ describe('reset', () => {
     own.dispose()
   })
 
-  test('reaches the other objects of the device on this thread', async () => {
+  test('affects the other objects of the device on this thread', async () => {
     const [one, twin] = [new TestDevice(1), new TestDevice(1)]
     const contexts = [one.primaryContext, twin.primaryContext]
     await one.reset()
@@ -230,7 +230,7 @@ describe('reset', () => {
     twin.dispose()
   })
 
-  test('refuses uses of the device while it is under way', async () => {
+  test('refuses uses of the device until it completes', async () => {
     const own = new TestDevice(1)
     const { primaryContext } = own
     // A reset waits for what is being released.
@@ -244,7 +244,7 @@ describe('reset', () => {
     own.dispose()
   })
 
-  test('is refused in a worker, with nothing destroyed', async () => {
+  test('is refused in a worker and destroys nothing', async () => {
     const code = `
       import { parentPort } from 'node:worker_threads'
       const { Device } = await import(${JSON.stringify(import.meta.resolve('@shoal/driver/shared'))})
@@ -267,7 +267,7 @@ describe('reset', () => {
   })
 })
 
-test('a device of a second copy of the package is told as such where an owner is meant', async () => {
+test('a Device of a second copy of the package is reported as such when used as an owner', async () => {
   const copy = await secondCopy()
   expect(() => Stream.create(copy.Device.get(0) as never)).toThrow(twoCopies)
   expect(() => Stream.create(0 as never)).toThrow(

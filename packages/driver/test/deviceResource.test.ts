@@ -14,7 +14,7 @@ afterAll(() => {
 })
 
 describe('DeviceResource', () => {
-  test('is all of a device, and is split', () => {
+  test('covers the whole device, and can be split', () => {
     const all = DeviceResource.of(device)
     expect(all.multiprocessors).toBe(device.attribute('MULTIPROCESSOR_COUNT'))
     expect([all.device, all.minimumPartition, all.alignment]).toEqual([device, 2, 2])
@@ -30,7 +30,7 @@ describe('DeviceResource', () => {
     expect(counts(all.split(1, { groups: 4, ignoreCoscheduling: true }))).toEqual([[2, 2], undefined])
   })
 
-  test('refuses what is wrong by name', () => {
+  test('refuses wrong arguments by name', () => {
     const all = DeviceResource.of(device)
     for (const [act, message] of [
       [() => DeviceResource.of(5 as never), /^DeviceResource.of: owner must be a Device or a Context/],

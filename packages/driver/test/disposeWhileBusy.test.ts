@@ -53,7 +53,7 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
     stream.dispose()
   })
 
-  test('disposeSync() returns when everything is released', async () => {
+  test('disposeSync() returns after everything is released', async () => {
     const device = Device.get(0)
     const stream = Stream.create(device, { nonBlocking: true })
     for (const one of make(device)) one.disposeSync()
@@ -66,7 +66,7 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
     stream.dispose()
   })
 
-  test('await using resolves when everything is released, and does not block the thread', async () => {
+  test('await using resolves after everything is released, without blocking the thread', async () => {
     const device = Device.get(0)
     const stream = Stream.create(device, { nonBlocking: true })
     for (const one of make(device)) one.disposeSync()
@@ -82,7 +82,7 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
   })
 })
 
-test('a growable range shrinks, and is disposed of, while a kernel runs, and grows again once the memory is unmapped', async () => {
+test('a GrowableRange shrinks and is disposed while a kernel runs, and grows again once the memory is unmapped', async () => {
   const device = Device.get(0)
   using stream = Stream.create(device, { nonBlocking: true })
   const before = left()

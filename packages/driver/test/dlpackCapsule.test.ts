@@ -39,7 +39,7 @@ describe('toDLPack', () => {
     ['f8e5m2', 12, 8],
   ]
 
-  test.each(dtypes)('%s has code %i and %i bits, and comes back', (dtype, code, bits) => {
+  test.each(dtypes)('%s has code %i and %i bits, and survives a round trip', (dtype, code, bits) => {
     using buffer = DeviceBuffer.zeros(second, dtype, 6)
     for (const versioned of [false, true]) {
       using capsule = toDLPack(buffer, { versioned })
@@ -63,7 +63,7 @@ describe('toDLPack', () => {
     }
   })
 
-  test('has shape and strides of the memory, gaps included', () => {
+  test('exports shape and strides of the memory, including gaps', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 32)
     const matrix = (extra: object): MemoryLike =>
       ({ [memoryProtocol]: { ...buffer[memoryProtocol], version: 1, length: undefined, ...extra } }) as never
@@ -81,7 +81,7 @@ describe('toDLPack', () => {
     }
   })
 
-  test('says whose memory it is', () => {
+  test('exports the device that owns the memory', () => {
     using pinned = PinnedBuffer.allocate(device, 'f32', 4)
     using managed = ManagedBuffer.allocate(second, 'f32', 4)
     for (const [memory, deviceType, code, id] of [
@@ -104,7 +104,7 @@ describe('toDLPack', () => {
     )
   })
 
-  test('calls nothing before the consumer is done, and then tells, from whichever thread', async () => {
+  test('resolves `released` only after the consumer calls the deleter, on any thread', async () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 4)
     for (const versioned of [false, true]) {
       const capsule = toDLPack(buffer, { versioned })
@@ -122,7 +122,7 @@ describe('toDLPack', () => {
     }
   })
 
-  test('is released by dispose() where nobody took it, and cannot be taken then', async () => {
+  test('dispose() releases a capsule that no consumer took, and take() throws afterwards', async () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 4)
     const capsule = toDLPack(buffer)
     capsule.dispose()
@@ -138,7 +138,7 @@ describe('toDLPack', () => {
     expect(inspect(taken)).toBe('DLPackCapsule { versioned: false, taken: true }')
   })
 
-  test('is released by the collector where nobody took it', async () => {
+  test('the garbage collector releases a capsule that no consumer took', async () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 4)
     let isReleased = false
     ;(() => {
@@ -149,7 +149,7 @@ describe('toDLPack', () => {
     await collectUntil(() => isReleased)
   })
 
-  test('read-only memory needs the flag that a versioned tensor has', () => {
+  test('exports read-only memory only as a versioned tensor, which has the flag', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 4)
     const readOnly = { [memoryProtocol]: { ...buffer[memoryProtocol], readOnly: true } }
     expect(() => toDLPack(readOnly)).toThrow('toDLPack: versioned must be true for read-only memory')
@@ -157,7 +157,7 @@ describe('toDLPack', () => {
     expect(tensor[memoryProtocol].readOnly).toBe(true)
   })
 
-  test('has the stream of the consumer wait for what is pending', async () => {
+  test("makes the consumer's stream wait for pending work", async () => {
     using own = Stream.create(device, { nonBlocking: true })
     using gate = PinnedBuffer.allocate(device, 'u32', 1)
     using buffer = DeviceBuffer.zeros(device, 'f32', 4)
@@ -200,7 +200,7 @@ describe('toDLPack', () => {
   })
 })
 
-test('who waits for the deleter keeps the process alive until then', () => {
+test('awaiting `released` keeps the process alive until the deleter runs', () => {
   const program = `
     import { Device, DeviceBuffer } from '@shoal/driver'
     import { fromDLPack, toDLPack } from '@shoal/driver/dlpack'

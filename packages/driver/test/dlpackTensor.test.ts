@@ -18,7 +18,7 @@ beforeEach(() => {
 })
 
 describe('fromDLPack', () => {
-  test('takes an External and an address over, and calls the deleter once', async () => {
+  test('takes ownership of an External or an address, and calls the deleter once', async () => {
     using buffer = DeviceBuffer.from(
       device,
       Float32Array.from({ length: 24 }, (_, index) => index),
@@ -46,7 +46,7 @@ describe('fromDLPack', () => {
     }
   })
 
-  test('offers memory with gaps as that, and names the stream that it was told', () => {
+  test('exposes strided memory with its strides, and the stream from the options', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 32)
     using stream = Stream.create(device)
     using tensor = fromDLPack(addon.make({ data: buffer.address, shape: [4, 4], strides: [8, 1] }), { stream })
@@ -61,7 +61,7 @@ describe('fromDLPack', () => {
     expect(inspect(tensor)).toBe("DLPackTensor { dtype: 'f32', shape: '[4,4]', deviceType: 'cuda', deviceOrdinal: 0 }")
   })
 
-  test('offers more elements than bytes where steps are 0', () => {
+  test('may have more elements than bytes if a stride is 0', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 4)
     using tensor = fromDLPack(addon.make({ data: buffer.address, shape: [8, 4], strides: [0, 1] }))
     expect(tensor).toMatchObject({ length: 32, byteLength: 16 })
@@ -70,7 +70,7 @@ describe('fromDLPack', () => {
     expect(again).toMatchObject({ shape: [8, 4], strides: [0, 1] })
   })
 
-  test('needs no deleter, and takes tensors without elements or dimensions', () => {
+  test('accepts a missing deleter, and tensors without elements or dimensions', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 1)
     fromDLPack(addon.make({ shape: [0, 3], noDeleter: 1 })).dispose()
     fromDLPack(addon.make({ data: buffer.address, shape: [] })).dispose()
@@ -78,7 +78,7 @@ describe('fromDLPack', () => {
     expect(addon.deletions()).toBe(2)
   })
 
-  test('the collector calls the deleter, and says so', async () => {
+  test('the garbage collector calls the deleter of a dropped tensor, and warns', async () => {
     const warnings: string[] = []
     const note = (warning: Error): void => void warnings.push(warning.message)
     process.on('warning', note)
@@ -111,7 +111,7 @@ describe('fromDLPack', () => {
     [{ data: 0n }, RangeError, 'capsule.data must be an address other than 0'],
     [{ major: 2 }, RangeError, "capsule.version must be of DLPack 1.x, not '2.0'"],
   ]
-  test.each(refused)("refuses %o, which stays the caller's", (wrong, errorClass, message) => {
+  test.each(refused)('refuses %o and leaves ownership with the caller', (wrong, errorClass, message) => {
     const versioned = wrong.major !== undefined
     const address = addon.make({ data: 4096n, shape: [4], ...wrong }) as bigint
     expect(() => fromDLPack(address, { versioned })).toThrow(errorClass)
@@ -120,7 +120,7 @@ describe('fromDLPack', () => {
     addon.end(address, versioned, 1)
   })
 
-  test('a shape that is missing is refused', () => {
+  test('refuses a missing shape', () => {
     const address = addon.make({ data: 4096n, ndim: 2 }) as bigint
     expect(() => fromDLPack(address)).toThrow('fromDLPack: capsule.shape must be of 2 numbers, not null')
     addon.end(address, false, 1)
@@ -142,7 +142,7 @@ describe('fromDLPack', () => {
     expect(() => fromDLPack(capsule as never)).toThrow(message)
   })
 
-  test('a capsule knows what it points to', () => {
+  test('accepts a capsule, and detects its version', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 4)
     using capsule = toDLPack(buffer, { versioned: true })
     expect(() => fromDLPack(capsule, { versioned: false })).toThrow(

@@ -9,7 +9,7 @@ const { TestDevice } = await import('./support/testDevice.js')
 
 const device = new TestDevice(0)
 
-test('the software device says that it has none', () => {
+test('the software device reports that it has no dma-buf', () => {
   expect(device.attribute('DMA_BUF_SUPPORTED')).toBe(0)
   using buffer = DeviceBuffer.allocate(device, 'u8', 4096)
   for (const options of [undefined, {}, { mapping: 'default' }, { mapping: 'pcie' }] as const) {
@@ -22,17 +22,17 @@ test('the software device says that it has none', () => {
 })
 
 test.each<[string, unknown[], string]>([
-  ['an owner that is none', [7, { address: 1n }], 'DmaBuf.export: owner must be a Device or a Context, not 7'],
-  ['memory that is none', [device, 7], 'DmaBuf.export: memory must be'],
+  ['an invalid owner', [7, { address: 1n }], 'DmaBuf.export: owner must be a Device or a Context, not 7'],
+  ['invalid memory', [device, 7], 'DmaBuf.export: memory must be'],
   ['an unknown option', [device, undefined, { over: 1 }], 'DmaBuf.export: options must have only the keys mapping'],
   ['an unknown mapping', [device, undefined, { mapping: 'nvlink' }], 'DmaBuf.export: mapping must be'],
-])('%s is refused by name', (_, given, words) => {
+])('dma-buf export refuses %s by name', (_, given, words) => {
   using buffer = DeviceBuffer.allocate(device, 'u8', 4096)
   const [owner, memory = buffer, options] = given
   expect(() => DmaBuf.export(owner as never, memory as never, options as never)).toThrow(words)
 })
 
-test('memory that is gone is refused', () => {
+test('dma-buf export refuses disposed memory', () => {
   const buffer = DeviceBuffer.allocate(device, 'u8', 4096)
   buffer.dispose()
   expect(() => DmaBuf.export(device, buffer)).toThrow(DisposedError)

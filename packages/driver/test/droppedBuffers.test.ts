@@ -10,11 +10,11 @@ async function outcome(way: string): Promise<Record<string, unknown>> {
   return JSON.parse(stdout) as Record<string, unknown>
 }
 
-test.each(['sync', 'turns'])('buffers that are dropped never use up the memory of the device (%s)', async (way) => {
+test.each(['sync', 'turns'])('dropped buffers never exhaust the memory of the device (%s)', async (way) => {
   expect(await outcome(way)).toEqual({ made: 3 * 64, held: 0 })
 })
 
-test('the error for too little memory tells what was asked for, what is free, and how many buffers were dropped', async () => {
+test('the out-of-memory error reports the requested size, the free memory and the number of dropped buffers', async () => {
   const { made, held, message } = await outcome('held')
   expect([made, held]).toEqual([21 + 64, 64])
   expect(message).toContain('cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY (2)')
@@ -22,7 +22,7 @@ test('the error for too little memory tells what was asked for, what is free, an
   expect(message).toContain('dropped without dispose() so far: 21 objects with memory')
 })
 
-test('the collector hears of device and page-locked memory, until it is disposed of', async () => {
+test('the garbage collector knows the size of device and page-locked memory until disposal', async () => {
   const told = (await outcome('counted')) as Record<string, [number, number]>
   expect(Object.keys(told)).toEqual(['DeviceBuffer', 'PinnedBuffer', 'PhysicalMemory', 'CudaArray'])
   for (const [name, [during, after]] of Object.entries(told)) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 
-test('what is dropped of the other entries is reported and given back', async () => {
+test('dropped objects of the other entries are reported and freed', async () => {
   const result = await runFixture('entryLeaks.mjs', undefined, { nodeArguments: ['--expose-gc', '--no-warnings'] })
   expect(result.stderr.replace(/^shoal: software device in use.*\n/m, '')).toBe('')
   expect(result.code).toBe(0)

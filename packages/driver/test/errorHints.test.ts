@@ -21,7 +21,7 @@ describe('elapsedMs', () => {
     expect(() => elapsedMs(never, done)).toThrow(expect.objectContaining({ code: 'CUDA_ERROR_INVALID_HANDLE' }))
   })
 
-  test('names an event that is not complete', async () => {
+  test('names an event that has not completed', async () => {
     const late = device.createEvent(timing)
     const word = PinnedBuffer.allocate(device, 'u32', 1)
     word.array[0] = 0
@@ -51,7 +51,7 @@ describe.each([
   ['Module', (text: string) => Module.loadSync(device, text)],
   ['Library', (text: string) => Library.loadSync(device, text)],
 ] as const)('%s.kernel', (_, load) => {
-  test('lists the kernels of the image when it has none of the name', () => {
+  test('lists the kernels of the image if the name is unknown', () => {
     using code = load(image(['first', 'second']))
     const error = expect.objectContaining({ code: 'CUDA_ERROR_NOT_FOUND', message: expect.any(String) })
     expect(() => code.kernel('third', [])).toThrow(error)
@@ -60,18 +60,18 @@ describe.each([
     )
   })
 
-  test('names the mangled kernel that was meant', () => {
+  test('suggests the mangled name of the kernel', () => {
     using code = load(image(['_Z4axpyfPKfPfi']))
     expect(() => code.kernel('axpy', [])).toThrow(`'_Z4axpyfPKfPfi' is its mangled name; declare it extern "C"`)
   })
 
-  test('lists twelve kernels of many', () => {
+  test('lists only twelve of many kernels', () => {
     using code = load(image(Array.from({ length: 100 }, (_, index) => `kernel${index}`)))
     expect(() => code.kernel('third', [])).toThrow(/(kernel\d+, ){11}kernel\d+ and 88 more\./)
   })
 })
 
-test('a cooperative launch that is too large says how many blocks fit', () => {
+test('the error for a cooperative launch that is too large reports how many blocks fit', () => {
   using module = Module.loadSync(device, image(['nothing']))
   const kernel = module.kernel('nothing', []).with({ cooperative: true })
   const most = kernel.maxActiveBlocks(256) * device.attribute('MULTIPROCESSOR_COUNT')
@@ -100,14 +100,14 @@ const wrongImages: readonly [string, string | Uint8Array, RegExp][] = [
   ['a path', './build/kernels.ptx', /not a path; (Module|Library)\.loadFile reads the file '\.\/build\/kernels\.ptx'$/],
 ]
 
-test.each(wrongImages)('%s in place of an image is refused with what to do', (_, text, message) => {
+test.each(wrongImages)('the error for %s in place of an image suggests a fix', (_, text, message) => {
   for (const given of typeof text === 'string' ? [text, new TextEncoder().encode(text)] : [text]) {
     expect(() => Module.loadSync(device, given)).toThrow(message)
     expect(() => Library.loadSync(device, given)).toThrow(message)
   }
 })
 
-test('an unknown option names the one that is close to it', () => {
+test('the error for an unknown option suggests the most similar option', () => {
   expect(() => device.createStream({ nonblocking: true } as never)).toThrow(
     /not 'nonblocking'; did you mean 'nonBlocking'\?$/,
   )

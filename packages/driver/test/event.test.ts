@@ -24,7 +24,7 @@ function isThere(handle: EventType['handle']): boolean {
 }
 
 describe('Event.create', () => {
-  test('makes an event without timing, reached from the start', () => {
+  test('makes an event without timing, which is complete from the start', () => {
     using event = Event.create(device)
     expect([event.timing, event.query(), event.context, event.device]).toEqual([false, true, context, device])
     expect(event.synchronizeSync()).toBe(event)
@@ -32,7 +32,7 @@ describe('Event.create', () => {
     expect(explicit.timing).toBe(false)
   })
 
-  test('takes a context as the owner, and a device makes one too', () => {
+  test('accepts a context as owner; device.createEvent() makes an event too', () => {
     expect(context).toBeInstanceOf(Context)
     using event = Event.create(context, { timing: true, blocking: true })
     expect([event.context, event.timing]).toEqual([context, true])
@@ -62,7 +62,7 @@ describe('Event.create', () => {
     }
   })
 
-  test.each(['timing', 'blocking', 'interprocess'] as const)('passes on what the getter of %s throws', (key) => {
+  test.each(['timing', 'blocking', 'interprocess'] as const)('rethrows an error thrown by the getter of %s', (key) => {
     const own = new TestDevice(0)
     const { primaryContext } = own
     expect(() => Event.create(own, throwing(key))).toThrow('thrown by a getter of the program')
@@ -71,7 +71,7 @@ describe('Event.create', () => {
     expect(primaryContext.disposed).toBe(true)
   })
 
-  test('refuses what is no owner, one of a second copy of the package and a context that is gone', async () => {
+  test('refuses wrong owners, owners of a second copy of the package, and a disposed context', async () => {
     for (const owner of [undefined, null, 0, {}, 'device 0']) {
       expect(() => Event.create(owner as never)).toThrow(/^Event\.create: owner must be a Device or a Context, not /)
       expect(() => Event.create(owner as never)).toThrow(TypeError)
@@ -90,7 +90,7 @@ describe('Event.create', () => {
 })
 
 describe('record', () => {
-  test('marks the end of what the stream has queued so far; recording again moves the mark', async () => {
+  test('marks the end of the work queued so far; recording again moves the mark', async () => {
     using stream = Stream.create(device)
     using event = Event.create(device)
     delay(stream, 80)
@@ -105,7 +105,7 @@ describe('record', () => {
     expect([event.query(), stream.query()]).toEqual([true, true])
   })
 
-  test('refuses options it does not know, and external events where nothing is captured', () => {
+  test('refuses unknown options, and external events outside a capture', () => {
     using event = Event.create(device)
     using stream = Stream.create(device)
     const record = (options: unknown) => () => event.record(stream, options as never)
@@ -124,7 +124,7 @@ describe('record', () => {
     }
   })
 
-  test('refuses what is no stream, and a stream of another device or copy', async () => {
+  test('refuses other values than a Stream, and a stream of another device or copy', async () => {
     using event = Event.create(device)
     using other = Stream.create(second)
     using buffer = DeviceBuffer.allocate(device, 'u8', 16)
@@ -146,7 +146,7 @@ describe('record', () => {
 })
 
 describe('synchronize', () => {
-  test('resolves with the event when its mark is reached, not when the stream is done', async () => {
+  test('resolves with the event when its mark completes, before the stream does', async () => {
     using stream = Stream.create(device)
     using event = Event.create(device)
     delay(stream, 60)
@@ -163,7 +163,7 @@ describe('synchronize', () => {
     await stream.synchronize()
   })
 
-  test('ends early by its signal or its limit; the mark is reached all the same', async () => {
+  test('rejects early by its signal or timeout, and the event still completes', async () => {
     using stream = Stream.create(device)
     using event = Event.create(device)
     delay(stream, 250)
@@ -196,7 +196,7 @@ describe('synchronize', () => {
     await expect(event.synchronize(throwing('signal'))).rejects.toThrow('thrown by a getter')
   })
 
-  test('synchronizeSync() blocks until the mark is reached', () => {
+  test('synchronizeSync() blocks until the mark completes', () => {
     using stream = Stream.create(device)
     using event = Event.create(device, { blocking: true })
     delay(stream, 80)
@@ -208,7 +208,7 @@ describe('synchronize', () => {
 })
 
 describe('elapsedMs', () => {
-  test('gives the milliseconds between two recorded events', async () => {
+  test('returns the milliseconds between two recorded events', async () => {
     using stream = Stream.create(device)
     using start = Event.create(device, { timing: true })
     using end = Event.create(device, { timing: true })
@@ -222,7 +222,7 @@ describe('elapsedMs', () => {
     expect(elapsedMs(end, start)).toBeLessThan(-95)
   })
 
-  test('refuses events without timing, ones never recorded and what is no event', () => {
+  test('refuses events without timing, events never recorded, and other values', () => {
     using plain = Event.create(device)
     using timed = Event.create(device, { timing: true })
     expect(() => elapsedMs(plain, timed)).toThrow(
@@ -239,13 +239,13 @@ describe('elapsedMs', () => {
 })
 
 describe('Event.from', () => {
-  test('gives an event of the same context as it is', () => {
+  test('returns an event of the same context unchanged', () => {
     using event = Event.create(device)
     expect(Event.from(device, event)).toBe(event)
     expect(Event.from(context, event)).toBe(event)
   })
 
-  test('takes an event of another object of the device, which keeps it', async () => {
+  test('borrows an event of another object, which stays its owner', async () => {
     const twin = new TestDevice(0)
     const source = Event.create(twin, { timing: true })
     const event = Event.from(device, source)
@@ -267,7 +267,7 @@ describe('Event.from', () => {
     twin.dispose()
   })
 
-  test('refuses an event of another device or copy, what is no event and what is no owner', async () => {
+  test('refuses events of another device or copy, other values, and wrong owners', async () => {
     using event = Event.create(second)
     expect(() => Event.from(device, event)).toThrow(
       new TypeError('Event.from: event must be an Event of the same context, not an object of class Event'),
@@ -289,7 +289,7 @@ describe('Event.from', () => {
 })
 
 describe('dispose', () => {
-  test('is done once; what uses the event is refused', async () => {
+  test('takes effect once; later uses of the event throw', async () => {
     using stream = Stream.create(device)
     const event = Event.create(device, { timing: true })
     const { handle } = event
@@ -312,7 +312,7 @@ describe('dispose', () => {
   test.each([
     ['the event itself', false],
     ['the one it was borrowed from', true],
-  ])('during a wait lets the wait end, and then destroys the event: %s', async (_, isBorrowed) => {
+  ])('during a wait finishes the wait, and then destroys the event: %s', async (_, isBorrowed) => {
     const twin = new TestDevice(0)
     using stream = Stream.create(device)
     const event = Event.create(isBorrowed ? twin : device)
@@ -329,7 +329,7 @@ describe('dispose', () => {
     twin.dispose()
   })
 
-  test('of the last event lets the context of a disposed device go', () => {
+  test('of the last event releases the context of a disposed device', () => {
     const own = new TestDevice(0)
     const { primaryContext } = own
     const event = Event.create(own)
@@ -339,7 +339,7 @@ describe('dispose', () => {
     expect(primaryContext.disposed).toBe(true)
   })
 
-  test('says so when somebody else destroyed the event', () => {
+  test('reports an event that other code has destroyed', () => {
     const event = Event.create(device)
     context.run(() => cuEventDestroy(event.handle))
     expect(() => event.query()).toThrow(/^cuEventQuery failed/)

@@ -90,34 +90,31 @@ async function thrownBy(work: () => unknown): Promise<string> {
   }
 }
 
-test.each(Object.entries(works))(
-  '%s: each call that fails is told of, and leaves nothing behind',
-  async (what, work) => {
-    await work()
-    await ended()
-    const calls = await callsOf(work)
-    await ended()
-    const found: string[] = []
-    for (const [api, times] of calls) {
-      if (aroundCalls.includes(api)) continue
-      for (let time = 1; time <= Math.min(times, 3); time += 1) {
-        const before = left()
-        call('shimWatch', api, time, operatingSystem, isRelease(api) ? 1 : 0)
-        const thrown = await thrownBy(work)
-        const hasFailed = call('shimUnwatch', '') === 1
-        const mayBeUnheard = questions.includes(api) || unheard[what]?.includes(api)
-        if (hasFailed && !mayBeUnheard && thrown !== `${api} ${operatingSystem}`)
-          found.push(`${api}, call ${time}: ${thrown}`)
-        await ended()
-        const more = await leftSince(before)
-        if (more !== '') found.push(`${api}, call ${time}: leaves ${more}`)
-      }
+test.each(Object.entries(works))('%s: each failing driver call throws, and leaks nothing', async (what, work) => {
+  await work()
+  await ended()
+  const calls = await callsOf(work)
+  await ended()
+  const found: string[] = []
+  for (const [api, times] of calls) {
+    if (aroundCalls.includes(api)) continue
+    for (let time = 1; time <= Math.min(times, 3); time += 1) {
+      const before = left()
+      call('shimWatch', api, time, operatingSystem, isRelease(api) ? 1 : 0)
+      const thrown = await thrownBy(work)
+      const hasFailed = call('shimUnwatch', '') === 1
+      const mayBeUnheard = questions.includes(api) || unheard[what]?.includes(api)
+      if (hasFailed && !mayBeUnheard && thrown !== `${api} ${operatingSystem}`)
+        found.push(`${api}, call ${time}: ${thrown}`)
+      await ended()
+      const more = await leftSince(before)
+      if (more !== '') found.push(`${api}, call ${time}: leaves ${more}`)
     }
-    expect(found).toEqual([])
-  },
-)
+  }
+  expect(found).toEqual([])
+})
 
-test('a context that cannot be left again is destroyed', async () => {
+test('a context that cannot be popped again is destroyed', async () => {
   const { CreatedContext } = await import('@shoal/driver/context')
   const make = (): void => CreatedContext.create(device).dispose()
   make()

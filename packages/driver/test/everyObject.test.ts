@@ -14,7 +14,7 @@ const ofNoContext = ['AddressRange', 'PhysicalMemory', 'MappedRange', 'Multicast
 afterEach(() => Device.get(0).dispose())
 
 describe.each(Object.entries(kinds))('%s', (name, make) => {
-  test('has something of the driver, and gives it back with dispose()', async () => {
+  test('holds a driver resource, and dispose() releases it', async () => {
     const device = Device.get(0)
     // What a package keeps for itself is there from the first time on.
     for (const one of make(device)) await one[Symbol.asyncDispose]()
@@ -25,7 +25,7 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
     expect(await leftSince(before)).toBe('')
   })
 
-  test('keeps its context until the last of it is disposed of', async () => {
+  test('keeps its context alive until the last object in it is disposed', async () => {
     const device = Device.get(0)
     const made = make(device)
     device.dispose()
@@ -36,7 +36,7 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
     await vi.waitFor(() => expect(device.primaryContextState.active).toBe(false), { timeout: 60_000 })
   })
 
-  test('is gone with a reset of its device, and its dispose() does nothing then', async () => {
+  test('is invalidated by a reset of its device, and dispose() then does nothing', async () => {
     const device = Device.get(0)
     const made = make(device)
     await device.reset()
@@ -51,7 +51,7 @@ describe.each(Object.entries(kinds))('%s', (name, make) => {
   })
 })
 
-test('what is dropped without dispose() the collector tells of, and of nothing else', async () => {
+test('the garbage collector reports exactly the objects dropped without dispose()', async () => {
   const environment = { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
   const [dropped, ended] = await Promise.all(
     ['drop', 'end'].map(async (way) => {
@@ -70,7 +70,7 @@ test('what is dropped without dispose() the collector tells of, and of nothing e
   }
 })
 
-test('while the process ends nothing is given back any more: that could wait for work', async () => {
+test('nothing is freed during process exit, because that could wait for work', async () => {
   // A reference to a user object is given up all the same, which waits for nothing.
   const reports = await Promise.all(
     ['keep', 'dispose'].map(async (way) => {

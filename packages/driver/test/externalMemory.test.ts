@@ -66,7 +66,7 @@ function eventDescriptor(): number {
 }
 
 describe('ExternalMemory', () => {
-  test('is mapped as memory of the device: what one side writes the other one reads', async () => {
+  test("is mapped as device memory: each side reads the other side's writes", async () => {
     const { descriptor, path } = memoryFile(8192)
     using memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength: 8192 })
     expect([memory.byteLength, memory.device, memory.context]).toEqual([8192, device, device.primaryContext])
@@ -88,7 +88,7 @@ describe('ExternalMemory', () => {
     expect((await all.toArray())[1]).toBe(9)
   })
 
-  test('has structs of the program as elements', async () => {
+  test('supports structs of the program as elements', async () => {
     const values = randomParticles(10)
     const { descriptor } = memoryFile(240)
     using memory = ExternalMemory.import(device, {
@@ -102,7 +102,7 @@ describe('ExternalMemory', () => {
     expect(await particles.toArray()).toEqual(values)
   })
 
-  test('takes the descriptor over, and stays until its last buffer is gone', () => {
+  test('takes ownership of the descriptor, and lives until its last buffer is disposed', () => {
     const { descriptor, path } = memoryFile(4096)
     const memory = ExternalMemory.import(device, { type: 'opaque-fd', handle: descriptor, byteLength: 4096 })
     expect(() => fstatSync(descriptor)).toThrow('EBADF')
@@ -117,7 +117,7 @@ describe('ExternalMemory', () => {
     expect(inspect(memory)).toBe('ExternalMemory { device: 0, byteLength: 4096, disposed: true }')
   })
 
-  test('refuses what is wrong by name; the descriptor stays the caller’s', () => {
+  test('refuses wrong arguments by name; the descriptor stays the caller’s', () => {
     const { descriptor, path } = memoryFile(64)
     const good = { type: 'opaque-fd', handle: descriptor, byteLength: 64 } as const
     const at = (change: object) => () => ExternalMemory.import(device, { ...good, ...change } as never)
@@ -161,7 +161,7 @@ describe('ExternalMemory', () => {
   })
 })
 
-test('a worker that opened what was imported closes no other file that has its number by then', async () => {
+test('a worker that opened the imported descriptor never closes another file that later reuses its number', async () => {
   const { descriptor, path } = memoryFile(64)
   const program = `
     const { openSync } = require('node:fs')
@@ -205,7 +205,7 @@ describe('MipmappedArray.fromExternal', () => {
     }
   }
 
-  test('is an array in the memory, which stays as long as the array', async () => {
+  test('creates an array in the memory, which stays alive as long as the array', async () => {
     const { memory, path } = make()
     const array = MipmappedArray.fromExternal(memory, { ...shape, byteOffset: 512 })
     memory.dispose()
@@ -230,14 +230,14 @@ describe('MipmappedArray.fromExternal', () => {
     [{ sparse: true }, /only the keys/],
     [{ byteOffset: 8000 }, /CUDA_ERROR_INVALID_VALUE/],
     [{ width: 1024, height: 1024 }, /CUDA_ERROR_INVALID_VALUE/],
-  ])('refuses %o, and the memory stays', (options, words) => {
+  ])('refuses %o, and keeps the memory', (options, words) => {
     const { memory, path } = make()
     expect(() => MipmappedArray.fromExternal(memory, { ...shape, ...options } as never)).toThrow(words)
     memory.disposeSync()
     expect(openings(path)).toBe(0)
   })
 
-  test('takes no other memory, and none that is gone', () => {
+  test('refuses other memory objects, and disposed memory', () => {
     expect(() => MipmappedArray.fromExternal(device as never, shape)).toThrow(/memory must be an ExternalMemory/)
     const { memory } = make()
     expect(() => MipmappedArray.fromExternal(memory, throwing('levels') as never)).toThrow('thrown by a getter')

@@ -39,7 +39,7 @@ function eventDescriptor(): number {
 }
 
 describe('ExternalSemaphore', () => {
-  test('with a timeline: streams wait for values and set them', async () => {
+  test('with a timeline: streams wait for values and signal values', async () => {
     const { descriptor, path } = memoryFile(8)
     using semaphore = ExternalSemaphore.import(device, { type: 'timeline-fd', handle: descriptor })
     expect(semaphore.device).toBe(device)
@@ -62,7 +62,7 @@ describe('ExternalSemaphore', () => {
     expect([value[0], memory.toArraySync()[0]]).toEqual([6n, 1])
   })
 
-  test('without one: a wait takes the signal', async () => {
+  test('without a timeline: a wait consumes the signal', async () => {
     using one = ExternalSemaphore.import(device, { type: 'opaque-fd', handle: eventDescriptor() })
     using two = ExternalSemaphore.import(device, { type: 'opaque-fd', handle: eventDescriptor() })
     using stream = Stream.create(device, { nonBlocking: true })
@@ -80,7 +80,7 @@ describe('ExternalSemaphore', () => {
     await stream.synchronize()
   })
 
-  test('in graphs: nodes signal and wait, by hand and captured, again and again', async () => {
+  test('in graphs: added and captured nodes signal and wait at every launch', async () => {
     const [first, last] = [memoryFile(8), memoryFile(8)]
     using ready = ExternalSemaphore.import(device, { type: 'timeline-fd', handle: first.descriptor })
     using done = ExternalSemaphore.import(device, { type: 'timeline-fd', handle: last.descriptor })
@@ -130,7 +130,7 @@ describe('ExternalSemaphore', () => {
     expect(() => exec.launch(stream)).toThrow(DisposedError)
   })
 
-  test('goes when the work that uses it has ended', async () => {
+  test('is released after the work that uses it completes', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     for (const end of [
       (semaphore: { disposeSync(): void }) => semaphore.disposeSync(),
@@ -145,7 +145,7 @@ describe('ExternalSemaphore', () => {
     }
   })
 
-  test('refuses what is wrong by name', () => {
+  test('refuses wrong arguments by name', () => {
     using semaphore = ExternalSemaphore.import(device, { type: 'opaque-fd', handle: eventDescriptor() })
     using stream = Stream.create(device)
     const second = new TestDevice(1)

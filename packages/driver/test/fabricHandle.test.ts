@@ -17,20 +17,20 @@ test('FabricHandle is 64 bytes that JSON carries', () => {
   expect(again).toMatchObject({ type: 'fabric', ...memoryFacts })
 })
 
-test('it is data, also after dispose()', () => {
+test('FabricHandle keeps its data after dispose()', () => {
   const handle = new FabricHandle(bytes, memoryFacts)
   handle.dispose()
   handle.dispose()
   expect(handle.bytes).toEqual(bytes)
 })
 
-test.each([0, 1, 63, 65, 128])('it is not made of %i bytes', (length) => {
+test.each([0, 1, 63, 65, 128])('FabricHandle refuses %i bytes', (length) => {
   expect(() => new FabricHandle(new Uint8Array(length), memoryFacts)).toThrow(
     new RangeError(`FabricHandle: bytes must be 64 bytes, not ${length}`),
   )
 })
 
-test('nor of what is not bytes', () => {
+test('FabricHandle refuses everything except a Uint8Array', () => {
   expect(() => new FabricHandle([...bytes] as never, memoryFacts)).toThrow(
     new TypeError('FabricHandle: bytes must be a Uint8Array, not an object of class Array'),
   )
@@ -54,12 +54,12 @@ test.each([
   expect(make).toThrow(/^FabricHandle/)
 })
 
-test('FabricHandle.fromJSON takes what a later version adds', () => {
+test('FabricHandle.fromJSON ignores properties added by a later version', () => {
   const json = { ...new FabricHandle(bytes, memoryFacts).toJSON(), numaNode: 3 }
   expect(FabricHandle.fromJSON(json).bytes).toEqual(bytes)
 })
 
-test('it is printed in one line, without its bytes', () => {
+test('FabricHandle is printed in one line, without its bytes', () => {
   const handle = new FabricHandle(bytes, { content: 'memory', byteLength: 5 })
   expect(inspect(handle)).toBe("FabricHandle { type: 'fabric', content: 'memory', byteLength: 5 }")
 })

@@ -75,20 +75,20 @@ async function zstdReason(): Promise<string | undefined> {
 const reason = await zstdReason()
 
 describe('the PTX of a fat binary runs', () => {
-  test('as it is', async () => {
+  test('when stored uncompressed', async () => {
     expect(await run(fatBinary(text))).toBe(77)
   })
 
-  test('packed by LZ4', async () => {
+  test('when compressed with LZ4', async () => {
     expect(await run(fatBinary(lz4Literals(text), lz4))).toBe(77)
   })
 
-  test('packed by zstd, in a frame that stores it', async ({ skip }) => {
+  test('when stored in a zstd frame', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     expect(await run(fatBinary(zstdRaw(text), zstd))).toBe(77)
   })
 
-  test('packed by zstd, compressed', async ({ skip }) => {
+  test('when compressed with zstd', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { zstdCompressSync } = zlib as { zstdCompressSync?: (bytes: Uint8Array) => Uint8Array }
     if (zstdCompressSync === undefined) return skip(`Node ${process.version} has no zstd`)
@@ -96,7 +96,7 @@ describe('the PTX of a fat binary runs', () => {
   })
 
   test.for(['default', 'size', 'speed', 'balance', 'none'])(
-    'made by nvcc --compress-mode=%s',
+    'when made by nvcc --compress-mode=%s',
     async (mode, { skip }) => {
       if (spawnSync('nvcc', ['--version']).status !== 0) return skip('no nvcc here')
       const [source, image] = [join(folder, 'store.cu'), join(folder, `${mode}.fatbin`)]
@@ -118,15 +118,15 @@ describe('the PTX of a fat binary runs', () => {
   )
 })
 
-describe('what is packed wrongly is refused', () => {
+describe('wrongly compressed code is refused', () => {
   test.each<readonly [what: string, image: Uint8Array]>([
-    ['LZ4 cut off', fatBinary(lz4Literals(text).subarray(0, 40), lz4)],
-    ['LZ4 of more than the header says', fatBinary(lz4Literals(text), lz4, 20)],
-    ['zstd cut off', fatBinary(zstdRaw(text).subarray(0, 40), zstd)],
-    ['zstd of more than the header says', fatBinary(zstdRaw(text), zstd, 20)],
-    ['zstd that is none', fatBinary(text, zstd)],
-    ['a header that says a billion bytes', fatBinary(zstdRaw(text), zstd, 2 ** 30)],
-    ['a header that says more bytes than there are', fatBinary(zstdRaw(text), zstd, 2 ** 52)],
+    ['truncated LZ4', fatBinary(lz4Literals(text).subarray(0, 40), lz4)],
+    ['LZ4 longer than the size in the header', fatBinary(lz4Literals(text), lz4, 20)],
+    ['truncated zstd', fatBinary(zstdRaw(text).subarray(0, 40), zstd)],
+    ['zstd longer than the size in the header', fatBinary(zstdRaw(text), zstd, 20)],
+    ['text that is not zstd', fatBinary(text, zstd)],
+    ['a header with a size of a billion bytes', fatBinary(zstdRaw(text), zstd, 2 ** 30)],
+    ['a header with a size beyond the file', fatBinary(zstdRaw(text), zstd, 2 ** 52)],
   ])('%s', async (what, image) => {
     const code =
       reason !== undefined && what.includes('zstd') ? 'CUDA_ERROR_NO_BINARY_FOR_GPU' : 'CUDA_ERROR_INVALID_IMAGE'

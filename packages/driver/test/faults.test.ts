@@ -60,13 +60,13 @@ afterEach(async () => {
 /** What marks the end of uploads of a stream has run. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-describe.each(['staged', 'page-locked'])('an upload whose end cannot be marked (%s) is waited for', (kind) => {
+describe.each(['staged', 'page-locked'])('an upload whose completion cannot be marked (%s) is waited for', (kind) => {
   test.each([
     ['cuEventRecord', true],
     ['cuEventRecord', false],
     ['cuEventCreate', true],
     ['cuEventCreate', false],
-  ])('where %s fails, on a stream of its own: %s', async (api, isOwn) => {
+  ])('if %s fails, on a separate stream: %s', async (api, isOwn) => {
     using stream = device.createStream({ nonBlocking: true })
     using target = DeviceBuffer.zeros(device, 'u8', 1000)
     using other = DeviceBuffer.zeros(device, 'u8', 1000)
@@ -87,7 +87,7 @@ describe.each(['staged', 'page-locked'])('an upload whose end cannot be marked (
   })
 })
 
-test('uploads of a stream have one mark behind them, and none where somebody waits for work behind them', async () => {
+test('uploads of a stream share one mark, and have none while another caller awaits later work', async () => {
   using stream = device.createStream({ nonBlocking: true })
   using target = DeviceBuffer.zeros(device, 'u8', 1000)
   using pinned = PinnedBuffer.allocate(device, 'u8', 1000)
@@ -117,7 +117,7 @@ test('uploads of a stream have one mark behind them, and none where somebody wai
   ).toBe(1)
 })
 
-test('page-locked memory is kept for an upload until it has ended, whatever becomes of its stream', async () => {
+test('page-locked memory is kept until its upload completes, even if the stream is disposed', async () => {
   using target = DeviceBuffer.zeros(device, 'u8', 1000)
   for (const dispose of [false, true]) {
     const stream = device.createStream({ nonBlocking: true })
@@ -135,7 +135,7 @@ test('page-locked memory is kept for an upload until it has ended, whatever beco
   }
 })
 
-test('page-locked memory that two uploads use is kept until both have ended', async () => {
+test('page-locked memory used by two uploads is kept until both complete', async () => {
   using target = DeviceBuffer.zeros(device, 'u8', 1000)
   using other = DeviceBuffer.zeros(device, 'u8', 1000)
   using first = device.createStream({ nonBlocking: true })
@@ -157,7 +157,7 @@ test('page-locked memory that two uploads use is kept until both have ended', as
   expect(calls('cuMemFreeHost')).toBe(freed + 1)
 })
 
-test('a download whose end cannot be marked is waited for', async () => {
+test('a download whose completion cannot be marked is waited for', async () => {
   using stream = device.createStream({ nonBlocking: true })
   using source = DeviceBuffer.zeros(device, 'u8', 1000)
   delay(stream, 100)
@@ -167,7 +167,7 @@ test('a download whose end cannot be marked is waited for', async () => {
   expect(await source.toArray({ stream })).toEqual(new Uint8Array(1000))
 })
 
-test('no copy that is awaited is queued when there is no event to wait for it with', async () => {
+test('no awaited copy is queued if no event is available to wait for it', async () => {
   using target = DeviceBuffer.zeros(device, 'u8', 1000)
   using pinned = PinnedBuffer.allocate(device, 'u8', 1000)
   const before = calls('cuMemcpyDtoHAsync')
@@ -195,7 +195,7 @@ test.each([
   ['cuEventDestroy', () => device.createEvent()],
   ['cuMemFree', () => DeviceBuffer.allocate(device, 'u8', 100)],
   ['cuMemFreeHost', () => PinnedBuffer.allocate(device, 'u8', 100)],
-])('a disposeSync() that fails in %s keeps the context no longer', (api, make) => {
+])('a disposeSync() that fails in %s still releases the context', (api, make) => {
   const object = make()
   fail(api, 1, 1)
   expect(thrownBy(() => object.disposeSync())).toMatchObject({ api, status: 1 })
@@ -215,7 +215,7 @@ test('page-locked memory that cannot become an ArrayBuffer is freed', async () =
   expect(calls('cuMemFreeHost') - before).toBe(2)
 })
 
-test('more than an ArrayBuffer can have is refused before it is allocated', () => {
+test('a length beyond the ArrayBuffer limit is refused before any allocation', () => {
   const before = calls('cuMemHostAlloc')
   expect(() => PinnedBuffer.allocate(device, 'u8', constants.MAX_LENGTH + 1)).toThrow(RangeError)
   if (constants.MAX_LENGTH < 2 ** 40) {

@@ -31,7 +31,7 @@ test.each<[string, string, () => unknown]>([
   ['Graph.addGraph', 'graph', () => Graph.create(device).addGraph(forged(Graph))],
   ['kernelNode', 'kernel', () => kernelNode(forged(Kernel), one, buffer)],
   ['UserObject.retainBy', 'graph', () => UserObject.create(() => undefined).retainBy(forged(Graph))],
-])('%s names its %s when that only has the prototype of a class', (api, name, call) => {
+])('%s refuses by name a %s that only has the prototype of its class', (api, name, call) => {
   let error: unknown
   try {
     call()
@@ -55,6 +55,6 @@ test.each<[string, () => unknown]>([
   ['a context as owner', () => DeviceBuffer.zeros(proxied(device.primaryContext), 'f32', 4)],
   ['a stream to capture', () => Graph.capture(proxied(stream), () => undefined)],
   ['a graph to add', () => Graph.create(device).addGraph(proxied(Graph.create(device)))],
-])('%s is refused by name when it is a proxy', (_, call) => {
+])('%s refuses a proxy by name', (_, call) => {
   expect(call).toThrow(/ must be .*not a proxy around an object of class \w+/)
 })

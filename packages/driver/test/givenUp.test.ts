@@ -48,7 +48,7 @@ const memories: readonly (readonly [string, () => AsyncDisposable & object])[] =
 ]
 
 for (const [name, make] of memories) {
-  test(`${name}: who disposes of memory waits for a call that works with it`, async () => {
+  test(`${name}: disposing memory waits for a call that still uses the memory`, async () => {
     const memory = make()
     const { ended, end, background } = call()
     keepWhile([memory], ended, background)
@@ -63,7 +63,7 @@ for (const [name, make] of memories) {
     expect(device.used).toBe(0)
   })
 
-  test(`${name}: nobody waits for a call that was given up, and memory is given back when it returns`, async () => {
+  test(`${name}: disposal does not wait for an aborted call, and frees the memory when that call returns`, async () => {
     for (const isBefore of [true, false]) {
       const memory = make()
       const { ended, end, background, isHeld } = call()

@@ -7,7 +7,7 @@ const { Event } = await import('@shoal/driver')
 const { fillNode, Graph, kernelNode } = await import('@shoal/driver/graph')
 
 describe('GraphExec', () => {
-  test('stays as it is while the graph changes, until it is updated', async () => {
+  test('keeps its state while the graph changes, until it is updated', async () => {
     using sum = zeros()
     using graph = Graph.create(device)
     const run = graph.add(kernelNode(add, one, sum, 1))
@@ -32,7 +32,7 @@ describe('GraphExec', () => {
     )
   })
 
-  test('leaves nodes out', async () => {
+  test('skips disabled nodes', async () => {
     using sum = zeros()
     using graph = Graph.create(device)
     const [first, last] = [graph.add(kernelNode(add, one, sum, 1)), graph.add(kernelNode(add, one, sum, 10))]
@@ -50,7 +50,7 @@ describe('GraphExec', () => {
     expect(() => step.setEnabled(first, 1 as never)).toThrow('GraphExec.setEnabled: enabled must be')
   })
 
-  test('adds what was described though reading the options adds another node', async () => {
+  test('adds the described node even if reading the options adds another node', async () => {
     using sum = zeros()
     using graph = Graph.create(device)
     const options = {
@@ -66,7 +66,7 @@ describe('GraphExec', () => {
     expect(firstOf(sum)).toBe(7)
   })
 
-  test('refuses attributes of launches where the library has no call for them', () => {
+  test('refuses launch attributes if the library has no call for them', () => {
     using sum = zeros()
     using graph = Graph.create(device)
     const run = graph.add(kernelNode(add, one, sum, 1))
@@ -76,7 +76,7 @@ describe('GraphExec', () => {
     )
   })
 
-  test('takes nodes of the graph that it was made of alone', () => {
+  test('accepts only nodes of the graph it was instantiated from', () => {
     using sum = zeros()
     using graph = Graph.create(device)
     graph.add(fillNode(sum, 1))
@@ -92,7 +92,7 @@ describe('GraphExec', () => {
     }
   })
 
-  test('says what is gone in place of running on it', () => {
+  test('refuses to launch with disposed memory or events, and names the object', () => {
     const memory = zeros()
     using event = Event.create(device)
     using graph = Graph.create(device)
@@ -116,7 +116,7 @@ describe('GraphExec', () => {
     expect(() => emptyStep.launch(far)).toThrow('GraphExec.launch: stream must be one of device 0')
   })
 
-  test('uploads ahead, outlives its graph, and prints as one line', async () => {
+  test('uploads in advance, outlives its graph, and prints as one line', async () => {
     using sum = zeros()
     const graph = Graph.create(device)
     graph.add(kernelNode(add, one, sum, 4))

@@ -7,8 +7,8 @@ const { emptyNode, eventRecordNode, eventWaitNode, fillNode, Graph, kernelNode, 
   '@shoal/driver/graph'
 )
 
-describe('nodes', () => {
-  test('events are recorded and waited for', async () => {
+describe('graph nodes', () => {
+  test('record events and wait for them', async () => {
     using event = Event.create(device)
     using sum = zeros()
     using recording = Graph.create(device)
@@ -23,7 +23,7 @@ describe('nodes', () => {
     expect(firstOf(sum)).toBe(11)
   })
 
-  test('words are written and waited for, also between branches', async () => {
+  test('write and wait for words, also between branches', async () => {
     using words = DeviceBuffer.zeros(device, 'u64', 2)
     const [low, high] = [words.slice(0, 1), words.slice(1, 2)]
     using graph = Graph.create(device)
@@ -54,7 +54,7 @@ describe('nodes', () => {
     expect(() => stream.waitValue(low, 1, 'lt' as never)).toThrow('Stream.waitValue: condition must be')
   })
 
-  test('a graph in a graph', async () => {
+  test('run a child graph', async () => {
     using sum = zeros()
     using inner = Graph.create(device)
     inner.add(kernelNode(add, one, sum, 3), { dependencies: [inner.add(kernelNode(add, one, sum, 4))] })
@@ -68,7 +68,7 @@ describe('nodes', () => {
     expect(firstOf(sum)).toBe(14)
   })
 
-  test('are removed, and edges too', () => {
+  test('can be removed, and edges too', () => {
     using sum = zeros()
     using graph = Graph.create(device)
     const [first, last] = [graph.add(fillNode(sum, 1)), graph.add(fillNode(sum, 2))]
@@ -88,7 +88,7 @@ describe('nodes', () => {
 })
 
 describe('conditional nodes', () => {
-  test('while: until a kernel says so', async () => {
+  test('while: repeats its body until a kernel clears the condition', async () => {
     using left = zeros()
     using sum = zeros()
     using graph = Graph.create(device)
@@ -106,7 +106,7 @@ describe('conditional nodes', () => {
     expect(() => body.nodes).toThrow(DisposedError)
   })
 
-  test('if and switch: which graph runs', async () => {
+  test('if and switch: run the body that the condition selects', async () => {
     for (const [type, size, value, expected] of [
       ['if', 1, 0, 0],
       ['if', 1, 5, 1],

@@ -25,7 +25,7 @@ const whereabouts = `.version 8.0
 }
 `
 
-test('runs kernels on its part of the device alone, and uses the memory of all', async () => {
+test('a green context runs kernels only on its part of the device, and uses all of its memory', async () => {
   const module = Module.loadSync(device, whereabouts)
   const kernel = module.kernel('whereabouts', ['ptr'])
   const { groups } = DeviceResource.of(device).split(2)

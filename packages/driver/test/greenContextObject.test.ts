@@ -20,7 +20,7 @@ afterAll(() => {
 })
 
 describe('GreenContext', () => {
-  test('tells what it is', () => {
+  test('exposes its device, context, handles and streams', () => {
     using green = GreenContext.create(DeviceResource.of(device))
     using other = GreenContext.create(DeviceResource.of(device))
     expect([green.device, green.context]).toEqual([device, device.primaryContext])
@@ -40,7 +40,7 @@ describe('GreenContext', () => {
     expect(CUdevResource.read(cell).sm.smCount).toBe(2)
   })
 
-  test('can be made the current context: streams that are made meanwhile belong to it', () => {
+  test('can become the current context: streams created meanwhile belong to it', () => {
     using green = GreenContext.create(DeviceResource.of(device))
     green.push()
     const cell = NativeMemory.allocate(8)
@@ -53,7 +53,7 @@ describe('GreenContext', () => {
     expect(cell.u64[0]).toBe(0n)
   })
 
-  test('a stream that outlives it says so, and is disposed of all the same', async () => {
+  test('disposed before its stream makes the stream throw, and the stream can still be disposed', async () => {
     const green = GreenContext.create(DeviceResource.of(device))
     const stream = green.createStream()
     using memory = DeviceBuffer.zeros(device, 'u8', 4)
@@ -93,7 +93,7 @@ describe('GreenContext', () => {
     await queue[Symbol.asyncDispose]()
   })
 
-  test('its events are those of its streams, and no others', async () => {
+  test('records and waits only for events of its streams', async () => {
     const [first, other] = DeviceResource.of(device).split(2).groups
     using green = GreenContext.create(first as never)
     using another = GreenContext.create(other as never)
@@ -120,7 +120,7 @@ describe('GreenContext', () => {
     expect([...memory.toArraySync()]).toEqual([1, 1])
   })
 
-  test('holds the primary context of its device', () => {
+  test('retains the primary context of its device', () => {
     const own = new TestDevice(1)
     const green = GreenContext.create(DeviceResource.of(own))
     own.dispose()
@@ -129,7 +129,7 @@ describe('GreenContext', () => {
     expect(green.context.disposed).toBe(true)
   })
 
-  test('refuses what is wrong by name', () => {
+  test('refuses wrong arguments by name', () => {
     const all = DeviceResource.of(device)
     const elsewhere = DeviceResource.of(second)
     using green = GreenContext.create(all)

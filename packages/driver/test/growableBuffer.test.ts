@@ -14,7 +14,7 @@ const unit = allocationGranularity(device)
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
 describe('GrowableBuffer.reserve', () => {
-  test('reserves addresses and no memory, for a device or its context', () => {
+  test('reserves addresses but no memory, for a device or its context', () => {
     for (const owner of [second, second.primaryContext]) {
       using buffer = GrowableBuffer.reserve(owner, 'f64', { maximumLength: unit })
       expect([buffer.dtype, buffer.device, buffer.context]).toEqual(['f64', second, second.primaryContext])
@@ -24,18 +24,18 @@ describe('GrowableBuffer.reserve', () => {
     }
   })
 
-  test('makes the first elements, in whole steps', () => {
+  test('allocates the first elements in whole steps', () => {
     using buffer = GrowableBuffer.reserve(device, 'f32', { maximumLength: unit, length: 3, stepBytes: unit + 1 })
     expect([buffer.length, buffer.byteLength, buffer.capacity]).toEqual([3, 12, unit / 2])
     expect(device.used).toBe(unit * 2)
   })
 
-  test('gives everything back where the first elements cannot be made', () => {
+  test('frees everything if the first elements cannot be allocated', () => {
     const maximumLength = 2 ** 40
     expect(() => GrowableBuffer.reserve(device, 'u8', { maximumLength, length: maximumLength })).toThrow(StatusError)
   })
 
-  test('lets other devices use it', () => {
+  test('gives other devices access', () => {
     using buffer = GrowableBuffer.reserve(device, 'f32', { maximumLength: 9, length: 9, sharedWith: [second] })
     using copy = DeviceBuffer.allocate(second, 'f32', 9)
     const values = randomFloats(9)
@@ -89,13 +89,13 @@ describe('GrowableBuffer.reserve', () => {
     expect(make).toThrow(`GrowableBuffer.reserve: ${message}`)
   })
 
-  test('refuses what is no type of elements', () => {
+  test('refuses a wrong element type', () => {
     expect(() => GrowableBuffer.reserve(device, 'f33' as never, base)).toThrow(
       /^GrowableBuffer.reserve: dtype must be on/,
     )
   })
 
-  test('what a getter of the options throws reaches the caller', () => {
+  test('rethrows an error thrown by a getter of the options', () => {
     const thrown = new Error('from a getter')
     const options = {
       ...base,
@@ -108,7 +108,7 @@ describe('GrowableBuffer.reserve', () => {
 })
 
 describe('GrowableBuffer.resize', () => {
-  test('grows and shrinks in place: address and values stay', () => {
+  test('grows and shrinks in place, and keeps address and values', () => {
     using buffer = GrowableBuffer.reserve(device, 'f32', { maximumLength: unit * 4, stepBytes: unit })
     const { address } = buffer
     const values = randomFloats(randomInteger(1, unit / 8) * 2 + 1)
@@ -129,7 +129,7 @@ describe('GrowableBuffer.resize', () => {
     expect([buffer.length, buffer.capacity, device.used]).toEqual([0, 0, 0])
   })
 
-  test('counts structs, whose size is no divisor of a step', () => {
+  test('counts structs whose size does not divide the step', () => {
     using buffer = GrowableBuffer.reserve(device, Particle, { maximumLength: 200_000, length: 5 })
     expect([buffer.byteLength, buffer.length, Number.isInteger(buffer.maximumLength)]).toEqual([120, 5, true])
     const values = randomParticles(5)
@@ -137,7 +137,7 @@ describe('GrowableBuffer.resize', () => {
     expect(buffer.resize(100_000).buffer.slice(0, 5).toArraySync()).toEqual(values)
   })
 
-  test('a view that was taken while it was longer refuses to be used', () => {
+  test('makes a view taken while the buffer was longer throw on use', () => {
     using buffer = GrowableBuffer.reserve(device, 'u8', { maximumLength: unit, length: 100 })
     const { buffer: long } = buffer
     const start = long.slice(0, 10)
@@ -153,7 +153,7 @@ describe('GrowableBuffer.resize', () => {
     ['f32', 10],
     ['u8', unit + 1],
     [Particle, 3],
-  ] as const)('refuses more than the maximumLength that was asked for: %s, %i', (dtype, maximumLength) => {
+  ] as const)('refuses more than maximumLength: %s, %i', (dtype, maximumLength) => {
     using buffer = GrowableBuffer.reserve(device, dtype, { maximumLength })
     expect(buffer.resize(maximumLength).length).toBe(maximumLength)
     expect(buffer.maximumLength).toBe(maximumLength)
@@ -164,7 +164,7 @@ describe('GrowableBuffer.resize', () => {
     expect(() => buffer.resize(buffer.capacity)).toThrow(RangeError)
   })
 
-  test('refuses what is out of range or no integer, and changes nothing', () => {
+  test('refuses a length out of range or not an integer, and changes nothing', () => {
     using buffer = GrowableBuffer.reserve(device, 'f32', { maximumLength: unit / 4, length: 5 })
     const range = `GrowableBuffer.resize: length must be an integer from 0 to ${unit / 4}`
     for (const [length, type] of [
@@ -180,7 +180,7 @@ describe('GrowableBuffer.resize', () => {
     expect(buffer.length).toBe(5)
   })
 
-  test('leaves everything as it is where memory is short', () => {
+  test('changes nothing if memory runs out', () => {
     using buffer = GrowableBuffer.reserve(device, 'u8', { maximumLength: 2 ** 40, length: 5 })
     const values = Uint8Array.of(1, 2, 3, 4, 5)
     buffer.buffer.copyFromSync(values)
@@ -189,8 +189,8 @@ describe('GrowableBuffer.resize', () => {
   })
 })
 
-describe('the end of a GrowableBuffer', () => {
-  test('using and await using give everything back', async () => {
+describe('disposal of a GrowableBuffer', () => {
+  test('using and await using free all memory', async () => {
     {
       using a = GrowableBuffer.reserve(device, 'u8', { maximumLength: unit, length: 7 })
       await using b = GrowableBuffer.reserve(second, 'u8', { maximumLength: unit, length: 7 })
@@ -199,7 +199,7 @@ describe('the end of a GrowableBuffer', () => {
     expect([device.used, second.used]).toEqual([0, 0])
   })
 
-  test('every use afterwards throws DisposedError, of its views too; dispose() again does nothing', async () => {
+  test('every later use throws DisposedError, of its views too; a second dispose() does nothing', async () => {
     const buffer = GrowableBuffer.reserve(device, 'f32', { maximumLength: 9, length: 2 })
     const view = buffer.buffer
     buffer.dispose()
@@ -218,7 +218,7 @@ describe('the end of a GrowableBuffer', () => {
   })
 })
 
-test('GrowableBuffer gives the memory protocol for the elements it has now', () => {
+test('GrowableBuffer answers the memory protocol with its current elements', () => {
   using buffer = GrowableBuffer.reserve(second, 'f32', { maximumLength: 9, length: 2 })
   const { address } = buffer
   const common = { version: 0, address, deviceOrdinal: 1, context: second.primaryContext.handle, dtype: 'f32' }

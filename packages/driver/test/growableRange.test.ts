@@ -14,7 +14,7 @@ const unit = allocationGranularity(device)
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
 describe('GrowableRange.reserve', () => {
-  test('reserves addresses and no memory, for a device or its context', () => {
+  test('reserves addresses but no memory, for a device or its context', () => {
     for (const owner of [second, second.primaryContext]) {
       using range = GrowableRange.reserve(owner, { maximumBytes: unit * 8 - 5 })
       expect([range.maximumBytes, range.byteLength, range.capacity]).toEqual([unit * 8, 0, 0])
@@ -25,7 +25,7 @@ describe('GrowableRange.reserve', () => {
     }
   })
 
-  test('lets others use it from the start', () => {
+  test('gives other devices access from the start', () => {
     const access = [{ place: second, access: 'read' }] as const
     using range = GrowableRange.reserve(device, { maximumBytes: unit, access })
     range.resize(1)
@@ -82,7 +82,7 @@ describe('GrowableRange.resize', () => {
 })
 
 describe('GrowableRange.dispose', () => {
-  test('frees all memory, and refuses use afterwards', () => {
+  test('frees all memory, and later uses throw', () => {
     const range = GrowableRange.reserve(device, { maximumBytes: unit * 4, stepBytes: unit }).resize(unit * 3)
     range.dispose()
     range.dispose()
@@ -92,7 +92,7 @@ describe('GrowableRange.dispose', () => {
     expect(() => range[memoryProtocol]).toThrow(DisposedError)
   })
 
-  test('does so on a native thread with await using', async () => {
+  test('runs on a native thread with await using', async () => {
     {
       await using range = GrowableRange.reserve(device, { maximumBytes: unit * 4, stepBytes: unit })
       range.resize(1).resize(unit * 2)
@@ -113,7 +113,7 @@ test('GrowableRange is printed in one line, also after dispose()', () => {
   )
 })
 
-test('memory that a call on a native thread works with stays until it has returned', async () => {
+test('memory used by a call on a native thread is kept until the call returns', async () => {
   using range = GrowableRange.reserve(device, { maximumBytes: unit * 8, stepBytes: unit })
   range.resize(1)
   // A second piece.

@@ -16,7 +16,7 @@ import {
 import { expect, expectTypeOf, test } from 'vitest'
 import { memoryFacts, openNull } from './support/handleFacts.js'
 
-test('kinds of handle have the codes of the driver, and bits for several', () => {
+test("handle kinds have the driver's codes, and combine as bits", () => {
   const kinds = ['posix-fd', 'win32', 'win32-kmt', 'fabric'] as const
   expect(kinds.map((kind) => handleKindCode(kind, 'f'))).toEqual([1, 2, 4, 8])
   expect(handleKindBits(['fabric', 'posix-fd'], 'f')).toBe(9)
@@ -38,7 +38,7 @@ test('kinds of handle have the codes of the driver, and bits for several', () =>
   }
 })
 
-test('handles of one content are not taken for those of another', () => {
+test('a handle with one content is refused where another content is required', () => {
   using pool = new DescriptorHandle(openNull(), { content: 'pool', byteLength: 0 })
   expect(() => requireHandle(pool, 'f', 'memory')).toThrow(
     new TypeError('f: handle must be one of memory, not of a pool'),
@@ -52,7 +52,7 @@ test('handles of one content are not taken for those of another', () => {
   }
 })
 
-test('nor do they compile (checked by tsc)', () => {
+test('handles with different contents are different types (checked by tsc)', () => {
   expectTypeOf<DescriptorHandle<'pool'>>().not.toExtend<DescriptorHandle<'memory'>>()
   expectTypeOf<DescriptorHandle<'memory'>>().not.toExtend<FabricHandle<'memory'>>()
   expectTypeOf<FabricHandle<'memory'>>().not.toExtend<DescriptorHandle<'memory'>>()

@@ -24,7 +24,7 @@ afterAll(() => {
 const device = new TestDevice(0)
 const fabric = new FabricHandle(new Uint8Array(64).fill(7), memoryFacts)
 
-test('a descriptor arrives as another one, with its content, size and device', async () => {
+test('a descriptor arrives as a new descriptor with the same content, size and device', async () => {
   const options = { handleTypes: 'posix-fd' } as const
   using memory = PhysicalMemory.create(device, allocationGranularity(device, options), options)
   using handle = memory.export()
@@ -37,14 +37,14 @@ test('a descriptor arrives as another one, with its content, size and device', a
   expect(imported.byteLength).toBe(memory.byteLength)
 })
 
-test('what arrives is none of Windows, and one question tells which it is (checked by tsc)', () => {
+test('a received handle is never a Windows handle, and its `type` narrows it (checked by tsc)', () => {
   type Arrived = Awaited<ReturnType<typeof receiveHandle<'memory'>>>
   expectTypeOf<Extract<Arrived, { readonly type: 'win32' }>>().toBeNever()
   expectTypeOf<Extract<Arrived, { readonly type: 'posix-fd' }>['descriptor']>().toEqualTypeOf<number>()
   expectTypeOf<Arrived>().toExtend<Parameters<typeof PhysicalMemory.import>[1]>()
 })
 
-test('options in a variable of their own need a type, since TypeScript widens what they say (checked by tsc)', () => {
+test('options in a separate variable need a type annotation, because TypeScript widens their strings (checked by tsc)', () => {
   const widened = { handleTypes: 'posix-fd' }
   const typed: import('@shoal/driver/shared').PhysicalMemoryOptions = { handleTypes: 'posix-fd' }
   // @ts-expect-error: a string
@@ -81,7 +81,7 @@ describe('sendHandle refuses', () => {
     )
   })
 
-  test('a descriptor that is of no memory', async () => {
+  test('a descriptor that does not refer to memory', async () => {
     const [one, other] = DescriptorSocket.pair()
     const handle = new DescriptorHandle(one.descriptor, memoryFacts)
     await expect(sendHandle(left, handle)).rejects.toThrow(
@@ -93,7 +93,7 @@ describe('sendHandle refuses', () => {
     other.dispose()
   })
 
-  test('a handle of a second copy of the package, and says that there are two', async () => {
+  test('a handle of a second copy of the package, and names both copies', async () => {
     const copy = await secondCopy()
     const foreign = new copy.FabricHandle(new Uint8Array(64), memoryFacts)
     await expect(sendHandle(left, foreign as never)).rejects.toThrow(twoCopies)
@@ -121,14 +121,14 @@ describe('receiveHandle refuses', () => {
     for (const descriptor of descriptors) closeSync(descriptor)
   })
 
-  test('what is no socket or no content', async () => {
+  test('other values than a socket, and unknown contents', async () => {
     await expect(receiveHandle(5 as never, 'memory')).rejects.toThrow('socket must be a DescriptorSocket, not 5')
     await expect(receiveHandle(right, 'memry' as 'memory')).rejects.toThrow(
       new TypeError("receiveHandle: content must be 'memory', 'pool' or 'multicast', not 'memry'"),
     )
   })
 
-  test('nothing, and waits until its limit or its signal', async () => {
+  test('no handle: it waits until its timeout or signal', async () => {
     await expect(receiveHandle(right, 'memory', { timeout: 10 })).rejects.toThrow(TimeoutError)
     await expect(receiveHandle(right, 'memory', { signal: AbortSignal.abort() })).rejects.toThrow(AbortedError)
   })

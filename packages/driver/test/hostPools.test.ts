@@ -56,7 +56,7 @@ describe.each(kinds)('a pool of %s memory (%o)', (memory, options) => {
     expect(pool.used.current).toBe(0)
   })
 
-  test('takes no memory of the device', () => {
+  test('uses no device memory', () => {
     using pool = MemoryPool.create(device, { ...options, maximumBytes: 2 ** 26 })
     pool.releaseThreshold = Number.POSITIVE_INFINITY
     using buffer = pool.allocate(stream, 'u8', 1001)
@@ -68,14 +68,14 @@ describe.each(kinds)('a pool of %s memory (%o)', (memory, options) => {
     expect(pool.reserved.current).toBe(0)
   })
 
-  test('zero elements need no memory, and too many fail', () => {
+  test('allocates nothing for zero elements, and fails for too many', () => {
     using pool = MemoryPool.create(device, { ...options, maximumBytes: 2 ** 25 })
     using empty = pool.allocate(stream, 'f32', 0)
     expect([empty.address, empty.length, pool.used.current]).toEqual([0n, 0, 0])
     expect(() => pool.allocate(stream, 'u8', 2 ** 26)).toThrow('CUDA_ERROR_OUT_OF_MEMORY')
   })
 
-  test('is not exported, and not the current pool of a device', () => {
+  test('cannot be exported or become the current pool of a device', () => {
     using pool = MemoryPool.create(device, options)
     expect(() => pool.export('posix-fd')).toThrow('it was made with no handles, not posix-fd')
     expect(() => pool.setCurrent()).toThrow(
@@ -90,7 +90,7 @@ describe.each(kinds)('a pool of %s memory (%o)', (memory, options) => {
     )
   })
 
-  test('stays until the last memory from it was freed, also by another object of it', () => {
+  test('lives until its last memory is freed, also memory allocated through another object', () => {
     const pool = MemoryPool.create(device, options)
     const again = MemoryPool.from(device, pool)
     expect(again.memory).toBe(memory)
@@ -102,8 +102,8 @@ describe.each(kinds)('a pool of %s memory (%o)', (memory, options) => {
   })
 })
 
-describe('who can use the memory', () => {
-  test('of the host: the owner at first, another device once it got access, nobody without', () => {
+describe('access to pool memory', () => {
+  test('of the host: only the owner at first, another device after setAccess', () => {
     using pool = MemoryPool.create(device, { location: 'host' })
     const access = () => [pool.getAccess('host'), pool.getAccess(device), pool.getAccess(second)]
     expect(access()).toEqual(['readWrite', 'readWrite', 'none'])
@@ -120,7 +120,7 @@ describe('who can use the memory', () => {
     expect(pool.used.current).toBe(theirs.byteLength)
   })
 
-  test('managed: every device', () => {
+  test('of managed memory: every device', () => {
     using pool = MemoryPool.create(device, { managed: true })
     using theirs = pool.allocate(other, 'u8', 16)
     using ours = pool.allocate(stream, 'u8', 16)
@@ -132,7 +132,7 @@ describe('who can use the memory', () => {
     }
   })
 
-  test('memory of the host is one that access is granted to, managed memory is plain', () => {
+  test('host pool memory can be given access; managed memory needs none', () => {
     using host = MemoryPool.create(device, { location: 'host' })
     using managed = MemoryPool.create(device, { managed: true })
     using granted = host.allocate(stream, 'f32', 3)
@@ -144,7 +144,7 @@ describe('who can use the memory', () => {
   })
 })
 
-describe('refusals', () => {
+describe('MemoryPool refuses', () => {
   const places = "location must be 'device', 'host' or { hostNode }"
   test.each([
     [{ location: 'Host' }, TypeError, `${places}, not 'Host'`],
@@ -161,13 +161,13 @@ describe('refusals', () => {
     [{ location: { node: 0 } }, TypeError, 'location must have only the keys hostNode, not '],
     [{ managed: 1 }, TypeError, 'managed must be a boolean, not 1'],
     [{ managed: null }, TypeError, 'managed must be a boolean, not null'],
-  ] as const)('of %o', (options, type, message) => {
+  ] as const)('the options %o', (options, type, message) => {
     const make = (): unknown => MemoryPool.create(device, options as never)
     expect(make).toThrow(type)
     expect(make).toThrow(`MemoryPool.create: ${message}`)
   })
 
-  test('of a node that is not there, by the driver', () => {
+  test("a NUMA node that does not exist, with the driver's error", () => {
     expect(() => MemoryPool.create(device, { location: { hostNode: 4711 } })).toThrow('cuMemPoolCreate failed')
   })
 })

@@ -30,7 +30,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] as number
 }
 
-test('importing takes little time and at most 12 MB', async () => {
+test('importing the package is fast and takes at most 12 MB', async () => {
   const bare = await cost('./empty.mjs')
   const driver = await cost('@shoal/driver')
   // 2 to 2.5 of what it takes to read 430 KB of declarations.
@@ -38,7 +38,7 @@ test('importing takes little time and at most 12 MB', async () => {
   expect((driver.bytes - bare.bytes) / 2 ** 20).toBeLessThanOrEqual(12)
 })
 
-test('importing loads no native library at all', async ({ skip }) => {
+test('importing the package loads no native library', async ({ skip }) => {
   skip(process.platform !== 'linux', 'reads /proc/self/maps, which only Linux has')
   const result = await runFixture('importOnly.mjs', {})
   expect(result.stderr).toBe('')
@@ -48,7 +48,7 @@ test('importing loads no native library at all', async ({ skip }) => {
   expect(files.filter((file) => /cuda|nvidia|nccl|nvshmem|shoal|koffi/i.test(file.split('/').at(-1) ?? ''))).toEqual([])
 })
 
-test('importing loads no part of Node that takes long', async () => {
+test('importing the package loads no slow module of Node', async () => {
   const result = await runFixture('importParts.mjs', {})
   expect(result.stderr).toBe('')
   const parts = JSON.parse(result.stdout) as string[]

@@ -23,12 +23,12 @@ beforeAll(async () => {
 })
 
 describe('IpcMemory of another process', () => {
-  test('is the same memory, as far as the handle says', () => {
+  test('is the same memory, at the offset in the handle', () => {
     expect(told).toMatchObject({ facts: { dtype: 'f32', length: 2, byteLength: 8 }, before: [2, 3] })
     expect([...buffer.toArraySync()]).toEqual([1, 7, 7, 4])
   })
 
-  test('cannot be used after dispose(), nor can its buffer; dispose() again does nothing', () => {
+  test('and its buffer throw after dispose(); a second dispose() does nothing', () => {
     expect(told).toMatchObject({
       disposed: true,
       afterwards: expect.stringMatching(/^DisposedError: IpcMemory was disposed/),
@@ -36,23 +36,23 @@ describe('IpcMemory of another process', () => {
     })
   })
 
-  test('stays open while a call on another thread works with it, though it was disposed of', () => {
+  test('stays open after disposal until a call on another thread has finished with it', () => {
     expect(told['openness']).toEqual([true, true, false])
   })
 
-  test('refuses more elements than the memory has, and addresses that are none of an element', () => {
+  test('refuses more elements than the memory has, and misaligned addresses', () => {
     expect(told['tooLong']).toMatch(/^RangeError: IpcMemory\.open: handle\.byteOffset must be /)
     expect(told['misaligned']).toBe(
       'RangeError: IpcMemory.open: handle.byteOffset must be a multiple of 4 for f32, not 2',
     )
   })
 
-  test('refuses another device than the one the memory lies on', () => {
+  test('refuses another device than the one that owns the memory', () => {
     expect(told['otherDevice']).toMatch(/^RangeError: IpcMemory\.open: device must be the one the memory lies on/)
     expect(told['hiddenDevice']).toMatch(/^FeatureNotSupportedError: .*which this process does not see/)
   })
 
-  test('refuses what is no handle', () => {
+  test('refuses other values than a handle', () => {
     expect(told['noHandle']).toMatch(/^TypeError: IpcMemory\.open: handle must be what ipcMemoryHandle\(\) returned/)
   })
 
@@ -62,14 +62,14 @@ describe('IpcMemory of another process', () => {
 })
 
 describe('ipcMemoryHandle', () => {
-  test('is refused for memory of a stream and for none', () => {
+  test('is refused for stream-ordered memory and for other values', () => {
     using stream = Stream.create(device)
     using ofStream = DeviceBuffer.allocateOn(stream, 'f32', 4)
     expect(() => ipcMemoryHandle(ofStream)).toThrow('only memory from DeviceBuffer.allocate, from or zeros')
     expect(() => ipcMemoryHandle(DeviceBuffer.allocate(device, 'f32', 0))).toThrow(RangeError)
   })
 
-  test('is none that its own process can open', () => {
+  test('cannot be opened in the process that made the handle', () => {
     expect(() => IpcMemory.open(device, ipcMemoryHandle(buffer))).toThrow('a process cannot open handles of its own')
   })
 })

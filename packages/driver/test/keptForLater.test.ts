@@ -15,7 +15,7 @@ afterAll(() => kept.dispose())
 
 const MiB = 2 ** 20
 
-test('page-locked memory of copies is kept for later ones, 96 MiB of what was used last, and goes with the context', () => {
+test('up to 96 MiB of recently used staging memory is reused, and freed with the context', () => {
   const device = new TestDevice(0)
   const context = device.primaryContext
   const made = vi.spyOn(context, '_callWithRoom')
@@ -71,7 +71,7 @@ test('page-locked memory of copies is kept for later ones, 96 MiB of what was us
   expect(addresses()).toEqual(left.map((block) => block?.address))
 })
 
-test('events of waits are used again, and go with the context', () => {
+test('events for waits are reused, and destroyed with the context', () => {
   const device = new TestDevice(0)
   const context = device.primaryContext
   const first = context._events.take()
@@ -93,7 +93,7 @@ test('events of waits are used again, and go with the context', () => {
   context._events.giveBack(stays)
 })
 
-test('events behind work of streams that were disposed of are used again once it has ended', async () => {
+test('events behind work of disposed streams are reused after that work completes', async () => {
   const device = new TestDevice(0)
   const context = device.primaryContext
   const made = vi.spyOn(context._events, 'take')

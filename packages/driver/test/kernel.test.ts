@@ -21,7 +21,7 @@ afterAll(() => {
 })
 
 describe('launch', () => {
-  test('runs axpy on its stream', async () => {
+  test('runs axpy on the given stream', async () => {
     const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
     const stream = device.createStream({ nonBlocking: true })
     const x = DeviceBuffer.from(
@@ -35,7 +35,7 @@ describe('launch', () => {
     for (const object of [x, y, stream]) object.dispose()
   })
 
-  test('hands over grid, block, shared memory and stream', () => {
+  test('passes grid, block, shared memory and stream', () => {
     const kernel = module.kernel('args_4', ['i32'])
     using stream = device.createStream()
     kernel.launch({ grid: [5, 6, 7], block: [8, 4], sharedMemory: 1024, stream }, 1)
@@ -46,7 +46,7 @@ describe('launch', () => {
     expect(lastLaunch()).toMatchObject({ grid: [2 ** 31 - 1, 65535, 65535], block: [1, 2, 64] })
   })
 
-  test('takes the sizes of each launch, also after one that was refused halfway', () => {
+  test('uses the sizes of each launch, also after a launch that was refused halfway', () => {
     const kernel = module.kernel('args_4', ['i32'])
     kernel.launch({ grid: 9, block: 10 }, 1)
     expect(() => kernel.launch({ grid: [5, 0], block: 10 }, 1)).toThrow('Kernel.launch: grid[1] must be')
@@ -57,7 +57,7 @@ describe('launch', () => {
     expect(lastLaunch()).toMatchObject({ grid: [9, 2, 1], block: [10, 1, 1] })
   })
 
-  test('keeps its arguments where a getter of theirs launches the same kernel', () => {
+  test('keeps its arguments if one of their getters launches the same kernel', () => {
     const kernel = module.kernel('args_4_8_4', ['i32', 'ptr', 'i32'])
     using inner = DeviceBuffer.allocate(device, 'f32', 4)
     const nested = {
@@ -77,7 +77,7 @@ describe('launch', () => {
     ])
   })
 
-  test('opts in above 48 KiB of shared memory, up to what the device has', () => {
+  test('opts in above 48 KiB of shared memory, up to the device limit', () => {
     const kernel = module.kernel('args_4', ['i32'])
     const most = device.attribute('MAX_SHARED_MEMORY_PER_BLOCK_OPTIN') - 256
     expect(most).toBeGreaterThan(48 * 1024)
@@ -90,7 +90,7 @@ describe('launch', () => {
     )
   })
 
-  test('refuses more threads than the kernel can have', () => {
+  test('refuses more threads than the kernel supports', () => {
     const kernel = module.kernel('args_4', ['i32'])
     expect(kernel.maxThreadsPerBlock).toBe(512)
     expect(() => kernel.launch({ grid: 1, block: 513 }, 1)).toThrow(
@@ -132,7 +132,7 @@ describe('launch', () => {
     [5 as unknown as typeof good, TypeError],
     [[1, 32] as unknown as typeof good, TypeError],
     [{} as typeof good, TypeError],
-  ])('refuses %o before the call', (config, kind) => {
+  ])('refuses %o before the driver call', (config, kind) => {
     const kernel = module.kernel('args_4', ['i32'])
     const { launches } = lastLaunch()
     expect(() => kernel.launch(config, 1)).toThrow(kind)
@@ -140,7 +140,7 @@ describe('launch', () => {
     expect(lastLaunch().launches).toBe(launches)
   })
 
-  test('an unknown key is named, also when the same object was launched with before', () => {
+  test('names an unknown key, even if the same object was launched with before', () => {
     const kernel = module.kernel('args_4', ['i32'])
     const refusal = 'config must have only the keys grid, block, sharedMemory, stream, not '
     const launch = (config: object) => () => kernel.launch(config as typeof good, 1)
@@ -159,7 +159,7 @@ describe('launch', () => {
     ['grid', { gird: 1, block: 32 }],
     ['a key that is undefined', { grid: 1, block: 32, stream: undefined, blocks: 32 }],
     ['block, with another one', { grid: 1, sharedMemory: 64, blocks: 32 }],
-  ])('an unknown key in the place of %s is named', (_, config) => {
+  ])('names an unknown key used instead of %s', (_, config) => {
     const kernel = module.kernel('args_4', ['i32'])
     kernel.launch({ grid: 1, block: 32 }, 1)
     expect(() => kernel.launch(config as unknown as typeof good, 1)).toThrow(
@@ -167,7 +167,7 @@ describe('launch', () => {
     )
   })
 
-  test('keys that are undefined count as left out, and objects without a prototype are plain', () => {
+  test('ignores undefined keys, and accepts objects without a prototype', () => {
     const kernel = module.kernel('args_4', ['i32'])
     const { launches } = lastLaunch()
     kernel.launch({ ...good, sharedMemory: undefined, stream: undefined }, 1)
@@ -175,7 +175,7 @@ describe('launch', () => {
     expect(lastLaunch().launches).toBe(launches + 2)
   })
 
-  test('what a getter of the configuration throws reaches the caller, and nothing is launched', () => {
+  test('rethrows an error thrown by a getter of the configuration, and launches nothing', () => {
     const kernel = module.kernel('args_4', ['i32'])
     const { launches } = lastLaunch()
     const thrown = new Error('from the getter')
@@ -202,14 +202,14 @@ describe('occupancy', () => {
     expect(lastOccupancy()).toMatchObject({ blockSize: 512, sharedMemory: 0, flags: 0 })
   })
 
-  test('availableSharedMemory asks for blocks of a size', () => {
+  test('availableSharedMemory asks for blocks of a given size', () => {
     const kernel = module.kernel('args_4', ['i32'])
     expect(kernel.availableSharedMemory(4, 128)).toBe(56 * 1024)
     expect(lastOccupancy()).toMatchObject({ kernel: kernel.handle, blockCount: 4, blockSize: 128 })
     expect(() => kernel.availableSharedMemory(17, 128)).toThrow(/^cuOccupancyAvailableDynamicSMemPerBlock failed/)
   })
 
-  test('potentialBlockSize looks at sizes up to what the kernel can have, on all multiprocessors', () => {
+  test("potentialBlockSize considers all sizes up to the kernel's limit, on all multiprocessors", () => {
     const kernel = module.kernel('args_4', ['i32'])
     const multiprocessors = device.attribute('MULTIPROCESSOR_COUNT')
     // The kernel has at most 512 threads a block.
@@ -222,7 +222,7 @@ describe('occupancy', () => {
     })
   })
 
-  test('what cannot be is refused by the name of the method, before the call', () => {
+  test('refuses impossible sizes by method name, before the driver call', () => {
     const kernel = module.kernel('args_4', ['i32'])
     const { calls } = lastOccupancy()
     for (const size of [0, 1025, -1]) {
@@ -243,7 +243,7 @@ describe('occupancy', () => {
     expect(lastOccupancy().calls).toBe(calls)
   })
 
-  test('is refused after the module was disposed of', () => {
+  test('is refused after the module was disposed', () => {
     const own = Module.loadSync(device, '.version 8.0')
     const kernel = own.kernel('args_4', ['i32'])
     own.dispose()
@@ -254,7 +254,7 @@ describe('occupancy', () => {
 })
 
 describe('a kernel', () => {
-  test('tells its attributes by name', () => {
+  test('returns its attributes by name', () => {
     const kernel = module.kernel('args_4', ['i32'])
     expect(kernel.attribute('SHARED_SIZE_BYTES')).toBe(256)
     for (const name of ['REGISTERS', '', 5, Symbol('NUM_REGS'), Object.create(null), undefined]) {
@@ -262,7 +262,7 @@ describe('a kernel', () => {
     }
   })
 
-  test('is printed in one line, also after its module was disposed of', () => {
+  test('is printed in one line, also after its module was disposed', () => {
     const own = Module.loadSync(device, '.version 8.0')
     const Aligned = defineStruct('Aligned', { x: 'f32', y: 'f32', z: 'f32' }, { align: 16 })
     const kernel = own.kernel('args_4_8_16', ['i32', 'ptr', Aligned])
@@ -272,7 +272,7 @@ describe('a kernel', () => {
     expect(String(kernel)).toBe('[object Kernel]')
   })
 
-  test('is refused after its module was disposed of', () => {
+  test('is refused after its module was disposed', () => {
     const own = Module.loadSync(device, '.version 8.0')
     const kernel = own.kernel('args_4', ['i32'])
     own.dispose()

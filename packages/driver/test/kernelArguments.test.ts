@@ -68,7 +68,7 @@ describe('scalar arguments', () => {
     expect(argument('u64').getBigUint64(0, true)).toBe(BigInt(value))
   })
 
-  test('a small i64 or u64 after a large one has nothing left of it', () => {
+  test('a small i64 or u64 after a large one contains no bits of the large one', () => {
     const unsigned = module.kernel('args_8', ['u64'])
     const signed = module.kernel('args_8', ['i64'])
     unsigned.launch(good, 2n ** 64n - 1n)
@@ -90,7 +90,7 @@ describe('scalar arguments', () => {
     expect(argument('complex128').getFloat64(8, true)).toBe(0.1)
   })
 
-  test('many arguments keep their places', () => {
+  test('many arguments keep their positions', () => {
     const signature = ['u8', 'f64', 'i16', 'ptr', 'complex128', 'f16', 'u64', 'i32', 'f32', 'bool'] as const
     const sizes = signature.map((type) => (type === 'ptr' ? 8 : dtypeInfo(type).bytes))
     const kernel = module.kernel(`args_${sizes.join('_')}`, signature)
@@ -128,7 +128,7 @@ describe('scalar arguments', () => {
     ['ptr', undefined, TypeError],
     ['ptr', new Float32Array(3), TypeError],
     ['ptr', {}, TypeError],
-  ] as const)('%s does not take %s', (type, value, kind) => {
+  ] as const)('%s refuses %s', (type, value, kind) => {
     const bytes = type === 'ptr' ? 8 : dtypeInfo(type).bytes
     const kernel = module.kernel(`args_${bytes}`, [type]) as unknown as Kernel<['f32']>
     const { launches } = lastLaunch()
@@ -162,7 +162,7 @@ describe('scalar arguments', () => {
 })
 
 describe('pointer arguments', () => {
-  test('take buffers, views, pinned memory, addresses, memory of others and null', () => {
+  test('accept buffers, views, pinned memory, addresses, foreign memory and null', () => {
     const kernel = module.kernel('args_8', ['ptr'])
     using buffer = DeviceBuffer.zeros(device, 'f64', 10)
     using pinned = PinnedBuffer.allocate(device, 'u8', 10, { mapped: true })
@@ -191,7 +191,7 @@ describe('pointer arguments', () => {
     expect(() => kernel.launch(good, view)).toThrow(DisposedError)
   })
 
-  test('a view of memory that its object has given back is refused, also in a prepared launch', () => {
+  test('a view is refused after its object freed the memory, also in a prepared launch', () => {
     const growable = GrowableBuffer.reserve(device, 'f32', { maximumLength: 1 << 20, length: 4 })
     const managed = ManagedBuffer.allocate(device, 'f32', 4)
     const pinned = PinnedBuffer.allocate(device, 'f32', 4, { mapped: true })
@@ -212,7 +212,7 @@ describe('pointer arguments', () => {
     }
   })
 
-  test('a disposed view is refused, the buffer goes on', () => {
+  test('a disposed view is refused, and its buffer stays usable', () => {
     const kernel = module.kernel('args_8', ['ptr'])
     using buffer = DeviceBuffer.zeros(device, 'f64', 10)
     const view = buffer.slice(1)
@@ -221,7 +221,7 @@ describe('pointer arguments', () => {
     kernel.launch(good, buffer)
   })
 
-  test('memory of another device needs peer access', () => {
+  test('memory of another device requires peer access', () => {
     const other = Device.get(1)
     const kernel = module.kernel('args_8', ['ptr'])
     using buffer = DeviceBuffer.zeros(other, 'f64', 10)
@@ -251,7 +251,7 @@ const Params = defineStruct('Params', { count: 'u8', scale: 'f64', offset: ['i16
 const Aligned = defineStruct('Aligned', { x: 'f32', y: 'f32', z: 'f32' }, { align: 16 })
 
 describe('struct arguments', () => {
-  test('are objects, laid out as C does, between other arguments', () => {
+  test('accept objects, laid out as in C, between other arguments', () => {
     const kernel = module.kernel('args_4_32_8_16_2', ['i32', Params, 'ptr', Aligned, 'u16'])
     kernel.launch(good, -1, { count: 7, scale: 0.1, offset: [1, -2, 3], data: 99n }, 5n, { x: 1, y: 2, z: 3 }, 65535)
     const { arguments: bytes } = lastLaunch()
@@ -264,7 +264,7 @@ describe('struct arguments', () => {
     expect(view.getUint16(60, true)).toBe(65535)
   })
 
-  test('are also arrays and tuples, laid out as structs', () => {
+  test('accept arrays and tuples, laid out as structs', () => {
     const Row = defineArray('f32', 3)
     const Entry = defineTuple(['u8', 'f64', Row])
     const kernel = module.kernel('args_4_32_12', ['i32', Entry, Row])
@@ -279,7 +279,7 @@ describe('struct arguments', () => {
     )
   })
 
-  test('larger than everything else, twice, do not touch each other', () => {
+  test('larger than all other arguments, and passed twice, do not overlap', () => {
     const Large = defineStruct('Large', { values: ['u32', 60] })
     const kernel = module.kernel('args_240_240', [Large, Large])
     const values = (first: number) => ({ values: Array.from({ length: 60 }, (_, index) => first + index) })
@@ -296,7 +296,7 @@ describe('struct arguments', () => {
     [5, TypeError, 'Params'],
     [null, TypeError, 'Params'],
     [undefined, TypeError, 'Params'],
-  ])('%o is refused before the call', (value, kind, field) => {
+  ])('%o is refused before the driver call', (value, kind, field) => {
     const kernel = module.kernel('args_32', [Params])
     const { launches } = lastLaunch()
     expect(() => kernel.launch(good, value as never)).toThrow(kind)
@@ -305,7 +305,7 @@ describe('struct arguments', () => {
     expect(lastLaunch().launches).toBe(launches)
   })
 
-  test('are also taken as the bytes that encode made', () => {
+  test('accept the bytes that encode() produced', () => {
     const kernel = module.kernel('args_4_32', ['i32', Params])
     const value = { count: 7, scale: 0.1, offset: [1, -2, 3], data: 99n }
     kernel.launch(good, 5, Params.encode(value))

@@ -35,7 +35,7 @@ async function reportOf(name: string, block: number, options: { n?: number; inpu
   return { code: error?.code, text: error?.message ?? '' }
 }
 
-describe('the report', () => {
+describe('the kernel check report', () => {
   test.each([
     ['outOfRange', 32, { n: 45, length: 45 }, 'data[i] = i', 'thread (13, 0, 0)', /an access of 4 bytes at 0x/],
     ['misaligned', 64, {}, 'misaligned(', 'thread (37, 0, 0)', /a misaligned access of 4 bytes/],
@@ -115,7 +115,7 @@ describe('the report', () => {
       'thread (',
       /a barrier that not all threads reach: all threads of the block wait, thread .* elsewhere/,
     ],
-  ] as const)('of %s', async (name, block, options, line, thread, what) => {
+  ] as const)('describes %s', async (name, block, options, line, thread, what) => {
     const { code, text } = await reportOf(name, block, options)
     const codes: Record<string, string> = { outOfRange: 'ILLEGAL_ADDRESS', misaligned: 'MISALIGNED_ADDRESS' }
     expect(code).toBe(`CUDA_ERROR_${codes[name] ?? 'LAUNCH_FAILED'}`)
@@ -129,7 +129,7 @@ describe('the report', () => {
   })
 })
 
-describe('without a fault', () => {
+describe('kernels without a fault', () => {
   let stderr = ''
   let stdout = ''
   beforeAll(() => {
@@ -139,11 +139,11 @@ describe('without a fault', () => {
     stdout = ended.stdout
   })
 
-  test('threads that write the same to one place are not reported', async () => {
+  test('threads that write the same value to one address are not reported', async () => {
     expect(await reportOf('allWriteOne', 64)).toEqual({ code: undefined, text: '' })
   })
 
-  test('no kernel of the corpus is reported', () => {
+  test('kernels of the corpus are not reported', () => {
     expect(stderr.split('\n').filter((line) => line.startsWith('shoal: kernel'))).toEqual([])
     expect(stdout).toMatch(/^\d{3} right, 0 wrong/m)
   })

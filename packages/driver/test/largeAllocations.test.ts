@@ -21,7 +21,7 @@ test.each([
   ['DeviceBuffer.allocateOn', () => DeviceBuffer.allocateOn(stream, 'u8', byteLength)],
   ['MemoryPool.allocate', () => pool.allocate(stream, 'u8', byteLength)],
   ['CachingPool.allocate', () => cachingPool.allocate(stream, 'u8', byteLength)],
-] as const)('%s reserves all bytes of more than 4 GiB', async (_name, allocate) => {
+] as const)('%s reserves all bytes of a size above 4 GiB', async (_name, allocate) => {
   const buffer = allocate()
   await stream.synchronize()
   expect(buffer.byteLength).toBe(byteLength)

@@ -8,7 +8,7 @@ const { delay, TestDevice } = await import('./support/testDevice.js')
 const megabyte = 1024 * 1024
 const device = new TestDevice(0)
 
-test('DeviceBuffer.copyTo and toArray give much memory in parts, with turns of the event loop between them', async () => {
+test('DeviceBuffer.copyTo and toArray copy large memory in parts, and let the event loop turn in between', async () => {
   using buffer = DeviceBuffer.allocate(device, 'u8', 8 * megabyte)
   buffer.fillSync(7)
   const target = new Uint8Array(8 * megabyte)
@@ -18,7 +18,7 @@ test('DeviceBuffer.copyTo and toArray give much memory in parts, with turns of t
   expect(target.every((byte) => byte === 7)).toBe(true)
 })
 
-test('DeviceBuffer.copyTo rejects when its target is detached meanwhile', async () => {
+test('DeviceBuffer.copyTo rejects if its target is detached during the copy', async () => {
   using buffer = DeviceBuffer.zeros(device, 'u8', 8 * megabyte)
   const target = new Uint8Array(8 * megabyte)
   const copied = buffer.copyTo(target)
@@ -37,7 +37,7 @@ function pattern(byteLength: number, factor = 1): Uint8Array<ArrayBuffer> {
 // Many times faster than toEqual.
 const isSame = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0
 
-test('DeviceBuffer.copyFrom leaves much memory to the stream', async () => {
+test('DeviceBuffer.copyFrom leaves large copies to the stream', async () => {
   const source = pattern(64 * megabyte)
   using buffer = DeviceBuffer.allocate(device, 'u8', source.length)
   using stream = Stream.create(device)
@@ -51,7 +51,7 @@ test('DeviceBuffer.copyFrom leaves much memory to the stream', async () => {
 })
 
 test.each([megabyte, megabyte + 1, 4 * megabyte, 4 * megabyte + 1, 8 * megabyte - 1, 64 * megabyte + 5])(
-  'copies of %i bytes arrive whole, both ways, and in the order of their stream',
+  'copies of %i bytes arrive complete in both directions, in stream order',
   async (byteLength) => {
     const [first, second] = [pattern(byteLength), pattern(byteLength, 3)]
     using buffer = DeviceBuffer.zeros(device, 'u8', byteLength)
@@ -72,7 +72,7 @@ test.each([megabyte, megabyte + 1, 4 * megabyte, 4 * megabyte + 1, 8 * megabyte 
   },
 )
 
-test('an array that is detached while the stream reads it does no harm', async () => {
+test('an array detached while the stream reads it causes no harm', async () => {
   using buffer = DeviceBuffer.zeros(device, 'u8', 8 * megabyte)
   using stream = Stream.create(device)
   delay(stream, 20)
@@ -85,7 +85,7 @@ test('an array that is detached while the stream reads it does no harm', async (
   expect(isSame(await buffer.toArray({ stream }), last)).toBe(true)
 })
 
-test('DeviceBuffer.copyTo rejects when the target of much memory is detached meanwhile', async () => {
+test('DeviceBuffer.copyTo rejects if the target of a large copy is detached during the copy', async () => {
   using buffer = DeviceBuffer.zeros(device, 'u8', 65 * megabyte)
   const target = new Uint8Array(65 * megabyte)
   const copied = buffer.copyTo(target)

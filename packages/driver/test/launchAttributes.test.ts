@@ -76,13 +76,13 @@ describe('kernel.with', () => {
     )
   })
 
-  test('gives a kernel beside the first, with these attributes alone', async () => {
+  test('returns a second kernel with only these attributes', async () => {
     const clustered = place.with({ clusterDimension: 4 })
     expect([clustered.name, clustered.handle, clustered.signature]).toEqual([place.name, place.handle, place.signature])
     expect(await placesOf((out) => clustered.with({ priority: 0 }).launch(config(), out))).toEqual(inClustersOf(1))
   })
 
-  test('takes every attribute that CUDA has', async () => {
+  test('accepts every attribute of CUDA', async () => {
     using event = Event.create(device)
     using memory = DeviceBuffer.zeros(device, 'u8', 64)
     const all = place.with({
@@ -132,7 +132,7 @@ describe('kernel.with', () => {
 })
 
 describe('clusters', () => {
-  test('how many run at once, and how large they can be', () => {
+  test('report the largest cluster size and how many clusters run at once', () => {
     const clustered = place.with({ clusterDimension: 2 })
     expect(clustered.maxActiveClusters({ grid: 8, block: 128 })).toBeGreaterThan(0)
     expect(place.potentialClusterSize({ grid: 8, block: 128 })).toBeGreaterThanOrEqual(8)
@@ -140,7 +140,7 @@ describe('clusters', () => {
   })
 })
 
-test('structures are written where C has them', () => {
+test('launch attribute structures have the layout of C', () => {
   expect(CUlaunchAttribute.size).toBe(72)
   expect(CUlaunchAttribute.offsets).toMatchObject({ id: 0, value: 8 })
   expect(CUlaunchConfig.size).toBe(56)

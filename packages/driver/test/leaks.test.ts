@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 
-test('what is dropped is reported and freed; what is still reachable is kept', async () => {
+test('dropped objects are reported and freed, and reachable objects are kept', async () => {
   const result = await runFixture('leaks.mjs', undefined, { nodeArguments: ['--expose-gc', '--no-warnings'] })
   expect(result.code).toBe(0)
   const { warnings, before, after, kept } = JSON.parse(result.stdout)
@@ -24,7 +24,7 @@ test('what is dropped is reported and freed; what is still reachable is kept', a
   expect(kept).toEqual({ array: [1, 2, 3], view: [5, 6], warnings: 7 })
 })
 
-test('SHOAL_TRACE_LEAKS=1 tells where the object was made', async () => {
+test('SHOAL_TRACE_LEAKS=1 adds the place where the object was made', async () => {
   const result = await runFixture(
     'leaks.mjs',
     { SHOAL_DEVICE: 'sim', SHOAL_TRACE_LEAKS: '1' },
@@ -34,7 +34,7 @@ test('SHOAL_TRACE_LEAKS=1 tells where the object was made', async () => {
   for (const { message } of warnings) expect(message).toMatch(/made at [\s\S]*leaks\.mjs/)
 })
 
-test('many of a kind are one warning with their number', async () => {
+test('many leaks of one kind are reported in one warning with their count', async () => {
   const program = String.raw`
     import { setTimeout as sleep } from 'node:timers/promises'
     import { Device, DeviceBuffer } from '@shoal/driver'

@@ -28,17 +28,17 @@ test.each([
   ['ends', 0],
   ['exit', 3],
   ['thrown', 1],
-])('nothing is left of what the package keeps for itself when a process %s', (way, status) => {
+])('the package leaves none of its internal resources at exit (%s)', (way, status) => {
   expect(run(way)).toEqual({ status, left: [] })
 })
 
-test('what the program did not dispose of is left, with all that is in its context: freeing could wait for work', () => {
+test('undisposed objects and their context remain at exit, because freeing could wait for work', () => {
   const { status, left } = run('kept')
   expect(status).toBe(0)
   expect(left[0]).toBe('shoal: left at exit: 2 device allocations, 24 bytes')
   expect(left.join('\n')).toMatch(/page-locked allocations.*\n.* streams\n.* events$/)
 })
 
-test('a mark in a stream that nobody disposed of keeps nothing but itself: there is no work behind it', () => {
+test('the event of an undisposed stream with no work remaining keeps only the event itself', () => {
   expect(run('marked')).toEqual({ status: 0, left: ['shoal: left at exit: 2 events'] })
 })

@@ -54,7 +54,7 @@ function scaled(values: readonly number[], from = library): number[] {
   return [...memory.toArraySync()]
 }
 
-test('loads at once, on a native thread and from a file; kernels of it run like those of a module', async () => {
+test('a Library loads synchronously, on a native thread and from a file, and its kernels run like those of a Module', async () => {
   expect(scaled([1, 2, 3])).toEqual([3, 6, 9])
   using loaded = await Library.load(device, new TextEncoder().encode(code), { optimizationLevel: 2, cacheMode: 'ca' })
   expect(loaded.handle).not.toBe(library.handle)
@@ -67,12 +67,12 @@ test('loads at once, on a native thread and from a file; kernels of it run like 
   expect(scaled([2], fromFile)).toEqual([6])
 })
 
-test('an image that is preserved is kept for it', () => {
+test('preserveImage keeps the image alive for the Library', () => {
   using preserved = Library.loadSync(device, code, { preserveImage: true, maxRegisters: 64 })
   expect(scaled([4, 5], preserved)).toEqual([12, 15])
 })
 
-describe('what a library tells', () => {
+describe('a Library reports', () => {
   test('its kernels by name', () => {
     expect(library.kernelCount).toBe(2)
     expect([...library.kernelNames].sort()).toEqual(['nothing', 'scale'])
@@ -99,13 +99,13 @@ describe('what a library tells', () => {
     )
   })
 
-  test('how code is loaded', () => {
+  test('the loading mode of its code', () => {
     expect(moduleLoadingMode()).toBe('lazy')
   })
 })
 
-describe('another device', () => {
-  test('has kernels and variables of its own, and managed variables in common', async () => {
+describe('a Library on another device', () => {
+  test('has separate kernels and variables, and shares managed variables', async () => {
     const there = library.on(other)
     expect(there.device.ordinal).toBe(1)
     expect(there.handle).toBe(library.handle)
@@ -125,7 +125,7 @@ describe('another device', () => {
     expect(scaled([1])).toEqual([3])
   })
 
-  test('has attributes of its own', () => {
+  test('has separate attributes', () => {
     const there = library.on(other)
     const name = 'PREFERRED_SHARED_MEMORY_CARVEOUT'
     const read = () => [library, there].map((each) => each.kernelAttribute('nothing', name))
@@ -142,7 +142,7 @@ describe('another device', () => {
   })
 })
 
-test('kernels of a library in attributes, graphs and occupancy', async () => {
+test('kernels of a Library work with attributes, graphs and occupancy', async () => {
   using stream = Stream.create(device)
   using memory = DeviceBuffer.from(device, Float32Array.of(1, 2))
   const kernel = library.kernel('scale', signature)
@@ -159,7 +159,7 @@ test('kernels of a library in attributes, graphs and occupancy', async () => {
   expect(kernel.potentialBlockSize().blockSize).toBe(256)
 })
 
-test('what is of a library ends with it', () => {
+test('kernels, variables and views of a Library end with it', () => {
   const own = Library.loadSync(device, code)
   const kernel = own.kernel('nothing', [])
   const factors = own.global('factors', 'f32')
@@ -177,7 +177,7 @@ test('what is of a library ends with it', () => {
   expect(() => factors.fill(0)).toThrow(DisposedError)
 })
 
-test('a managed variable that is still looked into keeps the library loaded', () => {
+test('a managed variable whose array is still reachable keeps the Library loaded', () => {
   const own = Library.loadSync(device, code)
   const { buffer } = own.managed('launches', 'u32')
   // Node.js 20 has no `transfer`; later ones let no such memory go to other threads, which is what a clone may be for.
@@ -187,7 +187,7 @@ test('a managed variable that is still looked into keeps the library loaded', ()
   expect(new Uint32Array(moved)[0]).toBe(7)
 })
 
-test('a reset of the device ends it', async () => {
+test('a reset of the device ends its Library', async () => {
   const own = new TestDevice(1)
   const lost = Library.loadSync(own, code)
   const kernel = lost.kernel('nothing', [])
@@ -198,7 +198,7 @@ test('a reset of the device ends it', async () => {
   own.dispose()
 })
 
-describe('refuses', () => {
+describe('a Library refuses', () => {
   test('code that does not compile, with the log', async () => {
     const broken = code.replace('ret; }', 'nonsense; }')
     expect(() => Library.loadSync(device, broken)).toThrow(StatusError)
@@ -230,7 +230,7 @@ describe('refuses', () => {
     await expect(Library.loadFile(device, '/nowhere', options as never)).rejects.toThrow(`Library.loadFile: ${message}`)
   })
 
-  test('names of nothing, and names that are none', () => {
+  test('unknown and malformed names', () => {
     const missing = expect.objectContaining({ code: 'CUDA_ERROR_NOT_FOUND' })
     expect(() => library.kernel('scaled', signature)).toThrow(missing)
     expect(() => library.kernelHandle('scaled')).toThrow(missing)
@@ -250,7 +250,7 @@ describe('refuses', () => {
     }
   })
 
-  test('attributes and preferences that are none, and values that the driver refuses', () => {
+  test('unknown attributes and preferences, and values that the driver refuses', () => {
     const kernel = library.kernel('scale', signature)
     expect(() => library.kernelAttribute('scale', 'REGISTERS' as never)).toThrow(
       /^Library.kernelAttribute: attribute must be a CUfunction_attribute such as 'NUM_REGS'/,
@@ -267,7 +267,7 @@ describe('refuses', () => {
     expect(() => kernel.setCacheConfig(1 as never)).toThrow(/^Kernel.setCacheConfig: preference must be /)
   })
 
-  test('variables of another size, owners that are none', () => {
+  test('variables of another size, and wrong owners', () => {
     expect(() => library.global('launches', 'f64')).toThrow(
       'Library.global: dtype must fit launches, whose 4 bytes are no whole number of f64',
     )
@@ -276,7 +276,7 @@ describe('refuses', () => {
     expect(() => Library.loadSync(0 as never, code)).toThrow(/^Library.loadSync: /)
   })
 
-  test('work on memory of the other device', () => {
+  test('memory of the other device in a launch', () => {
     using there = DeviceBuffer.zeros(other, 'f32', 1)
     expect(() => library.kernel('scale', signature).launch({ grid: 1, block: 1 }, there, 1)).toThrow(
       /must be memory that device 0, where the kernel runs, can use/,

@@ -101,7 +101,7 @@ function linked(...inputs: readonly string[]): Uint8Array {
   return linker.completeSync()
 }
 
-test('kernels find functions and variables of the other inputs, and each keeps what is its own', async () => {
+test('linked kernels call functions and use variables of other inputs; static symbols stay separate', async () => {
   // 3 × 100, 2 more, 1000 more.
   expect(result(linked(kernels, functions))).toBe(1302)
   expect(result(linked(functions, kernels))).toBe(1302)
@@ -116,12 +116,12 @@ test('kernels find functions and variables of the other inputs, and each keeps w
   expect(() => linker.log).toThrow(DisposedError)
 })
 
-test('what was linked can be linked again', () => {
+test('a linked image can be linked again', () => {
   using linker = Linker.create(device)
   expect(result(linker.add(linked(functions)).add(kernels).completeSync())).toBe(1302)
 })
 
-test('files, by their ending', async () => {
+test('the linker detects the type of a file by its extension', async () => {
   const folder = mkdtempSync(join(scratchFolder(), 'linker-'))
   const [first, second] = [join(folder, 'kernels.ptx'), join(folder, 'functions')]
   writeFileSync(first, kernels)
@@ -137,25 +137,25 @@ test('files, by their ending', async () => {
   expect(result(await linker.complete())).toBe(1302)
 })
 
-describe('several definitions', () => {
-  test('of which one insists', () => {
+describe('several definitions of one symbol', () => {
+  test('if one is strong: the strong one wins', () => {
     expect(result(linked(kernels, bias, weigh('.weak', 5), weigh('.visible', 7)))).toBe(23)
     expect(result(linked(kernels, bias, weigh('.visible', 7), weigh('.weak', 5)))).toBe(23)
   })
 
-  test('all weak: the first', () => {
+  test('if all are weak: the first wins', () => {
     expect(result(linked(kernels, bias, weigh('.weak', 5), weigh('.weak', 7)))).toBe(17)
   })
 
-  test('of which two insist', () => {
+  test('if two are strong: linking fails', () => {
     expect(() => linked(kernels, bias, weigh('.visible', 5), weigh('.visible', 7))).toThrow(
       /Multiple definition of 'weigh' in 'input 4', first defined in 'input 3'/,
     )
   })
 })
 
-describe('refuses', () => {
-  test('what is not defined, with the log', async () => {
+describe('the linker refuses', () => {
+  test('undefined symbols, and returns the log', async () => {
     using linker = Linker.create(device)
     linker.add(kernels)
     expect(() => linker.completeSync()).toThrow(StatusError)
@@ -163,7 +163,7 @@ describe('refuses', () => {
     expect(() => linked(kernels, weigh('.visible', 1))).toThrow(/'bias' is not defined/)
   })
 
-  test('PTX that is none, with its name and line', () => {
+  test('malformed PTX, with its name and line', () => {
     using linker = Linker.create(device)
     expect(() => linker.add(`${head()}.visible .entry run( {`, { name: 'broken.ptx' })).toThrow(
       /cuLinkAddData[\s\S]*broken\.ptx[\s\S]*line 4/,
@@ -172,7 +172,7 @@ describe('refuses', () => {
     expect(result(linker.add(kernels).add(functions).completeSync())).toBe(1302)
   })
 
-  test('nothing to link', () => {
+  test('to link without inputs', () => {
     using linker = Linker.create(device)
     expect(() => linker.completeSync()).toThrow(/nothing to link/)
   })
@@ -200,14 +200,14 @@ describe('refuses', () => {
     expect(() => linker.addFile(5 as never)).toThrow(/^Linker.addFile: path must be /)
   })
 
-  test('an image that is cut off', () => {
+  test('a truncated image', () => {
     using linker = Linker.create(device)
     const elf = new Uint8Array(32)
     elf.set([0x7f, 0x45, 0x4c, 0x46])
     expect(() => linker.add(elf)).toThrow(/^Linker.add: image must be complete, not cut off/)
   })
 
-  test('use afterwards; the image stays', async () => {
+  test('use after dispose(); the linked image stays valid', async () => {
     const linker = Linker.create(device)
     const image = linker.add(kernels).add(functions).complete()
     linker.dispose()

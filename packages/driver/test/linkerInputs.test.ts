@@ -2,7 +2,7 @@ import { CUjitInputType } from '@shoal/cuda-sys/driver'
 import { expect, test } from 'vitest'
 import { kindOfFile, kindOfImage, kinds } from '../src/work/linker/inputs.js'
 
-test('the kinds have the numbers of CUjitInputType', () => {
+test('linker input kinds have the numbers of CUjitInputType', () => {
   expect(kinds).toEqual({
     cubin: CUjitInputType.CU_JIT_INPUT_CUBIN,
     ptx: CUjitInputType.CU_JIT_INPUT_PTX,
@@ -30,8 +30,8 @@ test.each([
   ['an archive', image([0x21, 0x3c, 0x61, 0x72]), 'library'],
   ['PTX in bytes', new TextEncoder().encode('.version 8.0\n.target sm_80\n'), 'ptx'],
   ['PTX in a text', '.version 8.0', 'ptx'],
-  ['what is too short for a header', image(elf, 190).subarray(0, 19), 'ptx'],
-])('%s is known by how it begins', (_what, data, kind) => {
+  ['data too short for a header', image(elf, 190).subarray(0, 19), 'ptx'],
+])('%s is detected by its first bytes', (_what, data, kind) => {
   expect(kindOfImage(data)).toBe(kind)
 })
 
@@ -47,6 +47,6 @@ test.each([
   ['ptx', undefined],
   ['a.constructor', undefined],
   ['b.ptx/a', undefined],
-])('a file is of a kind by its ending: %s', (path, kind) => {
+])('the kind of a linker input file follows from its extension: %s', (path, kind) => {
   expect(kindOfFile(path)).toBe(kind)
 })

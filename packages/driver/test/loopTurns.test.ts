@@ -72,7 +72,7 @@ test.each(released)('`await using` of each %s in a loop lets the event loop turn
   expect(await loopTurns(makeAndEnd)).toBe(true)
 })
 
-test('what is done already still settles without a turn of the event loop', async () => {
+test('awaiting completed work resolves without a turn of the event loop', async () => {
   await new Promise((resolve) => setImmediate(resolve))
   let hasTurned = false
   setImmediate(() => {
@@ -83,7 +83,7 @@ test('what is done already still settles without a turn of the event loop', asyn
   expect(hasTurned).toBe(false)
 })
 
-test('a process that awaits idle streams for ever runs its timers and handles SIGTERM', async () => {
+test('a process that awaits idle streams in an endless loop runs its timers and handles SIGTERM', async () => {
   const child = spawn(process.execPath, [fileURLToPath(new URL('fixtures/idleWaits.mjs', import.meta.url))], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -18,7 +18,7 @@ beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 const isManaged = (address: bigint): boolean => pointerInfo(device, address).type === 'managed'
 
 describe('ManagedBuffer.allocate', () => {
-  test('makes memory of the host and the devices, until dispose()', () => {
+  test('allocates memory shared by host and devices, until dispose()', () => {
     const length = randomInteger(1, 5000) * 2 + 1
     for (const owner of [second, second.primaryContext]) {
       for (const options of [{}, { attach: 'global' }, { attach: 'host' }] as const) {
@@ -34,7 +34,7 @@ describe('ManagedBuffer.allocate', () => {
     }
   })
 
-  test('the array and the device memory are the same, for every dtype', () => {
+  test('exposes the same memory as an array, for every dtype', () => {
     for (const dtype of ['i8', 'u16', 'bf16', 'f8e5m2', 'u64', 'f32', 'complex64', 'bool'] as const satisfies DType[]) {
       const values = randomArray(dtype, randomInteger(1, 200) * 2 + 1)
       const length = values.byteLength / dtypeInfo(dtype).bytes
@@ -46,7 +46,7 @@ describe('ManagedBuffer.allocate', () => {
     }
   })
 
-  test('copies, fills and views of its memory reach the array', async () => {
+  test('copies, fills and views of the memory are visible in the array', async () => {
     const values = randomFloats(9)
     using buffer = ManagedBuffer.allocate(device, 'f32', 9)
     expect(buffer.memory).toBe(buffer.memory)
@@ -58,7 +58,7 @@ describe('ManagedBuffer.allocate', () => {
     expect(buffer.array).toEqual(values.fill(1, 2, -2))
   })
 
-  test('structs are bytes in the array, and objects in the memory', () => {
+  test('exposes structs as bytes in the array and as objects in device copies', () => {
     const values = randomParticles(3)
     using buffer = ManagedBuffer.allocate(device, Particle, 3)
     buffer.array.set(Particle.encodeArray(values))
@@ -87,7 +87,7 @@ describe('ManagedBuffer.allocate', () => {
     expect(make).toThrow(`ManagedBuffer.allocate: ${message}`)
   })
 
-  test('what a getter of the options throws reaches the caller', () => {
+  test('rethrows an error thrown by a getter of the options', () => {
     const thrown = new Error('from a getter')
     const options = {
       get attach(): 'host' {
@@ -99,7 +99,7 @@ describe('ManagedBuffer.allocate', () => {
 })
 
 describe('advice and prefetches', () => {
-  test('advise() and unadvise() are kept by the driver, each for itself', () => {
+  test('advise() and unadvise() set each advice separately in the driver', () => {
     using buffer = ManagedBuffer.allocate(device, 'f32', 1024)
     const none = { readMostly: false, preferredLocation: undefined, accessedBy: [], lastPrefetchLocation: undefined }
     expect(buffer.attributes).toEqual(none)
@@ -117,7 +117,7 @@ describe('advice and prefetches', () => {
     expect(buffer.attributes).toEqual(none)
   })
 
-  test('prefetch() is queued on a stream and leaves the values', async () => {
+  test('prefetch() runs on a stream and keeps the values', async () => {
     const values = randomFloats(333)
     using buffer = ManagedBuffer.allocate(device, 'f32', values.length)
     buffer.array.set(values)
@@ -133,7 +133,7 @@ describe('advice and prefetches', () => {
     }
   })
 
-  test('attachTo() attaches it to a stream, to the host or to all devices', async () => {
+  test('attachTo() attaches the memory to a stream, to the host or to all devices', async () => {
     using buffer = ManagedBuffer.allocate(device, 'f32', 3, { attach: 'host' })
     for (const attachment of [undefined, 'single', 'host', 'global'] as const) {
       expect(buffer.attachTo(stream, attachment)).toBe(buffer)
@@ -143,7 +143,7 @@ describe('advice and prefetches', () => {
     expect(buffer.memory.toArraySync()).toEqual(new Float32Array(3).fill(2))
   })
 
-  test('what is no advice, place, stream or option is refused', () => {
+  test('wrong advice, places, streams and options are refused', () => {
     using buffer = ManagedBuffer.allocate(device, 'f32', 3)
     using theirs = Stream.create(second)
     const place = "place must be a Device, a Context, 'host' or { hostNode }, not"
@@ -176,7 +176,7 @@ describe('advice and prefetches', () => {
 })
 
 describe('rangeAttribute and rangeAttributes', () => {
-  test('tell what was advised, each alone and all with one call', async () => {
+  test('return the current advice, each alone and all with one call', async () => {
     using buffer = ManagedBuffer.allocate(device, 'f32', 4096)
     const none = {
       READ_MOSTLY: false,
@@ -207,7 +207,7 @@ describe('rangeAttribute and rangeAttributes', () => {
     expect(rangeAttributes(device, buffer, [])).toEqual({})
   })
 
-  test('refuse what is no managed memory, no attribute and no owner', () => {
+  test('refuse unmanaged memory, unknown attributes and wrong owners', () => {
     using plain = DeviceBuffer.allocate(device, 'u8', 16)
     expect(() => rangeAttribute(device, plain, 'READ_MOSTLY')).toThrow(StatusError)
     expect(() => rangeAttributes(device, plain, ['READ_MOSTLY'])).toThrow(StatusError)
@@ -221,7 +221,7 @@ describe('rangeAttribute and rangeAttributes', () => {
   })
 })
 
-describe('the end of a ManagedBuffer', () => {
+describe('disposal of a ManagedBuffer', () => {
   test('using and await using free it, and its arrays become empty', async () => {
     const kept: { address: bigint; array: Uint8Array }[] = []
     {
@@ -237,7 +237,7 @@ describe('the end of a ManagedBuffer', () => {
     ])
   })
 
-  test('every use afterwards throws DisposedError, of its views too; dispose() again does nothing', () => {
+  test('every later use throws DisposedError, of its views too; a second dispose() does nothing', () => {
     const buffer = ManagedBuffer.allocate(device, 'f32', 2)
     const views = [buffer.memory, buffer.memory.slice(1)]
     buffer.dispose()
@@ -260,7 +260,7 @@ describe('the end of a ManagedBuffer', () => {
   })
 })
 
-test('ManagedBuffer gives the memory protocol as memory of its device', () => {
+test('ManagedBuffer answers the memory protocol as memory of its device', () => {
   using buffer = ManagedBuffer.allocate(second, 'f32', 3)
   const { address } = buffer
   const context = second.primaryContext.handle

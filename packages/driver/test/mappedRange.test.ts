@@ -13,7 +13,7 @@ const unit = allocationGranularity(device)
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
 describe('the access of a MappedRange', () => {
-  test('is for the device the memory lies on, unless told otherwise', () => {
+  test('defaults to the device that owns the memory', () => {
     using memory = PhysicalMemory.create(device, unit)
     using range = AddressRange.reserve(unit * 2)
     using mapped = range.map(memory)
@@ -25,7 +25,7 @@ describe('the access of a MappedRange', () => {
   test.each([
     ['an empty list', []],
     ["'none'", [{ place: device, access: 'none' }] as const],
-  ])('is for nobody with %s, until it is set', (_, access) => {
+  ])('is granted to no device with %s, until it is set', (_, access) => {
     using memory = PhysicalMemory.create(device, unit)
     using range = AddressRange.reserve(unit)
     using mapped = range.map(memory, { access })
@@ -37,7 +37,7 @@ describe('the access of a MappedRange', () => {
     expect([mapped.getAccess(device), mapped.getAccess(second)]).toEqual(['read', 'none'])
   })
 
-  test('cannot be set or asked for what is no place or no access', () => {
+  test('refuses wrong places and wrong access values', () => {
     using memory = PhysicalMemory.create(device, unit)
     using range = AddressRange.reserve(unit)
     using mapped = range.map(memory)
@@ -53,7 +53,7 @@ describe('the access of a MappedRange', () => {
   })
 })
 
-test('a MappedRange goes on when its memory is disposed of, and says where it is', () => {
+test('a MappedRange works after its memory was disposed, and reports its address', () => {
   const memory = PhysicalMemory.create(device, unit)
   using range = AddressRange.reserve(unit)
   using mapped = range.map(memory)
@@ -72,7 +72,7 @@ test('a MappedRange goes on when its memory is disposed of, and says where it is
 })
 
 describe('MappedRange.dispose', () => {
-  test('unmaps, and refuses use afterwards', () => {
+  test('unmaps, and later uses throw', () => {
     using memory = PhysicalMemory.create(device, unit)
     using range = AddressRange.reserve(unit)
     const mapped = range.map(memory)
@@ -85,7 +85,7 @@ describe('MappedRange.dispose', () => {
     expect(() => mapped.getAccess(device)).toThrow(DisposedError)
   })
 
-  test('twice at once is once', async () => {
+  test('called twice at once unmaps once', async () => {
     using memory = PhysicalMemory.create(device, unit)
     using range = AddressRange.reserve(unit)
     const mapped = range.map(memory)

@@ -82,7 +82,7 @@ test.each(['cuMemMap', 'cuMemSetAccess'])('a map() that fails in %s maps nothing
   DeviceBuffer.view(device, mapped, 'u8').fillSync(1)
 })
 
-test('an access that cannot be given changes nothing', () => {
+test('an access that cannot be granted changes nothing', () => {
   using physical = PhysicalMemory.create(device, unit)
   using range = AddressRange.reserve(unit)
   using mapped = range.map(physical)
@@ -104,7 +104,7 @@ test.each(['cuMemCreate', 'cuMemMap', 'cuMemSetAccess'])('growing that fails in 
   range.resize(unit * 5)
 })
 
-test('a growable range gives all of its pieces back though one fails to go', () => {
+test('a growable range frees its other pieces even if one cannot be freed', () => {
   const range = GrowableRange.reserve(device, { maximumBytes: unit * 4, stepBytes: unit })
   for (const granules of [1, 2, 3]) range.resize(unit * granules)
   const { address } = range
@@ -120,7 +120,7 @@ test('a growable range gives all of its pieces back though one fails to go', () 
   expect(cuMemAddressFree(address as CUdeviceptr, unit * 4)).toBe(0)
 })
 
-test('a growable range that is disposed of in the background does the same', async () => {
+test('a growable range disposed in the background frees its other pieces even if one fails', async () => {
   const range = GrowableRange.reserve(device, { maximumBytes: unit * 4, stepBytes: unit })
   for (const granules of [1, 2, 3]) range.resize(unit * granules)
   const before = calls('cuMemUnmap')
@@ -130,7 +130,7 @@ test('a growable range that is disposed of in the background does the same', asy
 })
 
 test.each(['disposeSync', 'asyncDispose'])(
-  '%s of a mapping that fails in cuMemUnmap tells so and keeps no context',
+  '%s of a mapping that fails in cuMemUnmap throws and still releases the context',
   async (way) => {
     const physical = PhysicalMemory.create(device, unit)
     const range = AddressRange.reserve(unit)
@@ -147,7 +147,7 @@ test.each(['disposeSync', 'asyncDispose'])(
   },
 )
 
-test('a mapping whose work cannot be waited for is unmapped all the same', () => {
+test('a mapping is unmapped even if waiting for its work fails', () => {
   using physical = PhysicalMemory.create(device, unit)
   using range = AddressRange.reserve(unit)
   const mapped = range.map(physical)
@@ -157,7 +157,7 @@ test('a mapping whose work cannot be waited for is unmapped all the same', () =>
   range.map(physical).dispose()
 })
 
-test('a mapping that is disposed of in the background tells when its work could not be waited for, and is unmapped', async () => {
+test('a mapping disposed in the background rejects if waiting for its work fails, and is still unmapped', async () => {
   using physical = PhysicalMemory.create(device, unit)
   using range = AddressRange.reserve(unit)
   const mapped = range.map(physical)
@@ -167,7 +167,7 @@ test('a mapping that is disposed of in the background tells when its work could 
   range.map(physical).dispose()
 })
 
-test('memory retained from an address is released when it is not what was asked for', () => {
+test('memory retained from an address is released if it does not match the request', () => {
   using physical = PhysicalMemory.create(device, unit)
   using range = AddressRange.reserve(unit)
   using mapped = range.map(physical)
@@ -186,7 +186,7 @@ test.each([
   ['cuMemAddressReserve', () => AddressRange.reserve(unit)],
   ['cuMulticastCreate', () => MulticastObject.create({ deviceCount: 1, byteLength: unit })],
   ['cuMemPoolCreate', () => MemoryPool.create(device)],
-])('what %s does not make is not there', (api, make) => {
+])('a failed creation in %s leaves nothing behind', (api, make) => {
   fail(api, outOfMemory)
   expect(thrownBy(make)).toMatchObject({ api, status: outOfMemory })
   make().dispose()
@@ -197,7 +197,7 @@ test.each([
   ['cuMemAddressFree', () => AddressRange.reserve(unit)],
   ['cuMemRelease', () => MulticastObject.create({ deviceCount: 1, byteLength: unit }).addDevice(device)],
   ['cuMemPoolDestroy', () => MemoryPool.create(device)],
-])('a dispose() that fails in %s keeps the context no longer, and is not repeated', (api, make) => {
+])('a dispose() that fails in %s releases the context, and is not repeated', (api, make) => {
   const object = make()
   const handle = 'handle' in object ? object.handle : 0n
   const address = 'address' in object ? object.address : 0n
@@ -211,7 +211,7 @@ test.each([
   if (api === 'cuMemAddressFree') cuMemAddressFree(address as CUdeviceptr, unit)
 })
 
-test('a device that cannot be added is not counted, and memory that cannot be bound is not bound', () => {
+test('a device that cannot be added is not counted, and a failed bind leaves the memory unbound', () => {
   using object = MulticastObject.create({ deviceCount: 1, byteLength: unit })
   using physical = PhysicalMemory.create(device, unit)
   fail('cuMulticastAddDevice')
@@ -226,7 +226,7 @@ test('a device that cannot be added is not counted, and memory that cannot be bo
   object.unbind(device)
 })
 
-test('an export and an import that fail leave no descriptor', () => {
+test('a failed export or import leaks no descriptor', () => {
   using physical = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })
   const before = openDescriptors()
   fail('cuMemExportToShareableHandle')
@@ -241,7 +241,7 @@ test('an export and an import that fail leave no descriptor', () => {
   expect(openDescriptors()).toBe(before)
 })
 
-test('dispose() of many buffers frees each, reports each free that fails, and keeps the event loop free of records', async () => {
+test('dispose() of many buffers frees each, reports each failed free, and leaves no records in the event loop', async () => {
   const warnings: string[] = []
   const onWarning = ({ message }: Error): void => void warnings.push(message)
   process.on('warning', onWarning)
@@ -260,7 +260,7 @@ test('dispose() of many buffers frees each, reports each free that fails, and ke
   for (const address of addresses.slice(0, 3)) expect(cuMemFree(address)).toBe(0)
 })
 
-test('dispose() in a loop that never returns to the event loop keeps nothing', () => {
+test('dispose() in a loop that never yields to the event loop retains nothing', () => {
   const heap = (): number => {
     collectGarbage()
     return process.memoryUsage().heapUsed
@@ -275,7 +275,7 @@ test('dispose() in a loop that never returns to the event loop keeps nothing', (
   expect(heap() - before).toBeLessThan(2_000_000)
 })
 
-test('memory that a pool cannot give is not there', async () => {
+test('a failed pool allocation leaves no memory behind', async () => {
   using pool = MemoryPool.create(device)
   using stream = device.createStream()
   fail('cuMemAllocFromPoolAsync', outOfMemory)

@@ -17,7 +17,7 @@ async function outcome<T = Record<string, unknown>>(way: string, ...more: string
 
 const disposed = 'DisposedError'
 
-test('what is dropped is reported and given back, descriptors too', async () => {
+test('dropped memory objects are reported and freed, including descriptors', async () => {
   const { warnings, before, after, active } = await outcome<{
     warnings: string[]
     before: { used: number; descriptors: number }
@@ -42,7 +42,7 @@ test('what is dropped is reported and given back, descriptors too', async () => 
   expect(active).toBe(false)
 })
 
-test('after a reset nothing that lived on the device can be used, and all of it can be disposed of', async () => {
+test('after a reset all objects of the device throw on use, and all can be disposed', async () => {
   const { refused, gone, works, left, active } = await outcome('reset')
   expect(refused).toEqual({
     physical: disposed,
@@ -62,7 +62,7 @@ test('after a reset nothing that lived on the device can be used, and all of it 
   expect(active).toBe(false)
 })
 
-test('what lives on a device that was disposed of goes on, and its context goes with the last of it', async () => {
+test('objects of a disposed device keep working, and the context ends with the last of them', async () => {
   const { works, before, gone, active } = await outcome('deviceDisposed')
   expect(new Set(Object.values(works as object))).toEqual(new Set(['done']))
   expect(before).toBe(true)
@@ -70,15 +70,15 @@ test('what lives on a device that was disposed of goes on, and its context goes 
   expect(active).toBe(false)
 })
 
-test('a reset waits for a mapping that is being disposed of', async () => {
+test('a reset waits for a mapping whose disposal has started', async () => {
   expect(await outcome('resetWhileDisposing')).toEqual({ order: ['unmapped', 'reset'], left: 0, active: false })
 })
 
-test('a process ends with everything open and work in flight', async () => {
+test('a process exits with everything open and work in flight', async () => {
   expect(await outcome('exit')).toBe('leaving')
 })
 
-test(`${ranges} ranges made, mapped, shared and disposed of leave nothing`, async () => {
+test(`making, mapping, sharing and disposing ${ranges} ranges leaks nothing`, async () => {
   type State = Record<'used' | 'descriptors' | 'resident' | 'addresses', number>
   const { before, after } = await outcome<Record<'before' | 'after', State>>('ranges', ranges)
   console.log(`${ranges} ranges: resident ${before.resident} before, ${after.resident} bytes after`)

@@ -18,7 +18,7 @@ afterAll(() => {
 })
 
 describe('Stream.writeValue and waitValue', () => {
-  test('order streams by a word of either width', async () => {
+  test('order streams by a word of 4 or 8 bytes', async () => {
     for (const dtype of ['u32', 'u64'] as const) {
       using word = DeviceBuffer.zeros(device, dtype, 1)
       using seen = DeviceBuffer.zeros(device, dtype, 1)
@@ -56,7 +56,7 @@ describe('Stream.writeValue and waitValue', () => {
 })
 
 describe('Stream.memoryOperations', () => {
-  test('does several in their order', async () => {
+  test('runs several operations in order', async () => {
     using words = DeviceBuffer.zeros(device, 'u64', 3)
     const word = (index: number) => words.slice(index, index + 1)
     consumer.memoryOperations([
@@ -72,7 +72,7 @@ describe('Stream.memoryOperations', () => {
     expect([...(await words.toArray())]).toEqual([2n ** 64n - 1n, 9n, 3n])
   })
 
-  test('names what is wrong', () => {
+  test('refuses wrong operations by name', () => {
     using word = DeviceBuffer.zeros(device, 'u32', 1)
     using pair = DeviceBuffer.zeros(device, 'u32', 3)
     const write = { operation: 'write', memory: word, value: 1 } as const

@@ -37,7 +37,7 @@ describe('MemoryPool.allocate', () => {
 })
 
 describe('MemoryPool.create', () => {
-  test('makes a pool on a device, given as such or as its context', () => {
+  test('makes a pool for a Device or its Context', () => {
     for (const owner of [second, second.primaryContext]) {
       using pool = MemoryPool.create(owner)
       expect([pool.device, pool.context, typeof pool.handle]).toEqual([second, second.primaryContext, 'bigint'])
@@ -75,7 +75,7 @@ describe('MemoryPool.create', () => {
     expect(make).toThrow(new type(`MemoryPool.create: ${message}`))
   })
 
-  test('what a getter of the options throws reaches the caller', () => {
+  test('rethrows an error thrown by a getter of the options', () => {
     const thrown = new Error('from a getter')
     const options = {
       get maximumBytes(): number {
@@ -87,7 +87,7 @@ describe('MemoryPool.create', () => {
 })
 
 describe('MemoryPool.allocate', () => {
-  test('gives memory that the stream uses and frees, and counts it', async () => {
+  test('allocates memory that the stream uses and frees, and counts it', async () => {
     using pool = MemoryPool.create(device)
     const values = randomFloats(randomInteger(1, 5000) * 2 + 1)
     const structs = randomParticles(5)
@@ -105,19 +105,19 @@ describe('MemoryPool.allocate', () => {
     expect(pool.used).toEqual({ current: 0, high: current })
   })
 
-  test('zero elements need no memory', () => {
+  test('allocates nothing for zero elements', () => {
     using pool = MemoryPool.create(device)
     using empty = pool.allocate(stream, 'f32', 0)
     expect([empty.address, empty.length, pool.used.current]).toEqual([0n, 0, 0])
   })
 
-  test('fails above maximumBytes, and nothing is kept', () => {
+  test('fails above maximumBytes without keeping memory', () => {
     using pool = MemoryPool.create(device, { maximumBytes: 2 ** 25 })
     expect(() => pool.allocate(stream, 'u8', 2 ** 26)).toThrow(StatusError)
     expect(pool.used.current).toBe(0)
   })
 
-  test('refuses what is no stream or no length', () => {
+  test('refuses wrong streams and lengths', () => {
     using pool = MemoryPool.create(device)
     const range = 'length must be an integer from 0 to 2251799813685247, not'
     for (const [where, dtype, length, type, message] of [
@@ -142,8 +142,8 @@ describe('MemoryPool.allocate', () => {
   })
 })
 
-describe('what a MemoryPool keeps', () => {
-  test('trimTo() gives back what is free', () => {
+describe('memory held by a MemoryPool', () => {
+  test('trimTo() frees unused memory', () => {
     using pool = MemoryPool.create(device)
     pool.releaseThreshold = Number.POSITIVE_INFINITY
     pool.allocate(stream, 'u8', 1000).disposeOn(stream)
@@ -155,7 +155,7 @@ describe('what a MemoryPool keeps', () => {
     expect([pool.reserved.current, device.used]).toEqual([0, 0])
   })
 
-  test('releaseThreshold and the reuse of memory are settings that can be read again', () => {
+  test('releaseThreshold and the reuse settings can be read back', () => {
     using pool = MemoryPool.create(device)
     expect(pool.releaseThreshold).toBe(0)
     for (const bytes of [12_345, 2 ** 40, Number.POSITIVE_INFINITY, 0]) {
@@ -171,7 +171,7 @@ describe('what a MemoryPool keeps', () => {
     }
   })
 
-  test('resetHighWaterMarks() sets them to what is there', () => {
+  test('resetHighWaterMarks() sets the marks to the current values', () => {
     using pool = MemoryPool.create(device)
     pool.allocate(stream, 'u8', 1000).disposeOn(stream)
     expect(pool.used.high).toBeGreaterThanOrEqual(1000)
@@ -180,7 +180,7 @@ describe('what a MemoryPool keeps', () => {
     expect(pool.used).toEqual({ current: 0, high: 0 })
   })
 
-  test('values of the wrong kind are refused, and nothing is changed', () => {
+  test('values of the wrong type are refused, and change nothing', () => {
     using pool = MemoryPool.create(device)
     const any = (value: unknown): never => value as never
     const keys = 'followEventDependencies, opportunistic, internalDependencies'
@@ -209,7 +209,7 @@ describe('what a MemoryPool keeps', () => {
 })
 
 describe('other devices', () => {
-  test('setAccess() lets them in and shuts them out', () => {
+  test('setAccess() grants and revokes their access', () => {
     using pool = MemoryPool.create(device)
     expect([pool.getAccess(device), pool.getAccess(second)]).toEqual(['readWrite', 'none'])
     for (const access of ['readWrite', 'none'] as const) {
@@ -228,7 +228,7 @@ describe('other devices', () => {
     )
   })
 
-  test('setCurrent() makes it the one that allocateOn() takes from, until it goes', () => {
+  test('setCurrent() makes allocateOn() use the pool until the pool is disposed', () => {
     const standard = MemoryPool.defaultOf(device)
     expect(MemoryPool.currentOf(device.primaryContext).handle).toBe(standard.handle)
     const pool = MemoryPool.create(device)
@@ -241,7 +241,7 @@ describe('other devices', () => {
     expect(MemoryPool.currentOf(device).handle).toBe(standard.handle)
   })
 
-  test('from() takes a pool of the same device only', async () => {
+  test('from() accepts only a pool of the same device', async () => {
     using pool = MemoryPool.create(device)
     expect(MemoryPool.from(device, pool)).toBe(pool)
     expect(() => MemoryPool.from(device, 5 as never)).toThrow('MemoryPool.from: pool must be a MemoryPool, not 5')
@@ -267,7 +267,7 @@ describe('sharing', () => {
     await stream.synchronize()
   })
 
-  test('what is no pointer, no handle or not from the pool is refused', () => {
+  test('wrong pointers, wrong handles and foreign memory are refused', () => {
     using pool = MemoryPool.create(device, { handleTypes: 'posix-fd' })
     using plain = MemoryPool.create(device)
     using foreign = DeviceBuffer.allocate(device, 'f32', 1)
@@ -313,8 +313,8 @@ describe('sharing', () => {
   })
 })
 
-describe('the end of a MemoryPool', () => {
-  test('comes when the last memory from it was given back', () => {
+describe('disposal of a MemoryPool', () => {
+  test('takes effect when the last memory of the pool is freed', () => {
     const pool = MemoryPool.create(device)
     const buffer = pool.allocate(stream, 'f32', 3)
     pool.dispose()
@@ -326,7 +326,7 @@ describe('the end of a MemoryPool', () => {
     expect(device.used).toBe(0)
   })
 
-  test('every use afterwards throws DisposedError', async () => {
+  test('makes every later use throw DisposedError', async () => {
     const pool = MemoryPool.create(device)
     {
       await using same = pool
@@ -355,7 +355,7 @@ describe('the end of a MemoryPool', () => {
     }
   })
 
-  test('leaves the default pool alone', () => {
+  test('does not affect the default pool', () => {
     const pool = MemoryPool.defaultOf(device)
     pool.dispose()
     expect(() => pool.used).toThrow(DisposedError)

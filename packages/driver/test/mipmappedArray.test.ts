@@ -7,7 +7,7 @@ const { TestDevice } = await import('./support/testDevice.js')
 
 const device = new TestDevice(0)
 
-test('levels are halves of each other, down to one texel', async () => {
+test('each level of a MipmappedArray has half the size of the previous one, down to one texel', async () => {
   using array = MipmappedArray.create(device, { width: 12, height: 5, format: 'u8' })
   expect(array.levels).toBe(4)
   const sizes = [0, 1, 2, 3].map((level) => [array.level(level).width, array.level(level).height])
@@ -22,7 +22,7 @@ test('levels are halves of each other, down to one texel', async () => {
   expect(await array.level(2).toArray()).toEqual(Uint8Array.of(1, 2, 3))
 })
 
-test('slices shrink, layers do not', () => {
+test('slices of a MipmappedArray shrink per level, layers do not', () => {
   using volume = MipmappedArray.create(device, { width: 4, height: 4, depth: 16, format: 'f32', levels: 5 })
   expect([volume.level(4).depth, volume.level(4).width]).toEqual([1, 1])
   using layers = MipmappedArray.create(device, { width: 4, height: 4, layers: 6, format: 'f32', levels: 2 })
@@ -31,7 +31,7 @@ test('slices shrink, layers do not', () => {
   expect([cubes.levels, cubes.level(3).cubemap]).toEqual([4, true])
 })
 
-test('levels go with the whole, and only with it', () => {
+test('levels end with their MipmappedArray, and cannot end alone', () => {
   const before = device.used
   const array = MipmappedArray.create(device, { width: 64, height: 64, format: 'f32' })
   const level = array.level(1)
@@ -44,7 +44,7 @@ test('levels go with the whole, and only with it', () => {
   expect(() => level.handle).toThrow(DisposedError)
 })
 
-test('what is wrong is refused', () => {
+test('MipmappedArray refuses wrong arguments', () => {
   const create = (options: object) => () =>
     MipmappedArray.create(device, { width: 8, height: 8, format: 'f32', ...options } as never)
   expect(create({ levels: 5 })).toThrow(/levels must be an integer from 1 to 4, not 5/)
@@ -58,7 +58,7 @@ test('what is wrong is refused', () => {
   expect(() => array.sparseProperties()).toThrow(StatusError)
 })
 
-test('tiles of a sparse one end in a tail of small levels', () => {
+test('the small levels of a sparse MipmappedArray share one tail', () => {
   using array = MipmappedArray.create(device, { width: 512, height: 512, format: 'f32', sparse: true })
   expect(array.sparseProperties()).toEqual({
     tile: { width: 128, height: 128, depth: 1 },

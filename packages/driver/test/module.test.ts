@@ -31,7 +31,7 @@ function writeImage(name: string, content: string | Uint8Array): string {
 }
 
 describe('loading', () => {
-  test('load gives a promise, loadSync the module, and dispose unloads it', async () => {
+  test('load() returns a promise, loadSync() the module, and dispose() unloads it', async () => {
     const before = loadedModules()
     const first = await Module.load(device, ptx)
     const second = Module.loadSync(device, ptx)
@@ -45,7 +45,7 @@ describe('loading', () => {
     expect(() => first.handle).toThrow(DisposedError)
   })
 
-  test('load leaves the event loop free; loadSync does not', async () => {
+  test('load() does not block the event loop; loadSync() does', async () => {
     let turns = 0
     const timer = setInterval(() => (turns += 1), 1)
     using slow = await Module.load(device, 'slow')
@@ -57,7 +57,7 @@ describe('loading', () => {
     expect(slow.context).toBe(blocked.context)
   })
 
-  test('a load that is under way keeps its context: a reset waits for it, and so does the end of the device', async () => {
+  test('a pending load keeps its context: a reset and the disposal of the device wait for it', async () => {
     const own = Device.get(1)
     const order: string[] = []
     const loading = Module.load(own, 'slow').then((module) => {
@@ -78,7 +78,7 @@ describe('loading', () => {
     expect(own.primaryContextState.active).toBe(false)
   })
 
-  test('takes a device or a context', async () => {
+  test('accepts a device or a context', async () => {
     using ofContext = await Module.load(device.primaryContext, ptx)
     using ofDevice = Module.loadSync(device, ptx)
     expect(ofContext.context).toBe(ofDevice.context)
@@ -87,7 +87,7 @@ describe('loading', () => {
     expect(() => Module.loadSync({} as never, ptx)).toThrow(TypeError)
   })
 
-  test('the log of the compiler is in the error, or on the module', async () => {
+  test('puts the log of the compiler into the error, or on the module', async () => {
     const refusal = /CUDA_ERROR_INVALID_PTX \(218\)[\s\S]*this is wrong/
     expect(() => Module.loadSync(device, 'wrong')).toThrow(refusal)
     await expect(Module.load(device, 'wrong')).rejects.toThrow(refusal)
@@ -99,7 +99,7 @@ describe('loading', () => {
 })
 
 describe('loadFile', () => {
-  test('takes a path or a file URL', async () => {
+  test('accepts a path or a file URL', async () => {
     const path = writeImage('right.ptx', 'right')
     using byPath = await Module.loadFile(device, path)
     using byUrl = await Module.loadFile(device, pathToFileURL(path), { lineInfo: true })
@@ -107,7 +107,7 @@ describe('loadFile', () => {
     expect(byUrl.compilerLog).toBe('compiled with 5 options')
   })
 
-  test('a file that cannot be read is a SystemError with the name of the system for it', async () => {
+  test("throws a SystemError with the system's code for an unreadable file", async () => {
     for (const [path, code] of [
       ['/nowhere/axpy.ptx', 'ENOENT'],
       [scratchFolder(), 'EISDIR'],
@@ -123,13 +123,13 @@ describe('loadFile', () => {
   })
 
   test.each([5, null, undefined, '', 'a\0b', new URL('https://example.com/a.ptx'), Buffer.from('/tmp')])(
-    '%o is no path',
+    'refuses %o as a path',
     async (path) => {
       await expect(Module.loadFile(device, path as string)).rejects.toThrow(/^Module\.loadFile: path must be /)
     },
   )
 
-  test('its errors name loadFile', async () => {
+  test('names loadFile in its errors', async () => {
     await expect(Module.loadFile(device, writeImage('empty.ptx', ''))).rejects.toThrow(
       new RangeError('Module.loadFile: image must not be empty'),
     )
@@ -140,7 +140,7 @@ describe('loadFile', () => {
   })
 })
 
-describe('images that are none', () => {
+describe('malformed images', () => {
   const elf = new Uint8Array(64)
   elf.set([0x7f, 0x45, 0x4c, 0x46])
   new DataView(elf.buffer).setBigUint64(0x28, 1000n, true)
@@ -172,7 +172,7 @@ describe('images that are none', () => {
   })
 })
 
-describe('an image is as long as it says', () => {
+describe('an image is as long as its header states', () => {
   /**
    * An ELF file with a table of three entries of 64 bytes right behind its header; `at` is where the header tells its
    * offset.
@@ -200,7 +200,7 @@ describe('an image is as long as it says', () => {
     ['a section table', (byteLength: number) => elf(...sections, byteLength), 256, 'its section table'],
     ['program headers', (byteLength: number) => elf(...programs, byteLength), 256, 'its program headers'],
     ['contents', fatBinary, 100, 'its contents'],
-  ])('with %s up to its last byte, and not a byte less', (_, image, end, part) => {
+  ])('with %s is read to its last byte and no further', (_, image, end, part) => {
     // What the driver says then is its own affair.
     const refusal = (byteLength: number): string => {
       try {
@@ -216,13 +216,13 @@ describe('an image is as long as it says', () => {
     )
   })
 
-  test('a table without entries is nowhere, wherever it is said to be', () => {
+  test('an empty table is ignored, even if its offset is out of range', () => {
     const image = elf(...sections, 64, 10_000n)
     new DataView(image.buffer).setUint16(0x3c, 0, true)
     expect(() => Module.loadSync(device, image).dispose()).not.toThrow(RangeError)
   })
 
-  test('fewer than four bytes are PTX, which has no NUL but at its end', () => {
+  test('fewer than four bytes are PTX, and PTX has a NUL only at its end', () => {
     expect(() => Module.loadSync(device, Uint8Array.of(0x7f, 0x45, 0x4c))).not.toThrow(TypeError)
     expect(() => Module.loadSync(device, Uint8Array.of(0x7f, 0, 0x4c))).toThrow(TypeError)
     const bytes = new TextEncoder().encode(`${ptx}\0`)
@@ -242,7 +242,7 @@ describe('options', () => {
     [{ registers: 32 }, TypeError, "not 'registers'"],
     [new Map(), TypeError, 'options must be a plain object'],
     [null, TypeError, 'options must be a plain object'],
-  ])('%o are refused', async (options, kind, message) => {
+  ])('refuse %o', async (options, kind, message) => {
     const before = loadedModules()
     const load = () => Module.loadSync(device, ptx, options as object)
     expect(load).toThrow(kind)
@@ -267,19 +267,22 @@ describe('kernel', () => {
     )
   })
 
-  test.each(['f32', null, undefined, { 0: 'f32', length: 1 }])('%o is no signature', (signature) => {
+  test.each(['f32', null, undefined, { 0: 'f32', length: 1 }])('%o is refused as a signature', (signature) => {
     using module = Module.loadSync(device, ptx)
     expect(() => module.kernel('args_4', signature as never)).toThrow(/^Module\.kernel: signature must be an array/)
   })
 
-  test.each(['int', 5, null, undefined, {}, ['f32', 2], { kind: 'struct' }])('%o is no parameter', (parameter) => {
-    using module = Module.loadSync(device, ptx)
-    expect(() => module.kernel('args_4_4', ['f32', parameter as never])).toThrow(
-      /^Module\.kernel: signature\[1\] must be a dtype, 'ptr', 'texture', 'surface', 'tensorMap' or a type of defineStruct, defineArray or defineTuple, not /,
-    )
-  })
+  test.each(['int', 5, null, undefined, {}, ['f32', 2], { kind: 'struct' }])(
+    '%o is refused as a parameter type',
+    (parameter) => {
+      using module = Module.loadSync(device, ptx)
+      expect(() => module.kernel('args_4_4', ['f32', parameter as never])).toThrow(
+        /^Module\.kernel: signature\[1\] must be a dtype, 'ptr', 'texture', 'surface', 'tensorMap' or a type of defineStruct, defineArray or defineTuple, not /,
+      )
+    },
+  )
 
-  test('names are checked, and one that is not there is named', () => {
+  test('refuses wrong names, and names a kernel that does not exist', () => {
     using module = Module.loadSync(device, ptx)
     expect(() => module.kernel('args_4\0', ['f32'])).toThrow(TypeError)
     expect(() => module.kernel('', [])).toThrow(RangeError)
@@ -308,7 +311,7 @@ describe('global', () => {
     expect(() => module.global('variable')).toThrow(DisposedError)
   })
 
-  test('names and dtypes are checked, and one that is not there is named', () => {
+  test('refuses wrong names and dtypes, and names a variable that does not exist', () => {
     using module = Module.loadSync(device, ptx)
     expect(() => module.global('missing')).toThrow(StatusError)
     expect(() => module.global('missing')).toThrow(/cuModuleGetGlobal failed: CUDA_ERROR_NOT_FOUND.*\n?.*missing/)
@@ -320,7 +323,7 @@ describe('global', () => {
   })
 })
 
-test('is printed in one line, also after dispose()', () => {
+test('a Module is printed in one line, also after dispose()', () => {
   const module = Module.loadSync(device, ptx)
   expect(inspect(module)).toBe('Module { device: 0 }')
   expect(String(module)).toBe('[object Module]')

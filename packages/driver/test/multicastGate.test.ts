@@ -32,7 +32,7 @@ const refusal = (reason: string, installed: string) => ({
   installed,
 })
 
-test('a driver from before 12.1 is what is missing', async () => {
+test('the error for a driver older than 12.1 names the driver version', async () => {
   const all = await outcome({ SHIM_VERSION: '12000' })
   const tooOld = refusal('the driver is for CUDA 12.0; they came with 12.1', '12.0')
   expect(all.granularity).toEqual(tooOld)
@@ -41,7 +41,7 @@ test('a driver from before 12.1 is what is missing', async () => {
   expect(all.left).toEqual([0, 0])
 })
 
-test('the attribute of all devices is what is missing', async () => {
+test('the error if no device supports multicast names the missing attribute', async () => {
   const all = await outcome({ SHIM_VERSION: '13000', SHIM_MULTICAST: '' })
   const none = refusal('no device has the attribute MULTICAST_SUPPORTED', '13.0')
   expect(all.granularity).toEqual(none)
@@ -50,7 +50,7 @@ test('the attribute of all devices is what is missing', async () => {
   expect(all.left).toEqual([0, 0])
 })
 
-test('the attribute of one device is what is missing', async () => {
+test('the error if one device lacks multicast support names that device', async () => {
   const all = await outcome({ SHIM_VERSION: '12010', SHIM_MULTICAST: '1' })
   expect(all.granularity).toBe('done')
   expect(all.create).toBe('done')

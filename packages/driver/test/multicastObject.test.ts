@@ -37,7 +37,7 @@ describe('multicastGranularity', () => {
 })
 
 describe('MulticastObject.addDevice', () => {
-  test('takes devices and contexts, each once', () => {
+  test('accepts devices and contexts, each once', () => {
     using object = MulticastObject.create({ deviceCount: 2, byteLength: unit })
     object.addDevice(device).addDevice(second.primaryContext)
     expect(object.deviceOrdinals).toEqual([0, 1])
@@ -51,7 +51,7 @@ describe('MulticastObject.addDevice', () => {
 })
 
 describe('binding memory to a MulticastObject', () => {
-  test('needs all devices, room in the object and no overlap', () => {
+  test('requires all devices, enough space and no overlap', () => {
     using object = MulticastObject.create({ deviceCount: 2, byteLength: unit * 2 })
     using memory = PhysicalMemory.create(device, unit * 2)
     expect(() => object.bindMemorySync(memory)).toThrow('all 2 devices must be added before; 0 are')
@@ -73,7 +73,7 @@ describe('binding memory to a MulticastObject', () => {
     object.unbind(device.primaryContext, { byteLength: unit })
   })
 
-  test('takes a raw handle, whose size has to be told', async () => {
+  test('accepts a raw handle, which requires byteLength', async () => {
     using object = MulticastObject.create({ deviceCount: 1, byteLength: unit * 2 }).addDevice(device)
     using memory = PhysicalMemory.create(device, unit)
     const { handle } = memory
@@ -93,7 +93,7 @@ describe('binding memory to a MulticastObject', () => {
     expect(() => object.bindMemorySync(-1n, { byteLength: unit })).toThrow(RangeError)
   })
 
-  test('does not block the thread while other processes have devices to add', async () => {
+  test('does not block the thread while other processes still have devices to add', async () => {
     using object = MulticastObject.create({ deviceCount: 2, byteLength: unit, handleTypes: 'posix-fd' })
     object.addDevice(device)
     using handle = object.export()
@@ -111,7 +111,7 @@ describe('binding memory to a MulticastObject', () => {
     expect(device.used).toBe(0)
   }, 10_000)
 
-  test('is not known as bound when the driver refused it', async () => {
+  test('is not recorded if the driver refused it', async () => {
     using object = MulticastObject.create({ deviceCount: 1, byteLength: unit, handleTypes: 'posix-fd' })
     object.addDevice(device)
     using closed = PhysicalMemory.create(device, unit)
@@ -126,7 +126,7 @@ describe('binding memory to a MulticastObject', () => {
     await object.bindMemory(open)
   })
 
-  test('goes on when the object is disposed of meanwhile, and leaves nothing', async () => {
+  test('completes if the object is disposed meanwhile, and leaks nothing', async () => {
     const object = MulticastObject.create({ deviceCount: 1, byteLength: unit }).addDevice(device)
     using memory = PhysicalMemory.create(device, unit)
     const bound = object.bindMemory(memory)
@@ -135,7 +135,7 @@ describe('binding memory to a MulticastObject', () => {
     await expect(object.bindMemory(memory)).rejects.toThrow(DisposedError)
   })
 
-  test('takes memory by its address', async () => {
+  test('accepts memory by address', async () => {
     using object = MulticastObject.create({ deviceCount: 1, byteLength: unit * 2 }).addDevice(device)
     using memory = PhysicalMemory.create(device, unit)
     using range = AddressRange.reserve(unit)
@@ -155,7 +155,7 @@ describe('binding memory to a MulticastObject', () => {
     await object.bindAddress(mapped, { flags: 0 })
   })
 
-  test('refuses what is no memory, unknown options and memory of a second copy of the package', async () => {
+  test('refuses other values, unknown options and memory of a second copy of the package', async () => {
     using object = MulticastObject.create({ deviceCount: 1, byteLength: unit }).addDevice(device)
     using memory = PhysicalMemory.create(device, unit)
     expect(() => object.bindMemorySync(5 as never)).toThrow(
@@ -173,7 +173,7 @@ describe('binding memory to a MulticastObject', () => {
   })
 })
 
-test('a MulticastObject keeps memory that is bound, until it is disposed of itself', () => {
+test('a MulticastObject keeps bound memory until the object is disposed', () => {
   const object = MulticastObject.create({ deviceCount: 1, byteLength: unit }).addDevice(device)
   const memory = PhysicalMemory.create(device, unit)
   object.bindMemorySync(memory)

@@ -32,7 +32,7 @@ test.each<[string, () => unknown]>([
   ['Module.loadSync', () => Module.loadSync(device, ptx, options).dispose()],
   ['Module.loadSync that fails', () => fails(() => Module.loadSync(device, wrong))],
   ['Module.loadFile', async () => (await Module.loadFile(device, file)).dispose()],
-  ['Module.loadFile of what is not there', () => fails(() => Module.loadFile(device, `${file}x`))],
+  ['Module.loadFile of a missing file', () => fails(() => Module.loadFile(device, `${file}x`))],
   ['Library.load', async () => (await Library.load(device, ptx)).disposeSync()],
   ['Library.load that fails', () => fails(() => Library.load(device, wrong))],
   ['Library.loadSync', () => Library.loadSync(device, ptx).disposeSync()],
@@ -40,7 +40,7 @@ test.each<[string, () => unknown]>([
   ['Linker', () => Linker.create(device).add(ptx).addFile(file).dispose()],
   ['Linker.add that fails', () => fails(() => using(Linker.create(device), (linker) => linker.add(wrong)))],
   ['Linker.complete', () => using(Linker.create(device), (linker) => linker.add(ptx).complete())],
-])('%s gives back what it took for itself', async (_name, work) => {
+])('%s frees its internal native memory', async (_name, work) => {
   expect((await nativeMemoryKept(work)).filter((bytes) => bytes > 16)).toEqual([])
 })
 

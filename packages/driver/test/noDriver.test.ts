@@ -30,7 +30,7 @@ async function outcome(environment: Record<string, string>): Promise<Outcome> {
 
 const calls = ['count', 'get', 'all', 'version', 'initialize', 'buffer'] as const
 
-describe('without a usable driver every call is a typed error, and the process lives', () => {
+describe('without a usable driver every call throws a typed error, and the process survives', () => {
   test.each([
     ['a file that is not there', join(folder, 'missing.so'), /No such file|not found|cannot open/],
     ['a file that is not ELF', notElf, /invalid ELF header|file too short/],
@@ -48,7 +48,7 @@ describe('without a usable driver every call is a typed error, and the process l
     expect(result.probe.length).toBeGreaterThan(0)
   })
 
-  test('a library without the functions', async () => {
+  test('with a library that lacks the functions', async () => {
     const result = await outcome({ SHOAL_CUDA_LIBRARY: empty })
     for (const call of calls) {
       expect(result[call]).toMatchObject({ name: 'SymbolNotFoundError', code: 'SHOAL_SYMBOL_NOT_FOUND' })
@@ -56,18 +56,18 @@ describe('without a usable driver every call is a typed error, and the process l
     }
   })
 
-  test('the software device without its folder', async () => {
+  test('with the software device but without its folder', async () => {
     const result = await outcome({ SHOAL_DEVICE: 'sim', SHOAL_SIM_FOLDER: folder })
     for (const call of calls) expect(result[call].name).toBe('LibraryNotFoundError')
   })
 
-  test('a device that is neither gpu nor sim', async () => {
+  test('with SHOAL_DEVICE other than gpu or sim', async () => {
     const result = await outcome({ SHOAL_DEVICE: 'simulator' })
     expect(result.count).toMatchObject({ name: 'RangeError' })
     expect(result.count.message).toContain("'simulator'")
   })
 
-  test('a driver without a device gives no devices', async () => {
+  test('a driver without devices returns an empty list', async () => {
     const result = (await outcome({ SHOAL_CUDA_LIBRARY: withoutDevice })) as unknown as Record<string, object>
     expect(result['count']).toEqual({ value: '0' })
     expect(result['all']).toEqual({ value: '' })

@@ -8,8 +8,8 @@ const { copyNode, emptyNode, fillNode, Graph, hostNode, kernelNode, kernelOffset
   '@shoal/driver/graph'
 )
 
-describe('nodes, as they were described', () => {
-  test('copies, fills, kernels and functions run in the order of their edges', async () => {
+describe('node descriptions', () => {
+  test('of copies, fills, kernels and functions run in the order of their edges', async () => {
     using from = DeviceBuffer.from(device, Uint32Array.of(1, 2, 3))
     using to = zeros(3)
     using graph = Graph.create(device)
@@ -43,7 +43,7 @@ describe('nodes, as they were described', () => {
     expect([...to.toArraySync(), calls]).toEqual([11, 2, 3, 2])
   })
 
-  test('a kernel has the arguments it was given, also where reading one of them adds other nodes', async () => {
+  test('keep the arguments of a kernel, even if reading an argument adds other nodes', async () => {
     using sum = zeros()
     using aside = zeros()
     using graph = Graph.create(device)
@@ -71,7 +71,7 @@ describe('nodes, as they were described', () => {
     expect([firstOf(sum), firstOf(aside)]).toEqual([3, instantiated * 100])
   })
 
-  test('kernels that follow each other have each the sizes they were given', () => {
+  test('of consecutive kernels keep the sizes of each kernel', () => {
     using sum = zeros()
     using graph = Graph.create(device)
     const sizes = [
@@ -102,7 +102,7 @@ describe('nodes, as they were described', () => {
     )
   })
 
-  test('what is wrong with a kernel of known sizes is refused as that of the first', () => {
+  test('refuse the same errors for a kernel with cached sizes as for its first use', () => {
     using sum = zeros()
     kernelNode(add, one, sum, 1)
     const wrong: readonly [unknown, string][] = [
@@ -122,7 +122,7 @@ describe('nodes, as they were described', () => {
     expect(() => kernelNode({ _checkNode() {} } as never, one)).toThrow('kernelNode: kernel must be a Kernel')
   })
 
-  test('between devices', async () => {
+  test('work between devices', async () => {
     using from = DeviceBuffer.from(device, Uint32Array.of(4, 5))
     using far = DeviceBuffer.zeros(second, 'u32', 2)
     device.primaryContext.enablePeerAccess(second)
@@ -136,7 +136,7 @@ describe('nodes, as they were described', () => {
     device.primaryContext.disablePeerAccess(second)
   })
 
-  test('fills of every width, where one pattern does', async () => {
+  test('accept fills of every width that one pattern can express', async () => {
     const cases = [
       ['u8', 200],
       ['i16', -2],
@@ -160,7 +160,7 @@ describe('nodes, as they were described', () => {
   })
 })
 
-test('parameters of kernels are written where C has them', () => {
+test('kernel node parameters have the layout of C', () => {
   const [params, kernel] = [CUgraphNodeParams.offsets, CUDA_KERNEL_NODE_PARAMS_v3.offsets]
   expect(kernelOffsets).toEqual({
     func: params.kernel + kernel.func,
@@ -171,7 +171,7 @@ test('parameters of kernels are written where C has them', () => {
   })
 })
 
-test('parameters of copies and fills are written where C has them, sizes of more than 32 bits whole', () => {
+test('copy and fill node parameters have the layout of C, with sizes above 32 bits intact', () => {
   const byteLength = 5 * 2 ** 30 + 4
   const of = (address: bigint) => DeviceBuffer.fromAddress(device, address, 'u32', byteLength / 4)
   const [from, to] = [of(0x7f00_0000_0000n), of(0x7e00_0000_0000n)]

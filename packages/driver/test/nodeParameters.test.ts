@@ -18,7 +18,7 @@ const {
 const { CudaArray } = await import('@shoal/driver/texture')
 const { Library } = await import('@shoal/driver/library')
 
-test('each kind of node tells what it does, as it was added', () => {
+test('nodeParameters() returns the parameters of every kind of added node', () => {
   using memory = zeros(8)
   using host = PinnedBuffer.allocate(device, 'u32', 8)
   using array = CudaArray.create(device, { width: 4, height: 2, format: 'u32' })
@@ -64,7 +64,7 @@ test('each kind of node tells what it does, as it was added', () => {
   expect(nodeParameters(conditional.node)).toEqual({ type: 'conditional' })
 })
 
-test('captured nodes, those of graphs inside, and kernels of libraries are told too', () => {
+test('nodeParameters() also describes captured nodes, nodes of child graphs, and library kernels', () => {
   using memory = DeviceBuffer.zeros(device, 'u16', 6)
   using captured = Graph.capture(stream, () => memory.fill(7, { stream }))
   expect(nodeParameters(captured.nodes[0] as never)).toMatchObject({

@@ -30,7 +30,7 @@ const gone = {
 const notKernels = [undefined, null, 5, 'axpy', {}, { handle: 5 }] as const
 
 describe('maxActiveBlocks', () => {
-  test('hands on kernel, block, shared memory and flags; nothing of them by default', () => {
+  test('passes kernel, block, shared memory and flags, with no shared memory or flags by default', () => {
     expect(maxActiveBlocks(device, kernel, 256)).toBe(8)
     expect(lastOccupancy()).toMatchObject({ kernel, blockSize: 256, sharedMemory: 0, flags: 0, calls: before + 1 })
     expect(
@@ -70,7 +70,7 @@ describe('maxActiveBlocks', () => {
     expect(lastOccupancy().calls).toBe(before)
   })
 
-  test('and availableSharedMemory refuse what is no kernel and what is no owner', async () => {
+  test('and availableSharedMemory refuse wrong kernels and wrong owners', async () => {
     const calls = {
       maxActiveBlocks: (owner: unknown, handle: unknown) => maxActiveBlocks(owner as never, handle as never, 32),
       availableSharedMemory: (owner: unknown, handle: unknown) =>
@@ -94,7 +94,7 @@ describe('maxActiveBlocks', () => {
     expect(lastOccupancy().calls).toBe(before)
   })
 
-  test('gives the error of the driver', () => {
+  test("throws the driver's error", () => {
     expect(() => maxActiveBlocks(device, 0n, 32)).toThrow(StatusError)
     expect(() => maxActiveBlocks(device, 0n, 32)).toThrow(
       /^cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags failed: CUDA_ERROR_INVALID_VALUE/,
@@ -103,7 +103,7 @@ describe('maxActiveBlocks', () => {
 })
 
 describe('availableSharedMemory', () => {
-  test('hands on kernel, blocks and threads, and gives bytes', () => {
+  test('passes kernel, blocks and threads, and returns bytes', () => {
     expect(availableSharedMemory(device, kernel, 3, 96)).toBe(76 * 1024 - 1024)
     expect(lastOccupancy()).toMatchObject({ kernel, blockCount: 3, blockSize: 96, calls: before + 1 })
     expect(availableSharedMemory(context, { handle: kernel }, 1, 1)).toBe(227 * 1024)
@@ -142,7 +142,7 @@ describe('searchBlockSize', () => {
   const search = (options: BlockSizeOptions = {}, own = facts) =>
     searchBlockSize(context, kernel, own, options, 'search')
 
-  test('finds what a plain search finds, for a constant amount of shared memory', () => {
+  test('finds the same result as a plain search, with constant shared memory', () => {
     for (const limit of [1, 31, 32, 33, 100, 500, 768, 1000, 1024]) {
       for (const sharedMemory of [0, 1000, 20_000, 40_000, 116_000, 227 * 1024]) {
         expect(search({ blockSizeLimit: limit, sharedMemory }), `${limit} threads, ${sharedMemory} bytes`).toEqual(
@@ -152,7 +152,7 @@ describe('searchBlockSize', () => {
     }
   })
 
-  test('and for an amount that depends on the size', () => {
+  test('finds the same result as a plain search, with shared memory that depends on the size', () => {
     const kinds = [
       (size: number) => size * 300,
       (size: number) => 1000 + size * size,
@@ -169,14 +169,14 @@ describe('searchBlockSize', () => {
     expect(lastOccupancy()).toMatchObject({ kernel, blockSize: 1024, calls: before + 1 })
   })
 
-  test('never looks at more threads than the kernel can have', () => {
+  test('never considers more threads than the kernel supports', () => {
     const own = { ...facts, maxThreadsPerBlock: 200 }
     expect(search({ blockSizeLimit: 1024 }, own)).toEqual(plainSearch(200, () => 0))
     expect(search({ blockSizeLimit: 2 ** 40, disableCachingOverride: true }, own).blockSize).toBeLessThanOrEqual(200)
     expect(lastOccupancy().flags).toBe(1)
   })
 
-  test('says 0 where no block fits', () => {
+  test('returns 0 if no block fits', () => {
     expect(search({ sharedMemory: 300_000 })).toEqual({ blockSize: 0, minGridSize: 0 })
   })
 
@@ -199,7 +199,7 @@ describe('searchBlockSize', () => {
     expect(lastOccupancy().calls).toBe(before)
   })
 
-  test('passes on what the function of the program throws', () => {
+  test("rethrows an error thrown by the program's function", () => {
     const failure = new Error('of the program')
     const sharedMemory = (): never => {
       throw failure

@@ -19,7 +19,7 @@ afterAll(() => {
   for (const each of Device.all()) each.dispose()
 })
 
-test('the time between events is that of the older function', async () => {
+test('on an older driver, elapsedMs uses the older function', async () => {
   expect(driverVersion().toString()).toBe('12.0')
   using stream = device.createStream()
   using start = Event.create(device, { timing: true })
@@ -40,7 +40,7 @@ test('the time between events is that of the older function', async () => {
   expect(() => elapsedMs(start, never)).toThrow(/^cuEventElapsedTime failed/)
 })
 
-test('a driver that cannot tell the parameters of a kernel takes a signature as it is', () => {
+test('a driver that cannot describe kernel parameters accepts a signature unchecked', () => {
   using module = Module.loadSync(device, ptx)
   const kernel = module.kernel('nothing', ['u32', 'u32'])
   expect(() => kernel.parameters).toThrow(VersionTooOldError)
@@ -48,7 +48,7 @@ test('a driver that cannot tell the parameters of a kernel takes a signature as 
   expect(() => graph.add(emptyNode())).toThrow(VersionTooOldError)
 })
 
-test('what it does not have is refused, and the call after it is made where it belongs', () => {
+test('functions missing in an older driver are refused, and the next call runs in the right context', () => {
   using managed = ManagedBuffer.allocate(device, 'u8', 16)
   using stream = device.createStream()
   using event = stream.record()
@@ -80,7 +80,7 @@ test.each([
   [{ managed: true }, 'managed', '13.0'],
   [{ managed: true, location: 'host' }, 'managed', '13.0'],
   [{ location: { hostNode: 0 } }, 'host', '12.2'],
-] as const)('a pool with %o is refused', (options, memory, since) => {
+] as const)('an older driver refuses a pool with %o', (options, memory, since) => {
   const make = (): unknown => MemoryPool.create(device, options)
   expect(make).toThrow(FeatureNotSupportedError)
   expect(make).toThrow(

@@ -9,7 +9,7 @@ const { Device, DeviceBuffer, ipcMemoryHandle } = await import('@shoal/driver')
 const script = fileURLToPath(new URL('fixtures/otherUser.mjs', import.meta.url))
 const run = promisify(execFile)
 
-test('the software device gives memory to processes of the same user alone', async (context) => {
+test('the software device shares memory only with processes of the same user', async (context) => {
   using buffer = DeviceBuffer.from(Device.get(0), Uint8Array.of(3, 4))
   const handle = JSON.stringify(ipcMemoryHandle(buffer))
   expect((await run(process.execPath, [script, handle])).stdout).toBe('3 4')

@@ -14,7 +14,7 @@ const unit = allocationGranularity(device)
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
 describe('allocationGranularity', () => {
-  test('is a number of bytes for each place, and no more than the recommended one', () => {
+  test('returns bytes for each place, at most the recommended granularity', () => {
     for (const place of [device, device.primaryContext, 'host', { hostNode: 0 }] as const) {
       const least = allocationGranularity(place)
       expect(Number.isInteger(Math.log2(least))).toBe(true)
@@ -41,7 +41,7 @@ describe('allocationGranularity', () => {
 })
 
 describe('PhysicalMemory.create', () => {
-  test('makes memory of a device, given as such or as its context', () => {
+  test('allocates memory for a Device or its Context', () => {
     for (const place of [second, second.primaryContext]) {
       using memory = PhysicalMemory.create(place, unit * 2)
       expect(second.used).toBe(unit * 2)
@@ -56,7 +56,7 @@ describe('PhysicalMemory.create', () => {
     }
   })
 
-  test('makes memory of the host, which belongs to no device', () => {
+  test('allocates host memory, which belongs to no device', () => {
     for (const place of ['host', { hostNode: 0 }] as const) {
       using memory = PhysicalMemory.create(place, allocationGranularity(place))
       using range = AddressRange.reserve(memory.byteLength)
@@ -68,7 +68,7 @@ describe('PhysicalMemory.create', () => {
     }
   })
 
-  test('refuses what is no multiple of the granularity, unknown options and too much', () => {
+  test('refuses partial granules, unknown options and too much memory', () => {
     expect(() => PhysicalMemory.create(device, unit + 1)).toThrow(
       new RangeError(
         `PhysicalMemory.create: byteLength must be a multiple of the granularity of ${unit} bytes, not ${unit + 1}`,
@@ -84,7 +84,7 @@ describe('PhysicalMemory.create', () => {
 })
 
 describe('PhysicalMemory.retain', () => {
-  test('gives another handle, which outlives the first one and the mapping', () => {
+  test('returns another handle, which outlives the first handle and the mapping', () => {
     using range = AddressRange.reserve(unit)
     const memory = PhysicalMemory.create(device, unit)
     const mapped = range.map(memory)
@@ -96,7 +96,7 @@ describe('PhysicalMemory.retain', () => {
     expect(device.used).toBe(0)
   })
 
-  test('refuses another place than that of the memory, and keeps nothing', () => {
+  test('refuses a place other than that of the memory, and keeps nothing', () => {
     using range = AddressRange.reserve(unit)
     using memory = PhysicalMemory.create(device, unit)
     const { address } = range
@@ -111,7 +111,7 @@ describe('PhysicalMemory.retain', () => {
 })
 
 describe('PhysicalMemory.import', () => {
-  test('takes memory for the device that will use it, which stays where it is', () => {
+  test('imports memory for the device that will use it, and does not move the memory', () => {
     using memory = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })
     using handle = memory.export()
     for (const user of [second, second.primaryContext]) {
@@ -125,7 +125,7 @@ describe('PhysicalMemory.import', () => {
     }
   })
 
-  test('refuses what is no handle, a handle of something else and one of a second copy of the package', async () => {
+  test('refuses other values, handles with another content, and handles of a second copy of the package', async () => {
     using memory = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })
     using handle = memory.export()
     const take = (given: unknown): unknown => PhysicalMemory.import(device, given as typeof handle)
@@ -149,7 +149,7 @@ describe('PhysicalMemory.import', () => {
   })
 })
 
-test('PhysicalMemory.dispose() gives up the handle; the memory stays while it is mapped', () => {
+test('PhysicalMemory.dispose() releases the handle; the memory stays while it is mapped', () => {
   const memory = PhysicalMemory.create(device, unit)
   using range = AddressRange.reserve(unit)
   const mapped = range.map(memory)

@@ -27,7 +27,7 @@ beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 const isPinned = (address: bigint): boolean => pointerInfo(device, address).type === 'host'
 
 describe('PinnedBuffer.allocate', () => {
-  test('makes page-locked memory of the host, as an array, until dispose()', () => {
+  test('allocates page-locked host memory as an array, until dispose()', () => {
     const length = randomInteger(1, 5000) * 2 + 1
     for (const owner of [second, second.primaryContext]) {
       const buffer = PinnedBuffer.allocate(owner, 'f64', length)
@@ -41,7 +41,7 @@ describe('PinnedBuffer.allocate', () => {
     }
   })
 
-  test('the array is the memory: what one writes the other has', async () => {
+  test('shares its memory with the array in both directions', async () => {
     const values = randomFloats(1001)
     using buffer = PinnedBuffer.allocate(device, 'f32', values.length)
     using target = DeviceBuffer.allocate(device, 'f32', values.length)
@@ -52,7 +52,7 @@ describe('PinnedBuffer.allocate', () => {
     expect(buffer.array).toEqual(new Float32Array(1001).fill(3))
   })
 
-  test('zero elements are no memory', () => {
+  test('allocates nothing for zero elements', () => {
     using empty = PinnedBuffer.allocate(device, 'f32', 0)
     expect([empty.length, empty.byteLength, empty.address, empty.array]).toEqual([0, 0, 0n, new Float32Array(0)])
     expect(empty.buffer.byteLength).toBe(0)
@@ -60,7 +60,7 @@ describe('PinnedBuffer.allocate', () => {
     expect(target.copyFrom(empty).toArraySync()).toEqual(new Float32Array(0))
   })
 
-  test('structs are bytes on the host', () => {
+  test('exposes structs as bytes on the host', () => {
     const values = randomParticles(3)
     using buffer = PinnedBuffer.allocate(device, Particle, 3)
     expect([buffer.array.constructor, buffer.array.length]).toEqual([Uint8Array, 72])
@@ -69,7 +69,7 @@ describe('PinnedBuffer.allocate', () => {
     expect(target.copyFromSync(buffer).toArraySync()).toEqual(values)
   })
 
-  test('mapped memory has the address that kernels use; other memory has none', () => {
+  test('mapped memory has an address for kernels; unmapped memory has none', () => {
     using mapped = PinnedBuffer.allocate(device, 'u32', 9, { mapped: true, portable: false, writeCombined: true })
     expect(pointerInfo(device, mapped.deviceAddress)).toMatchObject({
       type: 'host',
@@ -104,7 +104,7 @@ describe('PinnedBuffer.allocate', () => {
     expect(make).toThrow(`PinnedBuffer.allocate: ${message}`)
   })
 
-  test('more than an ArrayBuffer can have is refused; more than there is, by CUDA', () => {
+  test('refuses a length beyond the ArrayBuffer limit; CUDA refuses more than the available memory', () => {
     const length = 2 ** 51 - 1
     const make = (): unknown => PinnedBuffer.allocate(device, 'f32', length)
     // Node.js 22 and later let ArrayBuffers have as many bytes as numbers can count.
@@ -112,7 +112,7 @@ describe('PinnedBuffer.allocate', () => {
     else expect(make).toThrow(/^PinnedBuffer\.allocate: length must be of at most /)
   })
 
-  test('what a getter of the options throws reaches the caller', () => {
+  test('rethrows an error thrown by a getter of the options', () => {
     const thrown = new Error('from a getter')
     for (const make of [
       (options: object) => PinnedBuffer.allocate(device, 'f32', 1, options),
@@ -140,14 +140,14 @@ describe('PinnedBuffer.from', () => {
     }
   })
 
-  test('takes the type and the part of the array, and the options of allocate()', () => {
+  test('uses the type and the range of the array, and accepts the options of allocate()', () => {
     const values = randomFloats(50)
     using buffer = PinnedBuffer.from(device, values.subarray(3, 40), { mapped: true })
     expect([buffer.dtype, buffer.array]).toEqual(['f32', values.slice(3, 40)])
     expect(buffer.deviceAddress).toBeTypeOf('bigint')
   })
 
-  test('takes structs as objects or bytes, and nothing', () => {
+  test('accepts structs as objects or bytes, and an empty list', () => {
     const values = randomParticles(4)
     for (const given of [values, Particle.encodeArray(values)]) {
       using buffer = PinnedBuffer.from(device, given, { dtype: Particle })
@@ -157,7 +157,7 @@ describe('PinnedBuffer.from', () => {
     expect([empty.dtype, empty.length]).toEqual(['u16', 0])
   })
 
-  test('reads no more of an array of a false length than there is', () => {
+  test('reads no more than the real length of an array with a forged length', () => {
     const values = randomFloats(9)
     for (const liar of Object.values(falseLengths(values))) {
       using buffer = PinnedBuffer.from(device, liar)
@@ -165,7 +165,7 @@ describe('PinnedBuffer.from', () => {
     }
   })
 
-  test('refuses what is no array of its type', () => {
+  test('refuses other values than an array of the dtype', () => {
     for (const [array, options, message] of [
       [[1], {}, 'array must be a typed array, not an object of class Array'],
       [
@@ -189,7 +189,7 @@ describe('PinnedBuffer.from', () => {
   })
 })
 
-describe('the end of a PinnedBuffer', () => {
+describe('disposal of a PinnedBuffer', () => {
   test('using and await using free it', async () => {
     const addresses: bigint[] = []
     {
@@ -203,7 +203,7 @@ describe('the end of a PinnedBuffer', () => {
     expect(isPinned(addresses[0] as bigint)).toBe(false)
   })
 
-  test('comes once the copies that use it have ended', async () => {
+  test('waits until the copies that use it complete', async () => {
     using target = DeviceBuffer.allocate(device, 'u8', 1 << 20)
     const buffer = PinnedBuffer.from(device, randomArray('u8', 1 << 20) as Uint8Array<ArrayBuffer>)
     const expected = buffer.array.slice()
@@ -212,7 +212,7 @@ describe('the end of a PinnedBuffer', () => {
     expect(await target.toArray({ stream })).toEqual(expected)
   })
 
-  test('every use afterwards throws DisposedError; dispose() again does nothing', () => {
+  test('every later use throws DisposedError; a second dispose() does nothing', () => {
     using target = DeviceBuffer.allocate(device, 'f32', 2)
     const buffer = PinnedBuffer.allocate(device, 'f32', 2, { mapped: true })
     buffer.dispose()
@@ -232,7 +232,7 @@ describe('the end of a PinnedBuffer', () => {
   })
 })
 
-test('PinnedBuffer gives the memory protocol as memory of the host', () => {
+test('PinnedBuffer answers the memory protocol as host memory', () => {
   using buffer = PinnedBuffer.allocate(second, 'f32', 3)
   const { address } = buffer
   const context = second.primaryContext.handle

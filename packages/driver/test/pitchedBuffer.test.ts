@@ -23,7 +23,7 @@ function isSame(one: unknown, another: ArrayBufferView): boolean {
 }
 
 describe('PitchedBuffer', () => {
-  test('has rows that begin apart, and says how', () => {
+  test('has padded rows, and reports the pitch', () => {
     using image = PitchedBuffer.zeros(device, 'f32', { width: 100, height: 7, depth: 3 })
     expect([image.width, image.height, image.depth, image.length]).toEqual([100, 7, 3, 2100])
     expect(image.pitch).toBeGreaterThanOrEqual(400)
@@ -41,7 +41,7 @@ describe('PitchedBuffer', () => {
     expectTypeOf(image).toEqualTypeOf<PitchedMemory<'f32'>>()
   })
 
-  test('others see where the elements of a region lie, in elements where those have a type that others know', () => {
+  test('exposes regions to other libraries with strides in elements of a type they know', () => {
     using image = PitchedBuffer.zeros(device, 'f32', { width: 100, height: 7, depth: 3 })
     const region = image.region({ x: 10, y: 2, z: 1, width: 5, height: 4, depth: 2 })
     const [row, slice] = [image.pitch / 4, image.slicePitch / 4]
@@ -74,7 +74,7 @@ describe('PitchedBuffer', () => {
   })
 
   for (const dtype of ['u8', 'i16', 'f32', 'complex64', 'complex128'] as const) {
-    test(`copies of ${dtype}: arrays, rows, pinned memory, buffers`, async () => {
+    test(`copies ${dtype} from and to arrays, rows, pinned memory and buffers`, async () => {
       using stream = Stream.create(device, { nonBlocking: true })
       const extent = { width: randomInteger(1, 300), height: randomInteger(1, 20), depth: randomInteger(1, 5) }
       const count = extent.width * extent.height * extent.depth
@@ -115,7 +115,7 @@ describe('PitchedBuffer', () => {
     })
   }
 
-  test('large arrays go in parts that end within rows', async () => {
+  test('copies large arrays in parts that end within rows', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     const extent = { width: 1_000_003, height: 5, depth: 2 }
     const values = randomFloats(extent.width * extent.height * extent.depth)
@@ -129,7 +129,7 @@ describe('PitchedBuffer', () => {
     expect(isSame(columns.toArraySync({ stream }), many)).toBe(true)
   })
 
-  test('downloads beyond the memory that is kept for them go in parts, too', async () => {
+  test('downloads more than the staging memory holds in parts', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     const extent = { width: 3_000_001, height: 24 }
     using image = PitchedBuffer.zeros(device, 'u8', extent)
@@ -138,7 +138,7 @@ describe('PitchedBuffer', () => {
     expect(isSame(await image.toArray({ stream }), values)).toBe(true)
   })
 
-  test('fills every element and no gap', async () => {
+  test('fills every element and leaves the padding unchanged', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     for (const [dtype, value] of [
       ['u8', 7],
@@ -163,7 +163,7 @@ describe('PitchedBuffer', () => {
     }
   })
 
-  test('structs of the program: objects in and out, fills of them', async () => {
+  test('converts structs to objects in both directions, and fills structs', async () => {
     const particles = randomParticles(60)
     using grid = PitchedBuffer.from(device, particles, { width: 5, height: 4, depth: 3, dtype: Particle })
     expect(await grid.toArray()).toEqual(particles)
@@ -177,7 +177,7 @@ describe('PitchedBuffer', () => {
     expect(await grid.toArray()).toEqual(expected)
   })
 
-  test('a region is a part: read, written, filled and cut again', async () => {
+  test('region() returns a part that can be read, written, filled and divided again', async () => {
     const extent = { width: 20, height: 10, depth: 4 }
     const values = Int32Array.from({ length: 800 }, (_, index) => index)
     using image = PitchedBuffer.from(device, values, extent)
@@ -201,7 +201,7 @@ describe('PitchedBuffer', () => {
     expect(() => row.toArraySync()).toThrow(DisposedError)
   })
 
-  test('is read when its turn comes, and can be disposed of while a copy is under way', async () => {
+  test('is read in stream order, and can be disposed during a copy', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     const image = PitchedBuffer.zeros(device, 'f32', { width: 10, height: 10 })
     delay(stream, 20)
@@ -214,7 +214,7 @@ describe('PitchedBuffer', () => {
     expect(inspect(image)).toMatch(/disposed: true/)
   })
 
-  test('is captured into graphs: fills and copies of memory that stays', async () => {
+  test('works in captured fills and copies, and stays alive for the graph', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using image = PitchedBuffer.zeros(device, 'f64', { width: 33, height: 6, depth: 2 })
     using pinned = PinnedBuffer.allocate(device, 'f64', image.length)
@@ -236,7 +236,7 @@ describe('PitchedBuffer', () => {
     }
   })
 
-  test('gives its memory back', async () => {
+  test('frees its memory', async () => {
     const before = device.used
     for (let turn = 0; turn < 3; turn += 1) {
       using _one = PitchedBuffer.zeros(device, 'u8', { width: 1000, height: 1000 })
@@ -246,7 +246,7 @@ describe('PitchedBuffer', () => {
     expect(device.used).toBe(before)
   })
 
-  test('refuses what is wrong by name', async () => {
+  test('refuses wrong arguments by name', async () => {
     using image = PitchedBuffer.zeros(device, 'f32', { width: 4, height: 3, depth: 2 })
     using theirs = Stream.create(other)
     const size = { width: 4, height: 3 }

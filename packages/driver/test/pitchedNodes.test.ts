@@ -49,7 +49,7 @@ function run(add: (graph: InstanceType<typeof Graph>) => unknown): void {
 }
 
 describe('copyNode', () => {
-  test.each(dtypes)('copies the rows of regions of %s, and nothing beside them', (dtype) => {
+  test.each(dtypes)('copies only the rows of regions of %s', (dtype) => {
     for (let round = 0; round < 10; round += 1) {
       const [whole, perElement] = [randomExtent(), parts(dtype)]
       const place = randomPlace(whole)
@@ -63,7 +63,7 @@ describe('copyNode', () => {
     }
   })
 
-  test('copies between rows and memory without gaps, of the device and page-locked', () => {
+  test('copies between rows and contiguous memory, on the device or page-locked', () => {
     const whole = { width: 37, height: 5, depth: 3 }
     const place = { x: 3, y: 1, z: 1, width: 21, height: 3, depth: 2 }
     const count = place.width * place.height * place.depth
@@ -82,7 +82,7 @@ describe('copyNode', () => {
     expect(image.toArraySync()).toEqual(expected)
   })
 
-  test('refuses ends that do not fit, and what is gone', () => {
+  test('refuses ends that do not fit, and disposed memory', () => {
     using image = PitchedBuffer.zeros(device, 'i32', { width: 4, height: 3 })
     using short = DeviceBuffer.zeros(device, 'i32', 11)
     using floats = DeviceBuffer.zeros(device, 'f32', 12)
@@ -110,7 +110,7 @@ describe('fillNode', () => {
     ['u16', 0xabcd],
     ['f32', 1.5],
     ['i64', -1n],
-  ] as const)('writes %s to the rows of a region, and nothing beside them', (dtype, value) => {
+  ] as const)('writes %s only to the rows of a region', (dtype, value) => {
     for (let round = 0; round < 10; round += 1) {
       const whole = { ...randomExtent(), depth: 1 }
       const place = randomPlace(whole)
@@ -122,7 +122,7 @@ describe('fillNode', () => {
     }
   })
 
-  test('writes all slices that follow each other, and refuses those that do not', () => {
+  test('fills adjacent slices, and refuses separated ones', () => {
     using volume = PitchedBuffer.zeros(device, 'f32', { width: 5, height: 3, depth: 4 })
     run((graph) => graph.add(fillNode(volume.region({ x: 1, width: 3, z: 1, depth: 2 }), 2)))
     const expected = new Float32Array(60)
@@ -134,7 +134,7 @@ describe('fillNode', () => {
   })
 })
 
-test('a region is not taken for elements without gaps, which would be those of others', () => {
+test('a region is refused as contiguous elements, because its rows contain foreign elements', () => {
   using image = PitchedBuffer.zeros(device, 'i32', { width: 4, height: 3 })
   const region = image.region({ x: 1, width: 2, height: 2 })
   const message = /must be contiguous, not with strides \[\d+,1\] for a shape of \[2,2\]: copy it first/

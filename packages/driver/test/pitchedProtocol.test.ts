@@ -30,7 +30,7 @@ describe.each(extents)('a whole PitchedBuffer of %s', (_, extent) => {
   const { width, height, depth = 1 } = extent as { width: number; height: number; depth?: number }
   const values = (): Float32Array<ArrayBuffer> => randomFloats(width * height * depth)
 
-  test('tells its elements with strides, and is refused where elements must follow each other', () => {
+  test('exposes its elements with strides, and is refused where contiguous elements are required', () => {
     using image = PitchedBuffer.from(device, values(), extent)
     const [shape, strides] = [
       [depth, height, width],
@@ -55,7 +55,7 @@ describe.each(extents)('a whole PitchedBuffer of %s', (_, extent) => {
     expect(DeviceBuffer.view(device, image, 'u8').length).toBe(image[memoryProtocol].byteLength)
   })
 
-  test('goes through DLPack and back, into other pitched memory and out of it', async () => {
+  test('exports and imports through DLPack, into and out of other pitched memory', async () => {
     const expected = values()
     using image = PitchedBuffer.from(device, expected, extent)
     using capsule = toDLPack(image, { versioned: true })
@@ -69,7 +69,7 @@ describe.each(extents)('a whole PitchedBuffer of %s', (_, extent) => {
     expect(image.toArraySync()).toEqual(others)
   })
 
-  test('takes tensors of other code, whose rows lie as they like', () => {
+  test('accepts tensors of other libraries with any row strides', () => {
     const [row, slices] = [width + randomInteger(0, 5), height + randomInteger(0, 3)]
     const all = randomFloats(row * slices * depth)
     using memory = DeviceBuffer.from(device, all)
@@ -89,7 +89,7 @@ describe.each(extents)('a whole PitchedBuffer of %s', (_, extent) => {
   })
 })
 
-test('structs are rows of bytes for others', () => {
+test('structs are exposed as rows of bytes', () => {
   const list = randomParticles(12)
   using image = PitchedBuffer.from(device, list, { width: 4, height: 3, dtype: Particle })
   expect(image[memoryProtocol]).toMatchObject({
@@ -102,7 +102,7 @@ test('structs are rows of bytes for others', () => {
   expect(copy.copyFromSync(tensor).toArraySync()).toEqual(list)
 })
 
-test('a copy waits for what is pending on memory with strides', () => {
+test('a copy waits for pending work on strided memory', () => {
   using stream = Stream.create(device, { nonBlocking: true })
   using other = Stream.create(device, { nonBlocking: true })
   using image = PitchedBuffer.zeros(device, 'f32', { width: 3, height: 2 })
@@ -113,7 +113,7 @@ test('a copy waits for what is pending on memory with strides', () => {
   expect(copy.copyFromSync(pending, { stream: other }).toArraySync()).toEqual(new Float32Array(6).fill(4))
 })
 
-test('memory with strides that does not fit is refused, and nothing is copied', () => {
+test('strided memory that does not fit is refused, and no byte is copied', () => {
   using image = PitchedBuffer.zeros(device, 'f32', { width: 3, height: 2 })
   using memory = DeviceBuffer.from(device, randomFloats(64))
   const strided = (answer: Partial<MemoryRange>) =>

@@ -35,7 +35,7 @@ const unregistered = {
 
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
-test('tokens for peers lie one behind the other, as CUDA_POINTER_ATTRIBUTE_P2P_TOKENS has them', () => {
+test('peer tokens have the layout of CUDA_POINTER_ATTRIBUTE_P2P_TOKENS', () => {
   const view = new DataView(new ArrayBuffer(16))
   view.setBigUint64(0, 0x1122_3344_5566_7788n, true)
   view.setUint32(8, 0x99aa_bbcc, true)
@@ -44,7 +44,7 @@ test('tokens for peers lie one behind the other, as CUDA_POINTER_ATTRIBUTE_P2P_T
 })
 
 describe('pointerInfo', () => {
-  test('tells the device and the allocation of device memory, whichever device or context asks', () => {
+  test('returns the device and the allocation of device memory for every device or context', () => {
     const length = randomInteger(1, 999) * 2 + 1
     using buffer = DeviceBuffer.allocate(second, 'u8', length)
     const { address } = buffer
@@ -60,7 +60,7 @@ describe('pointerInfo', () => {
     }
   })
 
-  test('takes an address or a view within the allocation, up to its last byte', () => {
+  test('accepts an address or a view within the allocation, up to its last byte', () => {
     using buffer = DeviceBuffer.allocate(device, Particle, 7)
     const { address, byteLength } = buffer
     const facts = { type: 'device', rangeStart: address, rangeLength: byteLength }
@@ -70,7 +70,7 @@ describe('pointerInfo', () => {
     expect(pointerInfo(device, { [memoryProtocol]: buffer[memoryProtocol] })).toMatchObject(facts)
   })
 
-  test('tells page-locked, managed, stream-ordered and mapped memory apart', async () => {
+  test('distinguishes page-locked, managed, stream-ordered and mapped memory', async () => {
     using pinned = PinnedBuffer.allocate(device, 'f32', 3, { mapped: true })
     expect(pointerInfo(device, pinned)).toMatchObject({
       type: 'host',
@@ -102,7 +102,7 @@ describe('pointerInfo', () => {
     expect(pointerInfo(device, growable)).toEqual(unregistered)
   })
 
-  test('does not know other addresses, nor memory that was freed', () => {
+  test('reports unknown and freed addresses as unregistered', () => {
     for (const address of [0n, 5n, 2n ** 63n, 2n ** 64n - 1n]) {
       expect(pointerInfo(device, address)).toEqual(unregistered)
     }
@@ -131,7 +131,7 @@ describe('pointerInfo', () => {
     expect(() => pointerInfo(owner as never, pointer as never)).toThrow(new type(`pointerInfo: ${message}`))
   })
 
-  test('refuses memory whose answer is malformed, and passes on what its getter throws', () => {
+  test('refuses malformed answers of the memory protocol, and rethrows errors of getters', () => {
     const range = { version: 0, address: 256n, byteLength: 4, deviceOrdinal: 0, context: 0n }
     const of = (change: object): never => ({ [memoryProtocol]: { ...range, ...change } }) as never
     expect(() => pointerInfo(device, of({ address: 5 }))).toThrow(/^pointerInfo: pointer.address must be/)
@@ -150,7 +150,7 @@ describe('pointerAttribute and pointerAttributes', () => {
   type Name = Parameters<typeof pointerAttribute>[2]
   const all = Object.keys(readers) as Name[]
 
-  test('tell all of an address, one at a time what applies to it and together all of them', () => {
+  test('return each applicable attribute alone and all together', () => {
     using buffer = DeviceBuffer.allocate(second, 'u8', 1001)
     const { address } = buffer
     for (const at of [address, address + 5n]) {
@@ -178,7 +178,7 @@ describe('pointerAttribute and pointerAttributes', () => {
     }
   })
 
-  test('tell of mapped memory what the device may do with it', () => {
+  test('report the access of the device to mapped memory', () => {
     const unit = allocationGranularity(device)
     using physical = PhysicalMemory.create(device, unit)
     using range = AddressRange.reserve(unit)
@@ -192,7 +192,7 @@ describe('pointerAttribute and pointerAttributes', () => {
     })
   })
 
-  test('know nothing of other addresses', () => {
+  test('return nothing for unknown addresses', () => {
     for (const address of [0n, 4096n, 2n ** 64n - 1n]) {
       for (const name of all) expect([name, pointerAttribute(device, address, name)]).toEqual([name, undefined])
       const found = pointerAttributes(device, address, ['MEMORY_TYPE', 'DEVICE_ORDINAL', 'RANGE_SIZE', 'MAPPED'])
@@ -201,7 +201,7 @@ describe('pointerAttribute and pointerAttributes', () => {
     expect(pointerAttributes(device, 0n, [])).toEqual({})
   })
 
-  test('SYNC_MEMOPS can be set', () => {
+  test('can set SYNC_MEMOPS', () => {
     using buffer = DeviceBuffer.allocate(device, 'u8', 8)
     for (const value of [true, false, true]) {
       setPointerAttribute(device, buffer.address, 'SYNC_MEMOPS', value)

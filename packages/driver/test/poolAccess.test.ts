@@ -49,7 +49,7 @@ describe.each(Object.entries(ways))('a kernel by %s', (_, run) => {
     ['a node of the host', { location: { hostNode: 0 } }, false],
     ['managed', { managed: true }, true],
     ['device', {}, false],
-  ] as const)('uses memory of a %s pool on each device that has access', (_kind, options, everywhere) => {
+  ] as const)('uses memory of a %s pool on each device with access', (_kind, options, everywhere) => {
     using pool = MemoryPool.create(device, options)
     using made = device.createStream()
     using memory = pool.allocate(made, 'u32', 3)

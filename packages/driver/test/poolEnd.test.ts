@@ -12,7 +12,7 @@ function statusOf(handle: MemoryPool['handle']): number {
   return cuMemPoolGetAttribute(handle, CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT, out)
 }
 
-test('a pool is destroyed with the last memory from it, not before', async () => {
+test('a pool is destroyed together with its last memory, and not earlier', async () => {
   const device = Device.get(0)
   using stream = device.createStream()
   const pool = MemoryPool.create(device)
@@ -28,14 +28,14 @@ test('a pool is destroyed with the last memory from it, not before', async () =>
   expect(statusOf(handle)).not.toBe(0)
 })
 
-test('a pool that nothing came from is destroyed at once', () => {
+test('a pool without allocations is destroyed at once', () => {
   const pool = MemoryPool.create(Device.get(0))
   const { handle } = pool
   pool.dispose()
   expect(statusOf(handle)).not.toBe(0)
 })
 
-test('memory that came through another object of the same pool keeps it, too', () => {
+test('memory allocated through another object of the same pool also keeps the pool', () => {
   const device = Device.get(0)
   using stream = device.createStream()
   const before = device.memoryPool
@@ -53,7 +53,7 @@ test('memory that came through another object of the same pool keeps it, too', (
   expect(statusOf(handle)).not.toBe(0)
 })
 
-test('a pool whose memory could not be allocated is destroyed at once', () => {
+test('a pool whose allocation failed is destroyed at once', () => {
   const device = Device.get(0)
   using stream = device.createStream()
   const pool = MemoryPool.create(device)
@@ -64,7 +64,7 @@ test('a pool whose memory could not be allocated is destroyed at once', () => {
   expect(statusOf(handle)).not.toBe(0)
 })
 
-test('a pool that is disposed of after a reset of its device, with memory in use, is destroyed with that memory', async () => {
+test('a pool disposed after a reset of its device, with memory in use, is destroyed with that memory', async () => {
   const device = Device.get(0)
   const stream = device.createStream()
   const pool = MemoryPool.create(device)
@@ -78,7 +78,7 @@ test('a pool that is disposed of after a reset of its device, with memory in use
   stream.dispose()
 })
 
-test('memory is not freed on a borrowed stream whose owner was disposed of', async () => {
+test('memory is not freed on a borrowed stream whose owner was disposed', async () => {
   const device = Device.get(0)
   const owner = device.createStream()
   let isThere = true
@@ -99,7 +99,7 @@ test('memory is not freed on a borrowed stream whose owner was disposed of', asy
   expect(pool.used.current).toBe(0)
 })
 
-test('a current pool that is disposed of gives way to the default one, whether memory from it is in use or not', async () => {
+test('disposing the current pool restores the default pool, with or without memory in use', async () => {
   const device = Device.get(0)
   using stream = device.createStream()
   const { handle: ordinary } = device.defaultMemoryPool

@@ -9,7 +9,7 @@ const { TestDevice } = await import('./support/testDevice.js')
 const device = new TestDevice(0)
 
 describe('prefetchBatch', () => {
-  test('moves each piece to a place of its own', () => {
+  test('moves each piece to a separate place', () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using one = ManagedBuffer.allocate(device, 'f32', 5000)
     using two = ManagedBuffer.allocate(device, 'u8', 100)
@@ -38,7 +38,7 @@ describe('prefetchBatch', () => {
     expect(one.array[4999]).toBe(2)
   })
 
-  test('takes parts of managed memory', () => {
+  test('accepts parts of managed memory', () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using all = ManagedBuffer.allocate(device, 'u8', 3 * 4096)
     prefetchBatch(device, [{ memory: all.memory.slice(0, 4096), place: 1 }], { stream })
@@ -47,7 +47,7 @@ describe('prefetchBatch', () => {
     expect(all.attributes.lastPrefetchLocation).toEqual({ type: 'device', deviceOrdinal: 1 })
   })
 
-  test('refuses what is wrong by name, and moves nothing then', () => {
+  test('refuses wrong arguments by name without moving memory', () => {
     using stream = Stream.create(device)
     using managed = ManagedBuffer.allocate(device, 'u8', 8)
     using plain = DeviceBuffer.zeros(device, 'u8', 8)

@@ -10,7 +10,7 @@ const { TestDevice } = await import('./support/testDevice.js')
 const device = new TestDevice(0)
 
 describe('prepareCopies', () => {
-  test('copies of any sizes and kinds of memory, launched again and again', async () => {
+  test('copies any sizes and kinds of memory at every launch', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     const lengths = Array.from({ length: 50 }, () => randomInteger(1, 3000))
     const total = lengths.reduce((sum, length) => sum + length, 0)
@@ -43,7 +43,7 @@ describe('prepareCopies', () => {
     }
   })
 
-  test('refuses what is wrong by name, and the default stream', () => {
+  test('refuses wrong arguments and the default stream by name', () => {
     using stream = Stream.create(device)
     using one = DeviceBuffer.zeros(device, 'u8', 8)
     using other = DeviceBuffer.zeros(device, 'u8', 9)

@@ -13,7 +13,7 @@ const device = new TestDevice(0)
 const numbers = (length: number): Float32Array<ArrayBuffer> => Float32Array.from({ length }, (_, index) => index + 0.5)
 
 describe('prepareCopies3D', () => {
-  test('copies tiles of a picture, launched again and again', async () => {
+  test('copies tiles of an image at every launch', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     const [width, height, side] = [randomInteger(40, 90), randomInteger(20, 50), randomInteger(1, 9)]
     using image = PitchedBuffer.zeros(device, 'f32', { width, height })
@@ -43,7 +43,7 @@ describe('prepareCopies3D', () => {
     }
   })
 
-  test('copies between pitched memory, arrays of texels of several channels, and memory with a pitch of its own', async () => {
+  test('copies between pitched memory, multi-channel arrays, and memory with an explicit pitch', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     const [width, height, depth] = [7, 5, 3]
     const shape = { width, height, depth, format: 'u16', channels: 4 } as const
@@ -66,7 +66,7 @@ describe('prepareCopies3D', () => {
     }
   })
 
-  test('refuses what is wrong by name, and what is gone', () => {
+  test('refuses wrong arguments and disposed memory by name', () => {
     using stream = Stream.create(device)
     using image = PitchedBuffer.zeros(device, 'f32', { width: 4, height: 2 })
     using wider = PitchedBuffer.zeros(device, 'f32', { width: 5, height: 2 })
@@ -113,7 +113,7 @@ describe('prepareCopies3D', () => {
     expect(() => ofArray.launch({ stream })).toThrow(DisposedError)
   })
 
-  test('on the software device, the driver refuses what the manual says', () => {
+  test("is refused by the software device's driver in the cases listed in the CUDA manual", () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using memory = DeviceBuffer.zeros(device, 'u8', 256)
     using array = CudaArray.create(device, { width: 4, height: 2, format: 'f32' })

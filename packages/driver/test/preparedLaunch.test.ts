@@ -25,7 +25,7 @@ function view(): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
-test('repeats what was packed, and changes what is set', () => {
+test('a prepared launch repeats its packed arguments, and set() changes them', () => {
   using buffer = DeviceBuffer.zeros(device, 'f32', 4)
   using stream = device.createStream()
   const config = { grid: 3, block: [16, 2] as const, sharedMemory: 64, stream }
@@ -40,7 +40,7 @@ test('repeats what was packed, and changes what is set', () => {
   expect(view().getBigUint64(4, true)).toBe(buffer.address)
 })
 
-test('a refused value leaves the one before', () => {
+test('a prepared launch keeps the previous value if a new value is refused', () => {
   using buffer = DeviceBuffer.zeros(device, 'f32', 4)
   const prepared = module.kernel('args_4_8', ['f32', 'ptr']).prepare(good, 1.5, buffer)
   expect(() => prepared.set(0, '1' as unknown as number)).toThrow(/^PreparedLaunch\.set: value/)
@@ -57,7 +57,7 @@ test('a refused value leaves the one before', () => {
   expect(view().getBigUint64(4, true)).toBe(buffer.address)
 })
 
-test('a struct that is refused halfway leaves the one before', () => {
+test('a prepared launch keeps the previous struct if a new struct is refused halfway', () => {
   const Pair = defineStruct('Pair', { first: 'i32', second: 'i32' })
   const prepared = module.kernel('args_8', [Pair]).prepare(good, { first: 1, second: 2 })
   expect(() => prepared.set(0, { first: 10, second: 0.5 })).toThrow(/^PreparedLaunch\.set: value: Pair\.second/)
@@ -67,7 +67,7 @@ test('a struct that is refused halfway leaves the one before', () => {
   expect(Pair.decode(lastLaunch().arguments)).toEqual([{ first: 10, second: 20 }])
 })
 
-test('notices that an argument or the stream is gone', () => {
+test('a prepared launch refuses a disposed argument or stream', () => {
   const buffer = DeviceBuffer.zeros(device, 'f32', 4)
   const stream = device.createStream()
   const kernel = module.kernel('args_8', ['ptr'])
@@ -83,7 +83,7 @@ test('notices that an argument or the stream is gone', () => {
   expect(lastLaunch().launches).toBe(launches + 1)
 })
 
-test('notices that a slice is gone, also where its buffer is not', () => {
+test('a prepared launch refuses a disposed slice, even if its buffer is still usable', () => {
   using buffer = DeviceBuffer.zeros(device, 'f32', 4)
   const slice = buffer.slice(1)
   const prepared = module.kernel('args_8', ['ptr']).prepare(good, slice)
@@ -95,14 +95,14 @@ test('notices that a slice is gone, also where its buffer is not', () => {
   expect(lastLaunch().launches).toBe(launches)
 })
 
-test('notices that the buffer of a slice is gone', () => {
+test('a prepared launch refuses a slice whose buffer was disposed', () => {
   const buffer = DeviceBuffer.zeros(device, 'f32', 4)
   const prepared = module.kernel('args_8', ['ptr']).prepare(good, buffer.slice(1))
   buffer.dispose()
   expect(() => prepared.launch()).toThrow(DisposedError)
 })
 
-test('asks memory of others for its address each time', () => {
+test('a prepared launch asks foreign memory for its address each time', () => {
   let address = 64n
   const foreign = {
     get [Symbol.for('cuda.memory')]() {
@@ -115,7 +115,7 @@ test('asks memory of others for its address each time', () => {
   expect(view().getBigUint64(0, true)).toBe(128n)
 })
 
-test('does not disturb other ones, nor plain launches', () => {
+test('a prepared launch does not disturb other prepared or plain launches', () => {
   const kernel = module.kernel('args_4', ['i32'])
   const [first, second] = [kernel.prepare(good, 1), kernel.prepare(good, 2)]
   kernel.launch(good, 3)
@@ -125,14 +125,14 @@ test('does not disturb other ones, nor plain launches', () => {
   expect(view().getInt32(0, true)).toBe(2)
 })
 
-test('is refused after the module was disposed of', () => {
+test('a prepared launch is refused after the module was disposed', () => {
   const own = Module.loadSync(device, '.version 8.0')
   const prepared = own.kernel('args_4', ['i32']).prepare(good, 1)
   own.dispose()
   expect(() => prepared.launch()).toThrow(DisposedError)
 })
 
-test('is printed in one line', () => {
+test('a prepared launch is printed in one line', () => {
   const prepared = module.kernel('args_4', ['i32']).prepare({ grid: [4, 2], block: 32 }, 1)
   expect(inspect(prepared)).toBe("PreparedLaunch { kernel: 'args_4', grid: '4 × 2 × 1', block: '32 × 1 × 1' }")
   expect(String(prepared)).toBe('[object PreparedLaunch]')

@@ -34,7 +34,7 @@ function logSomething(word: string): void {
 }
 
 describe('profile', () => {
-  test('gives what the function gives, or throws what it throws', async () => {
+  test('returns the result of the function, or rethrows its error', async () => {
     expect(profile(device, () => 5)).toBe(5)
     const error = new Error('of the program')
     const fail = (): never => {
@@ -49,7 +49,7 @@ describe('profile', () => {
     stopProfiler(device)
   })
 
-  test('refuses owners and functions that are none, and a context that is gone', () => {
+  test('refuses wrong owners and functions, and a disposed context', () => {
     expect(() => profile(5 as never, () => 5)).toThrow(/^profile: /)
     expect(() => profile(device, 5 as never)).toThrow(/^profile: fn must be a function, not 5/)
     expect(() => startProfiler(null as never)).toThrow(/^startProfiler: /)
@@ -62,7 +62,7 @@ describe('profile', () => {
 })
 
 describe('core dumps', () => {
-  test('have settings of the process, which contexts have until they get their own', () => {
+  test('have process-wide settings that contexts use until they get separate ones', () => {
     expect(coreDumpSetting('process', 'triggerHost')).toBe(true)
     expect(coreDumpSetting('process', 'enableOnException')).toBe(false)
     expect(coreDumpSetting(device, 'file')).toMatch(/^core\.cuda\./)
@@ -77,7 +77,7 @@ describe('core dumps', () => {
     expect(coreDumpSetting('process', 'pipe')).toBe('pípe')
   })
 
-  test('are written where a fault wants them', () => {
+  test('are written to the configured file after a fault', () => {
     const broken = new TestDevice(1)
     const file = join(folder, 'core')
     setCoreDumpSetting(broken, 'enableOnException', true)
@@ -102,7 +102,7 @@ describe('core dumps', () => {
     broken.dispose()
   })
 
-  test('refuse settings, values and scopes that are none', () => {
+  test('refuse unknown settings, values and scopes', () => {
     expect(() => coreDumpSetting('process', 'files' as never)).toThrow(/^coreDumpSetting: setting must be /)
     expect(() => coreDumpSetting('device' as never, 'file')).toThrow(
       /^coreDumpSetting: scope must be a device, a context or 'process', not 'device'/,
@@ -125,7 +125,7 @@ describe('core dumps', () => {
 })
 
 describe('logs', () => {
-  test('are read, all of them or from a place on', () => {
+  test('are read completely or from a position', () => {
     const start = logPosition()
     logSomething('alpha')
     const first = readLogs({ since: start })
@@ -140,7 +140,7 @@ describe('logs', () => {
     expect(all.position).toBe(logPosition())
   })
 
-  test('go to a file', () => {
+  test('can be written to a file', () => {
     const since = logPosition()
     const file = join(folder, 'log')
     logSomething('gamma')
@@ -152,7 +152,7 @@ describe('logs', () => {
     expect(() => writeLogs(join(folder, 'no', 'log'))).toThrow(StatusError)
   })
 
-  test('tell who listens, until it is disposed of', async () => {
+  test('reach a listener until it is disposed', async () => {
     const heard: string[] = []
     const listening = onLog((lines) => heard.push(lines))
     logSomething('delta')
@@ -167,7 +167,7 @@ describe('logs', () => {
     expect(heard.join('')).not.toContain('zeta')
   })
 
-  test('refuse what is no place, no path, no function', () => {
+  test('refuse wrong positions, paths and functions', () => {
     for (const since of [-1, 1.5, Number.NaN, 2 ** 32, '0']) {
       expect(() => readLogs({ since: since as never })).toThrow(
         /^readLogs: since must be an integer from 0 to 4294967295/,
@@ -181,7 +181,7 @@ describe('logs', () => {
 })
 
 describe('entryPoint', () => {
-  test('gives the function that a version has by a name', () => {
+  test('returns the function of a given version by name', () => {
     const found = entryPoint('cuMemAlloc')
     expect(found).toEqual({ result: 'found', address: driver.rawSymbol('cuMemAlloc_v2') })
     expect(entryPoint('cuMemAlloc', { version: CudaVersion.of(12, 0) })).toEqual(found)
@@ -192,14 +192,14 @@ describe('entryPoint', () => {
     expect(entryPoint('cuNothing')).toEqual({ result: 'notFound', address: undefined })
   })
 
-  test('for the default stream that is meant', () => {
+  test('distinguishes the default stream modes', () => {
     const [legacy, perThread] = (['legacy', 'per-thread'] as const).map((mode) => entryPoint('cuStreamQuery', { mode }))
     expect(legacy).toEqual({ result: 'found', address: driver.rawSymbol('cuStreamQuery') })
     expect(perThread).toEqual({ result: 'found', address: driver.rawSymbol('cuStreamQuery_ptsz') })
     expect(entryPoint('cuStreamQuery')).toEqual(legacy)
   })
 
-  test('refuses names, versions and modes that are none', () => {
+  test('refuses wrong names, versions and modes', () => {
     expect(() => entryPoint(5 as never)).toThrow(/^entryPoint: name must be /)
     expect(() => entryPoint('')).toThrow(RangeError)
     expect(() => entryPoint('cuInit', { version: 12000 as never })).toThrow(
@@ -212,7 +212,7 @@ describe('entryPoint', () => {
 })
 
 describe('ProcessCheckpoint', () => {
-  test('is not there on the software device, which says so', async () => {
+  test('throws CUDA_ERROR_NOT_SUPPORTED on the software device', async () => {
     const checkpoint = new ProcessCheckpoint(process.pid)
     const unsupported = expect.objectContaining({ code: 'CUDA_ERROR_NOT_SUPPORTED' })
     expect(() => checkpoint.state).toThrow(unsupported)
@@ -226,7 +226,7 @@ describe('ProcessCheckpoint', () => {
     expect(FeatureNotSupportedError).toBeTypeOf('function')
   })
 
-  test('refuses processes, limits and devices that are none', async () => {
+  test('refuses wrong process ids, limits and devices', async () => {
     for (const pid of [0, -1, 1.5, '1', undefined, 2 ** 31]) {
       expect(() => new ProcessCheckpoint(pid as never)).toThrow(/^new ProcessCheckpoint: pid must be /)
     }

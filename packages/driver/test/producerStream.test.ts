@@ -57,7 +57,7 @@ class Produced implements MemoryLike, Disposable {
 
 const sevens = 0x07070707
 
-test('a launch comes behind what is pending on an argument', async () => {
+test('a launch waits for pending work on an argument', async () => {
   using stream = device.createStream({ nonBlocking: true })
   using out = DeviceBuffer.zeros(device, 'u32', 1)
   using from = new Produced()
@@ -67,7 +67,7 @@ test('a launch comes behind what is pending on an argument', async () => {
   expect(await out.toArray({ stream })).toEqual(Uint32Array.of(sevens))
 })
 
-test('a prepared launch does so each time, and only while it is', async () => {
+test('a prepared launch waits each time, and only while work is pending', async () => {
   using stream = device.createStream({ nonBlocking: true })
   using out = DeviceBuffer.zeros(device, 'u32', 1)
   using from = new Produced()
@@ -86,7 +86,7 @@ test('a prepared launch does so each time, and only while it is', async () => {
   expect(out.toArraySync({ stream })).toEqual(Uint32Array.of(sevens))
 })
 
-test('a node of a graph waits for nothing, and nor does the node that is added after it', () => {
+test('a graph node waits for no producer, and neither does the next node', () => {
   using stream = device.createStream({ nonBlocking: true })
   using out = DeviceBuffer.zeros(device, 'u32', 1)
   using graph = Graph.create(device)

@@ -46,8 +46,8 @@ class Produced implements MemoryLike, Disposable {
 
 const sevens = new Uint8Array(64).fill(7)
 
-describe('work of another stream than the producer named', () => {
-  test('comes behind what is pending there: copies', async () => {
+describe('work on another stream than the producer', () => {
+  test('waits for pending copies', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using copy = DeviceBuffer.zeros(device, 'u8', 64)
     using from = new Produced()
@@ -58,7 +58,7 @@ describe('work of another stream than the producer named', () => {
     expect(copy.toArraySync()).toEqual(sevens)
   })
 
-  test('of a view, which says so in its own answer', async () => {
+  test('waits for the memory behind a view, which names the producer stream too', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using from = new Produced()
     using view = DeviceBuffer.view(device, from, 'u8')
@@ -76,7 +76,7 @@ describe('work of another stream than the producer named', () => {
     expect(view[memoryProtocol].stream).toBe(from.stream.handle)
   })
 
-  test('of a stream of another device', async () => {
+  test('waits for a stream of another device', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using copy = DeviceBuffer.zeros(device, 'u8', 64)
     using from = new Produced(second)
@@ -87,7 +87,7 @@ describe('work of another stream than the producer named', () => {
     expect(copy.toArraySync()).toEqual(sevens)
   })
 
-  test('copies of rows, of arrays and of many at once', async () => {
+  test('waits in copies of rows, of arrays and of many ranges', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using rows = PitchedBuffer.allocate(device, 'u8', { width: 8, height: 8 })
     using array = CudaArray.create(device, { format: 'u8', width: 8, height: 8 })
@@ -106,7 +106,7 @@ describe('work of another stream than the producer named', () => {
     }
   })
 
-  test('does not wait where nothing is pending, or where it is the same stream', async () => {
+  test('does not wait if no work is pending, or on the same stream', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using copy = DeviceBuffer.zeros(device, 'u8', 64)
     using from = new Produced()
@@ -121,7 +121,7 @@ describe('work of another stream than the producer named', () => {
     expect(copy.toArraySync()).toEqual(sevens)
   })
 
-  test('is refused with the status of the driver where the stream is none', () => {
+  test("is refused with the driver's status if the producer stream is invalid", () => {
     using copy = DeviceBuffer.zeros(device, 'u8', 64)
     using from = new Produced()
     const gone = { [memoryProtocol]: { ...from.buffer[memoryProtocol], version: 1, stream: 0x77n } } as MemoryLike
@@ -129,7 +129,7 @@ describe('work of another stream than the producer named', () => {
   })
 })
 
-test('memory whose elements have gaps is no source and no view', () => {
+test('memory with gaps between elements is refused as a source and as a view', () => {
   using buffer = DeviceBuffer.zeros(device, 'f32', 16)
   using target = DeviceBuffer.zeros(device, 'f32', 16)
   const shape = { shape: [2, 4], strides: [8, 1], length: undefined }

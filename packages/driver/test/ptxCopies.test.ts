@@ -34,13 +34,13 @@ const numbers = (count: number): Int32Array => Int32Array.from({ length: count }
 const filled = (count: number, of: (index: number) => number): Int32Array =>
   Int32Array.from({ length: count }, (_, index) => of(index))
 
-test('cooperative_groups::memcpy_async', async () => {
+test('the software device runs cooperative_groups::memcpy_async', async () => {
   const input = numbers(512)
   const out = await run('groupCopy', { grid: 2, block: 256 }, input, 512)
   expect(out).toEqual(filled(512, (i) => input[(i & ~255) + 255 - (i & 255)] as number))
 })
 
-test('cuda::pipeline of a block, with two stages', async () => {
+test('the software device runs a two-stage cuda::pipeline of a block', async () => {
   const input = numbers(128 * 7)
   const out = await run('pipelined', { grid: 1, block: 128 }, input, 128, 7)
   const sum = (i: number): number =>
@@ -48,7 +48,7 @@ test('cuda::pipeline of a block, with two stages', async () => {
   expect(out).toEqual(filled(128, sum))
 })
 
-test('cuda::pipeline of each thread', async () => {
+test('the software device runs a cuda::pipeline per thread', async () => {
   const input = numbers(512)
   const out = await run('threadPipeline', { grid: 1, block: 64 }, input, 256)
   const value = (i: number): number =>
@@ -56,33 +56,33 @@ test('cuda::pipeline of each thread', async () => {
   expect(out).toEqual(filled(256, value))
 })
 
-test('cuda::barrier between a producer and consumers', async () => {
+test('the software device runs a cuda::barrier between a producer and consumers', async () => {
   const out = await run('producerAndConsumers', { grid: 1, block: 128 }, undefined, 96, 9)
   const sum = (i: number): number => 36_000 + 9 * (((i & 31) + (i >> 5) + 1) % 32)
   expect(out).toEqual(filled(96, sum))
 })
 
-test('lanes of one warp that wait for each other', async () => {
+test('the software device runs lanes of one warp that wait for each other', async () => {
   const out = await run('withinWarp', { grid: 1, block: 32 }, undefined, 32)
   expect(out).toEqual(filled(32, (i) => (i < 16 ? 7 + i : -1)))
 })
 
-test('threads that leave a barrier for good', async () => {
+test('the software device lets threads leave a barrier permanently', async () => {
   expect(await run('dropOut', { grid: 1, block: 96 }, undefined, 48)).toEqual(filled(48, () => 48))
 })
 
-test('bulk copies that a barrier counts', async () => {
+test('the software device runs bulk copies that a barrier counts', async () => {
   const input = numbers(512)
   const out = await run('bulk', { grid: 2, block: 128 }, input, 512)
   expect(out).toEqual(filled(512, (i) => ((i & 255) < 128 ? (input[i] as number) + 1 : (input[i] as number) * 2)))
 })
 
-test('stores into the other block of a cluster', async () => {
+test('the software device stores into the other block of a cluster', async () => {
   const out = await run('neighbours', { grid: 4, block: 32 }, undefined, 128)
   expect(out).toEqual(filled(128, (i) => ((i >> 5) ^ 1) * 100 + 31 - (i & 31)))
 })
 
-test('a barrier at which nobody arrives costs no time of the processor, and is stopped', async () => {
+test('waiting at a barrier without arrivals takes no processor time, and is stopped by the limit', async () => {
   const text = (wait: string): string => `.version 8.0
 .target sm_90
 .address_size 64

@@ -73,23 +73,23 @@ function refusals(change: (form: Form) => string): Map<string, string | undefine
 const taken = (refused: Map<string, string | undefined>): string[] =>
   [...refused].filter(([, message]) => message === undefined).map(([name]) => name)
 
-test('there are many forms', () => {
+test('the list of PTX forms is long', () => {
   expect(forms.length).toBeGreaterThan(550)
 })
 
-test('a modifier that no instruction has is named', () => {
+test('a modifier that fits no instruction is named in the error', () => {
   const refused = refusals(({ name, operands }) => `${name}.nonsense${operands}`)
   expect([...refused].filter(([, message]) => !message?.includes('.nonsense'))).toEqual([])
 })
 
-test('an operand too many is refused, but where one may be left out', () => {
+test('an extra operand is refused unless it is optional', () => {
   const mayBeMore =
     /^(?:bar(?:rier)?\.sync|mbarrier\.(?:arrive|arrive_drop|try_wait)\.|call|(?:min|max)\.(?:ftz\.)?f32$|tex\.)/
   const refused = refusals(({ name, operands }) => `${name}${operands}${operands.trim() === '' ? ' 1' : ', 1'}`)
   expect(taken(refused).filter((name) => !mayBeMore.test(name))).toEqual([])
 })
 
-test('an operand too few is refused, but where it may be left out', () => {
+test('a missing operand is refused unless it is optional', () => {
   const mayBeFewer = /^(?:cp\.async\.c[ag]\.|call$|wmma\.(?:load|store)\.|mbarrier\.arrive\.)/
   const refused = refusals(({ name, operands }) => `${name} ${fewer(operands)}`)
   expect(taken(refused).filter((name) => !mayBeFewer.test(name))).toEqual([])

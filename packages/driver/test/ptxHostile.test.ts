@@ -16,11 +16,11 @@ const head = '.version 8.0\n.target sm_90\n.address_size 64\n'
 const entry = (body: string, before = ''): string =>
   `${head}${before}\n.visible .entry k(.param .u64 p)\n{\n${body}\nret;\n}\n`
 
-describe('a kernel that reads beside memory', () => {
+describe('a kernel that reads out of bounds', () => {
   test.each([
     [0, 1, '0xfffffffffffffffc'],
     [1, 32, '0xffffffffffffff80'],
-  ])('on device %i with %i threads, at the end of all addresses', async (ordinal, block, address) => {
+  ])('fails on device %i with %i threads, at the highest addresses', async (ordinal, block, address) => {
     const device = Device.get(ordinal)
     const lane = 'mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;'
     const read = `mov.u64 %rd1, ${address}; add.u64 %rd1, %rd1, %rd2; ld.global.u32 %r2, [%rd1];`
@@ -31,17 +31,17 @@ describe('a kernel that reads beside memory', () => {
   })
 })
 
-test('a kernel that goes from barrier to barrier for ever is stopped by the limit', async () => {
+test('a kernel that loops through barriers endlessly is stopped by the limit', async () => {
   const device = Device.get(2)
   const kernel = Module.loadSync(device, entry('L: bar.sync 0; bra L;')).kernel('k', ['u64'])
   kernel.launch({ grid: 1, block: 64 }, 0n)
   await expect(device.synchronize()).rejects.toMatchObject({ code: 'CUDA_ERROR_LAUNCH_TIMEOUT' })
 })
 
-describe('modules', () => {
+describe('hostile modules', () => {
   const device = Device.get(3)
 
-  test('a variable that is declared and then defined is one', async () => {
+  test('a variable declared and then defined is one variable', async () => {
     for (const lines of [
       '.extern .global .u32 x;\n.global .u32 x = 7;\n',
       '.global .u32 x = 7;\n.extern .global .u32 x;\n',

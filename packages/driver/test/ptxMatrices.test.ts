@@ -71,7 +71,7 @@ async function run(
   return [...result] as number[]
 }
 
-describe('products of matrices', () => {
+describe('matrix products on the software device', () => {
   test('of f16, in tiles, by mma', async () => {
     const shape = { m: 128, n: 192, k: 80 }
     const a = integers(shape.m * shape.k, 1)
@@ -81,7 +81,7 @@ describe('products of matrices', () => {
     expect(got).toEqual(product(shape, rows(a, shape.k), rows(b, shape.n)))
   })
 
-  test('of f16, by wmma, with factors and sums that are changed', async () => {
+  test('of f16, by wmma, with modified factors and sums', async () => {
     const shape = { m: 16, n: 16, k: 48 }
     const [a, b] = [integers(16 * 48, 3), integers(16 * 48, 4)]
     const got = await run('halves', [1, 1], 32, [halves(a), halves(b), new Float32Array(256)], [48])
@@ -103,7 +103,7 @@ describe('products of matrices', () => {
     expect(got).toEqual(want.map((_, index) => want[(index % 8) * 32 + Math.floor(index / 8)]))
   })
 
-  test('of tf32, added to what is there', async () => {
+  test('of tf32, added to the previous values', async () => {
     const shape = { m: 16, n: 16, k: 8 }
     const [a, b, c] = [integers(128, 9), integers(128, 10), integers(256, 11)]
     const got = await run('tensorFloats', [1, 1], 32, [

@@ -32,7 +32,7 @@ async function run(
 
 const bit = (is: boolean): number => (is ? 1 : 0)
 
-test('shuffles, votes, matches and reductions', async () => {
+test('the software device runs shuffles, votes, matches and reductions', async () => {
   const count = 96
   const input = Int32Array.from({ length: count }, (_, index) => ((index * 2654435761) >> 7) % 1000)
   const [, out] = (await run('shuffles', { grid: 1, block: count }, input, new Int32Array(count * 8))) as [
@@ -58,7 +58,7 @@ test('shuffles, votes, matches and reductions', async () => {
   }
 })
 
-test('a sum over many blocks, by shuffles, shared memory and atomics', async () => {
+test('the software device sums over many blocks with shuffles, shared memory and atomics', async () => {
   const data = Float32Array.from({ length: 100_003 }, (_, index) => index % 7)
   const input = DeviceBuffer.from(device, data)
   const out = DeviceBuffer.zeros(device, 'f32', 1)
@@ -67,17 +67,17 @@ test('a sum over many blocks, by shuffles, shared memory and atomics', async () 
 })
 
 describe('lanes that wait for each other', () => {
-  test('every lane gets a lock by itself', async () => {
+  test('every lane acquires a lock alone', async () => {
     const [lock, count] = await run('lockEachLane', { grid: 12, block: 64 }, new Int32Array(1), new Int32Array(1))
     expect([lock?.[0], count?.[0]]).toEqual([0, 12 * 64])
   })
 
-  test('each lane waits for the one before it', async () => {
+  test('each lane waits for the previous one', async () => {
     const [flags] = await run('chain', { grid: 1, block: 128 }, new Int32Array(128))
     expect(flags).toEqual(Int32Array.from({ length: 128 }, (_, index) => index + 1))
   })
 
-  test('paths of different lengths end, and join', async () => {
+  test('paths of different lengths end and reconverge', async () => {
     const steps = (start: number): number => {
       let x = start
       let count = 0
@@ -105,18 +105,18 @@ describe('lanes that wait for each other', () => {
 })
 
 describe('barriers', () => {
-  test('of a part of the block, and with a count', async () => {
+  test('of a part of the block, and with a thread count', async () => {
     const [out] = await run('partialBarrier', { grid: 2, block: 128 }, new Int32Array(128))
     const expected = Int32Array.from({ length: 128 }, (_, thread) => (thread < 64 ? (63 - thread) * 3 + 10 : 17))
     expect(out).toEqual(expected)
   })
 
-  test('threads that have ended are not waited for', async () => {
+  test('do not wait for threads that have exited', async () => {
     const [out] = await run('earlyExit', { grid: 1, block: 100 }, new Int32Array(100))
     expect(out).toEqual(Int32Array.from({ length: 100 }, (_, thread) => (thread < 40 ? 40 : 0)))
   })
 
-  test('of a cluster, whose blocks read the shared memory of each other', async () => {
+  test("of a cluster let blocks read each other's shared memory", async () => {
     const [out] = await run('clusterExchange', { grid: 4, block: 32 }, new Int32Array(128))
     const expected = Int32Array.from(
       { length: 128 },

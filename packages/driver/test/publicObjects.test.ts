@@ -15,15 +15,18 @@ const { kinds } = (await import('./fixtures/everyObject.mjs' as string)) as {
 const device = Device.get(0)
 afterEach(() => device.dispose())
 
-test.each(Object.entries(kinds))('two objects of %s are not equal, and JSON has a line of each', (_, make) => {
-  const [some, others] = [make(device), make(device)]
-  for (const [index, one] of some.entries()) {
-    expectDistinct(one, others[index] as object)
-    expectDescribed(one)
-  }
-  for (const one of [...some, ...others]) one[Symbol.dispose]()
-  for (const one of some) expectDescribed(one)
-})
+test.each(Object.entries(kinds))(
+  'two objects of %s are not equal, and serialize to one line of JSON each',
+  (_, make) => {
+    const [some, others] = [make(device), make(device)]
+    for (const [index, one] of some.entries()) {
+      expectDistinct(one, others[index] as object)
+      expectDescribed(one)
+    }
+    for (const one of [...some, ...others]) one[Symbol.dispose]()
+    for (const one of some) expectDescribed(one)
+  },
+)
 
 const ptx = '.version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n'
 const others: { readonly [name: string]: () => object } = {
@@ -41,14 +44,17 @@ const others: { readonly [name: string]: () => object } = {
   TensorMap: () => TensorMap.tiled(DeviceBuffer.zeros(device, 'f32', 64), { dimensions: [8, 8], box: [4, 4] }),
 }
 
-test.each(Object.entries(others))('%s: two objects are not equal, and JSON has a line of each', (name, make) => {
-  const [one, other] = [make(), name === 'Context' ? Device.get(1).primaryContext : make()]
-  expectDistinct(one, other)
-  if (name !== 'GraphNode') expectDescribed(one)
-  expect(JSON.stringify(one).length).toBeLessThan(250)
-})
+test.each(Object.entries(others))(
+  '%s: two objects are not equal, and serialize to one line of JSON each',
+  (name, make) => {
+    const [one, other] = [make(), name === 'Context' ? Device.get(1).primaryContext : make()]
+    expectDistinct(one, other)
+    if (name !== 'GraphNode') expectDescribed(one)
+    expect(JSON.stringify(one).length).toBeLessThan(250)
+  },
+)
 
-test('two devices are not equal, and JSON has the name of each', () => {
+test('two devices are not equal, and serialize to JSON with their names', () => {
   expectDistinct(device, Device.get(1))
   expectDescribed(device)
   expect(JSON.stringify({ at: device })).toBe(`{"at":"Device 0 (${device.name})"}`)

@@ -23,7 +23,7 @@ process.env['SHOAL_CACHE_FOLDER'] = join(scratchFolder(), 'cache')
 
 const kernel = (body: string): string => `extern "C" __global__ void k(float* x) { int i = threadIdx.x; ${body} }`
 
-describe('what cannot be compiled', () => {
+describe('compile errors and limits with the real NVRTC', () => {
   test.for<readonly [string, string, ModuleCompileOptions, RegExp, number]>([
     ['an unknown name', kernel('x[i] = y;'), {}, /k\.cu:1:\d+: error: identifier "y" is undefined/, 1],
     [
@@ -55,7 +55,7 @@ describe('what cannot be compiled', () => {
       1,
     ],
     [
-      'a name expression that is none',
+      'a malformed name expression',
       kernel(''),
       { nameExpressions: ['nothing<int>'] },
       /identifier "nothing" is undefined/,
@@ -68,7 +68,7 @@ describe('what cannot be compiled', () => {
       /\(and \d+ more errors; diagnostics has all\)/,
       50,
     ],
-  ])('%s: an error with its place', async ([_what, source, options, message, fewest], { skip }) => {
+  ])('%s: the error has the source position', async ([_what, source, options, message, fewest], { skip }) => {
     if (reason !== undefined) return skip(reason)
     const error = await compile(Device.get(0), source, { name: 'k.cu', cache: false, ...options }).catch(
       (each: unknown) => each,
@@ -78,7 +78,7 @@ describe('what cannot be compiled', () => {
     expect((error as CompileError).diagnostics.length).toBeGreaterThanOrEqual(fewest)
   })
 
-  test('ten megabytes of source are no difficulty', async ({ skip }) => {
+  test('ten megabytes of source compile', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const module = await compile(Device.get(0), `${'// comment\n'.repeat(1_000_000)}${kernel('x[i] = 1;')}`, {
       cache: false,
@@ -87,7 +87,7 @@ describe('what cannot be compiled', () => {
     module.dispose()
   })
 
-  test('code of an architecture that the device does not have', async ({ skip }) => {
+  test('code for an architecture that the device lacks is refused', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const device = Device.get(0)
     const [oldest] = supportedArchitectures()
@@ -98,14 +98,14 @@ describe('what cannot be compiled', () => {
     })
   })
 
-  test('the log of warnings is the log of the module', async ({ skip }) => {
+  test('the log of warnings becomes the log of the module', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const module = await compile(Device.get(0), kernel('int unused; x[i] = 1;'))
     expect(module.compilerLog).toContain('warning #177-D')
     module.dispose()
   })
 
-  test('a signature that does not fit the source', async ({ skip }) => {
+  test('a signature that does not match the source is refused', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const module = await compile(Device.get(0), kernel(''))
     const signatures: KernelSignature[] = [[], ['f32'], ['ptr', 'ptr']]

@@ -11,7 +11,7 @@ const { delay, TestDevice } = await import('./support/testDevice.js')
 const device = new TestDevice(0)
 
 describe('RegisteredBuffer.register', () => {
-  test('locks the memory of an array where it lies, for copies of all arrays over it', async () => {
+  test('locks the memory of an array in place, for copies of all arrays over it', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     using memory = DeviceBuffer.zeros(device, 'f32', 1001)
     const values = randomFloats(2002)
@@ -31,7 +31,7 @@ describe('RegisteredBuffer.register', () => {
     expect(await memory.toArray({ stream })).toEqual(target)
   })
 
-  test('is read at the copy, not at the call', async () => {
+  test('is read when the copy runs, not at the call', async () => {
     using stream = Stream.create(device, { nonBlocking: true })
     const values = new Int32Array(16)
     using memory = DeviceBuffer.allocate(device, 'i32', 16)
@@ -44,7 +44,7 @@ describe('RegisteredBuffer.register', () => {
     expect(await memory.toArray()).toEqual(new Int32Array(16).fill(7))
   })
 
-  test('gives kernels an address where it is mapped', () => {
+  test('has an address for kernels if it is mapped', () => {
     using mapped = RegisteredBuffer.register(device, new ArrayBuffer(64), {
       mapped: true,
       readOnly: true,
@@ -56,7 +56,7 @@ describe('RegisteredBuffer.register', () => {
     expect(() => plain.deviceAddress).toThrow('RegisteredBuffer.deviceAddress: the memory must be mapped')
   })
 
-  test('refuses what is no ArrayBuffer, empty, or registered already', () => {
+  test('refuses other values than an ArrayBuffer, empty ones and registered ones', () => {
     for (const buffer of [new Uint8Array(8), 8, null, {}, new SharedArrayBuffer(8)]) {
       expect(() => RegisteredBuffer.register(device, buffer as never)).toThrow(
         /^RegisteredBuffer.register: buffer must be an ArrayBuffer/,
@@ -71,7 +71,7 @@ describe('RegisteredBuffer.register', () => {
     expect(first.disposed).toBe(false)
   })
 
-  test('stays locked as long as its array is there, and is unlocked by the collector, which says so', async () => {
+  test('stays locked while its array is reachable; the garbage collector unlocks it with a warning', async () => {
     const warnings: string[] = []
     const note = (warning: Error): void => void warnings.push(warning.message)
     process.on('warning', note)
@@ -92,7 +92,7 @@ describe('RegisteredBuffer.register', () => {
     await vi.waitFor(() => expect(pointerInfo(device, address).type).toBe('unregistered'))
   })
 
-  test('notices a buffer that was transferred, and what was disposed of', () => {
+  test('detects a transferred buffer, and throws after dispose()', () => {
     const buffer = new ArrayBuffer(128)
     using registered = RegisteredBuffer.register(device, buffer)
     const moved = structuredClone(buffer, { transfer: [buffer] })

@@ -20,11 +20,11 @@ function readAgain(memory: MemoryLike): void {
   expect(read(memory)).toBe(range)
 }
 
-describe('memory that was read before', () => {
+describe('memory that was used before', () => {
   test.each([
     ['DeviceBuffer', () => DeviceBuffer.allocate(device, 'f32', 100)],
     ['stream-ordered DeviceBuffer', () => DeviceBuffer.allocateOn(device.createStream(), 'f32', 100)],
-  ])('of a %s is refused once that, or what it is a slice of, was disposed of', (_, make) => {
+  ])('of a %s is refused once it or the buffer it is a slice of was disposed', (_, make) => {
     const whole = make()
     const [kept, given] = [whole.slice(10), whole.slice(20)]
     for (const memory of [whole, kept, given]) readAgain(memory)
@@ -35,7 +35,7 @@ describe('memory that was read before', () => {
     for (const memory of [whole, kept]) expect(() => read(memory)).toThrow(DisposedError)
   })
 
-  test('and is mapped is refused once it is not, also through views', () => {
+  test('and is mapped is refused after it was unmapped, also through views', () => {
     using range = AddressRange.reserve(unit)
     using physical = PhysicalMemory.create(device, unit)
     const mapped = range.map(physical)
@@ -46,7 +46,7 @@ describe('memory that was read before', () => {
     for (const memory of [mapped, view, part]) expect(() => read(memory)).toThrow(DisposedError)
   })
 
-  test('and grows is refused where there is none any more', () => {
+  test('and can grow is refused beyond its current length', () => {
     using growable = GrowableBuffer.reserve(device, 'u8', { maximumLength: 4 * unit, length: 100, stepBytes: unit })
     const before = growable.buffer
     const [start, end] = [before.slice(0, 50), before.slice(50)]
@@ -61,7 +61,7 @@ describe('memory that was read before', () => {
     for (const memory of [growable, before, start, end]) readAgain(memory)
   })
 
-  test('of another package is asked each time, unless what it tells is frozen', () => {
+  test('of another package is queried each time, unless its answer is frozen', () => {
     using buffer = DeviceBuffer.allocate(device, 'u8', 100)
     const range = { ...read(buffer) }
     const view = DeviceBuffer.view(device, { [memoryProtocol]: range }, 'u8')
@@ -70,7 +70,7 @@ describe('memory that was read before', () => {
     expect(() => read(view)).toThrow('the view ends at byte 100 of its memory, which has only 50 bytes now')
   })
 
-  test('is refused once the device was reset', async () => {
+  test('is refused after the device was reset', async () => {
     const buffer = DeviceBuffer.allocate(device, 'u8', 100)
     const growable = GrowableBuffer.reserve(device, 'u8', { maximumLength: unit, length: 100 })
     const view = growable.buffer

@@ -14,7 +14,7 @@ async function outcome(way: string): Promise<unknown> {
   return JSON.parse(result.stdout)
 }
 
-test('objects whose device was disposed of before learn of the reset', async () => {
+test('a reset also invalidates objects whose Device was disposed earlier', async () => {
   expect(await outcome('afterDispose')).toEqual({
     reset: 'done',
     refusals: { stream: 'DisposedError', event: 'DisposedError', buffer: 'DisposedError' },
@@ -24,7 +24,7 @@ test('objects whose device was disposed of before learn of the reset', async () 
   })
 })
 
-test('reset() is refused, with nothing destroyed, while moved page-locked memory can be read', async () => {
+test('reset() is refused, and destroys nothing, while transferred page-locked memory is still readable', async () => {
   expect(await outcome('moved')).toEqual({
     refused: 'DeviceInUseError SHOAL_DEVICE_IN_USE',
     untouched: [1, 2, 3, 2 ** 20],
@@ -35,7 +35,7 @@ test('reset() is refused, with nothing destroyed, while moved page-locked memory
   })
 })
 
-test('page-locked memory that was disposed of is in the way of no reset', async () => {
+test('disposed page-locked memory does not block a reset', async () => {
   expect(await outcome('disposedPinned')).toBe('done')
 })
 
@@ -43,11 +43,11 @@ test('a second reset() joins the first', async () => {
   expect(await outcome('twice')).toEqual(['done', 'done'])
 })
 
-test('a reset waits for work that nobody else waits for any more, and keeps the process alive meanwhile', async () => {
+test('a reset waits for work whose awaiting call was aborted, and keeps the process alive meanwhile', async () => {
   expect(await outcome('givenUp')).toEqual(['TimeoutError SHOAL_TIMEOUT', 'done'])
 })
 
-test('the event loop runs while the reset waits for the GPU, and the device is refused meanwhile', async () => {
+test('the event loop runs while a reset waits for the GPU, and the device refuses uses meanwhile', async () => {
   expect(await outcome('blocked')).toEqual(['timer', 'SHOAL_DEVICE_IN_USE', 'reset', 5])
 })
 

@@ -29,8 +29,8 @@ const forged = {
 
 afterAll(() => secret.dispose())
 
-describe('an address that nobody shared is not opened', () => {
-  test('from a socket', async () => {
+describe('an address that was never shared is not opened', () => {
+  test('if it arrives from a socket', async () => {
     const [ours, theirs] = DescriptorSocket.pair()
     await theirs.send({ bytes: Buffer.from(JSON.stringify(forged)) })
     await expect(receiveMemory(ours, limit)).rejects.toThrow(
@@ -39,7 +39,7 @@ describe('an address that nobody shared is not opened', () => {
     for (const socket of [ours, theirs]) socket.dispose()
   })
 
-  test('from a process', async () => {
+  test('if it arrives from a process', async () => {
     const path = `\0shoal-share-${process.pid.toString(16).padStart(32, '0')}`
     using server = DescriptorServer.listen(path)
     const events = new EventEmitter()
@@ -52,7 +52,7 @@ describe('an address that nobody shared is not opened', () => {
     await expect(received).rejects.toThrow("receive: message.way must be 'posix-fd', 'ipc' or 'pool', not 'process'")
   })
 
-  test('from a socket that a thread names', async () => {
+  test('if it arrives from a socket that claims to be a thread', async () => {
     using server = DescriptorServer.listen(`\0shoal-share-forged-${process.pid}`)
     const { port1, port2 } = new MessageChannel()
     const received = receive(port2, limit)
@@ -72,7 +72,7 @@ describe('an address that nobody shared is not opened', () => {
       { ...forged, way: 'ipc', handle: Buffer.alloc(64).toString('base64') },
       "must be 'process', not 'ipc'",
     ],
-  ])('from a thread, with %s', async (_name, message, words) => {
+  ])('if it arrives from a thread, with %s', async (_name, message, words) => {
     const { port1, port2 } = new MessageChannel()
     const received = receive(port2, limit)
     received.catch(() => undefined)
@@ -86,7 +86,7 @@ describe('an address that nobody shared is not opened', () => {
     theirs.close()
   })
 
-  test('from another process over a channel that calls itself a thread', async () => {
+  test('if it arrives from another process over a channel that claims to be a thread', async () => {
     // A program's own transport: everything that comes over it was JSON once.
     const ends = [new EventEmitter(), new EventEmitter()] as const
     const channels = ends.map((end, index) =>
@@ -102,7 +102,7 @@ describe('an address that nobody shared is not opened', () => {
   })
 })
 
-describe('the key between threads', () => {
+describe('the key for sharing between threads', () => {
   /** Shares memory with oneself, and hands on what comes over the port. */
   async function spy() {
     const { port1, port2 } = new MessageChannel()
@@ -126,7 +126,7 @@ describe('the key between threads', () => {
     return received.finally(() => port1.close())
   }
 
-  test('is all that a message says, and opens what was shared, once', async () => {
+  test('is the only content of the message, and opens the shared memory once', async () => {
     const { sharing, port, message, ends } = await spy()
     expect(Object.keys(message).sort()).toEqual(['offer', 'type', 'version', 'way'])
     const more = { address: '4096', byteLength: 2 ** 40, byteOffset: 64, dtype: 'u8', shape: [2 ** 40] }
@@ -140,7 +140,7 @@ describe('the key between threads', () => {
     for (const end of ends) end.close()
   })
 
-  test('opens nothing once the sender has ended', async () => {
+  test('opens nothing after the sender has ended', async () => {
     const worker = new Worker(new URL('fixtures/sharing.mjs', import.meta.url))
     const offer = await new Promise<{ port: MessagePort }>((resolve) => {
       worker.on('message', (said) => {

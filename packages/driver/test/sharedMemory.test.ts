@@ -28,7 +28,7 @@ const limit = { timeout: 60_000 }
 const start = peersOfTests()
 
 describe('share and receive', () => {
-  test.each(['process', 'thread'] as const)('memory of a device, with another %s', async (kind) => {
+  test.each(['process', 'thread'] as const)('transfer device memory to another %s', async (kind) => {
     const other = await start(kind)
     using buffer = DeviceBuffer.from(device, Float32Array.of(1, 2, 3, 4, 5))
     const taken = other.tell('take', limit)
@@ -42,7 +42,7 @@ describe('share and receive', () => {
     await sharing.released
   })
 
-  test('mapped memory goes by its descriptor, and stays when the sender has given it up', async () => {
+  test("transfer mapped memory by its descriptor, and the memory outlives the sender's handle", async () => {
     const other = await start('process')
     const options = { handleTypes: 'posix-fd' } as const
     const memory = PhysicalMemory.create(device, allocationGranularity(device, options), options)
@@ -59,7 +59,7 @@ describe('share and receive', () => {
     await sharing.released
   })
 
-  test('memory of a pool goes by the pool', async () => {
+  test('transfer pool memory through the pool', async () => {
     const other = await start('process')
     using pool = MemoryPool.create(device, { handleTypes: 'posix-fd' })
     using stream = Stream.create(device)
@@ -72,7 +72,7 @@ describe('share and receive', () => {
     await sharing.released
   })
 
-  test.each(['process', 'thread'] as const)('shape and strides arrive, in a %s', async (kind) => {
+  test.each(['process', 'thread'] as const)('transfer shape and strides to a %s', async (kind) => {
     const other = await start(kind)
     using buffer = DeviceBuffer.zeros(device, 'f32', 32)
     for (const layout of [
@@ -91,7 +91,7 @@ describe('share and receive', () => {
     }
   })
 
-  test('what is pending has ended when it is received', async () => {
+  test('complete pending work before the memory arrives', async () => {
     const other = await start('thread')
     using gate = PinnedBuffer.allocate(device, 'u32', 1)
     using buffer = DeviceBuffer.zeros(device, 'u8', 4)
@@ -111,7 +111,7 @@ describe('share and receive', () => {
     expect((await taken).result.values).toEqual([3, 3, 3, 3])
   })
 
-  test('an event that both know orders the contents', async () => {
+  test('leave the order of contents to an event known on both sides', async () => {
     const other = await start('process')
     using event = device.createEvent({ interprocess: true, timing: false })
     using buffer = DeviceBuffer.zeros(device, 'u8', 4)
@@ -123,7 +123,7 @@ describe('share and receive', () => {
     expect((await taken).result.values).toEqual([4, 4, 4, 4])
   })
 
-  test.each(['process', 'thread'] as const)('the other way round, from a %s', async (kind) => {
+  test.each(['process', 'thread'] as const)('work in the other direction, from a %s', async (kind) => {
     const other = await start(kind)
     const given = other.tell('give')
     {
@@ -137,7 +137,7 @@ describe('share and receive', () => {
     expect((await given).error).toBeUndefined()
   })
 
-  test('several at once come one after the other', async () => {
+  test('deliver several buffers at once in order', async () => {
     const other = await start('process')
     using a = DeviceBuffer.from(device, Int32Array.of(1))
     using b = DeviceBuffer.from(device, Int32Array.of(2))
@@ -150,7 +150,7 @@ describe('share and receive', () => {
 })
 
 test.each(['process', 'thread'] as const)(
-  'a %s that waits until it may free what it shared stays alive until then',
+  'a %s that waits to free shared memory stays alive until then',
   async (kind) => {
     const program = new URL('fixtures/sharingAndWaiting.mjs', import.meta.url)
     const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
@@ -167,7 +167,7 @@ test.each(['process', 'thread'] as const)(
   },
 )
 
-test.each(['process', 'thread'] as const)('a %s that has taken the memory may end at once', async (kind) => {
+test.each(['process', 'thread'] as const)('a %s that has received the memory may exit at once', async (kind) => {
   using buffer = DeviceBuffer.from(device, Int32Array.of(1))
   const program = new URL('fixtures/takingAndEnding.mjs', import.meta.url)
   const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
@@ -184,28 +184,25 @@ test.each(['process', 'thread'] as const)('a %s that has taken the memory may en
   await ended
 })
 
-describe('what goes wrong', () => {
-  test.each(['process', 'thread'] as const)(
-    'a %s that is killed before it takes the memory, and after',
-    async (kind) => {
-      using buffer = DeviceBuffer.from(device, Int32Array.of(1))
-      const other = await start(kind)
-      const shared = share(other.channel, buffer, limit)
-      shared.catch(() => undefined)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-      await other.end()
-      await expect(shared).rejects.toThrow(SystemError)
-      await expect(shared).rejects.toMatchObject({ code: 'ECONNRESET', api: 'share' })
-      const another = await start(kind)
-      const taken = another.tell('take', limit)
-      const { released } = await share(another.channel, buffer, limit)
-      await taken
-      await another.end()
-      await released
-    },
-  )
+describe('failures of share and receive', () => {
+  test.each(['process', 'thread'] as const)('a %s is killed before or after it receives the memory', async (kind) => {
+    using buffer = DeviceBuffer.from(device, Int32Array.of(1))
+    const other = await start(kind)
+    const shared = share(other.channel, buffer, limit)
+    shared.catch(() => undefined)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await other.end()
+    await expect(shared).rejects.toThrow(SystemError)
+    await expect(shared).rejects.toMatchObject({ code: 'ECONNRESET', api: 'share' })
+    const another = await start(kind)
+    const taken = another.tell('take', limit)
+    const { released } = await share(another.channel, buffer, limit)
+    await taken
+    await another.end()
+    await released
+  })
 
-  test.each(['process', 'thread'] as const)('a %s that does not take it: the limit, and the signal', async (kind) => {
+  test.each(['process', 'thread'] as const)('a %s never receives the memory: timeout and signal', async (kind) => {
     using buffer = DeviceBuffer.from(device, Int32Array.of(1))
     const other = await start(kind)
     await expect(share(other.channel, buffer, { timeout: 20 })).rejects.toThrow(TimeoutError)
@@ -218,7 +215,7 @@ describe('what goes wrong', () => {
     })
   })
 
-  test.each(['process', 'thread'] as const)('nothing comes from a %s: the limit', async (kind) => {
+  test.each(['process', 'thread'] as const)('a %s sends nothing: timeout', async (kind) => {
     const other = await start(kind)
     await expect(receive(other.channel, { timeout: 20 })).rejects.toThrow(TimeoutError)
     expect((await other.tell('take', { timeout: 20 })).error).toMatchObject({ name: 'TimeoutError' })
@@ -228,7 +225,7 @@ describe('what goes wrong', () => {
     await expect(waiting).rejects.toMatchObject({ name: 'SystemError', code: 'ECONNRESET', api: 'receive' })
   })
 
-  test.each(['process', 'thread'] as const)('memory that is disposed of before a %s takes it', async (kind) => {
+  test.each(['process', 'thread'] as const)('memory is disposed before a %s receives it', async (kind) => {
     const other = await start(kind)
     const buffer = DeviceBuffer.from(device, Int32Array.of(1))
     const shared = share(other.channel, buffer, limit)
@@ -239,7 +236,7 @@ describe('what goes wrong', () => {
     expect(error).toMatchObject({ name: 'DisposedError', message: expect.stringContaining('receive') })
   })
 
-  test('wrong offers are refused, other messages are not looked at', async () => {
+  test('wrong offers are refused, and other messages are ignored', async () => {
     for (const [offer, words] of [
       [{ shoal: 'share', version: 2 }, 'receive: message.version must be 1'],
       [{ shoal: 'share', version: 1 }, 'receive: message.path must be the name of a socket of share()'],
@@ -255,7 +252,7 @@ describe('what goes wrong', () => {
     }
   })
 
-  test('wrong offers of a process are refused', async () => {
+  test('wrong offers from a process are refused', async () => {
     const { port1: port } = new MessageChannel()
     for (const [offer, words] of [
       [{ path: '/tmp/elsewhere' }, 'receive: message.path must be the name of a socket of share()'],
@@ -270,7 +267,7 @@ describe('what goes wrong', () => {
     }
   })
 
-  test('a sender that is gone already', async () => {
+  test('the sender has already exited', async () => {
     const { port1, port2 } = new MessageChannel()
     const waiting = receive(port2, limit)
     port1.postMessage({ shoal: 'share', version: 1, path: '\0shoal-share-nobody' })
@@ -278,7 +275,7 @@ describe('what goes wrong', () => {
     await expect(waiting).rejects.toMatchObject({ name: 'SystemError', code: 'ECONNRESET' })
   })
 
-  test('memory that cannot leave its process is refused before anybody is told', async () => {
+  test('memory that cannot leave its process is refused before any message is sent', async () => {
     const other = await start('process')
     using stream = Stream.create(device)
     using ofStream = DeviceBuffer.allocateOn(stream, 'f32', 4)
@@ -296,16 +293,19 @@ describe('what goes wrong', () => {
     }
   })
 
-  test.each([undefined, 7, {}, { send: 1, on: 1 }, new EventTarget()])('%o is no channel', async (channel) => {
-    using buffer = DeviceBuffer.from(device, Int32Array.of(1))
-    const expected = 'channel must be a ChildProcess with an IPC channel'
-    await expect(share(channel as never, buffer)).rejects.toThrow(`share: ${expected}`)
-    await expect(receive(channel as never)).rejects.toThrow(`receive: ${expected}`)
-  })
+  test.each([undefined, 7, {}, { send: 1, on: 1 }, new EventTarget()])(
+    '%o is refused as a channel',
+    async (channel) => {
+      using buffer = DeviceBuffer.from(device, Int32Array.of(1))
+      const expected = 'channel must be a ChildProcess with an IPC channel'
+      await expect(share(channel as never, buffer)).rejects.toThrow(`share: ${expected}`)
+      await expect(receive(channel as never)).rejects.toThrow(`receive: ${expected}`)
+    },
+  )
 })
 
 describe('sendMemory and receiveMemory', () => {
-  test('over a socket: mapped memory and that of a pool can be opened by the process itself', async () => {
+  test('over a socket, the same process can open mapped memory and pool memory', async () => {
     const [ours, theirs] = DescriptorSocket.pair()
     using pool = MemoryPool.create(device, { handleTypes: 'posix-fd' })
     using stream = Stream.create(device)
@@ -327,7 +327,7 @@ describe('sendMemory and receiveMemory', () => {
     expect([pool.disposed, stream.disposed]).toEqual([false, false])
   })
 
-  test('a message that is none closes the descriptors that came with it', async () => {
+  test('a malformed message closes the descriptors that came with it', async () => {
     const [ours, theirs] = DescriptorSocket.pair()
     const handle = Buffer.alloc(64).toString('base64')
     const good = {

@@ -48,8 +48,8 @@ const bytesAt = (address: bigint, byteLength: number): MemoryLike => ({
 
 const start = peersOfTests()
 
-describe('a buffer that has grown', () => {
-  test.each(['process', 'thread'] as const)('is one range of addresses in another %s, too', async (kind) => {
+describe('sharing a buffer that has grown', () => {
+  test.each(['process', 'thread'] as const)('keeps one contiguous address range in another %s', async (kind) => {
     const other = await start(kind)
     const sizes = [1, 3, 2, 1]
     using buffer = grown(sizes)
@@ -65,7 +65,7 @@ describe('a buffer that has grown', () => {
     await released
   })
 
-  test('parts of it go with the pieces that they lie in, and no more', async () => {
+  test('transfers only the pieces that the shared part touches', async () => {
     const [ours, theirs] = DescriptorSocket.pair()
     using buffer = grown([1, 2, 1, 1])
     buffer.buffer.fillSync(0)
@@ -90,7 +90,7 @@ describe('a buffer that has grown', () => {
     for (const socket of [ours, theirs]) socket.dispose()
   })
 
-  test('that grows on, and shrinks: who has it keeps what it has', async () => {
+  test("leaves the receiver's part unchanged when the buffer grows or shrinks later", async () => {
     const other = await start('process')
     using buffer = grown([1, 1])
     buffer.buffer.fillSync(1)
@@ -121,7 +121,7 @@ describe('a buffer that has grown', () => {
     await second.released
   })
 
-  test('stays when the sender has given it up', async () => {
+  test('keeps the memory after the sender disposed it', async () => {
     const other = await start('process')
     const buffer = grown([2, 1, 1])
     const { indexes, values } = mark(buffer, [2, 3])
@@ -134,7 +134,7 @@ describe('a buffer that has grown', () => {
     await released
   })
 
-  test.each([64, 65, 128, 200])('in %i pieces, with 64 descriptors in a message', async (count) => {
+  test.each([64, 65, 128, 200])('works for %i pieces, with 64 descriptors per message', async (count) => {
     const other = await start('process')
     const sizes = Array.from({ length: count }, () => 1)
     using buffer = grown(sizes)
@@ -154,7 +154,7 @@ describe('a buffer that has grown', () => {
     expect(first).toBeLessThan(64)
   })
 
-  test('whose receiver ends, before it has it and after', async () => {
+  test('survives a receiver that exits before or after it has the memory', async () => {
     using buffer = grown(Array.from({ length: 70 }, () => 1))
     const other = await start('process')
     const shared = share(other.channel, buffer, limit)
@@ -171,7 +171,7 @@ describe('a buffer that has grown', () => {
     buffer.buffer.fillSync(1)
   })
 
-  test('over one socket, several at once come one after the other', async () => {
+  test('delivers several buffers over one socket in order', async () => {
     const [ours, theirs] = DescriptorSocket.pair()
     using first = grown(Array.from({ length: 70 }, () => 1))
     using second = grown(Array.from({ length: 130 }, () => 1))
@@ -188,7 +188,7 @@ describe('a buffer that has grown', () => {
     expect(small.length).toBe(3)
   })
 
-  test('between ports of one thread goes by its address', async () => {
+  test('between ports of one thread transfers the address', async () => {
     const { port1, port2 } = new MessageChannel()
     using buffer = grown([1, 1, 1])
     buffer.buffer.fillSync(6)
@@ -200,8 +200,8 @@ describe('a buffer that has grown', () => {
   })
 })
 
-describe('what goes wrong', () => {
-  test('pieces that cannot leave the process are refused before anybody is told', async () => {
+describe('failures of sharing in pieces', () => {
+  test('pieces that cannot leave the process are refused before any message is sent', async () => {
     const other = await start('process')
     const plain = GrowableBuffer.reserve(device, 'u8', { maximumLength: 8 * unit, stepBytes: 1 })
     plain.resize(unit).resize(2 * unit)
@@ -230,7 +230,7 @@ describe('what goes wrong', () => {
     for (const one of [plain, ...mapped, ...made]) one.dispose()
   })
 
-  test('messages that contradict themselves close what came with them, and what comes behind', async () => {
+  test('inconsistent messages close their descriptors and those that follow', async () => {
     const [ours, theirs] = DescriptorSocket.pair()
     const good = {
       type: 'shared-memory',

@@ -61,7 +61,7 @@ const calls = {
 const both = kinds.flatMap((kind) => (['share', 'receive'] as const).map((call) => [call, kind] as const))
 
 describe('the other side has ended', () => {
-  test.each(both)('before %s is called: a %s', async (call, kind) => {
+  test.each(both)('before the call of %s: a %s', async (call, kind) => {
     const { channel, end, events } = silent[kind]()
     const ended = Promise.all(events.map((event) => once(channel as NodeJS.EventEmitter, event)))
     end()
@@ -69,14 +69,14 @@ describe('the other side has ended', () => {
     await expect(calls[call](channel)).rejects.toMatchObject({ name: 'SystemError', code: 'ECONNRESET', api: call })
   })
 
-  test.each(['share', 'receive'] as const)('before %s is called: the own port was closed', async (call) => {
+  test.each(['share', 'receive'] as const)('before the call of %s: its port was closed', async (call) => {
     const { port1 } = new MessageChannel()
     port1.close()
     await once(port1, 'close')
     await expect(calls[call](port1)).rejects.toMatchObject({ name: 'SystemError', code: 'ECONNRESET', api: call })
   })
 
-  test.each(['share', 'receive'] as const)('before %s is called: a thread that has closed its port', async (call) => {
+  test.each(['share', 'receive'] as const)('before the call of %s: a thread that has closed its port', async (call) => {
     const program = `
       const { parentPort } = require('node:worker_threads')
       parentPort.postMessage('closes')
@@ -88,7 +88,7 @@ describe('the other side has ended', () => {
     await expect(calls[call](worker)).rejects.toMatchObject({ name: 'SystemError', code: 'ECONNRESET', api: call })
   })
 
-  test.each(both)('while several calls of %s wait for their turn: a %s', async (call, kind) => {
+  test.each(both)('while several calls of %s are queued: a %s', async (call, kind) => {
     const { channel, end } = silent[kind]()
     const all = Promise.allSettled([calls[call](channel), calls[call](channel), calls[call](channel, limit)])
     end()
@@ -120,14 +120,14 @@ describe('the other side has ended', () => {
     ['endedWorker', 'receive'],
     ['unrefedWorker', 'share'],
     ['unrefedWorker', 'receive'],
-  ])('a process that does nothing else hears of it: %s, %s', async (...args) => {
+  ])('and an otherwise idle process notices: %s, %s', async (...args) => {
     const { code, stdout } = await runFixture(new URL('fixtures/sharingOnly.mjs', import.meta.url), env, {
       arguments: args,
     })
     expect([stdout.trim(), code]).toEqual([`SystemError ECONNRESET ${args[1]}`, 0])
   })
 
-  test.each(['share', 'receive'])('a child that has disconnected hears of it: %s', async (call) => {
+  test.each(['share', 'receive'])('and a disconnected child notices: %s', async (call) => {
     const program = fileURLToPath(new URL('fixtures/sharingOnly.mjs', import.meta.url))
     const child = fork(program, ['disconnected', call], { execArgv: [], silent: true })
     ends.push(() => child.kill('SIGKILL'))
@@ -140,8 +140,8 @@ describe('the other side has ended', () => {
   })
 })
 
-describe('a share that was given up before anybody took it', () => {
-  test.each(['by its limit', 'by its signal'])('%s leaves the next one to a thread', async (how) => {
+describe('a share that was aborted before it was received', () => {
+  test.each(['by its limit', 'by its signal'])('%s leaves the next share to a thread usable', async (how) => {
     const { port1, port2 } = new MessageChannel()
     const given = how === 'by its limit' ? { timeout: 1 } : { signal: AbortSignal.timeout(1) }
     await expect(share(port1, buffer, given)).rejects.toThrow('share ')
@@ -153,7 +153,7 @@ describe('a share that was given up before anybody took it', () => {
     port1.close()
   })
 
-  test('leaves the next one to a process', async () => {
+  test('leaves the next share to a process usable', async () => {
     const { channel, end } = silent.child()
     ends.push(end)
     const child = channel as ChildProcess
@@ -167,7 +167,7 @@ describe('a share that was given up before anybody took it', () => {
     await expect.poll(() => said, limit).toContainEqual({ values: [2] })
   })
 
-  test('is none for who receives already, whom the next one finds', async () => {
+  test('is skipped by a receiver that already waits, which gets the next share', async () => {
     const { port1, port2 } = new MessageChannel()
     await expect(share(port1, buffer, { timeout: 1 })).rejects.toThrow(TimeoutError)
     const received = receive<'i32'>(port2, limit)
@@ -180,7 +180,7 @@ describe('a share that was given up before anybody took it', () => {
     port1.close()
   })
 
-  test('or while it was being taken is none, either, and leaves nothing open', async () => {
+  test('or during the transfer is skipped too, and leaks no descriptor', async () => {
     const { port1, port2 } = new MessageChannel()
     const options = { handleTypes: 'posix-fd' } as const
     using physical = PhysicalMemory.create(device, allocationGranularity(device, options), options)
@@ -211,7 +211,7 @@ describe('a share that was given up before anybody took it', () => {
     await expect.poll(descriptors, limit).toBeLessThanOrEqual(open)
   })
 
-  test('does not hide that the other side ends', async () => {
+  test('does not hide the end of the other side', async () => {
     const { port1, port2 } = new MessageChannel()
     await expect(share(port1, buffer, { timeout: 1 })).rejects.toThrow(TimeoutError)
     const received = receive(port2)

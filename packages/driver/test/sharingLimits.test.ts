@@ -14,8 +14,8 @@ const device = Device.get(0)
 const limit = { timeout: 60_000 }
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length
 
-describe('limits hold while a call waits for its turn', () => {
-  test('receive, and nothing that comes is lost', async () => {
+describe('limits apply while a call is queued', () => {
+  test('for receive, and no later message is lost', async () => {
     const { port1, port2 } = new MessageChannel()
     using a = DeviceBuffer.from(device, Int32Array.of(1))
     using b = DeviceBuffer.from(device, Int32Array.of(2))
@@ -35,7 +35,7 @@ describe('limits hold while a call waits for its turn', () => {
     port1.close()
   })
 
-  test('share, and what was given up is not given', async () => {
+  test('for share, and an aborted share is never delivered', async () => {
     const { port1, port2 } = new MessageChannel()
     const buffers = [1, 2, 3].map((value) => DeviceBuffer.from(device, Int32Array.of(value)))
     const [a, b, c] = buffers as [(typeof buffers)[0], (typeof buffers)[0], (typeof buffers)[0]]
@@ -54,7 +54,7 @@ describe('limits hold while a call waits for its turn', () => {
     port1.close()
   })
 
-  test('sendMemory and receiveMemory, and no descriptor stays open', async () => {
+  test('for sendMemory and receiveMemory, and no descriptor stays open', async () => {
     const [ours, theirs] = DescriptorSocket.pair()
     const options = { handleTypes: 'posix-fd' } as const
     using physical = PhysicalMemory.create(device, allocationGranularity(device, options), options)
@@ -88,7 +88,7 @@ describe('limits hold while a call waits for its turn', () => {
   })
 })
 
-test('what a limit ends says which call it was, and nothing of work that there is not', async () => {
+test('a timeout error names its call, and mentions no unrelated work', async () => {
   const { port1 } = new MessageChannel()
   const [socket, other] = DescriptorSocket.pair()
   using buffer = DeviceBuffer.from(device, Int32Array.of(1))

@@ -40,7 +40,7 @@ describe('Stream.create', () => {
     expect([explicit.priority, explicit.nonBlocking]).toEqual([0, false])
   })
 
-  test('takes a context as the owner, which is what a device stands for', () => {
+  test('accepts a context as owner, and a device as its primary context', () => {
     expect(context).toBeInstanceOf(Context)
     using stream = Stream.create(context)
     expect(stream.context).toBe(context)
@@ -48,7 +48,7 @@ describe('Stream.create', () => {
     expect([made.context, made.nonBlocking]).toEqual([context, true])
   })
 
-  test('takes every priority of the device, and no other', () => {
+  test('accepts exactly the priorities of the device', () => {
     const { least, greatest } = context.streamPriorityRange
     expect(greatest).toBeLessThan(least)
     for (let priority = greatest; priority <= least; priority += 1) {
@@ -66,7 +66,7 @@ describe('Stream.create', () => {
     }
   })
 
-  test('gives each stream an id of its own', () => {
+  test('assigns each stream a unique id', () => {
     using one = Stream.create(device)
     using other = Stream.create(second)
     expect(typeof one.id).toBe('bigint')
@@ -97,7 +97,7 @@ describe('Stream.create', () => {
   })
 
   test.each(['nonBlocking', 'priority'] as const)(
-    'passes on what the getter of %s throws, and makes nothing',
+    'rethrows an error thrown by the getter of %s, and creates nothing',
     (key) => {
       const own = new TestDevice(0)
       const { primaryContext } = own
@@ -115,7 +115,7 @@ describe('the owner', () => {
     ['borrow', (owner: never) => Stream.borrow(owner, 0n)],
     ['adopt', (owner: never) => Stream.adopt(owner, 8n)],
     ['from', (owner: never) => Stream.from(owner, device.defaultStream)],
-  ] as const)('of Stream.%s must be a device or a context that is there', async (name, make) => {
+  ] as const)('of Stream.%s must be a live device or context', async (name, make) => {
     for (const owner of notOwners) {
       const error = refusalOf(() => make(owner as never)) as Error
       expect(error).toBeInstanceOf(TypeError)
@@ -133,7 +133,7 @@ describe('the owner', () => {
 })
 
 describe('Stream.borrow', () => {
-  test('leaves the stream to whom it belongs', () => {
+  test('leaves the stream to its owner', () => {
     using owned = Stream.create(device, { priority: context.streamPriorityRange.greatest })
     const borrowed = Stream.borrow(device, owned.handle)
     expect([borrowed.handle, borrowed.priority, borrowed.id]).toEqual([owned.handle, owned.priority, owned.id])
@@ -142,7 +142,7 @@ describe('Stream.borrow', () => {
     expect(owned.query()).toBe(true)
   })
 
-  test('takes 0n for the default stream, the one the device has', () => {
+  test("takes 0n for the device's default stream", () => {
     const borrowed = Stream.borrow(context, 0n)
     expect(borrowed.handle).toBe(toStreamHandle(null).handle)
     expect(borrowed.handle).toBe(device.defaultStream.handle)
@@ -171,13 +171,13 @@ describe('Stream.adopt', () => {
     expect(() => made.dispose()).toThrow(StatusError)
   })
 
-  test.each([0n, 1n, 2n])('refuses the default stream %s, which nobody may destroy', (handle) => {
+  test.each([0n, 1n, 2n])('refuses the default stream %s, which must never be destroyed', (handle) => {
     expect(refusalOf(() => Stream.adopt(device, handle))).toEqual(
       new RangeError(`Stream.adopt: handle must be that of a stream somebody made, not a default stream (${handle})`),
     )
   })
 
-  test('refuses what is no handle', () => {
+  test('refuses other values than a handle', () => {
     expect(() => Stream.adopt(device, 8 as never)).toThrow(
       new TypeError('Stream.adopt: handle must be a bigint, not 8'),
     )
@@ -186,12 +186,12 @@ describe('Stream.adopt', () => {
 })
 
 describe('Stream.from', () => {
-  test('gives a stream of the same context as it is', () => {
+  test('returns a stream of the same context unchanged', () => {
     using stream = Stream.create(device)
     expect(Stream.from(device, stream)).toBe(stream)
   })
 
-  test('takes a stream of another object of the device, and of a second copy, until they are disposed of', async () => {
+  test('borrows a stream of another object of the device or of a second copy, until that stream is disposed', async () => {
     const copy = await secondCopy()
     const twin = new TestDevice(0)
     const other = copy.Device.get(0)
@@ -211,7 +211,7 @@ describe('Stream.from', () => {
     other.dispose()
   })
 
-  test('refuses a stream of another device and what is no stream', () => {
+  test('refuses a stream of another device and other values', () => {
     using stream = Stream.create(second)
     expect(refusalOf(() => Stream.from(device, stream))).toEqual(
       new TypeError('Stream.from: stream must be one of device 0, not of device 1'),
@@ -229,8 +229,8 @@ describe('Stream.from', () => {
   })
 })
 
-describe('work', () => {
-  test('is done in the order in which it was queued, beside that of other streams', async () => {
+describe('queued work', () => {
+  test('runs in queue order, concurrently with other streams', async () => {
     using slow = Stream.create(device, { nonBlocking: true })
     using quick = Stream.create(device, { nonBlocking: true })
     const order: string[] = []
@@ -242,7 +242,7 @@ describe('work', () => {
     expect(order).toEqual(['quick', 'slow 1', 'slow 2'])
   })
 
-  test('of a stream waits for an event of another one, also of another device', async () => {
+  test('waits for an event of another stream, also of another device', async () => {
     using first = Stream.create(device)
     using last = Stream.create(second)
     using buffer = DeviceBuffer.allocate(second, 'u8', 16)
@@ -258,7 +258,7 @@ describe('work', () => {
     expect(await buffer.toArray({ stream: last })).toEqual(new Uint8Array(16).fill(7))
   })
 
-  test('query() tells whether all of it has ended', async () => {
+  test('query() returns whether all of it has completed', async () => {
     using stream = Stream.create(device)
     expect(stream.query()).toBe(true)
     delay(stream, 100)
@@ -267,7 +267,7 @@ describe('work', () => {
     expect(stream.query()).toBe(true)
   })
 
-  test('synchronizeSync() blocks until it has ended and gives the stream', () => {
+  test('synchronizeSync() blocks until it completes and returns the stream', () => {
     using stream = Stream.create(device)
     delay(stream, 80)
     const begin = performance.now()
@@ -278,7 +278,7 @@ describe('work', () => {
 })
 
 describe('record', () => {
-  test('marks what was queued until then, in a new event without timing or in the one given', async () => {
+  test('marks the work queued so far, in a new event without timing or in the given event', async () => {
     using stream = Stream.create(device)
     using given = Event.create(device)
     delay(stream, 80)
@@ -292,7 +292,7 @@ describe('record', () => {
     await stream.synchronize()
   })
 
-  test('and waitEvent refuse what is no event and say where an event of another place is', async () => {
+  test('and waitEvent refuse other values than events, and name the place of a foreign event', async () => {
     using stream = Stream.create(device)
     using foreign = Event.create(second)
     const record = stream.record.bind(stream) as (event: unknown) => void
@@ -319,7 +319,7 @@ describe('record', () => {
 })
 
 describe('synchronize', () => {
-  test('resolves with the stream and leaves the thread free', async () => {
+  test('resolves with the stream, without blocking the thread', async () => {
     using stream = Stream.create(device)
     delay(stream, 120)
     let ticks = 0
@@ -331,7 +331,7 @@ describe('synchronize', () => {
     expect(ticks).toBeGreaterThan(1)
   })
 
-  test('ends early by its signal or its limit; the work goes on', async () => {
+  test('rejects early by its signal or timeout, and the work continues', async () => {
     using stream = Stream.create(device)
     delay(stream, 300)
     const controller = new AbortController()
@@ -365,7 +365,7 @@ describe('synchronize', () => {
 })
 
 describe('hostFunction', () => {
-  test('resolves when the function returned, and rejects with what it threw', async () => {
+  test('resolves after the function returned, and rejects with its error', async () => {
     using stream = Stream.create(device)
     let calls = 0
     const count = (): void => {
@@ -382,14 +382,14 @@ describe('hostFunction', () => {
     expect(calls).toBe(2)
   })
 
-  test('refuses what is no function', async () => {
+  test('refuses other values than a function', async () => {
     using stream = Stream.create(device)
     await expect(stream.hostFunction(5 as never)).rejects.toEqual(
       new TypeError('Stream.hostFunction: fn must be a function, not 5'),
     )
   })
 
-  test('is not called once the context has failed: the promise rejects with its error', async () => {
+  test("is not called after the context has failed: the promise rejects with the context's error", async () => {
     const stream = Stream.create(failing)
     delay(stream, 200)
     let isCalled = false
@@ -408,7 +408,7 @@ describe('hostFunction', () => {
 })
 
 describe('dispose', () => {
-  test('is done once; queued work still ends, and what uses the stream is refused', async () => {
+  test('takes effect once; queued work still completes, and later uses of the stream throw', async () => {
     const stream = Stream.create(device)
     using mark = Event.create(device)
     let isDone = false
@@ -443,7 +443,7 @@ describe('dispose', () => {
     await mark.synchronize()
   })
 
-  test('keeps the context until the last stream is gone, and asyncDispose waits for the work', async () => {
+  test('releases the context with the last stream, and asyncDispose waits for the work', async () => {
     const own = new TestDevice(0)
     const { primaryContext } = own
     const stream = Stream.create(own)
@@ -462,7 +462,7 @@ describe('dispose', () => {
   })
 })
 
-test('a stream tells others of it by the stream protocol, always with the same object', () => {
+test('a stream answers the stream protocol, always with the same object', () => {
   using stream = Stream.create(second)
   const told = stream[streamProtocol]
   expect(told).toEqual({

@@ -15,7 +15,7 @@ const defaults = {
 }
 
 describe('Stream.attributes', () => {
-  test('are read, set and copied', () => {
+  test('can be read, set and copied', () => {
     using one = Stream.create(device, { nonBlocking: true, priority: -1 })
     using two = Stream.create(device, { nonBlocking: true })
     using memory = DeviceBuffer.zeros(device, 'u8', 4096)
@@ -46,7 +46,7 @@ describe('Stream.attributes', () => {
     expect(one.attributes.memorySynchronizationDomain).toBe('default')
   })
 
-  test('refuse what is wrong by name', () => {
+  test('refuse wrong arguments by name', () => {
     using one = Stream.create(device)
     using other = Stream.create(new TestDevice(1))
     for (const [act, message] of [

@@ -9,7 +9,7 @@ const { TestDevice } = await import('./support/testDevice.js')
 
 const device = new TestDevice(0)
 
-test('a surface needs an array that was made for it', () => {
+test('a SurfaceObject requires an array created for surfaces', () => {
   using plain = CudaArray.create(device, { width: 8, format: 'u8' })
   using memory = DeviceBuffer.zeros(device, 'u32', 4)
   expect(() => SurfaceObject.create(plain)).toThrow(/array must be one made with surface: true/)
@@ -17,7 +17,7 @@ test('a surface needs an array that was made for it', () => {
   expect(() => SurfaceObject.create(null as never)).toThrow(TypeError)
 })
 
-test('a surface is of an array, or of a level', () => {
+test('a SurfaceObject covers an array or one level', () => {
   using levels = MipmappedArray.create(device, { width: 8, format: 'u8', surface: true })
   using surface = SurfaceObject.create(levels.level(1))
   expect(surface.describeResource()).toEqual({ type: 'array', handle: levels.level(1).handle })

@@ -31,7 +31,7 @@ test.each(Object.entries(unfinished))('hostFunction and hostNode refuse %s', asy
   await expect(captured).rejects.toEqual(wrong('Stream.hostFunction'))
 })
 
-test('hostFunction rejects when the function returns a promise, whatever becomes of that promise', async () => {
+test('hostFunction rejects when the function returns a promise, however that promise settles', async () => {
   using stream = device.createStream()
   for (const fn of [() => Promise.resolve(), () => Promise.reject(new Error('lost'))]) {
     await expect(stream.hostFunction(fn)).rejects.toEqual(
@@ -40,7 +40,7 @@ test('hostFunction rejects when the function returns a promise, whatever becomes
   }
 })
 
-test('a promise from a function of a graph is an uncaught TypeError at each launch', () => {
+test('a graph function that returns a promise raises an uncaught TypeError at each launch', () => {
   const lines = runModule(
     `import { Device } from '@shoal/driver'
      import { Graph, hostNode } from '@shoal/driver/graph'
@@ -106,7 +106,7 @@ test.each<[string, Parameters<typeof storeIn>[0]]>([
     },
   ],
   ['UserObject.create', (fn) => UserObject.create(fn)],
-])('the function of %s sees the AsyncLocalStorage of whoever passed it', async (_, pass) => {
+])('the function of %s runs in the AsyncLocalStorage context of its caller', async (_, pass) => {
   const alive = setInterval(() => undefined, 1000)
   expect(await storeIn(pass)).toBe('request')
   clearInterval(alive)

@@ -19,7 +19,7 @@ const pictures = {
 }
 
 describe('TensorMap.tiled', () => {
-  test('is 128 bytes, others for other options', () => {
+  test('encodes 128 bytes, which differ for other options', () => {
     const map = TensorMap.tiled(matrix, whole)
     expect(map.bytes).toHaveLength(128)
     expect(map.bytes).toEqual(TensorMap.tiled(matrix, { ...whole, dtype: 'f32', strides: [256] }).bytes)
@@ -40,12 +40,12 @@ describe('TensorMap.tiled', () => {
     ])
   })
 
-  test('of one dimension has no strides, for which the driver wants memory all the same', () => {
+  test('of one dimension passes no strides, although the driver requires a pointer', () => {
     const row = TensorMap.tiled(matrix, { dimensions: [64 * 64], box: [32] })
     expect(row.bytes).not.toEqual(TensorMap.tiled(matrix, { dimensions: [64 * 64], box: [16] }).bytes)
   })
 
-  test('moves to other memory', () => {
+  test('can be moved to other memory', () => {
     using other = DeviceBuffer.zeros(device, 'f32', 64 * 64)
     const map = TensorMap.tiled(matrix, whole)
     expect(map.replaceAddress(other).bytes).toEqual(TensorMap.tiled(other, whole).bytes)
@@ -79,7 +79,7 @@ describe('TensorMap.tiled', () => {
     expect(() => TensorMap.tiled(matrix, { ...whole, ...options } as never)).toThrow(words)
   })
 
-  test('refuses what is no memory, or is gone', () => {
+  test('refuses other values than memory, and disposed memory', () => {
     const gone = DeviceBuffer.zeros(device, 'f32', 64 * 64)
     gone.dispose()
     expect(() => TensorMap.tiled(gone, whole)).toThrow(DisposedError)
@@ -89,7 +89,7 @@ describe('TensorMap.tiled', () => {
 })
 
 describe('TensorMap.im2col', () => {
-  test('has corners of boxes', () => {
+  test('encodes the corners of boxes', () => {
     const map = TensorMap.im2col(matrix, pictures)
     expect(map.bytes).not.toEqual(TensorMap.im2col(matrix, { ...pictures, lowerCorner: [-2, -1] }).bytes)
     expect(map.bytes).not.toEqual(TensorMap.im2col(matrix, { ...pictures, pixelsPerColumn: 33 }).bytes)
@@ -111,7 +111,7 @@ describe('TensorMap.im2col', () => {
 describe('TensorMap.im2colWide', () => {
   const { lowerCorner: _, upperCorner: __, ...rest } = pictures
   const wide = { ...rest, lowerCornerWidth: -1, upperCornerWidth: 1 }
-  test('is made, with corners that have the width alone', () => {
+  test('encodes corners that have only a width', () => {
     const words = new Uint32Array(TensorMap.im2colWide(matrix, { ...wide, mode: 'w128' }).bytes.slice().buffer)
     expect(words[14]).toBe(0x00_01_00_ff)
   })

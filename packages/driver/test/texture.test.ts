@@ -39,10 +39,10 @@ const surface = SurfaceObject.create(array)
 const out = DeviceBuffer.zeros(device, 'f32', 4)
 const config = { grid: 1, block: 1 } as const
 
-describe('arguments', () => {
+describe('texture arguments of kernels', () => {
   const taking = Module.loadSync(device, read).kernel('run', ['texture', 'ptr'])
 
-  test('are textures, or their handles', async () => {
+  test('accept textures or their handles', async () => {
     for (const given of [texture, texture.handle as bigint]) {
       out.fill(0)
       taking.launch(config, given, out)
@@ -57,18 +57,18 @@ describe('arguments', () => {
     [null, /args\[0\] must be a TextureObject/],
     [-1n, /args\[0\] must be a bigint of 64 bits/],
     [{ parameterType: 'texture' }, /args\[0\] must be a TextureObject/],
-  ])('are not %o', (given, words) => {
+  ])('refuse %o', (given, words) => {
     expect(() => taking.launch(config, given as never, out)).toThrow(words)
     expect(() => taking.prepare(config, given as never, out)).toThrow(words)
   })
 
-  test('are of the device that the kernel runs on', () => {
+  test('must belong to the device of the kernel', () => {
     const other = Device.get(1)
     using there = TextureObject.create(CudaArray.create(other, { width: 4, format: 'f32' }))
     expect(() => taking.launch(config, there, out)).toThrow(/args\[0\] must be a TextureObject of device 0/)
   })
 
-  test('are no pointers, and have the bytes that the image says', () => {
+  test('are not accepted as pointers, and have the size from the image', () => {
     const module = Module.loadSync(
       device,
       kernel('', '.param .u64 object, .param .u32 out').replace('ld.param.u64 %rd2', 'ld.param.u32 %r1'),
@@ -78,7 +78,7 @@ describe('arguments', () => {
     expect(() => taking.launch(config, texture, texture as never)).toThrow(TypeError)
   })
 
-  test('are there at each launch that was prepared, and of a graph', async () => {
+  test('are checked at each prepared launch and each graph launch', async () => {
     const made = CudaArray.create(device, { width: 4, format: 'f32' })
     made.copyFromSync(new Float32Array(4).fill(5))
     using look = TextureObject.create(made)
@@ -100,7 +100,7 @@ describe('arguments', () => {
     expect(() => prepared.set(0, look)).toThrow(DisposedError)
   })
 
-  test('of tensor maps are maps alone', () => {
+  test('of type tensor map accept only tensor maps', () => {
     const module = Module.loadSync(
       device,
       kernel('', '.param .align 64 .b8 map[128], .param .u64 object, .param .u64 out'),
@@ -122,11 +122,11 @@ describe('arguments', () => {
   })
 })
 
-describe('copies of texels as nodes of a graph', () => {
+describe('texel copies as graph nodes', () => {
   const other = CudaArray.create(device, { width: 4, height: 3, format: 'f32' })
   const memory = DeviceBuffer.zeros(device, 'f32', 4)
 
-  test('run at each launch, from and to memory and other arrays, and are updated', async () => {
+  test('run at each launch, from and to memory and other arrays, and can be updated', async () => {
     using rows = CudaArray.create(device, { width: 4, height: 3, format: 'f32' })
     using host = PinnedBuffer.from(device, Float32Array.of(1, 2, 3, 4))
     using result = PinnedBuffer.allocate(device, 'f32', 12)
@@ -155,7 +155,7 @@ describe('copies of texels as nodes of a graph', () => {
     expect([...result.array]).toEqual([0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 0, 0])
   })
 
-  test('are not launched once an array is gone', () => {
+  test('are not launched after an array was disposed', () => {
     const made = CudaArray.create(device, { width: 4, format: 'f32' })
     using graph = Graph.create(device)
     graph.add(copyNode(made, memory))
@@ -179,12 +179,12 @@ describe('copies of texels as nodes of a graph', () => {
     [() => copyNode(array, other, { region: { width: 2 }, pitch: 16 }), /copyNode: pitch must be left out, like rows/],
     [() => copyNode(memory, memory, { region: {} }), /copyNode: options must have only the keys/],
     [() => copyNode(array, DeviceBuffer.zeros(Device.get(1), 'f32', 4)), /copyNode: source must be memory of device 0/],
-  ])('that are wrong are refused by name: %s', (make, words) => {
+  ])('with wrong arguments are refused by name: %s', (make, words) => {
     expect(make).toThrow(words)
   })
 })
 
-test('a texture looks into memory of several mappings', async () => {
+test('a texture covers memory of several mappings', async () => {
   using memory = GrowableBuffer.reserve(device, 'f32', { maximumLength: 1 << 20 })
   memory.resize(1 << 19)
   memory.resize(1 << 20)
@@ -198,7 +198,7 @@ test('a texture looks into memory of several mappings', async () => {
   expect((await out.toArray())[0]).toBe(7)
 })
 
-describe('what loses the context', () => {
+describe('faults that destroy the context', () => {
   let next = 2
   /** Runs a kernel on a device of its own with the handle that `make` gives; the code of the error. */
   async function failure(ptx: string, make: (device: DriverDevice) => bigint): Promise<string | undefined> {
@@ -212,7 +212,7 @@ describe('what loses the context', () => {
   }
   const arrayOf = (owner: DriverDevice) => CudaArray.create(owner, { width: 4, format: 'f32', surface: true })
 
-  test('a texture over memory that was freed', async () => {
+  test('a texture over freed memory', async () => {
     const code = await failure(read, (owner) => {
       const memory = DeviceBuffer.zeros(owner, 'f32', 4)
       const { handle } = TextureObject.create(memory)
@@ -222,7 +222,7 @@ describe('what loses the context', () => {
     expect(code).toBe('CUDA_ERROR_ILLEGAL_ADDRESS')
   })
 
-  test('a texture of an array that was destroyed, or that is none itself', async () => {
+  test('a texture of a destroyed array, and a handle that is not a texture', async () => {
     const gone = (owner: DriverDevice): bigint => {
       const made = arrayOf(owner)
       const { handle } = TextureObject.create(made)
@@ -239,7 +239,7 @@ describe('what loses the context', () => {
     )
   })
 
-  test('an access beyond a surface, where that is trapped, and one between its words', async () => {
+  test('an out-of-range or misaligned surface access in trap mode', async () => {
     const make = (owner: DriverDevice): bigint => SurfaceObject.create(arrayOf(owner)).handle
     expect(await failure(write('trap', 16), make)).toBe('CUDA_ERROR_LAUNCH_FAILED')
     expect(await failure(write('zero', 16), make)).toBeUndefined()
@@ -248,7 +248,7 @@ describe('what loses the context', () => {
   })
 })
 
-describe('what is not run', () => {
+describe('unsupported texture instructions', () => {
   const f4 = '{%f1, %f2, %f3, %f4}'
   const r4 = '{%r1, %r2, %r3, %r4}'
   test.each([
@@ -277,12 +277,12 @@ describe('what is not run', () => {
     'suld.b.1d.v4.b64.trap {%rd1, %rd2, %rd3, %rd4}, [%rd1, {%r2}];',
     'sured.b.1d.u32.trap [%rd1, {%r1}], %r2;',
     'sured.b.add.1d.f32.trap [%rd1, {%r1}], %f2;',
-  ])('%s is no instruction', (line) => {
+  ])('%s is refused as an instruction', (line) => {
     expect(() => Module.loadSync(device, kernel(line))).toThrow('CUDA_ERROR_INVALID_PTX')
   })
 })
 
-test('halves, residency and offsets', async () => {
+test('textures support half floats, residency and offsets', async () => {
   const ptx = kernel(`
   tex.1d.v4.f16.f32 {%h1, %h2, %h3, %h4}|%p1, [%rd1, {%f9}];
   st.global.b16 [%rd2], %h1;

@@ -15,7 +15,7 @@ const mipmapped = MipmappedArray.create(device, { width: 8, height: 4, format: '
 const words = DeviceBuffer.zeros(device, 'u32', 1024)
 
 describe('TextureObject.create', () => {
-  test('has defaults, which the driver tells', () => {
+  test('has defaults, which the driver reports', () => {
     using texture = TextureObject.create(array)
     expect(texture.parameterType).toBe('texture')
     expect(texture.resource).toBe(array)
@@ -37,7 +37,7 @@ describe('TextureObject.create', () => {
     expect(texture.describeView()).toBeUndefined()
   })
 
-  test('takes the colour of the border as integers where texels are', () => {
+  test('takes integer border colours if the texels are integers', () => {
     using texture = TextureObject.create(array, { addressMode: 'border', borderColor: [-1, 2 ** 31 - 1, 7] })
     // Drivers do not give it back.
     expect(texture.describe().borderColor).toEqual([0, 0, 0, 0])
@@ -47,7 +47,7 @@ describe('TextureObject.create', () => {
     expect(colours.describe().borderColor).toEqual([0, 0, 0, 0])
   })
 
-  test('looks into memory, in rows too', () => {
+  test('reads memory, linearly and in rows', () => {
     using linear = TextureObject.create(words)
     expect(linear.describeResource()).toMatchObject({ type: 'linear', format: 'u32', channels: 1, byteLength: 4096 })
     using rows = TextureObject.create({ memory: words, channels: 2, width: 10, height: 8, pitch: 128 })
@@ -63,7 +63,7 @@ describe('TextureObject.create', () => {
     expect(rows.resource).toBe(words)
   })
 
-  test('looks into pitched memory through a view of it', () => {
+  test('reads pitched memory through a view', () => {
     using pitched = PitchedBuffer.from(device, new Float32Array(15).fill(2), { width: 5, height: 3 })
     using memory = DeviceBuffer.view(device, pitched, 'f32')
     const { width, height, pitch } = pitched
@@ -74,7 +74,7 @@ describe('TextureObject.create', () => {
     expect(array.copyToSync(new Float32Array(15))).toEqual(new Float32Array(15).fill(2))
   })
 
-  test('looks at a part of an array in another way', () => {
+  test('reads a part of an array with another format', () => {
     using texture = TextureObject.create(mipmapped, { view: { format: 'u32x1', firstMipmapLevel: 1 } })
     expect(texture.describeView()).toEqual({
       format: 'u32x1',
@@ -133,7 +133,7 @@ describe('TextureObject.create', () => {
     expect(() => TextureObject.create(resource as never, options as never)).toThrow(words)
   })
 
-  test('passes on what the driver says, and what getters throw', () => {
+  test('passes on driver errors, and rethrows errors of getters', () => {
     expect(() => TextureObject.create(array, throwing('srgb'))).toThrow('thrown by a getter')
     const view = { format: 'bc1' } as const
     using blocks = CudaArray.create(device, { width: 4, height: 4, format: 'u32', channels: 2 })
@@ -143,7 +143,7 @@ describe('TextureObject.create', () => {
     expect(() => TextureObject.create(cube, seamless)).toThrow('CUDA_ERROR_NOT_SUPPORTED')
   })
 
-  test('does not look into what a getter of the options disposes of', () => {
+  test('refuses a resource that a getter of the options disposes', () => {
     const made = CudaArray.create(device, { width: 4, format: 'f32' })
     const options = {
       get filterMode(): 'point' {
@@ -155,8 +155,8 @@ describe('TextureObject.create', () => {
   })
 })
 
-describe('its end', () => {
-  test('nothing is asked of it afterwards, nor of what it looked into', () => {
+describe('disposal of a TextureObject', () => {
+  test('or of its resource makes every later use throw', () => {
     const made = CudaArray.create(device, { width: 4, format: 'f32' })
     const texture = TextureObject.create(made)
     made.dispose()
@@ -172,7 +172,7 @@ describe('its end', () => {
     linear.dispose()
   })
 
-  test('reset takes it along', async () => {
+  test('happens with a reset of the device', async () => {
     const second = new TestDevice(1)
     const texture = TextureObject.create(CudaArray.create(second, { width: 4, format: 'f32' }))
     await second.reset()

@@ -21,7 +21,7 @@ async function untilTold(ends: readonly number[]): Promise<void> {
   while (ends.length === 0) await after(1)
 }
 
-test('ends with the last that has it: this object, a graph, a clone, what was made of it', async () => {
+test('a UserObject ends with its last holder: the object itself, a graph, a clone or an executable graph', async () => {
   const { object, ends } = watched()
   const graph = Graph.create(device)
   graph.add(emptyNode())
@@ -43,7 +43,7 @@ test('ends with the last that has it: this object, a graph, a clone, what was ma
   expect(ends).toEqual([0])
 })
 
-test('a graph lets go of what it has', async () => {
+test('a graph releases its UserObjects on disposal', async () => {
   const { object, ends } = watched()
   using graph = Graph.create(device)
   object.retainBy(graph, 2).releaseBy(graph)
@@ -54,13 +54,13 @@ test('a graph lets go of what it has', async () => {
   await untilTold(ends)
 })
 
-test('without a graph it ends at once', async () => {
+test('a UserObject without a graph ends at once', async () => {
   const { object, ends } = watched()
   object.dispose()
   await untilTold(ends)
 })
 
-test('refuses what is none, what is gone and what the graph does not have', () => {
+test('UserObject refuses other values, disposed graphs, and references the graph does not hold', () => {
   expect(() => UserObject.create(5 as never)).toThrow(/^UserObject.create: fn must be a function, not 5/)
   const { object } = watched()
   using graph = Graph.create(device)

@@ -44,7 +44,7 @@ async function makeWhatStays(devices: readonly import('@shoal/driver').Device[],
   }
 }
 
-test(`${runs} sequences of what can be done with mapped memory go as the model says, and leave nothing`, async () => {
+test(`${runs} random sequences of mapped-memory operations match the model, and leak nothing`, async () => {
   const devices = Device.all()
   const unit = allocationGranularity(devices[0] as never)
   await makeWhatStays(devices, unit)

@@ -20,7 +20,7 @@ async function settlesAtOnce(promise: Promise<unknown>): Promise<boolean> {
   return !isNextTurn
 }
 
-test('what is done already is awaited without a turn of the event loop', async () => {
+test('awaiting completed work takes no turn of the event loop', async () => {
   using stream = Stream.create(device, { nonBlocking: true })
   expect(await settlesAtOnce(stream.synchronize())).toBe(true)
   using event = Event.create(device)
@@ -33,7 +33,7 @@ test('what is done already is awaited without a turn of the event loop', async (
   expect(event.query()).toBe(true)
 })
 
-test('short and long waits let the event loop go on, and end together or one by one', async () => {
+test('short and long waits do not block the event loop, and settle together or one by one', async () => {
   const streams = Array.from({ length: 100 }, () => Stream.create(device, { nonBlocking: true }))
   let isOver = false
   let turns = 0
@@ -49,7 +49,7 @@ test('short and long waits let the event loop go on, and end together or one by 
   for (const stream of streams) stream.dispose()
 })
 
-test('timers that a test has put in place of those of Node change nothing', async () => {
+test('fake timers of a test framework do not affect waits', async () => {
   using stream = Stream.create(device, { nonBlocking: true })
   using buffer = DeviceBuffer.zeros(device, 'u8', 3 * 1024 * 1024)
   const { setImmediate, setTimeout } = globalThis
@@ -71,7 +71,7 @@ test('timers that a test has put in place of those of Node change nothing', asyn
   }
 })
 
-test('a short wait ends early with its signal or timeout, or when what is waited for is disposed of', async () => {
+test('a short wait ends early by its signal or timeout, or when its event is disposed', async () => {
   using stream = Stream.create(device, { nonBlocking: true })
   delay(stream, 300)
   const ending = new AbortController()
@@ -87,7 +87,7 @@ test('a short wait ends early with its signal or timeout, or when what is waited
   expect(stream.query()).toBe(true)
 })
 
-test('waits that were given up in the same turn, before it, or whose stream is gone, leave the others alone', async () => {
+test('aborted waits and waits of disposed streams do not disturb other waits', async () => {
   const stream = Stream.create(device, { nonBlocking: true })
   const already = AbortSignal.abort('too late')
   await expect(stream.synchronize({ signal: already })).rejects.toMatchObject({
@@ -112,7 +112,7 @@ test('waits that were given up in the same turn, before it, or whose stream is g
   await expect(stream.synchronize()).rejects.toMatchObject({ code: 'SHOAL_DISPOSED' })
 })
 
-test('a wait whose limit comes after its end is not ended by it', async () => {
+test('a wait that completes before its timeout is not rejected by the timeout', async () => {
   using stream = Stream.create(device, { nonBlocking: true })
   const ending = new AbortController()
   delay(stream, 1)
@@ -123,7 +123,7 @@ test('a wait whose limit comes after its end is not ended by it', async () => {
   expect(await event.synchronize({ timeout: 60_000 })).toBe(event)
 })
 
-test('a reset of the device comes after the short waits on it', async () => {
+test('a device reset waits for short waits on the device', async () => {
   const own = new TestDevice(0)
   const stream = Stream.create(own, { nonBlocking: true })
   delay(stream, 5)
@@ -137,7 +137,7 @@ test('a reset of the device comes after the short waits on it', async () => {
   own.dispose()
 })
 
-test('a device that fails meanwhile ends the wait with its error', async () => {
+test('a device failure during a wait rejects the wait with its error', async () => {
   const failing = new TestDevice(1)
   const stream = Stream.create(failing, { nonBlocking: true })
   delay(stream, 300)
@@ -156,7 +156,7 @@ test('a device that fails meanwhile ends the wait with its error', async () => {
   await expect(stream.synchronize()).rejects.toThrow(StatusError)
 })
 
-test('what a wait throws when it is called back is an uncaught exception, and the other waits go on', async () => {
+test("an error thrown by a wait's callback is an uncaught exception, and other waits continue", async () => {
   using stream = Stream.create(device, { nonBlocking: true })
   const uncaught: unknown[] = []
   const listeners = process.listeners('uncaughtException')
@@ -184,7 +184,7 @@ test('what a wait throws when it is called back is an uncaught exception, and th
   expect(uncaught.map(String)).toEqual(['Error: wait 0', 'Error: wait 2', 'Error: wait 0', 'Error: wait 2'])
 })
 
-test('a thread that ends with short waits pending ends', async () => {
+test('a thread with short waits pending can exit', async () => {
   const worker = new Worker(
     `const { workerData } = require('node:worker_threads')
     import(workerData).then(({ Device, Stream }) => {

@@ -3,7 +3,7 @@ import { WindowsHandle } from '@shoal/driver/shared'
 import { expect, test } from 'vitest'
 import { memoryFacts } from './support/handleFacts.js'
 
-test('WindowsHandle is a number of its kind, which dispose() leaves alone', () => {
+test('WindowsHandle holds the number of a handle, and dispose() does not close it', () => {
   const handle = new WindowsHandle('win32', 12n, memoryFacts)
   handle.dispose()
   expect(handle).toMatchObject({ type: 'win32', value: 12n, ...memoryFacts })
@@ -14,12 +14,12 @@ test.each([
   ['posix-fd', 12n, TypeError, "type must be 'win32' or 'win32-kmt', not 'posix-fd'"],
   ['win32', 12, TypeError, 'value must be a bigint, not 12'],
   ['win32', -1n, RangeError, 'value must be a bigint of 64 bits without a sign, not -1n'],
-])('it is not made of %s and %s', (type, value, kind, message) => {
+])('WindowsHandle refuses %s and %s', (type, value, kind, message) => {
   const make = (): unknown => new WindowsHandle(type as 'win32', value as bigint, memoryFacts)
   expect(make).toThrow(new kind(`WindowsHandle: ${message}`))
 })
 
-test('it is printed in one line', () => {
+test('WindowsHandle is printed in one line', () => {
   const handle = new WindowsHandle('win32-kmt', 12n, { content: 'pool', byteLength: 0 })
   expect(inspect(handle)).toBe("WindowsHandle { type: 'win32-kmt', content: 'pool', byteLength: 0 }")
 })

@@ -10,7 +10,7 @@ function start(seed: number, way: string): Worker {
   return new Worker(new URL('./fixtures/worker.mjs', import.meta.url), { workerData: { seed, way } })
 }
 
-test('several workers use the driver at once, beside the main thread', async () => {
+test('several workers use the driver concurrently with the main thread', async () => {
   const workers = Array.from({ length: 4 }, (_, seed) => start(seed, 'work'))
   const ends = workers.map(async (worker) => {
     const [[message], [code]] = await Promise.all([once(worker, 'message'), once(worker, 'exit')])
@@ -24,7 +24,7 @@ test('several workers use the driver at once, beside the main thread', async () 
   expect(await Promise.all(ends)).toEqual(workers.map(() => ['done', 0]))
 })
 
-test('a worker terminated with waits in flight leaves the rest of the process working', async () => {
+test('a worker terminated with waits in flight does not disturb the rest of the process', async () => {
   const worker = start(1, 'wait')
   expect(await once(worker, 'message')).toEqual(['waiting'])
   expect(await worker.terminate()).toBe(1)
@@ -35,7 +35,7 @@ test('a worker terminated with waits in flight leaves the rest of the process wo
   await Device.get(1).synchronize()
 })
 
-test('what a worker has page-locked where it lies is ordinary memory once it is gone, after the copies that use it', async () => {
+test('memory registered by a worker is unregistered after the worker ends and the copies that use it complete', async () => {
   const worker = start(0, 'register')
   const [address] = await once(worker, 'message')
   expect(pointerInfo(Device.get(0), address).type).toBe('host')
@@ -44,14 +44,14 @@ test('what a worker has page-locked where it lies is ordinary memory once it is 
   expect(Device.get(0).primaryContextState.active).toBe(true)
 })
 
-test('a worker that exits with work in flight ends well', async () => {
+test('a worker that exits with work in flight ends cleanly', async () => {
   const worker = start(0, 'exit')
   const [code] = await once(worker, 'exit')
   expect(code).toBe(0)
   await Device.get(0).synchronize()
 })
 
-test.each(['', 'keep'])('what is idle goes with a worker that ends without device.dispose() %s', async (way) => {
+test.each(['', 'keep'])('idle resources are freed with a worker that ends without device.dispose() %s', async (way) => {
   const result = await runFixture('workerLeaks.mjs', undefined, { arguments: [way] })
   expect(result.signal).toBeNull()
   expect(result.code).toBe(0)

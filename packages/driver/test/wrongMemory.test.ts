@@ -52,7 +52,7 @@ const ofHost = PhysicalMemory.create('host', unit)
 const invalid = 'cuMemExportToShareableHandle failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n'
 const cases: readonly (readonly [what: string, act: () => unknown, name: string, message: string])[] = [
   [
-    'options that are none',
+    'invalid options',
     () => allocationGranularity(device, wrong(null)),
     'TypeError',
     'allocationGranularity: options must be a plain object such as { handleTypes, gpuDirectRdma, compressible }, not null',
@@ -120,13 +120,13 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     'cuMulticastCreate failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument',
   ],
   [
-    'flags that are none',
+    'invalid flags',
     () => MulticastObject.create({ deviceCount: 1, byteLength: unit, flags: wrong('0') }),
     'TypeError',
     "MulticastObject.create: flags must be an integer from 0 to 2^53 - 1, not '0'",
   ],
   [
-    'a device that is none, for memory',
+    'an invalid device, for memory',
     () => PhysicalMemory.import(wrong(undefined), exported),
     'TypeError',
     'PhysicalMemory.import: device must be a Device or a Context, not undefined',
@@ -216,31 +216,31 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     `PhysicalMemory.import: handle must have a descriptor of shared memory, and ${socket.descriptor} is of a socket`,
   ],
   [
-    'a device that is none, for an event',
+    'an invalid device, for an event',
     () => openIpcEvent(wrong(null), eventHandle),
     'TypeError',
     'openIpcEvent: owner must be a Device or a Context, not null',
   ],
   [
-    'a device that is none, for legacy handles',
+    'an invalid device, for legacy handles',
     () => IpcMemory.open(wrong(undefined), ipc),
     'TypeError',
     'IpcMemory.open: owner must be a Device or a Context, not undefined',
   ],
   [
-    'a device that is none, for a pool',
+    'an invalid device, for a pool',
     () => MemoryPool.create(wrong(0)),
     'TypeError',
     'MemoryPool.create: owner must be a Device or a Context, not 0',
   ],
   [
-    'a device that is none, for the default pool',
+    'an invalid device, for the default pool',
     () => MemoryPool.defaultOf(wrong(null)),
     'TypeError',
     'MemoryPool.defaultOf: owner must be a Device or a Context, not null',
   ],
   [
-    'a device that is none, for the current pool',
+    'an invalid device, for the current pool',
     () => MemoryPool.currentOf(wrong('gpu')),
     'TypeError',
     "MemoryPool.currentOf: owner must be a Device or a Context, not 'gpu'",
@@ -284,18 +284,18 @@ afterAll(() => {
   for (const end of [socket, otherEnd]) end.dispose()
 })
 
-test.each(cases)('%s: refused with the rule and the value', (_, act, name, message) => {
+test.each(cases)('%s: the error has the rule and the value', (_, act, name, message) => {
   expect(act).toThrow(expect.objectContaining({ name, message }) as Error)
 })
 
-test('nothing is left of what was refused', () => {
+test('refused calls leak nothing', () => {
   const before = device.memoryInfo().free
   for (const [, act] of cases) expect(act).toThrow()
   expect(device.memoryInfo().free).toBe(before)
   expect(range.mappedBytes).toBe(0)
 })
 
-test('handles of one thing do not pass for those of another', () => {
+test('handles with different contents are not interchangeable', () => {
   // @ts-expect-error a handle of memory is none of a pool
   expect(() => MemoryPool.import(device, exported)).toThrow(
     'MemoryPool.import: handle must be one of a pool, not of memory',
@@ -315,7 +315,7 @@ test('handles of one thing do not pass for those of another', () => {
   expect(exported.bytes).toBeUndefined()
 })
 
-test('what is no handle, or goes into no socket, is refused before anything is sent', async () => {
+test('wrong handles and wrong sockets are refused before any message is sent', async () => {
   await expect(sendHandle(wrong(null), exported)).rejects.toThrow(
     'sendHandle: socket must be a DescriptorSocket, not null',
   )
@@ -331,7 +331,7 @@ test('what is no handle, or goes into no socket, is refused before anything is s
   await expect(receiveHandle(otherEnd, 'memory', { timeout: 10 })).rejects.toThrow('did not end within 10 ms')
 })
 
-test('memory whose handle does not say where it lies is asked', () => {
+test('memory whose handle does not state its location is queried', () => {
   const node = PhysicalMemory.create({ hostNode: 0 }, unit, { handleTypes: 'posix-fd' })
   const handle = node.export()
   expect(handle.toJSON()).not.toHaveProperty('deviceUuid')
@@ -346,7 +346,7 @@ test('memory whose handle does not say where it lies is asked', () => {
   for (const resource of [fresh, host, elsewhere, node, other, handle, otherHandle, unsaid]) resource.dispose()
 })
 
-test('a multicast object tells what it was made for', () => {
+test('a multicast object reports the handle types it was created with', () => {
   expect(multicast.handleTypes).toEqual(['posix-fd'])
   const handle = multicast.export()
   const imported = MulticastObject.import(handle)
