@@ -1,4 +1,4 @@
-/** The call engine: what generated functions import. */
+/** The call engine that generated functions import. */
 
 export * from './calls/arguments.js'
 export {

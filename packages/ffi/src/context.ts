@@ -2,11 +2,11 @@ import { requireAddress, requireFunction, StatusError } from '@shoal/types'
 import { contextSlot, slots64 } from './addon/block.js'
 import { addon } from './addon/load.js'
 
-/** What a status of the driver is called, and what it means. */
+/** Name and description of a driver status. */
 export interface StatusText {
-  /** The name in C. */
+  /** Name in C. */
   readonly name: string
-  /** What the library says of it. */
+  /** The library's description. */
   readonly description: string
 }
 
@@ -14,9 +14,10 @@ let describe: ((status: number) => StatusText | undefined) | undefined
 let areSet = false
 
 /**
- * Gives the addon the addresses of `cuCtxGetCurrent` and `cuCtxSetCurrent`. Everything here works on whatever current
- * context these two speak of.
- * @param statusText names the statuses of the two functions, for errors.
+ * Sets the addresses of `cuCtxGetCurrent` and `cuCtxSetCurrent` in the addon.
+ *
+ * All context functions of this package use the current context of these two functions.
+ * @param statusText names their statuses for errors.
  */
 export function setContextFunctions(
   getCurrent: bigint,
@@ -32,9 +33,10 @@ export function setContextFunctions(
 }
 
 /**
- * Runs the next call of this thread, and only that one, with a context current; the caller's is restored when it
- * returns. Costs a few nanoseconds where the context is current already. The call returns the driver's status when the
- * context cannot be made current. Arguments that are refused take the context back.
+ * Makes a context current for the next call of this thread, and restores the caller's context afterwards.
+ *
+ * Costs a few nanoseconds if the context is already current. The call returns the driver's status if the context cannot
+ * be made current. A call that refuses its arguments clears the context.
  */
 export function callInContext(context: bigint): void {
   slots64[contextSlot] = context
@@ -43,7 +45,7 @@ export function callInContext(context: bigint): void {
 let enter: (() => number) | undefined
 let leave: (() => number) | undefined
 
-/** The error of a context that could not be made current. */
+/** Returns the error for a context that could not be made current. */
 export function contextError(status: number, where = ''): StatusError {
   const text = describe?.(status)
   const why = areSet ? text?.description : 'call ensureContextFunctions() of @shoal/cuda-sys first'
@@ -58,9 +60,10 @@ export function contextError(status: number, where = ''): StatusError {
 }
 
 /**
- * Makes a context current on this thread. Returns the handle of the one that was current, or `undefined` when nothing
- * had to change; hand that to {@link leaveContext}.
- * @throws StatusError when the driver refuses.
+ * Makes a context current on this thread.
+ *
+ * Returns the handle of the previous context for {@link leaveContext}, or `undefined` if nothing changed.
+ * @throws StatusError if the driver refuses.
  */
 export function enterContext(context: bigint): bigint | undefined {
   requireAddress(context, 'enterContext', 'context')
@@ -73,13 +76,12 @@ export function enterContext(context: bigint): bigint | undefined {
   return previous
 }
 
-/** Restores what {@link enterContext} returned. */
+/** Restores the context that {@link enterContext} returned. */
 export function leaveContext(previous: bigint | undefined): void {
   if (previous === undefined) return
   requireAddress(previous, 'leaveContext', 'previous')
   leave ??= addon().leaveContext
   slots64[contextSlot] = previous
-  // The caller's context may have been destroyed in between; then there is none to go back to. The slot is empty by
-  // now.
+  // If the caller's context was destroyed meanwhile, the second call sets none: the slot is already empty.
   if (leave() !== 0) leave()
 }

@@ -1,6 +1,7 @@
 /**
- * Everything that the other entries choose from, and the native addon for tests of this repository. Programs import the
- * other entries.
+ * All exports that the other entries choose from, and the native addon for tests of this repository.
+ *
+ * Programs import the other entries.
  */
 export * from './addon/block.js'
 export * from './addon/contract.js'

@@ -2,20 +2,21 @@ import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs'
 
 const headerBytes = 64
 const loadSegment = 1
-/** `e_machine` of what Node.js runs on. */
+/** `e_machine` of the processors that Node.js supports. */
 const machines: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64', 243: 'riscv64', 258: 'loong64' }
 
 /**
- * Why a file must not be handed to the system's loader, which waits for ever on a pipe, dies of a truncated library and
- * says of another processor's that it is not there; `undefined` when it may be. What is merely wrong is left to the
- * loader and its own words.
+ * Returns why a file must not be passed to the system's loader; `undefined` if it may.
+ *
+ * The loader waits forever on a pipe, crashes on a truncated library, and reports a library of another processor as
+ * missing. The loader itself reports other faults.
  */
 export function loadRefusal(file: string): string | undefined {
   let kind: ReturnType<typeof statSync>
   try {
     kind = statSync(file)
   } catch {
-    return undefined // the loader says that it is not there
+    return undefined // the loader reports the missing file
   }
   if (kind.isDirectory()) return 'a folder, not a library'
   if (!kind.isFile()) return 'not a regular file'
@@ -27,7 +28,7 @@ function elfProblem(file: string): string | undefined {
   try {
     descriptor = openSync(file, 'r')
   } catch {
-    return undefined // not ours to read: the loader says so
+    return undefined // unreadable: the loader reports it
   }
   try {
     const { size } = fstatSync(descriptor)

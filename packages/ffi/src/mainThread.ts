@@ -1,8 +1,6 @@
 let answer: boolean | undefined
 
-/**
- * Whether this is the process's main thread. Asked when it matters, as `node:worker_threads` takes Node 3 ms to load.
- */
+/** True on the process's main thread. Lazy, because loading `node:worker_threads` takes 3 ms. */
 export function isMainThread(): boolean {
   answer ??= process.getBuiltinModule('node:worker_threads').isMainThread
   return answer

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** Names of what this process may load, as platform packages have them: a plain `linux` has glibc. */
+/** Returns the platform names this process can load. `linux` means glibc, `linuxmusl` musl. */
 export function platformNames(): string[] {
   const { platform, arch } = process
   return platform === 'linux' ? [`linux-${arch}`, `linuxmusl-${arch}`] : [`${platform}-${arch}`]
 }
 
-/** The one of them that this process's C library belongs to. Slow: for errors. */
+/** Returns the platform name for this process's C library. Slow, so for errors only. */
 export function platformName(): string {
   const [name = '', withMusl] = platformNames()
   if (withMusl === undefined) return name
@@ -16,9 +16,10 @@ export function platformName(): string {
 }
 
 /**
- * Folders that may hold the native files of the package `name`, which lies in `folder`: what was built there, and the
- * platform package that came with it. Only those that fit the C library are installed, so which one it is need not be
- * known.
+ * Returns folders that may hold the native files of package `name` in `folder`.
+ *
+ * These are its own build folder and the platform package installed with it. Package managers install only packages for
+ * the right C library, so this function need not detect it.
  */
 export function nativeFolders(name: string, folder: string): string[] {
   const { resolve } = process.getBuiltinModule('node:module').createRequire(join(folder, 'package.json'))
@@ -27,7 +28,7 @@ export function nativeFolders(name: string, folder: string): string[] {
     try {
       return [built, dirname(resolve(`${name}-${platform}/package.json`))]
     } catch {
-      return [built] // for another platform, or left out
+      return [built] // another platform, or not installed
     }
   })
 }

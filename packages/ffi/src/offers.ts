@@ -1,17 +1,19 @@
 import { requireText } from '@shoal/types'
 import { addon } from './addon/load.js'
 
-/** A text that other threads of this process, and no other process, can take once. */
+/** A text that one other thread of this process can take once. */
 export interface ThreadOffer {
-  /** What another thread takes the text with: 128 random bits. */
+  /** Key that another thread passes to take the text: 128 random bits. */
   readonly key: string
-  /** Takes the text back. Idempotent. */
+  /** Withdraws the text. Idempotent. */
   withdraw(): void
 }
 
 /**
- * Leaves a text for one other thread of this process. The key may travel over any channel: it is worth nothing in
- * another process, and nobody can guess it. The end of this thread takes the text back.
+ * Offers a text to one other thread of this process.
+ *
+ * The key may travel over any channel: it is useless in another process, and cannot be guessed. The text is withdrawn
+ * when this thread ends.
  */
 export function offerToThreads(text: string): ThreadOffer {
   const native = addon()
@@ -21,8 +23,9 @@ export function offerToThreads(text: string): ThreadOffer {
 }
 
 /**
- * The text that a thread of this process left under a key; undefined for any other key, and the second time. @throws
- * TypeError
+ * Takes the text that a thread of this process offers under a key.
+ *
+ * Returns undefined for an unknown key and for the second call. @throws TypeError
  */
 export function takeOfThread(key: string): string | undefined {
   return addon().takeOffer(requireText(key, 'takeOfThread', 'key'))

@@ -2,11 +2,11 @@ import { describeValue, isArray, type LoadAttempt, propertyOf, ShoalError, wrong
 import { addon, type CallEngine, callEngine } from './addon/load.js'
 import { definedLibraries, type NativeLibrary } from './library/nativeLibrary.js'
 
-/** What is known of one library. */
+/** Report on one library. */
 export interface LibraryReport {
-  /** Short name, as in `'cuda'`, `'nccl'`. */
+  /** Short name, such as `'cuda'` or `'nccl'`. */
   readonly id: string
-  /** Name for people, as in `'NVIDIA CUDA driver'`. */
+  /** Name for people, such as `'NVIDIA CUDA driver'`. */
   readonly title: string
   /** Whether it was found and loads. */
   readonly found: boolean
@@ -14,19 +14,20 @@ export interface LibraryReport {
   readonly path?: string
   /** The step of the search that found it. */
   readonly step?: string
-  /** Its version as people write it. */
+  /** Its version for people. */
   readonly version?: string
-  /** What calls its functions: the addon, or koffi where `SHOAL_FFI_ENGINE` says so. */
+  /** The engine of its calls: the addon, or koffi if `SHOAL_FFI_ENGINE` chooses it. */
   readonly engine?: CallEngine
-  /** Everything that was tried, in order. */
+  /** All attempts, in order. */
   readonly attempts: readonly LoadAttempt[]
   /** Why it was not found, or why its version could not be read. */
   readonly error?: string
 }
 
 /**
- * Looks for libraries and reports; what is not found is no error. Without an argument: every library of the packages
- * imported so far. Libraries that are found stay loaded.
+ * Searches for libraries and reports the results; a missing library is not an error.
+ *
+ * Default: every library of the imported packages. Libraries that are found stay loaded.
  */
 export function probe(libraries: readonly NativeLibrary[] = definedLibraries()): LibraryReport[] {
   if (!isArray(libraries)) throw wrongType('probe', 'libraries', 'an array of NativeLibrary', libraries)
@@ -37,17 +38,17 @@ export function probe(libraries: readonly NativeLibrary[] = definedLibraries()):
   return libraries.map(report)
 }
 
-/** Whether the addon loads, or what `SHOAL_FFI_ENGINE` chose in its place; the error says how to get it. */
+/** Report on the native call engine. */
 export interface AddonReport {
   /** Whether calls can be made. */
   readonly loaded: boolean
-  /** What makes them. */
+  /** The engine in use. */
   readonly engine?: CallEngine
-  /** Why it did not load. */
+  /** Why it did not load, and how to install it. */
   readonly error?: string
 }
 
-/** Looks for the addon and reports. Never throws. */
+/** Loads the addon, or the engine that `SHOAL_FFI_ENGINE` chooses, and reports. Never throws. */
 export function probeAddon(): AddonReport {
   try {
     addon()

@@ -1,9 +1,10 @@
 import { addon, callEngine } from './addon/load.js'
 
 /**
- * Gives the handlers of SIGINT and SIGTERM the flags back that they had at first. To be called behind a library that
- * puts its own there for a while: NVRTC gives those of Node back such that they run for ever, and nothing but SIGKILL
- * ends the process.
+ * Restores the original flags of the SIGINT and SIGTERM handlers.
+ *
+ * Call it after a library that replaces these handlers temporarily. NVRTC restores Node's handlers with wrong flags:
+ * they then run forever, and only SIGKILL ends the process.
  */
 export function restoreSignals(): void {
   if (callEngine() === 'addon') addon().restoreSignals()

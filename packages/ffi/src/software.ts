@@ -1,4 +1,4 @@
-/** The software device: libraries of `@shoal/sim` in place of NVIDIA's, only when it is asked for. */
+/** The software device: libraries of `@shoal/sim` that replace NVIDIA's, only on request. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
@@ -16,7 +16,7 @@ const announcedKey = 'shoal.softwareDeviceAnnounced'
 let announced = false
 let used = false
 
-/** Whether `SHOAL_DEVICE=sim` or {@link useSoftwareDevice} chose the software device. */
+/** True if `SHOAL_DEVICE=sim` or {@link useSoftwareDevice} chose the software device. */
 export function isSoftwareDevice(): boolean {
   const choice = process.env['SHOAL_DEVICE'] ?? ''
   if (choice === '' || choice === 'gpu') return false
@@ -24,17 +24,18 @@ export function isSoftwareDevice(): boolean {
   throw new RangeError(`SHOAL_DEVICE must be 'sim' or 'gpu', not '${choice}'`)
 }
 
-/** What the software device pretends to be. */
+/** Options of the software device. */
 export interface SoftwareDeviceOptions {
-  /** Virtual devices, 1 to 64. Default: `SHOAL_SIM_DEVICES`, or 2. */
+  /** Number of virtual devices, 1 to 64. Default: `SHOAL_SIM_DEVICES`, or 2. */
   readonly devices?: number | undefined
 }
 
 const keys: OptionKeys<SoftwareDeviceOptions> = { devices: true }
 
 /**
- * Chooses the software device for this process and for those it starts. Call it before any library is used.
- * @throws AlreadyInUseError when a library is in use; FeatureNotSupportedError for a number of devices in a worker;
+ * Chooses the software device for this process and its child processes, before any library is used.
+ *
+ * @throws AlreadyInUseError if a library is in use; FeatureNotSupportedError if `devices` is set in a worker;
  * TypeError, RangeError.
  * @example
  * useSoftwareDevice({ devices: 4 })
@@ -51,7 +52,7 @@ export function useSoftwareDevice(options?: SoftwareDeviceOptions): void {
     })
   }
   if (devices !== undefined) {
-    // A worker's process.env is a copy that C code does not see.
+    // A worker's process.env is a copy that C code cannot see.
     if (!isMainThread()) {
       throw new FeatureNotSupportedError({
         library: 'software device',
@@ -64,41 +65,39 @@ export function useSoftwareDevice(options?: SoftwareDeviceOptions): void {
   process.env['SHOAL_DEVICE'] = 'sim'
 }
 
-/** Notes that a library has been opened: from here on the choice stands. */
+/** Records that a library was opened, which fixes the choice. */
 export function markLibraryUsed(): void {
   used = true
 }
 
-/** Says once, on stderr, that no GPU is at work. */
+/** Prints once, on stderr, that the software device is in use. */
 export function announceSoftwareDevice(): void {
   if (announced) return
   const { getEnvironmentData, setEnvironmentData } = process.getBuiltinModule('node:worker_threads')
   if (getEnvironmentData(announcedKey) === true) return
   announced = true
-  setEnvironmentData(announcedKey, true) // workers that start from here on inherit it
+  setEnvironmentData(announcedKey, true) // workers started later inherit it
   process.stderr.write('shoal: software device in use (SHOAL_DEVICE=sim): computed on this CPU, no GPU involved\n')
 }
 
 const furtherPlaces: string[] = []
 
-/**
- * Also looks for the software device where a file at this path would find it: for the command line, which serves
- * another program.
- */
+/** Adds a file from which to resolve the software device. The command line uses it for another program. */
 export function findSoftwareDeviceFrom(place: string): void {
   furtherPlaces.push(place)
 }
 
 /**
- * Folders of `@shoal/sim`: seen from this package and from the program, never from the working directory unless the
- * program says so.
+ * Returns the folders of `@shoal/sim`, resolved from this package and the program.
+ *
+ * The working directory is searched only if the program names it.
  */
 function softwarePackages(): string[] {
   const folders: string[] = []
   try {
     folders.push(join(packageFolder(), '..', 'sim'))
   } catch {
-    // bundled, and moved away: the software device may still be in sight of the program
+    // a moved bundle: the program may still resolve the software device
   }
   for (const place of [...codePlaces(), ...furtherPlaces]) {
     try {
@@ -106,20 +105,20 @@ function softwarePackages(): string[] {
         dirname(process.getBuiltinModule('node:module').createRequire(place).resolve('@shoal/sim/package.json')),
       )
     } catch {
-      // not installed in sight of this place; the next one may see it
+      // this place does not resolve it; the next one may
     }
   }
   return [...new Set(folders)].filter((folder) => existsSync(join(folder, 'package.json')))
 }
 
-/** Folders that may hold the software device's libraries. */
+/** Returns folders that may hold the software device's libraries. */
 export function softwareFolders(): string[] {
   const chosen = process.env['SHOAL_SIM_FOLDER']
   if (chosen !== undefined && chosen !== '') return [chosen]
   return softwarePackages().flatMap((folder) => nativeFolders('@shoal/sim', folder))
 }
 
-/** What to do where the software device was asked for and none of its folders has the library. */
+/** Returns a hint for a chosen software device that lacks the library. */
 export function softwareHint(): string {
   const or = 'or unset SHOAL_DEVICE to use a GPU'
   if (process.env['SHOAL_SIM_FOLDER'])

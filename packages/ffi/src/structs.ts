@@ -1,8 +1,8 @@
-/** Reads and writes C structures by their offsets. Layouts come from the generator; nothing here computes one. */
+/** Reads and writes C structures by offset. The generator provides the layouts. */
 import { describeValue, type FieldCodec, fieldCodec, isView, type OwnedArrayOf } from '@shoal/types'
 import { NativeMemory } from './memory/nativeMemory.js'
 
-/** The type of a field that is no structure. */
+/** Type of a field that is not a structure. */
 export type PrimitiveKind =
   | 'i8'
   | 'u8'
@@ -17,27 +17,27 @@ export type PrimitiveKind =
   | 'pointer'
   | 'bool'
 
-/** A field, at the place the C compiler gives it. */
+/** A field, with the offset of the C compiler. */
 export interface StructField {
-  /** Its name in C. */
+  /** Name in C. */
   readonly name: string
   /** Bytes from the start of the structure. */
   readonly offset: number
   /** Its type. */
   readonly kind: PrimitiveKind | StructCodec<object>
-  /** Elements, for an array. */
+  /** Number of elements of an array. */
   readonly count?: number
 }
 
-/** What the generator knows of a structure. */
+/** The generator's layout of a structure. */
 export interface StructLayout {
-  /** Its name in C. */
+  /** Name in C. */
   readonly name: string
   /** In bytes. */
   readonly size: number
   /** In bytes. */
   readonly alignment: number
-  /** All of them, in the order of C. */
+  /** All fields, in the order of C. */
   readonly fields: readonly StructField[]
 }
 
@@ -45,32 +45,31 @@ export interface StructLayout {
 export type StructMemory = ArrayBufferView | ArrayBufferLike | NativeMemory
 
 /**
- * A structure's layout with its reader and writer. Integers of 64 bits and pointers are bigints; arrays of bytes are
- * `Uint8Array`s, other arrays are arrays. The members of a union all stand at its offset; write only the one that
- * counts.
+ * Reader and writer of a C structure.
+ *
+ * 64-bit integers and pointers are bigints, byte arrays are `Uint8Array`s, other arrays are arrays. The members of a
+ * union share an offset; write only the active one.
  */
 export interface StructCodec<T extends object> {
-  /** Its name in C. */
+  /** Name in C. */
   readonly name: string
-  /** Bytes, padding included. */
+  /** Size in bytes, padding included. */
   readonly size: number
-  /** Bytes. */
+  /** Alignment in bytes. */
   readonly alignment: number
-  /** Bytes from the start, by field. */
+  /** Offset of each field in bytes. */
   readonly offsets: { readonly [K in keyof T & string]: number }
-  /** Zeroed memory for one structure, with the given fields written. */
+  /** Allocates zeroed memory for one structure and writes the given fields. */
   allocate(value?: StructValue<T>): OwnedArrayOf<'u8'>
-  /** @throws RangeError when the memory ends before the structure does. */
+  /** Reads a structure. @throws RangeError if the memory is too short */
   read(memory: StructMemory, byteOffset?: number): T
-  /**
-   * Writes the fields that `value` has and leaves the others. @throws RangeError, TypeError naming structure and field.
-   */
+  /** Writes the fields in `value`; others stay. @throws RangeError, TypeError that name structure and field */
   write(memory: StructMemory, value: StructValue<T>, byteOffset?: number): void
-  /** The structure in place: reading a property reads memory, setting it writes. */
+  /** Returns a view whose properties read and write the memory directly. */
   view(memory: StructMemory, byteOffset?: number): T
 }
 
-/** A structure with any of its fields left out, at any depth; arrays may be shorter than the structure's. */
+/** A structure with optional fields at any depth; arrays may be shorter than in the structure. */
 export type StructValue<T> = T extends Uint8Array
   ? ArrayLike<number>
   : T extends readonly (infer E)[]
@@ -81,7 +80,7 @@ export type StructValue<T> = T extends Uint8Array
 
 const primitives = new Map<PrimitiveKind, FieldCodec>()
 
-/** The readers and writers of `@shoal/types`, where a user's own structs have theirs. */
+/** Returns the field codec of `@shoal/types`, which user-defined structs also use. */
 function primitive(kind: PrimitiveKind): FieldCodec {
   let codec = primitives.get(kind)
   if (codec === undefined) {
@@ -193,7 +192,7 @@ function writeField(data: DataView, { kind, offset, count }: StructField, value:
   }
   if (values.length > count)
     throw new RangeError(`${path} must be an array of at most ${count}, not of ${values.length}`)
-  // Bytes come as 0 … 255 whether C calls them char or unsigned char.
+  // Byte arrays are read as 0 … 255 for both char and unsigned char.
   const element = kind === 'i8' ? 'u8' : kind
   for (let index = 0; index < values.length; index++) {
     writeOne(data, element, offset + index * sizeOf(kind), values[index], `${path}[${index}]`)

@@ -1,6 +1,6 @@
 import { SystemError } from '@shoal/types'
 
-/** The error for a call of the system that failed, with what Node's own would say as its cause. */
+/** Returns the error of a failed system call, with an error like Node's as its cause. */
 export function systemError(api: string, syscall: string, code: string, path?: string): SystemError {
   const { constants } = process.getBuiltinModule('node:os')
   const cause: NodeJS.ErrnoException = Object.assign(new Error(`${syscall}: ${code}`), {

@@ -6,10 +6,10 @@ import { besideCode, codePlaces, packageFolder } from '../packageFolder.js'
 
 const variable = 'SHOAL_FFI_ADDON'
 const fileName = 'shoal_ffi.node'
-/** What is built and published for, each as a package of its own. */
+/** Platforms with a published addon package. */
 const published = ['linux-x64', 'linux-arm64']
 
-/** Files that may be the addon: the one that was named, or those that lie where packages have them. */
+/** Returns candidate addon files: the one that `SHOAL_FFI_ADDON` names, or those of the packages. */
 export function addonFiles(attempts: LoadAttempt[]): { step: string; file: string }[] {
   const chosen = process.env[variable]
   if (chosen !== undefined && chosen !== '') return [{ step: 'environment', file: chosen }]
@@ -28,7 +28,7 @@ export function addonFiles(attempts: LoadAttempt[]): { step: string; file: strin
   return there
 }
 
-/** The error, with advice for what was seen. */
+/** Returns the error, with hints for this platform and failure. */
 export function addonLoadError(attempts: readonly LoadAttempt[]): AddonLoadError {
   const platform = platformName()
   return new AddonLoadError({ attempts, platform, hints: hints(attempts, platform) })

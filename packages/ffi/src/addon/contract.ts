@@ -1,10 +1,10 @@
 import type { OwnedArrayOf } from '@shoal/types'
 
-/** What the native addon exports. The only description of that boundary on the JavaScript side. */
+/** Exports of the native addon. This is the only JavaScript description of that boundary. */
 export interface Addon {
   initialize(block: ArrayBuffer, handlers: AddonHandlers): void
 
-  /** One more, or one less, reason to keep the event loop alive. */
+  /** Adds or removes a reason to keep the event loop alive. */
   hold(): void
   unhold(): void
 
@@ -14,16 +14,15 @@ export interface Addon {
 
   setContextFunctions(getCurrent: bigint, setCurrent: bigint): void
   /**
-   * Reads and writes the context slot of the block. 1: changed, 0: was current already, negative: minus the library's
-   * code.
+   * Reads and writes the context slot of the block. Returns 1 if the context changed, 0 if not, or minus an error code.
    */
   enterContext(): number
-  /** Makes the context in the context slot current and empties the slot. Returns the library's code. */
+  /** Makes the context in the context slot current and clears the slot. Returns the library's status. */
   leaveContext(): number
 
   allocate(byteLength: number): { readonly buffer: ArrayBuffer; readonly address: bigint }
   release(address: bigint): void
-  /** The callback is called when no ArrayBuffer reaches the memory any more. */
+  /** Calls the callback when no ArrayBuffer reaches the memory any more. */
   view(address: bigint, byteLength: number, callback: number): ArrayBuffer
   detach(buffer: ArrayBuffer): void
   addressOf(view: ArrayBufferView | ArrayBufferLike): bigint
@@ -37,53 +36,51 @@ export interface Addon {
   dropRecording(): void
   pauseRecording(paused: boolean): void
   takeRecording(): NativeRecording
-  /** Has the recorded calls made when the thread ends, however it does. */
+  /** Makes the recorded calls when the thread ends for any reason. */
   keepRecording(): number
   forgetRecording(number: number): void
-  /** Makes all calls; the first status that is neither 0 nor `ignored`. */
+  /** Makes all calls. Returns the first status that is neither 0 nor `ignored`. */
   replay(recording: NativeRecording, ignored: number): number
   keep(address: bigint): void
   run(id: number, context: bigint, stopOnError: boolean, wantsValues: boolean, lane: NativeLane | null): boolean
-  /** The call recorded last is made again with each of the first words as its first argument. */
+  /** Repeats the last recorded call once per word, with the word as its first argument. */
   repeat(words: BigUint64Array, count: number): void
   /**
-   * Makes all recorded calls on a lane. The handler has no results when all are 0. It is called by
-   * {@link deliverQuiet}, or once the event loop is woken: when the calls have returned, if `isPrompt`, or when the
-   * lane has nothing more to do.
+   * Makes all recorded calls on a lane. The handler gets no results if all are 0.
+   *
+   * The handler runs in {@link deliverQuiet}, or in a later event loop turn: after these calls return if `isPrompt`,
+   * else when the lane is idle.
    */
   runQuietly(id: number, context: bigint, lane: NativeLane, isPrompt: boolean): boolean
   deliverQuiet(): void
   /**
-   * Whether this thread may look for the end of a call while another makes it: on few processors it would take its
-   * place.
+   * Whether this thread may poll for completion while another thread makes the call.
+   *
+   * With few cores, polling takes a core from the call itself.
    */
   readonly hasSpareProcessors: boolean
-  /** Tells the handlers of what has ended by now, or ends within so many nanoseconds. */
+  /** Calls the handlers of all work that has completed, or completes within `nanoseconds`. */
   deliver(nanoseconds: number): void
-  /** Whether the event loop asks by itself, with {@link deliver}: nothing wakes it meanwhile. */
+  /** Whether the event loop polls with {@link deliver}; native threads do not wake it then. */
   setAsking(isAsking: boolean): void
-  /**
-   * Memory outside of the JavaScript heap that objects hold has grown by so many bytes. Returns how much there is of
-   * it.
-   */
+  /** Reports a change of memory outside the JavaScript heap, in bytes. Returns the total. */
   adjustExternalMemory(bytes: number): number
-  /** {@link takeCollected} gives the number when the collector has taken the object. */
+  /** Watches an object; {@link takeCollected} returns its number after the object was collected. */
   watchObject(id: number, object: object): void
   forgetObject(id: number): void
   takeCollected(): number[]
   createLane(): NativeLane
   closeLane(lane: NativeLane): void
-  /** Blocks until everything queued has run; false when the time is over first. */
+  /** Blocks until all queued work has run. Returns false on a timeout. */
   waitForLane(lane: NativeLane, milliseconds: number): boolean
 
   wait(id: number, context: bigint, query: bigint, argument: bigint, notReady: number): boolean
   /**
-   * 0: its end is reported already. 1: it is neither asked nor reported any more. 2: it is reported once its query
-   * returns.
+   * 0: completion was already reported. 1: the query stops and nothing is reported. 2: reported when the query returns.
    */
   forgetWait(id: number): 0 | 1 | 2
 
-  /** A tensor of DLPack, versioned where there are flags; the callback is called when its deleter was. */
+  /** Makes a DLPack tensor, versioned if `flags` are given. The callback runs after its deleter was called. */
   createTensor(
     data: bigint,
     deviceType: number,
@@ -94,39 +91,36 @@ export interface Addon {
     flags: bigint | null,
   ): bigint
   deleteTensor(address: bigint, isVersioned: boolean): void
-  /** What an External of another addon points to; undefined for anything else. */
+  /** Returns the pointer of an External of another addon; undefined for any other value. */
   externalAddress(value: unknown): bigint | undefined
 
   registerCallback(): number
   unregisterCallback(id: number): void
-  /** Unix sockets; absent on Windows. Each returns minus errno when it fails. */
+  /** Unix sockets; absent on Windows. Functions return minus errno on failure. */
   readonly socketPair?: () => readonly [number, number] | number
   openSocket(path: string, listen: boolean): number
   acceptSocket(descriptor: number): number
   adoptSocket(descriptor: number): number
-  /** The user at the other end. */
+  /** Returns the user id of the peer. */
   peerUser(descriptor: number): number
   isHungUp(descriptor: number): boolean
   sendSocket(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number
   receiveSocket(descriptor: number, bytes: Uint8Array, descriptors: number[]): number
   closeDescriptor(descriptor: number): number
   closeAtEnd?(descriptor: number, isWanted: boolean): void
-  /** 1: a file, 2: a folder, 3: a socket, 4: a pipe, 0: anything else. */
+  /** 1: file, 2: folder, 3: socket, 4: pipe, 0: other. */
   descriptorKind(descriptor: number): number
   duplicateDescriptor(descriptor: number): number
   readonly readyToReadAddress: bigint
   readonly readyToWriteAddress: bigint
 
-  /**
-   * Leaves a text for another thread of this process under a key. It goes when it is taken or dropped, or when this
-   * thread ends.
-   */
+  /** Stores a text under a key for another thread. It is removed when taken, dropped, or when this thread ends. */
   putOffer(key: string, text: string): void
-  /** The text under a key, once. */
+  /** Takes the text under a key, once. */
   takeOffer(key: string): string | undefined
   dropOffer(key: string): void
 
-  /** Whether memory of an array can be read although another thread may let go of it. */
+  /** Whether array memory can be read safely while another thread may free it. */
   readonly canReadArrays: boolean
   readonly copyPartAddress: bigint
   startHostCopy(
@@ -138,32 +132,32 @@ export interface Addon {
     threads: number,
   ): NativeHostCopy
   hostCopyData(copy: NativeHostCopy): bigint
-  /** The stream calls the host function no more. */
+  /** Ends the copy. The stream must not call the host function any more. */
   endHostCopy(copy: NativeHostCopy): void
 
-  /** Gives the handlers of SIGINT and SIGTERM their flags back that a library took. */
+  /** Restores the flags of the SIGINT and SIGTERM handlers after a library changed them. */
   restoreSignals(): void
-  /** Whether an exit() that Node did not ask for ends the process at once, with its status. */
+  /** Whether an exit() from outside Node ends the process immediately, with its status. */
   guardExit(guarded: boolean): void
 
   readonly hostFunctionAddress: bigint
   readonly streamCallbackAddress: bigint
 }
 
-/** What a recorded call returned, in the type that the call itself would have returned. */
+/** Result of a recorded call, in the type that the call returns when made directly. */
 export type CallResult = number | bigint | boolean | OwnedArrayOf<'u8'> | undefined
 
 /** Recorded calls. */
 export type NativeRecording = object & { readonly __brand: 'NativeRecording' }
 
-/** A copy that a stream makes part by part. */
+/** A copy that a stream makes in parts. */
 export type NativeHostCopy = object & { readonly __brand: 'NativeHostCopy' }
 
-/** An opaque handle of a native thread of one's own. */
+/** Opaque handle of a dedicated native thread. */
 export type NativeLane = object & { readonly __brand: 'NativeLane' }
 
 export interface AddonHandlers {
-  /** `isForgotten`: nobody wants to know the status any more, but the query has returned. */
+  /** `isForgotten`: the wait was cancelled, and its query has now returned. */
   wait(id: number, status: number, isForgotten: boolean): void
   callback(id: number, status: number): void
   job(id: number, contextStatus: number, results?: CallResult[]): void

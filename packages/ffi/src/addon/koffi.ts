@@ -3,8 +3,10 @@ import { FeatureNotSupportedError } from '@shoal/types'
 export type Koffi = typeof import('koffi')
 
 /**
- * The package koffi, which a program installs itself where it needs it; most never do.
- * @param api what needs it. @throws FeatureNotSupportedError where it is not installed.
+ * Loads the optional package koffi, which programs install only if they need it.
+ *
+ * @param api the function that needs it
+ * @throws FeatureNotSupportedError if it is not installed
  */
 export function loadKoffi(api: string): Koffi {
   try {

@@ -15,7 +15,7 @@ import { type Koffi, loadKoffi } from './koffi.js'
 
 type Call = (...values: unknown[]) => unknown
 
-/** What of the addon raw calls need: no threads, no waits, no callbacks, no sockets. */
+/** The part of the addon that raw calls need: no threads, waits, callbacks or sockets. */
 type RawCalls = Pick<
   Addon,
   | 'initialize'
@@ -36,7 +36,7 @@ type RawCalls = Pick<
 
 const notInitialized = 3
 
-// By the codes of bind.ts.
+// Indexed by the codes of bind.ts.
 const resultTypes = [
   'int32_t',
   'uint32_t',
@@ -54,8 +54,9 @@ const resultTypes = [
 const resultCodes = { word: 3, signedWord: 4, float: 5, double: 6, bool: 11, structure: 12 } as const
 
 /**
- * Raw calls through koffi, for platforms that the addon is not built for. What else the addon does throws
- * {@link FeatureNotSupportedError}.
+ * Returns an engine that makes raw calls through koffi, for platforms without the addon.
+ *
+ * All other addon functions throw {@link FeatureNotSupportedError}.
  */
 export function koffiEngine(): Addon {
   const koffi = loadKoffi('SHOAL_FFI_ENGINE=koffi')
@@ -63,7 +64,7 @@ export function koffiEngine(): Addon {
   return new Proxy(engine as Addon, {
     get(target, name) {
       const found: unknown = Reflect.get(target, name)
-      // Absent where there are no sockets.
+      // Absent, as on platforms without sockets.
       if (found !== undefined || name === 'socketPair') return found
       const reason = 'it makes raw calls only (SHOAL_FFI_ENGINE=koffi); threads, waits and callbacks need the addon'
       throw new FeatureNotSupportedError({ library: 'koffi', api: String(name), reason })
@@ -91,7 +92,7 @@ function rawCalls(koffi: Koffi): RawCalls {
       ArrayBuffer.isView(view) ? new Uint8Array(view.buffer, view.byteOffset, view.byteLength) : new Uint8Array(view),
     )
 
-  /** As the addon's: 1 when the context changed, 0 when it was current already, minus the library's code. */
+  /** Like the addon: returns 1 if the context changed, 0 if not, minus the library's status on failure. */
   const enter = (context: bigint): { readonly outcome: number; readonly previous: bigint } => {
     if (getCurrent === undefined || setCurrent === undefined) return { outcome: -notInitialized, previous: 0n }
     current[0] = 0n
@@ -102,7 +103,7 @@ function rawCalls(koffi: Koffi): RawCalls {
     return { outcome: status === 0 ? 1 : -status, previous }
   }
   const restore = (previous: bigint): void => {
-    // The caller's context may have been destroyed in between; then there is none to go back to.
+    // If the caller's context was destroyed meanwhile, no context becomes current.
     if (setCurrent?.(previous) !== 0) setCurrent?.(0n)
   }
   const writeResult = (result: number, resultBytes: number, returned: unknown): number => {

@@ -7,10 +7,10 @@ import { block } from './block.js'
 import type { Addon, AddonHandlers, CallResult } from './contract.js'
 import { koffiEngine } from './koffiEngine.js'
 
-/** What makes the calls: the addon, or koffi, which makes raw calls only. */
+/** The engine of native calls: the addon, or koffi, which makes raw calls only. */
 export type CallEngine = 'addon' | 'koffi'
 
-/** What `SHOAL_FFI_ENGINE` chose. @throws RangeError */
+/** Returns the engine that `SHOAL_FFI_ENGINE` chooses. @throws RangeError */
 export function callEngine(): CallEngine {
   const choice = process.env['SHOAL_FFI_ENGINE'] ?? ''
   if (choice === 'koffi') return 'koffi'
@@ -25,7 +25,7 @@ const waits = new Map<number, (status: number, isForgotten: boolean) => void>()
 const callbacks = new Map<number, (status: number) => void>()
 const jobs = new Map<number, (contextStatus: number, results?: CallResult[]) => void>()
 
-/** What native threads report, by number. Entries of one kind are taken out when they have been reported. */
+/** Handlers of native work in flight, by number. Waits and jobs remove theirs when they are reported. */
 export const pending = { waits, callbacks, jobs }
 
 const handlers: AddonHandlers = {
@@ -44,7 +44,7 @@ const handlers: AddonHandlers = {
   },
 }
 
-/** As an addon whatever the file is called: `require` would run another file as JavaScript. */
+/** Opens a file as an addon, whatever its extension: `require` would run other files as JavaScript. */
 function open(file: string): Addon {
   const refusal = isAbsolute(file) ? loadRefusal(file) : 'not an absolute path'
   if (refusal !== undefined) throw new Error(refusal)
@@ -54,9 +54,10 @@ function open(file: string): Addon {
 }
 
 /**
- * The addon, loaded on first use, or what stands in for it.
- * @throws AddonLoadError where there is none for this platform or it does not load; the same error each time.
- * FeatureNotSupportedError where koffi was chosen and is not installed.
+ * Returns the addon, or the engine that replaces it; loads it on first use.
+ *
+ * @throws AddonLoadError if the addon is missing for this platform or does not load; the same error each time.
+ * FeatureNotSupportedError if koffi was chosen and is not installed.
  */
 export function addon(): Addon {
   return loaded ?? loadAddon()

@@ -1,8 +1,10 @@
 /**
- * Argument checks of generated functions. Each writes one slot of the block, or throws a TypeError or RangeError that
- * names the function and the parameter before anything native runs. None of them runs code of the caller, so no other
- * call can come between two slots. A bigint is checked by reading it back: the slot keeps its value modulo 2⁶⁴, and V8
- * compares that faster than it compares a bigint with its bounds.
+ * Argument checks of generated functions.
+ *
+ * Each writes one slot of the block, or throws a TypeError or RangeError that names the function and the parameter
+ * before native code runs. None of them runs code of the caller, so no other call can change the block between two
+ * slots. A bigint is checked by reading it back: the slot keeps its value modulo 2⁶⁴, and V8 compares the two faster
+ * than it compares a bigint with its bounds.
  */
 import { isView, outOfRange, wrongType } from '@shoal/types'
 import {
@@ -19,7 +21,7 @@ import { addon } from '../addon/load.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { recording } from './recording.js'
 
-/** An address, or memory to take the address of. `null` is NULL; `undefined` is refused. */
+/** An address, or memory whose address is passed. `null` is NULL; `undefined` is refused. */
 export type PointerArgument = bigint | ArrayBufferView | ArrayBufferLike | NativeMemory | null
 
 /** A `size_t` or another unsigned 64-bit integer. A number must be a safe integer. */
@@ -30,7 +32,7 @@ export type SignedArgument = number | bigint
 
 const twoTo32 = 0x1_0000_0000
 
-// Views whose address is in the block: without this the collector may take a temporary array before the call is made.
+// Views whose addresses are in the block, because the collector could free a temporary array before the call.
 const kept: unknown[] = new Array(maximumArguments).fill(undefined)
 
 function refuseType(api: string, parameter: string, expected: string, value: unknown): never {
@@ -43,10 +45,10 @@ function refuseRange(api: string, parameter: string, expected: string, value: un
   throw outOfRange(api, parameter, expected, value)
 }
 
-// The functions below keep to their usual case and leave the rest to others: V8 inlines so many bytes of code into a
-// caller and no more, and a launch has eleven arguments.
+// The functions below contain only the common case: V8 limits how many bytes it inlines into a caller, and a launch has
+// eleven arguments.
 
-/** An opaque handle or a device address: a bigint in 0 … 2⁶⁴−1, or `null`. */
+/** Writes an opaque handle or device address: a bigint in 0 … 2⁶⁴−1, or `null`. */
 export function putHandle(slot: number, value: bigint | null, api: string, parameter: string): void {
   if (typeof value === 'bigint') {
     slots64[slot] = value
@@ -59,9 +61,9 @@ export function putHandle(slot: number, value: bigint | null, api: string, param
 }
 
 /**
- * A pointer: an address, `null`, or memory whose address is taken.
- * @param least bytes that C reads or writes there at least: less memory is refused. An address says nothing of its
- * size.
+ * Writes a pointer: an address, `null`, or the address of memory.
+ *
+ * @param least bytes that C accesses at least; smaller memory is refused. The size behind an address is unknown.
  */
 export function putPointer(slot: number, value: PointerArgument, api: string, parameter: string, least = 0): void {
   if (typeof value === 'bigint') {
@@ -75,8 +77,9 @@ export function putPointer(slot: number, value: PointerArgument, api: string, pa
 }
 
 /**
- * A pointer to as many elements as another argument says, none perhaps.
- * @param element bytes of one element: memory that is not empty must have room for it.
+ * Writes a pointer to an array whose length another argument gives; the length may be 0.
+ *
+ * @param element bytes of one element; memory that is not empty must hold at least one.
  */
 export function putArray(slot: number, value: PointerArgument, api: string, parameter: string, element: number): void {
   if (typeof value === 'bigint') {
@@ -107,7 +110,7 @@ function putMemory(
   if (least === 0) return
   const byteLength = value instanceof NativeMemory ? value.byteLength : byteLengthOf(value)
   if (byteLength >= least || (mayBeEmpty && byteLength === 0)) {
-    // Bytes are bytes, but elements that are larger than what C has there are of another type.
+    // Bytes can hold any type, but larger elements than C's are of a wrong type.
     if (least === 1 || least >= 8 || value instanceof NativeMemory || elementBytesOf(value) <= least) return
     refuseType(api, parameter, `memory for elements of ${least} bytes`, value)
   }
@@ -141,13 +144,13 @@ function putJavaScriptMemory(slot: number, value: unknown, api: string, paramete
       value,
     )
   }
-  // Node-API takes the address of a shared buffer only through a view.
+  // Node-API returns the address of a shared buffer only through a view.
   const memory = value instanceof SharedArrayBuffer ? new Uint8Array(value) : value
   kept[slot] = memory
   addon().putAddress(memory, slot)
 }
 
-// The engine's own getters: `value.byteLength` could be one of the caller.
+// The engine's getters, because `value.byteLength` could run code of the caller.
 const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object
 const getterOf = (prototype: object, name: string | symbol): (() => unknown) =>
   Object.getOwnPropertyDescriptor(prototype, name)?.get as () => unknown
@@ -169,13 +172,13 @@ const wideElements: { readonly [name: string]: number } = {
   BigUint64Array: 8,
 }
 
-/** Bytes of an element of a typed array; 1 for other memory. */
+/** Returns the element size of a typed array in bytes; 1 for other memory. */
 function elementBytesOf(memory: unknown): number {
   const name = typedArrayName.call(memory) as string | undefined
   return name === undefined ? 1 : (wideElements[name] ?? 1)
 }
 
-/** Bytes of memory of the JavaScript heap; 0 where it was detached. */
+/** Returns the size of JavaScript memory in bytes; 0 if it was detached. */
 function byteLengthOf(memory: unknown): number {
   if (typedArrayName.call(memory) !== undefined) return typedArrayBytes.call(memory) as number
   const getter = isView(memory) ? dataViewBytes : memory instanceof SharedArrayBuffer ? sharedBufferBytes : bufferBytes
@@ -190,7 +193,11 @@ function isBuffer(value: unknown): value is ArrayBufferLike {
   return value instanceof ArrayBuffer || value instanceof SharedArrayBuffer
 }
 
-/** Text as NUL-terminated UTF-8, or a pointer to such text. Text with a NUL inside is refused: C would cut it there. */
+/**
+ * Writes a string as NUL-terminated UTF-8, or a pointer to one.
+ *
+ * Refuses strings that contain NUL, because C would cut them there.
+ */
 export function putCString(slot: number, value: string | PointerArgument, api: string, parameter: string): void {
   if (typeof value !== 'string') {
     putPointer(slot, value, api, parameter)
@@ -207,7 +214,7 @@ export function putCString(slot: number, value: string | PointerArgument, api: s
   putMemory(slot, memory, api, parameter, 0)
 }
 
-/** `size_t`, `unsigned long long`, `uint64_t`: a non-negative safe integer or a bigint in 0 … 2⁶⁴−1. */
+/** Writes a `size_t` or `uint64_t`: a non-negative safe integer or a bigint in 0 … 2⁶⁴−1. */
 export function putSize(slot: number, value: SizeArgument, api: string, parameter: string): void {
   if (typeof value === 'number' && (value | 0) === value && value >= 0) {
     slots32[2 * slot] = value
@@ -229,7 +236,7 @@ function putWideSize(slot: number, value: SizeArgument, api: string, parameter: 
   }
 }
 
-/** `long long`, `int64_t`, `ptrdiff_t`: a safe integer or a bigint in −2⁶³ … 2⁶³−1. */
+/** Writes an `int64_t` or `ptrdiff_t`: a safe integer or a bigint in −2⁶³ … 2⁶³−1. */
 export function putI64(slot: number, value: SignedArgument, api: string, parameter: string): void {
   if (typeof value === 'number') {
     if (!Number.isSafeInteger(value)) refuseNumber(value, 'a safe integer or a bigint', api, parameter)
@@ -248,9 +255,9 @@ function refuseNumber(value: unknown, expected: string, api: string, parameter: 
   refuseType(api, parameter, expected, value)
 }
 
-/** `unsigned int`. */
+/** Writes an `unsigned int`. */
 export function putU32(slot: number, value: number, api: string, parameter: string): void {
-  // As a signed comparison, which V8 does on integers; `>>>` would make it compare floating-point numbers.
+  // A signed comparison, which V8 makes on integers; `>>>` would compare floating-point numbers.
   if (typeof value === 'number' && (value | 0) === value && value >= 0) slots32[2 * slot] = value
   else putUpperU32(slot, value, api, parameter)
 }
@@ -260,58 +267,55 @@ function putUpperU32(slot: number, value: number, api: string, parameter: string
   else refuseNumber(value, 'an integer between 0 and 2^32 - 1', api, parameter)
 }
 
-/** `int` and enumerations. */
+/** Writes an `int` or an enumeration. */
 export function putI32(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number' && (value | 0) === value) signedSlots32[2 * slot] = value
   else refuseNumber(value, 'an integer between -2^31 and 2^31 - 1', api, parameter)
 }
 
-/** `unsigned short`. */
+/** Writes an `unsigned short`. */
 export function putU16(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number' && (value & 0xffff) === value) slots32[2 * slot] = value
   else refuseNumber(value, 'an integer between 0 and 65535', api, parameter)
 }
 
-/** `short`. */
+/** Writes a `short`. */
 export function putI16(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number' && (value << 16) >> 16 === value) signedSlots32[2 * slot] = value
   else refuseNumber(value, 'an integer between -32768 and 32767', api, parameter)
 }
 
-/** `unsigned char`. */
+/** Writes an `unsigned char`. */
 export function putU8(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number' && (value & 0xff) === value) slots32[2 * slot] = value
   else refuseNumber(value, 'an integer between 0 and 255', api, parameter)
 }
 
-/** `signed char`. */
+/** Writes a `signed char`. */
 export function putI8(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number' && (value << 24) >> 24 === value) signedSlots32[2 * slot] = value
   else refuseNumber(value, 'an integer between -128 and 127', api, parameter)
 }
 
-/** C++ `bool`. */
+/** Writes a C++ `bool`. */
 export function putBool(slot: number, value: boolean, api: string, parameter: string): void {
   if (typeof value !== 'boolean') refuseType(api, parameter, 'a boolean', value)
   slots32[2 * slot] = value ? 1 : 0
 }
 
-/**
- * `float`: the nearest one to a number. The slot is one of {@link CallLayout}, or {@link floatSlot} and those that
- * follow.
- */
+/** Writes the `float` nearest to a number, to a slot of {@link CallLayout} or from {@link floatSlot} on. */
 export function putF32(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number') floats32[2 * slot] = value
   else refuseType(api, parameter, 'a number', value)
 }
 
-/** `double`. */
+/** Writes a `double`. */
 export function putF64(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number') floats64[slot] = value
   else refuseType(api, parameter, 'a number', value)
 }
 
-/** A structure passed by value in `words` slots that follow each other. */
+/** Writes a structure by value to `words` consecutive slots. */
 export function putStruct(
   slot: number,
   value: ArrayBufferView | NativeMemory,

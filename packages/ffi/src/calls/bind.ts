@@ -13,26 +13,26 @@ import {
 import { addon } from '../addon/load.js'
 import type { CallLayout } from './lowering.js'
 
-/** What a C function returns that a JavaScript number holds; `void` for nothing. `bool` is 0 or 1. */
+/** C result that a JavaScript number holds; `void` for none. `bool` is 0 or 1. */
 export type NumberResult = 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'f32' | 'f64' | 'bool' | 'void'
 
-/** What a C function returns that takes 64 bits. */
+/** C result of 64 bits. */
 export type BigResult = 'i64' | 'u64' | 'pointer'
 
-/** What a C function returns. */
+/** Result type of a C function. */
 export type ResultKind = NumberResult | BigResult
 
 /** Calls a C function with the arguments in the block. */
 export type NativeCall = () => number
-/** The same for a function whose result has 64 bits. */
+/** Calls a C function whose result has 64 bits. */
 export type BigNativeCall = () => bigint
-/** The same for a function that returns a structure by value: its bytes, until the next call. */
+/** Calls a C function that returns a structure by value. The bytes are valid until the next call. */
 export type StructNativeCall = () => OwnedArrayOf<'u8'>
 
-/** Where the arguments of a call are: so many words, all integers or pointers, or a layout of `lowerCall`. */
+/** Argument layout: a number of integer or pointer words, or a layout of `lowerCall`. */
 export type CallArguments = number | CallLayout
 
-// The order of the addon's Result.
+// In the order of the addon's `Result`.
 const codes = {
   i32: 0,
   u32: 1,
@@ -64,7 +64,7 @@ function bindAddress(
   return addon().bind(address, slots, floats, codes[result], resultBytes, name)
 }
 
-/** Binds a function at an address whose result is a number (or nothing: then the call returns `undefined`). */
+/** Binds a function at an address that returns a number, or nothing (`undefined`). */
 export function bindCall(address: bigint, layout: CallArguments, result: NumberResult, name: string): NativeCall {
   const call = bindAddress(address, layout, result, 0, name)
   if (result === 'f32') {
@@ -98,8 +98,9 @@ export function bindBigCall(address: bigint, layout: CallArguments, result: BigR
 }
 
 /**
- * Binds a function at an address that returns a structure of integers and pointers by value, whether in registers or in
- * memory.
+ * Binds a function at an address that returns a structure of integers and pointers by value.
+ *
+ * It works for structures in registers and in memory.
  * @param byteLength size of the structure, at most 128 bytes.
  */
 export function bindStructCall(

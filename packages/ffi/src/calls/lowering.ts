@@ -4,12 +4,13 @@ import { NativeMemory } from '../memory/nativeMemory.js'
 import { type PointerArgument, putPointer, putStruct } from './arguments.js'
 
 /**
- * A parameter of a C function: one word (an integer or a pointer), a floating-point number, or a structure of integers
- * and pointers passed by value.
+ * Parameter of a C function for {@link lowerCall}.
+ *
+ * One word (an integer or a pointer), a floating-point number, or a structure of integers and pointers passed by value.
  */
 export type LoweredParameter = 'word' | 'float' | { readonly bytes: number }
 
-/** Where each argument of a function goes in the block. */
+/** Positions of a function's arguments in the block. */
 export interface CallLayout {
   /** Integer words the call takes, padding included. */
   readonly slotCount: number
@@ -17,14 +18,14 @@ export interface CallLayout {
   readonly floatCount: number
   /** Slot of a word or floating-point parameter. */
   slot(parameter: number): number
-  /** Writes a structure where the platform's calling convention wants it: in words, or as the address of a copy. */
+  /** Writes a structure as the calling convention requires: in words, or as the address of a copy. */
   putStruct(parameter: number, value: ArrayBufferView | NativeMemory, api: string, name: string): void
 }
 
-/** How a platform passes arguments. */
+/** Calling convention of a platform. */
 export type CallingConvention = 'sysv' | 'aapcs64' | 'win64'
 
-/** The convention of the platform that this process runs on. */
+/** Returns the calling convention of this process's platform. */
 export function hostConvention(): CallingConvention {
   if (process.platform === 'win32') return 'win64'
   return process.arch === 'arm64' ? 'aapcs64' : 'sysv'
@@ -47,16 +48,16 @@ function byAddress(bytes: number, convention: CallingConvention): boolean {
   return convention === 'aapcs64' && bytes > 16
 }
 
-/** Whether the address of the result takes the place of a first argument; AArch64 has a register of its own for it. */
+/** True if the result's address takes the place of the first argument. AArch64 has a dedicated register for it. */
 function hasHiddenArgument(resultBytes: number, convention: CallingConvention): boolean {
   if (resultBytes === 0 || convention === 'aapcs64') return false
   return convention === 'win64' ? byAddress(resultBytes, convention) : resultBytes > 16
 }
 
 /**
- * Slots by platform: register words come first, and what does not fit the registers follows on the stack, in order.
- * Floating-point numbers have registers of their own; the stack has none of them, because a call has no more than
- * those.
+ * Assigns slots: register words first, then the arguments on the stack, in order.
+ *
+ * Floating-point numbers use separate registers and never the stack, because a call has at most as many as registers.
  */
 function place(parameters: readonly LoweredParameter[], convention: 'sysv' | 'aapcs64', hidden: boolean): Placed {
   const registers = convention === 'sysv' ? (hidden ? 5 : 6) : 8
@@ -77,16 +78,14 @@ function place(parameters: readonly LoweredParameter[], convention: 'sysv' | 'aa
     if (fits) register += words
     else {
       stack += words
-      // AArch64 uses no further register once an argument went to the stack; System V goes on with smaller ones.
+      // After one argument on the stack, AArch64 uses no further register; System V still uses them for smaller ones.
       if (convention === 'aapcs64') register = registers
     }
   }
   return { placements, slotCount: stack > registers ? stack : register, floatCount: float }
 }
 
-/**
- * Windows counts positions: of the first four each has an integer and a floating-point register, the rest the stack.
- */
+/** Assigns slots by position (Windows): four positions have an integer and a floating-point register each. */
 function placeByPosition(parameters: readonly LoweredParameter[], hidden: boolean): Placed {
   const first = hidden ? 1 : 0
   let floatCount = 0
@@ -100,9 +99,10 @@ function placeByPosition(parameters: readonly LoweredParameter[], hidden: boolea
 }
 
 /**
- * Computes the layout of a call once.
+ * Computes the layout of a call.
+ *
  * @param resultBytes size of a structure that the call returns by value; 0 for any other result.
- * @throws RangeError for more floating-point parameters than there are registers.
+ * @throws RangeError for more floating-point parameters than registers.
  */
 export function lowerCall(
   parameters: readonly LoweredParameter[],

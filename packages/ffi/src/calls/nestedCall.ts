@@ -3,8 +3,10 @@ import type { NativeCall } from './bind.js'
 import { recording } from './recording.js'
 
 /**
- * Makes a call while the arguments of another one stand in the block already, as a library does that resolves a symbol
- * in that symbol's first call. Made now even when calls are being recorded; the block is as it was afterwards.
+ * Makes a call while the block already holds the arguments of another call, then restores the block.
+ *
+ * A library does this when it resolves a symbol in that symbol's first call. The call is made immediately, even while
+ * calls are being recorded.
  */
 export function nestedCall(write: () => void, call: NativeCall): number {
   const saved = slots64.slice()

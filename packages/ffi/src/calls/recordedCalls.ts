@@ -5,7 +5,7 @@ import { addon } from '../addon/load.js'
 import { isMainThread } from '../mainThread.js'
 import { recording, refuseAsynchronous } from './recording.js'
 
-/** C calls with their arguments, to be made again and again in one crossing. Made by {@link recordCalls}. */
+/** Recorded C calls that can be repeated in one native call. Made by {@link recordCalls}. */
 export class RecordedCalls extends PublicObject {
   static get [loadedFrom](): string {
     return import.meta.url
@@ -22,9 +22,10 @@ export class RecordedCalls extends PublicObject {
   }
 
   /**
-   * Makes the calls on this thread, in their order, those behind a call that fails too.
-   * @param ignored a status that is no failure.
-   * @returns the first status that is neither 0 nor `ignored`; 0 when there is none.
+   * Makes the calls on this thread in order, and continues after a failed call.
+   *
+   * @param ignored a status that is not a failure.
+   * @returns the first status that is neither 0 nor `ignored`; else 0.
    */
   make(ignored = 0): number {
     if (recording.addon !== undefined) throw new TypeError('RecordedCalls.make: calls are being recorded')
@@ -41,9 +42,11 @@ export class RecordedCalls extends PublicObject {
 }
 
 /**
- * Records C calls without making them: functions of sys packages called in `record` check their arguments and return 0.
- * Memory that they point to must outlive the recording.
- * @throws TypeError for an argument in the JavaScript heap; what `record` throws.
+ * Records C calls without making them.
+ *
+ * Functions of sys packages called in `record` check their arguments and return 0. Memory that the arguments point to
+ * must outlive the recording.
+ * @throws TypeError for an argument in the JavaScript heap; also errors of `record`.
  */
 export function recordCalls(record: () => void): RecordedCalls {
   const api = 'recordCalls'
@@ -52,10 +55,11 @@ export function recordCalls(record: () => void): RecordedCalls {
 }
 
 /**
- * Records C calls that are made when this thread ends, however it does, and may wait: for what would be left behind
- * with memory that goes with the thread. They are not made when the process ends, nor on the main thread, which ends
- * with it.
- * @returns what has them not made.
+ * Records C calls that run when this worker thread ends for any reason.
+ *
+ * The calls may block. Use them to release resources that the memory of the thread refers to. They do not run on the
+ * main thread or when the process ends.
+ * @returns a function that cancels the calls.
  * @throws as {@link recordCalls}
  */
 export function callAtThreadEnd(record: () => void): () => void {

@@ -3,12 +3,12 @@ import { putPointer } from './arguments.js'
 import { bindCall } from './bind.js'
 import { nestedCall } from './nestedCall.js'
 
-/** How a library counts versions: CUDA 13000 is 13.0, NCCL 23007 is 2.30.7, NVSHMEM 30405 is 3.4.5. */
+/** Version numbering of each library: CUDA 13000 is 13.0, NCCL 23007 is 2.30.7, NVSHMEM 30405 is 3.4.5. */
 const steps = { cuda: [1000, 10], nccl: [10_000, 100, 1], nvshmem: [10_000, 100, 1] } as const
 
-/** How the function answers. */
+/** Options of {@link versionReader}. */
 export interface VersionReaderOptions {
-  /** The version of a library that lacks the function. Default: unknown. */
+  /** Version of libraries that lack the function. Default: unknown. */
   readonly without?: number
   /** The function returns no status. Default: false. */
   readonly returnsNothing?: boolean
@@ -16,10 +16,11 @@ export interface VersionReaderOptions {
 
 /**
  * Makes the `versionOf` of `defineLibrary` for a C function that stores the version.
+ *
  * @param symbol the C function. It takes the addresses of `parts` values of type `int`.
- * @param parts 1: the version as one number; 2 or 3: major, minor and patch, each in an `int` of its own
- * @param format how the parts make one number
- * @returns a function that gives `undefined` if the library lacks the symbol or the call fails
+ * @param parts 1: the version as one number; 2 or 3: major, minor and patch, each in a separate `int`
+ * @param format how to combine the parts into one number
+ * @returns a function that returns `undefined` if the library lacks the symbol or the call fails
  */
 export function versionReader(
   symbol: string,

@@ -6,7 +6,8 @@ import { systemError } from '../systemError.js'
 import { requireDone, socketAddon } from './socketCalls.js'
 
 /**
- * Closes a descriptor (`close`), one that Node has opened as well as one that came from a driver or through a socket.
+ * Closes a descriptor of any origin (`close`): Node, a driver or a socket.
+ *
  * @throws SystemError with `code`, such as `'EBADF'`.
  */
 export function closeDescriptor(descriptor: number): void {
@@ -17,8 +18,10 @@ export function closeDescriptor(descriptor: number): void {
 }
 
 /**
- * A worker that ends closes what `node:fs` opened there and has not closed: by then the number may be another file's.
- * Of a descriptor from elsewhere `node:fs` warns, and closes it all the same.
+ * Closes with `node:fs`, because a worker that ends closes the descriptors that `node:fs` opened there.
+ *
+ * Without this it would close a number that may already belong to another file. For a descriptor of other origin
+ * `node:fs` warns but closes it.
  */
 function closeInWorker(descriptor: number, api: string): void {
   addon().closeAtEnd?.(descriptor, false)
@@ -33,12 +36,12 @@ function closeInWorker(descriptor: number, api: string): void {
   }
 }
 
-/** The end of a worker closes it, unless {@link closeDescriptor} has done so before. */
+/** Closes a descriptor when the worker ends, unless {@link closeDescriptor} was called before. */
 export function closeAtThreadEnd(descriptor: number): void {
   if (!isMainThread()) addon().closeAtEnd?.(descriptor, true)
 }
 
-/** Another descriptor of the same file (`fcntl`), not inherited by other programs. @throws SystemError with `code`. */
+/** Duplicates a descriptor (`fcntl`); other programs do not inherit it. @throws SystemError with `code`. */
 export function duplicateDescriptor(descriptor: number, api = 'duplicateDescriptor'): number {
   requireInteger(descriptor, api, 'descriptor', 0, 2 ** 31 - 1)
   return requireDone(socketAddon().duplicateDescriptor(descriptor), api, 'fcntl')
@@ -46,7 +49,7 @@ export function duplicateDescriptor(descriptor: number, api = 'duplicateDescript
 
 const kindsOfDescriptors = ['other', 'file', 'folder', 'socket', 'pipe'] as const
 
-/** What a descriptor is of, whoever opened it (`fstat`). @throws SystemError with `code`, such as `'EBADF'`. */
+/** Returns the kind of a descriptor of any origin (`fstat`). @throws SystemError with `code`, such as `'EBADF'`. */
 export function descriptorKind(descriptor: number, api = 'descriptorKind'): (typeof kindsOfDescriptors)[number] {
   requireInteger(descriptor, api, 'descriptor', 0, 2 ** 31 - 1)
   return kindsOfDescriptors[requireDone(socketAddon().descriptorKind(descriptor), api, 'fstat')] ?? 'other'

@@ -34,25 +34,25 @@ import { type PeerOptions, peerKeys, requirePeer, usersIn } from './peers.js'
 import { mustWait, requireDone, socketAddon } from './socketCalls.js'
 import { type LimitedWait, limitedFromNow, restOf, Turns } from './turns.js'
 
-/** What goes through a {@link DescriptorSocket} at once. */
+/** One message to send through a {@link DescriptorSocket}. */
 export interface DescriptorMessage {
   /** At most 1 MiB. Default: none. */
   readonly bytes?: Uint8Array | undefined
-  /** File descriptors of this process, at most 64; the other process gets duplicates of its own. Default: none. */
+  /** File descriptors of this process, at most 64. The other process gets duplicates. Default: none. */
   readonly descriptors?: readonly number[] | undefined
 }
 
-/** What came out of a {@link DescriptorSocket}. The descriptors are the receiver's to close. */
+/** One message received from a {@link DescriptorSocket}. The receiver must close the descriptors. */
 export interface ReceivedMessage {
   /** The message. */
   readonly bytes: Uint8Array
-  /** File descriptors that came with it, for the receiver to close. */
+  /** File descriptors that came with it; the receiver must close them. */
   readonly descriptors: readonly number[]
 }
 
 const mostBytes = 1024 * 1024
 const mostDescriptors = 64
-/** Before each message: its length and its number of descriptors. */
+/** Header of each message: its length and its number of descriptors. */
 const headerBytes = 8
 const notReady = 600
 
@@ -64,7 +64,7 @@ function failed({ api, syscall }: typeof sending, code: string): SystemError {
   return systemError(api, syscall, code)
 }
 
-/** Closes the descriptors of sockets that were collected without dispose(), and warns of it. */
+/** Closes and reports sockets that were collected without dispose(). */
 const leaked = new FinalizationRegistry<number>((descriptor) => {
   let outcome = 'it was closed now'
   try {
@@ -76,7 +76,7 @@ const leaked = new FinalizationRegistry<number>((descriptor) => {
   process.emitWarning(message, { type: 'ShoalLeakWarning' })
 })
 
-/** Everything a Unix socket needs to be waited for, closed once and refused afterwards. */
+/** Base class of Unix sockets: waits for readiness, closes once, refuses later calls. */
 abstract class UnixSocket extends PublicObject {
   readonly #descriptor: number
   #isClosed = false
@@ -88,7 +88,7 @@ abstract class UnixSocket extends PublicObject {
     leaked.register(this, descriptor, this)
   }
 
-  /** The socket's own descriptor. @throws DisposedError */
+  /** Descriptor of the socket itself. @throws DisposedError */
   get descriptor(): number {
     if (this.#isClosed) throw new DisposedError(this.constructor.name)
     return this.#descriptor
@@ -98,7 +98,7 @@ abstract class UnixSocket extends PublicObject {
     return this.#isClosed
   }
 
-  /** Closes the socket. What waits for it rejects with `DisposedError`. Idempotent. */
+  /** Closes the socket; pending waits reject with `DisposedError`. Idempotent. */
   dispose(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -117,7 +117,7 @@ abstract class UnixSocket extends PublicObject {
 
   readonly #whenClosed = new AbortController()
 
-  /** Repeats a call of the system until it does not say "try again". */
+  /** Repeats a system call until it does not return "try again". */
   protected async retry(
     call: (descriptor: number) => number,
     direction: 'read' | 'write',
@@ -138,7 +138,7 @@ abstract class UnixSocket extends PublicObject {
         )
       } catch (error) {
         if (this.#isClosed) throw new DisposedError(this.constructor.name)
-        // Of what was left of the limit the caller knows nothing.
+        // The caller knows its whole limit, not the rest that was left.
         if (!(error instanceof TimeoutError)) throw error
         throw new TimeoutError({ operation: api, timeout: wait.timeout, ofDevice: false })
       }
@@ -147,14 +147,14 @@ abstract class UnixSocket extends PublicObject {
 }
 
 /**
- * One end of a Unix socket that carries file descriptors to another process (`SCM_RIGHTS`): memory and pools that were
- * exported reach another process this way. Messages arrive whole and in order.
+ * One end of a Unix socket that carries file descriptors to another process (`SCM_RIGHTS`).
+ *
+ * Use it to send exported memory and pools. Messages arrive whole and in order.
  *
  * @example
- * const [ours, theirs] = DescriptorSocket.pair()
- * const child = spawn(process.execPath, ['child.js'], { stdio: ['inherit', 'inherit', 'inherit', theirs.descriptor] })
- * theirs.dispose()
- * await ours.send({ bytes: Buffer.from('hello'), descriptors: [descriptor] })
+ * const [ours, theirs] = DescriptorSocket.pair() const child = spawn(process.execPath, ['child.js'], { stdio:
+ * ['inherit', 'inherit', 'inherit', theirs.descriptor] }) theirs.dispose() await ours.send({ bytes:
+ * Buffer.from('hello'), descriptors: [descriptor] })
  */
 export class DescriptorSocket extends UnixSocket {
   static get [loadedFrom](): string {
@@ -163,7 +163,7 @@ export class DescriptorSocket extends UnixSocket {
 
   readonly #receiving = new Turns()
   readonly #sending = new Turns()
-  /** Whether a wait ended within a message: what comes after it would be taken for the start of one. */
+  /** True after a wait ended within a message: later bytes would be read as the start of a message. */
   readonly #isCut = { sending: false, receiving: false }
 
   private constructor(descriptor: number, key: typeof made) {
@@ -172,8 +172,9 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Two connected ends. Hand the descriptor of one to a child process: `stdio: ['inherit', 'inherit', 'inherit',
-   * end.descriptor]`.
+   * Returns two connected ends.
+   *
+   * Pass the descriptor of one end to a child process: `stdio: ['inherit', 'inherit', 'inherit', end.descriptor]`.
    */
   static pair(): [DescriptorSocket, DescriptorSocket] {
     const result = socketAddon().socketPair()
@@ -182,10 +183,11 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Connects to a socket another process listens on.
-   * @param path a file, or a name that starts with `'\0'` in Linux's abstract name space.
-   * @throws SystemError with `code`, such as `'ENOENT'` or `'ECONNREFUSED'`; PeerRefusedError where a user listens who
-   *   was not named.
+   * Connects to a socket that another process listens on.
+   *
+   * @param path a file, or a name in Linux's abstract name space, which starts with `'\0'`.
+   * @throws SystemError with `code`, such as `'ENOENT'` or `'ECONNREFUSED'`; PeerRefusedError if the listening process
+   * belongs to a user who is not accepted.
    */
   static connect(path: string, options?: PeerOptions): DescriptorSocket {
     const api = 'DescriptorSocket.connect'
@@ -204,9 +206,10 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Takes over an open socket, such as descriptor 3 that a parent process handed on.
-   * @throws SystemError; PeerRefusedError where a user made or connected the other end who was not named. The
-   *   descriptor stays open then.
+   * Takes over an open socket, such as descriptor 3 inherited from a parent process.
+   *
+   * @throws SystemError; PeerRefusedError if the other end belongs to a user who is not accepted. The descriptor then
+   * stays open.
    */
   static adopt(descriptor: number, options?: PeerOptions): DescriptorSocket {
     const api = 'DescriptorSocket.adopt'
@@ -223,9 +226,10 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Sends one message, behind those that were asked for before. The descriptors may be closed as soon as the promise
-   * has resolved. A call whose limit is over before its turn sends nothing. Where a wait ended early within a message,
-   * all further ones reject with `code` `'EPROTO'`: close the socket then.
+   * Sends one message, after all earlier messages.
+   *
+   * The descriptors may be closed when the promise has resolved. A call whose limit ends before its turn sends nothing.
+   * If a wait ended within a message, all later calls reject with `code` `'EPROTO'`; close the socket then.
    */
   send(message: DescriptorMessage, options?: WaitOptions): Promise<void> {
     const frame = checkMessage(message)
@@ -234,9 +238,10 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Resolves with the next message, one call after the other. A call whose limit is over before its turn takes none. A
-   * wait that ended early may have taken part of a message: all further ones reject with `code` `'EPROTO'` then, and
-   * the socket is to be closed.
+   * Resolves with the next message; calls run one after another.
+   *
+   * A call whose limit ends before its turn takes no message. If a wait ended within a message, all later calls reject
+   * with `code` `'EPROTO'`; close the socket then.
    * @throws SystemError with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError,
    * DisposedError.
    */
@@ -252,7 +257,7 @@ export class DescriptorSocket extends UnixSocket {
     try {
       while (sent < bytes.length) {
         const rest = bytes.subarray(sent)
-        // Descriptors go with the first byte.
+        // The first byte carries the descriptors.
         const list = sent === 0 ? descriptors : []
         sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', sending, wait)
       }
@@ -296,7 +301,7 @@ export class DescriptorSocket extends UnixSocket {
         const rest = bytes.subarray(received)
         const take = (own: number): number => native.receiveSocket(own, rest, descriptors)
         const count = await this.retry(take, 'read', receiving, wait)
-        // A peer may send descriptors with any byte, more than it has announced.
+        // A peer can send descriptors with any byte, and more than it announced.
         if (descriptors.length > most) throw failed(receiving, 'EPROTO')
         if (count === 0) throw failed(receiving, 'ECONNRESET')
         received += count
@@ -311,9 +316,9 @@ export class DescriptorSocket extends UnixSocket {
   }
 }
 
-/** Whom a server lets in. */
+/** Options of {@link DescriptorServer}. */
 export interface DescriptorServerOptions extends PeerOptions {
-  /** Told of each process that is turned away. Default: a warning of the process for the first. */
+  /** Called for each refused process. Default: a process warning for the first one. */
   readonly onRefused?: ((error: PeerRefusedError) => void) | undefined
 }
 
@@ -328,18 +333,18 @@ function warnOnce(): (error: PeerRefusedError) => void {
 }
 
 /**
- * A Unix socket that other processes connect to: those of the same user, unless others are named.
+ * A Unix socket that accepts processes of this user and of the users in `users`.
  *
  * @example
- * using server = DescriptorServer.listen('/run/user/1000/trainer.sock', { users: [1001] })
- * using socket = await server.accept({ timeout: 10_000 })
+ * using server = DescriptorServer.listen('/run/user/1000/trainer.sock', { users: [1001] }) using socket = await
+ * server.accept({ timeout: 10_000 })
  */
 export class DescriptorServer extends UnixSocket {
   static get [loadedFrom](): string {
     return import.meta.url
   }
 
-  /** Where it listens. */
+  /** Path or abstract name of the socket. */
   readonly path: string
   readonly #users: readonly number[]
   readonly #onRefused: (error: PeerRefusedError) => void
@@ -353,7 +358,9 @@ export class DescriptorServer extends UnixSocket {
   }
 
   /**
-   * Listens at a path. A file is made there, for the owner and whom its folder lets in; dispose() removes it.
+   * Listens at a path.
+   *
+   * Creates a file there, which dispose() removes. The owner can connect, and users who can enter its folder.
    * @throws SystemError with `code`, such as `'EADDRINUSE'`.
    */
   static listen(path: string, options?: DescriptorServerOptions): DescriptorServer {
@@ -367,8 +374,10 @@ export class DescriptorServer extends UnixSocket {
   }
 
   /**
-   * Resolves with the next process that connects. One of a user who was not named is turned away, which `onRefused`
-   * hears of, and the wait goes on: nobody can end it from outside.
+   * Resolves with the next process that connects.
+   *
+   * A process of a user who is not accepted is refused and reported to `onRefused`. The wait continues, so that no
+   * outsider can end it.
    * @throws SystemError, AbortedError, TimeoutError, DisposedError
    */
   async accept(options?: WaitOptions): Promise<DescriptorSocket> {
@@ -381,10 +390,10 @@ export class DescriptorServer extends UnixSocket {
         return DescriptorSocket._accepted(accepted)
       } catch (error) {
         closeDescriptor(accepted)
-        // What else fails has to do with a connection that is gone already.
+        // Other errors mean that the connection is already closed.
         if (error instanceof PeerRefusedError) this.#onRefused(error)
       }
-      // One that connects again and again must hold up neither the event loop nor what ends the wait.
+      // A process that reconnects repeatedly must not block the event loop, the signal or the limit.
       await nextTurn()
       if (wait.signal?.aborted === true)
         throw new AbortedError({ operation: accepting.api, ofDevice: false, cause: wait.signal.reason })
@@ -400,7 +409,7 @@ export class DescriptorServer extends UnixSocket {
   override dispose(): void {
     if (this.disposed) return
     super.dispose()
-    // Somebody may have removed it already.
+    // The file may already be removed.
     if (!this.path.startsWith('\0')) rmSync(this.path, { force: true })
   }
 }

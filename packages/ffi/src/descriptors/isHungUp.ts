@@ -2,7 +2,9 @@ import { requireInteger } from '@shoal/types'
 import { socketAddon } from './socketCalls.js'
 
 /**
- * Whether nobody reads a pipe any more, or the other end of a socket is closed: what a write would find out (`poll`).
+ * True if nobody reads a pipe any more or the other end of a socket is closed (`poll`).
+ *
+ * A write would fail then.
  * @throws FeatureNotSupportedError on Windows; AddonLoadError
  */
 export function isHungUp(descriptor: number): boolean {

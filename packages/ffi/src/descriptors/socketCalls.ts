@@ -4,7 +4,7 @@ import type { Addon } from '../addon/contract.js'
 import { addon } from '../addon/load.js'
 import { systemError } from '../systemError.js'
 
-/** The addon, where it has Unix sockets. @throws FeatureNotSupportedError on Windows. */
+/** Returns the addon, if it supports Unix sockets. @throws FeatureNotSupportedError on Windows. */
 export function socketAddon(): Addon & Required<Pick<Addon, 'socketPair'>> {
   const native = addon()
   if (native.socketPair === undefined) {
@@ -17,13 +17,13 @@ export function socketAddon(): Addon & Required<Pick<Addon, 'socketPair'>> {
   return native as Addon & Required<Pick<Addon, 'socketPair'>>
 }
 
-/** The result of a socket call. @throws SystemError for the error it stands for. */
+/** Returns the result of a socket call. @throws SystemError if it is an error */
 export function requireDone(result: number, api: string, syscall: string, path?: string): number {
   if (result >= 0) return result
   throw systemError(api, syscall, getSystemErrorName(result), path)
 }
 
-/** Whether a socket call has to be tried again when the socket is ready. */
+/** True if a socket call must be repeated when the socket is ready. */
 export function mustWait(result: number): boolean {
   const name = result < 0 ? getSystemErrorName(result) : ''
   return name === 'EAGAIN' || name === 'EINTR' || name === 'EWOULDBLOCK'

@@ -3,37 +3,34 @@ import { onAbort } from '../waiting/abortSignals.js'
 import { holdEventLoop } from '../waiting/hold.js'
 import type { WaitOptions } from '../waiting/waitOptions.js'
 
-/** A wait whose limit is counted from the call, through its turn and every part of what it waits for. */
+/** A wait whose limit counts from the call, and includes its turn and all its parts. */
 export interface LimitedWait extends WaitOptions {
-  /** When the limit is over, on the clock of `performance.now()`. */
+  /** End of the limit, by `performance.now()`. */
   readonly end: number | undefined
 }
 
-/** Starts to count the limit of a wait. */
+/** Starts the limit of a wait. */
 export function limitedFromNow(wait: WaitOptions): LimitedWait {
   return { ...wait, end: wait.timeout === undefined ? undefined : performance.now() + wait.timeout }
 }
 
-/** The options of a wait for what is left of its limit. */
+/** Returns wait options for the rest of the limit. */
 export function restOf({ background, signal, end }: LimitedWait): WaitOptions {
   return { background, signal, timeout: end === undefined ? undefined : Math.max(end - performance.now(), 0) }
 }
 
-/**
- * Runs one after the other what is asked of one direction of a socket. A call whose limit is over before its turn is
- * left out.
- */
+/** Runs the calls of one direction of a socket one after another. Skips a call whose limit ends before its turn. */
 export class Turns {
   #last: Promise<void> | undefined
 
-  /** @param what what is waited for, in errors. @throws AbortedError, TimeoutError; what `work` throws */
+  /** @param what the awaited operation, for errors. @throws AbortedError, TimeoutError; errors of `work` */
   async run<T>(wait: LimitedWait, what: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last
     let finish = (): void => undefined
     const own = new Promise<void>((resolve) => {
       finish = resolve
     })
-    // Whoever comes behind a call that was left out still waits for those before it.
+    // Calls after a skipped call still wait for the calls before it.
     const last = before === undefined ? own : before.then(() => own)
     this.#last = last
     void last.then(() => {
@@ -50,7 +47,7 @@ export class Turns {
 
 function withinLimit(turn: Promise<void>, wait: LimitedWait, what: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // The call whose turn it is may have let go of the event loop.
+    // The running call may have released the event loop.
     const release = wait.background === undefined ? holdEventLoop(undefined) : undefined
     let timer: NodeJS.Timeout | undefined
     let stopListening = (): void => undefined

@@ -1,7 +1,7 @@
 import { addon } from '../addon/load.js'
 import { createHostCallback, type HostCallback } from '../waiting/hostCallback.js'
 
-/** A tensor as C has it. */
+/** Fields of a DLPack tensor in C. */
 export interface TensorFields {
   readonly data: bigint
   readonly deviceType: number
@@ -10,12 +10,14 @@ export interface TensorFields {
   readonly type: number
   readonly shape: readonly number[]
   readonly strides: readonly number[]
-  /** Of a `DLManagedTensorVersioned`; undefined makes a `DLManagedTensor`. */
+  /** Flags of a `DLManagedTensorVersioned`; undefined makes a `DLManagedTensor`. */
   readonly flags?: bigint | undefined
 }
 
 /**
- * Makes a tensor of DLPack in native memory. `onDelete` is called on this thread once its deleter was called, on any.
+ * Makes a DLPack tensor in native memory.
+ *
+ * `onDelete` is called on this thread after any thread called the deleter.
  */
 export function createTensor(fields: TensorFields, onDelete: () => void): bigint {
   const { data, deviceType, deviceId, type, shape, strides, flags } = fields
@@ -27,12 +29,12 @@ export function createTensor(fields: TensorFields, onDelete: () => void): bigint
   return addon().createTensor(data, deviceType, deviceId, type, sizes, Number(callback.userData), flags ?? null)
 }
 
-/** Calls the deleter of a tensor, of whoever made it. */
+/** Calls the deleter of a tensor of any origin. */
 export function deleteTensor(address: bigint, isVersioned: boolean): void {
   addon().deleteTensor(address, isVersioned)
 }
 
-/** What an External of another addon points to; undefined for anything else. */
+/** Returns the pointer of an External of another addon; undefined for any other value. */
 export function externalAddress(value: unknown): bigint | undefined {
   return addon().externalAddress(value)
 }

@@ -8,11 +8,11 @@ import { condaFolders, installedToolkits, list, sitePackages, targetFolders, too
 import { loaderPlaces } from './loaderSearch.js'
 import type { LibraryPlaces } from './places.js'
 
-/** A library that has been opened, and how it was found. */
+/** An open library, and how it was found. */
 export interface LoadedLibrary {
-  /** What `dlopen` gave. */
+  /** Handle from `dlopen`. */
   readonly handle: bigint
-  /** File, as the loader names it. */
+  /** File path, as the loader names it. */
   readonly path: string
   /** The step of the search that found it. */
   readonly step: string
@@ -29,16 +29,16 @@ function fileNames(spec: LibraryPlaces): readonly string[] {
   return spec.linux
 }
 
-/** Whether a file is for linking alone: known by its folder, and by that of what it links to. */
+/** True for a link-time stub library. Its folder, or the folder of its link target, is called `stubs`. */
 function isStub(file: string): boolean {
   try {
     return /[\\/]stubs[\\/]/.test(`${file}\n${realpathSync(file)}`)
   } catch {
-    return false // not there
+    return false // missing
   }
 }
 
-/** Files to try after the loader's own search, most specific first. */
+/** Yields files to try after the loader's own search, most specific first. */
 function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
   const names = fileNames(spec)
   const below = function* (step: string, roots: readonly string[], folders: readonly string[]): Generator<Candidate> {
@@ -57,12 +57,13 @@ function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
   if (spec.wheelFolders !== undefined) yield* below('wheel', sitePackages(), spec.wheelFolders)
 }
 
-/** Opens a file, or tells why it does not; `onlyIfLoaded`: takes what the process has already. */
+/** Opens a file, or returns why it failed. `onlyIfLoaded` finds only a library that the process has loaded. */
 type Open = (file: string, onlyIfLoaded: boolean) => { readonly handle: bigint; readonly path: string } | string
 
 /**
- * The file that {@link findLibrary} would open first, where nothing has to be opened to know it. A library that the
- * process has already counts as found.
+ * Returns the file that {@link findLibrary} would open first, without opening it.
+ *
+ * Finds also a library that the process has already loaded. Undefined if only opening can find it.
  */
 export function locateLibrary(spec: LibraryPlaces, explicit: string | undefined): LoadedLibrary | undefined {
   const look: Open = (file, onlyIfLoaded) => {
@@ -78,11 +79,13 @@ export function locateLibrary(spec: LibraryPlaces, explicit: string | undefined)
 }
 
 /**
- * Finds and opens a library. Order: the explicit path, the library's environment variable, the software device when it
- * was asked for, what the process has loaded already, the system's loader, CUDA_HOME and friends, the conda
- * environment, system folders, toolkits, Python wheels. A path that was named and does not load is an error at once:
- * nothing else is taken in its place.
- * @param attempts receives everything that was tried.
+ * Finds and opens a library.
+ *
+ * Search order: the explicit path, the library's environment variable, the software device if it was chosen, the
+ * libraries that the process has loaded, the system's loader, CUDA_HOME and similar variables, the conda environment,
+ * system folders, toolkits, Python wheels. An explicit path or variable that does not load is an error immediately,
+ * without fallback.
+ * @param attempts receives all attempts.
  */
 export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
   const found = search(spec, explicit, attempts, (file, onlyIfLoaded) => addon().open(file, onlyIfLoaded))
@@ -189,10 +192,7 @@ function search(spec: LibraryPlaces, explicit: string | undefined, attempts: Loa
   throw notFound()
 }
 
-/**
- * Opens what stands beside a library for it: from then on the loader knows it by its name. One that does not load is
- * the library's to report.
- */
+/** Opens a library's companion files, so that the loader knows them by name. The library reports one that fails. */
 export function openCompanions({ companions }: LibraryPlaces, path: string): void {
   if (companions === undefined || !isAbsolute(path)) return
   for (const name of list(dirname(path))) if (companions.test(name)) addon().open(join(dirname(path), name), false)

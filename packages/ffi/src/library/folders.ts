@@ -1,16 +1,13 @@
-/**
- * The folders in which libraries may lie, in the order in which they are tried. Never a `stubs` folder, never the
- * working directory.
- */
+/** Folders to search for libraries, in order. Never a `stubs` folder or the working directory. */
 import { readdirSync } from 'node:fs'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 
-/** Names in a folder; none where it is not there. */
+/** Returns the names in a folder; empty if the folder is missing. */
 export function list(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
-    return [] // no such folder, or not ours to read: nothing to find there
+    return [] // missing or unreadable folder: contains nothing to find
   }
 }
 
@@ -18,13 +15,13 @@ function unique(folders: readonly string[]): string[] {
   return [...new Set(folders)]
 }
 
-/** Toolkits that the environment names. */
+/** Returns the toolkits that environment variables name. */
 export function toolkitsOfEnvironment(environment: NodeJS.ProcessEnv = process.env): string[] {
   const named = [environment['CUDA_HOME'], environment['CUDA_PATH'], environment['CUDA_ROOT']]
   return unique(named.filter((folder): folder is string => folder !== undefined && isAbsolute(folder)))
 }
 
-/** Toolkits in their usual places, the newest version first. */
+/** Returns toolkits in their usual folders, the newest version first. */
 export function installedToolkits(): string[] {
   if (process.platform === 'win32') {
     const root = join(process.env['ProgramFiles'] ?? 'C:\\Program Files', 'NVIDIA GPU Computing Toolkit', 'CUDA')
@@ -34,14 +31,14 @@ export function installedToolkits(): string[] {
   return ['/usr/local/cuda', ...versions, '/opt/cuda']
 }
 
-/** Folders of libraries for each processor that a toolkit has, below its root. */
+/** Returns a toolkit's library folders per processor type, relative to its root. */
 export function targetFolders(toolkit: string): string[] {
   return list(join(toolkit, 'targets'))
     .sort()
     .map((target) => join('targets', target, 'lib'))
 }
 
-/** Folders of libraries of the active conda environment. */
+/** Returns the library folders of the active conda environment. */
 export function condaFolders(environment: NodeJS.ProcessEnv = process.env): string[] {
   const prefix = environment['CONDA_PREFIX']
   if (prefix === undefined || !isAbsolute(prefix)) return []
@@ -57,10 +54,7 @@ function versionsOf(names: readonly string[], pattern: RegExp): string[] {
   return names.filter((name) => pattern.test(name)).sort((a, b) => order(b) - order(a))
 }
 
-/**
- * `site-packages` folders of the Python environments in sight: the active one, those on PATH, the system's and the
- * user's.
- */
+/** Returns `site-packages` folders: of the active Python, those on PATH, the system's and the user's. */
 export function sitePackages(environment: NodeJS.ProcessEnv = process.env): string[] {
   if (process.platform === 'win32') {
     const prefixes = [environment['VIRTUAL_ENV'], environment['CONDA_PREFIX']]

@@ -7,8 +7,9 @@ export type ForeignFunction = (...values: unknown[]) => unknown
 let koffi: Koffi | undefined
 
 /**
- * Makes a function of a library callable through koffi.
- * @throws FeatureNotSupportedError where koffi is not installed.
+ * Binds a function of a library through koffi.
+ *
+ * @throws FeatureNotSupportedError if koffi is not installed.
  */
 export function bindForeignFunction(path: string, symbol: string, prototype: string): ForeignFunction {
   koffi ??= loadKoffi(`${symbol} (bindForeign)`)

@@ -1,16 +1,17 @@
 /**
- * Where the system's loader would find a library by its name, in its order: known before anything is loaded, since
- * loading runs a library's own code. The loader itself takes an empty entry of LD_LIBRARY_PATH for the working
- * directory; here it is skipped.
+ * Predicts where the system's loader finds a library by name, in the loader's order.
+ *
+ * Prediction is necessary because loading runs a library's code. The loader reads an empty entry of LD_LIBRARY_PATH as
+ * the working directory; this search skips it.
  */
 import { readFileSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import { list } from './folders.js'
 
-/** A file that the loader would try, or why an entry of the environment is not followed. */
+/** A file that the loader would try, or why an environment entry is skipped. */
 export type LoaderPlace = { readonly file: string } | { readonly entry: string; readonly refusal: string }
 
-/** The places for one name on Linux. */
+/** Yields the places for one name on Linux. */
 export function* loaderPlaces(name: string, environment: NodeJS.ProcessEnv = process.env): Generator<LoaderPlace> {
   const named = environment['LD_LIBRARY_PATH'] ?? ''
   for (const folder of named === '' ? [] : named.split(/[:;]/)) {
@@ -21,7 +22,7 @@ export function* loaderPlaces(name: string, environment: NodeJS.ProcessEnv = pro
   for (const folder of systemFolders()) yield { file: join(folder, name) }
 }
 
-/** Beside Node, where conda and Nix put the libraries of the same environment, and what needs no configuration. */
+/** Returns the lib folder next to Node, where conda and Nix install libraries, and the loader's default folders. */
 function systemFolders(): string[] {
   const triplet = list('/usr/lib').filter((name) => name.endsWith('-linux-gnu'))
   return [
@@ -36,19 +37,19 @@ function systemFolders(): string[] {
 
 const magic = 'glibc-ld.so.cache1.1'
 const [headerBytes, entryBytes] = [48, 24]
-/** Libraries of the C library that Node uses, for this processor. */
+/** Flags of libraries for Node's C library on this processor. */
 const wantedFlags: Readonly<Record<string, number>> = { x64: 0x0303, arm64: 0x0a03 }
 
-/** What `ldconfig` wrote down. */
+/** Reads the loader cache that `ldconfig` writes. */
 function cached(name: string, file = '/etc/ld.so.cache'): string[] {
   let cache: Buffer
   try {
     cache = readFileSync(file)
   } catch {
-    return [] // a system without one
+    return [] // no cache on this system
   }
   const start = cache.indexOf(magic, 0, 'latin1')
-  // One that ends too early says nothing.
+  // Ignore a truncated cache.
   if (start < 0 || cache.length < start + headerBytes) return []
   if (cache.length < start + headerBytes + cache.readUInt32LE(start + 20) * entryBytes) return []
   const text = (at: number): string => cache.toString('utf8', start + at, cache.indexOf(0, start + at))

@@ -33,13 +33,11 @@ import type { LibraryPlaces } from './places.js'
 const defined = new Map<string, NativeLibrary>()
 
 /**
- * Describes a library. Nothing is opened until its first symbol is needed. One object for each id.
+ * Defines a library; it is opened when its first symbol is needed. Returns one object per id.
  *
  * @example
- * const nvml = defineLibrary({
- *   id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'],
- *   hint: 'install the NVIDIA driver',
- * })
+ * const nvml = defineLibrary({ id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'],
+ * hint: 'install the NVIDIA driver', })
  */
 export function defineLibrary(spec: LibrarySpec): NativeLibrary {
   const known = defined.get(spec.id)
@@ -49,30 +47,30 @@ export function defineLibrary(spec: LibrarySpec): NativeLibrary {
   return library
 }
 
-/** How one native library is found, and how its symbols and its version are read. */
+/** How to find a native library and read its symbols and version. */
 export interface LibrarySpec extends LibraryPlaces {
   /**
-   * Address of a symbol at the version whose signature is known; `undefined` where there is none. Without it symbols
-   * are looked up by name.
+   * Returns a symbol's address for the version whose signature is known, or `undefined`.
+   *
+   * Default: symbols are looked up by name.
    */
   readonly resolve?: (library: NativeLibrary, symbol: string, since: number) => bigint | undefined
-  /** Version of the loaded library, in its own encoding. */
+  /** Returns the version of the loaded library, in its own encoding. */
   readonly versionOf?: (library: NativeLibrary) => number | undefined
-  /** A version as people write it. Default: the number. */
+  /** Formats a version for people. Default: the number. */
   readonly formatVersion?: (version: number) => string
 }
 
-/** Every library that the packages imported so far can use. */
+/** Returns every library that the imported packages can use. */
 export function definedLibraries(): readonly NativeLibrary[] {
   return [...defined.values()]
 }
 
 /**
- * A native library whose symbols resolve on first use, each alone.
+ * A native library whose symbols resolve individually on first use.
  *
  * @example
- * import { driver } from '@shoal/cuda-sys'
- * if (driver.has('cuMulticastCreate', 12_010)) console.log(driver.versionText)
+ * import { driver } from '@shoal/cuda-sys' if (driver.has('cuMulticastCreate', 12_010)) console.log(driver.versionText)
  */
 export class NativeLibrary extends PublicObject {
   static get [loadedFrom](): string {
@@ -97,12 +95,12 @@ export class NativeLibrary extends PublicObject {
     this.#spec = spec
   }
 
-  /** Short name, as in `cuda`, `nccl`. */
+  /** Short name, such as `cuda` or `nccl`. */
   get id(): string {
     return this.#spec.id
   }
 
-  /** Name for people, as in `NVIDIA CUDA driver`. */
+  /** Name for people, such as `NVIDIA CUDA driver`. */
   get title(): string {
     return this.#spec.title
   }
@@ -112,12 +110,12 @@ export class NativeLibrary extends PublicObject {
     return this.#loaded !== undefined
   }
 
-  /** Everything tried so far to find the library, in order. */
+  /** All attempts to find the library so far, in order. */
   get trace(): readonly LoadAttempt[] {
     return this.#attempts
   }
 
-  /** Names the file to load. @throws AlreadyInUseError when the library is loaded; TypeError, RangeError. */
+  /** Sets the file to load. @throws AlreadyInUseError if the library is loaded; TypeError, RangeError. */
   setPath(path: string): void {
     requireText(path, 'NativeLibrary.setPath', 'path')
     if (this.#loaded !== undefined) {
@@ -137,7 +135,7 @@ export class NativeLibrary extends PublicObject {
   /** Opens the library. @throws LibraryNotFoundError, the same each time. */
   load(): LoadedLibrary {
     if (this.#loaded !== undefined) return this.#loaded
-    // What was not found among real libraries may be found on the software device, if it is chosen after that.
+    // Retry after the program chose the software device, which may have the library.
     const choice = process.env['SHOAL_DEVICE'] ?? ''
     if (choice !== this.#failedChoice) this.#forgetFailure()
     if (this.#loadFailure !== undefined) throw this.#loadFailure
@@ -154,14 +152,15 @@ export class NativeLibrary extends PublicObject {
   }
 
   /**
-   * What {@link load} would open first, or has opened: the file, and the step of the search that finds it. Nothing is
-   * opened. `undefined` where there is none, and where only the system's loader knows, as on Windows and macOS.
+   * Returns the file that {@link load} would open first or has opened, and its search step, without opening it.
+   *
+   * `undefined` if nothing is found, or if only the system's loader knows, as on Windows and macOS.
    */
   locate(): Omit<LoadedLibrary, 'handle'> | undefined {
     return this.#loaded ?? locateLibrary(this.#spec, this.#explicit)
   }
 
-  /** Version in the library's own encoding; `undefined` where it does not tell. */
+  /** Version in the library's own encoding; `undefined` if the library does not report it. */
   get version(): number | undefined {
     if (!this.#versionRead) {
       this.load()
@@ -171,20 +170,20 @@ export class NativeLibrary extends PublicObject {
     return this.#version
   }
 
-  /** The version for people, as in `13.0`. */
+  /** Version for people, such as `13.0`. */
   get versionText(): string | undefined {
     const version = this.version
     return version === undefined ? undefined : (this.#spec.formatVersion?.(version) ?? String(version))
   }
 
-  /** Address that the system's loader knows for a name; `undefined` where it knows none. */
+  /** Returns the loader's address of a symbol; `undefined` if the library lacks it. */
   rawSymbol(name: string): bigint | undefined {
     requireText(name, 'NativeLibrary.rawSymbol', 'name')
     const address = addon().symbol(this.load().handle, name)
     return address === 0n ? undefined : address
   }
 
-  /** Whether the library is there and has the symbol. Never throws for a missing library or symbol. */
+  /** True if the library loads and has the symbol. Never throws for a missing library or symbol. */
   has(symbol: string, since = 0): boolean {
     requireSymbol(symbol, since, 'NativeLibrary.has')
     try {
@@ -197,15 +196,16 @@ export class NativeLibrary extends PublicObject {
   }
 
   /**
-   * Address of a function.
-   * @param since the version whose signature the caller knows, in the library's encoding; 0 when any will do.
+   * Returns the address of a function.
+   *
+   * @param since the version whose signature the caller knows, in the library's encoding; 0 for any version.
    * @throws LibraryNotFoundError, VersionTooOldError, SymbolNotFoundError: the same error each time.
    */
   address(symbol: string, since = 0): bigint {
     try {
       return this.#address(symbol, since)
     } catch (error) {
-      dropCallContext() // the call that it was meant for is not made
+      dropCallContext() // the call that the context was set for is not made
       throw error
     }
   }
@@ -265,8 +265,9 @@ export class NativeLibrary extends PublicObject {
   }
 
   /**
-   * Binds a function that the block cannot serve, such as one with variable arguments, through koffi.
-   * @param prototype the C prototype, with `%s` where the name stands, in koffi's types.
+   * Binds a function through koffi that the block cannot call, such as one with variable arguments.
+   *
+   * @param prototype the C prototype in koffi's types, with `%s` in place of the name.
    */
   bindForeign(symbol: string, since: number, prototype: string): ForeignFunction {
     this.address(symbol, since)

@@ -1,32 +1,32 @@
-/** How one native library is found. */
+/** How to find a native library. */
 export interface LibraryPlaces {
-  /** Short name, as in `cuda`, `nccl`. */
+  /** Short name, such as `cuda` or `nccl`. */
   readonly id: string
-  /** Name for people, as in `NVIDIA CUDA driver`. */
+  /** Name for people, such as `NVIDIA CUDA driver`. */
   readonly title: string
   /** Environment variable that names the file. */
   readonly environment: string
-  /** File names by platform, the preferred one first. */
+  /** File names on Linux, the preferred one first. */
   readonly linux: readonly string[]
-  /** The same on Windows. */
+  /** File names on Windows. */
   readonly win32?: readonly string[]
-  /** The same on macOS. */
+  /** File names on macOS. */
   readonly darwin?: readonly string[]
   /** Folders below a Python `site-packages`. */
   readonly wheelFolders?: readonly string[]
-  /** Folders below a CUDA toolkit. Absent: the library is no part of the toolkit. */
+  /** Folders below a CUDA toolkit. Absent: the library is not part of the toolkit. */
   readonly toolkitFolders?: readonly string[]
   /** Further absolute folders of this platform. */
   readonly systemFolders?: readonly string[]
-  /** File of the software device that stands in for this library. */
+  /** File of the software device that replaces this library. */
   readonly sim?: string
   /**
-   * It runs without a GPU, a compiler for instance: it is searched for on the software device as well. Default `false`.
+   * Whether it works without a GPU, such as a compiler; the search then includes the software device. Default: false.
    */
   readonly worksWithoutDevice?: boolean
   /**
-   * Files beside the library that it looks for by name alone, where its loader does not find them: they are opened
-   * first.
+   * Files in the same folder that the library loads by name only. They are opened first, because the loader does not
+   * find them.
    */
   readonly companions?: RegExp
   /** How to get the library. */

@@ -1,32 +1,29 @@
 import { addon } from '../addon/load.js'
 
-/**
- * Tells the garbage collector that objects hold so many bytes more outside of its heap, or fewer. Returns how many it
- * knows of.
- */
+/** Reports a change of memory that objects hold outside the garbage collector's heap, in bytes. Returns the total. */
 export function adjustExternalMemory(bytes: number): number {
   return addon().adjustExternalMemory(bytes)
 }
 
 let last = 0
 
-/**
- * Watches an object without keeping it: the number that {@link takeCollected} returns once the collector has taken it.
- */
+/** Watches an object without keeping it alive. Returns the number for {@link takeCollected}. */
 export function watchObject(object: object): number {
   last += 1
   addon().watchObject(last, object)
   return last
 }
 
-/** The object is watched no longer. */
+/** Stops watching an object. */
 export function forgetObject(id: number): void {
   addon().forgetObject(id)
 }
 
 /**
- * Runs the garbage collector, and returns the numbers of watched objects that it has taken since the last call. A
- * `FinalizationRegistry` would tell of them in a later turn. Empty in engines that cannot be asked to collect.
+ * Runs the garbage collector and returns the numbers of watched objects collected since the last call.
+ *
+ * A `FinalizationRegistry` would report them in a later turn. Returns an empty list in engines that cannot collect on
+ * request.
  */
 export function takeCollected(): number[] {
   collector ??= findCollector()
@@ -47,7 +44,7 @@ function findCollector(): () => void {
     v8.setFlagsFromString('--no-expose-gc')
     if (typeof found === 'function') return () => void found()
   } catch {
-    // An engine without these flags.
+    // The engine lacks these flags.
   }
   return () => undefined
 }

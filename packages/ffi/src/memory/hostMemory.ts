@@ -10,29 +10,35 @@ import {
 } from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
 
-/** An `ArrayBuffer` over memory of somebody else, and how to take it back. */
+/** An `ArrayBuffer` over memory of another owner. */
 export interface HostView {
-  /** Reads and writes it are reads and writes of the memory. */
+  /** Reads and writes access the memory directly. */
   readonly buffer: ArrayBuffer
   /**
-   * Makes the buffer zero bytes long: reads and writes after that do not reach the memory. Call it before the memory is
-   * freed. False when the program has moved the memory to another buffer (`buffer.transfer()`): then it may be freed
-   * only once {@link HostViewReach.whenReleased} says so.
+   * Makes the buffer zero bytes long, so that later reads and writes do not reach the memory.
+   *
+   * Call it before the memory is freed. Returns false if the program moved the memory to another buffer
+   * (`buffer.transfer()`): free it only after {@link HostViewReach.whenReleased} reports it.
    */
   detach(): boolean
-  /** Kept apart from the view, so that it can be held without holding the buffer. */
+  /** A separate object, so that holding it does not keep the buffer alive. */
   readonly reach: HostViewReach
 }
 
-/** Whether any buffer still reaches the memory of a view. */
+/** Reports whether any buffer still reaches the memory of a view. */
 export interface HostViewReach {
-  /** Calls `fn` once no buffer does, which may be at once. Not called when the JavaScript thread ends before. */
+  /**
+   * Calls `fn` when no buffer reaches the memory, possibly immediately.
+   *
+   * Not called if the JavaScript thread ends first.
+   */
   whenReleased(fn: () => void): void
 }
 
 /**
- * An `ArrayBuffer` over memory that somebody else owns, such as pinned memory. Nothing is copied; the owner keeps the
- * memory alive until `detach()`.
+ * Returns an `ArrayBuffer` over memory of another owner, such as pinned memory, without a copy.
+ *
+ * The owner keeps the memory alive until `detach()`.
  * @throws Error with code `SHOAL_NO_EXTERNAL_BUFFERS` in engines that forbid buffers over native memory.
  */
 export function hostView(address: bigint, byteLength: number): HostView {
@@ -75,8 +81,9 @@ function watchReach(id: number): HostViewReach {
 }
 
 /**
- * Address of the first byte of a view. It stays valid while the view is reachable and its buffer is neither detached
- * nor resized.
+ * Returns the address of a view's first byte.
+ *
+ * It stays valid while the view is reachable and its buffer is neither detached nor resized.
  */
 export function addressOf(view: ArrayBufferView | ArrayBufferLike): bigint {
   if (!isInstance(view, ArrayBuffer) && !isView(view))
@@ -84,19 +91,19 @@ export function addressOf(view: ArrayBufferView | ArrayBufferLike): bigint {
   return addon().addressOf(view)
 }
 
-/** The NUL-terminated UTF-8 text at an address; `null` for a null pointer. */
+/** Reads NUL-terminated UTF-8 text at an address; `null` for a null pointer. */
 export function readCString(address: bigint): string | null {
   return addon().readCString(requireAddress(address, 'readCString', 'address'))
 }
 
-/** The text of C in a field of fixed size, decoded as UTF-8: up to its NUL, or all of the bytes where there is none. */
+/** Decodes a fixed-size C text field as UTF-8, up to its NUL or its end. */
 export function textIn(bytes: Uint8Array): string {
   if (!isInstance(bytes, Uint8Array)) throw wrongType('textIn', 'bytes', 'a Uint8Array', bytes)
   const end = bytes.indexOf(0)
   return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end))
 }
 
-/** A copy of `byteLength` bytes of native memory. The address must be readable host memory. */
+/** Copies `byteLength` bytes of native memory. The address must be readable host memory. */
 export function readMemory(address: bigint, byteLength: number): OwnedArrayOf<'u8'> {
   requireNonNull(address, 'readMemory')
   requireInteger(byteLength, 'readMemory', 'byteLength', 0, constants.MAX_LENGTH)

@@ -12,11 +12,11 @@ import {
 import { addon } from '../addon/load.js'
 
 /**
- * Other ends of an `ArrayBuffer`'s memory: nothing tells when the last of them is gone once its first thread has ended.
+ * Methods that move an `ArrayBuffer`'s memory. After its first thread ends, nothing reports the end of a moved buffer.
  */
 const moves = ['transfer', 'transferToFixedLength'].filter((name) => name in ArrayBuffer.prototype)
 
-/** Moving the memory away is refused, as Node refuses to post the buffer. */
+/** Makes these methods throw, as `postMessage` does for this buffer. */
 function keepInPlace(buffer: ArrayBuffer): void {
   for (const name of moves) {
     const value = (): never => {
@@ -27,14 +27,13 @@ function keepInPlace(buffer: ArrayBuffer): void {
 }
 
 /**
- * Host memory outside of the JavaScript heap: it never moves, its address is known, and native threads may use it after
- * the JavaScript thread has ended. Zeroed, aligned to 64 bytes. Freed by `dispose()` at once or, failing that, by the
- * collector, and in either case not before recorded calls that use it have run.
+ * Host memory outside the JavaScript heap, with a fixed address.
+ *
+ * Native threads may use it after the JavaScript thread has ended. It is zeroed and aligned to 64 bytes. `dispose()`
+ * frees it immediately, else the collector frees it; both wait for recorded calls that use it.
  *
  * @example
- * using out = NativeMemory.allocate(8)
- * cuMemAlloc(out.address, 1024)
- * const devicePointer = out.u64[0]
+ * using out = NativeMemory.allocate(8) cuMemAlloc(out.address, 1024) const devicePointer = out.u64[0]
  */
 export class NativeMemory extends PublicObject {
   static get [loadedFrom](): string {
@@ -62,9 +61,10 @@ export class NativeMemory extends PublicObject {
   }
 
   /**
-   * Memory with all bits zero, which the collector frees with its object.
-   * @param byteLength bytes, at most as many as an ArrayBuffer of this engine can have.
-   * @throws TypeError; RangeError also when the system has no more memory.
+   * Allocates zeroed memory, which the collector frees with its object.
+   *
+   * @param byteLength bytes, at most the limit of an ArrayBuffer in this engine.
+   * @throws TypeError; RangeError also if the system is out of memory.
    */
   static allocate(byteLength: number): NativeMemory {
     requireInteger(byteLength, 'NativeMemory.allocate', 'byteLength', 0, constants.MAX_LENGTH)
@@ -72,13 +72,13 @@ export class NativeMemory extends PublicObject {
     return new NativeMemory(buffer, address)
   }
 
-  /** Of the first byte. @throws DisposedError */
+  /** Address of the first byte. @throws DisposedError */
   get address(): bigint {
     if (this.#disposed) throw new DisposedError({ object: 'NativeMemory' })
     return this.#address
   }
 
-  /** Bytes; 0 after dispose(). */
+  /** Size in bytes; 0 after dispose(). */
   get byteLength(): number {
     return this.#disposed ? 0 : this.#byteLength
   }
@@ -89,27 +89,28 @@ export class NativeMemory extends PublicObject {
   }
 
   /**
-   * The memory itself; the typed arrays below are views of it. It cannot be moved to another buffer. @throws
-   * DisposedError
+   * The memory itself, which cannot be moved to another buffer. The typed arrays below are views of it.
+   *
+   * @throws DisposedError
    */
   get buffer(): ArrayBuffer {
     if (this.#disposed) throw new DisposedError({ object: 'NativeMemory' })
     return this.#buffer
   }
 
-  /** All of it, byte by byte. */
+  /** All bytes. */
   get bytes(): OwnedArrayOf<'u8'> {
     return (this.#bytes ??= new Uint8Array(this.buffer))
   }
-  /** As many whole words of 32 bits as it has; so the other views. */
+  /** All whole unsigned 32-bit words. */
   get u32(): OwnedArrayOf<'u32'> {
     return (this.#u32 ??= new Uint32Array(this.buffer, 0, this.byteLength >> 2))
   }
-  /** The same as signed words. */
+  /** All whole signed 32-bit words. */
   get i32(): OwnedArrayOf<'i32'> {
     return (this.#i32 ??= new Int32Array(this.buffer, 0, this.byteLength >> 2))
   }
-  /** Whole words of 64 bits. */
+  /** All whole unsigned 64-bit words. */
   get u64(): OwnedArrayOf<'u64'> {
     return (this.#u64 ??= new BigUint64Array(this.buffer, 0, this.byteLength >> 3))
   }
@@ -122,11 +123,11 @@ export class NativeMemory extends PublicObject {
     return (this.#f64 ??= new Float64Array(this.buffer, 0, this.byteLength >> 3))
   }
 
-  /** Detaches the buffer and frees the memory once nothing native uses it. Idempotent. */
+  /** Detaches the buffer and frees the memory after native code has finished with it. Idempotent. */
   dispose(): void {
     if (this.#disposed) return
     this.#disposed = true
-    // A program may have moved the memory to another buffer (`transfer()`): then it lives as long as that one.
+    // If the program moved the memory to another buffer (`transfer()`), that buffer owns the memory now.
     const isWhole = this.#buffer.byteLength === this.#byteLength
     addon().detach(this.#buffer)
     if (isWhole) addon().release(this.#address)

@@ -2,15 +2,17 @@ import { optionalSignal, requireFunction } from '@shoal/types'
 
 interface Listeners {
   readonly calls: Set<() => void>
-  /** Takes the one listener off the signal. */
+  /** Removes the single listener from the signal. */
   readonly leave: () => void
 }
 
 const listening = new WeakMap<AbortSignal, Listeners>()
 
 /**
- * Calls `call` once when the signal is aborted, at once where it has been, unless the function it returns was called
- * before. However many listen to a signal here, the signal has one listener: of more than ten Node warns as of a leak.
+ * Calls `call` once when the signal aborts, or immediately if it has aborted.
+ *
+ * The returned function cancels this. All callers share one listener per signal, because Node warns of a leak above
+ * ten.
  */
 export function onAbort(signal: AbortSignal | undefined, call: () => void): () => void {
   optionalSignal(signal, 'onAbort')

@@ -2,13 +2,13 @@ import type { SystemError } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { systemError } from '../systemError.js'
 
-/** A handle on native work that is under way: an empty object, filled when the work starts. */
+/** Handle on native work in flight: an empty object, filled when the work starts. */
 export interface BackgroundWork {
-  /** Lets the process end although the work has not. Idempotent. */
+  /** Lets the process end before the work completes. Idempotent. */
   release?: () => void
 }
 
-/** Keeps the event loop alive until the function it returns is called, or `background.release` is. */
+/** Keeps the event loop alive until the returned function or `background.release` is called. */
 export function holdEventLoop(background: BackgroundWork | undefined): () => void {
   const native = addon()
   let isHeld = false
@@ -23,7 +23,7 @@ export function holdEventLoop(background: BackgroundWork | undefined): () => voi
   return release
 }
 
-/** The error for a thread that the system refused to start. */
+/** Returns the error for a thread that the system refused to start. */
 export function noMoreThreads(api: string): SystemError {
   return systemError(api, 'pthread_create', 'EAGAIN')
 }

@@ -7,20 +7,21 @@ export interface HostCallback {
   readonly functionAddress: bigint
   /** What C must hand back. */
   readonly userData: bigint
-  /** C may still call after this; nothing happens then. Idempotent. */
+  /** Ends the callback: later calls from C do nothing. Idempotent. */
   dispose(): void
-  /** For `JSON.stringify`, which refuses the addresses. */
+  /** For `JSON.stringify`, which refuses bigints. */
   toJSON(): string
 }
 
-// One function for all: a callback is made for each host function of a stream.
+// One shared function, because each host function of a stream makes a callback.
 const describeCallback = (): string => 'HostCallback {}'
 
 /**
- * Makes a function callable from native threads. It runs later on this JavaScript thread, in the order of the calls;
- * the native thread does not wait for it. It runs in the async context of this call (`AsyncLocalStorage`). Does not
- * keep the process alive.
- * @param shape `host` for `CUhostFn`, `stream` for `CUstreamCallback`; the latter gives the status, the former 0.
+ * Makes a function callable from native threads.
+ *
+ * It runs later on this JavaScript thread, in the order of the native calls, which do not wait for it. It runs in the
+ * async context of this call (`AsyncLocalStorage`). It does not keep the process alive.
+ * @param shape `host` for `CUhostFn`, `stream` for `CUstreamCallback`. `stream` passes the status, `host` passes 0.
  * @throws TypeError
  */
 export function createHostCallback(fn: (status: number) => void, shape: 'host' | 'stream' = 'host'): HostCallback {
@@ -28,7 +29,7 @@ export function createHostCallback(fn: (status: number) => void, shape: 'host' |
   requireOneOf(shape, 'createHostCallback', 'shape', ['host', 'stream'])
   const native = addon()
   const id = native.registerCallback()
-  // Its `AsyncLocalStorage` is that of whoever passed it, as with a timer.
+  // The callback uses the caller's `AsyncLocalStorage`, as a timer does.
   const { AsyncResource } = process.getBuiltinModule('node:async_hooks')
   pending.callbacks.set(id, AsyncResource.bind(fn))
   return {

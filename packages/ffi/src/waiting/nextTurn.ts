@@ -1,13 +1,10 @@
-/**
- * Node's own: a test that has put timers of its own in place of the global ones does not keep work of the GPU from
- * ending.
- */
+/** Node's own timers, because a test with fake global timers must not stop the completion of GPU work. */
 const { setImmediate, setTimeout } = globalThis
 
 /** Calls back in the next turn of the event loop (`setImmediate`). */
 export const inNextTurn: (callback: () => void) => NodeJS.Immediate = setImmediate
 
-/** The next turn of the event loop, or one that comes after so many milliseconds. */
+/** Resolves in the next event loop turn, or after `delay` milliseconds. */
 export function nextTurn(delay?: number): Promise<void> {
   return new Promise((resolve) => void (delay === undefined ? setImmediate(resolve) : setTimeout(resolve, delay)))
 }

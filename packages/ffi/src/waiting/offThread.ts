@@ -28,16 +28,15 @@ import { type BackgroundWork, holdEventLoop, noMoreThreads } from './hold.js'
 import { inNextTurn } from './nextTurn.js'
 import { requireBackground } from './waitOptions.js'
 
-/** As in all limits of waits. */
+/** The limit of all waits. */
 const mostMilliseconds = 2 ** 31 - 1
 
 /**
- * A native thread of its own: what is queued on it runs in order, always on that thread.
+ * A dedicated native thread that runs queued calls in order.
  *
  * @example
- * using lane = createLane()
- * await offThread({ lane }, () => cudaSetDevice(1))
- * await offThread({ lane }, () => cudaDeviceSynchronize()) // on the same thread
+ * using lane = createLane() await offThread({ lane }, () => cudaSetDevice(1)) await offThread({ lane }, () =>
+ * cudaDeviceSynchronize()) // on the same thread
  */
 export class Lane extends PublicObject {
   static get [loadedFrom](): string {
@@ -59,16 +58,17 @@ export class Lane extends PublicObject {
     return lane.#native
   }
 
-  /** The thread ends after what is queued. Idempotent. */
+  /** Ends the thread after its queued calls. Idempotent. */
   dispose(): void {
     this.#disposed = true
     addon().closeLane(this.#native)
   }
 
   /**
-   * Blocks this thread until everything queued has run, or until `timeout` milliseconds have passed. Default: no limit.
-   * The promises of {@link offThread} resolve later, in a turn of the event loop.
-   * @returns whether everything has run.
+   * Blocks until all queued calls have run, or until `timeout` milliseconds have passed. Default: no limit.
+   *
+   * The promises of {@link offThread} resolve later, in an event loop turn.
+   * @returns whether all calls have run.
    */
   waitSync(timeout?: number): boolean {
     const limit =
@@ -79,7 +79,7 @@ export class Lane extends PublicObject {
     return true
   }
 
-  /** Whether dispose() was called: nothing more can be queued. */
+  /** Whether dispose() was called. No calls can be queued then. */
   get disposed(): boolean {
     return this.#disposed
   }
@@ -93,34 +93,36 @@ export class Lane extends PublicObject {
   }
 }
 
-/** Starts a native thread for calls that must all run on the same one. */
+/** Starts a native thread for calls that must run on the same thread. */
 export function createLane(): Lane {
   return new Lane(made)
 }
 
-/** How calls run on a native thread. */
+/** Options of {@link offThread}. */
 export interface OffThreadOptions {
-  /** Context that is current while the calls run; restored afterwards. */
+  /** Context that is current during the calls; the previous one is restored afterwards. */
   readonly context?: bigint
-  /** Thread to run on. Default: any that is free, or a new one. */
+  /** Thread to run on. Default: any free thread, or a new one. */
   readonly lane?: Lane
-  /** Objects that must stay reachable, and memory that must stay allocated, until the calls have run. */
+  /** Objects to keep reachable, and memory to keep allocated, until the calls have run. */
   readonly keep?: readonly object[]
-  /** Filled with what lets the process end although the calls have not returned. */
+  /** Filled with a function that lets the process end before the calls return. */
   readonly background?: BackgroundWork | undefined
   /**
-   * Whether the first call that returns another status than 0 ends the sequence. Every result of type `int` or
-   * `unsigned` counts as a status. Default `true`.
+   * Whether the first nonzero status ends the sequence. Default: true.
+   *
+   * Every result of type `int` or `unsigned` counts as a status.
    */
   readonly stopOnError?: boolean
   /**
-   * What the promise gives for each call: its `status`, 0 for functions that return none, or its `value`, as the call
-   * itself would have returned it: a bigint for 64 bits, bytes for a structure. Default `status`.
+   * Result per call: its `status` (0 if it returns none) or its `value`. Default: `status`.
+   *
+   * A value has the type of a direct call: a bigint for 64 bits, bytes for a structure.
    */
   readonly results?: 'status' | 'value'
 }
 
-/** {@link OffThreadOptions} with each default. */
+/** {@link OffThreadOptions} with all defaults filled in. */
 export interface OffThreadCalls extends Required<Omit<OffThreadOptions, 'lane'>> {
   readonly lane: Lane | undefined
 }
@@ -138,11 +140,13 @@ const keys: OptionKeys<OffThreadOptions> = {
 let nextJob = 1
 
 /**
- * Runs C calls on a native thread while JavaScript goes on. `record` runs at once: functions of sys packages called in
- * it check their arguments, are queued instead of being called, and return 0. Then all run in order on one thread.
- * @returns one result for each call that ran; shorter than the sequence when an error ended it.
- * @throws TypeError for an argument in the JavaScript heap (use NativeMemory) or a `record` that is asynchronous;
- * StatusError when the context cannot be made current; DisposedError for a lane that was disposed of.
+ * Runs C calls on a native thread while JavaScript continues.
+ *
+ * `record` runs immediately. Functions of sys packages called in it check their arguments, are queued instead of
+ * called, and return 0. Then all run in order on one thread.
+ * @returns one result per call that ran; shorter than the sequence if an error ended it.
+ * @throws TypeError for an argument in the JavaScript heap (use NativeMemory) or an asynchronous `record`; StatusError
+ * if the context cannot be made current; DisposedError for a disposed lane.
  * @example
  * const [status] = await offThread({ context }, () => cuCtxSynchronize())
  */
@@ -165,7 +169,7 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
   return callOffThread(checked, record)
 }
 
-/** The same of what needs no check. */
+/** Like {@link offThread}, for options that need no check. */
 export function callOffThread(calls: OffThreadCalls, record: () => unknown): Promise<CallResult[]> {
   const { context, lane, keep, background, stopOnError, results } = calls
   const native = addon()
@@ -179,7 +183,7 @@ export function callOffThread(calls: OffThreadCalls, record: () => unknown): Pro
     return Promise.reject(error)
   } finally {
     recording.addon = undefined
-    // A context for a call that was not made is not for whatever comes next.
+    // The next call must not get the context of a call that was not made.
     dropCallContext()
   }
   return new Promise((resolve, reject) => {
@@ -189,7 +193,7 @@ export function callOffThread(calls: OffThreadCalls, record: () => unknown): Pro
     pending.jobs.set(id, (contextStatus, values = []) => {
       held.length = 0
       release?.()
-      // Node reports up to a thousand ends in one turn, also of calls that earlier ones of them made.
+      // One turn can report a thousand completions, including calls made by earlier ones.
       if (contextStatus === 0) settleInTime(() => resolve(values))
       else reject(contextError(contextStatus, ' on the thread of the call'))
     })
@@ -209,22 +213,23 @@ export function callOffThread(calls: OffThreadCalls, record: () => unknown): Pro
   })
 }
 
-/** Calls on a lane for which nobody wakes the event loop. */
+/** Calls on a lane that do not wake the event loop. */
 export interface QuietCalls {
   readonly lane: Lane
-  /** Context that is current while the calls run. */
+  /** Context that is current during the calls. */
   readonly context: bigint
-  /** Whether somebody waits: then the event loop hears of the end at once, not when the lane has nothing more to do. */
+  /** Whether completion is reported after these calls. Otherwise it is reported when the lane is idle. */
   readonly isPrompt: boolean
-  /** Words for which the call recorded last is made again, as its first argument. */
+  /** Words to repeat the last recorded call with, each as its first argument. */
   readonly repeats: { readonly words: BigUint64Array; readonly count: number } | undefined
 }
 
 /**
- * Makes the calls of `record` on a lane, those behind one that fails too, and lets the process end meanwhile. `done` is
- * called with the statuses, or undefined when all are 0, or with why the context could not be made current; in
- * {@link deliverQuiet} or a later turn.
- * @returns false when the system refused to start a thread; then `done` is not called
+ * Makes the calls of `record` on a lane, continues after failures, and does not keep the process alive.
+ *
+ * `done` gets the statuses, or undefined if all are 0, or an error if the context cannot be made current. It is called
+ * in {@link deliverQuiet} or a later turn.
+ * @returns false if the system refused to start a thread; `done` is not called then
  */
 export function runQuietly(
   { lane, context, isPrompt, repeats }: QuietCalls,
@@ -263,10 +268,10 @@ export function deliverQuiet(): void {
   addon().deliverQuiet()
 }
 
-// A short call is over before the event loop could be woken for it, so it asks itself at first, once a turn, and lets
-// all else through between. Meanwhile nobody wakes it.
+// A short call completes before the event loop could be woken. So the loop polls first, once per turn, and lets other
+// work run between polls. Native threads do not wake it meanwhile.
 const longestShortCall = 0.1
-/** How long it looks in a turn, in nanoseconds: most short calls end within the first. */
+/** Nanoseconds of polling per turn: most short calls complete in the first one. */
 const look = 15_000
 let askUntil = 0
 let isAsking = false
@@ -275,7 +280,7 @@ function deliverSoon(native: Addon): void {
   askUntil = performance.now() + longestShortCall
   if (isAsking) return
   const turn = (): void => {
-    // Whoever was told makes the next call after this turn: it then finds the asking begun.
+    // A handler makes the next call after this turn, and then finds polling active.
     const isAsked = pending.jobs.size > 0
     try {
       if (isAsked) native.deliver(look)
@@ -290,7 +295,7 @@ function deliverSoon(native: Addon): void {
   inNextTurn(turn)
 }
 
-/** Each option, read once. @throws TypeError, RangeError, DisposedError */
+/** Checks and reads each option once. @throws TypeError, RangeError, DisposedError */
 function checkOptions(options: OffThreadOptions): OffThreadCalls {
   const { context = 0n, lane, keep = [], background, stopOnError, results } = requireOptions(options, api, keys)
   requireAddress(context, api, 'context')

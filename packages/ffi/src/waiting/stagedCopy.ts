@@ -2,33 +2,37 @@ import { addon } from '../addon/load.js'
 import type { NativeMemory } from '../memory/nativeMemory.js'
 
 /**
- * A copy of host memory through a page-locked block, a part at a time, made by a host function that a stream calls. The
- * block has room for two parts, which take turns: while the device is at one, threads are at the other.
+ * A host copy in parts through a page-locked block, made by a host function that a stream calls.
+ *
+ * The block holds two parts: the device uses one while threads copy the other.
  */
 export interface StagedCopy {
   /**
-   * Address of the host function, a `CUhostFn`: each call copies the next part between its half of the block and the
-   * memory.
+   * Address of the host function, a `CUhostFn`.
+   *
+   * Each call copies the next part between its half of the block and the memory.
    */
   readonly functionAddress: bigint
-  /** What the host function must be given. */
+  /** Argument of the host function. */
   readonly userData: bigint
-  /** Call it when the host function is called no more. */
+  /** Ends the copy. The host function must not be called any more. */
   end(): void
 }
 
 let threadsOfPart: number | undefined
 
-/** Threads that copy a part together. Few processors have work enough of their own. */
+/** Returns the number of threads that copy one part together; fewer on few processors. */
 function copyingThreads(): number {
-  // node:os is not loaded before there is something to copy.
+  // node:os is loaded only when there is a copy.
   threadsOfPart ??= Math.min(4, Math.max(1, Math.floor(process.getBuiltinModule('node:os').availableParallelism() / 4)))
   return threadsOfPart
 }
 
 /**
- * Copies out of an array whose owner may change, detach or drop it meanwhile: what arrives then is undefined, and
- * nothing worse happens. The caller keeps the array reachable. Undefined where the system forbids such a copy.
+ * Copies from an array whose owner may change, detach or free it during the copy.
+ *
+ * The copied data are undefined then, but the copy is safe. The caller must keep the array reachable. Returns undefined
+ * if the system forbids such a copy.
  */
 export function stagedCopyFrom(
   block: bigint,
@@ -41,7 +45,7 @@ export function stagedCopyFrom(
   return native.canReadArrays ? start(block, native.addressOf(array), byteLength, part, threads, true) : undefined
 }
 
-/** Copies into memory of ours, which lives as long as the copy does. */
+/** Copies to native memory, which stays allocated during the copy. */
 export function stagedCopyTo(
   block: bigint,
   memory: NativeMemory,

@@ -13,17 +13,17 @@ import { onAbort } from './abortSignals.js'
 import { holdEventLoop, noMoreThreads } from './hold.js'
 import { readWaitOptions, type WaitOptions } from './waitOptions.js'
 
-/** What is asked until it no longer says "not ready". */
+/** A query to repeat while it returns "not ready". */
 export interface CompletionQuery {
-  /** Context to ask in; `0n` for none. */
+  /** Context of the query; `0n` for none. */
   readonly context: bigint
   /** Argument of the query: the handle of an event, a stream or a communicator. */
   readonly event: bigint
   /** Address of a C function `int query(handle)`, such as `cuEventQuery`. */
   readonly query: bigint
-  /** The status that means "not yet", 600 for CUDA. */
+  /** The "not ready" status: 600 for CUDA. */
   readonly notReady: number
-  /** What is waited for, for error messages. */
+  /** The awaited operation, for error messages. */
   readonly what?: string
 }
 
@@ -32,9 +32,11 @@ const queryKeys: OptionKeys<CompletionQuery> = { context: true, event: true, que
 let nextWait = 1
 
 /**
- * Resolves with the first status other than "not ready". A native thread asks, so the event loop is free; a context
- * that fails ends the wait with its error code. Once the promise is settled the query is not running and is not asked
- * again, so an abort or a timeout that comes during a query that blocks takes effect when that returns.
+ * Resolves with the first status other than "not ready".
+ *
+ * A native thread polls, so the event loop stays free. A failed context ends the wait with its status. After the
+ * promise has settled the query does not run again. Therefore an abort or a timeout during a blocking query takes
+ * effect when the query returns.
  * @throws AbortedError, TimeoutError; TypeError, RangeError for wrong arguments.
  * @example
  * await waitForEvent({ context, event, query: driver.address('cuEventQuery', 2000), notReady: 600 }, { timeout: 1000 })
@@ -64,10 +66,10 @@ export function waitForEvent(query: CompletionQuery, options?: WaitOptions): Pro
     const giveUp = (error: Error): void => {
       if (reason !== undefined) return
       const outcome = addon().forgetWait(id)
-      // Already reported by the native thread: its message is on the way and wins.
+      // The native thread has already reported completion, and its message takes precedence.
       if (outcome === 0) return
       reason = error
-      // The caller may destroy what is asked for as soon as the promise is settled, so not while it is being asked.
+      // The caller may destroy the event after the promise settles, so wait until the query has returned.
       if (outcome === 2) return
       pending.waits.delete(id)
       end()
