@@ -15,21 +15,22 @@ import { SingleJob } from './singleJob.js'
 
 const keys: OptionKeys<BootstrapOptions> = { ...waitKeys, environment: true, users: true }
 
-/** How a process joins its job. */
+/** Options of {@link bootstrap}. */
 export interface BootstrapOptions extends RendezvousOptions {
-  /** Where the launcher's variables are. Default: `process.env`. */
+  /** The launcher's variables. Default: `process.env`. */
   readonly environment?: Environment | undefined
-  /** User ids that may serve a rendezvous at a Unix socket, beside this process's own. Default: none. */
+  /** User ids that may serve a rendezvous at a Unix socket, in addition to this process's own. Default: none. */
   readonly users?: readonly number[] | undefined
 }
 
 /**
- * Joins the job that this process was started for, and waits until all its ranks have. Without a launcher it is a job
- * of one. Call it once a process.
+ * Joins the job of this process and waits until all its ranks have joined.
  *
- * @throws LaunchEnvironmentError for variables that are incomplete; RendezvousTimeoutError, which names who did not
- *   come; RendezvousError where this rank is refused, or another job lives at its port; PeerRefusedError where another
- *   user serves the Unix socket; RanksLostError where one has died meanwhile; AbortedError.
+ * Without a launcher this is a job of one rank. Call it once per process.
+ *
+ * @throws LaunchEnvironmentError for incomplete variables; RendezvousTimeoutError, which names the missing ranks;
+ * RendezvousError if this rank is refused, or another job uses its port; PeerRefusedError if another user serves the
+ * Unix socket; RanksLostError if a rank died meanwhile; AbortedError.
  * @example
  * await using job = await bootstrap({ timeout: 60_000 })
  * console.log(`rank ${job.rank} of ${job.worldSize} on device ${job.deviceOrdinal}`)
@@ -55,7 +56,7 @@ export async function bootstrap(options?: BootstrapOptions): Promise<Job> {
   return join(connection, place, deviceOrdinal, { timeout: left, statedTimeout: timeout, signal, hint: endpoint.hint })
 }
 
-/** Which rank this process is, and where the rendezvous of its job is. */
+/** Returns the rank of this process and the rendezvous of its job. */
 function find(
   environment: Environment,
 ): { readonly place: RankPlace; readonly endpoint: () => RendezvousEndpoint } | undefined {
@@ -65,7 +66,7 @@ function find(
   return foreign && { place: foreign, endpoint: () => endpointFor(foreign, environment) }
 }
 
-/** Waits for all ranks, and completes what the launcher did not tell from where they are. */
+/** Waits for all ranks, then derives values that the launcher does not set from the hosts of the ranks. */
 async function join(
   connection: Connection,
   place: RankPlace,

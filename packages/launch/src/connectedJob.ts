@@ -6,14 +6,14 @@ import { readShare, readWait, requireName, requireValue, type Wait } from './opt
 import type { Connection } from './rendezvous/connection.js'
 import type { Header, Message } from './rendezvous/frames.js'
 
-/** What a rank knows of itself. */
+/** Position of a rank in its job. */
 export interface Placement {
   readonly launcher: Launcher
   readonly localRank: number
   readonly localWorldSize: number
   readonly nodeRank: number
   readonly deviceOrdinal: number
-  /** Number of the machine of each rank. */
+  /** Number of the machine, by rank. */
   readonly nodes: readonly number[]
 }
 
@@ -24,7 +24,7 @@ export class ConnectedJob extends PublicObject implements Job {
   readonly #space: number
   readonly #lost = new AbortController()
   #lostRanks: readonly number[] = []
-  /** Set once the connection is another job's, or closed. */
+  /** Set when another job took over the connection, or it is closed. */
   #end: 'disposed' | 'succeeded' | undefined
   readonly rank: number
   readonly worldSize: number
@@ -36,7 +36,7 @@ export class ConnectedJob extends PublicObject implements Job {
     this.#space = space
     this.rank = rank
     this.worldSize = worldSize
-    // Any number of waits may have it as their signal.
+    // Any number of waits may use this signal.
     setMaxListeners(0, this.#lost.signal)
     connection.listen(
       (event) => this.#received(event),
@@ -87,7 +87,8 @@ export class ConnectedJob extends PublicObject implements Job {
       bytes = Uint8Array.from(bytes)
     } catch (error) {
       const failed = `rank ${root} could not make it: ${error instanceof Error ? error.message : describeValue(error)}`
-      // The others would wait until their limit. What make threw matters more than that they could not be told.
+      // Otherwise the other ranks would wait until their limit. An error of `make` takes precedence over a failed
+      // report.
       await this.#request(operation, { ...header, failed: failed.slice(0, 4096) }, undefined, readWait({}, '')).catch(
         () => undefined,
       )

@@ -1,13 +1,13 @@
 import { nameErrorClass, ShoalError } from '@shoal/types'
 
-/** `rank 3`, `ranks 1, 2 and 5`; long lists are cut. */
+/** Formats `rank 3` or `ranks 1, 2 and 5`; shortens long lists. */
 export function nameRanks(ranks: readonly number[]): string {
   if (ranks.length === 1) return `rank ${ranks[0]}`
   if (ranks.length > 16) return `ranks ${ranks.slice(0, 16).join(', ')} and ${ranks.length - 16} more`
   return `ranks ${ranks.slice(0, -1).join(', ')} and ${ranks.at(-1)}`
 }
 
-/** The environment names a launcher, and what it says is incomplete or contradicts itself. */
+/** The environment names a launcher, but its variables are incomplete or contradictory. */
 export class LaunchEnvironmentError extends ShoalError {
   static {
     nameErrorClass(LaunchEnvironmentError, 'LaunchEnvironmentError')
@@ -17,7 +17,7 @@ export class LaunchEnvironmentError extends ShoalError {
   readonly code = 'SHOAL_LAUNCH_ENVIRONMENT'
 }
 
-/** The rendezvous of a job could not be reached or made, refused this rank, or a rank used it wrongly. */
+/** The rendezvous could not be reached or made, refused this rank, or was used wrongly. */
 export class RendezvousError extends ShoalError {
   static {
     nameErrorClass(RendezvousError, 'RendezvousError')
@@ -27,7 +27,7 @@ export class RendezvousError extends ShoalError {
   readonly code = 'SHOAL_RENDEZVOUS'
 }
 
-/** The connection to the rendezvous ended: the process that served it is gone. */
+/** The connection to the rendezvous ended, because its server process ended or is unreachable. */
 export class RendezvousLostError extends ShoalError {
   static {
     nameErrorClass(RendezvousLostError, 'RendezvousLostError')
@@ -37,7 +37,7 @@ export class RendezvousLostError extends ShoalError {
   readonly code = 'SHOAL_RENDEZVOUS_LOST'
 }
 
-/** Not all ranks came in time. */
+/** Not all ranks arrived within the limit. */
 export class RendezvousTimeoutError extends ShoalError {
   static {
     nameErrorClass(RendezvousTimeoutError, 'RendezvousTimeoutError')
@@ -45,11 +45,11 @@ export class RendezvousTimeoutError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_RENDEZVOUS_TIMEOUT'
-  /** What was waited for, such as `barrier 'start'`. */
+  /** The awaited operation, such as `barrier 'start'`. */
   readonly operation: string
   /** The limit in milliseconds. */
   readonly timeout: number
-  /** The ranks that had not come, ascending; empty where that is not known. */
+  /** The missing ranks, ascending; empty if unknown. */
   readonly missing: readonly number[]
 
   constructor(operation: string, timeout: number, missing: readonly number[], detail?: string) {
@@ -62,7 +62,7 @@ export class RendezvousTimeoutError extends ShoalError {
 }
 
 /**
- * Ranks of the job died, or left while they were waited for.
+ * Ranks of the job died, or left while other ranks waited for them.
  *
  * @example
  * if (error instanceof RanksLostError) job = await job.survivors()
@@ -74,9 +74,9 @@ export class RanksLostError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_RANKS_LOST'
-  /** Who, ascending. */
+  /** The ranks, ascending. */
   readonly ranks: readonly number[]
-  /** What was waited for; absent in the reason of `job.lost`. */
+  /** The awaited operation; absent in the reason of `job.lost`. */
   declare readonly operation?: string
 
   constructor(ranks: readonly number[], how: 'lost' | 'left' = 'lost', operation?: string) {

@@ -11,7 +11,7 @@ import { RendezvousTimeoutError } from './errors.js'
 import { inspectJob, type Job, type Launcher, type RendezvousOptions, type ShareOptions } from './job.js'
 import { readShare, readWait, requireName, requireValue, type Wait } from './options.js'
 
-/** A job of one process, which needs no rendezvous. */
+/** A job of one process, without a rendezvous. */
 export class SingleJob extends PublicObject implements Job {
   readonly rank = 0
   readonly worldSize = 1
@@ -26,7 +26,7 @@ export class SingleJob extends PublicObject implements Job {
   readonly #waiting = new Map<string, Set<(error: unknown, value?: Uint8Array) => void>>()
   #isDisposed = false
 
-  /** @param place - what a launcher has said of this only rank */
+  /** @param place - the launcher's values for this only rank */
   constructor(
     place?: {
       readonly launcher: Launcher
@@ -106,7 +106,7 @@ export class SingleJob extends PublicObject implements Job {
     return 'Job'
   }
 
-  /** A value that another part of this process has yet to set. */
+  /** Waits for a value that another part of this process will set. */
   #later(key: string, operation: string, { timeout, signal }: Wait): Promise<Uint8Array> {
     const waiting = this.#waiting.get(key) ?? new Set()
     this.#waiting.set(key, waiting)

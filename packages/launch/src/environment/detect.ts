@@ -7,9 +7,11 @@ import { readTorchrun } from './torchrun.js'
 import type { Environment } from './variables.js'
 
 /**
- * Which launcher started this process, other than `shoal run`. They start one another (srun starts mpirun's daemons, a
- * script of sbatch starts torchrun), so the one nearest to the rank comes first.
- * @throws LaunchEnvironmentError for variables of a launcher that are incomplete
+ * Detects the launcher of this process, except `shoal run`.
+ *
+ * Launchers start each other: srun starts mpirun's daemons, a script of sbatch starts torchrun. So the launcher nearest
+ * to the rank is checked first.
+ * @throws LaunchEnvironmentError for incomplete variables of a launcher
  */
 export function detect(environment: Environment): ForeignPlace | undefined {
   const torchrun = readTorchrun(environment)
@@ -18,7 +20,7 @@ export function detect(environment: Environment): ForeignPlace | undefined {
   if (openMpi !== undefined) return openMpi
   const pmi = readPmi(environment)
   const slurm = readSlurm(environment)
-  // srun --mpi=pmi2 sets both, and its own variables say more.
+  // srun --mpi=pmi2 sets both kinds, and Slurm's own variables contain more.
   if (pmi !== undefined && !(slurm?.rank === pmi.rank && slurm.worldSize === pmi.worldSize)) return pmi
   const found = slurm ?? refusePmix(environment)
   if (found === undefined) refuseHalfSet(environment)

@@ -13,19 +13,19 @@ import type { ForeignPlace, RankPlace } from './place.js'
 import { readSecret } from './shoal.js'
 import { type Environment, numberIn, textIn } from './variables.js'
 
-/** Where the rendezvous of a job is, and how it is served. */
+/** Address of a job's rendezvous, and how to serve it. */
 export interface RendezvousEndpoint
   extends Pick<ConnectOptions, 'who' | 'targets' | 'place' | 'isServedByLauncher' | 'isSecretFresh' | 'hint'> {
-  /** Rank 0 does this first. */
+  /** Rank 0 calls this first. */
   readonly serve: () => Promise<void>
 }
 
-/** Milliseconds for what listens at a port of ours to say what it is. */
+/** Milliseconds for the server at one of our addresses to identify itself. */
 const probeLimit = 2_000
-/** How many ports a job tries that have not been chosen by hand. */
+/** Number of ports that a job tries if the user chose none. */
 const mostPorts = 8
 
-/** The launcher serves it. */
+/** Returns the endpoint of a rendezvous that the launcher serves. */
 export function servedByLauncher({ rank, worldSize }: RankPlace, target: Target): RendezvousEndpoint {
   const place = formatAddress(target.address)
   return {
@@ -39,7 +39,7 @@ export function servedByLauncher({ rank, worldSize }: RankPlace, target: Target)
   }
 }
 
-/** Rank 0 has to serve it. */
+/** Returns the endpoint of a rendezvous that rank 0 serves. */
 export function endpointFor(place: ForeignPlace, environment: Environment): RendezvousEndpoint {
   const identity = identityOf(place, environment)
   return place.isOneMachine ? onOneMachine(place, environment, identity) : acrossMachines(place, environment, identity)
@@ -49,7 +49,7 @@ function introducing({ rank, worldSize }: ForeignPlace, identity: JobIdentity): 
   return { rank, worldSize, pid: process.pid, instance: rank === 0 ? makeInstance() : '', ...identity }
 }
 
-/** A socket in a folder of this user's. */
+/** Uses a socket in a private folder of this user. */
 function onOneMachine(place: ForeignPlace, environment: Environment, identity: JobIdentity): RendezvousEndpoint {
   const { launcher, worldSize, rankVariable } = place
   const named = textIn(environment, 'SHOAL_JOB_ID')
@@ -78,12 +78,16 @@ function onOneMachine(place: ForeignPlace, environment: Environment, identity: J
   }
 }
 
-/** Takes no other job's place whose ranks have not all come: they would come here. @throws RendezvousError */
+/**
+ * Refuses to replace another job whose ranks have not all joined: they would connect to this job.
+ *
+ * @throws RendezvousError
+ */
 async function requireNoneStarting(folder: PrivateFolder, who: RendezvousEndpoint['who']): Promise<void> {
   const target = folder.target()
   if (target === undefined) return
   const outcome = await attempt(target, { ...who, role: 'rank' }, probeLimit, undefined)
-  // Otherwise nobody is there any more, or its ranks have all come and keep their connections.
+  // Otherwise no server is left, or all ranks of that job have joined and keep their connections.
   if (!isRefused(outcome) || outcome.refusal !== 'starting') return
   throw new RendezvousError(`${formatAddress(target.address)}: ${describeRefusal(outcome)}`)
 }
@@ -98,7 +102,7 @@ function hintOnOneMachine({ rankVariable, isGuess }: ForeignPlace, named: string
     : undefined
 }
 
-/** A port on the machine of rank 0. */
+/** Uses a port on the machine of rank 0. */
 function acrossMachines(place: ForeignPlace, environment: Environment, identity: JobIdentity): RendezvousEndpoint {
   const { launcher, worldSize, firstHost } = place
   const because = `${launcher} has started ranks on several machines`
@@ -137,9 +141,7 @@ function acrossMachines(place: ForeignPlace, environment: Environment, identity:
   }
 }
 
-/**
- * Which ports the ranks of this job try: one that somebody has chosen alone, or some that all come to by themselves.
- */
+/** Returns the ports for the ranks of this job: only the user's choice, or several that all ranks can compute. */
 function portsFor(
   { launcher }: ForeignPlace,
   environment: Environment,
@@ -161,8 +163,10 @@ function portsFor(
 }
 
 /**
- * Serves at the first address that is free, or that only others than this job use. Where the port was chosen, or the
- * same job is there, a moment is given to what may be an earlier job that is ending. @throws RendezvousError
+ * Serves at the first address that is free, or skips addresses of other jobs.
+ *
+ * If the user chose the port, or the same job uses it, this retries for a while because an earlier job may be ending.
+ * @throws RendezvousError
  */
 async function serveAtOne<A extends Address>(
   addresses: readonly A[],
@@ -184,7 +188,7 @@ async function serveAtOne<A extends Address>(
         : typeof outcome === 'string'
           ? outcome
           : 'somebody else serves there'
-      // Of two that start, neither may go on: the other one's ranks would come to it.
+      // If two jobs are starting, both must fail: each could receive ranks of the other.
       const limit = isOurs && outcome.refusal !== 'starting' ? endingJobLimit : 0
       const mayEnd = (isSame || addresses.length === 1) && performance.now() - start < limit
       if (mayEnd) {

@@ -3,12 +3,12 @@ import { type Environment, numberIn, textIn } from './variables.js'
 
 const alone = 'For a job of this process alone, set RANK=0 and WORLD_SIZE=1.'
 
-/** Variables that name a rank or a place in a job, and those that count its ranks, without the one that is missing. */
+/** Variables that give a rank or count ranks, and the variable missing from them. */
 interface Half {
   readonly missing: string
   /** Numbers that only a process of a job has. */
   readonly places?: readonly string[]
-  /** Numbers that speak of other ranks when they are above 1. */
+  /** Counts that imply other ranks when they exceed 1. */
   readonly counts?: readonly string[]
 }
 
@@ -33,15 +33,16 @@ const halves: readonly Half[] = [
 ]
 
 /**
- * Refuses variables that speak of a job and do not say which of its ranks this process is, or of how many: as a job of
- * one it would run beside the others as if they were not there.
+ * Refuses variables of a job that lack this process's rank or the number of ranks.
  *
- * The script of sbatch, and a shell of salloc, have numbers of tasks too (`SLURM_NTASKS`), and the script has
- * `SLURM_PROCID=0`. A process there that srun has not started is a job of one, as it is for torch and MPI.
+ * As a job of one it would run next to the other ranks without them.
+ *
+ * The script of sbatch and a shell of salloc also have task counts (`SLURM_NTASKS`), and the script has
+ * `SLURM_PROCID=0`. A process there that srun did not start is a job of one, as for torch and MPI.
  * @throws LaunchEnvironmentError
  */
 export function refuseHalfSet(environment: Environment): void {
-  // The batch script is task 0; there is no other one without a step.
+  // Without a step, only the batch script has a task number, and its number is 0.
   if ((numberIn(environment, 'SLURM_PROCID') ?? 0) > 0) refuse(environment, 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS')
   for (const { missing, places = [], counts = [] } of halves) {
     if (textIn(environment, missing) !== undefined) continue
@@ -55,7 +56,7 @@ function refuse(environment: Environment, name: string, missing: string): never 
   throw new LaunchEnvironmentError(`${name} is set (${environment[name]}), and ${missing} is not set. ${alone}`)
 }
 
-/** Kubernetes numbers its pods, and says nothing that bootstrap() could go by. */
+/** Kubernetes numbers its pods, but sets no variables that bootstrap() can use. */
 function refuseKubernetes(environment: Environment): void {
   const index = textIn(environment, 'JOB_COMPLETION_INDEX')
   if (index !== undefined) {

@@ -6,22 +6,22 @@ import { launcherProcess } from './launcherProcess.js'
 import type { ForeignPlace } from './place.js'
 import { type Environment, textIn } from './variables.js'
 
-/** What tells a job from others that have the same port and secret. */
+/** Values that distinguish a job from others with the same port and secret. */
 export interface JobIdentity {
-  /** What names the job: the same on all of its ranks, on all machines. */
+  /** Name of the job, the same on all its ranks and machines. */
   readonly job: string
-  /** Of this rank: its machine, and the launcher's process there. Empty where the user has named the job. */
+  /** This rank's machine and the launcher's process on it. Empty if the user named the job. */
   readonly place: string
   readonly launch: string
-  /** How many ranks this machine has, where nothing else names the job; otherwise 0. */
+  /** Number of ranks on this machine if nothing else names the job; otherwise 0. */
   readonly localWorldSize: number
 }
 
-/** Variables that a launcher sets alike for all ranks of a job, and differently for another job. */
+/** Variables that are equal for all ranks of a job and differ between jobs. */
 const namingVariables: Readonly<Record<Launcher, readonly string[]>> = {
   shoal: [],
   single: [],
-  // Not the count of restarts: after a failure on one machine it differs between machines.
+  // Excludes the restart count: after a failure on one machine it differs between machines.
   torchrun: ['TORCHELASTIC_RUN_ID', 'MASTER_PORT'],
   openmpi: ['PMIX_NAMESPACE', 'OMPI_MCA_ess_base_jobid'],
   pmi: ['PMI_JOBID'],
@@ -36,7 +36,7 @@ export function identityOf(place: ForeignPlace, environment: Environment): JobId
     textIn(environment, name) === undefined ? [] : `${name}=${environment[name]}`,
   )
   const job = [`${launcher}, ${worldSize} ranks`, ...settings].join(', ')
-  // A launcher with unique numbers, or the user, has said enough.
+  // The user's name, or the launcher's unique numbers, identify the job.
   if (named !== undefined || rankVariable === undefined) return { job, place: '', launch: '', localWorldSize: 0 }
   const isPlain = launcher === 'torchrun' && settings.length === 0
   return {
@@ -47,15 +47,13 @@ export function identityOf(place: ForeignPlace, environment: Environment): JobId
   }
 }
 
-/** Ports that all ranks of a job come to by themselves, below the range that systems give to outgoing connections. */
+/** Returns ports that all ranks of a job compute, below the usual range of outgoing connections. */
 export function portsOf({ job }: JobIdentity, count: number): number[] {
   const hash = createHash('sha256').update(job).digest()
   return [...new Set(Array.from({ length: count }, (_, index) => 20_000 + (hash.readUInt32LE(4 * index) % 10_000)))]
 }
 
-/**
- * The same for all processes of a machine, and for no others: containers share a kernel and not a name, clones a name.
- */
+/** Returns a name that is unique per machine: containers share the boot id, clones share the host name. */
 export function machineName(): string {
   try {
     return `${hostname()} ${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()}`
@@ -64,7 +62,7 @@ export function machineName(): string {
   }
 }
 
-/** Containers may have the name of their machine; they have processes or a network of their own. */
+/** Distinguishes containers with the host name of their machine: they have separate process or network namespaces. */
 function namespaces(): string {
   try {
     return ['pid', 'net'].map((name) => readlinkSync(`/proc/self/ns/${name}`)).join(' ')

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * The process that started the ranks of this machine: the nearest ancestor that is no rank itself. Shells and wrappers
- * between it and a rank have inherited the rank's variables, so they are passed over. Its number and start time, as
- * text.
+ * Returns the pid and start time of the process that started the ranks of this machine.
+ *
+ * This is the nearest ancestor that is not a rank. Shells and wrappers below it inherit the rank's variables, so they
+ * are skipped.
  */
 export function launcherProcess(rankVariable: string): string {
   let pid = process.ppid
@@ -21,17 +22,17 @@ function hasVariable(pid: number, name: string): boolean {
       .split('\0')
       .some((entry) => entry.startsWith(`${name}=`))
   } catch {
-    return false // somebody else's process, and so no rank of ours; or no Linux
+    return false // another user's process, so not one of our ranks; or not Linux
   }
 }
 
 function statOf(pid: number): { readonly parent: number; readonly startTime: string } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name stands in parentheses, and may contain some.
+    // The process name is in parentheses, and may contain parentheses.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return { parent: Number(fields[1]), startTime: fields[19] ?? '' }
   } catch {
-    return undefined // it has ended meanwhile; or no Linux
+    return undefined // the process has ended; or not Linux
   }
 }

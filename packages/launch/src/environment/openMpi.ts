@@ -1,7 +1,7 @@
 import type { ReadPlace } from './place.js'
 import { numberIn, requiredNumber, textIn } from './variables.js'
 
-/** mpirun of Open MPI. */
+/** Reads the variables of Open MPI's mpirun. */
 export const readOpenMpi: ReadPlace = (environment) => {
   const rank = numberIn(environment, 'OMPI_COMM_WORLD_RANK')
   if (rank === undefined) return undefined
@@ -14,7 +14,7 @@ export const readOpenMpi: ReadPlace = (environment) => {
     worldSize,
     localRank: requiredNumber(environment, 'OMPI_COMM_WORLD_LOCAL_RANK', because),
     localWorldSize,
-    // OMPI_COMM_WORLD_NODE_RANK is the number of the process on its node, not that of the node.
+    // OMPI_COMM_WORLD_NODE_RANK is the number of the process on its node, not the number of the node.
     nodeRank: undefined,
     isOneMachine: localWorldSize === worldSize,
     isGuess: false,

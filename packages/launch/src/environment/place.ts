@@ -3,37 +3,38 @@ import type { Launcher } from '../job.js'
 import { mostRanks } from '../rendezvous/state.js'
 import type { Environment } from './variables.js'
 
-/** What the environment says about this process. */
+/** Position of this process according to its environment. */
 export interface RankPlace {
   readonly launcher: Launcher
   readonly rank: number
   readonly worldSize: number
-  /** What the launcher does not tell is found out from the other ranks. */
+  /** Undefined values are derived from the other ranks. */
   readonly localRank: number | undefined
   readonly localWorldSize: number | undefined
   readonly nodeRank: number | undefined
 }
 
-/** Of a launcher that serves no rendezvous: rank 0 has to. */
+/** A rank of a launcher without a rendezvous; rank 0 must serve it. */
 export interface ForeignPlace extends RankPlace {
   /** Whether all ranks are on this machine. */
   readonly isOneMachine: boolean
-  /** Whether that is only what the lack of other variables suggests. */
+  /** Whether `isOneMachine` is only a guess from missing variables. */
   readonly isGuess: boolean
-  /** The same for all ranks of the job. */
+  /** Equal for all ranks of the job. */
   readonly jobId: string
   /**
-   * A variable that each rank has and the launcher itself has not. Where it is given, the launcher's process is part of
-   * what makes the job unique.
+   * A variable that each rank has, but not the launcher.
+   *
+   * If it is set, the launcher's process is part of the job's identity.
    */
   readonly rankVariable: string | undefined
-  /** The machine of rank 0, where the launcher tells. */
+  /** The machine of rank 0, if the launcher reports it. */
   readonly firstHost: string | undefined
 }
 
 export type ReadPlace = (environment: Environment) => ForeignPlace | undefined
 
-/** Where each launcher says it. */
+/** Variable names of each launcher, for errors. */
 const variablesOf: Readonly<Record<Launcher, readonly [rank: string, size: string, localRank: string, local: string]>> =
   {
     shoal: ['RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE'],
@@ -49,7 +50,7 @@ const variablesOf: Readonly<Record<Launcher, readonly [rank: string, size: strin
     single: ['', '', '', ''],
   }
 
-/** @throws LaunchEnvironmentError, which names the variables */
+/** Checks rank and sizes. @throws LaunchEnvironmentError that names the variables */
 export function checkPlace({ launcher, rank, worldSize, localRank, localWorldSize }: RankPlace): void {
   const [rankName, sizeName, localRankName, localName] = variablesOf[launcher]
   if (worldSize < 1 || rank >= worldSize) {

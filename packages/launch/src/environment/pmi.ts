@@ -2,7 +2,7 @@ import { LaunchEnvironmentError } from '../errors.js'
 import type { ReadPlace } from './place.js'
 import { numberIn, requiredNumber, textIn } from './variables.js'
 
-/** mpiexec of MPICH and its relatives (Hydra), and others that speak PMI. */
+/** Reads the variables of MPICH's mpiexec (Hydra) and other PMI launchers. */
 export const readPmi: ReadPlace = (environment) => {
   const rank = numberIn(environment, 'PMI_RANK')
   if (rank === undefined) return undefined
@@ -25,8 +25,9 @@ export const readPmi: ReadPlace = (environment) => {
 }
 
 /**
- * PMIx alone tells the rank and not how many there are; to go on as a job of one would be wrong. @throws
- * LaunchEnvironmentError
+ * Refuses PMIx without a number of ranks. @throws LaunchEnvironmentError
+ *
+ * PMIx sets only the rank, and the process must not run as a job of one.
  */
 export const refusePmix: ReadPlace = (environment) => {
   const rank = textIn(environment, 'PMIX_RANK')

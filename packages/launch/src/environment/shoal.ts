@@ -4,7 +4,7 @@ import type { Target } from '../rendezvous/attempt.js'
 import type { RankPlace } from './place.js'
 import { type Environment, numberIn, requiredNumber, textIn } from './variables.js'
 
-/** A rank of `shoal run`, or of another program that serves a rendezvous and says where. */
+/** A rank of `shoal run`, or of another program that serves a rendezvous and sets its address. */
 export interface ShoalPlace extends RankPlace {
   readonly target: Target
 }
@@ -24,7 +24,7 @@ export function readShoal(environment: Environment): ShoalPlace | undefined {
   }
 }
 
-/** @throws LaunchEnvironmentError */
+/** Parses `SHOAL_RENDEZVOUS`. @throws LaunchEnvironmentError */
 function readAddress(text: string): Address {
   try {
     return parseAddress(text)
@@ -33,7 +33,7 @@ function readAddress(text: string): Address {
   }
 }
 
-/** The secret: any text of at least 16 bytes. @throws LaunchEnvironmentError */
+/** Returns the secret: any text of at least 16 bytes. @throws LaunchEnvironmentError */
 export function readSecret(environment: Environment, because: string): Uint8Array {
   const text = textIn(environment, 'SHOAL_SECRET')
   if (text === undefined) {

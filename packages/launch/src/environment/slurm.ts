@@ -3,7 +3,11 @@ import type { ReadPlace } from './place.js'
 import { firstHostOf, tasksOfNode } from './slurmLists.js'
 import { type Environment, numberIn, requiredNumber, textIn } from './variables.js'
 
-/** A task that srun started. The script of sbatch has some of the variables too, and is no rank. */
+/**
+ * Reads the variables of a task that srun started.
+ *
+ * The script of sbatch has some of these variables too, but is not a rank.
+ */
 export const readSlurm: ReadPlace = (environment) => {
   const rank = numberIn(environment, 'SLURM_PROCID')
   const worldSize = numberIn(environment, 'SLURM_STEP_NUM_TASKS')
@@ -24,13 +28,17 @@ export const readSlurm: ReadPlace = (environment) => {
     isOneMachine: nodes === 1,
     isGuess: false,
     jobId: `${job} ${textIn(environment, 'SLURM_STEP_ID') ?? ''} ${attempt}`,
-    // The numbers of job and step are unique.
+    // The job and step numbers are already unique.
     rankVariable: undefined,
     firstHost: textIn(environment, 'MASTER_ADDR') ?? (nodes === 1 ? undefined : firstHostIn(environment, rank)),
   }
 }
 
-/** The first node of the list has rank 0, unless the tasks were distributed by hand. @throws LaunchEnvironmentError */
+/**
+ * Returns the host of rank 0: the first node of the list, unless tasks were distributed by hand.
+ *
+ * @throws LaunchEnvironmentError
+ */
 function firstHostIn(environment: Environment, rank: number): string | undefined {
   const hosts = textIn(environment, 'SLURM_STEP_NODELIST') ?? textIn(environment, 'SLURM_JOB_NODELIST')
   const first = hosts === undefined ? undefined : firstHostOf(hosts)

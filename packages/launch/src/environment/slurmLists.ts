@@ -1,12 +1,12 @@
-/** The first host of a list as Slurm writes it: `gpu[03-05,07],login1` begins with gpu03. */
+/** Returns the first host of a Slurm list: gpu03 for `gpu[03-05,07],login1`. */
 export function firstHostOf(list: string): string | undefined {
-  // Up to the first comma that stands in no brackets; of each bracket the first number.
+  // Take the text up to the first comma outside brackets, then the first number of each bracket.
   const [first = ''] = /^(?:[^,[]|\[[^\]]*\])*/.exec(list.trim()) ?? []
   const host = first.replaceAll(/\[([^[\]]*)\]/g, (_, numbers: string) => numbers.split(/[-,]/)[0] ?? '')
   return host === '' ? undefined : host
 }
 
-/** How many tasks a node has, of a list as Slurm writes it: `4(x2),3` is 4, 4 and 3. */
+/** Returns a node's number of tasks from a Slurm list: `4(x2),3` means 4, 4 and 3. */
 export function tasksOfNode(list: string, node: number): number | undefined {
   let left = node
   for (const part of list.split(',')) {

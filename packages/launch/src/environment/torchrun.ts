@@ -3,7 +3,7 @@ import { numberIn, requiredNumber, textIn } from './variables.js'
 
 const loopback = /^(?:localhost|127\..*|::1)$/
 
-/** torchrun, and everything that sets the variables of its ranks. */
+/** Reads the variables of torchrun and compatible launchers. */
 export const readTorchrun: ReadPlace = (environment) => {
   const rank = numberIn(environment, 'RANK')
   const runId = textIn(environment, 'TORCHELASTIC_RUN_ID')

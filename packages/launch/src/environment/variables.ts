@@ -2,7 +2,7 @@ import { LaunchEnvironmentError } from '../errors.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** A whole number from 0 on; undefined where the variable is not set or empty. @throws LaunchEnvironmentError */
+/** Returns a non-negative integer; undefined if the variable is unset or empty. @throws LaunchEnvironmentError */
 export function numberIn(environment: Environment, name: string): number | undefined {
   const text = environment[name]
   if (text === undefined || text === '') return undefined
@@ -10,7 +10,7 @@ export function numberIn(environment: Environment, name: string): number | undef
   return Number(text)
 }
 
-/** The same, for one that has to be there. @throws LaunchEnvironmentError */
+/** Like {@link numberIn}, for a required variable. @throws LaunchEnvironmentError */
 export function requiredNumber(environment: Environment, name: string, because: string): number {
   const value = numberIn(environment, name)
   if (value === undefined) throw new LaunchEnvironmentError(`${because}, and ${name} is not set`)

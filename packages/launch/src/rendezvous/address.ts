@@ -1,17 +1,17 @@
 import { RendezvousError } from '../errors.js'
 
-/** Where a rendezvous is: `tcp://127.0.0.1:40123`, `tcp://[::1]:40123` or `unix:///run/user/1000/…`. */
+/** Address of a rendezvous: `tcp://127.0.0.1:40123`, `tcp://[::1]:40123` or `unix:///run/user/1000/…`. */
 export type Address =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string }
 
-/** An address as text, as `SHOAL_RENDEZVOUS` has it. */
+/** Formats an address for `SHOAL_RENDEZVOUS`. */
 export function formatAddress(address: Address): string {
   if (address.kind === 'unix') return `unix://${address.path}`
   return `tcp://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`
 }
 
-/** The address that such a text names. @throws RendezvousError */
+/** Parses an address of {@link formatAddress}. @throws RendezvousError */
 export function parseAddress(text: string): Address {
   if (text.startsWith('unix:///')) return { kind: 'unix', path: text.slice('unix://'.length) }
   const match = /^tcp:\/\/(?:\[([^[\]]+)\]|([^:/[\]]+)):(\d{1,5})$/.exec(text)
@@ -23,7 +23,7 @@ export function parseAddress(text: string): Address {
   return { kind: 'tcp', host, port }
 }
 
-/** For `net.connect` and `server.listen`. */
+/** Returns options for `net.connect` and `server.listen`. */
 export function socketOptions(address: Address): { path: string } | { host: string; port: number } {
   return address.kind === 'unix' ? { path: address.path } : { host: address.host, port: address.port }
 }

@@ -1,10 +1,10 @@
 import { hashOf, type Introducing, type Introduction, type Refusal } from './handshake.js'
 import type { RendezvousState } from './state.js'
 
-/** The rank that has started this rendezvous, and so the job that it is for. */
+/** The rank that started this rendezvous, which identifies the job. */
 export type ServedJob = Pick<Introducing, 'instance' | 'job' | 'place' | 'launch' | 'localWorldSize' | 'pid'>
 
-/** Why a connection is not let in: for the log of the server, and for the client. */
+/** Why a connection is refused: for the log of the server, and for the client. */
 export interface Denial {
   readonly reason: string
   readonly refusal?: Refusal
@@ -17,8 +17,10 @@ interface Guest {
 }
 
 /**
- * Decides who is let in as a rank. The secret alone does not tell jobs apart: users export one for all of theirs. So a
- * rank says what names its job, and where it and its launcher's process are.
+ * Decides which connections are ranks of the job.
+ *
+ * The secret alone does not distinguish jobs, because users export one secret for all jobs. So each rank sends its
+ * job's name, its machine and its launcher's process.
  */
 export class Admission {
   readonly #state: RendezvousState
@@ -31,12 +33,12 @@ export class Admission {
     this.#job = job
     this.#hash = hashOf(job?.job ?? '')
     if (job === undefined) return
-    // Known before it connects: another job's rank may be faster, and would be taken for one of this job.
+    // Set before rank 0 connects: a faster rank of another job would otherwise be accepted.
     const said = { ...job, rank: 0, place: hashOf(job.place), launch: hashOf(job.launch) }
     this.#guests.set(0, { said, from: 'on the machine of the rendezvous' })
   }
 
-  /** Lets a rank in, or says why not. `from` is where its connection comes from, in words. */
+  /** Admits a rank, or returns why not. `from` describes the origin of its connection. */
   admit(said: Introduction, from: string): Denial | undefined {
     const denial = this.#denialOf(said, from)
     if (denial === undefined && said.role === 'rank') this.#guests.set(said.rank, { said, from })
@@ -61,13 +63,13 @@ export class Admission {
     return rank === 0 ? undefined : this.#denialOfPlace(said)
   }
 
-  /** Another start of the same job found the port or the socket in use, and asks for whom. */
+  /** True for another start of the same job, which found the address in use and asks for its owner. */
   #isImpostor({ rank, instance }: Introduction): boolean {
     return this.#job !== undefined && rank === 0 && instance !== this.#job.instance
   }
 
   /**
-   * A number that comes twice while ranks are still missing: two jobs are starting here, and nobody knows who is whose.
+   * Refuses a duplicate rank. While ranks are missing, two jobs may be starting, and their ranks cannot be told apart.
    */
   #denyTwin(said: Introduction, from: string): Denial {
     const { rank } = said
@@ -84,7 +86,7 @@ export class Admission {
     return deny('taken', `rank ${rank} is here already`, words)
   }
 
-  /** Ranks of one machine have one launcher there, and are no more than it says. */
+  /** Checks that ranks of one machine have one launcher process there, and not too many ranks. */
   #denialOfPlace({ rank, place, launch, localWorldSize, pid }: Introduction): Denial | undefined {
     if (this.#job === undefined || place === '') return undefined
     const others = [...this.#guests.values()].filter(({ said }) => said.place === place)

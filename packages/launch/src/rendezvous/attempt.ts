@@ -15,13 +15,13 @@ import {
 } from './handshake.js'
 import { keepAliveDelay } from './timing.js'
 
-/** Where to connect, with what secret. */
+/** Address and secret of a rendezvous. */
 export interface Target {
   readonly address: Address
   readonly secret: Uint8Array
 }
 
-/** What a server said that does not let this process in. */
+/** A server's refusal of this process. */
 export interface Refused {
   readonly refusal: Refusal
   readonly words: string
@@ -31,13 +31,13 @@ export function isRefused(outcome: object | string): outcome is Refused {
   return typeof outcome === 'object' && 'refusal' in outcome
 }
 
-/** Milliseconds for the greeting of the server, unless less time is left. */
+/** Milliseconds for the server's greeting, unless less time is left. */
 const handshakeLimit = 10_000
 
 export const silence = 'it does not answer'
 const somethingElse = 'something else answers there'
 
-/** One attempt: a connection, or why there is none. */
+/** Makes one attempt; returns a connection, or why there is none. */
 export function attempt(
   target: Target,
   who: Introducing,
@@ -57,7 +57,7 @@ export function attempt(
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
       socket.off('error', onError).off('close', onClose).off('data', onData)
-      socket.on('error', () => undefined) // 'close' follows, and tells all that matters
+      socket.on('error', () => undefined) // 'close' follows with all necessary information
       if (typeof outcome === 'string' || isRefused(outcome)) socket.destroy()
       resolve(outcome)
     }
@@ -84,7 +84,7 @@ export function attempt(
         const introduction = makeIntroduction(secret, serverNonce, who)
         clientNonce = introduction.nonce
         socket.write(introduction.bytes)
-        // The server may have let this rank in by now: one that went away again would be lost.
+        // The server may already have admitted this rank: disconnecting now would count it as lost.
         clearTimeout(timer)
         timer = setTimeout(giveUp, Math.max(timeout - (performance.now() - start), 0))
       }
@@ -101,7 +101,7 @@ export function attempt(
       if (!isAcceptance(secret, serverNonce, clientNonce, answer)) {
         return 'what answers there does not know the secret of the job'
       }
-      // Nobody listens until the connection takes over; nothing may get lost until then.
+      // No listener is attached until the connection takes over, so pause to lose no data.
       socket.pause()
       return { socket, reader }
     }

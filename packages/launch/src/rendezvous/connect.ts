@@ -10,15 +10,15 @@ import { endingJobLimit, strangerLimit } from './timing.js'
 
 export interface ConnectOptions {
   readonly who: Omit<Introducing, 'role'>
-  /** Where the rendezvous may be; asked before each round of attempts. */
+  /** Possible addresses of the rendezvous; called before each round of attempts. */
   readonly targets: () => readonly Target[]
-  /** Where that is, in words. */
+  /** These addresses in words. */
   readonly place: string
-  /** Whether the rendezvous was there before the ranks: what it refuses is final. */
+  /** Whether the rendezvous started before the ranks, so that its refusals are final. */
   readonly isServedByLauncher: boolean
-  /** Whether a refused secret may be an old one, and is tried again. */
+  /** Whether a refused secret may be outdated, so that reading it again can help. */
   readonly isSecretFresh: boolean
-  /** What an error says of a rendezvous that is not found. */
+  /** Hint in the error for a rendezvous that is not found. */
   readonly hint: string | undefined
   /** User ids that may serve a Unix socket. */
   readonly users: readonly number[]
@@ -27,7 +27,7 @@ export interface ConnectOptions {
 }
 
 const nothing = 'nothing was there'
-/** Milliseconds for one of several ports. */
+/** Milliseconds for each of several ports. */
 const oneOfSeveralLimit = 3_000
 
 export const refusalWords: Readonly<Record<Refusal, string>> = {
@@ -46,12 +46,12 @@ export const refusalWords: Readonly<Record<Refusal, string>> = {
     'give each job a SHOAL_JOB_ID of its own, on all of its ranks',
 }
 
-/** A refusal as part of an error. */
+/** Formats a refusal for an error. */
 export function describeRefusal({ refusal, words }: Refused): string {
   return `${refusalWords[refusal]}${words === '' ? '' : ` (${words})`}`
 }
 
-/** Connects and proves the secret, again and again until it works or the time is over. */
+/** Connects and proves the secret; retries until it succeeds or the limit ends. */
 export async function connectTo(options: ConnectOptions): Promise<Connection> {
   const { who, place, timeout, signal, hint } = options
   const operation = `bootstrap of rank ${who.rank}`
@@ -84,7 +84,7 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
         const watch = await watchOver(outcome, target, options, deadline)
         return new Connection({ ...outcome, watch }, formatAddress(target.address), who.worldSize)
       } else if (outcome !== silence || last === nothing) {
-        // The last attempt may have had no time to find out; what an earlier one found says more.
+        // The last attempt may have had too little time; an earlier result is more specific.
         last = outcome
       }
     }
@@ -93,7 +93,7 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
   }
 }
 
-/** Milliseconds in which a refusal may yet turn out to come from a job that ends, or from somebody else's. */
+/** Returns for how many milliseconds a refusal may come from an ending job or another user's job. */
 function patienceWith(refusal: Refusal, options: ConnectOptions, ports: number): number {
   if (refusal === 'secret') return options.isSecretFresh ? (ports > 1 ? strangerLimit : 0) : Number.POSITIVE_INFINITY
   if (options.isServedByLauncher) return 0
@@ -101,7 +101,7 @@ function patienceWith(refusal: Refusal, options: ConnectOptions, ports: number):
   return refusal === 'taken' || refusal === 'gone' ? endingJobLimit : 0
 }
 
-/** The second connection of a rank on another machine. Loopback and Unix sockets end when their process does. */
+/** Opens a rank's second connection to another machine. Loopback and Unix sockets end with their process. */
 async function watchOver(
   { socket }: Admitted,
   target: Target,
@@ -134,14 +134,14 @@ function isLoopback(address: string | undefined): boolean {
   return address === undefined || address === '::1' || /^(?:::ffff:)?127\./.test(address)
 }
 
-/** Whoever listens at a path has made the file there. @throws PeerRefusedError */
+/** Checks the owner of a socket file, who is the user that listens. @throws PeerRefusedError */
 function requireOwner(address: Address, users: readonly number[]): void {
   if (address.kind !== 'unix') return
   let user: number
   try {
     user = lstatSync(address.path).uid
   } catch {
-    return // the attempt to connect says why
+    return // connecting reports the reason
   }
   if (!users.includes(user)) throw new PeerRefusedError({ api: 'bootstrap', user, users })
 }

@@ -2,21 +2,21 @@ import type { Socket } from 'node:net'
 import { AbortedError, longestTimeout } from '@shoal/types'
 import { RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '../errors.js'
 import { type Header, headerRoom, type Message, maximumValueBytes, type Reader, writeMessage } from './frames.js'
-/** A socket that is through the handshake, and what it has brought beyond. Paused. */
+/** A paused socket after the handshake, and the data received after it. */
 export interface Admitted {
   readonly socket: Socket
   readonly reader: Reader
-  /** A second connection on which nothing is ever sent, to a rendezvous on another machine. */
+  /** A second connection without data, to a rendezvous on another machine. */
   readonly watch?: Socket | undefined
 }
 
 export interface RequestOptions {
   readonly operation: string
   readonly timeout: number
-  /** What an error gives as the limit, where a part of it had passed before. Default: the timeout. */
+  /** Limit to state in an error, if a part of it passed before the request. Default: the timeout. */
   readonly statedTimeout?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** What an error says of ranks that have not come. */
+  /** Hint in the error for missing ranks. */
   readonly hint?: string | undefined
 }
 
@@ -28,22 +28,22 @@ interface Request {
   readonly reject: (error: unknown) => void
 }
 
-/** Milliseconds beyond its own limit that the server has to say who is missing. */
+/** Milliseconds beyond the limit for the server to name the missing ranks. */
 const answerLimit = 2_000
-/** Connections that a process which runs to its end has to leave, or its rank would count as lost. */
+/** Open connections, which must leave when the process ends normally; their ranks would otherwise count as lost. */
 const open = new Set<Connection>()
 
 function leaveAll(): void {
   for (const connection of open) void connection.close(new RendezvousLostError('the process is ending'), true)
 }
 
-/** One rank's connection to the rendezvous. It keeps the process alive while an answer is awaited, and only then. */
+/** A rank's connection to the rendezvous. It keeps the process alive only while an answer is pending. */
 export class Connection {
   readonly #socket: Socket
   readonly #reader: Reader
   readonly #requests = new Map<number, Request>()
   readonly #mostBytes: number
-  /** All of them: a job that is made from an answer must not miss what came right behind it. */
+  /** All events so far, because a job made from an answer must not miss events that arrived directly after it. */
   readonly #events: Header[] = []
   #nextId = 1
   #end: Error | undefined
@@ -55,14 +55,14 @@ export class Connection {
     this.#socket = socket
     this.#reader = reader
     this.place = place
-    // The longest answer is that of a gathering: a value of each rank.
+    // The longest answer is that of `gather`: one value per rank.
     this.#mostBytes = worldSize * maximumValueBytes + headerRoom
     socket.once('close', () => {
       watch?.destroy()
       this.#ended('the connection ended')
     })
     watch?.once('close', (isFailure: boolean) => {
-      // Bytes that nobody acknowledges would keep the first connection for 15 minutes.
+      // Unacknowledged bytes would keep the first connection open for 15 minutes.
       if (!isFailure || socket.destroyed) return
       this.#ended('its machine does not answer')
       socket.destroy()
@@ -78,7 +78,7 @@ export class Connection {
     open.add(this)
   }
 
-  /** Who is told what the server says unasked, from the first such message on, and of the end of the connection. */
+  /** Sets the handlers for events of the server, including earlier events, and for the end of the connection. */
   listen(onEvent: (header: Header) => void, onEnd: (error: RendezvousLostError) => void): void {
     this.#onEvent = onEvent
     this.#onEnd = onEnd
@@ -107,7 +107,7 @@ export class Connection {
       const onAbort = (): void => cancel(new AbortedError({ operation, cause: signal?.reason }))
       signal?.addEventListener('abort', onAbort, { once: true })
       const stated = options.statedTimeout ?? timeout
-      // The server answers at the limit; this is for one that does not.
+      // The server answers at its limit; this handles a server that does not answer.
       const expire = (): void => cancel(new RendezvousTimeoutError(operation, stated, []))
       const timer = setTimeout(expire, Math.min(timeout + answerLimit, longestTimeout))
       this.#requests.set(id, {
@@ -129,8 +129,9 @@ export class Connection {
   }
 
   /**
-   * Sends `bye` and ends the connection; `error` is what later requests get. `ended`: nobody asked for it, the program
-   * has ended.
+   * Sends `bye` and ends the connection; later requests reject with `error`.
+   *
+   * `ended` means that the program ended without a request to leave.
    */
   async close(error: Error, ended = false): Promise<void> {
     if (this.#end !== undefined) return
@@ -138,7 +139,7 @@ export class Connection {
     for (const request of [...this.#requests.values()]) request.reject(error)
     this.#socket.ref()
     await new Promise<void>((resolve) => {
-      // A server that does not answer has had the time to read it.
+      // By now even a server that does not answer can have read `bye`.
       const timer = setTimeout(() => this.#socket.destroy(), answerLimit)
       this.#socket.once('close', () => {
         clearTimeout(timer)
@@ -176,7 +177,7 @@ export class Connection {
       return
     }
     const request = this.#requests.get(id)
-    if (request === undefined) return // it was cancelled while the answer was on its way
+    if (request === undefined) return // cancelled while the answer was in flight
     if (typeof failure === 'object' && failure !== null) request.reject(errorOf(failure as Header, request))
     else request.resolve(message)
   }

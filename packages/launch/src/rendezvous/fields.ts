@@ -1,6 +1,6 @@
 import { type Header, maximumValueBytes } from './frames.js'
 
-// What a message says, or an error: a message that no client of ours sends.
+// Returns a field of a message. Throws for a message that no Shoal client sends.
 
 export function integerOf(header: Header, field: string): number {
   const value = header[field]

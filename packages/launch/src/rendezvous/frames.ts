@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream'
 
 /** Most bytes of one value. */
 export const maximumValueBytes = 2 ** 20
-/** Room for the header of a message beside its bytes. */
+/** Most bytes of a message's header. */
 export const headerRoom = 2 ** 17
 
 export type Header = Readonly<Record<string, unknown>>
@@ -14,12 +14,13 @@ export interface Message {
 
 export const noBytes: Uint8Array = new Uint8Array(0)
 
-/** The message that was encoded last. What goes to all ranks is the same object for each, and is encoded once. */
+/** The last encoded message: a message to all ranks is one object, and is encoded once. */
 let latest: { readonly header: Header; readonly bodyBytes: number; readonly head: Buffer } | undefined
 
 /**
- * A message is the length of what follows, the length of the header (both 32 bits, little-endian), a JSON object,
- * bytes. The bytes are not copied; the same may be on their way to many. A header must not be changed afterwards.
+ * Writes a message without copying its bytes. Header and body must not change afterwards.
+ *
+ * The format: length of the rest, length of the header (both 32 bits, little-endian), a JSON object, bytes.
  */
 export function writeMessage(stream: Writable, header: Header, body: Uint8Array = noBytes): void {
   if (latest?.header !== header || latest.bodyBytes !== body.byteLength) {
@@ -38,7 +39,7 @@ function encodeHead(header: Header, bodyBytes: number): Buffer {
   return head
 }
 
-/** Cuts a stream of bytes: first what has a known length, then messages. Throws for what cannot be one. */
+/** Splits a byte stream into parts of known length and messages. Throws for an invalid message. */
 export class Reader {
   #chunks: Buffer[] = []
   #held = 0
@@ -52,12 +53,12 @@ export class Reader {
     return this.#held
   }
 
-  /** What is there, and stays; undefined while nothing is. */
+  /** Returns all received bytes without consuming them; undefined if there are none. */
   peek(): Buffer | undefined {
     return this.#held === 0 ? undefined : this.#joined()
   }
 
-  /** Exactly so many bytes, once they are there. */
+  /** Consumes exactly `count` bytes; undefined until they have arrived. */
   take(count: number): Buffer | undefined {
     if (this.#held < count) return undefined
     const all = this.#joined()
@@ -66,7 +67,7 @@ export class Reader {
     return all.subarray(0, count)
   }
 
-  /** The next whole message of at most so many bytes. @throws RangeError, SyntaxError */
+  /** Returns the next complete message of at most `maximumBytes`. @throws RangeError, SyntaxError */
   message(maximumBytes: number): Message | undefined {
     if (this.#held < 4) return undefined
     const first = this.#chunks[0] as Buffer

@@ -1,11 +1,13 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /*
- * Server: magic, 32 random bytes. Client: magic, who it is (`Introducing`), 32 random bytes, its proof. Server: one
- * byte, 0 and its own proof, or the reason of a refusal, followed by a text with a proof where the client has proven
- * the secret. A proof is an HMAC-SHA256 over both random values and all that is said with it, keyed by the secret, so
- * the secret itself never travels and no answer can be used again. Each kind of proof has a label of its own: none can
- * be sent as another.
+ * The handshake. The server sends magic and 32 random bytes. The client sends magic, its identity (`Introducing`), 32
+ * random bytes and its proof. The server sends one byte: 0 and its own proof, or the reason of a refusal. A text with a
+ * proof follows the refusal if the client has proven the secret.
+ *
+ * A proof is an HMAC-SHA256, keyed by the secret, over both random values and the data sent with it. So the secret
+ * itself is never sent, and no answer can be replayed. Each kind of proof has its own label, so none can be used as
+ * another.
  */
 const magic = Buffer.from('shoal/2\n')
 const nonceBytes = 32
@@ -19,7 +21,7 @@ export const greetingBytes = magic.byteLength + nonceBytes
 export const introductionBytes = magic.byteLength + saidBytes + nonceBytes + proofBytes
 export const acceptanceBytes = 1 + proofBytes
 
-/** Why a server refuses a client; the byte that says so is the index plus 1. */
+/** Why a server refuses a client; the byte sent is the index plus 1. */
 export const refusals = [
   'secret',
   'job',
@@ -33,37 +35,33 @@ export const refusals = [
 ] as const
 export type Refusal = (typeof refusals)[number]
 
-/** What a client wants: to be a rank, or to watch over the connection of one that is in. */
+/** Purpose of a connection: a rank, or a watch on the connection of an admitted rank. */
 export type Role = 'rank' | 'watch'
 
-/** What a client says of itself. */
+/** A client's identity. */
 export interface Introducing {
   readonly rank: number
   readonly worldSize: number
   readonly role: Role
   readonly pid: number
-  /** How many ranks its machine has, where that is to be checked; otherwise 0. */
+  /** Number of ranks on its machine to check; 0 for no check. */
   readonly localWorldSize: number
-  /**
-   * In hexadecimal digits: names one start of a rendezvous, known to the rank that started it. Empty for other ranks.
-   */
+  /** Hexadecimal id of one start of a rendezvous, known to rank 0. Empty for other ranks. */
   readonly instance: string
-  /** What names its job; empty where the secret alone does. */
+  /** Name of its job; empty if the secret alone identifies the job. */
   readonly job: string
-  /**
-   * What tells its machine from others, and the launcher's process there from others; empty where that is not checked.
-   */
+  /** Identity of its machine and of the launcher's process there; empty for no check. */
   readonly place: string
   readonly launch: string
 }
 
-/** The same, as the server knows it: texts are hashes in hexadecimal digits. */
+/** A client's identity as the server receives it: texts are hexadecimal hashes. */
 export interface Introduction extends Introducing {
   readonly isProven: boolean
   readonly nonce: Buffer
 }
 
-/** A text as an introduction has it; nothing for an empty one. */
+/** Hashes a text for an introduction; empty for an empty text. */
 export function hashOf(text: string): string {
   return text === '' ? '' : createHash('sha256').update(text).digest('hex')
 }
@@ -78,13 +76,13 @@ function proofOf(secret: Buffer, label: string, parts: readonly Uint8Array[]): B
   return mac.digest()
 }
 
-/** What the server says first. */
+/** Makes the first message of the server. */
 export function makeGreeting(): { readonly bytes: Buffer; readonly nonce: Buffer } {
   const nonce = randomBytes(nonceBytes)
   return { bytes: Buffer.concat([magic, nonce]), nonce }
 }
 
-/** The server's nonce, or undefined where something else answered. */
+/** Returns the server's nonce, or undefined for another protocol. */
 export function readGreeting(bytes: Buffer): Buffer | undefined {
   return bytes.subarray(0, magic.byteLength).equals(magic) ? bytes.subarray(magic.byteLength) : undefined
 }
@@ -137,17 +135,17 @@ export function makeAcceptance(secret: Buffer, serverNonce: Buffer, clientNonce:
   return Buffer.concat([Buffer.from([0]), proofOf(secret, 'shoal rendezvous', [serverNonce, clientNonce])])
 }
 
-/** Whether the server knows the secret too. */
+/** True if the server has proven the secret. */
 export function isAcceptance(secret: Buffer, serverNonce: Buffer, clientNonce: Buffer, bytes: Buffer): boolean {
   return timingSafeEqual(bytes, makeAcceptance(secret, serverNonce, clientNonce))
 }
 
-/** A refusal of a client that has not proven the secret: it learns nothing of the job. */
+/** Makes a refusal for a client without proof; it contains nothing about the job. */
 export function makeBareRefusal(refusal: Refusal): Buffer {
   return Buffer.from([refusals.indexOf(refusal) + 1])
 }
 
-/** A refusal of one that has, with words about the job. */
+/** Makes a refusal for a client with proof, including words about the job. */
 export function makeRefusal(
   secret: Buffer,
   serverNonce: Buffer,
@@ -161,13 +159,13 @@ export function makeRefusal(
   return Buffer.concat([head, text, proofOf(secret, 'shoal refusal', [serverNonce, clientNonce, head, text])])
 }
 
-/** How many bytes a refusal has that begins so; undefined while that is not known. */
+/** Returns the length of a refusal from its first bytes; undefined if more bytes are necessary. */
 export function refusalBytes(start: Buffer): number | undefined {
   if (refusals[(start[0] ?? 0) - 1] === 'secret') return 1
   return start.byteLength < 3 ? undefined : 3 + start.readUInt16LE(1) + proofBytes
 }
 
-/** Why a server refused, in its words; undefined where it is none of ours. */
+/** Reads a server's refusal; undefined if the server did not prove the secret. */
 export function readRefusal(
   secret: Buffer,
   serverNonce: Buffer,

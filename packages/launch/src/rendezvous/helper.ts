@@ -7,28 +7,29 @@ import type { Address } from './address.js'
 import type { ServedJob } from './admission.js'
 import { listenForJob, RendezvousServer } from './server.js'
 
-/** What a helper is told, on its standard input: the secret is on no command line and in no environment. */
+/** The helper's task, sent on standard input: command line and environment must not contain the secret. */
 interface HelperTask {
   readonly worldSize: number
   readonly secret: string
   readonly address: Address
   readonly job: ServedJob
-  /** Removed at the end. */
+  /** Removed when the helper ends. */
   readonly folder: string | undefined
 }
 
-/** The address is in use by somebody else. */
+/** Result for an address that another process uses. */
 export const inUse = 'in use'
 
 /**
- * Starts a process that serves the rendezvous, for launchers that have none. A process of its own, so that the ranks
- * can still find each other when rank 0 dies, and are not kept waiting when it is busy. It ends with the last
- * connection. Tells whether the address was free. @throws RendezvousError
+ * Starts a process that serves the rendezvous, for launchers without one.
+ *
+ * A separate process, so that ranks still find each other when rank 0 dies or is busy. It ends with the last
+ * connection. Returns whether the address was free. @throws RendezvousError
  */
 export async function startHelper(task: HelperTask): Promise<'ready' | typeof inUse> {
   const code = 'require(process.argv[1]).serveAsHelper()'
   const child = spawn(process.execPath, ['--input-type=commonjs', '-e', code, serverModule()], {
-    // A session of its own: what ends the group of rank 0 must not end the rendezvous of the others.
+    // A separate session: a signal to the group of rank 0 must not end the rendezvous of the other ranks.
     detached: true,
     stdio: ['pipe', 'pipe', 'ignore'],
     env: loaderEnvironment(),
@@ -42,13 +43,13 @@ export async function startHelper(task: HelperTask): Promise<'ready' | typeof in
       if (text.endsWith('\n')) resolve(text.trim())
     })
     child.stdout.once('close', () => reject(new Error(`it ended early${text === '' ? '' : `: ${text}`}`)))
-    child.stdin.on('error', () => undefined) // the end of its output tells
+    child.stdin.on('error', () => undefined) // the end of its output reports the failure
     child.stdin.write(`${JSON.stringify(task)}\n`)
   }).catch((cause: unknown) => {
     const words = cause instanceof Error ? cause.message : String(cause)
     throw new RendezvousError(`cannot start the process that serves the rendezvous: ${words}`, { cause })
   })
-  // From here on it lives as long as the job does, not as long as this process.
+  // From now on the helper lives as long as the job, not as long as this process.
   child.unref()
   for (const stream of [child.stdin, child.stdout]) {
     if ('unref' in stream && typeof stream.unref === 'function') stream.unref()
@@ -57,18 +58,15 @@ export async function startHelper(task: HelperTask): Promise<'ready' | typeof in
   return answer
 }
 
-/**
- * What Node itself may need to start. Its options are meant for the program, and the rest is none of the helper's
- * business.
- */
+/** Variables that Node itself may need to start, without the options of the program. */
 function loaderEnvironment(): NodeJS.ProcessEnv {
   const names = ['PATH', 'LD_LIBRARY_PATH', 'DYLD_LIBRARY_PATH']
   return Object.fromEntries(names.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : [])))
 }
 
 /**
- * As a package, not relative to this file: a bundler may have put that into the user's program, which must not run
- * again.
+ * Resolves the server as a package, not relative to this file: a bundler may have put this file into the user's
+ * program, which must not run again.
  */
 function serverModule(): string {
   try {
@@ -80,7 +78,7 @@ function serverModule(): string {
   }
 }
 
-/** @internal What the process does that `startHelper` starts. */
+/** @internal Main function of the process that `startHelper` starts. */
 export async function serveAsHelper(): Promise<void> {
   const task = await readTask()
   const { worldSize, address, job } = task
@@ -88,17 +86,17 @@ export async function serveAsHelper(): Promise<void> {
     if (task.folder !== undefined) removeFolder(task.folder, task.secret)
     process.exit(0)
   }
-  // Somebody ends everything that runs here, such as a container that stops.
+  // The whole environment ends, such as a container that stops.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, end)
   try {
     const options = { worldSize, secret: Buffer.from(task.secret), onEmpty: end }
     const server = await RendezvousServer[listenForJob]({ ...options, address }, job).catch((error: unknown) => {
-      // A machine without IPv6.
+      // This machine lacks IPv6.
       const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
       if (address.kind !== 'tcp' || address.host !== '::' || code === 'EADDRINUSE') throw error
       return RendezvousServer[listenForJob]({ ...options, address: { ...address, host: '0.0.0.0' } }, job)
     })
-    // Rank 0 holds the other end. Where it dies before anybody has come, nobody will.
+    // Rank 0 holds the other end. If rank 0 dies before any rank connects, no rank will connect.
     process.stdin.once('close', () => {
       if (server.connected.length === 0) end()
     })
@@ -110,12 +108,12 @@ export async function serveAsHelper(): Promise<void> {
   }
 }
 
-/** A later job of the same name may have made it its own. */
+/** Removes the folder, unless a later job of the same name has taken it over. */
 function removeFolder(folder: string, secret: string): void {
   try {
     if (readFileSync(join(folder, 'secret'), 'utf8') !== secret) return
   } catch {
-    return // it is gone
+    return // already removed
   }
   rmSync(folder, { recursive: true, force: true })
 }

@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { RendezvousError } from '../errors.js'
 import type { Target } from './attempt.js'
 
-/** The longest path that every system takes for a socket. */
+/** Longest socket path that every system accepts. */
 const longestSocketPath = 100
 
 /**
- * A folder that only this user can enter, under a name that all ranks of a job on this machine come to by themselves.
+ * A folder that only this user can enter, with a name that all ranks of a job on this machine compute.
+ *
  * It holds the socket of the rendezvous and its secret.
  */
 export class PrivateFolder {
@@ -34,7 +35,7 @@ export class PrivateFolder {
     return join(this.path, 'secret')
   }
 
-  /** Makes it, with a secret in it; what an earlier job has left under this name goes. @throws RendezvousError */
+  /** Creates the folder with a secret; removes a folder left by an earlier job. @throws RendezvousError */
   create(secret: string): void {
     try {
       mkdirSync(this.#base, { mode: 0o700, recursive: true })
@@ -47,7 +48,7 @@ export class PrivateFolder {
     }
   }
 
-  /** Socket and secret, once rank 0 has made them. @throws RendezvousError where the folder is not only this user's. */
+  /** Returns socket and secret, when rank 0 has created them. @throws RendezvousError if others can use the folder */
   target(): Target | undefined {
     try {
       if (lstatSync(this.#base, { throwIfNoEntry: false }) === undefined) return undefined
@@ -59,7 +60,7 @@ export class PrivateFolder {
     }
   }
 
-  /** In a folder that others can write to, anybody could have been first to make one of this name. */
+  /** Requires a private folder: in a folder that others can write to, another user may have created this name first. */
   #requirePrivate(): void {
     const found = lstatSync(this.#base)
     const problem = !found.isDirectory()
@@ -81,7 +82,7 @@ function failure(what: string, cause: unknown): RendezvousError {
   return new RendezvousError(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
 }
 
-/** A container may run as a user whom its system does not know by name. */
+/** Returns the user id first, because a container's user may have no name. */
 function ownUser(): number {
   return process.getuid?.() ?? userInfo().uid
 }

@@ -28,20 +28,18 @@ import {
 import { mostRanks, RendezvousState } from './state.js'
 import { keepAliveDelay } from './timing.js'
 
-/** Milliseconds in which a connection must have proven that it knows the secret. */
+/** Milliseconds for a connection to prove the secret. */
 const handshakeLimit = 5_000
-/** Connections that have not proven it yet: beyond so many, or twice the ranks of the job, the oldest is closed. */
+/** Most unproven connections, or twice the ranks of the job if that is more; the oldest is then closed. */
 const maxUnverified = 512
-/**
- * In a job of so many ranks each loss is told at once. In a larger one, telling n ranks of n losses takes n² messages.
- */
+/** Jobs up to this size report each loss immediately. In larger jobs, n ranks times n losses would take n² messages. */
 const fewRanks = 64
-/** Milliseconds between two announcements of losses in a larger job. */
+/** Milliseconds between two reports of losses in a larger job. */
 const lossInterval = 20
-/** So many times as long as telling of the last ones took, nobody is told of the next. */
+/** The pause after a report of losses, as a multiple of the time it took. */
 const lossShare = 4
 
-/** @internal For a rendezvous whose launcher does not serve it. */
+/** @internal Serves a rendezvous for a launcher without one. */
 export const listenForJob: unique symbol = Symbol('listenForJob')
 
 const api = 'RendezvousServer.listen'
@@ -56,29 +54,31 @@ const keys: OptionKeys<ServerOptions> = {
 
 const notOurs = 'it does not speak the protocol'
 
-/** How a rendezvous is served. */
+/** Options of {@link RendezvousServer}. */
 export interface ServerOptions {
-  /** Ranks of the job. */
+  /** Number of ranks of the job. */
   readonly worldSize: number
-  /** What all ranks know and nobody else: at least 16 bytes. */
+  /** Secret of the job, which only its ranks know; at least 16 bytes. */
   readonly secret: Uint8Array
   /**
-   * Where to listen; port 0 takes a free one. The file of a Unix socket gets mode 0600, for ranks of the same user.
-   * Default: a free port of the loopback interface.
+   * Address to listen at; port 0 selects a free one. Default: a free port of the loopback interface.
+   *
+   * The file of a Unix socket gets mode 0600, for ranks of the same user.
    */
   readonly address?: Address | undefined
-  /** Told of each connection that was rejected, with the reason in words. */
+  /** Called for each rejected connection, with the reason in words. */
   readonly onRejected?: ((reason: string) => void) | undefined
-  /** Told of each rank whose connection ended without its having left. */
+  /** Called for each rank whose connection ended although the rank has not left. */
   readonly onLost?: ((rank: number) => void) | undefined
-  /** Told when the last rank that was connected is gone. */
+  /** Called when the last connected rank has disconnected. */
   readonly onEmpty?: (() => void) | undefined
 }
 
 /**
- * The rendezvous of a job, for launchers: ranks that know the secret exchange small values here. Other connections are
- * rejected and cannot delay the ranks: each has 5 seconds to prove the secret, may send no more than the proof until
- * then, and when there are too many the oldest is closed.
+ * The rendezvous of a job, for launchers: ranks with the secret exchange small values.
+ *
+ * Other connections are rejected and cannot delay the ranks. Each connection has 5 seconds to prove the secret and may
+ * send only the proof before that. If there are too many unproven connections, the oldest is closed.
  *
  * @example
  * using server = await RendezvousServer.listen({ worldSize: 4, secret: randomBytes(32) })
@@ -96,16 +96,15 @@ export class RendezvousServer extends PublicObject {
   readonly #server: Server
   readonly #ranks = new Map<number, Socket>()
   /**
-   * A second connection of each rank on another machine. Nothing is ever sent on it, so the kernel keeps asking the
-   * other one.
+   * A second connection of each rank on another machine, without data, so that the kernel keeps probing the machine.
    */
   readonly #watches = new Map<number, Socket>()
   readonly #unverified = new Set<Socket>()
   readonly #mostUnverified: number
-  /** Ranks that are lost, and of whom nobody has been told yet; whether the launcher is to hear of it. */
+  /** Lost ranks that are not reported yet; the value says whether to call `onLost`. */
   readonly #losses = new Map<number, boolean>()
   #lossTimer: NodeJS.Timeout | undefined
-  /** When the next losses may be told, by the clock of `performance`. */
+  /** Earliest time of the next report of losses, by `performance.now()`. */
   #nextLosses = 0
   #isClosed = false
 
@@ -122,7 +121,7 @@ export class RendezvousServer extends PublicObject {
     )
   }
 
-  /** @throws TypeError, RangeError for wrong options; RendezvousError when the address cannot be listened on. */
+  /** Starts a rendezvous. @throws TypeError, RangeError for wrong options; RendezvousError if it cannot listen */
   static listen(options: ServerOptions): Promise<RendezvousServer> {
     return RendezvousServer[listenForJob](options, undefined)
   }
@@ -144,15 +143,15 @@ export class RendezvousServer extends PublicObject {
       )
       rendezvous.#server.listen({ ...socketOptions(address), backlog: 4096 }, resolve)
     })
-    // The kernel lets nobody else connect, whatever the umask was.
+    // The kernel then refuses other users, whatever the umask was.
     if (address.kind === 'unix') chmodSync(address.path, 0o600)
-    // What accepting one connection fails with (no descriptor is left, say) must not end those that are there.
+    // A failed accept, for example without a free descriptor, must not end existing connections.
     rendezvous.#server.removeAllListeners('error')
     rendezvous.#server.on('error', (error) => options.onRejected?.(`a connection could not be taken: ${error.message}`))
     return rendezvous
   }
 
-  /** Where it listens. @throws RendezvousError once it was disposed of. */
+  /** Address of the rendezvous. @throws RendezvousError after dispose() */
   get address(): Address {
     const address = this.#server.address()
     if (address === null) throw new RendezvousError('the rendezvous is closed')
@@ -160,17 +159,18 @@ export class RendezvousServer extends PublicObject {
     return { kind: 'tcp', host: address.address, port: address.port }
   }
 
-  /** Ranks that are connected. */
+  /** Connected ranks, ascending. */
   get connected(): readonly number[] {
     return [...this.#ranks.keys()].sort((a, b) => a - b)
   }
 
   /**
-   * To be called when a rank's process has ended, whether it ever connected or not. One that is connected counts as
-   * lost unless it has left, however its process ended.
+   * Reports that a rank's process has ended, whether or not it ever connected.
+   *
+   * A connected rank counts as lost unless it has left, however its process ended.
    */
   gone(rank: number, how: 'left' | 'lost'): void {
-    // Whether it left is in what its connection has brought, which may not be read yet.
+    // A connected rank's data may contain its `bye`, which may not be read yet.
     if (how === 'lost') this.#lose(rank, false)
     else if (!this.#ranks.has(rank)) this.#state.gone(rank, how)
   }
@@ -199,12 +199,12 @@ export class RendezvousServer extends PublicObject {
   }
 
   #greet(socket: Socket): void {
-    socket.on('error', () => undefined) // 'close' follows, and tells all that matters
+    socket.on('error', () => undefined) // 'close' follows with all necessary information
     if (!this.#isClosed && this.#unverified.size >= this.#mostUnverified) {
       const [oldest] = this.#unverified
       if (oldest !== undefined) this.#reject(oldest, { reason: 'too many connections have not proven the secret' })
     }
-    // Also where whoever was told of the rejection has just disposed of it.
+    // The handler of the rejection may have disposed of the server.
     if (this.#isClosed) {
       socket.destroy()
       return
@@ -234,7 +234,7 @@ export class RendezvousServer extends PublicObject {
 
   #introduce(socket: Socket, reader: Reader, nonce: Buffer, bytes: Buffer): void {
     const said = readIntroduction(this.#secret, nonce, bytes)
-    // Nothing follows an introduction before it is answered; the client is none of ours if something does.
+    // A client of this protocol sends nothing between its introduction and the answer.
     if (said === undefined || reader.held > 0) {
       this.#reject(socket, { reason: notOurs })
       return
@@ -264,10 +264,7 @@ export class RendezvousServer extends PublicObject {
     this.#serve(rank, socket)
   }
 
-  /**
-   * Ends a rank's connection when its machine no longer answers, also where unacknowledged bytes would keep it for 15
-   * minutes.
-   */
+  /** Ends a rank's connection when its machine stops answering; unacknowledged bytes could keep it for 15 minutes. */
   #watch(rank: number, socket: Socket, acceptance: Buffer): void {
     this.#watches.get(rank)?.destroy()
     this.#watches.set(rank, socket)
@@ -276,7 +273,7 @@ export class RendezvousServer extends PublicObject {
     socket.once('close', (isFailure: boolean) => {
       if (this.#watches.get(rank) !== socket) return
       this.#watches.delete(rank)
-      // One that ends in order is ended by a rank whose first connection tells more.
+      // A normal end comes from the rank, whose first connection reports the details.
       if (isFailure) this.#ranks.get(rank)?.destroy()
     })
   }
@@ -314,7 +311,7 @@ export class RendezvousServer extends PublicObject {
     this.#options.onEmpty?.()
   }
 
-  /** Notes a loss. In a large job, losses that follow within moments are told together. */
+  /** Records a loss. In a large job, losses in quick succession are reported together. */
   #lose(rank: number, isNews: boolean): void {
     if (this.#isClosed || this.#losses.has(rank)) return
     this.#losses.set(rank, isNews)
@@ -350,7 +347,7 @@ export class RendezvousServer extends PublicObject {
 }
 
 function peerOf({ remoteAddress = 'this machine', remotePort }: Socket): string {
-  // An address of IPv4, as a socket for both has it.
+  // A dual-stack socket reports an IPv4 address with this prefix.
   const address = remoteAddress.replace(/^::ffff:(?=\d)/, '')
   return remotePort === undefined ? address : `${address}:${remotePort}`
 }

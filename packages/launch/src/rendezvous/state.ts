@@ -5,10 +5,10 @@ import { gettersOf, type Pending, roundWaitersOf, type Share, Space, shareWaiter
 /** Sends to one rank. */
 export type Send = (header: Header, body?: Uint8Array) => void
 
-/** Ranks of the largest job: what is known of each takes memory. */
+/** Most ranks of a job, because each rank takes memory. */
 export const mostRanks: number = 2 ** 20
 
-/** How a rank went: it said so, its program came to its end without a word, or its connection ended. */
+/** How a rank went: it left, its program ended normally without leaving, or its connection ended. */
 type Going = 'left' | 'ended' | 'lost'
 type Presence = 'absent' | 'joined' | Going
 
@@ -16,7 +16,7 @@ interface Member {
   presence: Presence
   send: Send | undefined
   host: string
-  /** Requests of this rank that wait, by number. */
+  /** Pending requests of this rank, by number. */
   readonly pending: Map<number, Pending>
 }
 
@@ -25,18 +25,18 @@ type Failure =
   | { readonly kind: 'lost' | 'left'; readonly ranks: readonly number[] }
   | { readonly kind: 'refused'; readonly message: string }
 
-/** What the rendezvous knows of the ranks, and what it answers them. Connections belong to the server. */
+/** State of the ranks and the answers to their requests. The server owns the connections. */
 export class RendezvousState {
   readonly #members: Member[]
   readonly #spaces = new Map<number, Space>()
   readonly #joining = new Map<number, Pending>()
   #nextSpace = 1
-  /** How many ranks were there and are not any more, or will not come. While none are, nobody has to look for them. */
+  /** Number of ranks that have gone or will not come. While it is 0, no search for them is necessary. */
   #gone = 0
   #isComplete = false
-  /** Why nobody can join any more. */
+  /** Why ranks cannot join any more. */
   #contest: Failure | undefined
-  /** What is known of connections that said they were ranks who have not come, by rank. */
+  /** Descriptions of refused connections that claimed to be missing ranks, by rank. */
   readonly #turnedAway = new Map<number, string>()
 
   constructor(worldSize: number) {
@@ -49,7 +49,7 @@ export class RendezvousState {
     this.#spaces.set(0, new Space(0, [...this.#members.keys()]))
   }
 
-  /** Nobody hears from it any more: forgets all requests, whose time limits would keep the process alive. */
+  /** Drops all requests, because their timers would keep the process alive. */
   dispose(): void {
     for (const { pending } of this.#members) for (const one of [...pending.values()]) this.#drop(one)
   }
@@ -58,19 +58,19 @@ export class RendezvousState {
     return this.#members.length
   }
 
-  /** Whether all ranks have joined. */
+  /** True if all ranks have joined. */
   get isComplete(): boolean {
     return this.#isComplete
   }
 
-  /** Ends the job before it is complete: its ranks cannot be told from another job's. */
+  /** Ends a job that is not complete, because its ranks cannot be told from another job's. */
   contest(message: string): void {
     if (this.#isComplete) return
     this.#contest ??= { kind: 'refused', message }
     for (const pending of [...this.#joining.values()]) this.#fail(pending, this.#contest)
   }
 
-  /** A connection that said it is this rank was refused; told to those who wait for the rank in vain. */
+  /** Records a refused connection that claimed this rank, for the errors of ranks that wait for it. */
   turnedAway(rank: number, words: string): void {
     this.#turnedAway.set(rank, words)
   }
@@ -86,8 +86,9 @@ export class RendezvousState {
   }
 
   /**
-   * Ranks will not come, or not come back. Those that are lost at the same time come together: each rank that is left
-   * is told once for all of them, not once for each.
+   * Records ranks that will not come or not return.
+   *
+   * Pass simultaneous losses together: each remaining rank then gets one message for all of them.
    */
   gone(ranks: number | readonly number[], how: Going): void {
     const fresh = [...new Set(typeof ranks === 'number' ? [ranks] : ranks)].filter((rank) => !this.#isGone(rank))
@@ -106,7 +107,7 @@ export class RendezvousState {
     }
   }
 
-  /** @throws TypeError, RangeError for a message that no client of ours sends. */
+  /** Handles a message. @throws TypeError, RangeError for a message that no Shoal client sends */
   received(rank: number, header: Header, body: Uint8Array): void {
     const { op } = header
     if (op === 'cancel') {
@@ -155,7 +156,7 @@ export class RendezvousState {
       nodes.set(host, node)
       return node
     })
-    // In the body, which is the same bytes for all: a list in the header would be written anew for each rank.
+    // In the body, which all ranks share; a list in the header would be encoded again for each rank.
     const body = Buffer.alloc(4 * numbers.length)
     for (const [rank, node] of numbers.entries()) body.writeUInt32LE(node, 4 * rank)
     for (const pending of [...this.#joining.values()]) this.#finish(pending, {}, body)
@@ -290,12 +291,12 @@ export class RendezvousState {
     else this.#send(rank, { id }, value)
   }
 
-  /** Whether it is worth a look at all members: no turn is over before as many have had it as there may be. */
+  /** A cheap check before a search of all members: every present rank must have taken the turn. */
   #mayBeForgotten(space: Space, turn: Turn): boolean {
     return turn.taken >= space.members.length - this.#gone
   }
 
-  /** Drops the turns that all who are there have had. */
+  /** Removes the turns that all present ranks have taken. */
   #forgetShared(space: Space, share: Share): void {
     const present = this.#presentOf(space)
     const oldest = Math.min(...present.map((member) => share.next.get(member) ?? 0))
@@ -327,7 +328,7 @@ export class RendezvousState {
     this.#agree(space)
   }
 
-  /** Once all who are left have asked for it, they are a space of their own. */
+  /** Makes a new space when all remaining ranks have asked for it. */
   #agree(space: Space): void {
     const present = this.#presentOf(space)
     if (present.length === 0 || present.some((member) => !space.successors.has(member))) return
@@ -351,14 +352,14 @@ export class RendezvousState {
       ...shareWaitersOf(space, roots),
     ]
     if (how === 'lost' || (how === 'ended' && waiting().length > 0)) this.#announceLost(space, ranks)
-    // Also those who wait for a value, where only now a rank counts as lost.
+    // Includes requests for a key's value, if a rank counts as lost only now.
     const failure = failureFor(how, space.local(ranks))
     for (const pending of waiting()) this.#fail(pending, failure)
     if (this.#presentOf(space).length > 0) for (const share of space.shares.values()) this.#forgetShared(space, share)
     this.#agree(space)
   }
 
-  /** Tells all of a space that these are lost. A program that has ended is, once somebody needs it. */
+  /** Reports lost ranks to all members of a space. A rank that ended normally counts as lost when another needs it. */
   #announceLost(space: Space, ranks: readonly number[]): void {
     for (const rank of ranks) this.#member(rank).presence = 'lost'
     const event: Header = { event: 'lost', space: space.id, ranks: space.local(ranks) }
@@ -398,7 +399,7 @@ export class RendezvousState {
       ranks,
       ...(refused.length === 0 ? {} : { message: refused.join('; ') }),
     }
-    // Whoever else waits for the job to be complete waits for the same ranks, and should be told who they are.
+    // Every rank that waits for the complete job waits for the same ranks, so all get their names.
     const all = isJoining ? [...this.#joining.values()] : [pending]
     for (const one of all) this.#fail(one, failure)
   }
@@ -427,7 +428,7 @@ export class RendezvousState {
     this.#member(rank).send?.(header, body)
   }
 
-  /** Why something that needs this rank, or all, can never end. */
+  /** Returns why an operation that needs this rank, or all ranks, can never complete. */
   #failureOf(space: Space, needed: number | undefined): Failure | undefined {
     if (this.#gone === 0) return undefined
     const candidates = needed === undefined ? space.members : [needed]
@@ -443,7 +444,7 @@ export class RendezvousState {
     return undefined
   }
 
-  /** Whether nobody may ever set what is not set yet: a rank is lost, or all others are gone. */
+  /** True if an unset key may never be set: a rank is lost, or all other ranks are gone. */
   #mayNeverBeSet(space: Space): boolean {
     if (this.#gone === 0) return false
     if (space.members.some((member) => this.#member(member).presence === 'lost')) return true
@@ -482,7 +483,7 @@ function failureFor(how: Going, ranks: readonly number[]): Failure {
   return { kind: how === 'lost' ? 'lost' : 'left', ranks }
 }
 
-/** Those who were never there have kept all others waiting; where all were, it is those who gave up. */
+/** Returns the ranks that never arrived; if all did, the ranks that cancelled their wait. */
 function absentRanks(missing: readonly number[], gaveUp: ReadonlySet<number>): readonly number[] {
   const absent = missing.filter((member) => !gaveUp.has(member))
   return absent.length > 0 ? absent : missing

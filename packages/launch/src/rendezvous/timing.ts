@@ -1,12 +1,11 @@
 /**
- * Milliseconds of silence after which the kernel asks the other machine whether it is still there. After ten questions
- * without an answer, one each second, the connection ends. So a machine that is cut off is noticed within 15 s.
+ * Milliseconds of silence before the kernel probes the other machine.
+ *
+ * After ten probes without an answer, one per second, the connection ends. So an unreachable machine is detected within
+ * 15 s.
  */
 export const keepAliveDelay = 5_000
-/**
- * Milliseconds in which a rank that is refused as one that is there, or was, tries again: an earlier job may just be
- * ending.
- */
+/** Milliseconds for which a rank retries after a duplicate is reported, because an earlier job may be ending. */
 export const endingJobLimit = 5_000
-/** Milliseconds in which a rank with several ports to try takes a job with another secret for somebody else's. */
+/** Milliseconds for which a rank with several ports assumes that a job with another secret is another user's. */
 export const strangerLimit = 20_000
