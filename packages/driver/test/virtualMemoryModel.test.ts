@@ -15,7 +15,8 @@ const { AddressRange, Device, DeviceBuffer, MulticastObject, PhysicalMemory, all
 )
 const { finishReleasesSync } = await import('@shoal/driver/shared')
 const { World } = await import('./model/world.js')
-const { commands, outcomes } = await import('./model/commands.js')
+const { commands } = await import('./model/commands.js')
+const { outcomes } = await import('./model/step.js')
 
 /**
  * SHOAL_MODEL_RUNS=10000 for a long run, SHOAL_MODEL_SEED to repeat one, SHOAL_MODEL_RESULT to keep what came of it.

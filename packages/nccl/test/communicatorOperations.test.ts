@@ -1,31 +1,8 @@
-import { Communicator, group } from '@shoal/nccl'
+import { group } from '@shoal/nccl'
 import type { DType } from '@shoal/types'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { deviceCount, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
-
-let communicators: Communicator[]
-let streams: TestStream[]
-const ranks = Array.from({ length: deviceCount }, (_, rank) => rank)
-
-beforeAll(async () => {
-  startSoftwareDevice()
-  communicators = await Communicator.initAll(ranks)
-  streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
-})
-
-afterAll(async () => {
-  for (const communicator of communicators) await communicator.destroy()
-})
-
-function everywhere(call: (communicator: Communicator, rank: number, stream: TestStream) => void): void {
-  group(() => {
-    for (const [rank, communicator] of communicators.entries()) call(communicator, rank, streams[rank] as TestStream)
-  })
-  for (const stream of streams) stream.wait()
-}
-
-const floats = (rank: number, values: ArrayLike<number>) => TestMemory.from(rank, Float32Array.from(values))
-const first = () => [communicators[0] as Communicator, streams[0] as TestStream] as const
+import { describe, expect, test } from 'vitest'
+import { everywhere, first, floats, ranks } from './fixtures/allRanks.js'
+import { deviceCount, TestMemory } from './fixtures/device.js'
 
 describe('all-to-all, gather, scatter', () => {
   // Element k of the part that rank i has for rank j.

@@ -7,7 +7,7 @@ import { Communicator } from '@shoal/nccl'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { libraries, libraryFolder } from '../../sim/src/index.js'
 import { connected } from './fixtures/connected.js'
-import { startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+import { rejection, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 // Where the driver can tell when the work of a context has ended, destroy() and finalize() wait for that first, and can
 // be ended while they do: then the communicator is really aborted, and no thread stays behind.
@@ -42,15 +42,6 @@ beforeEach(async () => {
 
 function allReduce(rank: 0 | 1): void {
   communicators[rank].allReduce(memory[rank], memory[rank], { stream: streams[rank] })
-}
-
-async function rejection(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => {
-      throw new Error('it resolved')
-    },
-    (error: unknown) => error,
-  )
 }
 
 test.each([

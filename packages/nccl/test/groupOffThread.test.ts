@@ -3,7 +3,7 @@ import { Communicator, group, groupOffThread, simulateGroup } from '@shoal/nccl'
 import { nccl, ncclRedOp_t, ncclRedOpDestroy } from '@shoal/nccl-sys'
 import { DisposedError, ShoalError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
-import { errorOf, TestMemory, TestStream } from './fixtures/device.js'
+import { errorOf, rejection, TestMemory, TestStream } from './fixtures/device.js'
 import { twoRanks } from './fixtures/twoRanks.js'
 
 const { communicators, streams, memory, allReduce } = twoRanks()
@@ -20,16 +20,6 @@ function values(): number[] {
 
 function setTo(value: number): void {
   for (const one of memory) one.write(Float32Array.of(value))
-}
-
-/** The error with which a promise is rejected. */
-async function rejection(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => {
-      throw new Error('nothing was thrown')
-    },
-    (error: unknown) => error,
-  )
 }
 
 test('queues all calls of fn and gives what it returns', async () => {

@@ -8,7 +8,7 @@ import { Communicator, CommunicatorAbortedError, groupOffThread, UniqueId } from
 import { nccl } from '@shoal/nccl-sys'
 import { AbortedError, StatusError, TimeoutError } from '@shoal/types'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+import { errorOf, rejection, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 // NCCL as it is on slow networks: whatever it is asked takes its time, and is done in the background.
 
@@ -53,15 +53,6 @@ beforeEach(() => {
 
 const one = () => ({ device: 0, rank: 0, worldSize: 2, id: UniqueId.create(), config })
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
-
-async function rejection(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => {
-      throw new Error('it resolved')
-    },
-    (error: unknown) => error,
-  )
-}
 
 async function eventually(condition: () => boolean): Promise<void> {
   const end = performance.now() + 300_000

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { Communicator, group } from '@shoal/nccl'
+import { Communicator } from '@shoal/nccl'
 import {
   ncclDataType_t,
   type ncclRedOp_t,
@@ -8,33 +8,10 @@ import {
   ncclScalarResidence_t,
 } from '@shoal/nccl-sys'
 import { DisposedError, type DType, dtypeInfo, encodeArray } from '@shoal/types'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+import { expect, test } from 'vitest'
+import { communicators, everywhere, first, floats, ranks } from './fixtures/allRanks.js'
+import { deviceCount, errorOf, TestMemory } from './fixtures/device.js'
 import { secondCopy } from './fixtures/secondCopy.js'
-
-let communicators: Communicator[]
-let streams: TestStream[]
-const ranks = Array.from({ length: deviceCount }, (_, rank) => rank)
-
-beforeAll(async () => {
-  startSoftwareDevice()
-  communicators = await Communicator.initAll(ranks)
-  streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
-})
-
-afterAll(async () => {
-  for (const communicator of communicators) await communicator.destroy()
-})
-
-function everywhere(call: (communicator: Communicator, rank: number, stream: TestStream) => void): void {
-  group(() => {
-    for (const [rank, communicator] of communicators.entries()) call(communicator, rank, streams[rank] as TestStream)
-  })
-  for (const stream of streams) stream.wait()
-}
-
-const floats = (rank: number, values: ArrayLike<number>) => TestMemory.from(rank, Float32Array.from(values))
-const first = () => [communicators[0] as Communicator, streams[0] as TestStream] as const
 
 test.each(['f32', 'f64', 'i32', 'u8', 'f16', 'bf16'] as DType[])('with a number, %s', (dtype) => {
   const memory = ranks.map((rank) => TestMemory.from(rank, encodeArray(dtype, [1, 2]) as Float32Array, dtype))

@@ -1,0 +1,66 @@
+/** What functions of the driver were called with, as test/native/everyCallShim.c records it. */
+import { driver } from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
+import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
+import { compile, shimEnvironment } from './shim.js'
+
+Object.assign(process.env, shimEnvironment(compile('everyCallShim')), { SHOAL_SIM_DEVICES: '2' })
+
+const words = NativeMemory.allocate(16 * 8)
+const bytes = NativeMemory.allocate(16 * 256)
+const shim = (name: string, parameters: number): (() => number) =>
+  bindCall(driver.rawSymbol(name) as bigint, parameters, 'i32', name)
+const shimRecord = shim('shimRecord', 1)
+const shimRecorded = shim('shimRecorded', 2)
+
+/** What a function was called with last. */
+export class Told {
+  readonly #words = words.u64.slice()
+  readonly #bytes = bytes.bytes.slice()
+
+  /** An argument of 32 bits. */
+  int(index: number): number {
+    return Number(BigInt.asIntN(32, this.#words[index] as bigint))
+  }
+
+  /** One of 64 bits. */
+  size(index: number): number {
+    return Number(this.#words[index])
+  }
+
+  /** What it points to. */
+  at(index: number): DataView {
+    return new DataView(this.#bytes.buffer, index * 256, 256)
+  }
+
+  ints(index: number, count: number, from = 0): number[] {
+    return Array.from({ length: count }, (_, each) => this.at(index).getInt32(from + 4 * each, true))
+  }
+
+  sizes(index: number, count: number, from = 0): number[] {
+    return Array.from({ length: count }, (_, each) => Number(this.at(index).getBigUint64(from + 8 * each, true)))
+  }
+}
+
+export function told(api: string, act: () => unknown): Told {
+  putCString(0, api, 'shimRecord', 'name')
+  shimRecord()
+  // What the driver says to it is its own affair.
+  try {
+    const made = act() as { dispose?: () => void } | undefined
+    made?.dispose?.()
+  } catch {}
+  slots64[0] = words.address
+  slots64[1] = bytes.address
+  shimRecorded()
+  return new Told()
+}
+
+/** What lies at an address of the package's own, which stays there. */
+export function recordedAt(address: bigint): (offset: number) => number {
+  slots64[0] = address
+  slots64[1] = bytes.address
+  shim('shimPeek', 2)()
+  const view = new DataView(bytes.bytes.slice().buffer)
+  return (offset) => view.getInt32(offset, true)
+}
