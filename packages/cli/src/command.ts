@@ -1,16 +1,16 @@
-/** One of the commands of `shoal`; its module is loaded when it is asked for. */
+/** A command of `shoal`, loaded on demand. */
 export interface Command {
   readonly usage: string
-  /** Returns the exit status. @throws UsageError, HelpRequest */
+  /** Runs the command and returns the exit status. @throws UsageError, HelpRequest */
   run(commandLine: readonly string[]): Promise<number>
 }
 
-/** The command line is wrong: its message says it all, a stack would not help. */
+/** The command line is wrong; the message suffices, without a stack. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** `--help`, wherever it stands among the options. */
+/** `--help` at any position among the options. */
 export class HelpRequest extends Error {
   override readonly name = 'HelpRequest'
 }

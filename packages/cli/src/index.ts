@@ -30,8 +30,9 @@ ${Object.entries(commands)
 shoal COMMAND --help tells more, shoal --version which version this is.`
 
 /**
- * The program `shoal`.
- * @param commandLine - what stands behind the program's name
+ * Runs the program `shoal`.
+ *
+ * @param commandLine - the arguments after the program's name
  * @returns the exit status
  */
 export async function main(commandLine: readonly string[]): Promise<number> {

@@ -8,10 +8,10 @@ import { type Column, figure, headLines, row } from './report/columns.js'
 import { Output } from './report/output.js'
 import type { Loop } from './timing.js'
 
-/** A row of the table of calls. */
+/** A row of the table of driver calls. */
 export interface CallRow {
   readonly call: string
-  /** Of one call, from its start to its return; the best of several loops. */
+  /** Time of one call, from its start to its return; the best of several loops. */
   readonly nanoseconds: number
 }
 
@@ -20,7 +20,7 @@ const columns: readonly Column[] = [
   { head: 'time', unit: '(ns)', width: 10 },
 ]
 
-/** Measures calls that only queue work, with the context current and all objects made before. */
+/** Measures calls that only queue work, in the current context with objects made beforehand. */
 export async function benchCalls(options: BenchOptions): Promise<number> {
   const [device] = Device.all()
   if (device === undefined) throw new UsageError('there is no device')
@@ -59,7 +59,7 @@ function measure(device: Device, { iterations, warmUps }: BenchOptions, onRow: (
     return calls.flatMap(([call, loop]) => {
       if (loop === undefined) return []
       const once = (): number => device.primaryContext.run(() => timeOfCall(stream, loop, 1))
-      // V8 compiles what runs often.
+      // V8 compiles functions that run often.
       for (let i = 0; i < 50 + warmUps; i += 1) once()
       const row = { call, nanoseconds: Math.min(...Array.from({ length: iterations }, once)) }
       onRow(row)

@@ -18,7 +18,7 @@ const tests: { readonly [name: string]: Test } = {
   calls: benchCalls,
 }
 
-/** What the tests take beside the options of all. */
+/** Options of each test, in addition to those of all tests. */
 export const optionsOf: { readonly [test: string]: readonly OptionName[] } = {
   ...Object.fromEntries(operations.map((operation) => [operation.name, takenBy(operation)])),
   put: [...sizeOptions, 'check', 'devices', 'timeout'],
@@ -38,16 +38,16 @@ export const benchCommand: Command = {
   usage,
   async run(commandLine) {
     const options = readOptions(commandLine, optionsOf)
-    // Before any library is looked for.
+    // Before any library is loaded.
     if (options.software) prepareSoftwareDevice(options)
-    // Asked for by --device gpu, whatever the environment says.
+    // --device gpu overrides the environment.
     else if (process.env['SHOAL_DEVICE'] === 'sim') delete process.env['SHOAL_DEVICE']
     try {
       return await (tests[options.test] as Test)(options, commandLine)
     } catch (error) {
       // Such as a missing library or device: the message suffices.
       if (!(error instanceof ShoalError)) throw error
-      // The cause says which rank is lost.
+      // The cause names the lost rank.
       const { cause } = error
       const reason = error instanceof AbortedError && cause instanceof ShoalError ? cause : error
       console.error(`shoal bench: ${reason.message}`)
@@ -56,7 +56,7 @@ export const benchCommand: Command = {
   },
 }
 
-/** Sets the environment for the software device, which reads it when it is loaded. */
+/** Sets the environment for the software device, which reads it when it loads. */
 function prepareSoftwareDevice({ devices }: BenchOptions): void {
   process.env['SHOAL_DEVICE'] = 'sim'
   findSoftwareDeviceFrom(join(process.cwd(), 'package.json')) // npx runs the command line far from the program

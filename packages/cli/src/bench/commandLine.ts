@@ -5,7 +5,7 @@ type Options = NonNullable<ParseArgsConfig['options']>
 type Config<O extends Options> = { args: string[]; allowPositionals: true; tokens: true; options: O }
 type Parsed<O extends Options> = ReturnType<typeof parseArgs<Config<O>>>
 
-/** Node's `parseArgs`. @throws UsageError */
+/** Calls Node's `parseArgs`. @throws UsageError */
 export function parseCommandLine<O extends Options>(args: readonly string[], options: O): Parsed<O> {
   try {
     return parseArgs({ args: [...args], allowPositionals: true, tokens: true, options })
@@ -14,7 +14,7 @@ export function parseCommandLine<O extends Options>(args: readonly string[], opt
   }
 }
 
-/** The number in `text`. @throws UsageError for one that is not whole or less than `least` */
+/** Parses an integer of at least `least`. @throws UsageError */
 export function wholeNumber(text: string, option: string, least: number): number {
   const value = Number(text)
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
@@ -22,7 +22,7 @@ export function wholeNumber(text: string, option: string, least: number): number
   return value
 }
 
-/** The word that `text` is. @throws UsageError for any other */
+/** Returns `text` if it is one of `words`. @throws UsageError */
 export function oneOf<T extends string>(text: string, option: string, words: readonly T[]): T {
   const word = words.find((one) => one === text)
   if (word === undefined) throw new UsageError(`${option} must be ${words.join(' or ')}, got ${text}`)

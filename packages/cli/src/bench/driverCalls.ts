@@ -1,12 +1,12 @@
 import { type Device, DeviceBuffer, type Event, type Kernel, Module, type Stream } from '@shoal/driver'
 import type { Loop } from './timing.js'
 
-/** Calls in a burst: few enough for the launch queue of a GPU, so that no call waits for room in it. */
+/** Calls per burst: few enough for the launch queue of a GPU, so that no call waits for space in it. */
 export const callsPerBurst = 200
 export const copyBytes = 1024
 export const poolBytes = 4096
 
-/** Kernels that do nothing. */
+/** Kernels without code. */
 export const emptyKernels = `.version 6.4
 .target sm_52
 .address_size 64
@@ -14,23 +14,23 @@ export const emptyKernels = `.version 6.4
 .visible .entry empty4(.param .f32 a, .param .u64 x, .param .u64 y, .param .u32 n) { ret; }
 `
 
-/** Loops over calls of the driver package that only queue work, and what they work on. */
+/** Loops over driver calls that only queue work, with their objects. */
 export interface DriverCalls {
   readonly stream: Stream
   readonly event: Event
   readonly from: DeviceBuffer<'f32'>
   readonly to: DeviceBuffer<'f32'>
-  /** Undefined on the software device: what its launches take says nothing about a GPU's. */
+  /** Undefined on the software device, whose launch times say nothing about a GPU. */
   readonly kernels:
     | { readonly empty0: Kernel<readonly []>; readonly empty4: Kernel<readonly ['f32', 'ptr', 'ptr', 'i32']> }
     | undefined
   readonly loops: Readonly<Record<string, Loop>>
-  /** Launches with arguments that were checked once. */
+  /** Loops over prepared launches, whose arguments are checked once. */
   readonly prepared: Readonly<Record<string, Loop>>
   dispose(): void
 }
 
-/** Makes the stream, event, buffers and kernels, and the loops over them: each as plain as a loop in C. */
+/** Makes the stream, event, buffers and kernels, and loops as simple as in C. */
 export function makeDriverCalls(device: Device): DriverCalls {
   const stream = device.createStream({ nonBlocking: true })
   const event = device.createEvent()
@@ -86,7 +86,7 @@ export function makeDriverCalls(device: Device): DriverCalls {
   return { ...calls, loops, prepared }
 }
 
-/** Nanoseconds of a call, in so many bursts; the waits for the stream after each are not timed. */
+/** Returns nanoseconds per call over `bursts` bursts, without the wait for the stream after each. */
 export function timeOfCall(stream: Stream, loop: Loop, bursts: number): number {
   let nanoseconds = 0n
   for (let i = 0; i < bursts; i += 1) {

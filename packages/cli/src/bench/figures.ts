@@ -2,11 +2,11 @@
 export interface Figures {
   /** Mean over iterations and ranks. */
   readonly microseconds: number
-  /** GB/s (10^9 bytes): bytes of the larger side of a rank, in that time. */
+  /** GB/s (10^9 bytes): bytes of the larger side of a rank per time. */
   readonly algorithmBandwidth: number
-  /** GB/s over the links that the operation needs at least, by which operations and numbers of ranks compare. */
+  /** GB/s over the links, at the minimum traffic of the operation. Compares operations and numbers of ranks. */
   readonly busBandwidth: number
-  /** Wrong elements, over all ranks; null where nothing was compared. */
+  /** Wrong elements over all ranks; null without a check. */
   readonly wrong: number | null
 }
 

@@ -1,6 +1,7 @@
 /**
- * What the benchmarks are made of, for the comparison with C in Shoal's own repository. Not for programs: it may change
- * with every version.
+ * Parts of the benchmarks, for the comparison with C in Shoal's own repository.
+ *
+ * Not for programs: it may change with every version.
  * @packageDocumentation
  */
 export { UsageError } from '../command.js'

@@ -3,7 +3,7 @@ import { HelpRequest, UsageError } from '../command.js'
 import { oneOf, parseCommandLine, wholeNumber } from './commandLine.js'
 import { parseBytes, requireFewSizes, type Sweep } from './size.js'
 
-/** Types that NCCL moves, by Shoal's names, and what nccl-tests call them. */
+/** Types that NCCL transfers: Shoal's names and those of nccl-tests. */
 export const typeNames = {
   i8: 'int8',
   u8: 'uint8',
@@ -22,10 +22,10 @@ export type BenchType = keyof typeof typeNames
 export const reductions = ['sum', 'prod', 'max', 'min', 'avg'] as const
 export type Reduction = (typeof reductions)[number]
 
-/** Warm-ups before the first size: V8 compiles the loops, and libraries connect the ranks. */
+/** Warm-ups before the first size, while V8 compiles the loops and libraries connect the ranks. */
 export const firstRuns = 300
 
-/** Fewer where the first size is large: the time to compile does not matter there. */
+/** Returns fewer warm-ups for a large first size, where compile time does not matter. */
 export function firstRunsOf(bytes: number): number {
   return Math.max(3, Math.min(firstRuns, Math.floor(2 ** 26 / bytes)))
 }
@@ -35,13 +35,13 @@ export interface BenchOptions {
   readonly sweep: Sweep
   readonly types: readonly BenchType[]
   readonly reductions: readonly Reduction[]
-  /** -1 for every rank in turn. */
+  /** -1 for each rank, one after another. */
   readonly root: number
   readonly iterations: number
   readonly warmUps: number
   readonly check: boolean
   readonly inPlace: 'both' | 'in' | 'out'
-  /** Devices of this process, or PEs to start; all when left out. */
+  /** Devices of this process, or PEs to start. Default: all devices. */
   readonly devices: number | undefined
   readonly timeout: number
   readonly json: string | undefined
@@ -110,13 +110,15 @@ const flags = {
 
 export type OptionName = keyof typeof flags
 
-/** What every test takes. */
+/** Options of every test. */
 const ofAll: readonly OptionName[] = ['iterations', 'warm-ups', 'device', 'json', 'svg', 'help']
-/** What makes the sizes. */
+/** Options that define the sizes. */
 export const sizeOptions: readonly OptionName[] = ['min-bytes', 'max-bytes', 'step-factor', 'step-bytes']
 
 /**
- * @param tests what each test takes beside the options of all
+ * Reads the options of a test.
+ *
+ * @param tests each test's options, in addition to those of all tests
  * @throws UsageError, HelpRequest
  */
 export function readOptions(
@@ -173,7 +175,7 @@ export function readOptions(
   }
 }
 
-/** Seconds, as milliseconds that a timer can have. */
+/** Parses seconds and returns milliseconds within the limit of timers. */
 function readTimeout(text: string): number {
   const seconds = wholeNumber(text, '--timeout', 1)
   const most = Math.floor(longestTimeout / 1000)

@@ -4,16 +4,17 @@ import { type Device, DeviceBuffer, type Kernel, Module, type Stream } from '@sh
 type Width = 1 | 2 | 4 | 8
 const widths = [1, 2, 4, 8] as const
 const threads = 256
-/** Enough for every processor of a GPU; each thread then goes on in steps. */
+/** Enough for every multiprocessor of a GPU; each thread loops over more elements. */
 const mostBlocks = 2048
 
 /**
- * Both walk over `count` elements of `data`, element i against element i mod `period` of `pattern`: one writes them,
- * the other counts those that differ into `wrong`.
+ * PTX of two kernels that compare element i of `data` (of `count`) with element i mod `period` of `pattern`.
+ *
+ * One kernel writes the pattern, the other adds the number of differing elements to `wrong`.
  */
 function kernelsOf(width: Width): string {
   const type = `u${width * 8}`
-  // Registers have 16 bits at least.
+  // PTX registers have at least 16 bits.
   const register = width === 8 ? 'b64' : width === 4 ? 'b32' : 'b16'
   const kernel = (name: string, parameter: string, body: string, end: string): string => `
 .visible .entry ${name}${width}(.param .u64 data, .param .u64 pattern, .param .u64 count, .param .u32 period${parameter}) {
@@ -68,10 +69,7 @@ DONE:
 
 type Parameters = readonly ['ptr', 'ptr', 'u64', 'u32']
 
-/**
- * Makes and checks data of benchmarks where it lies, so that a GPU neither waits for this process nor slows down
- * meanwhile.
- */
+/** Makes and checks benchmark data on its device, so that the GPU neither idles nor lowers its clock. */
 export class PatternKernels {
   readonly #module: Module
   readonly #pattern: DeviceBuffer<'u8'>
@@ -80,7 +78,7 @@ export class PatternKernels {
   readonly #differ: Readonly<Record<Width, Kernel<readonly [...Parameters, 'ptr']>>>
   readonly #stream: Stream
 
-  /** @param mostBytes - of a pattern; all work is queued on `stream`. */
+  /** @param mostBytes - size of the longest pattern. All work is queued on `stream`. */
   constructor(device: Device, stream: Stream, mostBytes: number) {
     const text = `.version 6.4\n.target sm_52\n.address_size 64\n${widths.map(kernelsOf).join('')}`
     this.#stream = stream
@@ -93,13 +91,13 @@ export class PatternKernels {
     this.#differ = each((width) => this.#module.kernel(`differ${width}`, ['ptr', 'ptr', 'u64', 'u32', 'ptr'] as const))
   }
 
-  /** Queues the writing of the pattern over the whole of `target`, again and again. */
+  /** Queues filling all of `target` with repetitions of the pattern. */
   fill(target: DeviceBuffer, pattern: ArrayBufferView & { readonly BYTES_PER_ELEMENT: number }): void {
     const { config, uploaded, count, period, width } = this.#operands(target, pattern)
     if (count > 0) this.#repeat[width].launch(config, target, uploaded, count, period)
   }
 
-  /** Counts the elements that are not what {@link fill} writes, bit for bit. */
+  /** Counts the elements that differ in any bit from those of {@link fill}. */
   async countDifferent(
     found: DeviceBuffer,
     pattern: ArrayBufferView & { readonly BYTES_PER_ELEMENT: number },
@@ -115,7 +113,7 @@ export class PatternKernels {
   #operands(memory: DeviceBuffer, pattern: ArrayBufferView & { readonly BYTES_PER_ELEMENT: number }) {
     const width = pattern.BYTES_PER_ELEMENT as Width
     const count = memory.byteLength / width
-    // Of a long pattern so much as there is memory for.
+    // Use only the part of a long pattern that fits the memory.
     const bytes = new Uint8Array(pattern.buffer, pattern.byteOffset, Math.min(pattern.byteLength, memory.byteLength))
     const stream = this.#stream
     const uploaded = this.#pattern.slice(0, bytes.length).copyFrom(bytes, { stream })

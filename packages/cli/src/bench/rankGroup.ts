@@ -3,21 +3,21 @@ import { bootstrap, type Job } from '@shoal/launch'
 import { UsageError } from '../command.js'
 import type { BenchOptions } from './options.js'
 
-/** The ranks that a benchmark runs on: all driven by this process, or one of a job that has a process for each. */
+/** The ranks of a benchmark: all driven by this process, or one of a job with a process per rank. */
 export interface RankGroup {
   readonly worldSize: number
-  /** What this process drives: its devices, by rank. */
+  /** Ranks and devices that this process drives. */
   readonly ranks: readonly { readonly rank: number; readonly device: Device }[]
   readonly processes: number
-  /** Whether something has started this process as a rank. */
+  /** Whether a launcher started this process as a rank. */
   readonly isRank: boolean
-  /** Prints, and writes files. */
+  /** Whether this process prints and writes files. */
   readonly isFirst: boolean
-  /** Fires when another process of the job has died. */
+  /** Fires when another process of the job died. */
   readonly lost: AbortSignal | undefined
-  /** Gives all processes the bytes that the first one makes. */
+  /** Returns the first process's bytes on all processes. */
   share(name: string, make: () => Uint8Array): Promise<Uint8Array>
-  /** The sum of the processes' values; also a barrier. */
+  /** Returns the sum over all processes; also a barrier. */
   sum(value: number): Promise<number>
   /** Waits until all processes have called it. */
   barrier(): Promise<void>
@@ -25,8 +25,9 @@ export interface RankGroup {
 }
 
 /**
- * Drives all devices from this process, or the device of its rank where it was started as one.
- * @throws UsageError when there are too few devices.
+ * Joins the ranks: all devices of this process, or the device of its rank in a job.
+ *
+ * @throws UsageError if there are too few devices.
  */
 export async function joinRankGroup(options: BenchOptions): Promise<RankGroup> {
   const job = await bootstrap()

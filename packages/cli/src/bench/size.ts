@@ -2,7 +2,7 @@ import { UsageError } from '../command.js'
 
 const suffixes: { readonly [suffix: string]: number } = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }
 
-/** Bytes from `8`, `64K`, `16M`, `1G`; with or without `iB` or `B` behind. */
+/** Parses a size such as `8`, `64K`, `16M` or `1G`; `iB` or `B` may follow. */
 export function parseBytes(text: string, option: string): number {
   const [, digits, suffix = ''] = /^(\d+)([KMG]?)(?:i?B)?$/i.exec(text) ?? []
   const bytes = Number(digits) * (suffixes[suffix.toUpperCase()] ?? Number.NaN)
@@ -14,16 +14,16 @@ export function parseBytes(text: string, option: string): number {
 export interface Sweep {
   readonly least: number
   readonly most: number
-  /** The next size is the last one times this; unused where there is a step. */
+  /** Factor from one size to the next; unused if there is a step. */
   readonly factor: number
-  /** The next size is the last one plus this. */
+  /** Bytes from one size to the next. */
   readonly step: number | undefined
 }
 
-/** Rows of more sizes would fill the memory. */
+/** Most sizes, so that rows do not fill the memory. */
 const mostSizes = 10_000
 
-/** @throws UsageError for steps that are too small for their range. */
+/** Limits the number of sizes. @throws UsageError for steps that are too small for their range */
 export function requireFewSizes({ least, most, step }: Sweep): void {
   if (step === undefined) return
   const count = Math.floor((most - least) / step) + 1
@@ -33,7 +33,7 @@ export function requireFewSizes({ least, most, step }: Sweep): void {
   )
 }
 
-/** The sizes of a sweep, ascending; both ends count. */
+/** Returns the sizes of a sweep, ascending, including both ends. */
 export function sizesOf({ least, most, factor, step }: Sweep): number[] {
   const sizes: number[] = []
   for (let bytes = least; bytes <= most; bytes = step === undefined ? bytes * factor : bytes + step) sizes.push(bytes)

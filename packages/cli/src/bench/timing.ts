@@ -1,7 +1,7 @@
-/** Makes `count` calls and waits for what they queued. */
+/** Makes `count` calls and waits for the work that they queued. */
 export type Loop<Result = void> = (count: number) => Result
 
-/** A loop that makes the call `count` times; `wait` waits for all of them. */
+/** Returns a loop that makes the call `count` times and then calls `wait`. */
 export function repeat(call: (i: number) => unknown, wait: () => unknown = () => undefined): Loop {
   return (count) => {
     for (let i = 0; i < count; i += 1) call(i)
@@ -9,14 +9,14 @@ export function repeat(call: (i: number) => unknown, wait: () => unknown = () =>
   }
 }
 
-/** A loop that awaits each call. */
+/** Returns a loop that awaits each call. */
 export function repeatAwaited(call: () => Promise<unknown>): Loop<Promise<void>> {
   return async (count) => {
     for (let i = 0; i < count; i += 1) await call()
   }
 }
 
-/** Microseconds of one of `count` calls, after so many that are not timed. */
+/** Returns the microseconds per call over `count` calls, after `warmUps` untimed calls. */
 export function timeOf(count: number, warmUps: number, loop: Loop): number {
   if (warmUps > 0) loop(warmUps)
   const start = process.hrtime.bigint()
@@ -24,7 +24,7 @@ export function timeOf(count: number, warmUps: number, loop: Loop): number {
   return Number(process.hrtime.bigint() - start) / 1000 / count
 }
 
-/** The same of calls that are awaited. */
+/** Like {@link timeOf}, for awaited calls. */
 export async function timeOfAwaited(count: number, warmUps: number, loop: Loop<Promise<unknown>>): Promise<number> {
   if (warmUps > 0) await loop(warmUps)
   const start = process.hrtime.bigint()

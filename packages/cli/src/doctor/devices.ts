@@ -9,7 +9,7 @@ export interface DevicesReport {
   readonly findings: readonly Finding[]
 }
 
-/** What to do about a driver that does not start, by its status. */
+/** Remedies for a driver that does not start, by its status. */
 const remedies: Readonly<Record<string, string>> = {
   CUDA_ERROR_NO_DEVICE: 'check that the GPU is visible: nvidia-smi, CUDA_VISIBLE_DEVICES, and --gpus of a container',
   CUDA_ERROR_SYSTEM_NOT_READY: 'on machines with NVSwitch, start the service nvidia-fabricmanager',
@@ -21,7 +21,7 @@ const remedies: Readonly<Record<string, string>> = {
   CUDA_ERROR_MPS_CONNECTION_FAILED: 'the MPS daemon does not answer; restart it, or unset CUDA_MPS_PIPE_DIRECTORY',
 }
 
-/** The devices and how they are linked. Never throws; what fails is a finding. */
+/** Reports the devices and their links. Never throws; failures become findings. */
 export function examineDevices(): DevicesReport {
   try {
     const devices = Device.all()

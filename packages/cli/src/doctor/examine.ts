@@ -7,12 +7,17 @@ import type { DoctorReport, Finding, SystemReport } from './report.js'
 import { examineSystem } from './system.js'
 
 /**
- * Shared memory below this makes NCCL and NVSHMEM fail on machines with several GPUs; containers have 64 MiB by
- * default.
+ * Least shared memory in bytes: NCCL and NVSHMEM fail below it on machines with several GPUs.
+ *
+ * Containers have 64 MiB by default.
  */
 const enoughSharedMemory = 2 ** 30
 
-/** Looks at everything. Never throws. @param required - libraries whose absence is an error and not only a warning */
+/**
+ * Examines the whole system. Never throws.
+ *
+ * @param required - libraries whose absence is an error instead of a warning
+ */
 export function examine(required: readonly LibraryName[]): DoctorReport {
   const { system, findings } = examineSystem()
   const addon = probeAddon()
@@ -46,7 +51,7 @@ export function examine(required: readonly LibraryName[]): DoctorReport {
   const { plugins: nvshmemPlugins, findings: pluginFindings } = examinePlugins(found('nvshmem'))
   findings.push(...pluginFindings)
   findings.push(...sharedMemoryFindings(system, devices.length))
-  // What stops a program before what it can do without.
+  // Errors first, then warnings, then notes.
   const bySeverity = ['error', 'warning', 'note'].flatMap((level) => findings.filter((one) => one.level === level))
   return { system, addon, libraries, nvshmemPlugins, devices, links, findings: bySeverity }
 }
@@ -72,7 +77,7 @@ function libraryFindings(name: LibraryName, report: LibraryReport, required: rea
   ]
 }
 
-/** The error of a search lists them below its attempts. */
+/** Extracts the hints, which a search error lists below its attempts. */
 function remediesIn(error: string): string[] {
   const ways = error.split('\n').filter((line) => line.startsWith('  - '))
   return ways.map((line) => line.slice(4))
@@ -111,7 +116,7 @@ function sharedMemoryFindings({ sharedMemoryBytes }: SystemReport, deviceCount: 
   ]
 }
 
-/** What of NVSHMEM is loaded by NVSHMEM itself; the software device needs none of it. */
+/** Lists the plugins that NVSHMEM loads itself; the software device needs none. */
 function examinePlugins(library: LibraryReport | undefined): { plugins: string[]; findings: Finding[] } {
   if (library?.path === undefined || library.step === 'sim') return { plugins: [], findings: [] }
   const warning = (message: string, remedy: string): Finding => ({

@@ -3,16 +3,20 @@ import { cpus, networkInterfaces, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { MachineReport, NetworkReport } from './report.js'
 
-/** Packages that decide which driver there is. */
+/** Packages that determine the driver. */
 const driverPackage = /^(?:nvidia-driver|libnvidia-compute|cuda-drivers|cuda-compat|nvidia-fabricmanager|nvidia-imex)\b/
 
-/** What kind of machine this is, as far as files say. Never throws. @param root - where the files of the system lie */
+/**
+ * Reads facts about the machine from files. Never throws.
+ *
+ * @param root - root folder of the system's files
+ */
 export function examineMachine(root = '/'): MachineReport {
   const text = (path: string): string | undefined => {
     try {
       return readFileSync(join(root, path), 'utf8').trim()
     } catch {
-      return undefined // not there, or not for us: then there is nothing to tell of it
+      return undefined // missing or unreadable: omitted from the report
     }
   }
   const names = (path: string): string[] => {
@@ -47,7 +51,7 @@ export function examineMachine(root = '/'): MachineReport {
   }
 }
 
-/** The NUMA node that a device of the PCI bus is on, where the system tells. */
+/** Returns the NUMA node of a PCI device, if the system reports it. */
 export function numaNodeOf(pciBusId: string, root = '/'): { readonly numaNode?: number } {
   const name = pciBusId.toLowerCase().replace(/^0{4}(?=[\da-f]{4}:)/, '')
   try {
@@ -57,7 +61,7 @@ export function numaNodeOf(pciBusId: string, root = '/'): { readonly numaNode?: 
   }
 }
 
-/** The system says -1 where there is but one, or where it does not know. */
+/** The system reports -1 if there is only one node, or if the node is unknown. */
 function numaOf(text: string | undefined): { readonly numaNode?: number } {
   const numaNode = Number(text ?? -1)
   return numaNode >= 0 ? { numaNode } : {}
@@ -75,7 +79,7 @@ function adapter(
   return { name, kind: 'rdma', link, ...numaOf(text(`${folder}/device/numa_node`)) }
 }
 
-/** Names and versions from Debian's list of packages. */
+/** Reads names and versions from Debian's package list. */
 function installed(status: string): Record<string, string> {
   const found: Record<string, string> = {}
   for (const entry of status.split('\n\n')) {

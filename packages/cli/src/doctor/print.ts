@@ -1,7 +1,7 @@
 import type { AddonReport, LibraryReport } from '@shoal/ffi'
 import type { DeviceReport, DoctorReport, Finding, LinkReport, MachineReport } from './report.js'
 
-/** The report for an issue: folded, as it is for people, and without the name of the user's folder. */
+/** Formats the report for an issue: folded, with `~` for the home folder. */
 export function markdown(report: DoctorReport, home: string): string {
   const count = (level: Finding['level']): number => report.findings.filter((one) => one.level === level).length
   const text = printable(report, false)
@@ -10,7 +10,7 @@ export function markdown(report: DoctorReport, home: string): string {
   return `<details>\n<summary>${title}</summary>\n\n\`\`\`text\n${shown}\n\`\`\`\n\n</details>`
 }
 
-/** The report for people. @param verbose - with every place that was searched */
+/** Formats the report for people. @param verbose - includes every searched place */
 export function printable(report: DoctorReport, verbose: boolean): string {
   const { system, addon, libraries, devices, links, findings, nvshmemPlugins } = report
   const sections = [
@@ -102,7 +102,7 @@ function deviceLine(device: DeviceReport): string {
   return `${ordinal}  ${name}${what}: ${details.join(', ')}`
 }
 
-/** A table: from the rows to the columns. */
+/** Formats a table of links: from the row's device to the column's. */
 function linkLines(devices: readonly DeviceReport[], links: readonly LinkReport[]): string[] {
   const cell = (from: number, to: number): string => {
     const link = links.find((one) => one.from === from && one.to === to)

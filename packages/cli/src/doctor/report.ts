@@ -1,11 +1,11 @@
 import type { AddonReport, LibraryReport } from '@shoal/ffi'
 
-/** What is wrong or worth knowing, and what to do about it. */
+/** A problem or note, with remedies. */
 export interface Finding {
   readonly level: 'error' | 'warning' | 'note'
   readonly subject: string
   readonly message: string
-  /** Ways out; one of them is enough. */
+  /** Alternative remedies; one is enough. */
   readonly remedies: readonly string[]
 }
 
@@ -19,22 +19,22 @@ export interface DeviceReport {
   readonly isSoftware: boolean
   readonly multiprocessors: number
   readonly hasMulticast: boolean
-  /** Where the system tells. */
+  /** NUMA node, if the system reports it. */
   readonly numaNode?: number
 }
 
-/** What one device can do with the memory of another, in this direction. */
+/** Access of one device to the memory of another, in this direction. */
 export interface LinkReport {
   readonly from: number
   readonly to: number
   readonly hasAccess: boolean
-  /** Over NVLink atomic operations work, over PCIe they do not. */
+  /** Atomic operations work over NVLink, but not over PCIe. */
   readonly hasNativeAtomics: boolean
-  /** The driver's ranking among the links of this machine; 0 is the fastest. */
+  /** The driver's rank among the links of this machine; 0 is the fastest. */
   readonly performanceRank: number
 }
 
-/** A way to other machines. */
+/** A network interface to other machines. */
 export interface NetworkReport {
   readonly name: string
   /** `rdma`: InfiniBand or RoCE, which NCCL and NVSHMEM prefer. */
@@ -52,7 +52,7 @@ export interface MachineReport {
   readonly memoryBytes: number
   readonly numaNodes: readonly { readonly node: number; readonly cpus: string }[]
   readonly networks: readonly NetworkReport[]
-  /** What of NVIDIA's driver came as packages of Debian or Ubuntu, with the versions. */
+  /** Debian or Ubuntu packages of NVIDIA's driver, with versions. */
   readonly driverPackages: Readonly<Record<string, string>>
 }
 
@@ -63,13 +63,13 @@ export interface SystemReport {
   readonly platform: string
   readonly cpus: number
   readonly machine?: MachineReport
-  /** Version of the kernel's half of the NVIDIA driver. */
+  /** Version of the NVIDIA kernel module. */
   readonly kernelModule?: string
   /** Size of /dev/shm in bytes. */
   readonly sharedMemoryBytes?: number
-  /** What is set of the variables that Shoal, CUDA, NCCL and NVSHMEM read. Never a secret. */
+  /** The set variables that Shoal, CUDA, NCCL and NVSHMEM read, without secrets. */
   readonly environment: Readonly<Record<string, string>>
-  /** Launchers that are installed, with their paths. */
+  /** Installed launchers, with their paths. */
   readonly launchers: Readonly<Record<string, string>>
 }
 
@@ -77,7 +77,7 @@ export interface DoctorReport {
   readonly system: SystemReport
   readonly addon: AddonReport
   readonly libraries: readonly LibraryReport[]
-  /** Plugins of NVSHMEM that lie beside its library. */
+  /** Plugins in the folder of the NVSHMEM library. */
   readonly nvshmemPlugins: readonly string[]
   readonly devices: readonly DeviceReport[]
   readonly links: readonly LinkReport[]

@@ -5,7 +5,7 @@ import { shoalVersion } from '../version.js'
 import { examineMachine } from './machine.js'
 import type { Finding, SystemReport } from './report.js'
 
-/** Never throws; what cannot be read is a finding. */
+/** Examines the system. Never throws; unreadable parts become findings. */
 export function examineSystem(): { readonly system: SystemReport; readonly findings: Finding[] } {
   const findings: Finding[] = []
   const kernelModule = read('the NVIDIA kernel module', findings, readKernelModule)
@@ -24,7 +24,7 @@ export function examineSystem(): { readonly system: SystemReport; readonly findi
   return { system, findings }
 }
 
-/** What `reader` finds; undefined where there is no such thing. */
+/** Calls `reader`; undefined if the file is missing or unreadable. */
 function read<T>(subject: string, findings: Finding[], reader: () => T): T | undefined {
   try {
     return reader()
@@ -51,8 +51,8 @@ function readSharedMemory(): number {
 }
 
 /**
- * Variables that somebody can set otherwise. Images set many more of `NVIDIA_…`, such as what drivers they were tried
- * with.
+ * Variables that a user can usefully change. Images set many other `NVIDIA_…` variables, such as the drivers they were
+ * tested with.
  */
 const actionable =
   /^(?:SHOAL|CUDA|NCCL|NVSHMEM)_|^NVIDIA_(?:VISIBLE_DEVICES|DRIVER_CAPABILITIES|IMEX_CHANNELS|TF32_OVERRIDE)$|^LD_LIBRARY_PATH$/
@@ -79,6 +79,6 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK)
     return statSync(path).isFile()
   } catch {
-    return false // whatever the reason, the shell too goes on to the next folder
+    return false // a shell continues with the next folder, whatever the reason
   }
 }

@@ -1,23 +1,23 @@
 import { UsageError } from '../command.js'
 import type { DeviceMap } from './options.js'
 
-/** What ranks need to reach the rendezvous of their job. */
+/** Values that ranks need to reach the rendezvous of their job. */
 export interface RendezvousInfo {
-  /** Of the rendezvous, as `bootstrap()` reads it. */
+  /** Address of the rendezvous, as `bootstrap()` reads it. */
   readonly address: string
   readonly secret: string
-  /** A file that no one has made yet, through which the ranks' NVSHMEM shares its id. */
+  /** Path of a file that does not exist yet, through which the ranks' NVSHMEM shares its id. */
   readonly nvshmemId: string
-  /** A port that is free for the program's own use. */
+  /** A free port for the program's own use. */
   readonly freePort: number
 }
 
-/** A variable that only processes of this job have in their environment. */
+/** Returns a variable that only processes of this job have in their environment. */
 export function jobMarker({ address }: RendezvousInfo): string {
   return `SHOAL_RENDEZVOUS=${address}`
 }
 
-/** The variables of one rank: those of torchrun, and where `bootstrap()` finds the others. */
+/** Returns the variables of one rank: those of torchrun, and those that `bootstrap()` reads. */
 export function rankEnvironment(
   rank: number,
   ranks: number,
@@ -41,17 +41,21 @@ export function rankEnvironment(
   }
 }
 
-/** @throws UsageError when CUDA_VISIBLE_DEVICES does not have what the map asks for. */
+/**
+ * Returns the device variables of one rank.
+ *
+ * @throws UsageError if CUDA_VISIBLE_DEVICES lacks a device of the map.
+ */
 function deviceVariables(
   rank: number,
   ranks: number,
   deviceMap: DeviceMap,
   inherited: NodeJS.ProcessEnv,
 ): NodeJS.ProcessEnv {
-  // A value from an outer job would name a device of that one.
+  // A value of an outer job would name one of its devices.
   const ordinal = { SHOAL_DEVICE_ORDINAL: String(rank) }
   if (inherited['SHOAL_DEVICE'] === 'sim') {
-    // The software device shows all processes all devices, of which there are as many as are asked for.
+    // The software device shows all devices to all processes, and has as many as requested.
     return { ...ordinal, SHOAL_SIM_DEVICES: inherited['SHOAL_SIM_DEVICES'] || String(Math.max(ranks, 2)) }
   }
   if (deviceMap === 'rank') return ordinal

@@ -2,11 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 
 /**
- * Reads `+ GROUP` and `- GROUP`; when the input ends, whatever the reason, it kills the groups that are left. A shell,
- * because it starts in a millisecond and takes no memory worth speaking of.
+ * Reads `+ GROUP` and `- GROUP`. When the input ends for any reason, it kills the remaining groups.
  *
- * Until it reads `.` there may be a rank more than it was told of: `shoal run` can be killed when it has started one
- * and not said so yet. Such a rank is known by what is in its environment, and may still be on its way to have that.
+ * It is a shell script, because a shell starts in a millisecond and takes little memory.
+ *
+ * Until it reads `.`, there may be a rank that it does not know: `shoal run` can be killed between starting a rank and
+ * reporting it. Such a rank is found by its environment, which it may not have yet.
  */
 const script = `
 trap '' HUP INT TERM QUIT
@@ -31,20 +32,22 @@ done
 `
 
 /**
- * Ends the ranks of a job whose `shoal run` was killed and can do nothing any more. It also ends those that are no Node
- * programs, hang in a native call, or have started others: it kills whole process groups.
+ * Ends the ranks of a job whose `shoal run` was killed.
+ *
+ * It kills whole process groups. So it also ends ranks that are not Node programs, hang in a native call, or have
+ * started other processes.
  */
 export class Guard {
   readonly #child: ChildProcess
-  /** Absent where there were no descriptors for it. */
+  /** Absent if no descriptors were available. */
   readonly #input: Writable | undefined
 
   /**
-   * @param mark - what no process but the ranks of this job, and what they start, has in its environment: `NAME=value`
-   * @param onFailure - told when there can be no guard
+   * @param mark - `NAME=value`, in the environment of this job's ranks and their child processes only
+   * @param onFailure - called if the guard cannot start
    */
   constructor(mark: string, onFailure: (reason: string) => void) {
-    // A session of its own: what ends the group of `shoal run` must not end the guard.
+    // A separate session: a signal to the group of `shoal run` must not end the guard.
     const child = spawn('/bin/sh', ['-c', script, 'sh', mark], {
       stdio: ['pipe', 'ignore', 'ignore'],
       detached: true,
@@ -54,7 +57,7 @@ export class Guard {
     child.unref()
     this.#child = child
     this.#input = (child as ChildProcess).stdin ?? undefined
-    this.#input?.on('error', () => undefined) // without a guard there is nobody to tell
+    this.#input?.on('error', () => undefined) // errors matter only while the guard runs
   }
 
   add(group: number): void {
@@ -65,12 +68,12 @@ export class Guard {
     this.#input?.write(`- ${group}\n`)
   }
 
-  /** No further rank follows. */
+  /** Reports that no more ranks start. */
   allStarted(): void {
     this.#input?.write('.\n')
   }
 
-  /** Lets it end, after all groups were removed. */
+  /** Ends the guard, after all groups were removed. */
   close(): void {
     this.#input?.end()
     this.#child.removeAllListeners('error')

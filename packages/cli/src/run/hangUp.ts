@@ -1,16 +1,17 @@
 import { fstatSync } from 'node:fs'
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two polls. */
 const interval = 100
 
 /**
- * Calls back once nobody reads a pipe or a socket any more, until the signal fires. A write would tell, but may never
- * come.
+ * Calls back when nobody reads a pipe or socket any more, until the signal fires.
+ *
+ * A write would fail too, but the program may never write.
  */
 export async function watchHangUp(descriptor: number, signal: AbortSignal, onHangUp: () => void): Promise<void> {
   const status = fstatSync(descriptor)
   if (!status.isFIFO() && !status.isSocket()) return
-  // Only now: a terminal and a file need no addon.
+  // Loaded here, because a terminal and a file need no addon.
   const { isHungUp } = await import('@shoal/ffi')
   isHungUp(descriptor)
   const timer = setInterval(() => {

@@ -30,7 +30,7 @@ export interface RunOptions {
   readonly ranks: number
   readonly onFailure: 'stop' | 'continue'
   readonly deviceMap: DeviceMap
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly grace: number
   readonly prefix: boolean
   readonly stdin: boolean
@@ -58,10 +58,10 @@ const nodeOptionsWithValue = new Set([
   '--disable-warning',
 ])
 
-/** Options of Node that are not followed by a script. */
+/** Options of Node without a script after them. */
 const nodeOptionsWithoutScript = new Set(['-e', '--eval', '-p', '--print', '-i', '--interactive', '-c', '--check'])
 
-/** @throws UsageError, HelpRequest */
+/** Reads the options of `shoal run`. @throws UsageError, HelpRequest */
 export function readRunOptions(commandLine: readonly string[]): RunOptions {
   const words = [...commandLine]
   const nodeOptions: string[] = []
@@ -112,7 +112,7 @@ export function readRunOptions(commandLine: readonly string[]): RunOptions {
   return { ...given, ranks, nodeOptions, script, scriptArguments }
 }
 
-/** `--name=value`, and `-n4` as people write it. */
+/** Splits `--name=value`, and the short form `-n4`. */
 function split(word: string): [string, string | undefined] {
   const short = /^-n(\d.*)$/.exec(word)
   if (short !== null) return ['-n', short[1]]

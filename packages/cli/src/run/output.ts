@@ -1,21 +1,22 @@
 import type { Readable, Writable } from 'node:stream'
 
-/** A line that is longer is cut, so that a rank without line ends cannot fill the memory. */
+/** Longer lines are split, so that a rank without line ends cannot fill the memory. */
 const longestLine = 2 ** 20
 const newline = 0x0a
 
 /**
- * Joins the output of many ranks in one stream, in whole lines. When the stream cannot take more, the ranks wait, as
- * they would in a pipe of their own.
+ * Joins the output of many ranks in one stream, in whole lines.
+ *
+ * When the stream is full, the ranks wait as with a separate pipe.
  */
 export class LineSink {
   readonly #stream: Writable
   readonly #sources = new Set<Readable>()
   #isBlocked = false
-  /** Nothing more is written: what was waited for never comes, so the ranks must not wait either. */
+  /** True after a failed write. No `drain` follows, so the ranks must not wait. */
   #isBroken = false
 
-  /** @param onBroken - called once when nothing can be written any more, mostly because nobody reads */
+  /** @param onBroken - called once when writing fails, usually because nobody reads */
   constructor(stream: Writable, onBroken: (error: NodeJS.ErrnoException) => void) {
     this.#stream = stream
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -32,7 +33,7 @@ export class LineSink {
     return this.#isBlocked
   }
 
-  /** Takes all lines of a source, with the prefix before each, until it ends. */
+  /** Copies all lines of a source, each with the prefix, until it ends. */
   take(source: Readable, prefix: string): void {
     const before = Buffer.from(prefix)
     let partial: Buffer[] = []
@@ -55,7 +56,7 @@ export class LineSink {
       }
       if (lines.length > 0) this.#write(Buffer.concat(lines))
       if (start === chunk.byteLength) return
-      // A copy: the piece may wait long, and would hold the whole chunk.
+      // A copy, because the piece may wait long and would keep the whole chunk in memory.
       partial.push(Buffer.from(chunk.subarray(start)))
       partialBytes += chunk.byteLength - start
       if (partialBytes >= longestLine) flush(Buffer.from('\n'))
@@ -74,7 +75,7 @@ export class LineSink {
   }
 
   #write(bytes: Buffer): void {
-    // The error may have come within the call.
+    // The error may have occurred within the call.
     if (this.#isBroken || this.#stream.destroyed || this.#stream.write(bytes) || this.#isBroken) return
     this.#isBlocked = true
     for (const source of this.#sources) source.pause()

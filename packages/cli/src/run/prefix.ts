@@ -1,7 +1,7 @@
-/** Codes of a terminal: ranks that are next to each other differ. */
+/** Terminal colour codes: neighbouring ranks differ. */
 const colours = [36, 33, 32, 35, 34, 31]
 
-/** What stands before the lines of a rank; in colour where a terminal shows them. */
+/** Returns the prefix of a rank's lines; in colour on a terminal. */
 export function prefixOf(rank: number, ranks: number, stream: Pick<NodeJS.WriteStream, 'isTTY'>): string {
   const prefix = `[${String(rank).padStart(String(ranks - 1).length)}]`
   const isColoured = stream.isTTY && !process.env['NO_COLOR']

@@ -10,7 +10,7 @@ export interface Program {
   readonly argumentsOf: (rank: number) => string[]
 }
 
-/** What to start for each rank. @throws UsageError */
+/** Returns the program to start for each rank. @throws UsageError */
 export function programOf(options: RunOptions): Program {
   const { script, scriptArguments, nodeOptions } = options
   if (options.exec) return { file: script, argumentsOf: () => [...scriptArguments] }
@@ -32,9 +32,9 @@ function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true
 }
 
-/** What makes Node run TypeScript. */
+/** Returns the options that make Node run TypeScript. */
 function typeStripping(path: string): string[] {
-  // Newer than the types: 'strip', 'transform' or false.
+  // Newer than the installed types: 'strip', 'transform' or false.
   const typescript: unknown = Reflect.get(process.features, 'typescript')
   if (typeof typescript === 'string') return []
   if (process.allowedNodeEnvironmentFlags.has('--experimental-strip-types')) return ['--experimental-strip-types']
@@ -42,7 +42,7 @@ function typeStripping(path: string): string[] {
     return ['--import', pathToFileURL(createRequire(path).resolve('tsx')).href]
   } catch (error) {
     const isMissing = (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND'
-    // One that is there and broken says itself what is wrong with it.
+    // A broken installation reports its own error.
     const why = isMissing ? '' : ` (tsx is there and cannot be used: ${(error as Error).message})`
     throw new UsageError(
       `Node ${process.version} cannot run ${path}: take Node 22.6 or later, install tsx (npm install tsx), or compile it${why}`,
@@ -50,7 +50,7 @@ function typeStripping(path: string): string[] {
   }
 }
 
-/** Ranks cannot share the port of the inspector. */
+/** Gives each rank its own inspector port. */
 function inspectOption(option: string, rank: number): string {
   const match = /^(--inspect(?:-brk|-wait|-port)?)(?:=(.*:)?(\d+)|=(.*))?$/.exec(option)
   if (match === null) return option

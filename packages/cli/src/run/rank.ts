@@ -15,7 +15,7 @@ export function isFailure({ code }: RankEnd): boolean {
   return code !== 0
 }
 
-/** As a shell would say it. */
+/** Returns the exit status as a shell reports it. */
 export function statusOf({ code, signal, error }: RankEnd): number {
   if (error !== undefined) return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 127 : 126
   return signal === null ? (code ?? 1) : 128 + constants.signals[signal]
@@ -26,16 +26,16 @@ export function describeEnd({ code, signal, error }: RankEnd): string {
   return signal === null ? `ended with exit status ${code}` : `was killed by ${signal}`
 }
 
-/** Milliseconds for the output of a rank that has ended. */
+/** Milliseconds to read the output of a rank that has ended. */
 const outputLimit = 2_000
 
-/** One process of the job, the first of a group of its own. */
+/** One process of the job, the leader of its own process group. */
 export class RankProcess {
   readonly rank: number
   readonly child: ChildProcess
   /** Settles when the process has ended. */
   readonly ended: Promise<RankEnd>
-  /** Settles when its output has, too. */
+  /** Settles when its output has also ended. */
   readonly closed: Promise<void>
   #isRunning = true
 
@@ -44,7 +44,7 @@ export class RankProcess {
     const child = spawn(file, commandLine, {
       env,
       stdio: [stdin ? 'pipe' : 'ignore', 'pipe', 'pipe'],
-      // Its own group: what it starts can be ended with it, and the keys of a terminal reach it once, through us.
+      // A separate group, so that its child processes end with it. Signals of terminal keys reach it only through us.
       detached: true,
     })
     this.child = child
@@ -52,7 +52,7 @@ export class RankProcess {
       const end = (how: RankEnd): void => {
         if (!this.#isRunning) return
         this.#isRunning = false
-        // What the rank has started and left behind has no job to work for.
+        // Child processes left behind have no job any more.
         this.signalGroup('SIGKILL')
         resolve(how)
       }
@@ -73,7 +73,7 @@ export class RankProcess {
     return this.child.pid
   }
 
-  // Node has no streams at all for a process that there were no descriptors for.
+  // If no descriptors were available, Node sets no streams.
 
   get input(): Writable | undefined {
     return this.child.stdin ?? undefined
@@ -99,14 +99,14 @@ export class RankProcess {
     if (this.pid !== undefined) send(-this.pid, signal)
   }
 
-  /** Stops reading the output of something that outlived the rank. */
+  /** Stops reading the output of a process that outlived the rank. */
   closeOutput(): void {
     this.child.stdout?.destroy()
     this.child.stderr?.destroy()
   }
 }
 
-/** The process has ended and its output is through; a reader that is slow is waited for. */
+/** Resolves when the process has ended and its output was read; waits for a slow reader. */
 export async function settled(
   one: Pick<RankProcess, 'ended' | 'closed' | 'closeOutput'>,
   isBlocked: () => boolean,
@@ -124,7 +124,7 @@ export async function settled(
     })
     await Promise.race([closed, late])
     clearTimeout(timer)
-    // Something that the rank has started, and that is in no group of ours, holds its output open.
+    // A child process outside our groups keeps the output open.
     if (!isClosed && !wasBlocked && !isBlocked()) break
   }
   one.closeOutput()
@@ -135,7 +135,7 @@ function send(target: number | undefined, signal: NodeJS.Signals): void {
   try {
     process.kill(target, signal)
   } catch (error) {
-    // It has ended between two of our looks at it.
+    // The process ended between two checks.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

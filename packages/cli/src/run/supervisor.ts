@@ -13,12 +13,12 @@ import { prefixOf } from './prefix.js'
 import type { Program } from './program.js'
 import { describeEnd, isFailure, type RankEnd, RankProcess, settled, statusOf } from './rank.js'
 
-/** Signals that ask to end; the same signal goes on to the ranks. */
+/** Signals that request the end; the ranks get the same signal. */
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
-/** Signals that mean what the program wants them to mean. */
+/** Signals whose meaning the program defines. */
 const passedSignals = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const
 
-/** Starts the ranks, serves their rendezvous, and waits until the last has ended. */
+/** Starts the ranks, serves their rendezvous, and waits until the last rank has ended. */
 export class Supervisor {
   readonly #options: RunOptions
   readonly #program: Program
@@ -27,7 +27,7 @@ export class Supervisor {
   #server: RendezvousServer | undefined
   #guard: Guard | undefined
   readonly #finished = new AbortController()
-  /** The exit status, once something other than the ranks' own ends has decided it. */
+  /** The exit status, if something other than the ranks' exit decided it. */
   #status: number | undefined
   #isStopping = false
   #killTimer: NodeJS.Timeout | undefined
@@ -38,7 +38,7 @@ export class Supervisor {
     this.#program = program
   }
 
-  /** Returns the exit status. */
+  /** Runs the job and returns the exit status. */
   async run(): Promise<number> {
     const { ranks } = this.#options
     const secret = randomBytes(32).toString('hex')
@@ -50,7 +50,7 @@ export class Supervisor {
     })
     this.#server = server
     const removeListeners = this.#listen()
-    // Nobody can guess the name, so nobody else has made the file.
+    // The name is unguessable, so no other user can have created the file.
     const nvshmemId = join(tmpdir(), `shoal-nvshmem-${randomBytes(16).toString('hex')}`)
     try {
       const rendezvous = { address: formatAddress(server.address), secret, nvshmemId, freePort: await freePort() }
@@ -69,7 +69,7 @@ export class Supervisor {
 
   async #startAll(rendezvous: RendezvousInfo): Promise<void> {
     const { ranks, deviceMap, prefix, stdin } = this.#options
-    // All environments before the first process: one may be refused.
+    // All environments before the first process, because one may be refused.
     const environments = Array.from({ length: ranks }, (_, rank) =>
       rankEnvironment(rank, ranks, deviceMap, rendezvous, process.env),
     )
@@ -80,13 +80,13 @@ export class Supervisor {
     const output = new LineSink(process.stdout, onBroken)
     const errors = new LineSink(process.stderr, onBroken)
     const onHangUp = (): void => onBroken({ code: 'EPIPE', name: '', message: '' })
-    // Where there is no addon, the next write tells.
+    // Without an addon, the next write reports it.
     watchHangUp(process.stdout.fd, this.#finished.signal, onHangUp).catch(() => undefined)
     const onFailure = (reason: string): void => tell(`no guard against a killed shoal run: ${reason}`)
     const guard = new Guard(jobMarker(rendezvous), onFailure)
     this.#guard = guard
     for (const [rank, environment] of environments.entries()) {
-      // A signal may have come between two ranks.
+      // A signal may arrive between two ranks.
       if (this.#isStopping) break
       const reads = stdin && rank === 0
       const one = new RankProcess(rank, this.#program.file, this.#program.argumentsOf(rank), environment, reads)
@@ -96,7 +96,7 @@ export class Supervisor {
       if (lines !== undefined) output.take(lines, prefix ? prefixOf(rank, ranks, process.stdout) : '')
       if (errorLines !== undefined) errors.take(errorLines, prefix ? prefixOf(rank, ranks, process.stderr) : '')
       if (input !== undefined) {
-        input.on('error', () => undefined) // the rank does not read on, and may
+        input.on('error', () => undefined) // the rank may stop reading
         process.stdin.pipe(input)
       }
       void one.ended.then((end) => this.#ended(one, end))
@@ -123,7 +123,7 @@ export class Supervisor {
     this.#stop(`${who} ${describeEnd(end)}`, 'SIGTERM', statusOf(end))
   }
 
-  /** Ends all ranks that run: by the signal, and after the grace by force. */
+  /** Ends all running ranks: by the signal, and by SIGKILL after the grace period. */
   #stop(reason: string, signal: NodeJS.Signals, status: number): void {
     if (this.#isStopping) return
     this.#isStopping = true
@@ -133,7 +133,7 @@ export class Supervisor {
     tell(`${reason}${running.length === 0 ? '' : `; ${whom} are being ended`}`)
     for (const one of running) {
       one.signalGroup(signal)
-      // One that is stopped would not see it before the grace is over.
+      // A stopped rank would not receive the signal within the grace period.
       one.signalGroup('SIGCONT')
     }
     const { grace } = this.#options
@@ -148,7 +148,7 @@ export class Supervisor {
     for (const one of this.#ranks) if (one.isRunning) one.signalGroup('SIGKILL')
   }
 
-  /** Passes signals on; returns what undoes that. */
+  /** Forwards signals; returns a function that undoes this. */
   #listen(): () => void {
     const listeners: [NodeJS.Signals, () => void][] = []
     const on = (signal: NodeJS.Signals, listener: () => void): void => {
@@ -157,7 +157,7 @@ export class Supervisor {
     }
     for (const signal of endingSignals) {
       on(signal, () => {
-        // A second signal ends them at once.
+        // A second signal kills them immediately.
         if (this.#isStopping) this.#killAll()
         else this.#stop(`got ${signal}`, signal, 128 + constants.signals[signal])
       })
@@ -178,9 +178,9 @@ export class Supervisor {
     }
   }
 
-  /** A rank that fails is told of when it ends. One that ends well says nothing of why the others count it as lost. */
+  /** Reports a rank that ended successfully without leaving. Failed ranks are reported when they end. */
   async #reportQuiet(rank: number): Promise<void> {
-    // Asked at once: the others may end as soon as they hear of it.
+    // Checked immediately: the other ranks may end as soon as they detect the loss.
     const isAwaited = this.#ranks.some((one) => one.rank !== rank && one.isRunning)
     const end = await this.#ranks[rank]?.ended
     if (end === undefined || isFailure(end) || !isAwaited) return
@@ -195,7 +195,7 @@ export class Supervisor {
     return failures.length < this.#ends.length ? 0 : statusOf(first)
   }
 
-  /** The first three are reported. */
+  /** Reports only the first three rejections. */
   #reportRejected(reason: string): void {
     this.#rejected += 1
     if (this.#rejected <= 3) tell(`the rendezvous rejected a connection: ${reason}`)
@@ -211,7 +211,7 @@ function tell(words: string): void {
   process.stderr.write(`shoal run: ${words}\n`)
 }
 
-/** A port that nobody listens on at the moment. */
+/** Returns a port that nobody listens on at the moment. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()

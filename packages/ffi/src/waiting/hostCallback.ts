@@ -5,7 +5,7 @@ import { addon, pending } from '../addon/load.js'
 export interface HostCallback {
   /** Address of the C function: `void (*)(void* userData)` or `void (*)(stream, status, void* userData)`. */
   readonly functionAddress: bigint
-  /** What C must hand back. */
+  /** Argument of the C function. */
   readonly userData: bigint
   /** Ends the callback: later calls from C do nothing. Idempotent. */
   dispose(): void

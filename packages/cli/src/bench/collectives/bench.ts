@@ -10,7 +10,7 @@ import { measureCollective, variantsOf } from './measure.js'
 import type { Operation } from './operations.js'
 import { collectiveHead, collectiveLine, collectiveSummary } from './print.js'
 
-/** Measures a collective, prints its table and writes its files; the exit status. */
+/** Measures a collective, prints its table and writes its files. Returns the exit status. */
 export async function benchCollective(operation: Operation, options: BenchOptions): Promise<number> {
   const rankGroup = await joinRankGroup(options)
   try {

@@ -4,16 +4,13 @@ import type { BenchType, Reduction } from '../options.js'
 import type { PatternKernels } from '../patternKernels.js'
 import type { Source } from './operations.js'
 
-/**
- * The data of a part repeats after so many elements. A prime, so that data which ends up in a wrong place does not look
- * right by chance.
- */
+/** Elements after which the data of a part repeats. A prime, so that misplaced data do not match by chance. */
 const longestPeriod = 65_521
-/** Bytes of the longest pattern, of the widest type. */
+/** Size of the longest pattern of the widest type, in bytes. */
 export const patternBytes = 8 * longestPeriod
-/** Results are read back in pieces of about so many bytes. */
+/** Approximate bytes per piece when reading results back. */
 const pieceBytes = 8 * 2 ** 20
-/** Sums are exact up to here, whatever the order of additions. */
+/** Largest exact sums, whatever the order of additions. */
 const exactSums: { readonly [T in BenchType]?: number } = {
   f8e5m2: 8,
   f8e4m3: 16,
@@ -22,10 +19,10 @@ const exactSums: { readonly [T in BenchType]?: number } = {
   bf16: 256,
   f16: 2048,
 }
-/** Bits of the significand, the leading one included. */
+/** Bits of the significand, including the leading one. */
 const precisions: { readonly [T in BenchType]?: number } = { f8e5m2: 3, f8e4m3: 4, bf16: 8, f16: 11, f32: 24, f64: 53 }
 
-/** The data that ranks send, and so the results that they should have: every rank can compute both. */
+/** The data that ranks send and the expected results; every rank can compute both. */
 export class BenchData {
   readonly #type: BenchType
   readonly #op: Reduction
@@ -41,12 +38,12 @@ export class BenchData {
     this.#period = Math.min(longest, longestPeriod)
   }
 
-  /** Queues the contents of part `part` of rank `rank` into `target`. */
+  /** Queues writing part `part` of rank `rank` to `target`. */
   fill(target: DeviceBuffer, rank: number, part: number, kernels: PatternKernels): void {
     kernels.fill(target, this.#pattern({ rank, part }))
   }
 
-  /** Counts the elements of `result` that are wrong: on its device, and here where any is not the same bit for bit. */
+  /** Counts the wrong elements of `result`: on its device, then on the host if any bit differs. */
   async wrong(result: DeviceBuffer, source: Source, kernels: PatternKernels, stream: Stream): Promise<number> {
     const pattern = this.#pattern(source)
     if ((await kernels.countDifferent(result, pattern)) === 0) return 0
@@ -75,7 +72,7 @@ export class BenchData {
     return wrong
   }
 
-  /** Only averages in floating point are not exact: NCCL multiplies by 1/n, and rounds for each rank. */
+  /** Only floating-point averages are inexact: NCCL multiplies by 1/n and rounds for each rank. */
   get #tolerance(): number {
     const precision = precisions[this.#type]
     if (this.#op !== 'avg' || precision === undefined) return 0
@@ -96,13 +93,13 @@ export class BenchData {
 
   #value(rank: number, part: number, i: number): number {
     const noise = Math.imul(i + 1, 0x9e37_79b1) ^ Math.imul(rank + 1, 0x85eb_ca77) ^ Math.imul(part + 1, 0xc2b2_ae3d)
-    // Mixed, as the last bits of two ranks would else be the same everywhere, or nowhere.
+    // Mixed; otherwise the last bits of two ranks would be equal everywhere, or nowhere.
     const mixed = Math.imul(noise ^ (noise >>> 15), 0x2c1b_3c6d)
     const random = (mixed ^ (mixed >>> 15)) >>> 0
-    // Products of powers of 2 are exact, and small.
+    // Products of powers of 2 are small and exact.
     if (this.#op === 'prod') return rank < 6 ? 1 + (random & 1) : 1
     const most = exactSums[this.#type] ?? 2 ** 24
-    // Of more ranks than that only the first ones add something.
+    // With more ranks than `most`, only the first ones contribute.
     if (rank >= most) return 0
     return random % (Math.max(1, Math.min(16, Math.floor(most / this.#worldSize))) + 1)
   }

@@ -10,14 +10,14 @@ import { BenchData } from './data.js'
 import { countFor, type Operation, prepareStart, type Setting } from './operations.js'
 import { connect, disconnect, type Rank, waitForRanks } from './ranks.js'
 
-/** One combination of what an operation is asked for. */
+/** One combination of type, reduction and root. */
 export interface Variant {
   readonly type: BenchType
   readonly op: Reduction
   readonly root: number
 }
 
-/** Measures an operation over all sizes of all variants; `onRow` gets each row as soon as it is there. */
+/** Measures an operation over all sizes of all variants; calls `onRow` after each row. */
 export async function measureCollective(
   operation: Operation,
   variants: readonly Variant[],
@@ -36,7 +36,7 @@ export async function measureCollective(
       })
     }
   } catch (error) {
-    // The first error is thrown; later ones are only printed.
+    // The first error is thrown; later errors are only printed.
     await disconnect(ranks, 'abort').catch((problem: unknown) => console.error(`shoal bench: ${String(problem)}`))
     throw error
   }
@@ -45,8 +45,9 @@ export async function measureCollective(
 }
 
 /**
- * Every type with every reduction and root that was asked for. @throws UsageError for a root that is no rank, and for
- * sizes that are less than an element.
+ * Returns every requested combination of type, reduction and root.
+ *
+ * @throws UsageError for a root outside the job, and for sizes smaller than one element per part.
  */
 export function variantsOf(operation: Operation, worldSize: number, options: BenchOptions): Variant[] {
   if (operation.rooted && options.root >= worldSize)
@@ -72,7 +73,7 @@ interface Task {
   readonly data: BenchData
 }
 
-/** The two sides of a rank, in elements. */
+/** The two sides of a rank, as element buffers. */
 interface Operands {
   readonly rank: Rank
   readonly send: DeviceBuffer
@@ -80,23 +81,25 @@ interface Operands {
 }
 
 /**
- * How long a GPU works before it is measured, in milliseconds: longer before the first size, until V8 has compiled all
- * of it. After 50 ms of large operations an H200 takes 1 % longer for each, as nobody sees who measures a few.
+ * Milliseconds of GPU work before a measurement; longer before the first size, so that V8 has compiled everything.
+ *
+ * After 50 ms of large operations, each operation on an H200 takes 1 % longer than in a short run.
  */
 const firstWarmUpMilliseconds = 50
 const warmUpMilliseconds = 5
-/** The calls that tell how many those are. */
+/** Number of calls that estimate how many warm-ups to make. */
 const warmUpSample = 5
 const mostWarmUps = 5000
 
-/** From so many bytes on it tells whether what an operation reads and writes is in the cache of the GPU. */
+/** From this many bytes on, it matters whether an operation's data is in the cache of the GPU. */
 const leastMoved = 65_536
 const mostPlaces = 64
 const placeAlignment = 512
 
 /**
- * Where in the memory of a rank the calls of a loop work, one after the other, as far as there is room: a program does
- * not reduce the same bytes again and again either. nccl-tests does so, too.
+ * Returns the offsets at which the calls of a loop work in turn, as far as memory allows.
+ *
+ * Programs do not reduce the same bytes repeatedly, and nccl-tests moves through memory in the same way.
  */
 export function placesFor(bytes: number, most: number): number[] {
   const step = Math.ceil(bytes / placeAlignment) * placeAlignment
@@ -109,9 +112,9 @@ class CollectiveBench {
   readonly #ranks: readonly Rank[]
   readonly #rankGroup: RankGroup
   readonly #options: BenchOptions
-  /** Of the larger side. */
+  /** Parts of the larger side. */
   readonly #parts: number
-  /** In place, and out of place. */
+  /** Whether the first in-place and out-of-place measurements have run. */
   readonly #hasRun = new Set<boolean>()
 
   constructor(operation: Operation, ranks: readonly Rank[], rankGroup: RankGroup, options: BenchOptions) {
@@ -179,8 +182,9 @@ class CollectiveBench {
   }
 
   /**
-   * A GPU that had nothing to do, as while results were compared, has to find its clock again. All processes make the
-   * same number of calls.
+   * Brings an idle GPU back to its full clock, for example after comparing results.
+   *
+   * All processes make the same number of calls.
    */
   async #warmUp(once: () => void, milliseconds: number): Promise<void> {
     if (this.#options.software) return
@@ -193,7 +197,7 @@ class CollectiveBench {
     await this.#wait()
   }
 
-  /** Starts the operation once on every rank of this process. */
+  /** Returns a function that starts the operation once on every rank of this process. */
   #startOf({ setting }: Task, operands: readonly Operands[]): () => void {
     return prepareStart(
       this.#operation,
@@ -220,13 +224,13 @@ class CollectiveBench {
     return { rank, send, recv: inPlace === 'part of send' ? part(rank.recv, rank.rank, 1) : send }
   }
 
-  /** Once more with data that is known, and every element of what arrives compared; over all ranks. */
+  /** Runs the operation with known data and counts wrong elements over all ranks. */
   async #countWrong({ setting, data }: Task, operands: readonly Operands[], once: () => void): Promise<number> {
     const { count, worldSize } = setting
-    // They are there where anything is checked.
+    // Kernels exist if results are checked.
     const kernelsOf = ({ kernels }: Rank): PatternKernels => kernels as PatternKernels
     for (const { rank, send, recv } of operands) {
-      // What stays as it was has to be seen.
+      // The fill value makes elements visible that the operation did not write.
       recv.reinterpret('u8').fill(0x5a, { stream: rank.stream })
       for (let part = 0; part < this.#operation.sendParts(worldSize); part += 1)
         data.fill(send.slice(part * count, (part + 1) * count), rank.rank, part, kernelsOf(rank))

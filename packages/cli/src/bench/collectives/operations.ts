@@ -1,7 +1,7 @@
 import type { DeviceBuffer, Stream } from '@shoal/driver'
 import { type Communicator, group, type PreparedCollective, prepareGroup, type ReduceOp } from '@shoal/nccl'
 
-/** What is the same on all ranks in one measurement. */
+/** Parameters of one measurement, equal on all ranks. */
 export interface Setting {
   readonly worldSize: number
   readonly op: ReduceOp
@@ -10,28 +10,28 @@ export interface Setting {
   readonly count: number
 }
 
-/** Where a part of a result comes from: a part of one rank, or that part of all ranks, reduced. */
+/** Origin of a part of a result: a part of one rank, or that part of all ranks, reduced. */
 export type Source = { readonly rank: number; readonly part: number } | { readonly part: number }
 
-/** One operation of NCCL, as nccl-tests measure it. */
+/** An NCCL operation, measured as in nccl-tests. */
 export interface Operation {
   readonly name: string
   readonly reduces: boolean
   readonly rooted: boolean
-  /** Parts of `count` elements on either side of a rank. */
+  /** Number of parts of `count` elements on each side of a rank. */
   readonly sendParts: (worldSize: number) => number
   readonly recvParts: (worldSize: number) => number
-  /** Bytes over the links for each byte of the larger side. */
+  /** Bytes over the links per byte of the larger side. */
   readonly busFactor: (worldSize: number) => number
-  /** In place: the same memory, the rank's own part of the larger side, or not at all. */
+  /** In-place operands: the same memory, or the rank's part of the larger side. Undefined: not possible. */
   readonly inPlace: 'same' | 'part of recv' | 'part of send' | undefined
-  /** Whether even one rank needs a group around the calls: it sends and receives at once. */
+  /** Whether even one rank needs a group, because it sends and receives at once. */
   readonly needsGroup?: true
-  /** What rank `rank` has in `recv` afterwards, part by part; empty where nothing arrives. */
+  /** Origin of each part of `recv` on rank `rank`; empty if it receives nothing. */
   readonly result: (rank: number, setting: Setting) => readonly Source[]
-  /** Makes the call: `options` have the stream, and `op` and `root` where the operation takes them. */
+  /** Returns the call. `options` contain the stream, and `op` and `root` if the operation takes them. */
   readonly bind: Binding<() => void>
-  /** The same, prepared, where NCCL's operation can be. */
+  /** Returns the prepared call, if NCCL's operation can be prepared. */
   readonly prepare?: Binding<PreparedCollective>
 }
 
@@ -48,7 +48,7 @@ interface CallOptions {
   readonly root: number
 }
 
-/** What one rank calls an operation with; the buffers are as long as the operation needs. */
+/** One rank's arguments of an operation; the buffers have the length that the operation needs. */
 export interface Call extends CallOptions {
   readonly communicator: Communicator
   readonly send: DeviceBuffer
@@ -61,8 +61,9 @@ export function prepareCall(operation: Operation, call: Call): () => void {
 }
 
 /**
- * Returns what starts the operation once on all ranks of this process, as one group: prepared where it can be, as a
- * program does that repeats it.
+ * Returns a function that starts the operation once on all ranks of this process, as one group.
+ *
+ * It uses prepared calls if possible, as a program does for a repeated operation.
  */
 export function prepareStart(operation: Operation, calls: readonly Call[]): () => void {
   const { prepare, needsGroup = false } = operation
@@ -174,7 +175,7 @@ export const operations: readonly Operation[] = [
     bind: (communicator, send, recv, options) => () => communicator.scatter(send, recv, options),
   },
   {
-    // Each rank sends to the next one and receives from the one before.
+    // Each rank sends to the next rank and receives from the previous one.
     ...plain,
     name: 'send-recv',
     needsGroup: true,
@@ -193,9 +194,7 @@ export const operations: readonly Operation[] = [
   },
 ]
 
-/**
- * Elements of one part where the larger side of a rank has at most that many bytes; whole 16-byte words where it can.
- */
+/** Returns the elements per part if the larger side has at most `bytes`; whole 16-byte words if possible. */
 export function countFor(operation: Operation, worldSize: number, bytes: number, elementBytes: number): number {
   const parts = Math.max(operation.sendParts(worldSize), operation.recvParts(worldSize))
   const count = Math.floor(bytes / elementBytes / parts)

@@ -18,7 +18,7 @@ const columns: readonly Column[] = [
   ...measured,
 ]
 
-/** The lines above the rows, as nccl-tests write them. */
+/** Returns the lines above the rows, in the format of nccl-tests. */
 export function collectiveHead(): string[] {
   const left = row(columns.slice(0, 5), []).length
   const half = row(measured, []).length
@@ -44,7 +44,7 @@ function cells(figures: Figures | null): string[] {
   return [...[microseconds, algorithmBandwidth, busBandwidth].map(figure), wrong === null ? 'N/A' : String(wrong)]
 }
 
-/** What stands below the rows: wrong elements, and the mean bus bandwidth of all. */
+/** Returns the summary below the rows: wrong elements, and the mean bus bandwidth. */
 export function collectiveSummary(rows: readonly CollectiveRow[]): {
   wrong: number | null
   averageBusBandwidth: number

@@ -12,21 +12,21 @@ export interface Rank {
   readonly rank: number
   readonly communicator: Communicator
   readonly stream: Stream
-  /** Bytes of the largest message, for either side. */
+  /** Memory for the largest message, one buffer per side. */
   readonly send: DeviceBuffer<'u8'>
   readonly recv: DeviceBuffer<'u8'>
-  /** Make and check data; undefined where nothing is checked. */
+  /** Kernels that make and check data; undefined without a check. */
   readonly kernels: PatternKernels | undefined
-  /** What is given back at the end, in this order. */
+  /** Objects to dispose of at the end, in this order. */
   readonly owned: readonly Disposable[]
 }
 
-// Short waits poll, so that the time of a small operation does not include waking a thread.
+// Short waits poll, so that the time of a small operation excludes waking a thread.
 const spinMilliseconds = 20
 
-/** Makes the communicators, with all other processes of the job, and memory for the largest message. */
+/** Creates the communicators with all processes of the job, and memory for the largest message. */
 export async function connect(rankGroup: RankGroup, options: BenchOptions): Promise<Rank[]> {
-  // First, so that a device without room ends this process before other ranks wait for it.
+  // First, so that a device without memory ends this process before other ranks wait for it.
   const prepared = []
   for (const { rank, device } of rankGroup.ranks) {
     const stream = device.createStream({ nonBlocking: true })
@@ -44,7 +44,7 @@ export async function connect(rankGroup: RankGroup, options: BenchOptions): Prom
   return prepared.map((one, index) => ({ ...one, communicator: communicators[index] as Communicator }))
 }
 
-/** As nccl-tests has it: of NCCL's allocator where there is one. Memory of another kind has another bandwidth. */
+/** Allocates with NCCL's allocator if possible, as nccl-tests does: other memory has a different bandwidth. */
 async function messageMemory(device: Device, bytes: number): Promise<readonly [DeviceBuffer<'u8'>, ...Disposable[]]> {
   if (!ncclSupports(Feature.ncclMemory)) return [DeviceBuffer.zeros(device, 'u8', bytes)]
   const memory = await NcclMemory.allocate(device, bytes)
@@ -57,13 +57,14 @@ async function joinOthers(rankGroup: RankGroup, options: BenchOptions): Promise<
   const [{ rank, device }] = rankGroup.ranks as [RankGroup['ranks'][number]]
   const { worldSize, lost } = rankGroup
   const id = UniqueId.fromBytes(await rankGroup.share('nccl', () => UniqueId.create().toBytes()))
-  // The signal stays with the communicator, so the time limit, which is one of the init, is not part of it.
+  // The communicator keeps the signal, so the limit, which is for init only, must not be part of it.
   return Communicator.initRank({ device, rank, worldSize, id, signal: lost, timeout: options.timeout })
 }
 
 /**
- * Waits until all work of the ranks is done, and gives the moment at which it was, in nanoseconds of `process.hrtime`.
- * @throws CommunicatorAbortedError when it takes too long or a process has died.
+ * Waits until all work of the ranks is done. Returns its end in nanoseconds of `process.hrtime`.
+ *
+ * @throws CommunicatorAbortedError if it exceeds the limit or a process has died.
  */
 export async function waitForRanks(ranks: readonly Rank[], { timeout, software }: BenchOptions): Promise<bigint> {
   const end = performance.now() + spinMilliseconds
@@ -73,12 +74,12 @@ export async function waitForRanks(ranks: readonly Rank[], { timeout, software }
     while (!isDone && performance.now() < end) isDone = stream.query()
     if (isDone) continue
     const wait = communicator.synchronize(stream, { timeout })
-    // Who asks all the time takes a processor away from the software device.
+    // Polling would take a processor from the software device.
     if (software) {
       await wait
       continue
     }
-    // It tells of lost ranks, and notices the end of long work up to 200 µs late: that is no part of the figure.
+    // This wait detects lost ranks. It sees the end of long work up to 200 µs late, so its time is not measured.
     waits.push(wait)
     let isOver = false
     const over = (): void => {
@@ -92,7 +93,7 @@ export async function waitForRanks(ranks: readonly Rank[], { timeout, software }
   return done
 }
 
-/** Gives everything back; with `abort` without waiting for other ranks, which may be waiting for this one. */
+/** Releases everything; with `abort` without waiting for other ranks, which may be waiting for this one. */
 export async function disconnect(ranks: readonly Rank[], how: 'destroy' | 'abort'): Promise<void> {
   await Promise.all(ranks.map(({ communicator }) => communicator[how]()))
   for (const { owned } of ranks) for (const one of owned) one[Symbol.dispose]()

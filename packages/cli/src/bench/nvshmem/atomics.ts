@@ -5,15 +5,15 @@ import type { BarDiagram } from '../report/plot.js'
 import { repeat, timeOf } from '../timing.js'
 import type { NvshmemTest, Pe } from './pes.js'
 
-/** A row of the table of atomics, of PE 0 on a word of PE 1. */
+/** A row of the table of atomics: PE 0 operates on a word of PE 1. */
 export interface AtomicRow {
   readonly operation: string
   readonly dtype: string
-  /** Of the form that gives the value before; microseconds. Null where there is none. */
+  /** Microseconds of the form that returns the previous value; null if there is no such form. */
   readonly latency: number | null
-  /** Of the form without a result, back to back with one `quiet`; millions a second. Null where there is none. */
+  /** Millions per second of the form without a result, back to back with one `quiet`; null if there is no such form. */
   readonly rate: number | null
-  /** Whether the word has the right value; null where that was not checked. */
+  /** Whether the word has the correct value; null without a check. */
   readonly right: boolean | null
 }
 
@@ -34,10 +34,10 @@ const value = 5
 
 interface Operation {
   readonly name: string
-  /** Returns the value before. */
+  /** Returns the previous value. */
   readonly fetching?: (atomics: Atomics, word: Word) => unknown
   readonly plain?: (atomics: Atomics, word: Word) => unknown
-  /** The value of the word after so many operations. */
+  /** Value of the word after `times` operations. */
   readonly after: (times: number) => number
 }
 
@@ -82,7 +82,7 @@ const operations: readonly Operation[] = [
   },
 ]
 
-/** Measures host atomics of PE 0 on a word of PE 1; the others wait. */
+/** Measures host atomics of PE 0 on a word of PE 1; the other PEs wait. */
 export const atomicTest: NvshmemTest = {
   columns,
   async run(pe, options, output) {
@@ -99,7 +99,7 @@ export const atomicTest: NvshmemTest = {
   },
 }
 
-/** The operations that have such a figure, a bar for each type. */
+/** Returns bars for the operations with this figure, one bar per type. */
 function barsOf(
   rows: readonly AtomicRow[],
   title: string,
@@ -135,7 +135,7 @@ async function measure(
   if (session.pe === 0) {
     const { atomics } = session
     const quiet = (): void => session.quietSync()
-    /** Microseconds of one, and whether the word is right afterwards. */
+    /** Returns the microseconds of one call, and whether the word is correct afterwards. */
     const time = (operation: Operation, call: (atomics: Atomics, word: Word) => unknown): [number, boolean | null] => {
       session.putElementSync(word, before, peer)
       quiet()

@@ -7,7 +7,7 @@ import type { NvshmemTest, Pe } from './pes.js'
 export interface BarrierRow {
   readonly operation: string
   readonly from: 'host' | 'stream'
-  /** Mean over iterations and PEs; microseconds. */
+  /** Mean over iterations and PEs, in microseconds. */
   readonly latency: number
 }
 
@@ -17,7 +17,7 @@ const columns: readonly Column[] = [
   { head: 'latency', unit: '(us)', width: 10 },
 ]
 
-/** Measures how long it takes until all PEs have met. */
+/** Measures the time until all PEs have reached a barrier. */
 export const barrierTest: NvshmemTest = {
   columns,
   async run(pe, options, output) {
@@ -40,7 +40,7 @@ async function measure(
   { rankGroup, session, stream }: Pe,
   { iterations, warmUps }: BenchOptions,
 ): Promise<BarrierRow[]> {
-  // The first of each is awaited, so that its errors are thrown here.
+  // Await the first call of each, so that its errors are thrown here.
   await session.barrierAll()
   await session.barrierAllOnStream({ stream })
   await session.syncAllOnStream({ stream })

@@ -17,7 +17,7 @@ const tests: { readonly [name: string]: NvshmemTest } = {
 
 export const nvshmemTests = Object.keys(tests)
 
-/** Measures NVSHMEM as a rank of a job; started alone it starts the PEs, and returns their exit status. */
+/** Measures NVSHMEM as a rank of a job. Without a job it starts the PEs and returns their exit status. */
 export async function benchNvshmem(options: BenchOptions, commandLine: readonly string[]): Promise<number> {
   const rankGroup = await joinAsPe(options)
   if (rankGroup === undefined) return await startPes(commandLine, options)

@@ -8,7 +8,7 @@ import { joinRankGroup, type RankGroup } from '../rankGroup.js'
 import type { Column } from '../report/columns.js'
 import type { Output } from '../report/output.js'
 
-/** NVSHMEM's symmetric heap by default, and what of it NVSHMEM uses itself. */
+/** NVSHMEM's default symmetric heap, and the part that NVSHMEM uses itself, in bytes. */
 const defaultHeap = 2 ** 30
 const usedByNvshmem = 64 * 2 ** 20
 
@@ -19,27 +19,27 @@ export interface Pe {
   readonly stream: Stream
 }
 
-/** What can be measured of NVSHMEM. */
+/** A benchmark of NVSHMEM. */
 export interface NvshmemTest {
   readonly columns: readonly Column[]
-  /** Measures as one PE of all; returns the exit status. */
+  /** Measures as one of the PEs; returns the exit status. */
   run(pe: Pe, options: BenchOptions, output: Output): Promise<number>
 }
 
-/** Starts this command once for each PE, and returns its exit status. */
+/** Starts this command once per PE and returns its exit status. */
 export async function startPes(commandLine: readonly string[], options: BenchOptions): Promise<number> {
   const devices = Device.all().length
   const pes = options.devices ?? devices
   if (pes > devices) throw new UsageError(`--devices ${pes}: this machine has ${devices}`)
   if (pes < 2) throw new UsageError('NVSHMEM between PEs needs two devices')
   const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.resolve('@shoal/cli')))
-  // All on this machine, whatever interfaces it has.
+  // All PEs are on this machine, whatever interfaces it has.
   process.env['NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME'] ??= 'lo'
-  // As `shoal run … shoal bench …`: the environment makes the processes ranks.
+  // Like `shoal run … shoal bench …`: the environment makes the processes ranks.
   return await runCommand.run(['-n', String(pes), '--no-prefix', program, 'bench', ...commandLine])
 }
 
-/** Starts NVSHMEM on all PEs, does the work, and ends NVSHMEM. */
+/** Starts NVSHMEM on all PEs, runs `work`, and ends NVSHMEM. */
 export async function runAsPe<T>(
   options: BenchOptions,
   rankGroup: RankGroup,
@@ -48,7 +48,7 @@ export async function runAsPe<T>(
   const [{ rank, device }] = rankGroup.ranks as [RankGroup['ranks'][number]]
   const id = UniqueId.fromBytes(await rankGroup.share('nvshmem', () => UniqueId.create().toBytes()))
   const needed = 2 * options.sweep.most + usedByNvshmem
-  // NVSHMEM reads it when it starts.
+  // NVSHMEM reads the variable when it starts.
   if (needed > defaultHeap) process.env['NVSHMEM_SYMMETRIC_SIZE'] ??= String(needed)
   const stream = device.createStream({ nonBlocking: true })
   const session = await Session.init({
@@ -65,7 +65,7 @@ export async function runAsPe<T>(
     await session.finalize()
     return result
   } catch (error) {
-    // The others may be gone: nothing more is waited for.
+    // The other PEs may be gone, so do not wait for them.
     session.abandon()
     throw error
   } finally {
@@ -73,7 +73,7 @@ export async function runAsPe<T>(
   }
 }
 
-/** Joins a job as one of its PEs; undefined where this process is not part of one, and `startPes` has to start it. */
+/** Joins a job as one of its PEs. Undefined without a job; `startPes` must then start one. */
 export async function joinAsPe(options: BenchOptions): Promise<RankGroup | undefined> {
   const rankGroup = await joinRankGroup(options)
   if (rankGroup.isRank) return rankGroup

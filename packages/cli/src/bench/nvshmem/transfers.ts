@@ -7,18 +7,18 @@ import { sizesOf } from '../size.js'
 import { repeat, timeOf } from '../timing.js'
 import type { NvshmemTest, Pe } from './pes.js'
 
-/** A row of the table of put or get, from PE 0 to PE 1. */
+/** A row of the table of put or get, between PE 0 and PE 1. */
 export interface TransferRow {
   readonly bytes: number
-  /** On a stream, each waited for; microseconds. */
+  /** On a stream with a wait after each, in microseconds. */
   readonly latency: number
-  /** On a stream, back to back; GB/s. */
+  /** On a stream, back to back, in GB/s. */
   readonly bandwidth: number
-  /** On a stream, back to back; millions a second. */
+  /** On a stream, back to back, in millions per second. */
   readonly rate: number
-  /** The blocking call from the host, and `quiet`; microseconds. */
+  /** Blocking host call with `quiet`, in microseconds. */
   readonly hostLatency: number
-  /** Wrong bytes; null where nothing was compared. */
+  /** Wrong bytes; null without a check. */
   readonly wrong: number | null
 }
 
@@ -31,7 +31,7 @@ const columns: readonly Column[] = [
   { head: '#wrong', unit: '(bytes)', width: 8 },
 ]
 
-/** Measures puts or gets between PE 0 and PE 1; the others wait. */
+/** Measures puts or gets between PE 0 and PE 1; the other PEs wait. */
 export function transferTest(kind: 'put' | 'get'): NvshmemTest {
   return {
     columns,
@@ -78,7 +78,7 @@ async function measure(
     const [own, other] = [here.slice(0, bytes), there.slice(0, bytes)]
     const queued = { pe: 1, stream }
     const queue = (): void => {
-      // The session is idle, so the call is made at once and the promise only carries an error.
+      // The session is idle, so the call is made immediately and the promise only reports errors.
       const made = kind === 'put' ? session.putOnStream(other, own, queued) : session.getOnStream(own, other, queued)
       made.catch((error: unknown) => {
         failure ??= { error }
@@ -92,7 +92,7 @@ async function measure(
     await data?.fill(session.pe, own, other)
     await session.barrierAll()
     if (session.pe === 0) {
-      // The first one is awaited, so that its error is thrown here.
+      // Await the first call, so that its error is thrown here.
       await (kind === 'put' ? session.putOnStream(other, own, queued) : session.getOnStream(own, other, queued))
       await stream.synchronize({ timeout: options.timeout })
     }
@@ -110,7 +110,7 @@ async function measure(
       const latency = timeOf(iterations, warmUps, repeat(queueAndWait))
       const backToBack = timeOf(iterations, warmUps, repeat(queue, wait))
       const hostLatency = timeOf(iterations, warmUps, repeat(once))
-      // A call that failed took no time: the figures are worth nothing then.
+      // A failed call takes no time, so the figures would be meaningless.
       await new Promise((resolve) => setImmediate(resolve))
       if (failure !== undefined) throw failure.error
       const [bandwidth, rate] = [bytes / backToBack / 1000, 1 / backToBack]
@@ -125,15 +125,15 @@ async function measure(
   return rows
 }
 
-/** After so many bytes the contents of a buffer repeat. */
+/** Bytes after which the contents of a buffer repeat. */
 const period = 65_521
 
-/** The contents of a PE's buffer; different for each buffer, so that a transfer that does nothing shows. */
+/** Returns the contents of a PE's buffer. Each buffer differs, so that a transfer without effect is detected. */
 function pattern(pe: number, buffer: number): Uint8Array<ArrayBuffer> {
   return Uint8Array.from({ length: period }, (_, i) => Math.imul(i + 1 + pe * 131 + buffer * 17, 0x9e37_79b1) >>> 24)
 }
 
-/** What a PE makes and checks with its kernels, where the memory lies. */
+/** Makes and checks a PE's data with kernels on its device. */
 class TransferData {
   readonly #device: Device
   readonly #stream: Stream
@@ -150,7 +150,7 @@ class TransferData {
     await this.#stream.synchronize()
   }
 
-  /** Compares what arrived: a put in `there` of PE 1, a get in `here` of PE 0. */
+  /** Compares received data: a put in `there` of PE 1, a get in `here` of PE 0. */
   async countWrong(
     kind: 'put' | 'get',
     pe: number,

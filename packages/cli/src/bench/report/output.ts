@@ -5,7 +5,7 @@ import type { RankGroup } from '../rankGroup.js'
 import { type Diagram, plot, requirePlottingLibrary } from './plot.js'
 import { introduction, type Report, reportOf } from './report.js'
 
-/** In the place of a file's name. */
+/** File name that means standard output. */
 const standardOutput = '-'
 
 function save(file: string, text: string): void {
@@ -13,7 +13,7 @@ function save(file: string, text: string): void {
   else writeFileSync(file, text)
 }
 
-/** Prints a benchmark's rows as they come, and writes its files in the end. Ranks other than the first do neither. */
+/** Prints a benchmark's rows one by one and writes its files at the end, on the first rank only. */
 export class Output {
   readonly #rankGroup: Pick<RankGroup, 'worldSize' | 'processes' | 'isFirst'>
   readonly #library: Report<unknown>['library']
@@ -30,7 +30,8 @@ export class Output {
   }
 
   /**
-   * Checks that all files can be written, then prints what is measured on what, and the lines of `head`.
+   * Checks that all files can be written, then prints the setup and the lines of `head`.
+   *
    * @throws UsageError for a file that cannot be written, PlottingLibraryError.
    */
   static async open(
@@ -57,12 +58,12 @@ export class Output {
   print(...lines: readonly string[]): void {
     if (!this.#rankGroup.isFirst) return
     const { json, svg } = this.#options
-    // What was asked for on standard output has it to itself.
+    // A file written to standard output must not be mixed with the table.
     const stream = [json, svg].includes(standardOutput) ? process.stderr : process.stdout
     stream.write(`${lines.join('\n')}\n`)
   }
 
-  /** Writes the files that were asked for: `rows` and `summary` as JSON, `diagrams` as a plot. */
+  /** Writes the requested files: `rows` and `summary` as JSON, `diagrams` as a plot. */
   async write(
     rows: readonly unknown[],
     plotted: { readonly title: string; readonly diagrams: readonly Diagram[] },

@@ -4,11 +4,11 @@ import type { BarSeriesOption, LineSeriesOption } from 'echarts/charts'
 /** A line of a plot. */
 export interface Line {
   readonly name: string
-  /** Bytes, and the value there. */
+  /** Pairs of bytes and value. */
   readonly points: readonly (readonly [number, number])[]
 }
 
-/** Bars of one colour: a value for each name, null where there is none. */
+/** Bars of one colour: one value per name, null for no bar. */
 export interface Bars {
   readonly name: string
   readonly values: readonly (number | null)[]
@@ -19,14 +19,14 @@ interface AnyDiagram {
   readonly unit: string
 }
 
-/** Values over the message size. */
+/** Values by message size. */
 export interface LineDiagram extends AnyDiagram {
-  /** Of the axis of the values; that of bytes always is. */
+  /** Whether the value axis is logarithmic; the axis of bytes always is. */
   readonly logarithmic: boolean
   readonly lines: readonly Line[]
 }
 
-/** Values of what has no size, side by side. */
+/** Values without a message size, side by side. */
 export interface BarDiagram extends AnyDiagram {
   readonly names: readonly string[]
   readonly bars: readonly Bars[]
@@ -36,14 +36,14 @@ export interface BarDiagram extends AnyDiagram {
 export type Diagram = LineDiagram | BarDiagram
 
 const width = 1000
-/** Above the diagrams: the titles of the whole. */
+/** Height of the title above the diagrams. */
 const top = 60
-/** Room around a diagram for its title, its labels and the legend. */
+/** Margin of a diagram for its title, labels and legend. */
 const margin = { top: 40, bottom: 60, left: 70, right: 230 }
-/** Left of bars, for their names. */
+/** Space for the names to the left of bars. */
 const nameWidth = 300
 
-/** Diagrams, one below the other, as an SVG. @throws PlottingLibraryError */
+/** Draws diagrams below each other as an SVG. @throws PlottingLibraryError */
 export async function plot(title: string, subtitle: string, diagrams: readonly Diagram[]): Promise<string> {
   const library = await loadLibrary()
   const { use, init, BarChart, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer } = library
@@ -73,7 +73,7 @@ export async function plot(title: string, subtitle: string, diagrams: readonly D
           textStyle: { fontSize: 13 },
         })),
       ],
-      // The same line has the same name, and so the same colour, in all diagrams.
+      // A line with the same name has the same colour in all diagrams.
       legend: {
         orient: 'vertical',
         left: width - margin.right + 20,
@@ -124,7 +124,7 @@ export async function plot(title: string, subtitle: string, diagrams: readonly D
 function seriesOf(diagram: Diagram, index: number): (LineSeriesOption | BarSeriesOption)[] {
   const place = { xAxisIndex: index, yAxisIndex: index }
   if ('bars' in diagram) {
-    // 0 has no logarithm, and nothing to be seen.
+    // 0 has no logarithm and no visible bar.
     return diagram.bars.map(({ name, values }) => ({
       type: 'bar',
       name,
@@ -152,25 +152,25 @@ function valueAxis(gridIndex: number, isLogarithmic: boolean) {
   return { gridIndex, type: isLogarithmic ? ('log' as const) : ('value' as const), axisLabel }
 }
 
-/** Whether one bar is so much longer than most that these could not be told from each other. */
+/** True if the longest bar would make most others too short to distinguish. */
 function hasOutliers({ bars }: BarDiagram): boolean {
   const values = bars.flatMap((one) => one.values.filter((value) => value !== null && value > 0) as number[])
   const sorted = values.sort((one, other) => one - other)
   return (sorted.at(-1) ?? 0) > 20 * (sorted[sorted.length >> 1] ?? 0)
 }
 
-/** `--svg` was asked for, and the package that draws is not there. */
+/** `--svg` was given, but the plotting package is missing. */
 export class PlottingLibraryError extends ShoalError {
   override readonly name: string = 'PlottingLibraryError'
   readonly code = 'SHOAL_PLOTTING_LIBRARY_NOT_FOUND'
 }
 
-/** Whether there will be a plot. @throws PlottingLibraryError */
+/** Requires the plotting package. @throws PlottingLibraryError */
 export async function requirePlottingLibrary(): Promise<void> {
   await loadLibrary()
 }
 
-/** Loaded only with `--svg`: it is large. */
+/** Loaded only with `--svg`, because it is large. */
 async function loadLibrary() {
   try {
     const [core, charts, components, renderers] = await Promise.all([

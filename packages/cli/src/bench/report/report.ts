@@ -3,7 +3,7 @@ import { Device, driverVersion } from '@shoal/driver'
 import type { BenchOptions } from '../options.js'
 import type { RankGroup } from '../rankGroup.js'
 
-/** The machine that figures come from. */
+/** The machine of a measurement. */
 export interface MachineFacts {
   readonly platform: string
   readonly arch: string
@@ -19,11 +19,11 @@ export function machineFacts(): MachineFacts {
   return { platform: process.platform, arch: arch(), kernel: release(), cpu, cores: processors.length }
 }
 
-/** What `--json` writes. Times are microseconds, bandwidths GB/s with 10^9 bytes. */
+/** Content of the `--json` file. Times are microseconds, bandwidths GB/s with 10^9 bytes. */
 export interface Report<Row> {
   readonly benchmark: string
   readonly date: string
-  /** On the software device: the figures mean nothing. */
+  /** Whether this is the software device, whose figures are meaningless. */
   readonly software: boolean
   readonly library: { readonly name: string; readonly version: string }
   readonly driver: string
@@ -35,7 +35,7 @@ export interface Report<Row> {
   readonly processes: number
   readonly options: BenchOptions
   readonly rows: readonly Row[]
-  /** What was made of all rows. */
+  /** Values computed from all rows. */
   readonly summary?: object
 }
 
@@ -61,7 +61,7 @@ export function reportOf<Row>(
   }
 }
 
-/** The lines above a table that say what was measured on what. */
+/** Returns the lines above a table that describe the setup. */
 export function introduction({
   benchmark,
   library,
