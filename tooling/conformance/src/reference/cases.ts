@@ -1,29 +1,17 @@
 /** What is asked of the CUDA driver twice, by a program in C++ and through the safe packages: inputs alone, as data. */
+import type { AccessPolicyWindow, LaunchAttributes } from '@shoal/driver'
+import type { SplitOptions } from '@shoal/driver/context'
+import type { Im2colOptions, Im2colWideOptions, TextureOptions, TiledOptions } from '@shoal/driver/texture'
 
 /** A place in memory that a case names: its name, and bytes from its start. */
 export type Place = readonly [name: string, offset?: number]
 
 /** Attributes of a launch, with memory and events by their names. */
-export interface LaunchAttributeInputs {
-  readonly accessPolicyWindow?: {
-    readonly memory: Place
-    readonly bytes: number
-    readonly hitRatio: number
-    readonly hit: 'normal' | 'streaming' | 'persisting'
-    readonly miss: 'normal' | 'streaming'
-  }
-  readonly cooperative?: boolean
-  readonly clusterDimension?: readonly number[]
-  readonly clusterSchedulingPolicy?: 'default' | 'spread' | 'load-balancing'
-  readonly programmaticStreamSerialization?: boolean
+export interface LaunchAttributeInputs
+  extends Omit<LaunchAttributes, 'accessPolicyWindow' | 'programmaticEvent' | 'launchCompletionEvent' | 'raw'> {
+  readonly accessPolicyWindow?: Omit<AccessPolicyWindow, 'memory'> & { readonly memory: Place; readonly bytes: number }
   readonly programmaticEvent?: { readonly event: EventName; readonly triggerAtBlockStart?: boolean }
-  readonly priority?: number
-  readonly memorySynchronizationDomainMap?: { readonly default: number; readonly remote: number }
-  readonly memorySynchronizationDomain?: 'default' | 'remote'
-  readonly preferredClusterDimension?: readonly number[]
   readonly launchCompletionEvent?: EventName
-  readonly sharedMemoryCarveout?: number
-  readonly nvlinkUtilCentricScheduling?: boolean
 }
 
 export type EventName = 'one' | 'two'
@@ -126,36 +114,12 @@ export interface TextureCase {
   readonly texels: string
   /** Those of each level of a mipmapped array. */
   readonly levels?: readonly string[]
-  readonly options: {
-    readonly addressMode: readonly ('wrap' | 'clamp' | 'mirror' | 'border')[]
-    readonly filterMode: 'point' | 'linear'
-    readonly readMode: 'element' | 'normalizedFloat'
+  readonly options: TextureOptions & {
+    readonly addressMode: readonly string[]
     readonly normalizedCoordinates: boolean
-    readonly srgb?: boolean
-    readonly borderColor?: readonly number[]
-    readonly mipmapFilterMode?: 'point' | 'linear'
-    readonly mipmapLevelBias?: number
-    readonly mipmapLevelClamp?: readonly [number, number]
-    readonly maxAnisotropy?: number
   }
   /** Eight floats each (x, y, z, level, layer), as hexadecimal digits. */
   readonly places: string
-}
-
-interface MapOptions {
-  readonly dtype: string
-  readonly dimensions: readonly number[]
-  readonly strides?: readonly number[]
-  readonly elementStrides?: readonly number[]
-  readonly interleave?: string
-  readonly swizzle?: string
-  readonly l2Promotion?: string
-  readonly outOfBoundsFill?: string
-}
-
-interface PixelInputs extends MapOptions {
-  readonly channelsPerPixel: number
-  readonly pixelsPerColumn: number
 }
 
 /** A tensor map; nothing lies at its addresses. */
@@ -165,22 +129,9 @@ export type TensorMapCase = {
   /** What takes the place of the address afterwards. */
   readonly replaced: string
 } & (
-  | { readonly kind: 'tiled'; readonly options: MapOptions & { readonly box: readonly number[] } }
-  | {
-      readonly kind: 'im2col'
-      readonly options: PixelInputs & {
-        readonly lowerCorner: readonly number[]
-        readonly upperCorner: readonly number[]
-      }
-    }
-  | {
-      readonly kind: 'im2colWide'
-      readonly options: PixelInputs & {
-        readonly lowerCornerWidth: number
-        readonly upperCornerWidth: number
-        readonly mode: 'w' | 'w128'
-      }
-    }
+  | { readonly kind: 'tiled'; readonly options: TiledOptions }
+  | { readonly kind: 'im2col'; readonly options: Im2colOptions }
+  | { readonly kind: 'im2colWide'; readonly options: Im2colWideOptions }
 )
 
 /** How a device is split, and its first group by the next step, and so on. */
@@ -193,11 +144,8 @@ export interface SplitCase {
   readonly kinds: readonly number[]
 }
 
-export interface SplitStep {
+export interface SplitStep extends SplitOptions {
   readonly multiprocessors: number
-  readonly groups?: number
-  readonly ignoreCoscheduling?: boolean
-  readonly maxPotentialClusterSize?: boolean
 }
 
 export interface DeviceCase {

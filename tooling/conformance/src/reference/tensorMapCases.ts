@@ -1,7 +1,9 @@
+import type { TiledOptions } from '@shoal/driver/texture'
 import type { Random } from '../support/random.js'
 import type { Named, TensorMapCase } from './cases.js'
 
-const bits: Readonly<Record<string, number>> = {
+type TensorMapDType = NonNullable<TiledOptions['dtype']>
+const bits: Readonly<Record<TensorMapDType, number>> = {
   u8: 8,
   u16: 16,
   u32: 32,
@@ -19,7 +21,7 @@ const bits: Readonly<Record<string, number>> = {
   'u4x16-align16': 4,
   'u6x16-align16': 6,
 }
-const dtypes = Object.keys(bits)
+const dtypes = Object.keys(bits) as TensorMapDType[]
 /** Bytes of a row of a box that each swizzle allows. */
 const swizzles = {
   none: 128,
@@ -30,6 +32,7 @@ const swizzles = {
   '128B-atom32B-flip8B': 128,
   '128B-atom64B': 128,
 }
+const swizzleNames = Object.keys(swizzles) as (keyof typeof swizzles)[]
 const promotions = ['none', '64B', '128B', '256B'] as const
 const kinds = ['tiled', 'im2col', 'im2colWide'] as const
 
@@ -43,19 +46,14 @@ export function tensorMapCases(random: Random): readonly (TensorMapCase & Named)
   const address = (): string => `0x${(0x7f00_0000_0000 + random.integer(0, 2 ** 30) * 256).toString(16)}`
   const add = (
     kind: (typeof kinds)[number],
-    dtype: string,
-    more: {
-      readonly swizzle?: string
-      readonly interleave?: string
-      readonly l2Promotion?: string
-      readonly outOfBoundsFill?: string
-    } = {},
+    dtype: TensorMapDType,
+    more: Pick<TiledOptions, 'swizzle' | 'interleave' | 'l2Promotion' | 'outOfBoundsFill'> = {},
     dimensionCount = random.integer(kind === 'tiled' && more.interleave === undefined ? 1 : 3, 5),
   ): void => {
-    const width = bits[dtype] as number
+    const width = bits[dtype]
     const isPacked = width < 8
     const swizzle = more.swizzle ?? 'none'
-    const most = (swizzles[swizzle as keyof typeof swizzles] * 8) / width
+    const most = (swizzles[swizzle] * 8) / width
     const inner = isPacked ? 128 : (random.integer(1, most / (128 / width)) * 128) / width
     const dimensions = Array.from({ length: dimensionCount }, (_, axis) =>
       axis === 0 ? (isPacked ? 128 : 1) * random.integer(1, isPacked ? 40 : 5000) : random.integer(1, 300),
@@ -95,14 +93,14 @@ export function tensorMapCases(random: Random): readonly (TensorMapCase & Named)
   }
   for (const kind of kinds) {
     for (const dtype of dtypes) {
-      for (const swizzle of Object.keys(swizzles)) add(kind, dtype, { swizzle, l2Promotion: pick(promotions) })
+      for (const swizzle of swizzleNames) add(kind, dtype, { swizzle, l2Promotion: pick(promotions) })
       for (const l2Promotion of promotions) add(kind, dtype, { l2Promotion })
-      for (const interleave of ['16B', '32B'])
+      for (const interleave of ['16B', '32B'] as const)
         add(kind, dtype, { interleave, swizzle: interleave === '32B' ? '32B' : 'none' })
       if (/f/.test(dtype)) add(kind, dtype, { outOfBoundsFill: 'nan', swizzle: '64B' })
     }
     for (let count = kind === 'tiled' ? 1 : 3; count <= 5; count += 1)
-      for (let turn = 0; turn < 12; turn += 1) add(kind, pick(dtypes), { swizzle: pick(Object.keys(swizzles)) }, count)
+      for (let turn = 0; turn < 12; turn += 1) add(kind, pick(dtypes), { swizzle: pick(swizzleNames) }, count)
   }
   return cases
 }
