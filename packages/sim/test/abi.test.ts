@@ -2,11 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { buildFolder, compile, headerFolder, nativeFolder, readFacts } from './build.js'
+import { findHeaders } from '../../../tooling/bindgen/dist/parse/headers.js'
+import { buildFolder, compile, nativeFolder, readFacts } from './build.js'
 
-const cuda = headerFolder('cuda.h')
-const nccl = headerFolder('nccl.h', process.env['NCCL_HOME'])
-const nvshmem = headerFolder('nvshmem_host.h', process.env['NVSHMEM_HOME'])
+const { cuda, nccl, nvshmem } = findHeaders({})
 
 const noToolkit = 'no CUDA toolkit on this machine: set CUDA_HOME'
 const printer = `#include <cstddef>

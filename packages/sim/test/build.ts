@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -90,25 +90,4 @@ export function readFacts(text: string): Map<string, string> {
     if (at > 0) facts.set(line.slice(0, at), line.slice(at + 3).trim())
   }
   return facts
-}
-
-/** The folder of an installed header, looked for where the CUDA toolkit and Linux distributions put it. */
-export function headerFolder(header: string, ...homes: readonly (string | undefined)[]): string | undefined {
-  const folders = [
-    ...homes,
-    process.env['CUDA_HOME'],
-    process.env['CUDA_PATH'],
-    '/usr/local/cuda',
-    ...toolkits(),
-    '/usr',
-  ]
-  return folders
-    .filter((home) => home !== undefined)
-    .map((home) => join(home, 'include'))
-    .find((folder) => existsSync(join(folder, header)))
-}
-
-function toolkits(): string[] {
-  const found = existsSync('/usr/local') ? readdirSync('/usr/local') : []
-  return found.filter((name) => name.startsWith('cuda-')).map((name) => join('/usr/local', name))
 }
