@@ -1,4 +1,4 @@
-/** What NVRTC and nvJitLink have in common: options as texts, logs, and calls that run in this thread or in another. */
+/** Shared parts of NVRTC and nvJitLink: options as text, logs, and calls on this thread or another. */
 export { CompileError } from './log/compileError.js'
 export { type Diagnostic, parseLog, type Severity } from './log/diagnostic.js'
 export { type Abortable, untilAborted } from './native/abort.js'

@@ -1,4 +1,4 @@
-/** CUDA C++ compiled at run time by NVRTC. Needs neither a GPU nor a driver. */
+/** Compiles CUDA C++ at run time with NVRTC. Needs neither a GPU nor a driver. */
 export { CompileError } from './log/compileError.js'
 export type { Diagnostic, Severity } from './log/diagnostic.js'
 export type { Abortable } from './native/abort.js'

@@ -10,28 +10,28 @@ import { recall, remember } from './memory.js'
 import { prune } from './prune.js'
 import { readRegularFile } from './regularFile.js'
 
-/** What is known of a request before it is compiled. */
+/** Result of a cache look-up. */
 export interface Cached {
   readonly found?: CompiledData
   readonly origin?: Origin
-  /** Under which the result is kept in the process; absent where it is kept nowhere. */
+  /** Key in the cache of the process; absent if the result is not cached. */
   readonly key?: string
-  /** Where and under which name it is kept on disk. */
+  /** Folder and file name in the cache on disk. */
   readonly folder?: string
   readonly digest?: string
   readonly problem?: string
-  /** Whether the headers are still those that the key tells of. */
+  /** Whether headers and library still match the key. */
   readonly isUnchanged?: () => boolean
 }
 
 let writes = 0
 
-/** Looks for the result of a request, and tells where to keep it. */
+/** Looks up the result of a request, and returns where to store it. */
 export function lookUp(request: Request, options: CommandOptions, cache: boolean | string): Cached {
   return find(() => keyOf(request, options), cache)
 }
 
-/** The same for what is asked of the library itself. */
+/** Like {@link lookUp}, for facts about the library itself. */
 export function lookUpFact(name: string, cache: boolean | string): Cached {
   return find(() => keyed(name), cache)
 }
@@ -58,10 +58,10 @@ function find(makeKey: () => string | undefined, cache: boolean | string): Cache
   }
 }
 
-/** Keeps a result. @returns why it could not be written, if so */
+/** Stores a result. @returns why it could not be written, or undefined */
 export function store({ key, folder, digest, isUnchanged }: Cached, data: CompiledData): string | undefined {
-  // A header that was changed while it was compiled: nobody knows which of the two NVRTC read. A library that was found
-  // elsewhere: the key tells of another one.
+  // Do not store the result if a header changed during compilation, because NVRTC may have read either version. The
+  // same holds if another library was loaded than the key names.
   if (key === undefined || isUnchanged?.() === false) return undefined
   remember(key, data)
   if (folder === undefined || digest === undefined) return undefined
@@ -75,10 +75,14 @@ export function store({ key, folder, digest, isUnchanged }: Cached, data: Compil
   }
 }
 
-/** Options that write files, and those of the command line that name files of which nothing is known here. */
+/** Options that write files, and command line options that name files which the key does not cover. */
 const hasEffects = /^--?(I|i|include|pre-?include|create[-_]pch|use[-_]pch|pch|time|fdevice-time-trace)/
 
-/** All that a result depends on, as text; undefined where that cannot be known, or compiling has effects of its own. */
+/**
+ * Returns everything that a result depends on, as text.
+ *
+ * Undefined if that is unknown, or if compiling has side effects.
+ */
 function keyOf(request: Request, options: CommandOptions): string | undefined {
   const { pch, createPch, timeFile, timeTraceFile, usePch, raw = [], includeFolders = [], preIncludes = [] } = options
   if (pch === true || [createPch, timeFile, timeTraceFile].some((each) => each !== undefined)) return undefined
@@ -88,13 +92,13 @@ function keyOf(request: Request, options: CommandOptions): string | undefined {
   if (files === undefined) return undefined
   if (usePch !== undefined) {
     const content = readRegularFile(usePch)
-    if (typeof content === 'string') return undefined // NVRTC says what is wrong with it
+    if (typeof content === 'string') return undefined // NVRTC reports the problem
     files[usePch] = createHash('sha256').update(content).digest('hex')
   }
   return keyed(request, files)
 }
 
-/** A key for what this NVRTC makes; none where it cannot be told from others. */
+/** Returns a key for results of this NVRTC; undefined if the library cannot be identified. */
 function keyed(...parts: readonly unknown[]): string | undefined {
   const identity = libraryIdentity()
   return identity === undefined ? undefined : JSON.stringify([identity, ...parts])

@@ -10,7 +10,7 @@ const kinds = ['ptx', 'cubin', 'ltoIr', 'optixIr'] as const
 
 interface Head extends Pick<CompiledData, 'log' | 'lowered' | 'pchHeapRequired'> {
   readonly key: string
-  /** Bytes of each kind that there is. */
+  /** Bytes of each kind of output. */
   readonly sizes: Partial<Record<(typeof kinds)[number], number>>
 }
 
@@ -18,16 +18,13 @@ function fileOf(folder: string, key: string): string {
   return join(folder, `${key}.bin`)
 }
 
-/**
- * What is kept under a key; undefined where there is nothing, or nothing whole. @throws Error for a file that others
- * could have put there
- */
+/** Reads an entry; undefined if it is missing or incomplete. @throws Error for a file that others could have written */
 export function readEntry(folder: string, key: string): CompiledData | undefined {
   const file = fileOf(folder, key)
   let content: Buffer
   let descriptor: number
   try {
-    // Not through a link, which could lead to anything, and without waiting for the writer of a pipe.
+    // Do not follow a link, which could lead anywhere, and do not block on a pipe.
     descriptor = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
@@ -44,7 +41,7 @@ export function readEntry(folder: string, key: string): CompiledData | undefined
   return decode(content, key)
 }
 
-/** The whole file is covered by a digest: what was cut off, mixed up or changed is as good as not there. */
+/** Decodes an entry. A digest covers the whole file, so a truncated or changed file counts as missing. */
 function decode(content: Buffer, key: string): CompiledData | undefined {
   const start = magic.length + digestBytes
   if (content.length < start + 4 || content.toString('latin1', 0, magic.length) !== magic) return undefined
@@ -75,7 +72,9 @@ function decode(content: Buffer, key: string): CompiledData | undefined {
 }
 
 /**
- * Writes an entry beside its place and renames it: others see all of it or nothing. @throws Error of the file system
+ * Writes an entry to a temporary file and renames it, so that others never see a part of it.
+ *
+ * @throws Error of the file system
  */
 export function writeEntry(folder: string, key: string, data: CompiledData): void {
   const parts = kinds.flatMap((kind) => {

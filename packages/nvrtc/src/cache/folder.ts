@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, type Stats } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 
-/** The user's folder of results: `SHOAL_CACHE_FOLDER`, or `shoal` in the folder that the system has for such. */
+/** Returns the user's cache folder: `SHOAL_CACHE_FOLDER`, or `shoal` in the system's cache folder. */
 export function defaultFolder(environment: NodeJS.ProcessEnv = process.env): string {
   const named = environment['SHOAL_CACHE_FOLDER']
   if (named !== undefined && named !== '') return named
@@ -11,8 +11,10 @@ export function defaultFolder(environment: NodeJS.ProcessEnv = process.env): str
 }
 
 /**
- * Why a folder is none to take code from, or undefined: code is run that others could have put there. It is made where
- * it is not there. A link in its place is refused too: it may lead to what somebody else can write.
+ * Returns why cached code in a folder cannot be trusted, or undefined. Creates a missing folder.
+ *
+ * Cached code is executed, so others must not be able to write it. Refuses a link too, because others may be able to
+ * write to its target.
  */
 export function folderProblem(folder: string): string | undefined {
   if (!isAbsolute(folder)) return `${folder} is no absolute path`
@@ -27,8 +29,8 @@ export function folderProblem(folder: string): string | undefined {
 }
 
 /**
- * Node's own way to make the folders above as well does not end where a file system, such as /proc, refuses one as not
- * there.
+ * Creates a folder and its parents. Node's recursive mkdir does not end on file systems such as /proc that report
+ * ENOENT.
  */
 function makeFolder(folder: string): void {
   try {
@@ -42,7 +44,7 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** Why a file or a folder is not to be trusted, or undefined. */
+/** Returns why a file or folder cannot be trusted, or undefined. */
 export function foreign(path: string, { uid, mode }: Stats): string | undefined {
   const user = process.getuid?.()
   if (user === undefined) return undefined

@@ -1,16 +1,18 @@
-/** How a directive begins, or the question whether a file exists. */
+/** Start of a directive, or of a test whether a file exists. */
 const beginnings = /#|%:|__has_include/g
-/** Line ends that NVRTC removes before it looks for directives. */
+/** Line continuations, which NVRTC removes before it looks for directives. */
 const splices = /\\\r*\n/g
-/** Tests whether the compiler knows `__has_include` at all. They ask for no file. */
+/** Tests whether the compiler supports `__has_include`. They name no file. */
 const knowledgeTests = ['defined', 'defined(', '#ifdef', '#ifndef']
 
 /**
- * The file names in the `#include`s of a source, and in its questions whether a file exists. Includes in comments,
- * strings and skipped groups count too. `undefined` if a macro names a file, because only a compiler knows that name.
+ * Returns the file names in `#include` directives and `__has_include` tests of a source.
+ *
+ * Includes in comments, strings and skipped groups count too. `undefined` if a macro names a file, because only a
+ * compiler can expand it.
  *
  * Linear in the length of the source: all directives together read at most a small multiple of the text. Only a
- * contrived source needs more, such as one with a `#` in every line of a comment that never ends. The result is then
+ * contrived source needs more, such as one with a `#` in every line of an unterminated comment. The result is then
  * `undefined`.
  */
 export function includeNames(source: string): string[] | undefined {
@@ -48,11 +50,11 @@ function isKnowledgeTest(text: string, end: number): boolean {
   return knowledgeTests.some((each) => before.endsWith(each))
 }
 
-/** Reads a text from several places, and counts what it reads in all. */
+/** Reads a text at several positions and counts the characters it reads. */
 class Reader {
   readonly #text: string
   #budget: number
-  /** Where it reads next. */
+  /** Position of the next read. */
   at = 0
 
   constructor(text: string) {
@@ -60,24 +62,24 @@ class Reader {
     this.#budget = 4 * text.length
   }
 
-  /** Whether it has read more than is reasonable. */
+  /** True if it has read more than its budget. */
   get isExhausted(): boolean {
     return this.#budget < 0
   }
 
-  /** Passes a word if it comes next. */
+  /** Skips a word if it comes next. */
   takes(word: string): boolean {
     if (!this.#text.startsWith(word, this.at)) return false
     this.at += word.length
     return true
   }
 
-  /** Whether the word before has more letters. */
+  /** True if the previous word continues. */
   isInWord(): boolean {
     return /\w/.test(this.#text.charAt(this.at))
   }
 
-  /** Passes blanks and comments, but no line end outside a comment. */
+  /** Skips blanks and comments, but no line end outside a comment. */
   skipBlanks(): void {
     const start = this.at
     for (;;) {
@@ -89,7 +91,7 @@ class Reader {
     this.#budget -= this.at - start
   }
 
-  /** The name in angle brackets or quotation marks that begins here and ends on this line. */
+  /** Returns the name in angle brackets or quotation marks that starts here and ends on this line. */
   fileName(): string | undefined {
     const start = this.at + 1
     const closing = this.takes('<') ? '>' : this.takes('"') ? '"' : undefined
@@ -101,7 +103,7 @@ class Reader {
   }
 }
 
-/** Space, tab, vertical tab, form feed, and the carriage return, which NVRTC reads as a blank. */
+/** Space, tab, vertical tab, form feed, and carriage return, which NVRTC treats as a blank. */
 function isBlank(code: number): boolean {
   return code === 32 || code === 9 || code === 11 || code === 12 || code === 13
 }

@@ -4,9 +4,10 @@ import { includeNames } from './includeNames.js'
 import { readRegularFile } from './regularFile.js'
 
 /**
- * The files that a source may include, each with a digest of its present content: every file of a fitting name in a
- * searched folder, so more files than are included. `undefined` if that cannot be known: a macro names a file, or a
- * name leads to something other than a regular file, whose content is not the same at the next read.
+ * Returns the files that a source may include, with digests of their content.
+ *
+ * These are all files with a matching name in a searched folder, so more than are included. `undefined` if the files
+ * are unknown: a macro names a file, or a name leads to a special file, whose content can differ at the next read.
  */
 export function includedFiles(
   source: string,

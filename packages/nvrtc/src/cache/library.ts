@@ -2,11 +2,11 @@ import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { nvrtc } from '@shoal/nvrtc-sys'
 
-/** What NVRTC reads beside its own file. */
+/** Files that NVRTC reads in addition to its own. */
 const companions = /^(lib)?nvrtc-builtins/
 
 interface Identity {
-  /** The file, without links. */
+  /** The file, with links resolved. */
   readonly path: string
   readonly text: string
 }
@@ -14,28 +14,29 @@ interface Identity {
 let known: Identity | { readonly problem: string } | undefined
 
 /**
- * What tells one NVRTC from another: its file and that of its functions for devices, each with number, size and times.
- * The time of the last change of a file nobody can set back, so contents that differ have another identity. Nothing is
- * loaded for it. It is read once and as early as there is something to look up: what the process loads later is at
- * least as new, and {@link isAsIdentified} tells if it was another file. `undefined` where it cannot be known.
+ * Identifies the NVRTC that will be loaded, by its file and that of its device functions.
+ *
+ * Uses inode, size and times of each file. Nobody can set back the change time, so different contents have different
+ * identities. Nothing is loaded. The identity is read once, at the first look-up: a library loaded later is at least as
+ * new, and {@link isAsIdentified} detects another file. `undefined` if it cannot be determined.
  */
 export function libraryIdentity(): string | undefined {
   known ??= identify()
   return 'text' in known ? known.text : undefined
 }
 
-/** The file that {@link libraryIdentity} is about, or the loaded one. @throws LibraryNotFoundError */
+/** Returns the file of {@link libraryIdentity}, or else of the loaded library. @throws LibraryNotFoundError */
 export function libraryPath(): string {
   known ??= identify()
   return 'path' in known ? known.path : nvrtc.load().path
 }
 
-/** Why it cannot be known. */
+/** Returns why the identity cannot be determined. */
 export function identityProblem(): string | undefined {
   return known !== undefined && 'problem' in known ? known.problem : undefined
 }
 
-/** Whether the library that was loaded is the one that {@link libraryIdentity} tells of. */
+/** True if the loaded library is the one that {@link libraryIdentity} identified. */
 export function isAsIdentified(): boolean {
   try {
     return known !== undefined && 'path' in known && realpathSync(nvrtc.load().path) === known.path
@@ -49,7 +50,7 @@ function identify(): Identity | { readonly problem: string } {
   try {
     const located = nvrtc.locate() ?? nvrtc.load()
     const path = realpathSync(located.path)
-    // One that was replaced since it was loaded would be taken for the new one.
+    // A file replaced after loading would give the identity of the new file.
     if ((isLoaded || located.step === 'loaded') && !isMapped(path))
       return { problem: `${path} was replaced since it was loaded` }
     const folder = dirname(path)
@@ -60,13 +61,13 @@ function identify(): Identity | { readonly problem: string } {
     })
     return { path, text: facts.join('\n') }
   } catch (error) {
-    // A folder that this user cannot list, or a file that went away. That there is no NVRTC is the caller's to know.
+    // The folder cannot be listed, or a file was removed. The caller handles a missing NVRTC.
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error
     return { problem: (error as Error).message }
   }
 }
 
-/** Whether the process has this file, and not one that was at its path before, in memory. Known on Linux. */
+/** True if the process has mapped this file, not an earlier one at its path. Checked on Linux only. */
 function isMapped(path: string): boolean {
   if (process.platform !== 'linux') return true
   const { ino } = statSync(path, { bigint: true })

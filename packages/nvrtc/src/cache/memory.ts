@@ -1,13 +1,13 @@
 import type { CompiledData } from '../compilation/data.js'
 
-/** What the process keeps, in entries and in bytes of their keys and contents. */
+/** Limits of the cache of the process: entries, and bytes of keys and contents. */
 const mostEntries = 256
 const mostBytes = 32 * 2 ** 20
 
 const entries = new Map<string, { readonly data: CompiledData; readonly bytes: number }>()
 let total = 0
 
-/** What was made for a key before; it is the last then to be dropped. */
+/** Returns a cached result and marks it as most recently used. */
 export function recall(key: string): CompiledData | undefined {
   const entry = entries.get(key)
   if (entry === undefined) return undefined

@@ -1,12 +1,12 @@
 import { readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What the cache on disk may have, in bytes. */
+/** Most bytes of the cache on disk. */
 const mostBytes = 256 * 2 ** 20
-/** A process that writes for longer than this has been killed; in milliseconds. */
+/** Milliseconds after which a temporary file must belong to a killed process. */
 const longestWrite = 3_600_000
 
-/** Removes what killed processes left, and the oldest entries while there is too much. */
+/** Removes files of killed processes, and the oldest entries above the limit. */
 export function prune(folder: string, most = mostBytes): void {
   const now = Date.now()
   const entries: { readonly file: string; readonly bytes: number; readonly time: number }[] = []

@@ -1,16 +1,16 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, statSync } from 'node:fs'
 
 /**
- * The content of a regular file; `'absent'` if there is none that this user can read, `'special'` for a pipe, a socket
- * or a device. Opening one of those can block the thread for ever or have effects of its own, so only a regular file is
- * opened.
+ * Reads a regular file; `'absent'` if this user cannot read one, `'special'` for a pipe, socket or device.
+ *
+ * Opening a special file can block the thread forever or have side effects, so only regular files are opened.
  */
 export function readRegularFile(path: string): Buffer | 'absent' | 'special' {
   try {
     const stats = statSync(path)
     if (stats.isDirectory()) return 'absent'
     if (!stats.isFile()) return 'special'
-    // A pipe may have taken its place since, and some files of /proc wait for content.
+    // A pipe may have replaced the file since, and reads of some /proc files block.
     const descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     try {
       return fstatSync(descriptor).isFile() ? readFileSync(descriptor) : 'special'

@@ -1,4 +1,4 @@
-/** All that NVRTC is told of one compilation. */
+/** The complete input of one compilation. */
 export interface Request {
   readonly source: string
   readonly name: string
@@ -7,7 +7,7 @@ export interface Request {
   readonly options: readonly string[]
 }
 
-/** What a compilation gave, as plain data. */
+/** Result of a compilation as plain data. */
 export interface CompiledData {
   readonly ptx: string | undefined
   readonly cubin: Uint8Array | undefined
@@ -16,9 +16,9 @@ export interface CompiledData {
   readonly log: string
   /** Names in the code, by name expression. */
   readonly lowered: Readonly<Record<string, string>>
-  /** Bytes that a precompiled header would have needed, where the heap was too small. */
+  /** Heap bytes that a precompiled header would have needed, if the heap was too small. */
   readonly pchHeapRequired: number | undefined
 }
 
-/** Where a result came from: NVRTC, the cache of the process, or the one on disk. */
+/** Origin of a result: NVRTC, the cache of the process, or the cache on disk. */
 export type Origin = 'compiler' | 'memory' | 'disk'

@@ -1,38 +1,39 @@
 import { defineUnprinted, nameErrorClass, type ShoalErrorJson, StatusError } from '@shoal/types'
 import { type Diagnostic, parseLog } from './diagnostic.js'
 
-/** What a {@link CompileError} says. */
+/** Options of the {@link CompileError} constructor. */
 export interface CompileErrorOptions {
   readonly library: string
   readonly api: string
   readonly status: number
   readonly code: string
-  /** What the compiler wrote. */
+  /** The compiler's log. */
   readonly log: string
-  /** What the library says of the status, where the log is empty. */
+  /** The library's description of the status, used if the log is empty. */
   readonly description: string
-  /** What to do, given the messages; the last line of the message. */
+  /** Returns a hint for the messages; the last line of the error's message. */
   readonly hint?: ((diagnostics: readonly Diagnostic[]) => string | undefined) | undefined
   readonly libraryVersion?: string | undefined
 }
 
 /**
- * A compiler or a linker refused its input. The message has the first error with its place and its line; `diagnostics`
- * has all of them, `log` everything that was written.
+ * A compiler or a linker refused its input.
+ *
+ * The message contains the first error with its place and source line. `diagnostics` contains all errors, `log` the
+ * whole log.
  *
  * @example
- * if (error instanceof CompileError) {
- *   for (const { file, line, message } of error.diagnostics) console.log(file, line, message)
- * }
+ * if (error instanceof CompileError) { for (const { file, line, message } of error.diagnostics) console.log(file, line,
+ * message) }
  */
 export class CompileError extends StatusError {
   static {
     nameErrorClass(CompileError, 'CompileError')
   }
 
-  /** What the compiler wrote. Not printed. */
+  /** The compiler's log. Not printed. */
   declare readonly log: string
-  /** Its messages, in their order. Not printed. */
+  /** The compiler's messages, in order. Not printed. */
   declare readonly diagnostics: readonly Diagnostic[]
 
   constructor(options: CompileErrorOptions) {
@@ -58,10 +59,10 @@ function describe(diagnostics: readonly Diagnostic[], otherwise: string): string
   return `${showDiagnostic(first)}${more}`
 }
 
-/** Lines of a compiler's message in that of the error; instances of templates make many. */
+/** Most lines of a compiler message in an error; template instances can make many. */
 const mostLines = 4
 
-/** `axpy.cu:3:14: error: …`, with the line and a mark below it. */
+/** Formats `axpy.cu:3:14: error: …`, with the source line and a mark below it. */
 function showDiagnostic({ file, line, column, severity, message, text }: Diagnostic): string {
   const place = [file, line, column].filter((part) => part !== undefined).join(':')
   const lines = message.split('\n')

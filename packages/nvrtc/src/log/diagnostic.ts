@@ -1,23 +1,21 @@
-/**
- * How grave a message is. What ends a compilation is an error, also where the compiler calls it fatal or catastrophic.
- */
+/** Severity of a message. Fatal, internal and catastrophic errors count as errors. */
 export type Severity = 'error' | 'warning' | 'remark' | 'note' | 'info'
 
 /** One message of a compiler's log. */
 export interface Diagnostic {
-  /** How grave it is. */
+  /** Its severity. */
   readonly severity: Severity
   /** Its text, without place and number. */
   readonly message: string
-  /** The source, by the name it was given; for what the assembler says, what it calls its input. */
+  /** The source's name; for assembler messages, the assembler's name of its input. */
   readonly file?: string
   /** From 1. */
   readonly line?: number
-  /** From 1, in characters; where the log marks it. */
+  /** From 1, in characters; absent if the log does not mark it. */
   readonly column?: number
-  /** Number of the message, which `diagnosticSuppress` takes. */
+  /** Number of the message, for `diagnosticSuppress`. */
   readonly number?: number
-  /** The line of the source that the message is about. */
+  /** The source line of the message. */
   readonly text?: string
 }
 
@@ -34,21 +32,21 @@ const severities: ReadonlyMap<string, Severity> = new Map([
   ['info', 'info'],
 ])
 
-// Each pattern ends where the message begins, because `.*$` behind it costs the linter of patterns minutes.
-/** `axpy.cu(3): warning #177-D: …`, also without a place and with a capital. */
+// Patterns end where the message begins: with `.*$` after them, the linter of patterns takes minutes.
+/** `axpy.cu(3): warning #177-D: …`, also without a place, and capitalized. */
 const ofCompiler = /^(?:(.+?)\((\d+)\): )?([a-z -]+)(?: #(\d+)(?:-D)?)?: /i
 /** `nvrtc: error: …` */
 const ofOptions = /^nvrtc: (error|warning): /
 /** `ptxas application ptx input, line 21; error   : …` */
 const ofAssembler = /, line (\d+); (\w+) +: /
-/** `ptxas fatal   : …`; the linker's messages are the same without the name. */
+/** `ptxas fatal   : …`, also the linker's messages without the name. */
 const ofAssemblerAlone = /^(\w+) +: /
 /** nvJitLink: `ERROR 4: bad input:a.cubin` */
 const ofLinker = /^ERROR \w+(?: in \w+)?[:,] /
 /** nvJitLink: `unrecognized option: -nonsense` */
 const unknownOption = 'unrecognized option: '
 
-/** The messages of a log, in their order. What is none of them, a count of errors for instance, is left out. */
+/** Returns the messages of a log, in order. Skips other lines, such as a count of errors. */
 export function parseLog(log: string): Diagnostic[] {
   const found: Diagnostic[] = []
   const lines = log.split('\n')
@@ -60,7 +58,7 @@ export function parseLog(log: string): Diagnostic[] {
       found.push(head.diagnostic)
       continue
     }
-    // Up to an empty line: more of the message, then the source line and below it a caret.
+    // Until an empty line: the rest of the message, then the source line and a caret.
     const block: string[] = []
     while (index + 1 < lines.length) {
       const next = (lines[index + 1] as string).trimEnd()
@@ -101,7 +99,7 @@ function assemblerHead(line: string): Head | undefined {
   return head(placed, line, placed[2], line.slice(0, placed.index), placed[1])
 }
 
-/** A message whose text follows the match; `undefined` if the word is not a severity. */
+/** Returns a message whose text follows the match; `undefined` if the word is not a severity. */
 function head(
   { 0: matched, index }: RegExpExecArray,
   text: string,
@@ -124,7 +122,7 @@ function head(
   }
 }
 
-/** Source lines are indented by two, tabs and all, and the caret line has the same indentation. */
+/** Returns text and column. Source line and caret line are both indented by two characters, tabs included. */
 function placeIn(block: readonly string[], message: string): Partial<Diagnostic> {
   const caret = block.findIndex((line, index) => index > 0 && /^\s*\^$/.test(line))
   if (caret < 0) return block.length === 0 ? {} : { message: joined(message, block) }

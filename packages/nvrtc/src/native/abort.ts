@@ -1,18 +1,17 @@
 import { AbortedError } from '@shoal/types'
 
-/** What ends a wait for a compiler. */
+/** Options that end a wait for a compiler. */
 export interface Abortable {
   /**
-   * Rejects the promise with `AbortedError`. A compilation that has not begun never does; one that has cannot be
-   * stopped: it goes on to its end on its thread, and its result is kept where a cache is.
+   * Rejects the promise with `AbortedError`.
+   *
+   * A compilation that has not started is cancelled. One that has started cannot be stopped: it continues on its
+   * thread, and its result is cached if there is a cache.
    */
   readonly signal?: AbortSignal | undefined
 }
 
-/**
- * Starts some work and waits for it, but no longer than until the signal fires; `discard` gets what comes of it
- * afterwards.
- */
+/** Starts work and waits for it until the signal fires; `discard` gets a later result. */
 export async function untilAborted<T>(
   start: () => Promise<T>,
   signal: AbortSignal | undefined,
@@ -26,7 +25,7 @@ export async function untilAborted<T>(
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
       reject(aborted())
-      // Nobody waits for it, and its errors are nobody's.
+      // Nobody waits for the work any more, so ignore its errors.
       work.then(discard).catch(() => undefined)
     }
     signal.addEventListener('abort', onAbort, { once: true })

@@ -1,8 +1,8 @@
 import { NativeMemory } from '@shoal/ffi'
 
-/** Texts as C has them, in native memory: a table of their addresses, and behind it each text with its NUL. */
+/** Strings in native memory: a table of addresses, followed by the NUL-terminated strings. */
 export class CStrings {
-  /** The table, and the texts behind it. */
+  /** The table and the strings after it. */
   readonly memory: NativeMemory
   readonly #addresses: readonly bigint[]
 
@@ -23,17 +23,17 @@ export class CStrings {
     })
   }
 
-  /** Address of a text. */
+  /** Returns the address of a string. */
   text(index: number): bigint {
     return this.#addresses[index] as bigint
   }
 
-  /** Address of the table from a text on: a `const char **`. */
+  /** Returns the address of the table from an entry on: a `const char **`. */
   table(first = 0): bigint {
     return this.memory.address + BigInt(first * 8)
   }
 
-  /** Gives the memory back. */
+  /** Frees the memory. */
   dispose(): void {
     this.memory.dispose()
   }

@@ -1,18 +1,18 @@
 import { availableParallelism } from 'node:os'
 import { type Lane, type NativeMemory, offThread, restoreSignals } from '@shoal/ffi'
 
-/** Calls that run one after the other in one go; each gives a status. */
+/** Calls that run one after another in one native job. */
 export interface CallStep {
-  /** Each gives its status. */
+  /** The calls; each returns a status. */
   readonly calls: readonly (() => number)[]
   /** Memory that the calls use. */
   readonly keep: readonly NativeMemory[]
 }
 
-/** A sequence of steps: it is handed the statuses of each, and ends with its result. */
+/** A sequence of steps: it receives the statuses of each step and returns the result. */
 export type Calls<T> = Generator<CallStep, T, readonly number[]>
 
-/** Runs all calls of a sequence in this thread. */
+/** Runs all calls of a sequence on this thread. */
 export function runHere<T>(sequence: Calls<T>): T {
   let next = sequence.next()
   while (!next.done) {
@@ -30,22 +30,23 @@ export function runHere<T>(sequence: Calls<T>): T {
   return next.value
 }
 
-// Compilers take all of a processor. One is left to the event loop.
+// A compiler uses a whole processor. One processor stays free for the event loop.
 const most = Math.max(1, availableParallelism() - 1)
 let running = 0
 const waiting: (() => void)[] = []
 
-/** How a sequence runs on a native thread. */
+/** Options of {@link runOffThread}. */
 export interface OffThread {
-  /** On the thread of a lane. */
+  /** Lane to run on. */
   readonly lane?: Lane
-  /** Once it has fired, a sequence that has not begun never does. */
+  /** When it fires, a sequence that has not started is cancelled. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * Runs each step of a sequence on a native thread: the event loop goes on. As many at once as there are processors,
- * less one.
+ * Runs each step of a sequence on a native thread, while the event loop continues.
+ *
+ * At most one less than the number of processors run at once.
  */
 export async function runOffThread<T>(sequence: Calls<T>, { lane, signal }: OffThread = {}): Promise<T> {
   if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve))
@@ -54,7 +55,7 @@ export async function runOffThread<T>(sequence: Calls<T>, { lane, signal }: OffT
     signal?.throwIfAborted()
     return await runSteps(sequence, lane)
   } finally {
-    // Whoever waits takes over the place.
+    // The next waiting sequence takes over the place.
     const next = waiting.shift()
     if (next === undefined) running -= 1
     else next()

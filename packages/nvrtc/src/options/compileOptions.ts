@@ -3,66 +3,68 @@ import { type OptionKeys, outOfRange, requireText } from '@shoal/types'
 import type { OptionRules } from './encode.js'
 
 /**
- * `compute_90` is PTX for devices of 9.0 and later; `sm_90` is code for 9.0, with PTX; `a` and `f` stand for features
- * of one device or family.
+ * A GPU architecture.
+ *
+ * `compute_90` is PTX for devices of 9.0 and later. `sm_90` is code for 9.0, with PTX. The suffixes `a` and `f` select
+ * features of one device or family.
  */
 export type Architecture = `${'compute' | 'sm'}_${number}${'' | 'a' | 'f'}`
 
-/** The options of NVRTC's command line. What is left out is as NVRTC has it. */
+/** Options of NVRTC's command line. Defaults are those of NVRTC. */
 export interface CommandOptions {
-  /** What the code is for (`--gpu-architecture`). */
+  /** Target architecture (`--gpu-architecture`). */
   readonly architecture?: Architecture | undefined
-  /** Code that is linked with other code (`--relocatable-device-code`). */
+  /** Makes code to be linked with other code (`--relocatable-device-code`). */
   readonly relocatableDeviceCode?: boolean | undefined
-  /** Whole-program code that calls into libcudadevrt (`--extensible-whole-program`). */
+  /** Makes whole-program code that calls libcudadevrt (`--extensible-whole-program`). */
   readonly extensibleWholeProgram?: boolean | undefined
-  /** Debug information, without optimisation (`--device-debug`). */
+  /** Adds debug information and disables optimisation (`--device-debug`). */
   readonly deviceDebug?: boolean | undefined
-  /** Line numbers for profilers (`--generate-line-info`). */
+  /** Adds line numbers for profilers (`--generate-line-info`). */
   readonly lineInfo?: boolean | undefined
-  /** Optimises in spite of `deviceDebug` (`--dopt=on`). */
+  /** Optimises despite `deviceDebug` (`--dopt=on`). */
   readonly optimizeDebug?: boolean | undefined
-  /** Compiles faster, for slower code (`--Ofast-compile`). */
+  /** Compiles faster, to slower code (`--Ofast-compile`). */
   readonly fastCompile?: '0' | 'min' | 'mid' | 'max' | undefined
   /** Options of the assembler, such as `'-v'` (`--ptxas-options`). */
   readonly ptxasOptions?: readonly string[] | undefined
-  /** The most registers that a thread may use (`--maxrregcount`). */
+  /** Most registers per thread (`--maxrregcount`). */
   readonly maxRegisters?: number | undefined
   /** Flushes denormal values to zero (`--ftz`). */
   readonly ftz?: boolean | undefined
-  /** Square roots rounded as IEEE says (`--prec-sqrt`). */
+  /** Rounds square roots as in IEEE 754 (`--prec-sqrt`). */
   readonly precSqrt?: boolean | undefined
-  /** Divisions rounded as IEEE says (`--prec-div`). */
+  /** Rounds divisions as in IEEE 754 (`--prec-div`). */
   readonly precDiv?: boolean | undefined
-  /** Contracts multiplications and additions (`--fmad`). */
+  /** Contracts multiplications and additions to fused operations (`--fmad`). */
   readonly fmad?: boolean | undefined
-  /** Fast, less exact functions; includes `ftz` and what goes with it (`--use_fast_math`). */
+  /** Uses fast, less exact functions; implies `ftz` and related options (`--use_fast_math`). */
   readonly useFastMath?: boolean | undefined
   /** `--extra-device-vectorization` */
   readonly extraDeviceVectorization?: boolean | undefined
-  /** Lets compilations raise the process's limit of the stack (`--modify-stack-limit`). */
+  /** Lets a compilation raise the stack limit of the process (`--modify-stack-limit`). */
   readonly modifyStackLimit?: boolean | undefined
   /** Makes LTO-IR for a linker instead of PTX (`--dlink-time-opt`). */
   readonly linkTimeOptimization?: boolean | undefined
-  /** Optimises LTO-IR before it is linked (`--gen-opt-lto`). */
+  /** Optimises LTO-IR before linking (`--gen-opt-lto`). */
   readonly genOptLto?: boolean | undefined
   /** Makes OptiX IR instead of PTX (`--optix-ir`). */
   readonly optixIr?: boolean | undefined
-  /** From 0 to 101, in per cent (`--jump-table-density`). */
+  /** Density of jump tables from 0 to 101, in percent (`--jump-table-density`). */
   readonly jumpTableDensity?: number | undefined
   /** `--device-stack-protector` */
   readonly deviceStackProtector?: boolean | undefined
-  /** Seed of names that are made up (`--frandom-seed`). */
+  /** Seed of generated names (`--frandom-seed`). */
   readonly randomSeed?: string | undefined
-  /** Macros: `{ BLOCK: 256, FAST: true }` (`--define-macro`); `false` defines none. */
+  /** Macros: `{ BLOCK: 256, FAST: true }` (`--define-macro`); `false` omits the macro. */
   readonly defines?: Readonly<Record<string, string | number | bigint | boolean | undefined>> | undefined
-  /** Macros that are not to be defined (`--undefine-macro`). */
+  /** Macros to undefine (`--undefine-macro`). */
   readonly undefines?: readonly string[] | undefined
-  /** Folders of headers (`--include-path`). CUDA's own headers beside the loaded NVRTC are searched after these. */
+  /** Folders of headers (`--include-path`), searched before CUDA's own headers of the loaded NVRTC. */
   readonly includeFolders?: readonly string[] | undefined
-  /** Headers that are included before all else (`--pre-include`). */
+  /** Headers to include first (`--pre-include`). */
   readonly preIncludes?: readonly string[] | undefined
-  /** Does not look for headers in the folder of the source (`--no-source-include`). */
+  /** Does not search the folder of the source for headers (`--no-source-include`). */
   readonly noSourceInclude?: boolean | undefined
   /** `--std` */
   readonly standard?: 'c++03' | 'c++11' | 'c++14' | 'c++17' | 'c++20' | undefined
@@ -70,66 +72,68 @@ export interface CommandOptions {
   readonly builtinMoveForward?: boolean | undefined
   /** `--builtin-initializer-list` */
   readonly builtinInitializerList?: boolean | undefined
-  /** Makes and uses precompiled headers by itself (`--pch`). */
+  /** Makes and uses precompiled headers automatically (`--pch`). */
   readonly pch?: boolean | undefined
-  /** Makes a precompiled header, in this file (`--create-pch`). */
+  /** File to create with a precompiled header (`--create-pch`). */
   readonly createPch?: string | undefined
-  /** Uses the precompiled header of this file (`--use-pch`). */
+  /** File of a precompiled header to use (`--use-pch`). */
   readonly usePch?: string | undefined
   /** Folder of precompiled headers (`--pch-dir`). */
   readonly pchFolder?: string | undefined
-  /** Says why a precompiled header was not used (`--pch-verbose`). */
+  /** Reports why a precompiled header was not used (`--pch-verbose`). */
   readonly pchVerbose?: boolean | undefined
-  /** Says that one was made or used (`--pch-messages`). */
+  /** Reports that a precompiled header was made or used (`--pch-messages`). */
   readonly pchMessages?: boolean | undefined
   /** `--instantiate-templates-in-pch` */
   readonly instantiateTemplatesInPch?: boolean | undefined
-  /** No warnings (`--disable-warnings`). */
+  /** Disables warnings (`--disable-warnings`). */
   readonly disableWarnings?: boolean | undefined
-  /** Pointer parameters of kernels do not overlap (`--restrict`). */
+  /** Assumes that pointer parameters of kernels do not overlap (`--restrict`). */
   readonly restrict?: boolean | undefined
-  /** Functions without a word are `__device__` (`--device-as-default-execution-space`). */
+  /** Treats functions without an execution space as `__device__` (`--device-as-default-execution-space`). */
   readonly deviceAsDefaultExecutionSpace?: boolean | undefined
-  /** The type `__int128` (`--device-int128`). */
+  /** Enables the type `__int128` (`--device-int128`). */
   readonly deviceInt128?: boolean | undefined
-  /** The type `__float128`, from sm_100 on (`--device-float128`). */
+  /** Enables the type `__float128`, from sm_100 on (`--device-float128`). */
   readonly deviceFloat128?: boolean | undefined
-  /** Says what was optimised (`--optimization-info`). */
+  /** Reports optimisations (`--optimization-info`). */
   readonly optimizationInfo?: 'inline' | undefined
-  /** Whether warnings have their numbers (`--display-error-number`, `--no-display-error-number`). */
+  /** Whether warnings show their numbers (`--display-error-number`, `--no-display-error-number`). */
   readonly displayErrorNumber?: boolean | undefined
-  /** Numbers of messages that are errors (`--diag-error`). */
+  /** Message numbers to report as errors (`--diag-error`). */
   readonly diagnosticErrors?: readonly number[] | undefined
-  /** Numbers of messages that are left out (`--diag-suppress`). */
+  /** Message numbers to suppress (`--diag-suppress`). */
   readonly diagnosticSuppress?: readonly number[] | undefined
-  /** Numbers of messages that are warnings (`--diag-warn`). */
+  /** Message numbers to report as warnings (`--diag-warn`). */
   readonly diagnosticWarnings?: readonly number[] | undefined
-  /** Messages without the line of the source (`--brief-diagnostics`). */
+  /** Omits the source line from messages (`--brief-diagnostics`). */
   readonly briefDiagnostics?: boolean | undefined
-  /** A file for the times of the compiler's phases (`--time`). */
+  /** File for the times of the compiler's phases (`--time`). */
   readonly timeFile?: string | undefined
-  /** A file for a trace of them (`--fdevice-time-trace`). */
+  /** File for a trace of the compiler's phases (`--fdevice-time-trace`). */
   readonly timeTraceFile?: string | undefined
-  /** Threads that optimise: 0 is as many as there are processors (`--split-compile`). */
+  /** Number of threads that optimise; 0 means one per processor (`--split-compile`). */
   readonly splitCompile?: number | undefined
-  /** Checks the source and makes nothing (`--fdevice-syntax-only`). */
+  /** Checks the source without output (`--fdevice-syntax-only`). */
   readonly syntaxOnly?: boolean | undefined
-  /** Leaves out what NVRTC declares by itself, to compile faster (`--minimal`). */
+  /** Omits NVRTC's built-in declarations, to compile faster (`--minimal`). */
   readonly minimal?: boolean | undefined
-  /** Further options as NVRTC takes them, behind all others: `['--uumn']`. */
+  /** Further NVRTC options, placed after all others: `['--uumn']`. */
   readonly raw?: readonly string[] | undefined
 }
 
-/** How a program is compiled. */
+/** Options of a compilation. */
 export interface CompileOptions extends CommandOptions {
   /**
-   * Whether results are kept: `true` in the process and on disk (in `SHOAL_CACHE_FOLDER`, or `shoal` in the user's
-   * cache folder), an absolute path in that folder, `false` nowhere. Default: true.
+   * Where to cache results. Default: true.
+   *
+   * `true`: in the process and on disk (in `SHOAL_CACHE_FOLDER`, or `shoal` in the user's cache folder). An absolute
+   * path: on disk in that folder. `false`: nowhere.
    */
   readonly cache?: boolean | string | undefined
 }
 
-/** Where results are kept. @throws TypeError, RangeError */
+/** Returns the checked `cache` option. @throws TypeError, RangeError */
 export function requireCache(value: unknown, api: string): boolean | string {
   if (value === undefined) return true
   if (typeof value === 'boolean') return value
@@ -195,7 +199,7 @@ export const commandRules: OptionRules<CommandOptions> = {
   raw: ['texts', ''],
 }
 
-/** What {@link CompileOptions} has. */
+/** Keys of {@link CompileOptions}. */
 export const compileKeys = {
   ...Object.fromEntries(Object.keys(commandRules).map((key) => [key, true])),
   cache: true,

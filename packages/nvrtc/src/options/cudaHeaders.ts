@@ -3,13 +3,14 @@ import { dirname, join } from 'node:path'
 import { nvrtc } from '@shoal/nvrtc-sys'
 import { libraryPath } from '../cache/library.js'
 
-/** A header that every CUDA has. */
+/** A header in every CUDA release. */
 const marker = 'cuda_fp16.h'
 
 let known: { readonly library: string; readonly folders: readonly string[] } | undefined
 
 /**
- * The folders of CUDA's headers that belong to the NVRTC that was found, in a toolkit, a wheel or a conda environment.
+ * Returns the CUDA header folders of the NVRTC in use: in a toolkit, a wheel or a conda environment.
+ *
  * Empty if that NVRTC came without headers. @throws LibraryNotFoundError
  */
 export function cudaHeaderFolders(): readonly string[] {
@@ -18,9 +19,9 @@ export function cudaHeaderFolders(): readonly string[] {
   return known.folders
 }
 
-/** The same for any library. */
+/** Returns the header folders near a library. */
 export function headerFoldersBeside(library: string): string[] {
-  // A toolkit's lib64 and a conda environment's lib hold links into targets/…/lib.
+  // A toolkit's lib64 and a conda environment's lib contain links into targets/…/lib.
   const homes = [dirname(realPath(library)), dirname(library)]
   const folders = [...new Set(homes)].flatMap((home) => {
     const [above, twoAbove] = [dirname(home), dirname(dirname(home))]
@@ -28,7 +29,7 @@ export function headerFoldersBeside(library: string): string[] {
       join(above, 'include'),
       join(twoAbove, 'include'),
       ...list(join(above, 'targets')).map((target) => join(above, 'targets', target, 'include')),
-      // The wheels of CUDA 12 have a folder each.
+      // Each wheel of CUDA 12 has a separate folder.
       join(twoAbove, 'cuda_runtime', 'include'),
     ]
   })
@@ -50,6 +51,6 @@ function list(folder: string): string[] {
   try {
     return readdirSync(folder).sort()
   } catch {
-    return [] // there is none
+    return [] // no such folder
   }
 }

@@ -10,9 +10,10 @@ import {
 } from '@shoal/types'
 
 /**
- * How an option is spelled for a compiler: the flag, and what follows it. `switch` is the flag alone where the option
- * is true; `boolean` puts `true` or `false` behind it; two flags are for true and false; `texts` repeats the flag;
- * `numbers` is one list; `defines` is a macro each.
+ * How to write an option for a compiler: the flag and its value.
+ *
+ * `switch` is the flag alone, if the option is true. `boolean` appends `true` or `false`. `flags` has separate flags
+ * for true and false. `texts` repeats the flag per text. `numbers` is one list. `defines` repeats the flag per macro.
  */
 export type OptionRule =
   | readonly ['switch' | 'boolean' | 'text' | 'texts' | 'numbers' | 'defines', flag: string]
@@ -20,10 +21,10 @@ export type OptionRule =
   | readonly ['integer', flag: string, least: number, greatest: number]
   | readonly ['word', flag: string, ...words: string[]]
 
-/** How each option of a compiler is written. */
+/** Rules for all options of a compiler. */
 export type OptionRules<T> = { readonly [K in keyof Required<T>]: OptionRule }
 
-/** The options as a compiler takes them, in the order of the rules. @throws TypeError, RangeError */
+/** Encodes options for a compiler, in the order of the rules. @throws TypeError, RangeError */
 export function encodeOptions<T extends object>(options: T, rules: OptionRules<T>, api: string): string[] {
   const encoded: string[] = []
   for (const name of Object.keys(rules) as (keyof T & string)[]) {
@@ -69,7 +70,7 @@ function encodeOption(value: unknown, rule: OptionRule, api: string, name: strin
   }
 }
 
-/** An array of texts, each not empty. @throws TypeError, RangeError */
+/** Returns an array of strings that are not empty. @throws TypeError, RangeError */
 export function requireTexts(value: unknown, api: string, name: string): string[] {
   const list = requireList(value as readonly unknown[], api, name, 'an array of strings')
   return list.map((text, index) => requireText(text, api, `${name}[${index}]`))

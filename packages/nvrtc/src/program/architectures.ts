@@ -4,11 +4,12 @@ import { lookUpFact, store } from '../cache/cache.js'
 import { requireCache } from '../options/compileOptions.js'
 import { checkNvrtc } from './status.js'
 
-/** Where the answer may come from. */
+/** Options of {@link supportedArchitectures}. */
 export interface SupportedArchitecturesOptions {
   /**
-   * As for a compilation: with a cache the answer of an earlier process counts, and NVRTC is not loaded for it.
-   * Default: `true`.
+   * Like the option of a compilation. Default: true.
+   *
+   * A cached answer of an earlier process is used without loading NVRTC.
    */
   readonly cache?: boolean | string | undefined
 }
@@ -18,7 +19,8 @@ const keys: OptionKeys<SupportedArchitecturesOptions> = { cache: true }
 let known: readonly number[] | undefined
 
 /**
- * The compute capabilities that NVRTC has code for, smallest first: 90 is 9.0 (`nvrtcGetSupportedArchs`).
+ * Returns the compute capabilities that NVRTC supports, ascending: 90 is 9.0 (`nvrtcGetSupportedArchs`).
+ *
  * @throws LibraryNotFoundError; VersionTooOldError before 11.2; TypeError, RangeError
  */
 export function supportedArchitectures(options?: SupportedArchitecturesOptions): readonly number[] {
@@ -48,7 +50,7 @@ const nothing = {
   pchHeapRequired: undefined,
 }
 
-/** The version of NVRTC, such as `'13.0'`. @throws LibraryNotFoundError */
+/** Returns the version of NVRTC, such as `'13.0'`. @throws LibraryNotFoundError */
 export function nvrtcVersion(): string {
   nvrtc.load()
   return nvrtc.versionText ?? 'unknown'

@@ -30,7 +30,7 @@ import { checkNvrtc, compileError } from './status.js'
 type SizeOf = (program: nvrtcProgram, size: bigint) => number
 type Get = (program: nvrtcProgram, bytes: NativeMemory) => number
 
-/** What a program can be asked for: the function for its size, the one for its bytes, and since when it is there. */
+/** Outputs of a program: the functions for size and bytes, and the first version with them. */
 const outputs: readonly (readonly [
   kind: 'log' | 'ptx' | 'cubin' | 'ltoIr' | 'optixIr',
   symbol: string,
@@ -45,7 +45,11 @@ const outputs: readonly (readonly [
   ['optixIr', 'nvrtcGetOptiXIR', 12_000, nvrtcGetOptiXIRSize, nvrtcGetOptiXIR],
 ]
 
-/** The calls of one compilation, in steps: each needs what the one before gave. @throws CompileError, StatusError */
+/**
+ * Yields the calls of one compilation; each step needs the results of the step before.
+ *
+ * @throws CompileError, StatusError
+ */
 export function* compilation(request: Request): Calls<CompiledData> {
   const headers = Object.entries(request.headers)
   const { nameExpressions, options } = request
@@ -123,7 +127,7 @@ export function* compilation(request: Request): Calls<CompiledData> {
       checkNvrtc(got[index], symbol)
       found[kind] = (bytes[index] as NativeMemory).bytes.slice()
     }
-    // It ends with empty lines.
+    // NVRTC's log ends with empty lines.
     const log = textOf(found.log)?.trimEnd() ?? ''
     if (!isCompiled) throw compileError(status, log, options, wrongArchitecture(status, options))
     const lowered: Record<string, string> = {}
@@ -156,7 +160,7 @@ function textOf(bytes: Uint8Array | undefined): string | undefined {
 
 const architectureFlag = '--gpu-architecture='
 
-/** NVRTC says that an architecture is invalid, and neither which one nor which ones are valid. */
+/** Describes an unsupported architecture: NVRTC reports neither the invalid value nor the valid ones. */
 function wrongArchitecture(status: number, options: readonly string[]): string | undefined {
   const option = options.find((each) => each.startsWith(architectureFlag))
   if (status !== nvrtcResult.NVRTC_ERROR_INVALID_OPTION || option === undefined) return undefined

@@ -2,27 +2,28 @@ import { inspectKey, inspectLine, PublicObject, requireMade, requireText } from 
 import type { CompiledData, Origin } from '../compilation/data.js'
 import { type Diagnostic, parseLog } from '../log/diagnostic.js'
 
-/** The code that was made of a program. Made by `Program.compile`. */
+/** Compiled code of a program, made by `Program.compile`. */
 export class Compiled extends PublicObject {
   /** The program's name. */
   readonly name: string
-  /** PTX. Absent where LTO-IR or OptiX IR was asked for. */
+  /** PTX. Absent if LTO-IR or OptiX IR was requested. */
   readonly ptx: string | undefined
-  /** Code for one architecture: where that is an `sm_…`. */
+  /** Code for one architecture, if the target is an `sm_…`. */
   readonly cubin: Uint8Array | undefined
-  /** For a linker: with `linkTimeOptimization`. */
+  /** LTO-IR for a linker, with `linkTimeOptimization`. */
   readonly ltoIr: Uint8Array | undefined
-  /** With `optixIr`. */
+  /** OptiX IR, with `optixIr`. */
   readonly optixIr: Uint8Array | undefined
-  /** What the compiler wrote: warnings, and what `ptxasOptions` asked for. */
+  /** The compiler's log: warnings, and output that `ptxasOptions` request. */
   readonly log: string
-  /** Whether it was compiled now or is from the cache. */
+  /** Whether it was compiled now or comes from a cache. */
   readonly origin: Origin
-  /** Why the cache on disk could not be read or written; the result is as good. */
+  /** Why the cache on disk could not be read or written. The result is still valid. */
   readonly cacheProblem: string | undefined
   /**
-   * Bytes of heap that a precompiled header would have needed, where it was not made for want of it. See
-   * `setPchHeapSize`.
+   * Heap bytes that a precompiled header needs, if it was not made because the heap was too small.
+   *
+   * See `setPchHeapSize`.
    */
   readonly pchHeapRequired: number | undefined
   readonly #lowered: Readonly<Record<string, string>>
@@ -33,7 +34,7 @@ export class Compiled extends PublicObject {
     super()
     this.name = name
     this.ptx = data.ptx
-    // Each result has bytes of its own: those of the cache are handed out again.
+    // Each result gets a copy, because the cache returns its bytes again.
     this.cubin = data.cubin?.slice()
     this.ltoIr = data.ltoIr?.slice()
     this.optixIr = data.optixIr?.slice()
@@ -49,7 +50,7 @@ export class Compiled extends PublicObject {
     return parseLog(this.log)
   }
 
-  /** What a module is loaded from: the cubin, or PTX where there is none. @throws RangeError where there is neither */
+  /** Code to load a module from: the cubin, else the PTX. @throws RangeError if neither exists */
   get image(): string | Uint8Array {
     const image = this.cubin ?? this.ptx
     if (image === undefined)
@@ -58,8 +59,9 @@ export class Compiled extends PublicObject {
   }
 
   /**
-   * The name that a name expression of the program has in the code (`nvrtcGetLoweredName`).
-   * @throws RangeError for one that the program was not made with; TypeError
+   * Returns the name of a name expression in the code (`nvrtcGetLoweredName`).
+   *
+   * @throws RangeError for an expression that is not in the program's `nameExpressions`; TypeError
    */
   lowered(expression: string): string {
     requireText(expression, 'Compiled.lowered', 'expression')

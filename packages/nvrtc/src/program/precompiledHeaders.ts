@@ -3,8 +3,9 @@ import { requireInteger } from '@shoal/types'
 import { checkNvrtc } from './status.js'
 
 /**
- * Bytes of the heap that precompiled headers are made in (`nvrtcGetPCHHeapSize`). @throws VersionTooOldError before
- * 12.8
+ * Returns the heap size for precompiled headers in bytes (`nvrtcGetPCHHeapSize`).
+ *
+ * @throws VersionTooOldError before 12.8
  */
 export function pchHeapSize(): number {
   const size = new BigUint64Array(1)
@@ -13,8 +14,10 @@ export function pchHeapSize(): number {
 }
 
 /**
- * Sets it for the process (`nvrtcSetPCHHeapSize`); NVRTC rounds up to whole pages. Where it is too small, a compilation
- * says so in `pchHeapRequired`.
+ * Sets the heap size for precompiled headers in this process (`nvrtcSetPCHHeapSize`).
+ *
+ * NVRTC rounds up to whole pages. If it is too small, a compilation reports the required size in `pchHeapRequired`.
+ * @param byteLength size in bytes
  * @throws TypeError, RangeError; VersionTooOldError before 12.8
  */
 export function setPchHeapSize(byteLength: number): void {

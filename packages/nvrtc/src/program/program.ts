@@ -23,7 +23,9 @@ import { type ProgramOptions, programKeys, readProgramOptions } from './programO
 const offThreadKeys: OptionKeys<CompileOptions & Abortable> = { ...compileKeys, signal: true }
 
 /**
- * CUDA C++ as text, with its headers and name expressions; compiled as often as is wanted. It holds nothing of NVRTC.
+ * CUDA C++ source with its headers and name expressions, to compile any number of times.
+ *
+ * It holds no resources of NVRTC.
  *
  * @example
  * ```ts
@@ -39,13 +41,13 @@ export class Program extends PublicObject {
     return import.meta.url
   }
 
-  /** CUDA C++. */
+  /** The CUDA C++ source. */
   readonly source: string
-  /** What messages call the source. */
+  /** Name of the source in messages. */
   readonly name: string
-  /** Headers by the name that the source includes. */
+  /** Headers, by the name in the `#include`. */
   readonly headers: Readonly<Record<string, string>>
-  /** Kernels and variables whose lowered names are kept, such as instances of templates. */
+  /** Kernels and variables whose lowered names are recorded, such as template instances. */
   readonly nameExpressions: readonly string[]
 
   /** @throws TypeError, RangeError */
@@ -62,8 +64,9 @@ export class Program extends PublicObject {
   }
 
   /**
-   * Compiles it on a native thread: the event loop goes on (`nvrtcCompileProgram`).
-   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no NVRTC; AbortedError;
+   * Compiles on a native thread, while the event loop continues (`nvrtcCompileProgram`).
+   *
+   * @throws CompileError with the log and its messages; LibraryNotFoundError if NVRTC is missing; AbortedError;
    * TypeError, RangeError
    */
   async compile(options?: CompileOptions & Abortable): Promise<Compiled> {
@@ -71,13 +74,13 @@ export class Program extends PublicObject {
     return this._compile(optionalOptions(options, api, offThreadKeys), api)
   }
 
-  /** Like {@link compile}, but blocks the thread for as long as it takes. */
+  /** Compiles like {@link compile}, but blocks the thread. */
   compileSync(options?: CompileOptions): Compiled {
     const api = 'Program.compileSync'
     return this._compileSync(optionalOptions(options, api, compileKeys), api)
   }
 
-  /** @internal {@link compile} with options of known keys, for the function that was called. */
+  /** @internal {@link compile} with checked keys; `api` is the function that was called. */
   async _compile({ signal: given, ...options }: Partial<CompileOptions & Abortable>, api: string): Promise<Compiled> {
     const signal = optionalSignal(given, api)
     return untilAborted(
@@ -91,7 +94,7 @@ export class Program extends PublicObject {
     )
   }
 
-  /** @internal The same without a promise. */
+  /** @internal {@link compileSync} with checked keys; `api` is the function that was called. */
   _compileSync(options: Partial<CompileOptions>, api: string): Compiled {
     const { request, cached } = this.#prepare(options, api)
     if (cached.found !== undefined) return this.#result(cached.found, cached)
@@ -101,7 +104,7 @@ export class Program extends PublicObject {
   #prepare({ cache, ...given }: Partial<CompileOptions>, api: string): { request: Request; cached: Cached } {
     const { source, name, headers, nameExpressions } = this
     const place = requireCache(cache, api)
-    encodeOptions(given, commandRules, api) // wrong options are an error also without an NVRTC
+    encodeOptions(given, commandRules, api) // wrong options throw even without NVRTC
     const includeFolders = [...(given.includeFolders ?? []), ...cudaHeaderFolders()]
     const options = includeFolders.length === 0 ? given : { ...given, includeFolders }
     const request = { source, name, headers, nameExpressions, options: encodeOptions(options, commandRules, api) }

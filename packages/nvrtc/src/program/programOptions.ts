@@ -1,20 +1,20 @@
 import { isPlainObject, type OptionKeys, requireText, wrongType } from '@shoal/types'
 import { requireTexts } from '../options/encode.js'
 
-/** What belongs to a source. */
+/** Options of a program. */
 export interface ProgramOptions {
-  /** The name that messages and line numbers carry. Default: `'program.cu'`. */
+  /** Name of the source in messages and line information. Default: `'program.cu'`. */
   readonly name?: string | undefined
-  /** Headers as texts, by the names that they are included by. */
+  /** Header texts, by the name in the `#include`. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Kernels and variables whose names in the code are asked for, templates above all: `'scale<float>'`, `'&table'`. */
+  /** Kernels and variables whose lowered names to record, usually templates: `'scale<float>'`, `'&table'`. */
   readonly nameExpressions?: readonly string[] | undefined
 }
 
-/** The keys of {@link ProgramOptions}. */
+/** Keys of {@link ProgramOptions}. */
 export const programKeys: OptionKeys<ProgramOptions> = { name: true, headers: true, nameExpressions: true }
 
-/** Each of them, checked. @throws TypeError, RangeError */
+/** Returns checked program options. @throws TypeError, RangeError */
 export function readProgramOptions(
   { name = 'program.cu', headers = {}, nameExpressions = [] }: ProgramOptions,
   api: string,

@@ -19,18 +19,18 @@ function factsOf(status: number, api: string) {
   }
 }
 
-/** @throws StatusError for every status but success */
+/** Checks a status. @throws StatusError unless it is success */
 export function checkNvrtc(status: number | undefined, api: string): void {
   if (status !== nvrtcResult.NVRTC_SUCCESS) throw new StatusError(factsOf(status ?? -1, api))
 }
 
-/** The error of a compilation that ended with a status. `reason` is what NVRTC does not say. */
+/** Returns the error of a failed compilation. `reason` adds what NVRTC does not report. */
 export function compileError(status: number, log: string, options: readonly string[], reason?: string): CompileError {
   const facts = factsOf(status, 'nvrtcCompileProgram')
   return new CompileError({ ...facts, log, hint: (diagnostics) => reason ?? headerHint(diagnostics, options) })
 }
 
-/** NVRTC's words for a header that it does not find, in all versions. */
+/** NVRTC's message for a missing header, in all versions. */
 const missing = 'open source file "'
 const includePath = '--include-path='
 
