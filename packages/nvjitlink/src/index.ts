@@ -1,4 +1,4 @@
-/** Device code linked at run time by nvJitLink. Needs neither a GPU nor a driver. */
+/** Links device code at run time with nvJitLink. Needs neither a GPU nor a driver. */
 export { CompileError, type Diagnostic, type Severity } from '@shoal/nvrtc/basics'
 export type { Linked } from './linked.js'
 export { type InputKind, Linker, nvjitlinkVersion } from './linker.js'

@@ -1,52 +1,52 @@
 import type { OptionRules } from '@shoal/nvrtc/basics'
 
-/** How code is linked. What is left out is as nvJitLink has it. */
+/** Options of a link. Defaults are those of nvJitLink. */
 export interface LinkOptions {
-  /** What the code is for: `'sm_90'` (`-arch`). */
+  /** Target architecture: `'sm_90'` (`-arch`). */
   readonly architecture: `${'compute' | 'sm'}_${number}${'' | 'a' | 'f'}`
   /** Optimises LTO-IR across its inputs (`-lto`). */
   readonly linkTimeOptimization?: boolean | undefined
-  /** Gives PTX instead of a cubin; with `linkTimeOptimization` (`-ptx`). */
+  /** Makes PTX instead of a cubin; with `linkTimeOptimization` (`-ptx`). */
   readonly ptx?: boolean | undefined
-  /** Gives code that is linked again (`-r`). */
+  /** Makes code that can be linked again (`-r`). */
   readonly relocatable?: boolean | undefined
-  /** From 0 to 3 (`-O`). */
+  /** Optimisation level from 0 to 3 (`-O`). */
   readonly optimizationLevel?: number | undefined
-  /** Debug information (`-g`). */
+  /** Adds debug information (`-g`). */
   readonly deviceDebug?: boolean | undefined
-  /** Line numbers for profilers (`-lineinfo`). */
+  /** Adds line numbers for profilers (`-lineinfo`). */
   readonly lineInfo?: boolean | undefined
   /** Flushes denormal values to zero (`-ftz`). */
   readonly ftz?: boolean | undefined
-  /** Divisions rounded as IEEE says (`-prec-div`). */
+  /** Rounds divisions as in IEEE 754 (`-prec-div`). */
   readonly precDiv?: boolean | undefined
-  /** Square roots rounded as IEEE says (`-prec-sqrt`). */
+  /** Rounds square roots as in IEEE 754 (`-prec-sqrt`). */
   readonly precSqrt?: boolean | undefined
-  /** Contracts multiplications and additions (`-fma`). */
+  /** Contracts multiplications and additions to fused operations (`-fma`). */
   readonly fma?: boolean | undefined
-  /** The most registers that a thread may use (`-maxrregcount`). */
+  /** Most registers per thread (`-maxrregcount`). */
   readonly maxRegisters?: number | undefined
-  /** The kernels that are used; what only others need is left out (`-kernels-used`). */
+  /** Kernels in use; code that only other kernels need is omitted (`-kernels-used`). */
   readonly kernelsUsed?: readonly string[] | undefined
-  /** The variables that are used from the host (`-variables-used`). */
+  /** Variables that the host uses (`-variables-used`). */
   readonly variablesUsed?: readonly string[] | undefined
-  /** Leaves out variables that nothing uses (`-optimize-unused-variables`). */
+  /** Omits unused variables (`-optimize-unused-variables`). */
   readonly optimizeUnusedVariables?: boolean | undefined
-  /** Threads that optimise: 0 is as many as there are processors (`-split-compile`). */
+  /** Number of threads that optimise; 0 means one per processor (`-split-compile`). */
   readonly splitCompile?: number | undefined
-  /** The same, with code of its own for each thread (`-split-compile-extended`). */
+  /** Like `splitCompile`, with separate code per thread (`-split-compile-extended`). */
   readonly splitCompileExtended?: number | undefined
-  /** From 0 to 101, in per cent (`-jump-table-density`). */
+  /** Density of jump tables from 0 to 101, in percent (`-jump-table-density`). */
   readonly jumpTableDensity?: number | undefined
-  /** Says in the log what was done (`-verbose`). */
+  /** Logs the steps of the link (`-verbose`). */
   readonly verbose?: boolean | undefined
-  /** Says in the log how long it took (`-time`). */
+  /** Logs the time of the link (`-time`). */
   readonly time?: boolean | undefined
   /** Options of the assembler (`-Xptxas`). */
   readonly ptxasOptions?: readonly string[] | undefined
   /** Options of the optimizer (`-Xnvvm`). */
   readonly nvvmOptions?: readonly string[] | undefined
-  /** Further options as nvJitLink takes them, behind all others. */
+  /** Further nvJitLink options, placed after all others. */
   readonly raw?: readonly string[] | undefined
 }
 

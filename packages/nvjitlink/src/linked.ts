@@ -1,7 +1,7 @@
 import { type Diagnostic, parseLog } from '@shoal/nvrtc/basics'
 import { inspectKey, inspectLine, PublicObject, requireMade } from '@shoal/types'
 
-/** What a link gave, as plain data. */
+/** Result of a link as plain data. */
 export interface LinkedData {
   readonly cubin: Uint8Array | undefined
   readonly ptx: string | undefined
@@ -9,15 +9,15 @@ export interface LinkedData {
   readonly log: string
 }
 
-/** The code that a link gave. Made by `Linker.link`. */
+/** Linked code, made by `Linker.link`. */
 export class Linked extends PublicObject {
-  /** Code for the architecture. Absent where PTX was asked for. */
+  /** Code for the architecture. Absent if PTX was requested. */
   readonly cubin: Uint8Array | undefined
-  /** With the option `ptx`. */
+  /** PTX, with the option `ptx`. */
   readonly ptx: string | undefined
-  /** The inputs' LTO-IR as one, from 13.4 on; with `linkTimeOptimization`. */
+  /** The LTO-IR of all inputs, from 13.4 on; with `linkTimeOptimization`. */
   readonly ltoIr: Uint8Array | undefined
-  /** What the linker wrote. */
+  /** The linker's log. */
   readonly log: string
 
   /** @internal */
@@ -35,7 +35,7 @@ export class Linked extends PublicObject {
     return parseLog(this.log)
   }
 
-  /** What a module is loaded from: the cubin, or PTX. */
+  /** Code to load a module from: the cubin, else the PTX. */
   get image(): string | Uint8Array {
     return this.cubin ?? (this.ptx as string)
   }

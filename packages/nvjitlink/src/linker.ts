@@ -18,7 +18,7 @@ import { Linked } from './linked.js'
 import { type Input, linking } from './linking.js'
 import { type LinkOptions, linkRules } from './linkOptions.js'
 
-/** What an input is. `any` lets nvJitLink look, from 12.4 on; `index` is a file that lists others. */
+/** Kind of an input. `any` lets nvJitLink detect it, from 12.4 on; `index` is a file that lists others. */
 export type InputKind = 'ptx' | 'cubin' | 'fatbin' | 'object' | 'library' | 'ltoIr' | 'index' | 'any'
 
 const kinds: Readonly<Record<InputKind, nvJitLinkInputType>> = {
@@ -32,15 +32,15 @@ const kinds: Readonly<Record<InputKind, nvJitLinkInputType>> = {
   any: nvJitLinkInputType.NVJITLINK_INPUT_ANY,
 }
 
-/** What belongs to an input. */
+/** Options of an input. */
 export interface InputOptions {
-  /** The name that messages carry. Default: its kind and its number. */
+  /** Name in messages. Default: its kind and number. */
   readonly name?: string | undefined
 }
 
-// All links run on one thread. After an input that it refuses, a cubin of another architecture for one, nvJitLink
-// (13.4) keeps a lock that is of the thread: a link on another one would wait for ever. For the same reason there is
-// none that blocks the caller's thread.
+// All links run on one thread. After a refused input, such as a cubin of another architecture, nvJitLink (13.4) keeps a
+// lock of the thread, and a link on another thread would wait forever. For the same reason there is no synchronous
+// link.
 let lane: Lane | undefined
 
 const inputKeys: OptionKeys<InputOptions> = { name: true }
@@ -48,7 +48,9 @@ const linkKeys: OptionKeys<Abortable> = { signal: true }
 const optionKeys = Object.fromEntries(Object.keys(linkRules).map((key) => [key, true])) as OptionKeys<LinkOptions>
 
 /**
- * Inputs and options of a link; linked as often as is wanted. It holds nothing of nvJitLink.
+ * Inputs and options of a link, to link any number of times.
+ *
+ * It holds no resources of nvJitLink.
  *
  * @example
  * ```ts
@@ -60,7 +62,7 @@ const optionKeys = Object.fromEntries(Object.keys(linkRules).map((key) => [key, 
  * ```
  */
 export class Linker extends PublicObject {
-  /** The options as nvJitLink gets them. */
+  /** The options as passed to nvJitLink. */
   readonly options: readonly string[]
   readonly #inputs: Input[] = []
 
@@ -73,7 +75,9 @@ export class Linker extends PublicObject {
   }
 
   /**
-   * Adds an input (`nvJitLinkAddData`). It is looked at when it is linked, and belongs to the linker until then.
+   * Adds an input (`nvJitLinkAddData`).
+   *
+   * Each link reads the bytes, so they must not change before it.
    * @param data - PTX as text, or bytes.
    * @throws TypeError, RangeError
    */
@@ -93,7 +97,7 @@ export class Linker extends PublicObject {
     return this
   }
 
-  /** Adds a file, which is read when it is linked (`nvJitLinkAddFile`). @throws TypeError, RangeError */
+  /** Adds a file, which is read by the link (`nvJitLinkAddFile`). @throws TypeError, RangeError */
   addFile(kind: InputKind, path: string): this {
     const type = requireKeyOf(kind, 'Linker.addFile', 'kind', kinds)
     this.#inputs.push({ type, name: requireText(path, 'Linker.addFile', 'path') })
@@ -101,10 +105,11 @@ export class Linker extends PublicObject {
   }
 
   /**
-   * Links on a native thread, one link after the other: the event loop goes on (`nvJitLinkComplete`).
-   * @throws CompileError with the log and its messages; LibraryNotFoundError where there is no nvJitLink; RangeError
-   * without inputs; AbortedError when `signal` fires: a link that has begun goes on to its end, and what it gives is
-   * dropped; TypeError
+   * Links on a native thread, one link after another, while the event loop continues (`nvJitLinkComplete`).
+   *
+   * @throws CompileError with the log and its messages; LibraryNotFoundError if nvJitLink is missing; RangeError
+   * without inputs; AbortedError when `signal` fires: a link that has started continues, and its result is dropped;
+   * TypeError
    */
   async link(options?: Abortable): Promise<Linked> {
     const signal = optionalSignal(optionalOptions(options, 'Linker.link', linkKeys).signal, 'Linker.link')
@@ -125,7 +130,7 @@ export class Linker extends PublicObject {
   }
 }
 
-/** The version of nvJitLink, such as `'13.4'`. @throws LibraryNotFoundError */
+/** Returns the version of nvJitLink, such as `'13.4'`. @throws LibraryNotFoundError */
 export function nvjitlinkVersion(): string {
   nvjitlink.load()
   return nvjitlink.versionText ?? 'unknown'

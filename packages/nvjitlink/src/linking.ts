@@ -23,10 +23,10 @@ import {
 import { type CallStep, type Calls, CompileError, CStrings } from '@shoal/nvrtc/basics'
 import type { LinkedData } from './linked.js'
 
-/** An input: bytes, or a file where there are none. */
+/** An input: bytes, or else a file. */
 export interface Input {
   readonly type: nvJitLinkInputType
-  /** For a file its path. */
+  /** Name in messages; for a file its path. */
   readonly name: string
   readonly data?: Uint8Array
 }
@@ -47,7 +47,7 @@ const ltoIr = ['ltoIr', nvJitLinkGetLinkedLTOIRSize, nvJitLinkGetLinkedLTOIR] as
 
 const names = new Map<number, string>(Object.entries(nvJitLinkResult).map(([name, value]) => [value, name]))
 
-/** The calls of one link, in steps: each needs what the one before gave. @throws CompileError */
+/** Yields the calls of one link; each step needs the results of the step before. @throws CompileError */
 export function* linking(options: readonly string[], inputs: readonly Input[]): Calls<LinkedData> {
   const texts = new CStrings([...options, ...inputs.map(({ name }) => name)])
   const handle = NativeMemory.allocate(8)
@@ -69,7 +69,7 @@ export function* linking(options: readonly string[], inputs: readonly Input[]): 
     for (const [index, { type, data }] of failed === undefined ? inputs.entries() : []) {
       const name = texts.text(options.length + index)
       const copy = bytes[index] as NativeMemory
-      // One after the other: a link that lacks an input succeeds all the same.
+      // One by one, because a link without a failed input would still succeed.
       const [status = -1] = yield step(
         data === undefined
           ? () => nvJitLinkAddFile(link, type, name)
@@ -134,7 +134,7 @@ function errorOf([status, api]: readonly [number, string], log: string): Compile
   })
 }
 
-/** A text of C without its NUL and the empty lines at its end. */
+/** Decodes a C string without its NUL and trailing empty lines. */
 function textOf(bytes: Uint8Array | undefined): string {
   return bytes === undefined ? '' : textIn(bytes).trimEnd()
 }
