@@ -1,4 +1,4 @@
-/** What looks into a process: ranges for profilers, core dumps, logs, checkpoints, entry points of the driver. */
+/** Diagnostics of a process: profiler ranges, core dumps, logs, checkpoints, entry points of the driver. */
 export {
   type CoreDumpScope,
   type CoreDumpSettings,

@@ -1,2 +1,2 @@
-/** Memory as tensors of DLPack, and tensors as memory. */
+/** Converts memory to DLPack tensors, and tensors to memory. */
 export * from '@shoal/driver/dlpack'

@@ -4,22 +4,24 @@ import { requireInteger, type StatusError } from '@shoal/types'
 import { runtimeLibrary } from './calls/runtimeLibrary.js'
 
 /**
- * The last error of a runtime function on this thread, which counts as read afterwards; undefined where there was none
- * (`cudaGetLastError`). What was thrown as a `StatusError` is in it too.
+ * Returns and clears the last error of a runtime function on this thread (`cudaGetLastError`).
+ *
+ * Undefined without an error. It includes errors that were thrown as a `StatusError`.
  */
 export function lastError(): StatusError | undefined {
   const status: number = cudaGetLastError()
   return status === Status.success ? undefined : runtimeLibrary.error(status, 'cudaGetLastError')
 }
 
-/** The same without counting it as read (`cudaPeekAtLastError`). */
+/** Returns the last error without clearing it (`cudaPeekAtLastError`). */
 export function peekLastError(): StatusError | undefined {
   const status: number = cudaPeekAtLastError()
   return status === Status.success ? undefined : runtimeLibrary.error(status, 'cudaPeekAtLastError')
 }
 
 /**
- * What the runtime calls a status and says of it, without an error (`cudaGetErrorName`, `cudaGetErrorString`).
+ * Returns name and description of a status (`cudaGetErrorName`, `cudaGetErrorString`).
+ *
  * @throws TypeError, RangeError
  */
 export function statusText(status: number): StatusText {

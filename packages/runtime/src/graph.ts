@@ -1,4 +1,4 @@
-/** Graphs on the current device: work with its order, built once and launched many times. */
+/** Graphs on the current device: ordered work, built once and launched many times. */
 export {
   type CaptureDependencyOptions,
   type CaptureInfo,

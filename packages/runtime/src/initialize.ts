@@ -4,14 +4,15 @@ import { CudaVersion } from '@shoal/types'
 import { check, runtimeLibrary } from './calls/runtimeLibrary.js'
 
 /**
- * Loads the driver and the runtime. Every object of this package does so on its own; call it to fail early.
- * @throws LibraryNotFoundError when one is not there, StatusError when the driver does not start.
+ * Loads the driver and the runtime. Every object does this too; call it to fail early.
+ *
+ * @throws LibraryNotFoundError if one is missing; StatusError if the driver does not start.
  */
 export function initialize(): void {
   runtimeLibrary.start()
 }
 
-/** The version of the loaded libcudart (`cudaRuntimeGetVersion`). */
+/** Returns the version of the loaded libcudart (`cudaRuntimeGetVersion`). */
 export function runtimeVersion(): CudaVersion {
   const out = scratch()
   check(cudaRuntimeGetVersion(out), 'cudaRuntimeGetVersion')

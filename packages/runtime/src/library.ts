@@ -1,4 +1,4 @@
-/** Libraries of the runtime, which is how it loads code, and launches of their kernels. */
+/** Libraries, which contain the runtime's device code, and launches of their kernels. */
 
 export { moduleLoadingMode } from '@shoal/driver/library'
 export type {

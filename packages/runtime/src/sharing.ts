@@ -1,2 +1,2 @@
-/** Memory that threads and processes use together. */
+/** Memory shared between threads and processes. */
 export * from '@shoal/driver/sharing'

@@ -1,4 +1,4 @@
-/** A class whose objects are made by other functions than its own: it tells its objects, and makes none by itself. */
+/** A class whose factories replace its constructor; `instanceof` works. */
 export type WithFactories<T, F> = F & {
   readonly name: string
   readonly prototype: T
@@ -6,8 +6,9 @@ export type WithFactories<T, F> = F & {
 }
 
 /**
- * The class of `@shoal/driver` with the factories of this package, which work on the current device where theirs are
- * told the owner. `instanceof` knows the same objects.
+ * Combines a class of `@shoal/driver` with factories of this package, which default to the current device.
+ *
+ * `instanceof` accepts the same objects.
  */
 export function withFactories<T, F extends object>(
   base: { readonly name: string; readonly prototype: T; [Symbol.hasInstance](value: unknown): boolean },

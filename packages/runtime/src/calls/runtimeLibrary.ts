@@ -46,7 +46,7 @@ function installedVersion(): string | undefined {
   return version
 }
 
-/** The error for a status of the runtime, with its own name and text; `detail` is appended to the text. */
+/** Returns the error for a status of the runtime, with its name and text; `detail` is appended. */
 function error(status: number, api: string, detail = ''): StatusError {
   const text = describeStatus(status)
   const libraryVersion = installedVersion()
@@ -76,7 +76,7 @@ function start(): void {
   isStarted = true
 }
 
-/** libcudart. */
+/** The CUDA runtime library, libcudart. */
 export const runtimeLibrary: CudaLibrary = {
   name: 'runtime',
   calls: { ...runtimeCalls, ...adaptedCalls },

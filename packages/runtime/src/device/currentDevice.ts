@@ -17,15 +17,16 @@ function currentOrdinal(): number {
   return out.i32[0] as number
 }
 
-/** The device that this JavaScript thread works on where none is named; device 0 at first (`cudaGetDevice`). */
+/** Returns the default device of this JavaScript thread; initially device 0 (`cudaGetDevice`). */
 export function currentDevice(): Device {
   runtimeLibrary.start()
   return Device.get(currentOrdinal())
 }
 
 /**
- * Makes a device the current one of this JavaScript thread (`cudaSetDevice`). Objects stay with the device that they
- * were made on. @throws RangeError for a device there is not.
+ * Sets the current device of this JavaScript thread (`cudaSetDevice`).
+ *
+ * Existing objects stay on their device. @throws RangeError for a device that does not exist.
  */
 export function setDevice(device: DeviceLike | number): Device {
   const target = Device._find(device, 'setDevice', 'device')
@@ -34,8 +35,9 @@ export function setDevice(device: DeviceLike | number): Device {
 }
 
 /**
- * Runs `fn` with a device as the current one and restores the one before. `fn` must not be asynchronous.
- * @throws TypeError when `fn` gives a promise.
+ * Runs a synchronous `fn` with a device as the current one, then restores the previous one.
+ *
+ * @throws TypeError if `fn` returns a promise.
  */
 export function withDevice<T>(device: DeviceLike | number, fn: (device: Device) => T): T {
   const target = Device._find(device, 'withDevice', 'device')
@@ -51,18 +53,18 @@ export function withDevice<T>(device: DeviceLike | number, fn: (device: Device) 
   }
 }
 
-/** Where something is made. */
+/** Option that selects the device. */
 export interface DeviceOption {
   /** A device of any package, or its ordinal. Default: the current device. */
   readonly device?: DeviceLike | number | undefined
 }
 
-/** The device named, or the current one. */
+/** Returns the given device, or the current one. */
 export function deviceOrCurrent(device: DeviceLike | number | undefined, api: string): Device {
   return device === undefined ? currentDevice() : Device._find(device, api, 'device')
 }
 
-/** Takes the option `device` out of an options object: the device it names, or the current one, and the rest. */
+/** Splits an options object into its device (default: the current one) and the other options. */
 export function ownerAndRest<O extends DeviceOption>(
   options: O,
   api: string,
@@ -72,7 +74,7 @@ export function ownerAndRest<O extends DeviceOption>(
   return [deviceOrCurrent(device, api), rest]
 }
 
-/** The device that the option names, or the current one, where there is no other option. */
+/** Returns the device of options that allow no other key; default: the current one. */
 export function onlyOwner(options: DeviceOption, api: string): Device {
   return deviceOrCurrent(requireOptions<DeviceOption>(options, api, { device: true }).device, api)
 }

@@ -14,16 +14,16 @@ import { type DeviceProperties, deviceProperties } from './deviceProperties.js'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 
-/** The attributes of a device: `cudaDeviceAttr` without its prefix, such as `'MultiProcessorCount'`. */
+/** Name of a device attribute: `cudaDeviceAttr` without its prefix, such as `'MultiProcessorCount'`. */
 export type DeviceAttribute = Exclude<WithoutPrefix<keyof typeof cudaDeviceAttr, 'cudaDevAttr'>, 'Max'>
 
-/** What links two devices: `cudaDeviceP2PAttr` without its prefix. */
+/** Name of an attribute of a link between devices: `cudaDeviceP2PAttr` without its prefix. */
 export type PeerAttribute = WithoutPrefix<keyof typeof cudaDeviceP2PAttr, 'cudaDevP2PAttr'>
 
-/** The limits of a device: `cudaLimit` without its prefix, such as `'StackSize'`. */
+/** Name of a device limit: `cudaLimit` without its prefix, such as `'StackSize'`. */
 export type DeviceLimit = WithoutPrefix<keyof typeof cudaLimit, 'cudaLimit'>
 
-/** Every attribute by name, in the order of the C header; names that share a code are all there. */
+/** Returns every attribute name, in the order of the C header, including names that share a code. */
 export function deviceAttributeNames(): readonly DeviceAttribute[] {
   return Object.keys(cudaDeviceAttr)
     .filter((name) => name !== 'cudaDevAttrMax')
@@ -31,8 +31,10 @@ export function deviceAttributeNames(): readonly DeviceAttribute[] {
 }
 
 /**
- * A device as the runtime knows it: attributes and limits have the names of libcudart, those of libcuda are taken, too.
- * There is one object a device and JavaScript thread; it costs nothing until it is used.
+ * A device of the CUDA runtime.
+ *
+ * Attributes and limits have the names of libcudart; names of libcuda are accepted too. There is one object per device
+ * and JavaScript thread. It uses no resources before its first use.
  *
  * @example
  * for (const device of Device.all()) console.log(device.name, device.attribute('MultiProcessorCount'))
@@ -75,31 +77,34 @@ export class Device extends BaseDevice {
     return Device.#devices.getByPciBusId(pciBusId)
   }
 
-  /** Every property of the device, read anew (`cudaGetDeviceProperties`). */
+  /** Every property of the device, read at each access (`cudaGetDeviceProperties`). */
   get properties(): DeviceProperties {
     return deviceProperties(this.ordinal)
   }
 
-  /** One attribute by its name in either library; yes and no are 1 and 0 (`cudaDeviceGetAttribute`). */
+  /** Returns an attribute by its name in either library; booleans are 1 and 0 (`cudaDeviceGetAttribute`). */
   override attribute(attribute: DeviceAttribute | DriverAttribute): number {
     const code = codeOf(cudaDeviceAttr, 'cudaDevAttr', attribute)
     return code === undefined ? super.attribute(attribute as DriverAttribute) : this._attribute(code)
   }
 
-  /** A property of the link from this device to `peer`, by its name in either library (`cudaDeviceGetP2PAttribute`). */
+  /**
+   * Returns an attribute of the link from this device to `peer`, by its name in either library
+   * (`cudaDeviceGetP2PAttribute`).
+   */
   override peerAttribute(attribute: PeerAttribute | DriverPeerAttribute, peer: DeviceLike | number): number {
     const code = codeOf(cudaDeviceP2PAttr, 'cudaDevP2PAttr', attribute)
     if (code === undefined) return super.peerAttribute(attribute as DriverPeerAttribute, peer)
     return this._peerAttribute(code, peer)
   }
 
-  /** Reads a limit by its name in either library, in its own unit, mostly bytes (`cudaDeviceGetLimit`). */
+  /** Returns a limit by its name in either library, in the unit of the limit, usually bytes (`cudaDeviceGetLimit`). */
   override getLimit(limit: DeviceLimit | ContextLimit): number {
     const code = codeOf(cudaLimit, 'cudaLimit', limit)
     return code === undefined ? super.getLimit(limit as ContextLimit) : this.primaryContext._getLimit(code)
   }
 
-  /** Asks for a limit by its name in either library; the driver may round it (`cudaDeviceSetLimit`). */
+  /** Sets a limit by its name in either library; the driver may round it (`cudaDeviceSetLimit`). */
   override setLimit(limit: DeviceLimit | ContextLimit, value: number): void {
     const code = codeOf(cudaLimit, 'cudaLimit', limit)
     if (code === undefined) super.setLimit(limit as ContextLimit, value)
@@ -111,7 +116,7 @@ export class Device extends BaseDevice {
   }
 }
 
-/** The code of a name of libcudart; undefined for any other. */
+/** Returns the code of a libcudart name; undefined for other names. */
 function codeOf(codes: Readonly<Record<string, number>>, prefix: string, name: unknown): number | undefined {
   const key = typeof name === 'string' && name !== 'Max' ? prefix + name : ''
   return Object.hasOwn(codes, key) ? codes[key] : undefined

@@ -48,15 +48,15 @@ type Plain = {
       : number
 }
 
-/** Every field of `cudaDeviceProp`: yes and no as booleans, sizes in bytes as numbers. */
+/** Every field of `cudaDeviceProp`: flags as booleans, sizes in bytes as numbers. */
 export interface DeviceProperties extends Plain {
-  /** Its name for people. */
+  /** Product name of the device. */
   readonly name: string
-  /** As `nvidia-smi` writes it, `'GPU-…'`. */
+  /** Identifier in the form of `nvidia-smi`, `'GPU-…'`. */
   readonly uuid: string
   /** The locally unique id of Windows graphics interfaces; zeros elsewhere. */
   readonly luid: Uint8Array
-  /** The kinds of handle that memory pools can be exported as. */
+  /** Handle kinds that memory pools can be exported as. */
   readonly memoryPoolSupportedHandleTypes: readonly HandleKind[]
 }
 

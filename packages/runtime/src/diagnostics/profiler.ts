@@ -1,19 +1,20 @@
 import { profile as profileOn, startProfiler as startOn, stopProfiler as stopOn } from '@shoal/driver/diagnostics'
 import { currentDevice, type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 
-/** A profiler that was told to wait collects from now on (`cuProfilerStart`). Without one nothing happens. */
+/** Starts a waiting profiler (`cuProfilerStart`). Without a profiler it does nothing. */
 export function startProfiler(options: DeviceOption = {}): void {
   startOn(onlyOwner(options, 'startProfiler'))
 }
 
-/** Ends what {@link startProfiler} began (`cuProfilerStop`). */
+/** Stops the profiler (`cuProfilerStop`). */
 export function stopProfiler(options: DeviceOption = {}): void {
   stopOn(onlyOwner(options, 'stopProfiler'))
 }
 
 /**
- * Has a profiler collect while `fn` runs, and while the promise that it gives is pending. Work that was only queued may
- * be left out: wait for it in `fn`.
+ * Profiles `fn`, and the promise that it returns.
+ *
+ * The profiler may miss work that was only queued: wait for it in `fn`.
  */
 export function profile<T>(fn: () => T): T {
   return profileOn(currentDevice(), fn)

@@ -7,20 +7,22 @@ import {
 import { type DeviceOption, deviceOrCurrent, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** How an event is made. */
+/** Options of an event. */
 export interface EventOptions extends BaseOptions, DeviceOption {}
 
-/** A mark in the work of a stream: it is reached when everything queued before it has ended. */
+/** A marker in a stream, reached when all work queued before it has completed. */
 export type Event = BaseEvent
 export const Event = withFactories(BaseEvent, {
-  /** Makes an event on the current device, or the one named (`cudaEventCreateWithFlags`). */
+  /** Creates an event on the current or the given device (`cudaEventCreateWithFlags`). */
   create(options: EventOptions = {}): Event {
     return BaseEvent.create(...ownerAndRest(options, 'Event.create'))
   },
 
   /**
-   * An event of `@shoal/driver` as one of this package: a `CUevent` and a `cudaEvent_t` are the same handle, and the
-   * other object keeps it. @throws TypeError for what is no event, or not of a primary context; DisposedError.
+   * Returns an event of `@shoal/driver` as an event of this package.
+   *
+   * A `CUevent` and a `cudaEvent_t` are the same handle; the other object still owns it.
+   * @throws TypeError for a value that is not an event, or not of a primary context; DisposedError.
    */
   from(event: EventLike): Event {
     const { context } = requireEventLike(event, 'Event.from')

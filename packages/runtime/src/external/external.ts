@@ -7,10 +7,10 @@ import {
 import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** Memory of another library, such as Vulkan, for use by a device. libcuda imports it, as libcudart would. */
+/** Memory of another library, such as Vulkan, imported for a device. It uses libcuda, as libcudart would. */
 export type ExternalMemory = BaseMemory
 export const ExternalMemory = withFactories(BaseMemory, {
-  /** Takes memory that another library exported, for the current device or the one named (`cuImportExternalMemory`). */
+  /** Imports exported memory for the current or the given device (`cuImportExternalMemory`). */
   import(description: ExternalMemoryDescription, options: DeviceOption = {}): ExternalMemory {
     return BaseMemory.import(onlyOwner(options, 'ExternalMemory.import'), description)
   },
@@ -19,10 +19,7 @@ export const ExternalMemory = withFactories(BaseMemory, {
 /** A semaphore of another library, such as Vulkan, that streams signal and wait for. */
 export type ExternalSemaphore = BaseSemaphore
 export const ExternalSemaphore = withFactories(BaseSemaphore, {
-  /**
-   * Takes a semaphore that another library exported, for the current device or the one named
-   * (`cuImportExternalSemaphore`).
-   */
+  /** Imports an exported semaphore for the current or the given device (`cuImportExternalSemaphore`). */
   import(description: ExternalSemaphoreDescription, options: DeviceOption = {}): ExternalSemaphore {
     return BaseSemaphore.import(onlyOwner(options, 'ExternalSemaphore.import'), description)
   },

@@ -11,37 +11,45 @@ import { type DeviceOption, deviceOrCurrent, onlyOwner } from '../device/current
 import type { Stream } from '../stream/stream.js'
 import { withFactories } from '../withFactories.js'
 
-/** Work with its order, built once and run many times, by an executable graph made of it. */
+/** Ordered work, built once; an executable graph made from it runs many times. */
 export type Graph = BaseGraph
 export const Graph = withFactories(BaseGraph, {
-  /** An empty graph on the current device, or the one named (`cuGraphCreate`). */
+  /** Creates an empty graph on the current or the given device (`cuGraphCreate`). */
   create(options: DeviceOption = {}): Graph {
     return BaseGraph.create(onlyOwner(options, 'Graph.create'))
   },
 
   /**
-   * A graph of what `fn` queues on the stream, which does not run now (`cuStreamBeginCapture`, `cuStreamEndCapture`).
+   * Captures the work that `fn` queues on the stream, without running it (`cuStreamBeginCapture`,
+   * `cuStreamEndCapture`).
    */
   capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions = {}): Graph {
     return BaseGraph.capture(stream, fn, options)
   },
 })
 
-/** The memory of the graphs of a device (`cuDeviceGetGraphMemAttribute`). @param device Default: the current one. */
+/**
+ * Returns the graph memory usage of a device (`cuDeviceGetGraphMemAttribute`).
+ *
+ * @param device Default: the current device.
+ */
 export function graphMemoryUsage(device?: DeviceLike | number): GraphMemoryUsage {
   return baseUsage(deviceOrCurrent(device, 'graphMemoryUsage'))
 }
 
 /**
- * Sets the high-water marks back to what is in use (`cuDeviceSetGraphMemAttribute`). @param device Default: the current
- * one.
+ * Resets the high-water marks to the current usage (`cuDeviceSetGraphMemAttribute`).
+ *
+ * @param device Default: the current device.
  */
 export function resetGraphMemoryHigh(device?: DeviceLike | number): void {
   baseReset(deviceOrCurrent(device, 'resetGraphMemoryHigh'))
 }
 
 /**
- * Gives memory that no graph uses back to the system (`cuDeviceGraphMemTrim`). @param device Default: the current one.
+ * Returns unused graph memory to the system (`cuDeviceGraphMemTrim`).
+ *
+ * @param device Default: the current device.
  */
 export function trimGraphMemory(device?: DeviceLike | number): void {
   baseTrim(deviceOrCurrent(device, 'trimGraphMemory'))

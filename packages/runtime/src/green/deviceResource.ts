@@ -3,10 +3,14 @@ import type { DeviceLike } from '@shoal/types'
 import { deviceOrCurrent } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** Multiprocessors of a device, all or a part of them. A green context has such a part for its kernels. */
+/** Some or all multiprocessors of a device, on which a green context runs its kernels. */
 export type DeviceResource = BaseResource
 export const DeviceResource = withFactories(BaseResource, {
-  /** All multiprocessors of a device (`cuDeviceGetDevResource`). @param device Default: the current one. */
+  /**
+   * Returns all multiprocessors of a device (`cuDeviceGetDevResource`).
+   *
+   * @param device Default: the current device.
+   */
   of(device?: DeviceLike | number): DeviceResource {
     return BaseResource.of(deviceOrCurrent(device, 'DeviceResource.of'))
   },

@@ -3,19 +3,19 @@ import type { ModuleImage } from '@shoal/driver/shared'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** How a library is loaded, and the device that it works on. */
+/** Options for loading a library. */
 export interface LibraryOptions extends BaseOptions, DeviceOption {}
 
-/** Code for all devices of the process (`cudaLibrary_t`). */
+/** Device code for all devices of the process (`cudaLibrary_t`). */
 export type Library = BaseLibrary
 export const Library = withFactories(BaseLibrary, {
-  /** Loads code for the current device, or the one named, on a native thread (`cudaLibraryLoadData`). */
+  /** Loads code for the current or the given device, on a native thread (`cudaLibraryLoadData`). */
   async load(image: ModuleImage, options: LibraryOptions = {}): Promise<Library> {
     const [owner, rest] = ownerAndRest(options, 'Library.load')
     return await BaseLibrary.load(owner, image, rest)
   },
 
-  /** Like `load`, but blocks the thread for as long as it takes. */
+  /** Loads code like `load`, but blocks the thread. */
   loadSync(image: ModuleImage, options: LibraryOptions = {}): Library {
     const [owner, rest] = ownerAndRest(options, 'Library.loadSync')
     return BaseLibrary.loadSync(owner, image, rest)

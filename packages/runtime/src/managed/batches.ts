@@ -8,13 +8,14 @@ import type { QueueOptions } from '@shoal/driver/shared'
 import type { MemoryLike } from '@shoal/types'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 
-/** Where prefetches are queued, and what becomes of the contents. */
+/** Options of {@link prefetchBatch}. */
 export interface PrefetchOptions extends BaseOptions, DeviceOption {}
 
 /**
- * Queues the moves of many pieces of managed memory, each to a place of its own, in one call
- * (`cudaMemPrefetchBatchAsync`).
- * @param options `stream` must be given, one of the current device or of the one named.
+ * Queues prefetches of many pieces of managed memory in one call (`cudaMemPrefetchBatchAsync`).
+ *
+ * Each piece has its own destination.
+ * @param options `stream` is required; it must belong to the current or the given device.
  * @throws TypeError, RangeError; DisposedError, StatusError; VersionTooOldError before CUDA 13.0
  */
 export function prefetchBatch(prefetches: readonly BatchedPrefetch[], options: PrefetchOptions): void {
@@ -23,8 +24,9 @@ export function prefetchBatch(prefetches: readonly BatchedPrefetch[], options: P
 }
 
 /**
- * Says that the contents of managed memory are not needed any more (`cudaMemDiscardBatchAsync`). @throws as
- * {@link prefetchBatch}
+ * Declares the contents of managed memory as unneeded (`cudaMemDiscardBatchAsync`).
+ *
+ * @throws as {@link prefetchBatch}
  */
 export function discardBatch(memories: readonly MemoryLike[], options: QueueOptions & DeviceOption): void {
   const [owner, rest] = ownerAndRest(options, 'discardBatch')

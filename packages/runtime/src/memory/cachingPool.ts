@@ -2,13 +2,13 @@ import { type CachingPoolOptions as BaseOptions, CachingPool as BasePool } from 
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** How a caching pool is made. */
+/** Options of a caching pool. */
 export interface CachingPoolOptions extends BaseOptions, DeviceOption {}
 
-/** Memory of a device that is kept and handed out again without a call of the runtime. */
+/** A pool that keeps freed device memory and reuses it without a runtime call. */
 export type CachingPool = BasePool
 export const CachingPool = withFactories(BasePool, {
-  /** Makes a pool on the current device, or the one named; it has no memory at first. */
+  /** Creates an empty pool on the current or the given device. */
   create(options: CachingPoolOptions = {}): CachingPool {
     return BasePool.create(...ownerAndRest(options, 'CachingPool.create'))
   },

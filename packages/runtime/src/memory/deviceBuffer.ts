@@ -20,10 +20,10 @@ import {
 import { type DeviceOption, deviceOrCurrent, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** Which part of another object's memory, and whose work shall use it: by default that of the device it lies on. */
+/** Range of another object's memory, and the device whose work uses it. Default: the device of the memory. */
 export interface ViewOptions extends BaseViewOptions, DeviceOption {}
 
-/** Memory of somebody else, as elements. */
+/** Options for memory of another owner. */
 export interface BorrowOptions extends BaseBorrowOptions, DeviceOption {}
 
 function from<D extends DType>(array: TypedArrayOf<D>, options: DeviceOption & { readonly dtype: D }): DeviceBuffer<D>
@@ -41,39 +41,44 @@ function from(
 }
 
 /**
- * Typed linear memory of a device, or a view of a part of it. Work named with a stream is only queued; methods that end
- * in `Sync` block the thread; methods that return a promise wait without blocking it.
+ * Typed linear device memory, or a view of a part of it.
+ *
+ * Work with a stream is only queued. Methods that end in `Sync` block the thread. Methods that return a promise wait
+ * without blocking it.
  */
 export type DeviceBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const DeviceBuffer = withFactories(BaseBuffer, {
-  /** Memory for `length` elements on the current device, with whatever was there before (`cudaMalloc`). */
+  /** Allocates uninitialized memory for `length` elements on the current device (`cudaMalloc`). */
   allocate<E extends ElementType>(dtype: E, length: number, options: DeviceOption = {}): DeviceBuffer<E> {
     return BaseBuffer.allocate(onlyOwner(options, 'DeviceBuffer.allocate'), dtype, length)
   },
 
-  /** Memory for `length` elements, all bits zero; ready for use on any stream. */
+  /** Allocates zeroed memory for `length` elements, ready for any stream. */
   zeros<E extends ElementType>(dtype: E, length: number, options: DeviceOption = {}): DeviceBuffer<E> {
     return BaseBuffer.zeros(onlyOwner(options, 'DeviceBuffer.zeros'), dtype, length)
   },
 
   /**
-   * A copy of an array on the current device; ready for use on any stream. `dtype` says what the bits of the array
-   * mean, such as `'bf16'` for a `Uint16Array`, or which struct the objects of a list are; default: the array's own
-   * type.
+   * Copies an array to the current device, ready for any stream.
+   *
+   * `dtype` gives the meaning of the array's bits, such as `'bf16'` for a `Uint16Array`, or the struct of the objects
+   * in a list. Default: the array's own type.
    */
   from,
 
   /**
-   * Memory that can be used by work queued on `stream` from now on, and is freed on it (`cudaMallocAsync`). Work of
-   * another stream must wait for an event of this one first.
+   * Allocates memory in stream order; it is also freed on `stream` (`cudaMallocAsync`).
+   *
+   * Work queued on `stream` afterwards can use it. Work of another stream must first wait for an event of `stream`.
    */
   allocateOn<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
     return BaseBuffer.allocateOn(stream, dtype, length)
   },
 
   /**
-   * Memory that somebody else frees. Nothing can check the address: a wrong one loses the device's context, or the
-   * process.
+   * Wraps memory of another owner, without freeing it.
+   *
+   * The address cannot be checked: a wrong one destroys the device's context, or the process.
    */
   fromAddress<E extends ElementType>(
     address: bigint,
@@ -86,9 +91,11 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   },
 
   /**
-   * The memory of another object as elements, without a copy: a buffer of `@shoal/driver`, a `MappedRange`, anything
-   * with the memory protocol. It can be used as long as that object has the memory: afterwards its use throws
-   * `DisposedError`. @throws RangeError when the elements do not lie within the memory.
+   * Returns the memory of another object as elements, without a copy.
+   *
+   * Accepts a buffer of `@shoal/driver`, a `MappedRange`, and any object with the memory protocol. It is valid while
+   * that object has the memory; later use throws `DisposedError`.
+   * @throws RangeError if the elements exceed the memory.
    */
   view<E extends ElementType>(memory: MemoryLike, dtype: E, options: ViewOptions = {}): DeviceBuffer<E> {
     const api = 'DeviceBuffer.view'

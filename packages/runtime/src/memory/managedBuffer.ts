@@ -3,18 +3,21 @@ import type { DType, ElementType } from '@shoal/types'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** How managed memory is made. */
+/** Options of managed memory. */
 export interface ManagedOptions extends BaseOptions, DeviceOption {}
 
 /**
- * Memory that moves between the host and the devices by itself (`cudaMallocManaged`): a real `ArrayBuffer` here, and
- * device memory there. What work in flight writes is seen once that work has ended. dispose() detaches the buffer.
+ * Memory that migrates between host and devices automatically (`cudaMallocManaged`).
+ *
+ * It is an `ArrayBuffer` on the host and device memory on devices. The host sees results of work after that work has
+ * completed. dispose() detaches the buffer.
  */
 export type ManagedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const ManagedBuffer = withFactories(BaseBuffer, {
   /**
-   * Managed memory for `length` elements, at least one; its contents are whatever was there.
-   * @throws FeatureNotSupportedError on devices where the host must not touch such memory while the device is busy,
+   * Allocates uninitialized managed memory for `length` elements, at least one.
+   *
+   * @throws FeatureNotSupportedError on devices where the host must not access managed memory while the device is busy,
    * unless it is attached to the host; TypeError, RangeError, StatusError.
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: ManagedOptions = {}): ManagedBuffer<E> {

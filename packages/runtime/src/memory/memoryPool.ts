@@ -7,41 +7,46 @@ import { type DeviceLike, isInstance } from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** How a pool is made. */
+/** Options of a pool. */
 export interface MemoryPoolOptions extends BaseOptions, DeviceOption {}
 
-/** A pool of memory that streams allocate from and free to in their order. */
+/** A memory pool from which streams allocate, and to which they free, in stream order. */
 export type MemoryPool = BasePool
 export const MemoryPool = withFactories(BasePool, {
   /**
-   * Makes a pool on the current device, or the one named (`cudaMemPoolCreate`).
-   * @throws StatusError when the device cannot export as asked.
+   * Creates a pool on the current or the given device (`cudaMemPoolCreate`).
+   *
+   * @throws StatusError if the device does not support the requested handle kind.
    */
   create(options: MemoryPoolOptions = {}): MemoryPool {
     return BasePool.create(...ownerAndRest(options, 'MemoryPool.create'))
   },
 
-  /** The pool that came with the device (`cudaDeviceGetDefaultMemPool`). dispose() leaves it alone. */
+  /** Returns the device's default pool (`cudaDeviceGetDefaultMemPool`). dispose() does not destroy it. */
   defaultOf(device?: DeviceLike | number): MemoryPool {
     return BasePool.defaultOf(deviceOrCurrent(device, 'MemoryPool.defaultOf'))
   },
 
-  /** The pool that streams of the device allocate from when none is named (`cudaDeviceGetMemPool`). */
+  /** Returns the pool that streams of the device use by default (`cudaDeviceGetMemPool`). */
   currentOf(device?: DeviceLike | number): MemoryPool {
     return BasePool.currentOf(deviceOrCurrent(device, 'MemoryPool.currentOf'))
   },
 
   /**
-   * A pool of `@shoal/driver` as one of this package: a `CUmemoryPool` and a `cudaMemPool_t` are the same handle. It is
-   * borrowed: the other object must live as long as this one is used.
+   * Returns a pool of `@shoal/driver` as a pool of this package.
+   *
+   * A `CUmemoryPool` and a `cudaMemPool_t` are the same handle. The pool is borrowed: the other object must outlive its
+   * use.
    */
   from(pool: MemoryPool): MemoryPool {
     return BasePool.from(deviceOrCurrent(isInstance(pool, BasePool) ? pool.device : undefined, 'MemoryPool.from'), pool)
   },
 
   /**
-   * A pool that another process exported (`cudaMemPoolImportFromShareableHandle`). Nothing can be allocated from it;
-   * `importPointer` takes what the other process allocated. The handle stays the caller's.
+   * Imports a pool that another process exported (`cudaMemPoolImportFromShareableHandle`).
+   *
+   * It cannot allocate; `importPointer` imports allocations of the other process. The caller keeps ownership of the
+   * handle.
    */
   import(handle: ShareableHandle<'pool'>, options: DeviceOption = {}): MemoryPool {
     return BasePool.import(onlyOwner(options, 'MemoryPool.import'), handle)

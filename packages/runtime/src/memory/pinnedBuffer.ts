@@ -3,7 +3,7 @@ import type { CompoundType, DType, ElementInputOf, ElementType, StorageArray, Ty
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** How page-locked memory is made. */
+/** Options of page-locked memory. */
 export interface PinnedOptions extends BaseOptions, DeviceOption {}
 
 function from<D extends DType>(array: TypedArrayOf<D>, options: PinnedOptions & { readonly dtype: D }): PinnedBuffer<D>
@@ -21,17 +21,19 @@ function from(
 }
 
 /**
- * Page-locked host memory (`cudaHostAlloc`) as a real `ArrayBuffer`: copies between it and the device do not block the
- * thread and need no staging. dispose() detaches the buffer: its arrays become empty.
+ * Page-locked host memory (`cudaHostAlloc`) as an `ArrayBuffer`.
+ *
+ * Copies between it and the device do not block the thread and need no staging. dispose() detaches the buffer, so its
+ * arrays become empty.
  */
 export type PinnedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const PinnedBuffer = withFactories(BaseBuffer, {
-  /** Page-locked memory for `length` elements; its contents are whatever was there. */
+  /** Allocates uninitialized page-locked memory for `length` elements. */
   allocate<E extends ElementType>(dtype: E, length: number, options: PinnedOptions = {}): PinnedBuffer<E> {
     const [owner, rest] = ownerAndRest(options, 'PinnedBuffer.allocate')
     return BaseBuffer.allocate(owner, dtype, length, rest)
   },
 
-  /** A page-locked copy of an array. `dtype` says what the bits of the array mean; default: its own type. */
+  /** Copies an array to page-locked memory. `dtype` gives the meaning of its bits; default: its own type. */
   from,
 })

@@ -2,13 +2,13 @@ import { RegisteredBuffer as BaseBuffer, type RegisterOptions as BaseOptions } f
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** How memory is registered. */
+/** Options of registered memory. */
 export interface RegisterOptions extends BaseOptions, DeviceOption {}
 
-/** An `ArrayBuffer` of the program's own, page-locked where it lies (`cudaHostRegister`). */
+/** An `ArrayBuffer` of the program, page-locked in place (`cudaHostRegister`). */
 export type RegisteredBuffer = BaseBuffer
 export const RegisteredBuffer = withFactories(BaseBuffer, {
-  /** Page-locks a whole `ArrayBuffer`, for the current device or the one named (`cudaHostRegister`). */
+  /** Page-locks a whole `ArrayBuffer` for the current or the given device (`cudaHostRegister`). */
   register(buffer: ArrayBuffer, options: RegisterOptions = {}): RegisteredBuffer {
     const [owner, rest] = ownerAndRest(options, 'RegisteredBuffer.register')
     return BaseBuffer.register(owner, buffer, rest)

@@ -6,13 +6,15 @@ import {
 } from '@shoal/driver/shared'
 import { type DeviceOption, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 
-/** What one block of the kernel needs, and where the kernel is loaded. */
+/** Resources of one block, and the device of the kernel. */
 export interface OccupancyOptions extends BaseOptions, DeviceOption {}
 
 /**
- * How many blocks of a kernel, given by its `cudaKernel_t`, run on one multiprocessor at once
- * (`cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`).
- * @param blockSize threads in a block, from 1 to 1024.
+ * Returns how many blocks of a kernel can run on one multiprocessor at once.
+ *
+ * Calls `cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`.
+ * @param kernel a kernel, or its `cudaKernel_t`.
+ * @param blockSize threads per block, from 1 to 1024.
  * @throws TypeError, RangeError, DisposedError, StatusError
  */
 export function maxActiveBlocks(
@@ -25,8 +27,10 @@ export function maxActiveBlocks(
 }
 
 /**
- * Bytes of dynamic shared memory that a block can have where `blockCount` blocks are to run on one multiprocessor at
- * once (`cudaOccupancyAvailableDynamicSMemPerBlock`). @throws as {@link maxActiveBlocks}
+ * Returns the dynamic shared memory per block in bytes, for `blockCount` blocks per multiprocessor.
+ *
+ * Calls `cudaOccupancyAvailableDynamicSMemPerBlock`.
+ * @throws as {@link maxActiveBlocks}
  */
 export function availableSharedMemory(
   kernel: KernelHandle | bigint,

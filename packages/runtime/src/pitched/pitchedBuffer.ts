@@ -4,7 +4,7 @@ import type { CompoundType, DType, ElementInputOf, ElementType, StorageArray, Ty
 import { type DeviceOption, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** How many elements an array has for pitched memory, and where it is made. */
+/** Extent of an array in pitched memory, and its device. */
 export interface PitchedOptions<E extends ElementType = ElementType> extends BaseOptions<E>, DeviceOption {}
 
 function from<D extends DType>(
@@ -22,21 +22,22 @@ function from(array: StorageArray, options: PitchedOptions): PitchedBuffer<Eleme
 }
 
 /**
- * Memory of a device for rows in two or three dimensions, each of which begins where the device reads it best
- * (`cudaMalloc3D`). Copies to and from the host leave the gaps between rows out.
+ * Device memory in two or three dimensions, with aligned rows (`cudaMalloc3D`).
+ *
+ * The device reads aligned rows fastest. Copies to and from the host skip the gaps between rows.
  */
 export type PitchedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const PitchedBuffer = withFactories(BaseBuffer, {
-  /** Memory for rows on the current device, or the one named, with whatever was there before. */
+  /** Allocates uninitialized rows on the current or the given device. */
   allocate<E extends ElementType>(dtype: E, extent: Extent, options: DeviceOption = {}): PitchedBuffer<E> {
     return BaseBuffer.allocate(onlyOwner(options, 'PitchedBuffer.allocate'), dtype, extent)
   },
 
-  /** Memory for rows, all bits zero; ready for use on any stream. */
+  /** Allocates zeroed rows, ready for any stream. */
   zeros<E extends ElementType>(dtype: E, extent: Extent, options: DeviceOption = {}): PitchedBuffer<E> {
     return BaseBuffer.zeros(onlyOwner(options, 'PitchedBuffer.zeros'), dtype, extent)
   },
 
-  /** A copy of an array of all elements, row after row; ready for use on any stream. */
+  /** Copies an array of all elements, row after row; ready for any stream. */
   from,
 })

@@ -3,8 +3,9 @@ import type { PreparedCopies } from '@shoal/driver/shared'
 import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 
 /**
- * Checks and packs many copies of rows and slices, to be queued together by `launch({ stream })`, on streams of the
- * current device or of the one named (`cuMemcpy3DBatchAsync`).
+ * Checks and packs many copies of rows and slices, to queue together (`cuMemcpy3DBatchAsync`).
+ *
+ * Queue them with `launch({ stream })` on streams of the current or the given device.
  * @throws TypeError, RangeError for ends that do not fit; DisposedError
  */
 export function prepareCopies3D(copies: readonly BatchedCopy3D[], options: DeviceOption = {}): PreparedCopies {

@@ -2,7 +2,7 @@ import { type PointerInfo, pointerInfo as pointerInfoOf } from '@shoal/driver/sh
 import type { MemoryLike } from '@shoal/types'
 import { currentDevice } from '../device/currentDevice.js'
 
-/** Asks what lies at an address (`cuPointerGetAttributes`). An address that CUDA does not know is no error. */
+/** Returns information about an address (`cuPointerGetAttributes`). An unknown address is not an error. */
 export function pointerInfo(pointer: bigint | MemoryLike): PointerInfo {
   return pointerInfoOf(currentDevice(), pointer)
 }

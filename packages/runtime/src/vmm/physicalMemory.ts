@@ -12,7 +12,7 @@ import { type OptionKeys, optionalOptions } from '@shoal/types'
 import { currentDevice, type DeviceOption, deviceOrCurrent } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
-/** Where physical memory is made. */
+/** Option that selects the place of physical memory. */
 export interface PlaceOption {
   /** A device or context of any package, `'host'` or `{ hostNode }`. Default: the current device. */
   readonly place?: MemoryPlace | undefined
@@ -24,8 +24,10 @@ const granularityPlaceKeys: OptionKeys<GranularityOptions & PlaceOption> = { ...
 const deviceKeys: OptionKeys<DeviceOption> = { device: true }
 
 /**
- * Bytes that the sizes and offsets of memory of the current device, or of another place, must be a multiple of
- * (`cuMemGetAllocationGranularity`). @throws TypeError, RangeError; StatusError when the driver has no such memory.
+ * Returns the granularity of sizes and offsets in bytes (`cuMemGetAllocationGranularity`).
+ *
+ * Applies to memory of the current device or another place.
+ * @throws TypeError, RangeError; StatusError if the driver does not support such memory.
  */
 export function allocationGranularity(options?: GranularityOptions & PlaceOption): number {
   const { place = currentDevice(), ...rest } = optionalOptions(options, 'allocationGranularity', granularityPlaceKeys)
@@ -33,18 +35,19 @@ export function allocationGranularity(options?: GranularityOptions & PlaceOption
 }
 
 /**
- * Memory without an address. Map it into an `AddressRange`, once or several times, to use it. `dispose()` gives up this
- * handle of it; the memory is freed when nothing maps it and no other handle is left.
+ * Memory without an address; map it to an `AddressRange`, once or several times, to use it.
+ *
+ * `dispose()` releases this handle. The memory is freed when no mapping and no other handle is left.
  */
 export type PhysicalMemory = BasePhysicalMemory
 export const PhysicalMemory = withFactories(BasePhysicalMemory, {
   /**
-   * Makes physical memory on the current device, or at another place (`cuMemCreate`).
-   * @param byteLength a multiple of `allocationGranularity(options)`.
-   * @throws TypeError; RangeError for another length; StatusError when there is not enough memory.
+   * Allocates physical memory on the current device, or at another place (`cuMemCreate`).
+   *
+   * @param byteLength size in bytes, a multiple of `allocationGranularity(options)`.
+   * @throws TypeError; RangeError for another length; StatusError if there is not enough memory.
    * @example
-   * using memory = PhysicalMemory.create(allocationGranularity())
-   * using range = AddressRange.reserve(memory.byteLength)
+   * using memory = PhysicalMemory.create(allocationGranularity()) using range = AddressRange.reserve(memory.byteLength)
    * using mapped = range.map(memory)
    */
   create(byteLength: number, options?: PhysicalMemoryOptions & PlaceOption): PhysicalMemory {
@@ -53,9 +56,10 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
   },
 
   /**
-   * Another handle of the physical memory behind a mapped address (`cuMemRetainAllocationHandle`).
-   * @param byteLength its size, which the driver does not tell.
-   * @throws TypeError; RangeError when it lies elsewhere; StatusError for an address where nothing is mapped.
+   * Returns another handle of the physical memory at a mapped address (`cuMemRetainAllocationHandle`).
+   *
+   * @param byteLength its size in bytes, which the driver does not report.
+   * @throws TypeError; RangeError if it is at another place; StatusError for an address without a mapping.
    */
   retain(address: bigint, byteLength: number, options?: PlaceOption): PhysicalMemory {
     const { place = currentDevice() } = optionalOptions(options, 'PhysicalMemory.retain', placeKeys)
@@ -63,11 +67,12 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
   },
 
   /**
-   * Memory that this process or another one exported (`cuMemImportFromShareableHandle`), for use by the current device
-   * or another one. The handle stays the caller's to dispose of.
-   * @throws TypeError for a handle of something else; RangeError for a size that memory of a device cannot have;
-   * FeatureNotSupportedError when it lies on a device that this process does not see; StatusError for a handle that the
-   * driver refuses.
+   * Imports memory that this or another process exported (`cuMemImportFromShareableHandle`).
+   *
+   * The current or the given device uses it. The caller keeps ownership of the handle.
+   * @throws TypeError for a handle of another kind; RangeError for a size that device memory cannot have;
+   * FeatureNotSupportedError if the memory is on a device that this process cannot see; StatusError if the driver
+   * refuses the handle.
    */
   import(handle: ShareableHandle<'memory'>, options?: DeviceOption): PhysicalMemory {
     const { device } = optionalOptions(options, 'PhysicalMemory.import', deviceKeys)
