@@ -63,7 +63,7 @@ function bench<R = Row>(...words: string[]): Report<R> & { readonly stdout: stri
 const rest = (n: number): number => (n - 1) / n
 const everyType = ['i8', 'u8', 'i32', 'u32', 'i64', 'u64', 'f16', 'f32', 'f64', 'bf16', 'f8e4m3', 'f8e5m2']
 
-describe('collectives of three ranks in one process', () => {
+describe('shoal bench of collectives over three ranks in one process', () => {
   test.each([
     { name: 'all-reduce', reduces: true, rooted: false, factor: 2 * rest(3), parts: 1, hasInPlace: true },
     { name: 'all-gather', reduces: false, rooted: false, factor: rest(3), parts: 3, hasInPlace: true },
@@ -74,7 +74,7 @@ describe('collectives of three ranks in one process', () => {
     { name: 'gather', reduces: false, rooted: true, factor: rest(3), parts: 3, hasInPlace: true },
     { name: 'scatter', reduces: false, rooted: true, factor: rest(3), parts: 3, hasInPlace: true },
     { name: 'send-recv', reduces: false, rooted: false, factor: 1, parts: 1, hasInPlace: false },
-  ])('$name: every element is right', ({ name, reduces, rooted, factor, parts, hasInPlace }) => {
+  ])('$name: every element is correct', ({ name, reduces, rooted, factor, parts, hasInPlace }) => {
     // Reductions from every root would take long, and reduce and broadcast know no more of their root than its number.
     const roots = !rooted ? [null] : reduces ? [1] : [0, 1, 2]
     const some = [...(reduces ? ['-o', 'all'] : []), ...(rooted ? ['--root', roots.length > 1 ? 'all' : '1'] : [])]
@@ -120,7 +120,7 @@ describe('collectives of three ranks in one process', () => {
     expect(stdout).toMatch(/^# SOFTWARE DEVICE/m)
   })
 
-  test('sizes, and what is left out', () => {
+  test('measures the requested sizes, and skips disabled placements and checks', () => {
     const stepped = bench('all-reduce', '-b', '1K', '-e', '3K', '-i', '1K', '--in-place', 'out', '-c', '0')
     expect(stepped.rows.map((row) => row.bytes)).toEqual([1024, 2048, 3072])
     for (const { outOfPlace, inPlace } of stepped.rows) expect([outOfPlace?.wrong, inPlace]).toEqual([null, null])
@@ -134,7 +134,7 @@ describe('collectives of three ranks in one process', () => {
   })
 })
 
-test('ranks of shoal run: one process each, and the first one prints', { timeout: 120_000 }, () => {
+test('shoal bench under shoal run has one process per rank, and only rank 0 prints', { timeout: 120_000 }, () => {
   const file = join(folder, 'ranks.json')
   const words = ['bench', 'reduce-scatter', '-b', '1K', '-e', '4K', '-d', 'f32,f16', '--json', file]
   const { status, stdout, errors } = shoal(['run', '-n', '3', '--no-prefix', program, ...words], {
@@ -149,7 +149,7 @@ test('ranks of shoal run: one process each, and the first one prints', { timeout
   for (const { outOfPlace, inPlace } of report.rows) expect([outOfPlace?.wrong, inPlace?.wrong]).toEqual([0, 0])
 })
 
-test('the time limit is that of a wait, not of the whole benchmark', { timeout: 120_000 }, () => {
+test('--timeout limits each wait, not the whole benchmark', { timeout: 120_000 }, () => {
   const [file, iterations, seconds] = [join(folder, 'limit.json'), 8000, 2]
   const words = ['bench', 'all-reduce', '-b', '4', '-e', '64K', '-n', String(iterations), '-c', '0', '--json', file]
   const { status, errors } = shoal(['run', '-n', '2', '--no-prefix', program, ...words, '--timeout', String(seconds)], {
@@ -162,7 +162,7 @@ test('the time limit is that of a wait, not of the whole benchmark', { timeout: 
   expect((each.reduce((sum, time) => sum + time) * iterations) / 1e6).toBeGreaterThan(seconds)
 })
 
-test('a rank that is killed ends the others, which name it', { timeout: 120_000 }, async () => {
+test('when a rank is killed, the other ranks exit and name it', { timeout: 120_000 }, async () => {
   const words = ['bench', 'all-reduce', '-b', '64K', '-e', '64M', '-n', '2000', '-c', '0']
   const child = spawn(process.execPath, [program, 'run', '-n', '3', '--on-failure', 'continue', program, ...words], {
     env: environment({ SHOAL_DEVICE: 'sim' }),
@@ -190,7 +190,7 @@ test('a rank that is killed ends the others, which name it', { timeout: 120_000 
   expect(output).toMatch(/^\[1\] shoal bench: .*rank 2/m)
 })
 
-describe('NVSHMEM: a process for each PE, started by the command itself', { timeout: 120_000 }, () => {
+describe('shoal bench of NVSHMEM starts one process per PE', { timeout: 120_000 }, () => {
   test.each(['put', 'get'])('%s', (name) => {
     const { rows, ranks, processes, library, stdout } = bench<Record<string, number>>(name, '-e', '4K', '-f', '8')
     expect([ranks, processes, library.name]).toEqual([2, 2, 'NVSHMEM'])
@@ -203,7 +203,7 @@ describe('NVSHMEM: a process for each PE, started by the command itself', { time
     expect(stdout).toContain('# bytes wrong: 0 OK')
   })
 
-  test('atomic', () => {
+  test('measures atomic', () => {
     const { rows } = bench<{ operation: string; dtype: string; latency: number; rate: number; right: boolean }>(
       'atomic',
     )
@@ -220,7 +220,7 @@ describe('NVSHMEM: a process for each PE, started by the command itself', { time
     }
   })
 
-  test('barrier of three PEs', () => {
+  test('measures a barrier of three PEs', () => {
     const { rows, ranks } = bench<{ operation: string; from: string; latency: number }>('barrier', '-g', '3')
     expect(ranks).toBe(3)
     expect(rows.map(({ operation, from }) => `${operation} ${from}`)).toEqual([
@@ -230,13 +230,13 @@ describe('NVSHMEM: a process for each PE, started by the command itself', { time
   })
 })
 
-test('calls', () => {
+test('shoal bench calls measures short calls', () => {
   const { rows } = bench<{ call: string; nanoseconds: number }>('calls', '-n', '3')
   expect(rows.length).toBeGreaterThanOrEqual(6)
   for (const { nanoseconds } of rows) expect(nanoseconds).toBeGreaterThan(0)
 })
 
-test('--json - prints the figures alone', () => {
+test('--json - prints only the figures', () => {
   const words = ['bench', 'all-reduce', '-e', '64', '-n', '1', '--device', 'sim', '--json', '-']
   const { status, stdout, errors } = shoal(words)
   expect(status).toBe(0)
@@ -244,7 +244,7 @@ test('--json - prints the figures alone', () => {
   expect(errors).toContain('all-reduce')
 })
 
-describe('--svg', () => {
+describe('shoal bench --svg', () => {
   test('draws a line for each type, in place and out of place', () => {
     const file = join(folder, 'plot.svg')
     bench('all-reduce', '-e', '4K', '-d', 'f32,bf16', '--svg', file)
@@ -256,7 +256,7 @@ describe('--svg', () => {
       expect(svg).toContain(name)
   })
 
-  test('calls what is sent out of place so', () => {
+  test('labels out-of-place transfers', () => {
     const file = join(folder, 'sent.svg')
     bench('send-recv', '-e', '4K', '--svg', file)
     const svg = readFileSync(file, 'utf8')
@@ -274,7 +274,7 @@ describe('--svg', () => {
       told: ['latency, with the value before (µs)', 'rate, without a result (millions/s)', 'compare-swap', 'u64'],
     },
     { words: ['calls', '-n', '2'], told: ['calls that queue work', 'time (ns)', 'stream.query()'] },
-  ])('draws bars for what has no size: $words', ({ words, told }) => {
+  ])('draws bars for tests without sizes: $words', ({ words, told }) => {
     const file = join(folder, 'bars.svg')
     bench(...words, '--svg', file)
     const svg = readFileSync(file, 'utf8')
@@ -287,7 +287,7 @@ describe('--svg', () => {
     expect(places.filter((y, index) => index > 0 && y - places[index - 1]! < 12)).toEqual([])
   })
 
-  test('says before it measures that echarts is not there', () => {
+  test('reports a missing echarts before measuring', () => {
     const hook = `export async function resolve(name, context, next) {
       if (name.startsWith('echarts')) throw Object.assign(new Error('not there'), { code: 'ERR_MODULE_NOT_FOUND' })
       return next(name, context)
@@ -309,7 +309,7 @@ describe('--svg', () => {
   })
 })
 
-describe('what cannot be', () => {
+describe('shoal bench refuses', () => {
   test.each([
     [[], 'which test? There are all-reduce,'],
     [['gossip'], "there is no test 'gossip'"],
@@ -393,7 +393,7 @@ describe('what cannot be', () => {
   test.each([
     [[], {}],
     [['--device', 'gpu'], { SHOAL_DEVICE: 'sim' }],
-  ])('no GPU: %j', (words, extra) => {
+  ])('a machine without a GPU: %j', (words, extra) => {
     const { status, errors } = shoal(['bench', 'all-reduce', ...words], {
       SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1',
       ...extra,
@@ -403,7 +403,7 @@ describe('what cannot be', () => {
     expect(errors).not.toContain('    at ')
   })
 
-  test('--help tells of every test and option', () => {
+  test('shoal bench --help describes every test and option', () => {
     const { status, stdout } = shoal(['bench', '--help'])
     expect(status).toBe(0)
     for (const words of [['all-reduce', '--help'], ['-h'], ['put', '-b', '8', '-h']])

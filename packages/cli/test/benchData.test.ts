@@ -22,7 +22,7 @@ afterAll(() => {
 })
 
 test.each(['f32', 'bf16', 'i8', 'u64', 'f8e4m3'] as const)(
-  '%s: one wrong element in many is one wrong',
+  '%s: one wrong element among many is counted as one',
   async (type) => {
     // Longer than the data repeats, and than one piece that is read back.
     const length = 65_521 * 40 + 7
@@ -44,7 +44,7 @@ test.each(['f32', 'bf16', 'i8', 'u64', 'f8e4m3'] as const)(
   },
 )
 
-test('memory shorter than the pattern, and none', async () => {
+test('memory shorter than the pattern, and empty memory, are checked', async () => {
   const pattern = Uint32Array.of(1, 2, 3, 4)
   const buffer = DeviceBuffer.zeros(device, 'u32', 7)
   kernels.fill(buffer, pattern)
@@ -59,7 +59,7 @@ test('memory shorter than the pattern, and none', async () => {
   buffer.dispose()
 })
 
-test('data that is off by one place is wrong, and so is memory that nothing was written to', async () => {
+test('shifted data is wrong, and unwritten memory too', async () => {
   const data = new BenchData('f32', 'sum', 2, 1_000_000)
   const buffer = DeviceBuffer.zeros(device, 'f32', 1_000_001)
   data.fill(buffer.slice(0, 1_000_000), 0, 0, kernels)
@@ -70,7 +70,7 @@ test('data that is off by one place is wrong, and so is memory that nothing was 
   buffer.dispose()
 })
 
-test('parts are whole 16-byte words where they are that long', () => {
+test('parts consist of whole 16-byte words if they are large enough', () => {
   const operation = (name: string) => {
     const found = operations.find((one) => one.name === name)
     if (found === undefined) throw new Error(name)
@@ -97,7 +97,7 @@ function patternOf(data: BenchData, type: BenchType, source: Source): number[] {
   return Array.from(decodeArray(type, found as never) as ArrayLike<number | bigint>, Number)
 }
 
-describe('what ranks send', () => {
+describe('expected data of ranks', () => {
   const every = Object.keys(typeNames) as BenchType[]
   const exact = { f8e5m2: 8, f8e4m3: 16, i8: 127, u8: 255, bf16: 256, f16: 2048 } as Record<
     BenchType,
@@ -143,7 +143,7 @@ describe('what ranks send', () => {
     }
   })
 
-  test.each(['sum', 'prod'] as const)('%s: looks right nowhere else', (op) => {
+  test.each(['sum', 'prod'] as const)('%s: is accepted only at its position', (op) => {
     const data = new BenchData('f32', op, 4, 4096)
     const equal = (one: number[], other: number[], shift = 0): number =>
       one.filter((value, i) => value === other[(i + shift) % other.length]).length / one.length
@@ -155,7 +155,7 @@ describe('what ranks send', () => {
       for (const other of sources.slice(index + 1)) expect(equal(one, other)).toBeLessThan(limit)
   })
 
-  test('repeats after a prime number of elements, or where the part ends', () => {
+  test('repeats after a prime number of elements, or at the end of the part', () => {
     for (const [longest, period] of [
       [1, 1],
       [65_521, 65_521],
@@ -166,7 +166,7 @@ describe('what ranks send', () => {
   })
 })
 
-describe('results that are not the same bit for bit', () => {
+describe('results that differ in their last bits', () => {
   /** A result that is read in slices; a device has found a difference. */
   function wrongIn(data: BenchData, values: StorageArray, source: Source) {
     const slices: [number, number][] = []
@@ -190,24 +190,27 @@ describe('results that are not the same bit for bit', () => {
     // Everything else is exact, and what is copied is the same.
     ['avg', 4, { rank: 1, part: 0 }, 0],
     ['sum', 4, { part: 0 }, 0],
-  ])('%s of %d ranks, %j: %d units of the last place are no fault', async (op, worldSize, source, units) => {
-    const data = new BenchData('f64', op, worldSize, 4096)
-    const values = doubles(data, source)
-    // A power of 2, where a unit is as large as it can be.
-    const place = values.findIndex((value) => value === 2 || value === 1 || value === 4)
-    for (const [far, wrong] of [
-      [units, 0],
-      [units + 1, 1],
-    ] as const) {
-      const changed = values.slice()
-      changed[place]! *= 1 + far * 2 ** -52
-      expect(await wrongIn(data, changed, source).wrong).toBe(wrong)
-      changed[place] = values[place]! * (1 - far * 2 ** -52)
-      expect(await wrongIn(data, changed, source).wrong).toBe(wrong)
-    }
-    values[place] = Number.NaN
-    expect(await wrongIn(data, values, source).wrong).toBe(1)
-  })
+  ])(
+    '%s of %d ranks, %j: a difference of %d units in the last place is accepted',
+    async (op, worldSize, source, units) => {
+      const data = new BenchData('f64', op, worldSize, 4096)
+      const values = doubles(data, source)
+      // A power of 2, where a unit is as large as it can be.
+      const place = values.findIndex((value) => value === 2 || value === 1 || value === 4)
+      for (const [far, wrong] of [
+        [units, 0],
+        [units + 1, 1],
+      ] as const) {
+        const changed = values.slice()
+        changed[place]! *= 1 + far * 2 ** -52
+        expect(await wrongIn(data, changed, source).wrong).toBe(wrong)
+        changed[place] = values[place]! * (1 - far * 2 ** -52)
+        expect(await wrongIn(data, changed, source).wrong).toBe(wrong)
+      }
+      values[place] = Number.NaN
+      expect(await wrongIn(data, values, source).wrong).toBe(1)
+    },
+  )
 
   test.each([
     ['f8e5m2', 2],
@@ -216,7 +219,7 @@ describe('results that are not the same bit for bit', () => {
     ['f16', 10],
     ['f32', 23],
     ['f64', 52],
-  ] as const)('%s: averages of two ranks are off by two units of 2 to the power of -%d', async (type, bits) => {
+  ] as const)('%s: averages of two ranks may differ by two units of 2 to the power of -%d', async (type, bits) => {
     const data = new BenchData(type, 'avg', 2, 1024)
     const numbers = patternOf(data, type, { part: 0 })
     const place = numbers.indexOf(2)
@@ -245,7 +248,7 @@ describe('results that are not the same bit for bit', () => {
     for (const value of [5, 8]) expect(await wrongWith(value)).toBe(1)
   })
 
-  test('are read in pieces of whole periods, and counted over all', async () => {
+  test('are read in pieces of whole periods, and differences are summed', async () => {
     const period = 65_521
     const data = new BenchData('f64', 'sum', 2, 4_000_000)
     const pattern = doubles(data, { part: 0 })
@@ -263,7 +266,7 @@ describe('results that are not the same bit for bit', () => {
   })
 })
 
-test('data is made once', () => {
+test('expected data is computed once', () => {
   const data = new BenchData('f32', 'sum', 2, 4096)
   const patterns = new Set<unknown>()
   const fake = { fill: (_: unknown, pattern: unknown) => void patterns.add(pattern) } as unknown as PatternKernels
@@ -277,7 +280,7 @@ test('data is made once', () => {
   expect(patterns.size).toBe(3)
 })
 
-describe('kernels of patterns', () => {
+describe('pattern kernels', () => {
   test.each([
     ['u8', Uint8Array],
     ['u16', Uint16Array],
@@ -301,7 +304,7 @@ describe('kernels of patterns', () => {
     }
   })
 
-  test('queue their work on their stream, and give back what they have', () => {
+  test('launch on their stream, and free their memory', () => {
     const launch = vi.spyOn(Kernel.prototype, 'launch')
     const own = new PatternKernels(device, stream, 64)
     const buffer = DeviceBuffer.zeros(device, 'u32', 2048 * 256 + 1)

@@ -16,7 +16,7 @@ const defaults = {
   ...{ json: undefined, svg: undefined, software: false },
 }
 
-test('what is not given is what the usage says', () => {
+test('missing options have the defaults from the usage text', () => {
   expect(read('all-reduce')).toEqual(defaults)
   expect(read('reduce')).toEqual({ ...defaults, test: 'reduce' })
 })
@@ -56,7 +56,7 @@ test.each<[string[], object]>([
   [['--svg', 'b'], { svg: 'b' }],
   [['--json', '-', '--svg', 'b'], { json: '-', svg: 'b' }],
   [['--json', 'a', '--svg', '-'], { json: 'a', svg: '-' }],
-])('%j', (words, changed) => {
+])('shoal bench accepts %j', (words, changed) => {
   // Takes every option there is.
   const test = { all: Object.values(optionsOf).flat() }
   expect(readOptions(['all', ...words], test)).toEqual({ ...defaults, test: 'all', ...changed })
@@ -72,7 +72,7 @@ test.each([
   expect(read('all-reduce', ...words).software).toBe(software)
 })
 
-test('what each test takes', () => {
+test('each test accepts its documented options', () => {
   const sizes = ['min-bytes', 'max-bytes', 'step-factor', 'step-bytes']
   const collective = [...sizes, 'datatype', 'check', 'devices', 'timeout']
   expect(optionsOf).toEqual({
@@ -116,31 +116,31 @@ test.each<[string[], string]>([
   expect(() => read(...words)).toThrow(message)
 })
 
-test('--help goes before all that is wrong', () => {
+test('--help takes precedence over errors in the command line', () => {
   for (const words of [['-h'], ['nothing', '--help'], ['calls', '-g', '0', '-h']])
     expect(() => read(...words)).toThrow(HelpRequest)
 })
 
-test('warm-ups before the first size become fewer where it is large', () => {
+test('large first sizes get fewer warm-up iterations', () => {
   const sizes = [1, 223_696, 223_697, 2 ** 20, 2 ** 24, 2 ** 24 + 1, 2 ** 26, 2 ** 30]
   expect(sizes.map(firstRunsOf)).toEqual([firstRuns, 300, 299, 64, 4, 3, 3, 3])
   expect(firstRuns).toBe(300)
 })
 
-describe('numbers, words and sizes', () => {
-  test('a whole number is written in digits, and is one that is told from its neighbours', () => {
+describe('numbers, words and sizes in options', () => {
+  test('a whole number is written in digits and is at most 2^53 - 1', () => {
     expect(wholeNumber('7', '-x', 7)).toBe(7)
     expect(wholeNumber('9007199254740991', '-x', 0)).toBe(Number.MAX_SAFE_INTEGER)
     for (const text of ['6', '', ' 7', '7e0', '0x8', '+8', '7.5', '9007199254740992'])
       expect(() => wholeNumber(text, '-x', 7), text).toThrow(`-x must be a whole number from 7, got ${text}`)
   })
 
-  test('a word is one of those that there are', () => {
+  test('a word must be one of the allowed words', () => {
     expect([oneOf('a', '-x', ['a', 'b']), oneOf('b', '-x', ['a', 'b'])]).toEqual(['a', 'b'])
     expect(() => oneOf('c', '-x', ['a', 'b'])).toThrow('-x must be a or b, got c')
   })
 
-  test('a command line is split as Node does it, and what Node refuses is the fault of who wrote it', () => {
+  test('a command line is split as Node does, and arguments refused by Node are usage errors', () => {
     const { values, positionals, tokens } = parseCommandLine(['a', '-x', '1', 'b'], {
       x: { type: 'string', short: 'x' },
     })
@@ -162,7 +162,7 @@ describe('numbers, words and sizes', () => {
   })
 
   test.each(['0', '0K', '', 'K', '1T', '1iB1', '-1', '1.5K', '9007199254740992', '8388608G'])(
-    '%j is no size',
+    '%j is refused as a size',
     (text) => {
       expect(() => parseBytes(text, '-b')).toThrow(
         `-b must be a number of bytes such as 8, 64K, 16M or 1G, got ${text}`,
@@ -170,7 +170,7 @@ describe('numbers, words and sizes', () => {
     },
   )
 
-  test('sizes have both ends, and are not more than the memory takes', () => {
+  test('a range of sizes needs both ends, and must fit into memory', () => {
     expect(sizesOf({ least: 8, most: 64, factor: 2, step: undefined })).toEqual([8, 16, 32, 64])
     expect(sizesOf({ least: 8, most: 63, factor: 2, step: undefined })).toEqual([8, 16, 32])
     expect(sizesOf({ least: 8, most: 20, factor: 2, step: 4 })).toEqual([8, 12, 16, 20])

@@ -34,8 +34,8 @@ const row: CollectiveRow = {
   ...{ outOfPlace: figures(0), inPlace: null },
 }
 
-describe('tables', () => {
-  test('of collectives are as wide as those of nccl-tests', () => {
+describe('result tables', () => {
+  test('of collectives have the widths of nccl-tests', () => {
     expect(collectiveHead()).toEqual([
       '#                                                             out-of-place                      in-place',
       '#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong',
@@ -63,11 +63,11 @@ describe('tables', () => {
       '#                             (us)   (Mops/s)         ',
     ],
     [barrierTest, '#  operation     from    latency', '#                           (us)'],
-  ])('of NVSHMEM have their heads', ({ columns }, ...lines) => {
+  ])('of NVSHMEM have column heads', ({ columns }, ...lines) => {
     expect(headLines(columns)).toEqual(lines)
   })
 
-  test('figures change their digits at 1000, 10,000 and 100', () => {
+  test('change the number of digits at 1000, 10,000 and 100', () => {
     expect([999.99, 1000, 9999.9, 10_000, 10_000.4].map(figure)).toEqual([
       '999.99',
       '1000.0',
@@ -81,7 +81,7 @@ describe('tables', () => {
     expect([Number.POSITIVE_INFINITY, Number.NaN, 0].map(number)).toEqual(['–', '–', '0.00'])
   })
 
-  test('are as wide as their widest cell, the head included', () => {
+  test('have columns as wide as their widest cell, including the head', () => {
     expect(
       table(
         ['name', 'a wide head'],
@@ -94,7 +94,7 @@ describe('tables', () => {
   })
 })
 
-test('a summary counts what was compared, and averages what was measured', () => {
+test('a summary counts compared results, and averages measured results', () => {
   const both = (one: Figures | null, other: Figures | null) => ({ ...row, outOfPlace: one, inPlace: other })
   expect(collectiveSummary([])).toEqual({ wrong: null, averageBusBandwidth: 0 })
   expect(collectiveSummary([both(figures(0, 4), null)])).toEqual({ wrong: 0, averageBusBandwidth: 4 })
@@ -106,10 +106,10 @@ test('a summary counts what was compared, and averages what was measured', () =>
   expect(collectiveSummary(rows)).toEqual({ wrong: 5, averageBusBandwidth: 3 })
 })
 
-describe('what was measured on what', () => {
+describe('the measured system and settings', () => {
   const library = { name: 'NCCL', version: '2.27.3' }
 
-  test('is all in the report', () => {
+  test('are completely in the report', () => {
     vi.useFakeTimers({ now: new Date('2026-01-02T03:04:05.678Z'), toFake: ['Date'] })
     try {
       const options = read('all-reduce')
@@ -150,7 +150,7 @@ describe('what was measured on what', () => {
       { library: { name: 'CUDA driver', version: '12.9' } },
       `# shoal bench put: 1 rank in one process, CUDA driver 12.9, Node ${process.version}`,
     ],
-  ])('is told above the table: %j', (changed, line) => {
+  ])('are printed above the table: %j', (changed, line) => {
     const rest = ['# 2 × A, 1 × B', '# iterations 20 after 5 warm-ups', '#']
     expect(introduction({ ...report, ...changed })).toEqual([line, ...rest])
     const [warning, ...others] = introduction({ ...report, ...changed, software: true })
@@ -159,7 +159,7 @@ describe('what was measured on what', () => {
   })
 })
 
-describe('output', () => {
+describe('benchmark output', () => {
   const library = { name: 'NCCL', version: '2.27.3' }
   const first = { worldSize: 2, processes: 1, isFirst: true }
   const plotted = {
@@ -175,7 +175,7 @@ describe('output', () => {
     return written
   }
 
-  test('goes to standard output, and nothing else is written', async () => {
+  test('goes only to standard output by default', async () => {
     const written = streams()
     const output = await Output.open(first, library, read('all-reduce'), ['a head'])
     output.print('one', 'two')
@@ -184,7 +184,7 @@ describe('output', () => {
     expect(written.errors).toBe('')
   })
 
-  test.each(['json', 'svg'] as const)('leaves standard output to --%s -', async (name) => {
+  test.each(['json', 'svg'] as const)('leaves standard output free for --%s -', async (name) => {
     const written = streams()
     const output = await Output.open(first, library, read('all-reduce', `--${name}`, '-'), ['a head'])
     output.print('a line')
@@ -196,7 +196,7 @@ describe('output', () => {
     if (name === 'json') expect(written.output).toMatch(/^\{\n {2}"benchmark": "all-reduce",.*\n\}\n$/s)
   })
 
-  test('has its files before anything is measured, and fills them in the end', async () => {
+  test('opens its files before measuring, and writes them at the end', async () => {
     streams()
     const [json, svg] = [join(folder, 'a.json'), join(folder, 'a.svg')]
     writeFileSync(json, 'old')
@@ -211,7 +211,7 @@ describe('output', () => {
     expect(JSON.parse(readFileSync(json, 'utf8'))).not.toHaveProperty('summary')
   })
 
-  test.each(['json', 'svg'])('a file for --%s that cannot be written is told at once', async (name) => {
+  test.each(['json', 'svg'])('refuses an unwritable file for --%s before measuring', async (name) => {
     const written = streams()
     const options = read('all-reduce', `--${name}`, join(folder, 'nowhere/x'))
     await expect(Output.open(first, library, options, [])).rejects.toThrow(UsageError)
@@ -219,7 +219,7 @@ describe('output', () => {
     expect(written.output).toBe('')
   })
 
-  test('is none of any rank but the first', async () => {
+  test('is written by the first rank only', async () => {
     const written = streams()
     const before = readdirSync(folder)
     const options = read('all-reduce', '--json', join(folder, 'other.json'), '--svg', join(folder, 'other.svg'))
@@ -230,7 +230,7 @@ describe('output', () => {
   })
 })
 
-describe('a collective', () => {
+describe('benchmark of a collective', () => {
   const options = () => read('reduce', '-b', '1K', '-e', '2K', '-d', 'f32,f64', '-n', '1', '-w', '0')
   const reduce = operations.find(({ name }) => name === 'reduce')!
 
@@ -242,7 +242,7 @@ describe('a collective', () => {
     return { status, lines: print.mock.calls.flat(), written: write.mock.calls[0]! }
   }
 
-  test('with what is drawn of it: bandwidths, and times as far apart as they are', async () => {
+  test('returns rows, and diagrams of bandwidths and times with suitable axes', async () => {
     const { status, lines, written } = await bench(options())
     const [rows, { title, diagrams }, summary] = written as [
       CollectiveRow[],
@@ -269,7 +269,7 @@ describe('a collective', () => {
     ])
   })
 
-  test('that is wrong fails, and one that was not looked at does not', async () => {
+  test('fails if results are wrong, and passes if they were not checked', async () => {
     vi.spyOn(BenchData.prototype, 'wrong').mockResolvedValue(3)
     const wrong = await bench(options())
     // The root alone has a result, in and out of place, of two types and sizes.
@@ -279,7 +279,7 @@ describe('a collective', () => {
     expect([unchecked.status, unchecked.lines.at(-2)]).toEqual([0, '# elements wrong: not checked'])
   })
 
-  test('leaves its ranks also when nothing comes of it', async () => {
+  test('leaves the rank group also after an error', async () => {
     vi.spyOn(Output, 'open').mockRejectedValue(new UsageError('no file'))
     await expect(benchCollective(reduce, options())).rejects.toThrow('no file')
     await expect(benchCollective(reduce, { ...options(), devices: 3 })).rejects.toThrow(
@@ -292,8 +292,8 @@ describe('a collective', () => {
   })
 })
 
-describe('calls', () => {
-  test('have the best of several loops, a line each, and a bar', async () => {
+describe('benchmark of short calls', () => {
+  test('reports the best of several loops, with one line and one bar each', async () => {
     const print = vi.spyOn(Output.prototype, 'print').mockImplementation(() => undefined)
     const write = vi.spyOn(Output.prototype, 'write').mockImplementation(async () => undefined)
     // The bursts of 200 calls take 0.4 and 0.2 ms by turns.
@@ -332,7 +332,7 @@ describe('calls', () => {
     expect(lines).toHaveLength(7 + names.length)
   })
 
-  test('need a device', async () => {
+  test('requires a device', async () => {
     vi.spyOn(Device, 'all').mockReturnValue([])
     await expect(benchCalls(read('calls'))).rejects.toThrow('there is no device')
   })

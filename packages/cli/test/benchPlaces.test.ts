@@ -3,13 +3,13 @@ import { placesFor } from '../src/bench/collectives/measure.js'
 
 const most = 128 * 2 ** 20
 
-test('calls of a loop go through the memory, as far as there is room, so that the cache of a GPU does not hold it', () => {
+test('calls of a loop move through the memory so that the GPU cache does not hold the data', () => {
   expect(placesFor(16 * 2 ** 20, most)).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map((place) => place * 16 * 2 ** 20))
   expect(placesFor(most, most)).toEqual([0])
   expect(placesFor(48 * 2 ** 20, most)).toEqual([0, 48 * 2 ** 20])
 })
 
-test('small ones stay where they are, and there are 64 places at most', () => {
+test('messages below 64 KiB use one place, and larger ones at most 64 places', () => {
   expect(placesFor(65_535, most)).toEqual([0])
   expect(placesFor(65_536, most)).toEqual(Array.from({ length: 64 }, (_, place) => place * 65_536))
   expect(placesFor(8, 8)).toEqual([0])

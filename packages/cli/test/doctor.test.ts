@@ -38,7 +38,7 @@ const nothing = {
   SHOAL_NVJITLINK_LIBRARY: nowhere,
 }
 
-test('with the software device: libraries, devices, links', () => {
+test('doctor with the software device lists libraries, devices and links', () => {
   const { code, ok, libraries, devices, links, addon, system, findings } = report([], {
     SHOAL_DEVICE: 'sim',
     SHOAL_SIM_DEVICES: '3',
@@ -61,7 +61,7 @@ test('with the software device: libraries, devices, links', () => {
   expect(findings.map(({ level }) => level)).toContain('note')
 })
 
-test('without anything: what is missing, and what to do', () => {
+test('doctor without any library reports the missing driver with a remedy', () => {
   const { code, ok, libraries, devices, findings } = report([], nothing)
   expect(code).toBe(1)
   expect(ok).toBe(false)
@@ -77,7 +77,7 @@ test('without anything: what is missing, and what to do', () => {
   expect(notes).toEqual(expect.arrayContaining(['NVIDIA NVRTC', 'NVIDIA nvJitLink']))
 })
 
-test('a variable that names a wrong file is what has to be corrected', () => {
+test('doctor suggests to correct a variable that names a wrong file', () => {
   const remedies = (environment: NodeJS.ProcessEnv, title: string): string =>
     report([], environment)
       .findings.find(({ subject }) => subject === title)!
@@ -86,7 +86,7 @@ test('a variable that names a wrong file is what has to be corrected', () => {
   expect(remedies(nothing, 'NVIDIA CUDA driver')).toMatch(/^unset SHOAL_CUDA_LIBRARY, /)
 })
 
-test('what is required and missing is an error', () => {
+test('doctor reports a missing --require library as an error', () => {
   const sim = { SHOAL_DEVICE: 'sim', SHOAL_NCCL_LIBRARY: nowhere }
   expect(report([], sim)).toMatchObject({ code: 0, ok: true })
   const { code, findings } = report(['--require', 'runtime,nccl'], sim)
@@ -94,28 +94,28 @@ test('what is required and missing is an error', () => {
   expect(findings.filter(({ level }) => level === 'error').map(({ subject }) => subject)).toEqual(['NVIDIA NCCL'])
 })
 
-test('a driver without a device', () => {
+test('doctor reports a driver without a device', () => {
   const { code, findings } = report([], { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '0' })
   expect(code).toBe(1)
   expect(findings[0]).toMatchObject({ level: 'error', subject: 'devices' })
   expect(findings[0]!.remedies[0]).toContain('nvidia-smi')
 })
 
-test('an addon that does not load', () => {
+test('doctor reports an addon that does not load', () => {
   const { output, code } = doctor([], { SHOAL_FFI_ADDON: nowhere })
   expect(code).toBe(1)
   expect(output).toContain('DOES NOT LOAD')
   expect(output).toMatch(/error: addon: SHOAL_ADDON_NOT_LOADED/)
 })
 
-test('the environment is told, a secret never', () => {
+test('doctor prints environment variables without secrets', () => {
   const secret = 'nobody may see this'
   const { output } = doctor(['--json'], { ...nothing, SHOAL_SECRET: secret, NCCL_DEBUG: 'WARN', NCCL_API_KEY: secret })
   expect(output).not.toContain(secret)
   expect((JSON.parse(output) as DoctorReport).system.environment).toMatchObject({ NCCL_DEBUG: 'WARN' })
 })
 
-test('of the environment that is left out on which nobody can act', () => {
+test('doctor omits environment variables that users cannot change', () => {
   const { system } = report([], {
     ...nothing,
     NVIDIA_REQUIRE_CUDA: 'cuda>=12.8 brand=unknown,driver>=470,driver<471 '.repeat(20),
@@ -126,7 +126,7 @@ test('of the environment that is left out on which nobody can act', () => {
   expect(system.environment).not.toHaveProperty('NVIDIA_REQUIRE_CUDA')
 })
 
-test('the machine: distribution, NUMA nodes, networks, packages of the driver', () => {
+test('doctor describes the machine: distribution, NUMA nodes, networks, driver packages', () => {
   const root = mkdtempSync(join(tmpdir(), 'shoal-machine-'))
   const write = (path: string, text: string): void => {
     mkdirSync(join(root, path, '..'), { recursive: true })
@@ -192,7 +192,7 @@ test('the machine: distribution, NUMA nodes, networks, packages of the driver', 
   }
 })
 
-test('--markdown is for issues: folded, without the folder of who asks', () => {
+test("doctor --markdown is folded for issues, and omits the user's folder", () => {
   const { output, code } = doctor(['--markdown'], {
     ...nothing,
     HOME: '/home/somebody',
@@ -205,7 +205,7 @@ test('--markdown is for issues: folded, without the folder of who asks', () => {
   expect(output).not.toContain('somebody')
 })
 
-test('launchers are those that can be started', () => {
+test('doctor lists the launchers that can be started', () => {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-doctor-'))
   try {
     const [first, second] = ['first', 'second'].map((name) => join(folder, name)) as [string, string]
@@ -220,7 +220,7 @@ test('launchers are those that can be started', () => {
   }
 })
 
-test('in words, with every place searched if that is wanted', () => {
+test('doctor prints text, with every searched place on request', () => {
   const environment = { ...nothing, SHOAL_CUDA_LIBRARY: '', SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
   const brief = doctor([], environment)
   expect(brief.output).toMatch(/^System\n {2}Shoal \d+\.\d+\.\d+\S*, Node v/)
@@ -233,13 +233,13 @@ test('in words, with every place searched if that is wanted', () => {
   expect(brief.code).toBe(0)
 })
 
-test('--help, wherever it stands', () => {
+test('doctor accepts --help at any position', () => {
   for (const options of [['--help'], ['--json', '-h']]) {
     expect(doctor(options, nothing)).toMatchObject({ code: 0, output: expect.stringContaining('usage: shoal doctor') })
   }
 })
 
-test('a table of links', () => {
+test('doctor prints a table of links', () => {
   const device = { name: 'X', uuid: 'u', pciBusId: 'b', computeCapability: '9.0', totalBytes: 2 ** 30 }
   const devices = [0, 1, 2].map((ordinal) => ({
     ...device,
@@ -275,14 +275,14 @@ test.each([
   [['extra'], 'extra'],
   [['--json', '--markdown'], '--json has all of it'],
   [['--markdown', '--verbose'], '--markdown is brief'],
-])('wrong options: %j', (options, words) => {
+])('doctor refuses wrong options: %j', (options, words) => {
   const { code, errors } = doctor(options, nothing)
   expect(code).toBe(2)
   expect(errors).toContain(words)
   expect(errors).not.toContain('    at ')
 })
 
-test('koffi in the place of the addon', () => {
+test('doctor reports koffi used in place of the addon', () => {
   const { output, code } = doctor([], {
     ...nothing,
     SHOAL_CUDA_LIBRARY: '',

@@ -24,7 +24,7 @@ function install(name: string, seen = new Set<string>()): void {
   for (const each of Object.keys(dependencies)) install(each.replace('@shoal/', ''), seen)
 }
 
-test('doctor and bench that npx runs find the software device of the working directory', () => {
+test('doctor and bench run by npx find the software device of the working directory', () => {
   install('cli')
   mkdirSync(join(program, 'node_modules/@shoal'), { recursive: true })
   const run = (...command: readonly string[]) => {

@@ -57,7 +57,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 const attempt = (step: string, candidate: string, outcome: string) => ({ step, candidate, outcome }) as never
 
-test('where nothing is missing there is nothing to tell', () => {
+test('a complete installation has no findings', () => {
   const report = examine([])
   expect(probe).toHaveBeenLastCalledWith([driver, runtime, nccl, nvshmem, nvrtc, nvjitlink])
   expect(report).toEqual({
@@ -68,7 +68,7 @@ test('where nothing is missing there is nothing to tell', () => {
   })
 })
 
-test('without the addon nothing is looked for', () => {
+test('no library is searched without the addon', () => {
   vi.mocked(probe).mockClear()
   vi.mocked(examineDevices).mockClear()
   for (const [error, message] of [
@@ -83,13 +83,13 @@ test('without the addon nothing is looked for', () => {
   expect([vi.mocked(probe).mock.calls, vi.mocked(examineDevices).mock.calls]).toEqual([[], []])
 })
 
-describe('a library', () => {
+describe('findings about libraries', () => {
   const error = 'It is not here.\nTried:\n  a: no\nWays out:\n  - install it\n  - name it\n-'
   const variables = ['CUDA', 'CUDART', 'NCCL', 'NVSHMEM', 'NVRTC', 'NVJITLINK'].map((name) => `SHOAL_${name}_LIBRARY`)
   const levels = ['error', 'warning', 'warning', 'warning', 'note', 'note']
 
   test.each(names.map((name, index) => [name, levels[index]!, variables[index]!] as const))(
-    '%s that is missing is a matter of level %s, or an error where it is required',
+    '%s missing has level %s, or is an error if required',
     (name, level, variable) => {
       const path = undefined
       found({ [name]: { found: false, path, error, attempts: [attempt('name', 'x.so', 'no')] } })
@@ -112,7 +112,7 @@ describe('a library', () => {
   )
 
   test.each(names.map((name, index) => [name, levels[index]!] as const))(
-    '%s whose version is not told',
+    '%s without a readable version is reported',
     (name, level) => {
       const version = undefined
       found({ [name]: { version, error: 'it does not say' } })
@@ -139,14 +139,14 @@ describe('a library', () => {
     expect(examine([]).findings).toEqual(isOld ? [{ level: 'error', subject: 'lib runtime', message, remedies }] : [])
   })
 
-  test('that is missing is not compared', () => {
+  test('a missing library is not compared by version', () => {
     found({ driver: { version: '11.8' }, runtime: { found: false, version: '12.0' } })
     expect(examine([]).findings.map(({ level }) => level)).toEqual(['warning'])
   })
 })
 
-describe('devices', () => {
-  test('are not looked at without a driver', () => {
+describe('findings about devices', () => {
+  test('need a driver', () => {
     vi.mocked(examineDevices).mockClear()
     found({ driver: { found: false } }, undefined, [gpu], [problem])
     const { devices, findings } = examine([])
@@ -154,12 +154,12 @@ describe('devices', () => {
     expect(examineDevices).not.toHaveBeenCalled()
   })
 
-  test('that do not answer are an error', () => {
+  test('have an error for devices that do not answer', () => {
     found({}, undefined, [], [problem])
     expect(examine([]).findings).toEqual([problem])
   })
 
-  test('of software are noted, once', () => {
+  test('mention software devices once', () => {
     const software = { ...gpu, isSoftware: true }
     found({}, undefined, [gpu, software, software])
     expect(examine([]).findings).toEqual([
@@ -170,7 +170,7 @@ describe('devices', () => {
     ])
   })
 
-  test('stand before what a program can do without, in the order of severity', () => {
+  test('precede optional components, sorted by severity', () => {
     found({ nccl: { found: false }, nvrtc: { found: false } }, undefined, [{ ...gpu, isSoftware: true }], [problem])
     expect(examine([]).findings.map(({ level, subject }) => `${level} ${subject}`)).toEqual([
       ...['error devices', 'warning lib nccl', 'note lib nvrtc', 'note devices'],
@@ -178,7 +178,7 @@ describe('devices', () => {
   })
 })
 
-describe('shared memory', () => {
+describe('findings about shared memory', () => {
   test.each([
     [2 ** 30, 2, undefined],
     [2 ** 30 - 1, 1, undefined],
@@ -195,14 +195,14 @@ describe('shared memory', () => {
     expect(examine([]).findings).toEqual(words === undefined ? [] : [finding])
   })
 
-  test('is a matter of Linux', () => {
+  test('exist on Linux only', () => {
     vi.spyOn(process, 'platform', 'get').mockReturnValue('darwin')
     found({}, { sharedMemoryBytes: 0 }, [gpu, gpu])
     expect(examine([]).findings).toEqual([])
   })
 })
 
-describe('plugins of NVSHMEM', () => {
+describe('findings about plugins of NVSHMEM', () => {
   const warned = (message: string, remedy: string) => [
     { level: 'warning', subject: 'lib nvshmem', message, remedies: [remedy] },
   ]
@@ -215,7 +215,7 @@ describe('plugins of NVSHMEM', () => {
     ],
     [['nvshmem_bootstrap_pmi.so', 'my_nvshmem_bootstrap_uid.so'], ['nvshmem_bootstrap_pmi.so'], false],
     [[], [], false],
-  ])('beside its library: %j', (files, plugins, isComplete) => {
+  ])('list plugins next to the library: %j', (files, plugins, isComplete) => {
     const place = mkdtempSync(join(folder, 'nvshmem-'))
     for (const file of files) writeFileSync(join(place, file), '')
     found({ nvshmem: { step: 'name', path: join(place, 'libnvshmem_host.so.3') } })
@@ -228,14 +228,14 @@ describe('plugins of NVSHMEM', () => {
     expect(examine([])).toMatchObject({ nvshmemPlugins: [], findings: [] })
   })
 
-  test('in a folder that cannot be listed', () => {
+  test('cover a folder that cannot be listed', () => {
     found({ nvshmem: { step: 'name', path: join(folder, 'nowhere/x.so') } })
     const { findings } = examine([])
     const message = expect.stringMatching(/^whether its plugins are beside it is not known: ENOENT/)
     expect(findings).toEqual(warned(message, 'let this user read the folder'))
   })
 
-  test('of a library that is not there, or whose place is not known', () => {
+  test('are skipped for a missing library or an unknown path', () => {
     mkdirSync(join(folder, 'empty'))
     found({ nvshmem: { found: false, step: 'name', path: join(folder, 'empty/x.so') } })
     expect(examine([]).findings.map(({ message }) => message)).toEqual(['not found; what needs it cannot run'])
@@ -244,7 +244,7 @@ describe('plugins of NVSHMEM', () => {
   })
 })
 
-describe('the command', () => {
+describe('the doctor command', () => {
   async function doctor(...words: string[]) {
     const log = vi.spyOn(console, 'log').mockImplementation(() => undefined)
     const status = await doctorCommand.run(words)
@@ -264,7 +264,7 @@ describe('the command', () => {
     expect(await doctor(...words)).toEqual({ status: 0, output: expect.stringMatching(output) })
   })
 
-  test('fails by errors alone, of which what is required makes some', async () => {
+  test('fails only on errors, which a missing --require library causes', async () => {
     found({ nccl: { found: false }, nvrtc: { found: false } }, undefined, [])
     expect((await doctor('--json')).status).toBe(0)
     for (const list of ['nccl', 'runtime, nvrtc', ',nccl,'])
@@ -279,7 +279,7 @@ describe('the command', () => {
     [['--verbose', '--markdown'], '--markdown is brief: leave --verbose out'],
     [['--require', 'nccl,toString'], "--require: there is no library 'toString', only driver, runtime, nccl, nvshmem"],
     [['extra'], "Unexpected argument 'extra'"],
-  ])('refuses %j', async (words, message) => {
+  ])('doctor refuses %j', async (words, message) => {
     await expect(doctor(...words)).rejects.toThrow(message)
     await expect(doctor(...words)).rejects.toMatchObject({ name: 'UsageError' })
   })

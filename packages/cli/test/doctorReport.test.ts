@@ -30,7 +30,7 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-describe('the system', () => {
+describe('the system section', () => {
   const [readFile, readSize] = [vi.mocked(readFileSync), vi.mocked(statfsSync)]
   const [plainRead, plainSize] = [readFile.getMockImplementation()!, readSize.getMockImplementation()!]
   let module: () => string
@@ -76,7 +76,7 @@ describe('the system', () => {
     expect(examineSystem().system.kernelModule).toBe(version)
   })
 
-  test('what cannot be read is a warning, and what is not there is none', () => {
+  test('warns about unreadable files, and ignores missing files', () => {
     for (const code of ['ENOENT', 'ENOTDIR']) {
       module = failure(code)
       readSize.mockImplementation(failure(code) as never)
@@ -94,7 +94,7 @@ describe('the system', () => {
     expect(system).not.toHaveProperty('kernelModule')
   })
 
-  test('tells of variables that somebody can set, sorted, and of no secret', () => {
+  test('lists settable variables in order, without secrets', () => {
     for (const name of Object.keys(process.env)) vi.stubEnv(name, undefined)
     const told = [
       ...['CUDA_VISIBLE_DEVICES', 'LD_LIBRARY_PATH', 'NCCL_DEBUG', 'NVIDIA_DRIVER_CAPABILITIES'],
@@ -109,7 +109,7 @@ describe('the system', () => {
     expect(Object.entries(environment)).toEqual(told.map((name) => [name, `of ${name}`]))
   })
 
-  test('has the launchers that the shell would start', () => {
+  test('lists the launchers that the shell would start', () => {
     const place = (name: string, mode: number): string => {
       mkdirSync(dirname(join(folder, name)), { recursive: true })
       writeFileSync(join(folder, name), '')
@@ -143,7 +143,7 @@ describe('the system', () => {
   })
 })
 
-describe('the machine', () => {
+describe('the machine section', () => {
   let root: string
   beforeEach(() => {
     root = mkdtempSync(join(folder, 'root-'))
@@ -156,7 +156,7 @@ describe('the machine', () => {
   }
   const bare = { processor: 'A processor', memoryBytes: totalmem(), numaNodes: [], networks: [], driverPackages: {} }
 
-  test('of which files say nothing', () => {
+  test('is short if system files are empty', () => {
     expect(examineMachine(root)).toEqual(bare)
     for (const models of [[], [{ model: ' ' }]]) {
       vi.mocked(cpus).mockReturnValue(models as never)
@@ -185,7 +185,7 @@ describe('the machine', () => {
     ])
   })
 
-  test('has adapters with the link of their first port, and interfaces that lead out', () => {
+  test('has adapters with the link of their first port, and outgoing interfaces', () => {
     const port = (name: string, number: number, file: string, text: string): void =>
       write(`sys/class/infiniband/${name}/ports/${number}/${file}`, text)
     port('mlx5_1', 1, 'link_layer', 'Ethernet\n')
@@ -209,7 +209,7 @@ describe('the machine', () => {
     ])
   })
 
-  test('has packages of the driver that are installed', () => {
+  test('has the installed driver packages', () => {
     const entry = (name: string, status = 'install ok installed', version = 'Version: 1\n'): string =>
       `Package: ${name}\nStatus: ${status}\n${version}Depends: x\n`
     const there = [
@@ -231,7 +231,7 @@ describe('the machine', () => {
     })
   })
 
-  test('knows on which NUMA node a device is', () => {
+  test('knows the NUMA node of a device', () => {
     const device = (name: string, node: string): void => write(`sys/bus/pci/devices/${name}/numa_node`, node)
     device('0000:9b:00.0', '0\n')
     device('0001:9b:00.0', '1\n')
@@ -245,13 +245,13 @@ describe('the machine', () => {
   })
 })
 
-describe('devices', () => {
+describe('the devices section', () => {
   const only = (message: string, ...remedies: string[]) => ({
     ...{ devices: [], links: [] },
     findings: [{ level: 'error', subject: 'devices', message, remedies }],
   })
 
-  test('have all that the driver tells, and links to all others', () => {
+  test('has all properties of the driver, and links to all other devices', () => {
     const [first, second] = [Device.get(0), Device.get(1)]
     const { devices, links, findings } = examineDevices()
     expect(devices).toEqual(
@@ -270,7 +270,7 @@ describe('devices', () => {
     expect(findings).toEqual([])
   })
 
-  test('of hardware say what they can do, and where they are', () => {
+  test('has capabilities and locations of hardware devices', () => {
     const made = (ordinal: number, can: number) => ({
       ...{ ordinal, name: 'X', uuid: 'u', pciBusId: '0000:ff:1f.7', totalMemory: 5, isSoftware: false },
       computeCapability: { major: 8, minor: 6 },
@@ -292,7 +292,7 @@ describe('devices', () => {
     ])
   })
 
-  test('that are none', () => {
+  test('explains an empty list of devices', () => {
     vi.spyOn(Device, 'all').mockReturnValue([])
     vi.stubEnv('CUDA_VISIBLE_DEVICES', undefined)
     const remedy = 'check that the GPU is visible: nvidia-smi, CUDA_VISIBLE_DEVICES, and --gpus of a container'
@@ -310,7 +310,7 @@ describe('devices', () => {
     ['CUDA_ERROR_UNKNOWN', 'check that the kernel module is loaded'],
     ['CUDA_ERROR_MPS_CONNECTION_FAILED', 'the MPS daemon does not answer'],
     ['CUDA_ERROR_OTHER', undefined],
-  ])('whose driver says %s', (code, remedy) => {
+  ])('reports a driver error: %s', (code, remedy) => {
     const error = new StatusError({ code, library: 'CUDA', api: 'cuInit', status: 1, description: 'x' } as never)
     vi.spyOn(Device, 'all').mockImplementation(() => {
       throw error
@@ -322,7 +322,7 @@ describe('devices', () => {
   test.each([
     [new Error('one\ntwo'), 'one'],
     ['a text', 'a text'],
-  ])('that fail otherwise', (thrown, message) => {
+  ])('reports other errors by their first line', (thrown, message) => {
     vi.spyOn(Device, 'all').mockImplementation(() => {
       throw thrown
     })
@@ -330,7 +330,7 @@ describe('devices', () => {
   })
 })
 
-describe('in words', () => {
+describe('the report in words', () => {
   const device = (ordinal: number, changed: Partial<DeviceReport> = {}): DeviceReport => ({
     ...{ ordinal, name: 'GPU X', uuid: 'GPU-u', pciBusId: '0000:01:00.0', computeCapability: '9.0' },
     ...{ totalBytes: 2 ** 30, isSoftware: false, multiprocessors: 132, hasMulticast: false },
@@ -435,7 +435,7 @@ Findings
   warning: T: three`,
   }
 
-  test('a report is brief, and has all that was tried where that is wanted', () => {
+  test('is brief, and has all attempts on request', () => {
     expect(printable(report, false)).toBe([sections.head, sections.brief, sections.rest].join('\n\n'))
     expect(printable(report, true)).toBe([sections.head, sections.long, sections.rest].join('\n\n'))
   })
@@ -444,7 +444,7 @@ Findings
     [{ loaded: false }, 'addon of @shoal/ffi DOES NOT LOAD'],
     [{ loaded: true, engine: 'addon' as const }, 'addon of @shoal/ffi loads'],
     [{ loaded: true, engine: 'koffi' as const }, 'koffi makes the calls (SHOAL_FFI_ENGINE), raw ones only'],
-  ])('of a machine with nothing, and %j', (addon, line) => {
+  ])('describes a machine without anything, and %j', (addon, line) => {
     const text = `System
   Shoal 1, Node v20, p, 1 CPUs
   ${line}
@@ -459,13 +459,13 @@ Findings
     for (const verbose of [false, true]) expect(printable({ ...bare, addon }, verbose)).toBe(text)
   })
 
-  test('of a machine that tells little of itself', () => {
+  test('describes a machine with little information', () => {
     const machine = { memoryBytes: 2 ** 20, numaNodes: [{ node: 0, cpus: '0' }], networks: [], driverPackages: {} }
     const lines = printable({ ...bare, system: { ...bare.system, machine } }, false).split('\n')
     expect(lines.slice(2, 4)).toEqual(['  1 MiB of memory', '  addon of @shoal/ffi DOES NOT LOAD'])
   })
 
-  test('for an issue it has no names of folders', () => {
+  test('omits names of folders for an issue', () => {
     const text = `<details>
 <summary>shoal doctor: errors 1, warnings 1</summary>
 

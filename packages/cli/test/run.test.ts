@@ -19,7 +19,7 @@ import {
   start,
 } from './support/run.js'
 
-describe('what ranks are given', () => {
+describe('shoal run passes to its ranks', () => {
   test('the variables of torchrun, and their arguments', async () => {
     const { code, output } = await run(['-n', '3', ranks, 'variables', '-n', '--flag'])
     expect(code).toBe(0)
@@ -47,7 +47,7 @@ describe('what ranks are given', () => {
     expect(new Set(all.map((one) => one['MASTER_PORT'])).size).toBe(1)
   })
 
-  test('a secret that no command line shows', async () => {
+  test('a secret that appears in no command line', async () => {
     const { code, output } = await run(['-n', '2', '--no-prefix', ranks, 'secrets'])
     expect(linesOf(output)).toEqual(Array(2).fill('secret of 64 digits, seen: false'))
     expect(code).toBe(0)
@@ -79,7 +79,7 @@ describe('what ranks are given', () => {
     ])
   })
 
-  test('options of Node that stand before the script', async () => {
+  test('options of Node that precede the script', async () => {
     const options = ['--max-old-space-size=300', '--conditions', 'special', '--inspect=127.0.0.1:0']
     const { code, output } = await run(['-n', '2', '--no-prefix', ...options, ranks, 'variables'])
     expect(code).toBe(0)
@@ -88,7 +88,7 @@ describe('what ranks are given', () => {
     }
   })
 
-  test('nothing to read, or to rank 0 what shoal run is given', async () => {
+  test('no standard input, or to rank 0 the input of shoal run', async () => {
     const none = await run(['-n', '2', ranks, 'input'], {}, 'some words')
     expect(linesOf(none.output).sort()).toEqual(['[0] read ""', '[1] read ""'])
     const some = await run(['-n', '2', '--stdin', ranks, 'input'], {}, 'some words')
@@ -97,20 +97,20 @@ describe('what ranks are given', () => {
   })
 })
 
-describe('programs', () => {
-  test('that are no scripts of Node', async () => {
+describe('shoal run starts programs', () => {
+  test('that are not Node scripts', async () => {
     const { code, output } = await run(['-n', '2', '--exec', 'sh', '-c', 'echo rank $RANK of $WORLD_SIZE'])
     expect(linesOf(output).sort()).toEqual(['[0] rank 0 of 2', '[1] rank 1 of 2'])
     expect(code).toBe(0)
   })
 
-  test('that do not exist', async () => {
+  test('that do not exist, with an error', async () => {
     const { code, errors } = await run(['-n', '2', '--exec', './no-such-program'])
     expect(errors).toContain('did not start')
     expect(code).toBe(127)
   })
 
-  test('that there are no descriptors for', async () => {
+  test('that exceed the number of descriptors, with an error', async () => {
     // The limit is for a system where Node starts and a few ranks do.
     const words = ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, shoal, 'run', '-n', '40', '--exec', 'sleep']
     const seconds = `601.${process.pid}`
@@ -122,7 +122,7 @@ describe('programs', () => {
     expect(running.split('\n').filter((line) => line === `sleep ${seconds}`)).toEqual([])
   })
 
-  test('in TypeScript, or words about what is missing', async () => {
+  test('in TypeScript, or explains the missing support', async () => {
     const script = join(folder, 'typed.mts')
     writeFileSync(script, 'const rank: string = process.env["RANK"]!\nconsole.log("typed", rank as string)\n')
     const { code, output, errors } = await run(['-n', '2', script], { NODE_NO_WARNINGS: '1' })
@@ -137,7 +137,7 @@ describe('programs', () => {
     }
   })
 
-  test('in TypeScript, by tsx where that is installed', async (context) => {
+  test('in TypeScript, by tsx if it is installed', async (context) => {
     if (process.allowedNodeEnvironmentFlags.has('--experimental-strip-types')) {
       return context.skip('this Node strips types itself')
     }
@@ -153,8 +153,8 @@ describe('programs', () => {
   })
 })
 
-describe('output', () => {
-  test('stays in whole lines, however it comes', async () => {
+describe('output of ranks under shoal run', () => {
+  test('stays in whole lines, however it arrives', async () => {
     const count = 3_000
     const { code, output } = await run(['-n', '11', ranks, 'lines', String(count)])
     expect(code).toBe(0)
@@ -168,7 +168,7 @@ describe('output', () => {
     expect(next).toEqual(Array(11).fill(count))
   })
 
-  test('keeps what has no line end, and both streams apart', async () => {
+  test('keeps text without a line end, and both streams separate', async () => {
     const { output, errors } = await run(['-n', '2', ranks, 'partial'])
     expect(linesOf(output).sort()).toEqual(['[0] no end', '[1] no end'])
     expect(linesOf(errors).sort()).toEqual(['[0] no end either', '[1] no end either'])
@@ -176,7 +176,7 @@ describe('output', () => {
     expect(bare.output).toBe('no end\nno end\n')
   })
 
-  test('cuts lines that do not end', async () => {
+  test('is cut if lines do not end', async () => {
     const { code, output } = await run(['-n', '1', ranks, 'long'])
     const lines = linesOf(output)
     expect(lines.length).toBeGreaterThanOrEqual(3)
@@ -185,7 +185,7 @@ describe('output', () => {
     expect(code).toBe(0)
   })
 
-  test('waits for a reader that is slow, also after the ranks have ended', async () => {
+  test('waits for a slow reader, also after the ranks have ended', async () => {
     const one = start(['-n', '2', ranks, 'lines', '20000'])
     one.child.stdout!.pause()
     await sleep(4_000)
@@ -195,7 +195,7 @@ describe('output', () => {
     expect(code).toBe(0)
   })
 
-  test('of something that outlives its rank is left behind', async () => {
+  test('from a process that outlives its rank is dropped', async () => {
     // It moves to a group of its own, and keeps the output open.
     const command = 'setsid sleep 600 & echo pid $! ready; sleep 0.5'
     const { code, output } = await run(['-n', '1', '--exec', 'sh', '-c', command])
@@ -203,7 +203,7 @@ describe('output', () => {
     for (const pid of pidsIn(output)) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
   })
 
-  test('whose reader stops reading, and goes when the ranks wait for it, ends the job', async () => {
+  test('ends the job if its reader stops reading, and exits while the ranks wait for it', async () => {
     const child = spawn(process.execPath, [shoal, 'run', '-n', '2', ranks, 'lines', '200000'], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -221,7 +221,7 @@ describe('output', () => {
     expect(errors).toContain('nobody reads the output any more')
   })
 
-  test('that nobody reads any more ends the job', async () => {
+  test('ends the job if the reader is gone', async () => {
     const one = start(['-n', '2', ranks, 'lines', '50000'])
     await one.until('\n', 10)
     one.child.stdout!.destroy()
@@ -229,7 +229,7 @@ describe('output', () => {
     expect(one.errors()).toContain('nobody reads the output any more')
   })
 
-  test('that nobody reads any more ends ranks that print nothing: a socket', async () => {
+  test('ends silent ranks if the reader of a socket is gone', async () => {
     const one = start(['-n', '2', ranks, 'signals'])
     await one.until('ready', 2)
     one.child.stdout!.destroy()
@@ -238,7 +238,7 @@ describe('output', () => {
     await expectEnded(pidsIn(one.output()))
   })
 
-  test('that nobody reads any more ends ranks that print nothing: a pipe', async () => {
+  test('ends silent ranks if the reader of a pipe is gone', async () => {
     const words = '{ "$@"; echo "status $?" >&2; } | { read first; read second; echo "$first $second" >&2; }'
     const child = spawn('sh', ['-c', words, 'sh', process.execPath, shoal, 'run', '-n', '2', ranks, 'signals'], {
       stdio: ['ignore', 'inherit', 'pipe'],
@@ -254,7 +254,7 @@ describe('output', () => {
     await expectEnded(pids)
   })
 
-  test.runIf(existsSync('/dev/full'))('that cannot be written ends it with the reason', () => {
+  test.runIf(existsSync('/dev/full'))('that cannot be written ends the job with the reason', () => {
     const full = openSync('/dev/full', 'w')
     const { status, stderr } = spawnSync(process.execPath, [shoal, 'run', '-n', '2', ranks, 'lines', '50000'], {
       stdio: ['ignore', full, 'pipe'],
@@ -267,7 +267,7 @@ describe('output', () => {
     expect(stderr).toMatch(/^shoal run: the output cannot be written: .*ENOSPC.*; the ranks are being ended$/m)
   })
 
-  test('that a rank has closed is no failure', async () => {
+  test('closed by a rank is no failure', async () => {
     const script = join(folder, 'closes.mjs')
     writeFileSync(
       script,
@@ -277,8 +277,8 @@ describe('output', () => {
   })
 })
 
-describe('the rendezvous of a job', () => {
-  test('tells those who wait for a rank that has ended', async () => {
+describe('the rendezvous of shoal run', () => {
+  test('fails waits for a rank that has ended', async () => {
     const failed = await run([
       '-n',
       '3',
@@ -299,20 +299,20 @@ describe('the rendezvous of a job', () => {
   test.each([
     ['exits', 'rank 0 was lost; told of it: true', 1],
     ['leaves', 'rank 0 left the job; told of it: false', 0],
-  ])('a rank that %s with status 0 while another waits: %s', async (action, what, told) => {
+  ])('reports a rank that %s with status 0 while another waits: %s', async (action, what, told) => {
     const { code, output, errors } = await run(['-n', '2', ranks, action])
     expect(output).toBe(`[1] barrier 'never' cannot end: ${what}\n`)
     expect(code).toBe(0)
     expect(errors.split('rank 0 ended with exit status 0 without leaving the job').length - 1).toBe(told)
   })
 
-  test('a wait that no rendezvous knows of hears of a rank that exits with status 0', async () => {
+  test('reports a rank that exits with status 0 to a wait outside the rendezvous', async () => {
     const { code, output } = await run(['-n', '2', ranks, 'exits', 'quietly'])
     expect(output).toBe('[1] told of it: rank 0 was lost\n')
     expect(code).toBe(0)
   })
 
-  test('rejects connections that are not ranks, reports the first three, and the ranks are undisturbed', async () => {
+  test('rejects connections from strangers, reports the first three, and does not disturb the ranks', async () => {
     const one = start(['-n', '3', ranks, 'rendezvous'])
     await one.until('at tcp://', 3)
     const [, port] = /at tcp:\/\/127\.0\.0\.1:(\d+)/.exec(one.output())!
@@ -329,7 +329,7 @@ describe('the rendezvous of a job', () => {
   })
 })
 
-test('ranks add their numbers with NCCL on the software device', async () => {
+test('ranks of shoal run add their numbers with NCCL on the software device', async () => {
   const sum = fileURLToPath(new URL('fixtures/sum.mjs', import.meta.url))
   const { code, output, errors } = await run(['-n', '4', sum], { SHOAL_DEVICE: 'sim' })
   expect(linesOf(errors).filter((line) => !line.includes('software device in use'))).toEqual([])
@@ -337,12 +337,12 @@ test('ranks add their numbers with NCCL on the software device', async () => {
   expect(code).toBe(0)
 })
 
-test.each(['0', '0.5', '86400'])('a grace of %s s', async (grace) => {
+test.each(['0', '0.5', '86400'])('shoal run accepts a grace period of %s s', async (grace) => {
   const { code, errors } = await run(['-n', '1', '--grace', grace, '--exec', 'true'])
   expect([code, errors]).toEqual([0, ''])
 })
 
-describe('a wrong command line', () => {
+describe('shoal run refuses', () => {
   test.each<[string[], string]>([
     [[], '-n says how many ranks'],
     [['script.js'], '-n says how many ranks'],
@@ -371,7 +371,7 @@ describe('a wrong command line', () => {
     expect(code).toBe(2)
   })
 
-  test('devices that CUDA_VISIBLE_DEVICES does not have', async () => {
+  test('devices that are missing in CUDA_VISIBLE_DEVICES', async () => {
     const options = ['-n', '2', '--device-map', '0,4', ranks, 'variables']
     const { code, errors } = await run(options, { CUDA_VISIBLE_DEVICES: '2,3' })
     expect(errors).toContain("--device-map asks for device 4, and CUDA_VISIBLE_DEVICES is '2,3'")
@@ -379,7 +379,7 @@ describe('a wrong command line', () => {
   })
 })
 
-test('--version', () => {
+test('shoal --version prints the version', () => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string
   }
@@ -389,7 +389,7 @@ test('--version', () => {
   }
 })
 
-test('--help, and the commands there are', async () => {
+test('shoal --help lists all commands', async () => {
   const { code, output } = await run(['--help'])
   expect(output).toContain('usage: shoal run -n N')
   expect(code).toBe(0)

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { expectEnded, folder, linesOf, pidsIn, type Run, ranks, run, sleep, start } from './support/run.js'
 
-describe('the first failure', () => {
-  test('ends all others, with the reason and the exit status', async () => {
+describe('shoal run after the first failure', () => {
+  test('ends all other ranks, with the reason and the exit status', async () => {
     const one = start(['-n', '4', ranks, 'fail', '2', '7'])
     const { code, errors } = await one.end
     expect(code).toBe(7)
@@ -14,13 +14,13 @@ describe('the first failure', () => {
     await expectEnded(pids)
   })
 
-  test('by a signal', async () => {
+  test('reports a rank that ended by a signal', async () => {
     const { code, errors } = await run(['-n', '3', ranks, 'kill', '1'])
     expect(code).toBe(128 + 9)
     expect(errors).toMatch(/rank 1 \(pid \d+\) was killed by SIGKILL; the others are being ended/)
   })
 
-  test('kills those who do not listen, after the grace', async () => {
+  test('kills ranks that ignore SIGTERM, after the grace period', async () => {
     const began = performance.now()
     const one = start(['-n', '3', '--grace', '4', ranks, 'ignoresSigterm'])
     const { code, output, errors } = await one.end
@@ -31,7 +31,7 @@ describe('the first failure', () => {
     await expectEnded(pidsIn(output))
   })
 
-  test('ends those who are stopped, too, without waiting for the grace', async () => {
+  test('ends stopped ranks too, without waiting for the grace period', async () => {
     const script = 'trap "echo rank $RANK ends; exit" TERM; [ $RANK = 1 ] && kill -STOP $$; sleep 0.5; exit 5'
     const { code, output, errors } = await run(['-n', '2', '--exec', 'sh', '-c', script])
     expect(code).toBe(5)
@@ -39,17 +39,17 @@ describe('the first failure', () => {
     expect(errors).not.toContain('did not end within')
   })
 
-  test('of all at once is told once', async () => {
+  test('reports only one of several simultaneous failures', async () => {
     const { code, errors } = await run(['-n', '4', '--exec', 'sh', '-c', 'exit 3'])
     expect(code).toBe(3)
     expect(errors.match(/shoal run: rank \d \(pid \d+\) ended with exit status 3/g)).toHaveLength(1)
   })
 })
 
-describe('--on-failure continue', () => {
+describe('shoal run --on-failure continue', () => {
   const options = ['--on-failure', 'continue']
 
-  test.each([['1'], ['0'], ['0', '2']])('survivors go on: %s killed', async (...killedRanks) => {
+  test.each([['1'], ['0'], ['0', '2']])('lets survivors continue: %s killed', async (...killedRanks) => {
     const { code, output, errors } = await run(['-n', '4', ...options, ranks, 'elastic', ...killedRanks])
     expect(code).toBe(0)
     const left = ['0', '1', '2', '3'].filter((rank) => !killedRanks.includes(rank))
@@ -62,7 +62,7 @@ describe('--on-failure continue', () => {
     expect(errors).toContain('was killed by SIGKILL; the others go on')
   })
 
-  test('all that fail are a failure', async () => {
+  test('fails if all ranks fail', async () => {
     const { code, errors } = await run([
       '-n',
       '2',
@@ -78,13 +78,13 @@ describe('--on-failure continue', () => {
   })
 })
 
-describe('signals', () => {
+describe('signals to shoal run', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
     ['SIGHUP', 129],
     ['SIGQUIT', 131],
-  ] as const)('%s is passed on, and ends the job', async (signal, status) => {
+  ] as const)('%s is forwarded, and ends the job', async (signal, status) => {
     const one = start(['-n', '2', ranks, 'signals'])
     await one.until('ready', 2)
     one.child.kill(signal)
@@ -96,7 +96,7 @@ describe('signals', () => {
     await expectEnded(pidsIn(output))
   })
 
-  test('SIGUSR2 and SIGWINCH are passed on, and end nothing', async () => {
+  test('SIGUSR2 and SIGWINCH are forwarded without ending the job', async () => {
     const one = start(['-n', '2', ranks, 'signals'])
     await one.until('ready', 2)
     one.child.kill('SIGUSR2')
@@ -107,7 +107,7 @@ describe('signals', () => {
     expect((await one.end).code).toBe(143)
   })
 
-  test('the second time there is no grace', async () => {
+  test('a second signal skips the grace period', async () => {
     const one = start(['-n', '2', '--grace', '3600', ranks, 'signals', 'stay'])
     await one.until('ready', 2)
     one.child.kill('SIGINT')
@@ -127,12 +127,12 @@ function guardOf({ child: { pid }, output }: Run): number {
   return guards[0] as number
 }
 
-describe('nothing is left running', () => {
+describe('shoal run leaves no process behind', () => {
   test.each([
-    ['ranks that would wait for ever', 'signals'],
-    ['ranks that listen to nothing', 'busy'],
-    ['what ranks have started', 'parent'],
-  ])('when shoal run is killed: %s', async (_, action) => {
+    ['ranks that wait forever', 'signals'],
+    ['ranks that ignore signals', 'busy'],
+    ['processes started by ranks', 'parent'],
+  ])('after it was killed: %s', async (_, action) => {
     const one = start(['-n', '2', ranks, action])
     await one.until('ready', 2)
     const pids = pidsIn(one.output())
@@ -142,7 +142,7 @@ describe('nothing is left running', () => {
     await expectEnded(pids)
   })
 
-  test.each([2, 6, 12, 24])('when shoal run is killed while it starts them, %d so far', async (count) => {
+  test.each([2, 6, 12, 24])('after it was killed with %d ranks started', async (count) => {
     const seconds = `600.${process.pid}${count}`
     const one = start(['-n', '64', '--exec', 'sleep', seconds])
     const file = `/proc/${one.child.pid}/task/${one.child.pid}/children`
@@ -160,7 +160,7 @@ describe('nothing is left running', () => {
     await expect.poll(left, { timeout: 300_000 }).toEqual([])
   })
 
-  test('a guard that somebody has killed is not missed', async () => {
+  test('after its guard was killed', async () => {
     const go = `${folder}/go`
     const script = 'echo pid $$ ready; while [ ! -e $GO ]; do sleep 0.1; done'
     const one = start(['-n', '2', '--exec', 'sh', '-c', script], { GO: go })
@@ -170,7 +170,7 @@ describe('nothing is left running', () => {
     expect(await one.end).toMatchObject({ code: 0, signal: null, errors: '' })
   })
 
-  test('shoal run that fails without its guard kills the ranks itself', async () => {
+  test('after it failed without its guard', async () => {
     const fault = `${folder}/fault.mjs`
     writeFileSync(fault, `if (!('RANK' in process.env)) process.once('SIGURG', () => { throw new Error('a fault') })`)
     const one = start(['-n', '2', ranks, 'signals'], { NODE_OPTIONS: `--import=${fault}` })
@@ -183,7 +183,7 @@ describe('nothing is left running', () => {
     await expectEnded(pidsIn(one.output()))
   })
 
-  test('programs that are not of Node, neither', async () => {
+  test('if the programs are not Node', async () => {
     const one = start([
       '-n',
       '2',
@@ -199,7 +199,7 @@ describe('nothing is left running', () => {
     await expectEnded(pids)
   })
 
-  test('what a rank has started ends with it, and holds nobody up', async () => {
+  test('if ranks have started processes, and does not wait for these', async () => {
     const { code, output } = await run(['-n', '2', ranks, 'parent', 'leave'])
     expect(code).toBe(0)
     const pids = pidsIn(output)

@@ -6,7 +6,7 @@ import { folder, start } from './support/run.js'
 
 const program = fileURLToPath(new URL('fixtures/pes.mjs', import.meta.url))
 
-test('ranks that start NVSHMEM and name a device alone are PEs of one job', async () => {
+test('ranks that start NVSHMEM with only a device are PEs of one job', async () => {
   const environment = { SHOAL_DEVICE: 'sim', TMPDIR: folder }
   const { code, output } = await start(['-n', '3', '--no-prefix', program], environment).end
   expect(code).toBe(0)
@@ -15,7 +15,7 @@ test('ranks that start NVSHMEM and name a device alone are PEs of one job', asyn
   expect(readdirSync(folder)).toEqual([])
 })
 
-test('one rank is a job of one, and NVSHMEM_BOOTSTRAP goes first', async () => {
+test('a single rank is a job of one PE, and NVSHMEM_BOOTSTRAP takes precedence', async () => {
   const environment = { SHOAL_DEVICE: 'sim', TMPDIR: folder }
   expect((await start(['-n', '1', '--no-prefix', program], environment).end).output).toBe('PE 0 of 1 got 0\n')
   const named = { ...environment, NVSHMEM_BOOTSTRAP: 'PMI' }
@@ -27,19 +27,19 @@ function startAlone(environment: NodeJS.ProcessEnv, ...words: string[]): string 
   return spawnSync(process.execPath, [program, ...words], { env, encoding: 'utf8' }).stdout
 }
 
-test('ranks of a launcher that NVSHMEM does not know are refused, not jobs of one', () => {
+test('ranks of a launcher unknown to NVSHMEM are refused instead of becoming jobs of one', () => {
   expect(startAlone({ RANK: '0', WORLD_SIZE: '2' })).toMatch(
     /^TypeError: Session\.init: rank, worldSize and id must be given: RANK and WORLD_SIZE say that this is rank 0 of 2/,
   )
   expect(startAlone({ RANK: '0', WORLD_SIZE: '1' })).toBe('PE 0 of 1 got 0\n')
 })
 
-test('a rank whose rank 0 starts no session gives up at its limit', () => {
+test('Session.init times out if rank 0 starts no session', () => {
   const environment = { RANK: '1', WORLD_SIZE: '2', SHOAL_NVSHMEM_ID: `${folder}/none` }
   expect(startAlone(environment, 'wait')).toBe('TimeoutError: Session.init did not end within 300 ms.\n')
 })
 
-test('a second process of rank 0 is told that the session has been started', () => {
+test('a second process of rank 0 gets the error that the session was already started', () => {
   // A job of two of which the first waits for the other in vain.
   const environment = { RANK: '0', WORLD_SIZE: '2', SHOAL_NVSHMEM_ID: `${folder}/id` }
   expect(startAlone(environment, 'wait')).toMatch(/^TimeoutError: Session\.init did not end within 300 ms/)

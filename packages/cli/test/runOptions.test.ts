@@ -15,7 +15,7 @@ const defaults: RunOptions = {
   ...{ nodeOptions: [], script: 'x.js', scriptArguments: [] },
 }
 
-describe('options', () => {
+describe('options of shoal run', () => {
   test.each<[string[], Partial<RunOptions>]>([
     [['-n', '2'], {}],
     [['-n2'], {}],
@@ -41,11 +41,11 @@ describe('options', () => {
     [['--enable-source-maps', '-n', '2'], { nodeOptions: ['--enable-source-maps'] }],
     [['-n', '2', '--title=a=b'], { nodeOptions: ['--title=a=b'] }],
     [['-n', '2', '--inspect'], { nodeOptions: ['--inspect'] }],
-  ])('%j', (words, changed) => {
+  ])('accept %j', (words, changed) => {
     expect(readRunOptions([...words, 'x.js'])).toEqual({ ...defaults, ...changed })
   })
 
-  test('what stands behind the script is its own', () => {
+  test('end at the script, whose arguments are passed unchanged', () => {
     const scriptArguments = ['-n', '3', '--help', '--', '-e']
     expect(readRunOptions(['-n', '2', 'x.js', ...scriptArguments])).toEqual({ ...defaults, scriptArguments })
     // As programs call standard input.
@@ -57,14 +57,14 @@ describe('options', () => {
     ...['-r', '--require', '--import', '--loader', '--experimental-loader', '-C', '--conditions', '--env-file'],
     ...['--env-file-if-exists', '--title', '--icu-data-dir', '--openssl-config', '--unhandled-rejections'],
     '--disable-warning',
-  ])('the word behind %s is its value', (name) => {
+  ])('take the word after %s as its value', (name) => {
     expect(readRunOptions(['-n', '2', name, 'value', 'x.js'])).toEqual({ ...defaults, nodeOptions: [name, 'value'] })
     const inline = [`${name}=value`]
     expect(readRunOptions(['-n', '2', ...inline, 'x.js'])).toEqual({ ...defaults, nodeOptions: inline })
     expect(() => readRunOptions(['-n', '2', name])).toThrow(`${name} needs a value`)
   })
 
-  test.each(['-e', '--eval', '-p', '--print', '-i', '--interactive', '-c', '--check'])('%s has no script', (name) => {
+  test.each(['-e', '--eval', '-p', '--print', '-i', '--interactive', '-c', '--check'])('need a script: %s', (name) => {
     expect(() => readRunOptions(['-n', '2', name, 'x.js'])).toThrow(`${name}: the ranks need a script file`)
   })
 
@@ -86,12 +86,12 @@ describe('options', () => {
     [['-n', '2', '--exec=yes', 'x.js'], '--exec takes no value'],
     [['-n', '2', '--exec', '--title', 'a', 'x.js'], '--title: --exec runs no Node'],
     [['-n', '2', '--'], 'the script is missing'],
-  ])('%j is refused', (words, message) => {
+  ])('refuse %j', (words, message) => {
     expect(() => readRunOptions(words)).toThrow(UsageError)
     expect(() => readRunOptions(words)).toThrow(message)
   })
 
-  test('--help goes before what is missing', () => {
+  test('show --help despite missing options', () => {
     for (const words of [['--help'], ['-h'], ['-n', '2', '-h']])
       expect(() => readRunOptions(words)).toThrow(HelpRequest)
   })
@@ -120,11 +120,11 @@ describe('the environment of a rank', () => {
       { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '8' },
       { SHOAL_DEVICE: 'sim', SHOAL_DEVICE_ORDINAL: '1', SHOAL_SIM_DEVICES: '8' },
     ],
-  ])('%j with %j', (map, inherited, own) => {
+  ])('has %j with %j', (map, inherited, own) => {
     expect(rankEnvironment(1, 3, map, rendezvous, inherited)).toEqual({ ...common, ...own })
   })
 
-  test('one rank has two software devices, as all programs do', () => {
+  test('has two software devices for one rank, as all programs do', () => {
     const sim = { SHOAL_DEVICE: 'sim' }
     expect(rankEnvironment(0, 1, 'rank', rendezvous, sim)).toMatchObject({ SHOAL_SIM_DEVICES: '2' })
   })
@@ -134,18 +134,18 @@ describe('the environment of a rank', () => {
     ['each', '5,', 1],
     [[0, 2], '5,6', 2],
     [[0], '', 0],
-  ] as const)('%j of CUDA_VISIBLE_DEVICES=%j has no device %d', (map, visible, missing) => {
+  ] as const)('lacks a device: %j of CUDA_VISIBLE_DEVICES=%j has no device %d', (map, visible, missing) => {
     expect(() => rankEnvironment(1, 2, map, rendezvous, { CUDA_VISIBLE_DEVICES: visible })).toThrow(
       `--device-map asks for device ${missing}, and CUDA_VISIBLE_DEVICES is '${visible}'`,
     )
   })
 
-  test('has what tells the processes of a job', () => {
+  test('has the variable that marks the processes of a job', () => {
     expect(jobMarker(rendezvous)).toBe('SHOAL_RENDEZVOUS=tcp://127.0.0.1:5')
   })
 })
 
-describe('what is started for a rank', () => {
+describe('the command line of a rank', () => {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-program-'))
   afterAll(() => rmSync(folder, { recursive: true }))
   const file = (name: string): string => {
@@ -166,7 +166,7 @@ describe('what is started for a rank', () => {
     ['--inspect=host:0', '--inspect=host:0', '--inspect=host:0'],
     ['--inspect-publish-uid=http', '--inspect-publish-uid=http', '--inspect-publish-uid=http'],
     ['--title=x', '--title=x', '--title=x'],
-  ])('%s', (option, first, fourth) => {
+  ])('adjusts the option %s per rank', (option, first, fourth) => {
     const script = file('x.mjs')
     const options = { ...defaults, script, nodeOptions: [option], scriptArguments: ['a', '--inspect'] }
     const { file: program, argumentsOf } = programOf(options)
@@ -175,13 +175,13 @@ describe('what is started for a rank', () => {
     expect(argumentsOf(3)).toEqual([fourth, script, 'a', '--inspect'])
   })
 
-  test('with --exec it is what is named, wherever that lies', () => {
+  test('starts the program named with --exec, wherever it is', () => {
     const options = { ...defaults, exec: true, script: 'nowhere', scriptArguments: ['--inspect'] }
     expect(programOf(options).file).toBe('nowhere')
     expect(programOf(options).argumentsOf(3)).toEqual(['--inspect'])
   })
 
-  describe('is TypeScript by its name', () => {
+  describe('with a TypeScript script', () => {
     const strip = '--experimental-strip-types'
 
     /** What a Node that can do so much is given before the script. */
@@ -198,7 +198,7 @@ describe('what is started for a rank', () => {
       }
     }
 
-    test.each(['x.ts', 'x.mts', 'x.cts'])('%s', (name) => {
+    test.each(['x.ts', 'x.mts', 'x.cts'])('recognizes the name %s', (name) => {
       const script = file(name)
       expect(before(script, 'strip', [strip])).toEqual([])
       expect(before(script, false, [strip])).toEqual([strip])
@@ -209,11 +209,11 @@ describe('what is started for a rank', () => {
       )
     })
 
-    test.each(['x.js', 'x.tsx', 'ts', 'x.ts.js'])('%s is none', (name) => {
+    test.each(['x.js', 'x.tsx', 'ts', 'x.ts.js'])('does not recognize the name %s', (name) => {
       expect(before(file(name), undefined, [])).toEqual([])
     })
 
-    test('and tsx beside the script does it where Node cannot', () => {
+    test('uses tsx next to the script if Node cannot run TypeScript', () => {
       const tsx = join(folder, 'node_modules/tsx')
       mkdirSync(tsx, { recursive: true })
       writeFileSync(join(tsx, 'tsx.mjs'), '')
@@ -222,7 +222,7 @@ describe('what is started for a rank', () => {
       expect(before(file('x.ts'), undefined, [strip])).toEqual([strip])
     })
 
-    test('and what is wrong with tsx is told', () => {
+    test('reports the error of a broken tsx', () => {
       // A folder of its own, as Node remembers what it has read of packages.
       const tsx = join(folder, 'broken/node_modules/tsx')
       mkdirSync(tsx, { recursive: true })
@@ -245,13 +245,13 @@ describe('the end of a rank', () => {
     [{ code: null, signal: 'SIGTERM' as const }, true, 143, 'was killed by SIGTERM'],
     [{ code: null, signal: null, error: missing }, true, 127, 'did not start: spawn x ENOENT'],
     [{ code: null, signal: null, error: denied }, true, 126, 'did not start: spawn x EACCES'],
-  ])('%j', (how, failed, status, words) => {
+  ])('is described by %j', (how, failed, status, words) => {
     const end = { rank: 1, ...how }
     expect([isFailure(end), statusOf(end), describeEnd(end)]).toEqual([failed, status, words])
   })
 })
 
-describe('shoal', () => {
+describe('the program shoal', () => {
   afterEach(() => void vi.restoreAllMocks())
 
   async function shoal(...words: string[]) {
@@ -262,7 +262,7 @@ describe('shoal', () => {
     return { status, output: told(log), errors: told(error) }
   }
 
-  test('tells of its commands, and that none was given', async () => {
+  test('prints its commands for help, and a usage error without a command', async () => {
     const words = expect.stringMatching(
       /^usage: shoal COMMAND …\n\n {2}run {6}start .*\n {2}doctor {3}tell .*\n {2}bench {4}measure .*\n\nshoal COMMAND/,
     )
@@ -273,7 +273,7 @@ describe('shoal', () => {
     expect(await shoal()).toEqual({ status: 2, output: words, errors: '' })
   })
 
-  test.each(['dance', 'constructor', '-n'])('%s is no command', async (name) => {
+  test.each(['dance', 'constructor', '-n'])('refuses the command %s', async (name) => {
     const { status, output, errors } = await shoal(name)
     expect([status, output]).toEqual([2, ''])
     expect(errors).toMatch(new RegExp(`^shoal: there is no command '${name}'\nusage: shoal COMMAND …\n`))
@@ -283,7 +283,7 @@ describe('shoal', () => {
     expect(await shoal(word)).toEqual({ status: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+/), errors: '' })
   })
 
-  test.each(['run', 'doctor', 'bench'])('%s tells how to use it', async (name) => {
+  test.each(['run', 'doctor', 'bench'])('%s --help prints the usage', async (name) => {
     const { status, output, errors } = await shoal(name, '--help')
     expect([status, errors]).toEqual([0, ''])
     expect(output).toMatch(new RegExp(`^usage: shoal ${name} `))
@@ -293,7 +293,7 @@ describe('shoal', () => {
     expect(wrong.errors).toMatch(new RegExp(`^shoal ${name}: .*\nshoal ${name} --help tells how to use it\\.$`))
   })
 
-  test('what is no fault of the command line is thrown', async () => {
+  test('rethrows internal errors', async () => {
     const fault = new Error('a fault')
     const { runCommand } = await import('../src/run/command.js')
     vi.spyOn(runCommand, 'run').mockRejectedValue(fault)
