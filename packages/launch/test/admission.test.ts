@@ -60,7 +60,7 @@ test('an introduction arrives as it was sent', () => {
   expect(sent({ ...bare, ...nothing })).toMatchObject({ ...bare, ...nothing })
 })
 
-test('a refusal arrives as it was sent, and is one of who knows the secret', () => {
+test('a refusal arrives as it was sent, with proof of the secret', () => {
   const [secret, server, client] = [Buffer.from('x'.repeat(16)), Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   const bytes = makeRefusal(secret, server, client, 'job', 'the job thére')
   expect(refusalBytes(bytes.subarray(0, 2))).toBeUndefined()
@@ -74,7 +74,7 @@ test('a refusal arrives as it was sent, and is one of who knows the secret', () 
   }
 })
 
-test('ranks of the job come in, each once', () => {
+test('each rank of the job is admitted once', () => {
   const { come, state } = made()
   for (const rank of [3, 1, 2]) expect(come({ ...other, rank })).toBeUndefined()
   expect(come(first)).toBeUndefined()
@@ -91,8 +91,8 @@ test.each<[string, Partial<Introducing>, string]>([
   ['that another process of this machine has started', { launch: 'k' }, 'launch'],
   ['beyond the world', { rank: 4 }, 'rank'],
   ['of another world', { worldSize: 5 }, 'worldSize'],
-  ['that watches for nobody', { role: 'watch', rank: 2 }, 'gone'],
-])('a rank %s does not, and disturbs nobody', (_, changed, refusal) => {
+  ['that watches an absent rank', { role: 'watch', rank: 2 }, 'gone'],
+])('a rank %s is refused without disturbing the others', (_, changed, refusal) => {
   const { come, heard, state } = made()
   come(first)
   expect(come({ ...other, ...changed })).toBe(refusal)
@@ -101,14 +101,14 @@ test.each<[string, Partial<Introducing>, string]>([
   expect(state.isComplete).toBe(true)
 })
 
-test('a rank on another machine may have another launcher there', () => {
+test('a rank on another machine may have another launcher', () => {
   const { come } = made()
   expect(come({ ...other, launch: 'k', place: 'n' })).toBeUndefined()
   expect(come({ ...other, rank: 2, launch: 'l', place: 'n' })).toBe('launch')
   expect(come({ ...other, rank: 2, launch: 'l', place: '' })).toBeUndefined()
 })
 
-test('a machine has no more ranks than it says, and rank 0 has its place', () => {
+test('a machine may not exceed its stated number of ranks, and the place of rank 0 is reserved', () => {
   const { come } = made({ ...job, localWorldSize: 2 })
   const two = { ...other, localWorldSize: 2 }
   expect(come({ ...two, rank: 3 })).toBeUndefined()
@@ -117,7 +117,7 @@ test('a machine has no more ranks than it says, and rank 0 has its place', () =>
   expect(come({ ...first, localWorldSize: 2 })).toBeUndefined()
 })
 
-test('a rank 0 that has not started this rendezvous ends the job, unless that is complete', () => {
+test('a rank 0 that did not start this rendezvous ends the job, unless the job is complete', () => {
   const { come, heard } = made()
   come(other)
   expect(come({ ...first, instance: 'cd'.repeat(16), pid: 12 })).toBe('starting')
@@ -130,7 +130,7 @@ test('a rank 0 that has not started this rendezvous ends the job, unless that is
   expect(heard).toHaveLength(2)
 })
 
-test('who was turned away is told to those who wait for the rank', async () => {
+test('timeout errors mention processes that were refused as the missing rank', async () => {
   const { come, state, heard } = made()
   come({ ...other, launch: 'k' })
   state.connected(0, (header) => heard.push(header))
@@ -140,7 +140,7 @@ test('who was turned away is told to those who wait for the rank', async () => {
   expect(heard).toEqual([{ id: 1, failure: { kind: 'timeout', ranks: [1, 2, 3], message } }])
 })
 
-test('where the launcher serves, the secret is all that counts', () => {
+test('if the launcher serves the rendezvous, only the secret is checked', () => {
   const { come, heard } = made(null)
   expect(come({ ...other, job: 'any' })).toBeUndefined()
   expect(come({ ...other, rank: 2, launch: 'k' })).toBeUndefined()

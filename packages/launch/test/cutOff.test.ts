@@ -78,8 +78,8 @@ function watchLateness(): () => number {
   return () => worst
 }
 
-describe('a machine that is cut off', () => {
-  test('is noticed within 20 s by both sides, for all of its ranks; a rank that is stopped is not lost', {
+describe('a machine without a network connection', () => {
+  test('is detected within 20 s by both sides, for all of its ranks; a stopped rank is not lost', {
     timeout: 600_000,
   }, async (context) => {
     const problem = makeMachines()

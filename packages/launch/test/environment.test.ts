@@ -41,7 +41,7 @@ const slurm = {
   SLURM_STEP_NODELIST: 'gpu[03-04]',
 }
 
-test('torchrun', () => {
+test('reads the variables of torchrun', () => {
   expect(detect(torchrun)).toMatchObject({
     launcher: 'torchrun',
     rank: 5,
@@ -55,14 +55,14 @@ test('torchrun', () => {
   expect(detect({ ...torchrun, LOCAL_WORLD_SIZE: '8' })?.isOneMachine).toBe(true)
 })
 
-test('its variables without it', () => {
+test('reads the variables of torchrun without torchrun', () => {
   const few = { RANK: '0', WORLD_SIZE: '2' }
   expect(detect(few)).toMatchObject({ launcher: 'torchrun', rank: 0, isOneMachine: true })
   expect(detect({ ...few, MASTER_ADDR: '127.0.0.1' })?.isOneMachine).toBe(true)
   expect(detect({ ...few, MASTER_ADDR: 'node0' })?.isOneMachine).toBe(false)
 })
 
-test('Open MPI', () => {
+test('reads the variables of Open MPI', () => {
   expect(detect(openMpi)).toMatchObject({
     launcher: 'openmpi',
     rank: 3,
@@ -75,13 +75,13 @@ test('Open MPI', () => {
   })
 })
 
-test('Hydra', () => {
+test('reads the variables of Hydra', () => {
   expect(detect(hydra)).toMatchObject({ launcher: 'pmi', rank: 1, worldSize: 2, localRank: 1, isOneMachine: true })
   expect(detect({ PMI_RANK: '1', PMI_SIZE: '2' })).toMatchObject({ localRank: undefined, isOneMachine: true })
   expect(detect({ PMI_RANK: '1', PMI_SIZE: '2', MASTER_ADDR: 'node0' })?.isOneMachine).toBe(false)
 })
 
-test('Slurm', () => {
+test('reads the variables of Slurm', () => {
   expect(detect(slurm)).toMatchObject({
     launcher: 'slurm',
     rank: 6,
@@ -95,7 +95,7 @@ test('Slurm', () => {
   expect(detect({ ...slurm, SLURM_STEP_NUM_NODES: '1' })?.isOneMachine).toBe(true)
 })
 
-test('the script of a batch job is no rank', () => {
+test('the script of a batch job is not a rank', () => {
   expect(
     detect({ SLURM_JOB_ID: '1', SLURM_PROCID: '0', SLURM_LOCALID: '0', SLURM_NTASKS: '8', SLURM_NNODES: '2' }),
   ).toBe(undefined)
@@ -107,7 +107,7 @@ test.each([
   ['srun --mpi=pmi2', { ...slurm, PMI_RANK: '6', PMI_SIZE: '7' }, 'slurm'],
   ['the proxies of Hydra, started by srun', { ...slurm, PMI_RANK: '1', PMI_SIZE: '64' }, 'pmi'],
   ['srun --mpi=pmix', { ...slurm, PMIX_RANK: '6' }, 'slurm'],
-])('%s: the nearest launcher counts', (_, environment, launcher) => {
+])('%s: the innermost launcher is used', (_, environment, launcher) => {
   expect(detect(environment)?.launcher).toBe(launcher)
 })
 
@@ -118,11 +118,11 @@ test.each([
   ['rack[1-2]-node[5-6],x', 'rack1-node5'],
   ['n[7]-ib', 'n7-ib'],
   ['', undefined],
-])('first host of %s', (list, host) => {
+])('finds the first host of %s', (list, host) => {
   expect(firstHostOf(list)).toBe(host)
 })
 
-test('tasks of a node', () => {
+test('finds the tasks per node of Slurm', () => {
   expect([0, 1, 2, 3].map((node) => tasksOfNode('4(x2),3', node))).toEqual([4, 4, 3, undefined])
   expect(tasksOfNode('many', 0)).toBeUndefined()
 })
@@ -165,14 +165,14 @@ test.each([
   'tcp://host:65536',
   'unix://relative',
   'http://x:1',
-])('%s is no address of a rendezvous', async (address) => {
+])('%s is refused as an address of a rendezvous', async (address) => {
   const environment = { SHOAL_RENDEZVOUS: address, SHOAL_SECRET: 'x'.repeat(16), RANK: '0', WORLD_SIZE: '2' }
   const error = await bootstrap({ environment }).catch((caught: unknown) => caught)
   expect(error).toBeInstanceOf(LaunchEnvironmentError)
   expect((error as Error).message).toContain(`SHOAL_RENDEZVOUS: '${address}' is no address of a rendezvous`)
 })
 
-test('where the rendezvous of a job over several machines is', () => {
+test('the rendezvous address of a job over several machines uses the first host and a port of the job', () => {
   const secret = { SHOAL_SECRET: 'x'.repeat(16) }
   const at = (environment: Record<string, string>) => endpointFor(detect(environment)!, environment).place
   // The port of MASTER_PORT itself belongs to torchrun.
@@ -184,7 +184,7 @@ test('where the rendezvous of a job over several machines is', () => {
   expect(at({ ...slurm, ...secret, MASTER_ADDR: 'fd00::1', MASTER_PORT: '4000' })).toMatch(/^tcp:\/\/\[fd00::1\]:4001 /)
 })
 
-test('the ports of a job come from its job and step, and no two ranks differ', () => {
+test('the ports of a job follow from its job and step, and are equal for all ranks', () => {
   const secret = { SHOAL_SECRET: 'x'.repeat(16) }
   const portsOf = (environment: Record<string, string>) =>
     endpointFor(detect({ ...slurm, ...environment })!, { ...slurm, ...secret, ...environment })
@@ -200,7 +200,7 @@ test('the ports of a job come from its job and step, and no two ranks differ', (
   }
 })
 
-describe('variables that are set by half', () => {
+describe('incomplete launcher variables', () => {
   test.each<[Record<string, string>, string]>([
     [{ RANK: '0' }, 'RANK is set (0), and WORLD_SIZE is not set'],
     [{ RANK: '3', MASTER_ADDR: 'node0' }, 'WORLD_SIZE is not set'],
@@ -221,16 +221,19 @@ describe('variables that are set by half', () => {
     [{ JOB_COMPLETION_INDEX: '0' }, 'RANK=$JOB_COMPLETION_INDEX'],
     [{ LWS_WORKER_INDEX: '1', LWS_GROUP_SIZE: '2' }, 'WORLD_SIZE=$LWS_GROUP_SIZE'],
     [{ LWS_WORKER_INDEX: '0' }, 'RANK and WORLD_SIZE are not set'],
-  ])('%j is no job of one, and what is missing is named', async (environment, words) => {
-    const error = await bootstrap({ environment }).catch((caught: unknown) => caught)
-    expect(error).toBeInstanceOf(LaunchEnvironmentError)
-    expect((error as Error).message).toContain(words)
-    expect((error as Error).message).toMatch(/For a job of this process alone, set RANK=0 and WORLD_SIZE=1\.$/)
-    const alone = { ...environment, RANK: '0', LOCAL_WORLD_SIZE: '', WORLD_SIZE: '1' }
-    expect(await bootstrap({ environment: alone })).toMatchObject({
-      worldSize: 1,
-    })
-  })
+  ])(
+    '%j are refused instead of becoming a job of one rank, and the missing variable is named',
+    async (environment, words) => {
+      const error = await bootstrap({ environment }).catch((caught: unknown) => caught)
+      expect(error).toBeInstanceOf(LaunchEnvironmentError)
+      expect((error as Error).message).toContain(words)
+      expect((error as Error).message).toMatch(/For a job of this process alone, set RANK=0 and WORLD_SIZE=1\.$/)
+      const alone = { ...environment, RANK: '0', LOCAL_WORLD_SIZE: '', WORLD_SIZE: '1' }
+      expect(await bootstrap({ environment: alone })).toMatchObject({
+        worldSize: 1,
+      })
+    },
+  )
 
   test.each<[string, Record<string, string>]>([
     ['the script of a batch job', { SLURM_JOB_ID: '1', SLURM_PROCID: '0', SLURM_LOCALID: '0', SLURM_NTASKS: '8' }],
@@ -238,18 +241,18 @@ describe('variables that are set by half', () => {
     ['a world of one', { WORLD_SIZE: '1', LOCAL_WORLD_SIZE: '1', OMPI_COMM_WORLD_SIZE: '1', PMI_SIZE: '1' }],
     ['a group of one', { LWS_WORKER_INDEX: '0', LWS_GROUP_SIZE: '1' }],
     ['where the first rank is to be', { MASTER_ADDR: 'node0', MASTER_PORT: '29500', SHOAL_SECRET: 'x'.repeat(16) }],
-  ])('%s is none of them', async (_, environment) => {
+  ])('%s do not count as incomplete', async (_, environment) => {
     expect(await bootstrap({ environment })).toMatchObject({ launcher: 'single', rank: 0, worldSize: 1 })
   })
 
-  test('halves of one launcher do not hide another', () => {
+  test('of one launcher do not hide another launcher', () => {
     expect(detect({ ...openMpi, WORLD_SIZE: '8', JOB_COMPLETION_INDEX: '1' })?.launcher).toBe('openmpi')
     expect(detect({ ...hydra, LOCAL_RANK: '3' })?.launcher).toBe('pmi')
     expect(detect({ ...torchrun, LWS_WORKER_INDEX: '1' })?.launcher).toBe('torchrun')
   })
 })
 
-test('Slurm with rank 0 elsewhere than on the first node is told so, and takes MASTER_ADDR', () => {
+test('Slurm with rank 0 on another node than the first needs MASTER_ADDR, and the error says which', () => {
   const arbitrary = { ...slurm, SLURM_DISTRIBUTION: 'arbitrary,Pack' }
   expect(() => detect(arbitrary)).toThrow("Slurm's arbitrary distribution (SLURM_DISTRIBUTION) does not say which node")
   expect(detect({ ...arbitrary, MASTER_ADDR: 'gpu04' })?.firstHost).toBe('gpu04')
@@ -260,7 +263,7 @@ test('Slurm with rank 0 elsewhere than on the first node is told so, and takes M
   expect(detect({ ...slurm, SLURMD_NODENAME: 'gpu04' })?.firstHost).toBe('gpu03')
 })
 
-test('what may be wrong where ranks do not find each other is told', () => {
+test('the rendezvous error suggests causes for ranks that do not meet', () => {
   const secret = { SHOAL_SECRET: 'x'.repeat(16) }
   const hintFor = (environment: Record<string, string>) => endpointFor(detect(environment)!, environment).hint
   const guess = /all ranks are taken to be on this machine; where they are not, .* MASTER_ADDR/
@@ -274,7 +277,7 @@ test('what may be wrong where ranks do not find each other is told', () => {
   expect(hintFor({ ...together, SHOAL_JOB_ID: 'x' })).toBeUndefined()
 })
 
-test('a job of one rank needs no rendezvous, whoever started it', async () => {
+test('a job of one rank needs no rendezvous under any launcher', async () => {
   const job = await bootstrap({
     environment: {
       ...slurm,
@@ -298,7 +301,7 @@ test('a job of one rank needs no rendezvous, whoever started it', async () => {
   expect(second).toMatchObject({ launcher: 'shoal', deviceOrdinal: 3 })
 })
 
-test('a process that no launcher has started takes the device that somebody says', async () => {
+test('a process without a launcher uses the device from SHOAL_DEVICE_ORDINAL', async () => {
   const environment = { SHOAL_DEVICE_ORDINAL: '3' }
   expect(await bootstrap({ environment })).toMatchObject({ launcher: 'single', localRank: 0, deviceOrdinal: 3 })
   expect(await bootstrap({ environment: {} })).toMatchObject({ launcher: 'single', deviceOrdinal: 0 })
@@ -309,14 +312,14 @@ test.each([
   ['the one device that the launcher shows', { CUDA_VISIBLE_DEVICES: '6' }, 0],
   ['the same by its UUID', { CUDA_VISIBLE_DEVICES: 'GPU-5a1c2d3e-0000-0000-0000-000000000000' }, 0],
   ['one of several', { CUDA_VISIBLE_DEVICES: '4,5,6,7' }, 3],
-  ['what somebody says', { CUDA_VISIBLE_DEVICES: '6', SHOAL_DEVICE_ORDINAL: '2' }, 2],
+  ['the ordinal from SHOAL_DEVICE_ORDINAL', { CUDA_VISIBLE_DEVICES: '6', SHOAL_DEVICE_ORDINAL: '2' }, 2],
   ['a software device, which everybody sees', { CUDA_VISIBLE_DEVICES: '6', SHOAL_DEVICE: 'sim' }, 3],
-  ['nothing is said of devices', { CUDA_VISIBLE_DEVICES: '' }, 3],
+  ['no restriction of devices', { CUDA_VISIBLE_DEVICES: '' }, 3],
 ])('the device of a rank: %s', (_, variables, expected) => {
   expect(deviceOrdinalIn(variables) ?? 3).toBe(expected)
 })
 
-test.runIf(existsSync('/proc/self/stat'))('what has started the ranks is the nearest ancestor that is none', () => {
+test.runIf(existsSync('/proc/self/stat'))('the starter of the ranks is the nearest ancestor outside the job', () => {
   const parentOf = (pid: number): number =>
     Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
   // The 22nd field, behind a name in parentheses.

@@ -7,7 +7,7 @@ describe('LaunchEnvironmentError', () => {
 
   itIsAShoalError(error, { name: 'LaunchEnvironmentError', code: 'SHOAL_LAUNCH_ENVIRONMENT' })
 
-  it('says what it was given', () => {
+  it('keeps the given message', () => {
     expect(error.message).toBe('RANK is 4 and WORLD_SIZE is 2')
   })
 })

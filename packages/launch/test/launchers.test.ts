@@ -53,8 +53,8 @@ function openMpiOptions(): string[] {
 describe.each([
   ['openmpi', openMpi, openMpiOptions, 'no mpirun of Open MPI here (Debian: apt-get install openmpi-bin)'],
   ['pmi', hydra, (): string[] => [], 'no mpiexec of MPICH here (Debian: apt-get install mpich)'],
-] as const)('%s, the real one', (launcher, program, optionsOf, why) => {
-  test('starts ranks that find each other', async (context) => {
+] as const)('the real launcher %s', (launcher, program, optionsOf, why) => {
+  test('starts ranks that join one job', async (context) => {
     if (program === undefined) return context.skip(why)
     const { code, lines, errors } = await start(program, [...optionsOf(), '-n', '4', process.execPath, script])
     expect(errors).toBe('')
@@ -69,7 +69,7 @@ describe.each([
     await expectNothingLeft()
   })
 
-  test('starts them through a shell, too', async (context) => {
+  test('starts ranks through a shell', async (context) => {
     if (program === undefined) return context.skip(why)
     const command = `'${process.execPath}' '${script}'; exit $?`
     const { code, lines } = await start(program, [...optionsOf(), '-n', '2', 'sh', '-c', command])
@@ -77,7 +77,7 @@ describe.each([
     expect(lines.filter((line) => 'shared' in line)).toHaveLength(2)
   })
 
-  test('two jobs at once are kept apart', async (context) => {
+  test('keeps two simultaneous jobs separate', async (context) => {
     if (program === undefined) return context.skip(why)
     const startTwo = (): Promise<End> => start(program, [...optionsOf(), '-n', '2', process.execPath, script])
     for (const { code, lines, errors } of await Promise.all([startTwo(), startTwo()])) {
@@ -89,7 +89,7 @@ describe.each([
   })
 })
 
-test('Open MPI with --enable-recovery: rank 0 is killed, and the others go on', async (context) => {
+test('with Open MPI --enable-recovery the other ranks continue after rank 0 is killed', async (context) => {
   if (openMpi === undefined) return context.skip('no mpirun of Open MPI here (Debian: apt-get install openmpi-bin)')
   const options = [...openMpiOptions(), '--enable-recovery', '-n', '3']
   const { lines } = await start(openMpi, [...options, process.execPath, script, 'kill-0'])
@@ -127,7 +127,7 @@ describe.each([
   ['slurm', slurm],
   ['torchrun', torchrun],
 ] as const)('with the variables of %s', (launcher, variables) => {
-  test('the ranks find each other', async () => {
+  test('the ranks join one job', async () => {
     const ends = await startRanks(3, (rank) => variables(rank, 3))
     expect(ends.map(({ code }) => code)).toEqual([0, 0, 0])
     expect(ends.map(({ lines }) => lines[0])).toEqual(
@@ -142,7 +142,7 @@ test.each([
   ['rank 0, which had started the rendezvous', '0', [1, 2, 3]],
   ['the last rank', '3', [0, 1, 2]],
   ['two ranks at once', '0,2', [1, 3]],
-])('SIGKILL of %s: the others hear of it and go on', async (_, killed, left) => {
+])('after SIGKILL of %s the other ranks notice and continue', async (_, killed, left) => {
   const ends = await startRanks(4, (rank) => slurm(rank, 4), `kill-${killed}`)
   for (const [rank, { code, signal, lines }] of ends.entries()) {
     if (!left.includes(rank)) {
@@ -156,7 +156,7 @@ test.each([
   await expectNothingLeft()
 })
 
-test('a rank that never comes: the others say who', async () => {
+test('the other ranks name a rank that never starts', async () => {
   let ends: End[] = []
   // On a busy machine one may give up before the other has come, and names that one, too.
   for (let limit = 1500; limit < 200_000; limit *= 4) {
@@ -173,14 +173,14 @@ test('a rank that never comes: the others say who', async () => {
   await expectNothingLeft()
 })
 
-test('rank 0 never comes: nobody serves, and the others say that', async () => {
+test('if rank 0 never starts, the other ranks report that the rendezvous has no server', async () => {
   const { code, lines } = await start(process.execPath, impatient, slurm(1, 2))
   expect(code).toBe(3)
   expect(lines[0]).toMatchObject({ failed: 'SHOAL_RENDEZVOUS_TIMEOUT' })
   expect(String(lines[0]?.['message'])).toMatch(/The rendezvous at unix:\/\/.* was not reached: nothing was there/)
 })
 
-describe('over a port, as between machines', () => {
+describe('a rendezvous over a port, as between machines', () => {
   /** Two processes that believe to be on two machines. */
   const apart = (rank: number, port: number, secret: string): Record<string, string> => ({
     PMI_RANK: String(rank),
@@ -193,7 +193,7 @@ describe('over a port, as between machines', () => {
     SHOAL_SECRET: secret,
   })
 
-  test('the ranks find each other', async () => {
+  test('joins the ranks', async () => {
     const port = await freePort()
     const ends = await startRanks(2, (rank) => apart(rank, port, 'the secret of this job'))
     for (const { code, lines } of ends) {
@@ -202,7 +202,7 @@ describe('over a port, as between machines', () => {
     }
   })
 
-  test('another secret is refused, and a port in use is told', async () => {
+  test('refuses another secret, and reports a port in use', async () => {
     const attempt = async (limit: number) => {
       const port = await freePort()
       const program = [script, 'end', String(limit)]
@@ -229,10 +229,10 @@ describe('over a port, as between machines', () => {
   })
 })
 
-describe('the private folder', () => {
+describe('the private folder of a job', () => {
   const base = (): string => join(folder, `shoal-${userInfo().uid}`)
 
-  test('is refused where others can enter it', async () => {
+  test('is refused if other users can enter it', async () => {
     mkdirSync(base())
     chmodSync(base(), 0o755)
     const ends = await startRanks(2, (rank) => slurm(rank, 2), 'end')
@@ -242,13 +242,13 @@ describe('the private folder', () => {
     }
   })
 
-  test('is refused where it is a link to somewhere else', async () => {
+  test('is refused if it is a symbolic link', async () => {
     writeFileSync(base(), '')
     const [end] = await startRanks(1, () => slurm(0, 2), 'end')
     expect(String(end!.lines[0]?.['message'])).toMatch(/is no folder|EEXIST/)
   })
 
-  test.each(['0', '1'])('that cannot be looked for is told as an error of the rendezvous: rank %s', async (rank) => {
+  test.each(['0', '1'])('that cannot be inspected raises a rendezvous error: rank %s', async (rank) => {
     const loop = join(folder, 'loop')
     symlinkSync(loop, loop)
     const environment = { ...slurm(Number(rank), 2), TMPDIR: loop, XDG_RUNTIME_DIR: loop }
@@ -260,7 +260,7 @@ describe('the private folder', () => {
     )
   })
 
-  test('is for this user alone, and what an earlier job has left is no obstacle', async () => {
+  test('is accessible to this user only, and files of an earlier job are replaced', async () => {
     process.env['TMPDIR'] = folder
     const runtime = process.env['XDG_RUNTIME_DIR']
     delete process.env['XDG_RUNTIME_DIR']
@@ -280,33 +280,30 @@ describe('the private folder', () => {
   })
 })
 
-test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-  '%s of what serves the rendezvous leaves no folder',
-  async (signal) => {
-    const own = join(folder, 'rendezvous')
-    mkdirSync(own)
-    writeFileSync(join(own, 'secret'), 'the secret of this job')
-    const code = "import('@shoal/launch/server').then((server) => server.serveAsHelper())"
-    const helper = spawn(process.execPath, ['--input-type=module', '-e', code], {
-      cwd: fileURLToPath(new URL('..', import.meta.url)),
-      stdio: ['pipe', 'pipe', 'inherit'],
-    })
-    children.push(helper)
-    const address = { kind: 'unix', path: join(own, 'socket') }
-    const job = { instance: '', job: 'a job', place: '', launch: '', localWorldSize: 0, pid: 1 }
-    helper.stdin.write(
-      `${JSON.stringify({ worldSize: 2, secret: 'the secret of this job', address, job, folder: own })}\n`,
-    )
-    const [answer] = await once(helper.stdout, 'data')
-    expect(String(answer)).toBe('ready\n')
-    expect(readdirSync(own).sort()).toEqual(['secret', 'socket'])
-    helper.kill(signal)
-    await once(helper, 'exit')
-    expect(existsSync(own)).toBe(false)
-  },
-)
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s of the rendezvous server leaves no folder', async (signal) => {
+  const own = join(folder, 'rendezvous')
+  mkdirSync(own)
+  writeFileSync(join(own, 'secret'), 'the secret of this job')
+  const code = "import('@shoal/launch/server').then((server) => server.serveAsHelper())"
+  const helper = spawn(process.execPath, ['--input-type=module', '-e', code], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  children.push(helper)
+  const address = { kind: 'unix', path: join(own, 'socket') }
+  const job = { instance: '', job: 'a job', place: '', launch: '', localWorldSize: 0, pid: 1 }
+  helper.stdin.write(
+    `${JSON.stringify({ worldSize: 2, secret: 'the secret of this job', address, job, folder: own })}\n`,
+  )
+  const [answer] = await once(helper.stdout, 'data')
+  expect(String(answer)).toBe('ready\n')
+  expect(readdirSync(own).sort()).toEqual(['secret', 'socket'])
+  helper.kill(signal)
+  await once(helper, 'exit')
+  expect(existsSync(own)).toBe(false)
+})
 
-test('a rank that comes to its end has left; one that is ended with a job under way is lost', async () => {
+test('a rank that runs to its end has left; a rank killed during the job is lost', async () => {
   // Rank 1 waits in vain, and is told why.
   const [quiet] = await Promise.all([
     start(process.execPath, [script, 'kill-none'], slurm(1, 2)),

@@ -53,7 +53,7 @@ async function agree(old: Job, sums: number[]): Promise<Job> {
   }
 }
 
-test('whoever dies whenever: the others go on, agree, and none waits for ever', async () => {
+test('after random deaths of ranks the survivors continue, agree and never hang', async () => {
   const scenario = fc.record({
     worldSize: fc.integer({ min: 2, max: 6 }),
     pace: fc.integer({ min: 0, max: 5 }),

@@ -19,8 +19,8 @@ const host = vi.hoisted(() => {
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values)
 
-describe('a rank that is lost', () => {
-  test('ends what waits for it, and is told to all', async () => {
+describe('a lost rank', () => {
+  test('rejects all waits for it, and is reported to all ranks', async () => {
     const { rendezvous, jobs } = await startJob(4)
     const [first, , third] = jobs as [Job, Job, Job, Job]
     const told = new Promise((resolve) => first.lost.addEventListener('abort', resolve, { once: true }))
@@ -51,7 +51,7 @@ describe('a rank that is lost', () => {
     ])
   })
 
-  test('while others are still joining', async () => {
+  test('is reported while other ranks are still joining', async () => {
     const rendezvous = await serve(3)
     const joining = failuresOf([rendezvous.join(0), rendezvous.join(2)])
     await sleep(50)
@@ -60,7 +60,7 @@ describe('a rank that is lost', () => {
     await expect(rendezvous.join(1)).rejects.toThrow('it cannot come back')
   })
 
-  test('one that left alarms nobody, and is not waited for', async () => {
+  test('that left regularly raises no alarm, and waits for it reject', async () => {
     const { jobs } = await startJob(3)
     const waiting = failuresOf([jobs[0]!.barrier('end'), jobs[1]!.share('id', () => bytes(), { root: 2 })])
     await sleep(100)
@@ -73,7 +73,7 @@ describe('a rank that is lost', () => {
   })
 })
 
-describe('a program that comes to its end without leaving', () => {
+describe('a program that exits without leaving the job', () => {
   const program = fileURLToPath(new URL('fixtures/rank.mjs', import.meta.url))
 
   /** Ranks 0 and 1 in this process, and rank 2, which does nothing but be there. */
@@ -96,7 +96,7 @@ describe('a program that comes to its end without leaving', () => {
     for (const later of await failuresOf([jobs[0]!.barrier('later')])) expect(later).toBeInstanceOf(DisposedError)
   }
 
-  test('is lost to all once a rank needs it', async () => {
+  test('is lost for all ranks as soon as a rank needs it', async () => {
     const { jobs, ended } = await startWithProgram()
     await ended
     // Nobody needs it yet: what a job that is over comes to is no alarm.
@@ -108,15 +108,15 @@ describe('a program that comes to its end without leaving', () => {
     await expectLost(jobs, error)
   })
 
-  test('is lost at once where a rank waits for it already', async () => {
+  test('is lost at once if a rank already waits for it', async () => {
     const { jobs } = await startWithProgram()
     const [error] = await failuresOf([jobs[1]!.share('id', () => bytes(), { root: 2 })])
     await expectLost(jobs, error)
   })
 })
 
-describe('survivors', () => {
-  test('are numbered anew, keep their devices, and start afresh', async () => {
+describe('survivors of a job', () => {
+  test('have new rank numbers, keep their devices, and start with fresh state', async () => {
     const { rendezvous, jobs } = await startJob(4)
     await jobs[0]!.set('key', bytes(1))
     rendezvous.server.gone(1, 'lost')
@@ -144,7 +144,7 @@ describe('survivors', () => {
     await Promise.all(next.map((job) => job.barrier('new')))
   })
 
-  test('count the ranks of their own node only, after each loss', async () => {
+  test('count only the ranks on their node after each loss', async () => {
     const rendezvous = await serve(6)
     const nodes = ['a', 'a', 'b', 'b', 'b', 'c']
     const jobs = await Promise.all(nodes.map((name, rank) => host.run(name, () => rendezvous.join(rank))))
@@ -162,7 +162,7 @@ describe('survivors', () => {
     expect(counts(second)).toEqual([1, 2, 2, 1])
   })
 
-  test('survive again, and again', async () => {
+  test('can survive repeated losses', async () => {
     const { rendezvous, jobs } = await startJob(5)
     let current = jobs
     for (const lostOrdinal of [4, 0, 2]) {
@@ -180,7 +180,7 @@ describe('survivors', () => {
     ])
   })
 
-  test('are apart from what is asked of an earlier one of them', async () => {
+  test('are separate from requests of an earlier group of survivors', async () => {
     const { rendezvous, jobs } = await startJob(4)
     rendezvous.server.gone(3, 'lost')
     const first = await Promise.all([0, 1, 2].map((rank) => jobs[rank]!.survivors()))
@@ -196,7 +196,7 @@ describe('survivors', () => {
     expect(nothing).toBeInstanceOf(RendezvousTimeoutError)
   })
 
-  test('agree without one that is lost meanwhile', async () => {
+  test('agree without a rank that is lost meanwhile', async () => {
     const { rendezvous, jobs } = await startJob(4)
     rendezvous.server.gone(3, 'lost')
     const waiting = [jobs[0]!.survivors(), jobs[1]!.survivors()]
@@ -208,7 +208,7 @@ describe('survivors', () => {
     ])
   })
 
-  test('wait for all who live, and say who does not come', async () => {
+  test('wait for all live ranks, and name a rank that does not respond', async () => {
     const { rendezvous, jobs } = await startJob(4)
     rendezvous.server.gone(1, 'lost')
     const [error] = await failuresOf([jobs[0]!.survivors({ timeout: 300 })])
@@ -217,7 +217,7 @@ describe('survivors', () => {
     expect(next).toHaveLength(3)
   })
 
-  test('of one rank are a job of one', async () => {
+  test('consisting of one rank form a job of one', async () => {
     const { rendezvous, jobs } = await startJob(2)
     rendezvous.server.gone(0, 'lost')
     const alone = await jobs[1]!.survivors()
@@ -227,7 +227,7 @@ describe('survivors', () => {
     await alone.barrier('end')
   })
 
-  test('hear of the next loss even if it comes right behind the agreement', async () => {
+  test('notice the next loss even directly after the agreement', async () => {
     const { rendezvous, jobs } = await startJob(3)
     rendezvous.server.gone(0, 'lost')
     const waiting = [jobs[1]!.survivors(), jobs[2]!.survivors()]

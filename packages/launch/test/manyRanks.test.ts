@@ -25,7 +25,7 @@ function ask(child: ChildProcess, action: string): Promise<unknown> {
   return answer
 }
 
-test('1,024 ranks join, wait for each other, and lose half of them: the server takes at most 2 s each', {
+test('1,024 ranks join, meet in a barrier, and lose half of them: the server takes at most 2 s for each step', {
   timeout: 600_000,
 }, async () => {
   const secret = randomBytes(32).toString('hex')

@@ -26,7 +26,7 @@ afterEach(() => {
 const unknown = { localRank: undefined, localWorldSize: undefined, nodeRank: undefined }
 const nowhere = { firstHost: undefined, isGuess: false }
 
-describe('torchrun', () => {
+describe('variables of torchrun', () => {
   const few = { RANK: '1', WORLD_SIZE: '4' }
   const place = { launcher: 'torchrun', rank: 1, worldSize: 4, ...unknown, ...nowhere, rankVariable: 'RANK' }
   const all = {
@@ -55,17 +55,17 @@ describe('torchrun', () => {
       { ...whole, localWorldSize: 4, isOneMachine: true, jobId: 'run node0 29500 3' },
     ],
     [{ WORLD_SIZE: '1' }, undefined],
-  ])('%j', (environment, wanted) => {
+  ])('are read from %j', (environment, wanted) => {
     expect(detect(environment)).toEqual(wanted)
   })
 
-  test('that has not said how many ranks there are', () => {
+  test('without a number of ranks are refused', () => {
     const environment = { RANK: '1', TORCHELASTIC_RUN_ID: 'run' }
     expect(() => detect(environment)).toThrow('TORCHELASTIC_RUN_ID and RANK are set, and WORLD_SIZE is not set')
   })
 })
 
-describe('Open MPI', () => {
+describe('variables of Open MPI', () => {
   const names = ['RANK', 'SIZE', 'LOCAL_RANK', 'LOCAL_SIZE'].map((name) => `OMPI_COMM_WORLD_${name}`)
   const of = (...values: string[]) => Object.fromEntries(names.map((name, index) => [name, values[index]]))
   const place = {
@@ -84,17 +84,17 @@ describe('Open MPI', () => {
       { OMPI_COMM_WORLD_LOCAL_SIZE: '4', OMPI_COMM_WORLD_NODE_RANK: '7' },
       { localWorldSize: 4, isOneMachine: true },
     ],
-  ])('%j', (more, changed) => {
+  ])('are read from %j', (more, changed) => {
     expect(detect({ ...of('3', '4', '1', '2'), ...more })).toEqual({ ...place, ...changed })
   })
 
-  test.each(names.slice(1))('without %s', (name) => {
+  test.each(names.slice(1))('are refused without %s', (name) => {
     const environment = { ...of('3', '4', '1', '2'), [name]: '' }
     expect(() => detect(environment)).toThrow(`OMPI_COMM_WORLD_RANK is set, and ${name} is not set`)
   })
 })
 
-describe('PMI', () => {
+describe('variables of PMI', () => {
   const few = { PMI_RANK: '1', PMI_SIZE: '2' }
   const place = { launcher: 'pmi', rank: 1, worldSize: 2, ...unknown, ...nowhere, jobId: '', rankVariable: 'PMI_RANK' }
 
@@ -116,11 +116,11 @@ describe('PMI', () => {
       { ...few, MPI_LOCALRANKID: '1', MPI_LOCALNRANKS: '2', PMI_LOCAL_RANK: '0', PMI_LOCAL_SIZE: '1' },
       { localRank: 1, localWorldSize: 2, isOneMachine: true },
     ],
-  ])('%j', (environment, changed) => {
+  ])('are read from %j', (environment, changed) => {
     expect(detect(environment)).toEqual({ ...place, ...changed })
   })
 
-  test('that is not enough', () => {
+  test('are refused if incomplete', () => {
     expect(() => detect({ PMI_RANK: '1' })).toThrow('PMI_RANK is set, and PMI_SIZE is not set')
     expect(() => detect({ PMIX_RANK: '1' })).toThrow(
       'PMIX_RANK says that this is rank 1 of a job, and no variable says',
@@ -129,7 +129,7 @@ describe('PMI', () => {
   })
 })
 
-describe('Slurm', () => {
+describe('variables of Slurm', () => {
   const few = { SLURM_PROCID: '6', SLURM_STEP_NUM_TASKS: '7', SLURM_JOB_ID: '123456', SLURM_NNODES: '2' }
   const place = {
     ...{ launcher: 'slurm', rank: 6, worldSize: 7, ...unknown, ...nowhere, isOneMachine: false },
@@ -166,11 +166,11 @@ describe('Slurm', () => {
     [{ SLURM_JOB_NODELIST: 'b', SLURM_STEP_NODELIST: 'd', MASTER_ADDR: 'a' }, { firstHost: 'a' }],
     [{ SLURM_JOB_ID: '9999' }, { jobId: '9999  0' }],
     [{ SLURM_JOB_ID: '10000' }, { jobId: '10000  0' }],
-  ])('%j', (more, changed) => {
+  ])('are read from %j', (more, changed) => {
     expect(detect({ ...few, ...more })).toEqual({ ...place, ...changed })
   })
 
-  test('that is not enough', () => {
+  test('are refused if incomplete', () => {
     const because = 'SLURM_PROCID and SLURM_STEP_NUM_TASKS are set, and'
     expect(() => detect({ ...few, SLURM_JOB_ID: '' })).toThrow(`${because} SLURM_JOB_ID is not set`)
     expect(() => detect({ ...few, SLURM_NNODES: '' })).toThrow(`${because} SLURM_NNODES is not set`)
@@ -179,7 +179,7 @@ describe('Slurm', () => {
     expect(detect({ ...few, SLURM_STEP_NUM_TASKS: '', SLURM_PROCID: '0' })).toBeUndefined()
   })
 
-  test('beside others that it has started, or that have started it', () => {
+  test('decide between Slurm and PMI by whether both agree', () => {
     const both = { ...few, PMI_RANK: '6', PMI_SIZE: '7', PMIX_RANK: '6' }
     expect(detect(both)?.launcher).toBe('slurm')
     expect(detect({ ...both, PMI_RANK: '5' })?.launcher).toBe('pmi')
@@ -187,7 +187,7 @@ describe('Slurm', () => {
   })
 })
 
-test('shoal run', () => {
+test('variables of shoal run are read', () => {
   const secret = 'x'.repeat(16)
   const few = { SHOAL_RENDEZVOUS: 'tcp://h:1', SHOAL_SECRET: secret, RANK: '1', WORLD_SIZE: '2' }
   const target = { address: { kind: 'tcp', host: 'h', port: 1 }, secret: Buffer.from(secret) }
@@ -206,26 +206,26 @@ test('shoal run', () => {
   expect(wrong({ SHOAL_SECRET: 'é'.repeat(8) })).not.toThrow()
 })
 
-describe('variables', () => {
+describe('numbers in variables', () => {
   test.each([
     ['0', 0],
     ['007', 7],
     ['999999999', 999_999_999],
     ['', undefined],
     [undefined, undefined],
-  ])('%j is %s', (text, value) => {
+  ])('%j is read as %s', (text, value) => {
     expect(numberIn({ A: text }, 'A')).toBe(value)
     expect(textIn({ A: text }, 'A')).toBe(text === '' ? undefined : text)
   })
 
-  test.each(['1000000000', '-1', '1.0', ' 1', '0x1', 'a'])('%j is no number', (text) => {
+  test.each(['1000000000', '-1', '1.0', ' 1', '0x1', 'a'])('%j is refused', (text) => {
     expect(() => numberIn({ A: text }, 'A')).toThrow(
       new LaunchEnvironmentError(`A should be a whole number, it is '${text}'`),
     )
   })
 })
 
-describe('a place', () => {
+describe('checkPlace()', () => {
   const place = (changed: Partial<RankPlace>): RankPlace => ({
     ...{ launcher: 'pmi', rank: 0, worldSize: 4, ...unknown },
     ...changed,
@@ -239,7 +239,7 @@ describe('a place', () => {
     { localWorldSize: 4, localRank: 3 },
     { localRank: 3 },
     { localWorldSize: 2, localRank: 1, nodeRank: 77 },
-  ])('%j is one', (changed) => {
+  ])('accepts %j', (changed) => {
     expect(() => checkPlace(place(changed))).not.toThrow()
   })
 
@@ -255,7 +255,7 @@ describe('a place', () => {
       { localRank: 2, localWorldSize: 2 },
       `pmi says that this is local rank 2 of 2 (MPI_LOCALRANKID or PMI_LOCAL_RANK, ${local})`,
     ],
-  ])('%j is none', (changed, message) => {
+  ])('refuses %j', (changed, message) => {
     expect(() => checkPlace(place(changed))).toThrow(new LaunchEnvironmentError(message))
   })
 
@@ -264,20 +264,20 @@ describe('a place', () => {
     ['torchrun', 'RANK, WORLD_SIZE'],
     ['openmpi', 'OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE'],
     ['slurm', 'SLURM_PROCID, SLURM_STEP_NUM_TASKS'],
-  ] as const)('%s says it in %s', (launcher, names) => {
+  ] as const)('names %s as %s', (launcher, names) => {
     expect(() => checkPlace(place({ launcher, rank: 9 }))).toThrow(
       `${launcher} says that this is rank 9 of 4 (${names})`,
     )
   })
 })
 
-describe('an address', () => {
+describe('the address of a rendezvous', () => {
   test.each([
     ['tcp://host:1', { kind: 'tcp', host: 'host', port: 1 }],
     ['tcp://1.2.3.4:65535', { kind: 'tcp', host: '1.2.3.4', port: 65_535 }],
     ['tcp://[::1]:40123', { kind: 'tcp', host: '::1', port: 40_123 }],
     ['unix:///a/b', { kind: 'unix', path: '/a/b' }],
-  ] as const)('%s', (text, address) => {
+  ] as const)('is accepted as %s', (text, address) => {
     expect(parseAddress(text)).toEqual(address)
     expect(formatAddress(address)).toBe(text)
   })
@@ -292,12 +292,12 @@ describe('an address', () => {
     'tcp://a]:1',
     'unix://a',
     'x',
-  ])('%s is none', (text) => {
+  ])('is refused as %s', (text) => {
     expect(() => parseAddress(text)).toThrow(`'${text}' is no address of a rendezvous: tcp://HOST:PORT or unix:///PATH`)
   })
 })
 
-describe('where the ranks of a job meet', () => {
+describe('the rendezvous of a job', () => {
   const secret = 'x'.repeat(16)
   const foreign: ForeignPlace = {
     ...{ launcher: 'openmpi', rank: 0, worldSize: 4, ...unknown, isOneMachine: false, isGuess: false, jobId: 'j' },
@@ -308,7 +308,7 @@ describe('where the ranks of a job meet', () => {
 
   beforeEach(() => void vi.mocked(startHelper).mockReset().mockResolvedValue('ready'))
 
-  test('where the launcher serves it, is there at once', async () => {
+  test('served by the launcher is available at once', async () => {
     const target = { address: { kind: 'tcp', host: 'h', port: 1 }, secret: new Uint8Array(16) } as const
     const endpoint = servedByLauncher(foreign, target)
     expect(endpoint).toMatchObject({ place: 'tcp://h:1', isSecretFresh: true, isServedByLauncher: true })
@@ -321,23 +321,26 @@ describe('where the ranks of a job meet', () => {
     [{}, { MASTER_PORT: '100', SHOAL_PORT: '7' }, 7, '::'],
     [{}, { SHOAL_PORT: '1', SHOAL_LISTEN: '10.0.0.1' }, 1, '10.0.0.1'],
     [{ firstHost: 'fd00::1' }, { SHOAL_PORT: '65535' }, 65_535, '::'],
-  ])('on several machines is a port of the first: %j with %j', async (changed, environment, port, host) => {
-    const endpoint = at(changed, environment)
-    const address = { kind: 'tcp', host: changed.firstHost ?? 'node0', port } as const
-    const target = { address, secret: Buffer.from(secret) }
-    expect(endpoint).toMatchObject({ isSecretFresh: true, isServedByLauncher: false })
-    expect(endpoint.place).toMatch(new RegExp(`^${formatAddress(address).replaceAll(/[[\]]/g, '\\$&')}( |$)`))
-    // A port that was chosen is the only one.
-    expect(endpoint.targets()).toHaveLength('SHOAL_PORT' in environment ? 1 : 8)
-    expect(endpoint.targets()[0]).toEqual(target)
-    await endpoint.serve()
-    const task = { worldSize: 4, secret, address: { kind: 'tcp', host, port }, job: endpoint.who, folder: undefined }
-    expect(vi.mocked(startHelper).mock.calls).toEqual([[task]])
-    // Rank 0 knows by now.
-    expect(endpoint.targets()).toEqual([target])
-  })
+  ])(
+    'over several machines is at a port of the first machine: %j with %j',
+    async (changed, environment, port, host) => {
+      const endpoint = at(changed, environment)
+      const address = { kind: 'tcp', host: changed.firstHost ?? 'node0', port } as const
+      const target = { address, secret: Buffer.from(secret) }
+      expect(endpoint).toMatchObject({ isSecretFresh: true, isServedByLauncher: false })
+      expect(endpoint.place).toMatch(new RegExp(`^${formatAddress(address).replaceAll(/[[\]]/g, '\\$&')}( |$)`))
+      // A port that was chosen is the only one.
+      expect(endpoint.targets()).toHaveLength('SHOAL_PORT' in environment ? 1 : 8)
+      expect(endpoint.targets()[0]).toEqual(target)
+      await endpoint.serve()
+      const task = { worldSize: 4, secret, address: { kind: 'tcp', host, port }, job: endpoint.who, folder: undefined }
+      expect(vi.mocked(startHelper).mock.calls).toEqual([[task]])
+      // Rank 0 knows by now.
+      expect(endpoint.targets()).toEqual([target])
+    },
+  )
 
-  test('on several machines is the next port where the first is in use by others', async () => {
+  test('over several machines uses the next port if the first is in use', async () => {
     vi.mocked(startHelper).mockResolvedValueOnce('in use')
     const endpoint = at({ firstHost: '127.0.0.1' }, { MASTER_PORT: '100' })
     const second = endpoint.targets()[1]
@@ -355,12 +358,12 @@ describe('where the ranks of a job meet', () => {
     [{}, { SHOAL_PORT: '0' }, 'that is free on node0; 0 is none'],
     [{}, { MASTER_PORT: '65535' }, 'that is free on node0; 65536 is none'],
     [{}, { MASTER_PORT: '5', SHOAL_SECRET: '' }, `${because}, and SHOAL_SECRET is not set`],
-  ])('on several machines has to be known: %j with %j', (changed, environment, words) => {
+  ])('over several machines needs a known address: %j with %j', (changed, environment, words) => {
     expect(() => at(changed, environment)).toThrow(LaunchEnvironmentError)
     expect(() => at(changed, environment)).toThrow(words)
   })
 
-  test('on one machine is a folder that all come to by themselves, and no other job', async () => {
+  test('on one machine is in a folder that its ranks find and other jobs do not', async () => {
     vi.stubEnv('XDG_RUNTIME_DIR', folder)
     const here = { isOneMachine: true }
     const endpoint = at(here)
@@ -395,7 +398,7 @@ describe('where the ranks of a job meet', () => {
     expect(at({ ...here, jobId: 'k' }, { SHOAL_JOB_ID: 'named' }).place).toBe(others[4]?.place)
   })
 
-  test('on one machine lies where a system has sockets of its users', () => {
+  test("on one machine is in the system's folder for user sockets", () => {
     const baseOf = () => new PrivateFolder('x').path.replace(/\/shoal-\d+\/[\da-f]{24}$/, '')
     vi.stubEnv('TMPDIR', folder)
     for (const [runtime, base] of [

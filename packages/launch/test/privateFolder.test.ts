@@ -18,7 +18,7 @@ afterEach(() => {
 
 const modeOf = (path: string): number => statSync(path).mode & 0o777
 
-test('create() makes the folders of the first job on a machine, which only the user can enter', () => {
+test('create() makes the folders for the first job on a machine, accessible to the user only', () => {
   const folder = new PrivateFolder('job')
   expect(folder.target()).toBeUndefined()
   folder.create('secret')
@@ -30,14 +30,14 @@ test('create() makes the folders of the first job on a machine, which only the u
   expect(String(target?.secret)).toBe('secret')
 })
 
-test('create() replaces what an earlier job of the same name left', () => {
+test('create() replaces files of an earlier job with the same name', () => {
   new PrivateFolder('job').create('first')
   const folder = new PrivateFolder('job')
   folder.create('second')
   expect(readFileSync(join(folder.path, 'secret'), 'utf8')).toBe('second')
 })
 
-test('a folder that others can enter is refused by name', () => {
+test('a folder that other users can enter is refused by name', () => {
   const folder = new PrivateFolder('job')
   folder.create('secret')
   const base = join(folder.path, '..')

@@ -10,7 +10,7 @@ describe('RanksLostError', () => {
     operation: "barrier 'start'",
   })
 
-  it('says who is lost or left, and what cannot end for it', () => {
+  it('names the ranks that are lost or left, and the call that cannot complete', () => {
     expect(new RanksLostError([1]).message).toBe('rank 1 was lost')
     expect(new RanksLostError([1, 3]).message).toBe('ranks 1 and 3 were lost')
     expect(new RanksLostError([2], 'left').message).toBe('rank 2 left the job')

@@ -7,7 +7,7 @@ describe('RendezvousError', () => {
 
   itIsAShoalError(error, { name: 'RendezvousError', code: 'SHOAL_RENDEZVOUS' })
 
-  it('says what it was given', () => {
+  it('keeps the given message', () => {
     expect(error.message).toBe('rank 1 has joined already')
   })
 })

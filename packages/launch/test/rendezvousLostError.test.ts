@@ -7,7 +7,7 @@ describe('RendezvousLostError', () => {
 
   itIsAShoalError(error, { name: 'RendezvousLostError', code: 'SHOAL_RENDEZVOUS_LOST' })
 
-  it('says what it was given', () => {
+  it('keeps the given message', () => {
     expect(error.message).toBe('the rendezvous ended')
   })
 })

@@ -35,7 +35,7 @@ test.each([
   ['the shape of an introduction, and nothing in it', Buffer.concat([Buffer.from('shoal/2\n'), Buffer.alloc(196)])],
   ['the length of an endless message', Buffer.alloc(240, 0xff)],
   ['ten megabytes', Buffer.alloc(10 * 2 ** 20, 0x41)],
-])('%s is rejected', async (_, garbage) => {
+])('the rendezvous rejects %s', async (_, garbage) => {
   const { rendezvous, jobs } = await startJob(2)
   const socket = await connectRaw(rendezvous)
   socket.resume()
@@ -46,7 +46,7 @@ test.each([
   await expectUndisturbed(jobs)
 })
 
-test('a wrong secret is refused at once, and says so to the rank', async () => {
+test('a wrong secret is refused at once, and the rank gets the reason', async () => {
   const rendezvous = await serve(2)
   const environment = { ...rendezvous.environment(1), SHOAL_SECRET: 'another secret altogether' }
   // Not tried again until the limit, which the test would not live to see.
@@ -57,7 +57,7 @@ test('a wrong secret is refused at once, and says so to the rank', async () => {
   await expectUndisturbed(await Promise.all([rendezvous.join(0), rendezvous.join(1)]))
 })
 
-test('a proof that was captured on the way is good for one connection only', async () => {
+test('a captured proof is valid for one connection only', async () => {
   const { rendezvous, jobs } = await startJob(2)
   // What a rank of another job with the same secret has sent, byte for byte.
   const { server } = await RendezvousServerWith(rendezvous.secret, 3)
@@ -136,15 +136,15 @@ test.each<[string, Buffer]>([
   ['a message of 4 GiB', frame('{}', undefined, { all: 2 ** 32 - 1 })],
   ['a message of no length', frame('{}', undefined, { all: 0 })],
   ['a header longer than its message', frame('{}', undefined, { header: 2 ** 31 })],
-  ['a header that is no JSON', frame('{"op":')],
-  ['a header that is no object', frame('7')],
+  ['a header that is not JSON', frame('{"op":')],
+  ['a header that is not an object', frame('7')],
   ['an operation that does not exist', frame('{"op":"format","id":1,"space":0}')],
   ['an operation without a number', frame('{"op":"barrier","space":0,"name":"x"}')],
-  ['an operation in a space that is not its own', frame('{"op":"barrier","id":1,"space":7,"name":"x"}')],
-  ['a name that is none', frame('{"op":"get","id":1,"space":0,"name":["x"]}')],
+  ['an operation in a foreign space', frame('{"op":"barrier","id":1,"space":7,"name":"x"}')],
+  ['a name that is not text', frame('{"op":"get","id":1,"space":0,"name":["x"]}')],
   ['a root that does not exist', frame('{"op":"share","id":1,"space":0,"name":"x","root":99}')],
   ['a value of more than 1 MiB', frame(bytewise, Buffer.alloc(2 ** 20 + 1))],
-])('a rank that sends %s is lost, and the others go on', async (_, message) => {
+])('a rank that sends %s is lost, and the others continue', async (_, message) => {
   const rendezvous = await serve(3)
   const joining = [rendezvous.join(0), rendezvous.join(1)]
   const raw = await rawRank(rendezvous, 2, 3)
@@ -158,7 +158,7 @@ test.each<[string, Buffer]>([
   await expectUndisturbed(await Promise.all([first.survivors(), second.survivors()]))
 })
 
-test('a message may come in any pieces', async () => {
+test('a message may arrive in any pieces', async () => {
   const rendezvous = await serve(2)
   const joining = rendezvous.join(0)
   const raw = await rawRank(rendezvous, 1, 2)
@@ -171,7 +171,7 @@ test('a message may come in any pieces', async () => {
   expect(Buffer.from(await job.get('key')).toString()).toBe('value')
 })
 
-test('a rank that asks for more time than a timer has is not told at once that it is over', async () => {
+test('a rank with a timeout beyond the timer limit does not time out at once', async () => {
   const rendezvous = await serve(2)
   const raw = await rawRank(rendezvous, 1, 2)
   const heard: Buffer[] = []
@@ -183,7 +183,7 @@ test('a rank that asks for more time than a timer has is not told at once that i
   await expect.poll(() => String(Buffer.concat(heard)), { timeout: 300_000 }).toContain('"id":0')
 })
 
-test('a connection that says nothing holds nobody up, and is closed', async () => {
+test('a silent connection does not delay ranks, and is closed', async () => {
   const rendezvous = await serve(2)
   const silent = await connectRaw(rendezvous)
   const half = await connectRaw(rendezvous)
@@ -198,7 +198,7 @@ test('a connection that says nothing holds nobody up, and is closed', async () =
   await expectUndisturbed(jobs)
 })
 
-test('a flood of connections keeps no rank out', async () => {
+test('a flood of connections does not keep ranks out', async () => {
   const rendezvous = await serve(4)
   let goesOn = true
   const flood = (async () => {
@@ -219,7 +219,7 @@ test('a flood of connections keeps no rank out', async () => {
   await expectUndisturbed(jobs)
 })
 
-test('a rendezvous at all addresses takes ranks over IPv4 and IPv6', async (context) => {
+test('a rendezvous listening on all addresses accepts ranks over IPv4 and IPv6', async (context) => {
   const has6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))
   if (!has6) return context.skip('no IPv6 on the loopback interface of this machine')
   const rendezvous = await serve(2, { address: { kind: 'tcp', host: '::', port: 0 } })
@@ -237,7 +237,7 @@ test('a rendezvous at all addresses takes ranks over IPv4 and IPv6', async (cont
   for (const job of jobs) await job.dispose()
 })
 
-test('the guard against floods lets all ranks of a large job come at once', async () => {
+test('the flood guard admits all ranks of a large job at once', async () => {
   const rendezvous = await serve(600)
   for (let count = 0; count < 1200; count += 100) {
     await Promise.all(Array.from({ length: 100 }, () => connectRaw(rendezvous)))
@@ -250,14 +250,14 @@ test('the guard against floods lets all ranks of a large job come at once', asyn
   expect(reasons.length).toBeLessThanOrEqual(1)
 })
 
-test('a second process cannot take the place of a rank', async () => {
+test('a second process cannot take over the place of a rank', async () => {
   const { rendezvous, jobs } = await startJob(2)
   await expect(rendezvous.join(1)).rejects.toThrow('another process is this rank already')
   await jobs[1]!.dispose()
   await expect(rendezvous.join(1)).rejects.toThrow('it cannot come back')
 })
 
-test('ranks of another job are told so', async () => {
+test('ranks of another job are refused with that reason', async () => {
   const rendezvous = await serve(2)
   const [size, rank] = await failuresOf([
     bootstrap({ environment: { ...rendezvous.environment(0), WORLD_SIZE: '3' } }),
@@ -298,7 +298,7 @@ test.each<[string, (socket: Socket) => void, string]>([
     },
     'what answers there does not know the secret of the job',
   ],
-])('a rank that finds %s at the address of the rendezvous refuses it', async (_, answer, words) => {
+])('a rank refuses %s found at the rendezvous address', async (_, answer, words) => {
   const rendezvous = await fakeServer(answer)
   const environment = { SHOAL_RENDEZVOUS: rendezvous, SHOAL_SECRET: 'x'.repeat(32), RANK: '0', WORLD_SIZE: '2' }
   const [error] = await failuresOf([bootstrap({ environment, timeout: 1_000 })])
@@ -306,7 +306,7 @@ test.each<[string, (socket: Socket) => void, string]>([
   expect(String(error)).toContain(words)
 })
 
-test('a rank whose answer is long under way waits for it, and is not lost by trying again', async () => {
+test('a rank waits for a slow answer, and is not lost by trying again', async () => {
   const rendezvous = await serve(2)
   const real = parseAddress(rendezvous.environment(0)['SHOAL_RENDEZVOUS']!)
   if (real.kind !== 'tcp') throw new Error('a port was expected')
@@ -330,7 +330,7 @@ test('a rank whose answer is long under way waits for it, and is not lost by try
   await jobs[1].dispose()
 })
 
-test('the secret is never sent', async () => {
+test('the secret is never sent over the connection', async () => {
   const secret = 'a secret that would be seen'
   // By connection: there may be time for a second one.
   const heard: Buffer[] = []
@@ -366,7 +366,7 @@ test('wrong options are refused by name', async () => {
   await expect(listen).rejects.toThrow("not 'port'")
 })
 
-test('prints where it listens and how many ranks are connected', async () => {
+test('the server prints its address and the number of connected ranks', async () => {
   const { rendezvous, jobs } = await startJob(2)
   const { server } = rendezvous
   expect(inspect(server)).toMatch(
@@ -378,7 +378,7 @@ test('prints where it listens and how many ranks are connected', async () => {
   expect(inspect(server)).toMatch(/^RendezvousServer \{ worldSize: 2, connected: \d, disposed: true \}$/)
 })
 
-test('a rendezvous that is disposed of does not count the ranks that it ends as lost', async () => {
+test('a disposed rendezvous does not count the ranks it disconnects as lost', async () => {
   const told: string[] = []
   const rendezvous = await serve(2, {
     onLost: (rank) => told.push(`rank ${rank} is lost`),
@@ -393,7 +393,7 @@ test('a rendezvous that is disposed of does not count the ranks that it ends as 
   expect(told).toEqual([])
 })
 
-test('a rendezvous that is disposed of keeps no process alive for ranks that were waiting', {
+test('a disposed rendezvous does not keep the process alive for waiting ranks', {
   timeout: 120_000,
 }, () => {
   const program = fileURLToPath(new URL('fixtures/disposedServer.mjs', import.meta.url))

@@ -11,7 +11,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('a rank is absent, then there, then gone for good', () => {
+test('a rank is first absent, then present, then permanently gone', () => {
   const state = new RendezvousState(3)
   expect([state.worldSize, state.presenceOf(0)]).toEqual([3, 'absent'])
   state.connected(0, () => undefined)
@@ -29,8 +29,8 @@ test('a rank is absent, then there, then gone for good', () => {
   expect(mostRanks).toBe(1_048_576)
 })
 
-describe('joining', () => {
-  test('ends for all when the last has come, and tells where each is', () => {
+describe('join requests', () => {
+  test('complete for all when the last rank joins, with the machine of each rank', () => {
     const { ask, answers } = made(3)
     const join = (rank: number) => ask(rank, 'join', { host: `host${rank % 2}`, timeout: 50 })
     const [first, third] = [join(0), join(2)]
@@ -47,7 +47,7 @@ describe('joining', () => {
     ['lost', lost(2)],
     ['left', left(2)],
     ['ended', left(2)],
-  ] as const)('cannot end once a rank is gone: %s', (how, failure) => {
+  ] as const)('cannot complete once a rank is gone: %s', (how, failure) => {
     const { state, ask, answers } = made(3)
     const first = ask(0, 'join', { host: '' })
     ask(2, 'join', { host: '' })
@@ -62,7 +62,7 @@ describe('joining', () => {
     expect(state.presenceOf(2)).toBe(how === 'ended' ? 'lost' : how)
   })
 
-  test('tells all who wait for the same ranks when the first of them has no more time', () => {
+  test('fail for all that wait for the same ranks when the first timeout expires', () => {
     const state = new RendezvousState(4)
     const heard: unknown[] = []
     for (const rank of [0, 2]) {
@@ -76,14 +76,14 @@ describe('joining', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test.each([-5, 0])('a limit of %d ms is over at once', (timeout) => {
+  test.each([-5, 0])('time out at once with a limit of %d ms', (timeout) => {
     const { ask, answers } = made(2)
     ask(0, 'join', { host: '', timeout })
     vi.advanceTimersByTime(1)
     expect(answers()[0]).toHaveLength(1)
   })
 
-  test('a limit is no longer than a timer can have', () => {
+  test('cap the timeout at the maximum of a timer', () => {
     const { ask, answers } = made(2)
     ask(0, 'join', { host: '', timeout: 2 ** 40 })
     vi.advanceTimersByTime(2 ** 31 - 2)
@@ -92,7 +92,7 @@ describe('joining', () => {
     expect(answers()[0]).toHaveLength(1)
   })
 
-  test('has no limit where none was given', () => {
+  test('without a timeout wait without limit', () => {
     made(2).ask(0, 'join', { host: '' })
     expect(vi.getTimerCount()).toBe(0)
   })
@@ -104,7 +104,7 @@ describe.each(['barrier', 'gather'] as const)('%s', (op) => {
     body: op === 'gather' ? values.join('') : '',
   })
 
-  test('ends when all have come, by name, and begins anew', () => {
+  test('completes by name when all have come, and starts again', () => {
     const { ask, answers } = made(3)
     for (const round of ['a', 'bb']) {
       const ids = [2, 0].map((rank) => ask(rank, op, { name: 'x' }, `${round}${rank}`))
@@ -117,13 +117,13 @@ describe.each(['barrier', 'gather'] as const)('%s', (op) => {
     }
   })
 
-  test('of one rank ends at once', () => {
+  test('of one rank completes at once', () => {
     const { ask, answers } = made(1)
     const id = ask(0, op, { name: 'x' }, 'v')
     expect(answers()).toEqual([[result(id, ['v'])]])
   })
 
-  test('has each rank once, and no other kind of the same name', () => {
+  test('refuses a second call of a rank, and another operation of the same name', () => {
     const { ask, answers } = made(2)
     const first = ask(0, op, { name: 'x' }, 'v')
     const second = ask(0, op, { name: 'x' }, 'w')
@@ -134,7 +134,7 @@ describe.each(['barrier', 'gather'] as const)('%s', (op) => {
     expect(answers()).toEqual([[result(first, ['v', 'z'])], [result(id, ['v', 'z'])]])
   })
 
-  test('tells who has not come, or, where all had, who gave up', () => {
+  test('names the missing ranks or, if all came, the ranks that gave up waiting', () => {
     const { ask, answers } = made(4)
     const wait = (rank: number, timeout: number) => ask(rank, op, { name: 'x', timeout })
     const first = wait(0, 10)
@@ -165,7 +165,7 @@ describe.each(['barrier', 'gather'] as const)('%s', (op) => {
     ['lost', lost(2)],
     ['left', left(2)],
     ['ended', left(2)],
-  ] as const)('cannot end without a rank that is gone: %s', (how, failure) => {
+  ] as const)('cannot complete without a rank that is gone: %s', (how, failure) => {
     const { state, ask, answers } = made(3)
     const event = { event: 'lost', space: 0, ranks: [2] }
     ask(2, op, { name: 'x' })
@@ -177,7 +177,7 @@ describe.each(['barrier', 'gather'] as const)('%s', (op) => {
     expect(answers()).toEqual([[], [{ id: after, failure: how === 'left' ? left(2) : lost(2) }], []])
   })
 
-  test('needs a rank whose program has ended, which is lost from then on', () => {
+  test('needs a rank whose program has exited, which then counts as lost', () => {
     const { state, ask, answers } = made(3)
     state.gone(2, 'ended')
     expect(answers()).toEqual([[], [], []])
@@ -192,10 +192,10 @@ describe.each(['barrier', 'gather'] as const)('%s', (op) => {
   })
 })
 
-describe('sharing', () => {
+describe('share requests', () => {
   const share = (root: number, more: object = {}) => ({ name: 'x', root, ...more })
 
-  test('gives each turn of the root to all, whoever is first', () => {
+  test('deliver each value of the root to all ranks, in any order of arrival', () => {
     const { ask, answers } = made(3)
     const early = ask(1, 'share', share(0))
     const given = ask(0, 'share', share(0), 'one')
@@ -212,7 +212,7 @@ describe('sharing', () => {
     expect(answers()[1]).toEqual([{ id: next, body: 'four' }])
   })
 
-  test('has a turn for each name, and each turn a root', () => {
+  test('count separately per name, and each may have another root', () => {
     const { ask, answers } = made(3)
     ask(0, 'share', share(0), 'zero')
     const [one, two] = [ask(1, 'share', share(0)), ask(2, 'share', share(0))]
@@ -231,7 +231,7 @@ describe('sharing', () => {
     ])
   })
 
-  test('tells what the root could not make', () => {
+  test('report a failure of the root to make the value', () => {
     const { ask, answers } = made(3)
     const early = ask(1, 'share', share(0))
     const given = ask(0, 'share', share(0, { failed: 'no way' }))
@@ -244,7 +244,7 @@ describe('sharing', () => {
     expect(answers()[1]).toEqual([{ id: next, body: 'fine' }])
   })
 
-  test('waits once, and for the root', () => {
+  test('may be made once per rank, and wait for the root', () => {
     const { ask, answers } = made(3)
     const first = ask(1, 'share', share(2, { timeout: 10 }))
     const second = ask(1, 'share', share(2))
@@ -261,7 +261,7 @@ describe('sharing', () => {
     ['lost', lost(0)],
     ['left', left(0)],
     ['ended', left(0)],
-  ] as const)('needs its root, and no other rank: %s', (how, failure) => {
+  ] as const)('depend on their root only: %s', (how, failure) => {
     const { state, ask, answers } = made(4)
     state.gone(3, 'left')
     const id = ask(1, 'share', share(0))
@@ -276,7 +276,7 @@ describe('sharing', () => {
     expect(answers()).toEqual([[], [{ id: other, body: 'v' }], [{ id: given }], []])
   })
 
-  test('of a root that has gone is still there for who comes later', () => {
+  test('of a root that is gone are delivered to later ranks', () => {
     const { state, ask, answers } = made(3)
     ask(0, 'share', share(0), 'v')
     state.gone(0, 'lost')
@@ -286,11 +286,11 @@ describe('sharing', () => {
   })
 })
 
-describe('many ranks that are lost together', () => {
+describe('many ranks lost together', () => {
   const ranks = Array.from({ length: 50 }, (_, index) => 50 + index)
   const event = { event: 'lost', space: 0, ranks }
 
-  test('are told to each rank once, in one object for all', () => {
+  test('are reported to each rank once, in one shared object', () => {
     const state = new RendezvousState(100)
     const heard: object[] = []
     for (let rank = 0; rank < 100; rank += 1) state.connected(rank, (header) => void heard.push(header))
@@ -299,7 +299,7 @@ describe('many ranks that are lost together', () => {
     expect(new Set(heard).size).toBe(1)
   })
 
-  test('end what waits for any of them, and survivors() answers at once', () => {
+  test('fail all waits for any of them, and survivors() answers at once', () => {
     const { state, ask, answers } = made(100)
     const waiting = [
       ask(0, 'barrier', { name: 'b' }),
@@ -321,10 +321,10 @@ describe('many ranks that are lost together', () => {
   })
 })
 
-describe('survivors', () => {
+describe('survivors() requests', () => {
   const closed = refused('survivors() has ended this job')
 
-  test('are those who are left, with numbers and names of their own', () => {
+  test('return the remaining ranks with new numbers and separate names', () => {
     const { state, ask, answers } = made(4)
     ask(0, 'set', { name: 'k' }, 'old')
     const waiting = [ask(0, 'get', { name: 'none' }), ask(0, 'share', { name: 's', root: 2 })]
@@ -359,7 +359,7 @@ describe('survivors', () => {
     expect(answers()).toEqual([[next(two[0]!)], [], [next(two[1]!)], []])
   })
 
-  test('wait for who is there, and tell who has not come', () => {
+  test('wait for all present ranks, and name the missing ranks on timeout', () => {
     const { state, ask, answers } = made(4)
     state.gone(3, 'lost')
     answers()
@@ -379,7 +379,7 @@ describe('survivors', () => {
     expect(answers()[1]).toEqual([{ id: again[1], failure: late(0) }])
   })
 
-  test('are complete when the one that is waited for goes', () => {
+  test('complete when the rank they wait for is gone', () => {
     const { state, ask, answers } = made(3)
     const [one, two] = [ask(0, 'survivors'), ask(1, 'survivors')]
     state.gone(2, 'left')
@@ -387,7 +387,7 @@ describe('survivors', () => {
     expect(answers()).toEqual([[told(one)], [told(two)], []])
   })
 
-  test('of a job that has ended do not hear of its ranks any more', () => {
+  test('of an ended job receive no more events about its ranks', () => {
     const { state, ask, answers } = made(3)
     state.gone(2, 'lost')
     for (const rank of [0, 1]) ask(rank, 'survivors')
@@ -397,7 +397,7 @@ describe('survivors', () => {
   })
 })
 
-test('a rank that goes takes its requests with it', () => {
+test('requests of a rank are removed when the rank is gone', () => {
   const { state, ask, answers } = made(2)
   ask(0, 'get', { name: 'k', timeout: 10 })
   ask(0, 'survivors', { timeout: 10 })
@@ -407,7 +407,7 @@ test('a rank that goes takes its requests with it', () => {
   expect(answers()).toEqual([[], [{ id, space: 1, members: [1] }]])
 })
 
-test('nothing is left of requests once it is disposed of', () => {
+test('dispose() removes all requests', () => {
   const { state, ask, answers } = made(3)
   const wait = { name: 'k', timeout: 10 }
   ask(0, 'join', { host: '', timeout: 10 })
@@ -421,7 +421,7 @@ test('nothing is left of requests once it is disposed of', () => {
   expect(answers()[0]).toEqual([])
 })
 
-describe('what no rank sends', () => {
+describe('invalid messages', () => {
   const most = 'x'.repeat(256)
 
   test.each<[string, object, string, string]>([
@@ -442,11 +442,11 @@ describe('what no rank sends', () => {
     ['share', { name: 'k' }, '', 'root is no integer'],
     ['join', { host: 7 }, '', 'host is no text'],
     ['cancel', { id: '1' }, '', 'id is no integer'],
-  ])('%s of %j is thrown', (op, fields, body, message) => {
+  ])('with %s of %j throw', (op, fields, body, message) => {
     expect(() => made(2).ask(0, op, fields, body)).toThrow(message)
   })
 
-  test('is a request number that is in use, or of a space of others', () => {
+  test('with a request number in use or in a foreign space throw', () => {
     const { state, ask } = made(3)
     ask(0, 'get', { name: 'k', id: 5 })
     expect(() => ask(0, 'get', { name: 'k', id: 5 })).toThrow('a request number that is in use')
@@ -456,7 +456,7 @@ describe('what no rank sends', () => {
     expect(() => state.received(2, { op: 'set', id: 1, space: 1, name: 'k' }, Buffer.alloc(0))).toThrow('no such space')
   })
 
-  test('are names as long as they may be', () => {
+  test('with a name of the maximum length are valid', () => {
     for (const name of [most, 'é'.repeat(128)]) expect(() => made(2).ask(0, 'get', { name })).not.toThrow()
   })
 })

@@ -10,8 +10,8 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-describe('values', () => {
-  test('are there for who asks, at once or once they are set, and can be set again', () => {
+describe('values of a job', () => {
+  test('are delivered at once or when set, and can be replaced', () => {
     const { ask, answers } = made(3)
     const early = [ask(1, 'get', { name: 'k' }), ask(1, 'get', { name: 'other' }), ask(2, 'get', { name: 'k' })]
     const set = ask(0, 'set', { name: 'k' }, 'one')
@@ -23,7 +23,7 @@ describe('values', () => {
     expect(answers()[0]).toEqual([{ id: whole }])
   })
 
-  test('nobody sets in time, or that are not wanted any more', () => {
+  test('time out if not set, and requests can be cancelled', () => {
     const { ask, answers } = made(2)
     const id = ask(0, 'get', { name: 'k', timeout: 10 })
     const cancelled = ask(0, 'get', { name: 'k', timeout: 5 })
@@ -37,7 +37,7 @@ describe('values', () => {
     expect(answers()[0]).toEqual([])
   })
 
-  test('are not waited for when a rank is lost, or nobody else is left', () => {
+  test('are not waited for after a rank is lost or all others have left', () => {
     const { state, ask, answers } = made(3)
     const first = ask(0, 'get', { name: 'k' })
     state.gone(1, 'left')
@@ -62,8 +62,8 @@ describe('values', () => {
   })
 })
 
-describe('values that nobody has set', () => {
-  test.each(['left', 'ended'] as const)('are not waited for by who asks after all others are gone: %s', (how) => {
+describe('values that are not set', () => {
+  test.each(['left', 'ended'] as const)('fail for a rank that asks after all others are gone: %s', (how) => {
     const { state, ask, answers } = made(3)
     state.gone(1, 'left')
     // Rank 2 may still set it.
@@ -80,7 +80,7 @@ describe('values that nobody has set', () => {
     expect(answers()[0]).toEqual([{ id: set }, { id: get, body: 'v' }])
   })
 
-  test('make those lost whose programs have ended, where nobody else is left', () => {
+  test('turn exited programs into lost ranks if no other rank is left', () => {
     const { state, ask, answers } = made(3)
     for (const rank of [1, 2]) state.gone(rank, 'ended')
     expect(answers()[0]).toEqual([])
@@ -92,7 +92,7 @@ describe('values that nobody has set', () => {
     expect([1, 2].map((rank) => state.presenceOf(rank))).toEqual(['lost', 'lost'])
   })
 
-  test('are not waited for any more once somebody else finds that a rank is lost', () => {
+  test('fail as soon as another rank finds that a rank is lost', () => {
     const { state, ask, answers } = made(3)
     const early = ask(0, 'get', { name: 'k' })
     state.gone(2, 'ended')
@@ -111,7 +111,7 @@ describe('values that nobody has set', () => {
     expect(other.answers()).toEqual([told(get), told(waits), []])
   })
 
-  test('may still be set by a rank that has always been alone, or is the only one of survivors()', () => {
+  test('may still be set by a rank that was always alone, or is the only survivor', () => {
     const { ask, answers } = made(1)
     const id = ask(0, 'get', { name: 'k' })
     const set = ask(0, 'set', { name: 'k' }, 'v')

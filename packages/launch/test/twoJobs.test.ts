@@ -52,7 +52,7 @@ function reach(port: number): Promise<boolean> {
 
 const sleep = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-test('two steps of a Slurm job have ports of their own', async () => {
+test('two steps of a Slurm job use different ports', async () => {
   // Rank 0 of one and rank 1 of the other come first.
   const early = [startRank('A', slurm(0, 0)), startRank('B', slurm(1, 1))]
   await sleep(500)
@@ -79,7 +79,7 @@ test.each<[string, (job: number, rank: number) => Variables, string]>([
     (job, rank) => ({ ...plain(rank), LOCAL_WORLD_SIZE: '1', SHOAL_JOB_ID: `job${job}` }),
     'SHOAL_JOB_ID=job0',
   ],
-])('%s that are told one port: the second is told which job is there', async (_, variables, name) => {
+])('%s with the same port: the second job gets an error that names the first', async (_, variables, name) => {
   const SHOAL_PORT = String(await freePort())
   const first = startRank('A', { ...variables(0, 0), SHOAL_PORT })
   await listening(Number(SHOAL_PORT))
@@ -92,7 +92,7 @@ test.each<[string, (job: number, rank: number) => Variables, string]>([
   expectAlone(await Promise.all([first, startRank('A', { ...variables(0, 1), SHOAL_PORT })]), 'A')
 })
 
-test('two jobs that nothing tells apart: no rank takes part in the other job without an error', async () => {
+test('two indistinguishable jobs: a rank that joins the wrong job gets an error', async () => {
   const SHOAL_PORT = String(await freePort())
   const variables = (rank: number) => ({ ...plain(rank), LOCAL_WORLD_SIZE: '1', SHOAL_PORT })
   const early = [startRank('A', variables(0), 20_000), startRank('B', variables(1), 20_000)]
@@ -105,7 +105,7 @@ test('two jobs that nothing tells apart: no rank takes part in the other job wit
   expect(messages).toContain('LOCAL_WORLD_SIZE says that its machine has 1 of the ranks')
 })
 
-test('two jobs of the same name that start on one machine at once are both told', async () => {
+test('two simultaneous jobs of the same name on one machine both get an error', async () => {
   const first = startRank('A', plain(0))
   await expect.poll(() => existsSync(join(folder, `shoal-${userInfo().uid}`)), { timeout: 120_000 }).toBe(true)
   await sleep(1000)
@@ -116,7 +116,7 @@ test('two jobs of the same name that start on one machine at once are both told'
     expect(messageOf(end)).toMatch(/SHOAL_JOB_ID of its own|two jobs of the same name start at once/)
 })
 
-test('a port that follows from MASTER_PORT and is in use by somebody else: the job takes its next one', async () => {
+test('if the port derived from MASTER_PORT is used by another process, the job takes its next port', async () => {
   const { server, port } = await holdPort()
   const variables = (rank: number) => ({
     ...plain(rank),

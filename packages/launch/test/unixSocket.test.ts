@@ -17,14 +17,14 @@ async function serveAtFile() {
   return { path, rendezvous: await serve(2, { address: { kind: 'unix', path } }) }
 }
 
-test('the file of the socket is for this user alone, whatever the umask is', async () => {
+test('the socket file is accessible to this user only, whatever the umask', async () => {
   const { path, rendezvous } = await serveAtFile()
   expect(lstatSync(path).mode & 0o777).toBe(0o600)
   const jobs = await Promise.all([rendezvous.join(0), rendezvous.join(1)])
   await Promise.all(jobs.map((job) => job.barrier('here')))
 })
 
-test('a file of another user is refused at once, unless that user is named', async (context) => {
+test('a socket file of another user is refused at once, unless that user is listed', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only the superuser can give a file to another user')
   const { path, rendezvous } = await serveAtFile()
   chownSync(path, otherUser, otherUser)
@@ -36,14 +36,14 @@ test('a file of another user is refused at once, unless that user is named', asy
   expect(jobs.map(({ rank }) => rank)).toEqual([0, 1])
 })
 
-test('a file that is not there yet is waited for', async () => {
+test('ranks wait for a socket file that does not exist yet', async () => {
   const { path, rendezvous } = await serveAtFile()
   rmSync(path)
   const joining = bootstrap({ environment: rendezvous.environment(0), timeout: 50 })
   await expect(joining).rejects.toMatchObject({ code: 'SHOAL_RENDEZVOUS_TIMEOUT' })
 })
 
-test('a name without a file, and users that are none, are refused', async () => {
+test('a name without a file, and wrong user ids, are refused', async () => {
   const secret = new Uint8Array(16)
   const listening = RendezvousServer.listen({ worldSize: 2, secret, address: { kind: 'unix', path: '\0shoal' } })
   await expect(listening).rejects.toThrow('RendezvousServer.listen: address.path must be a string without NUL')
