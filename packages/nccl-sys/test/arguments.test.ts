@@ -43,17 +43,17 @@ test.each([
     RangeError,
     /^ncclBroadcast: stream /,
   ],
-])('%s is refused by function and parameter, before the library is looked for', (_what, call, kind, message) => {
+])('%s is refused by function and parameter, before the library is searched', (_what, call, kind, message) => {
   expect(call).toThrow(kind)
   expect(call).toThrow(message)
 })
 
-test('a driver stream is a stream here; operators made at run time are operators (checked by tsc)', () => {
+test('a driver stream is accepted as a stream; operators made at run time are operators (checked by tsc)', () => {
   expectTypeOf<nccl.ncclComm_t>().not.toExtend<nccl.cudaStream_t>()
   expectTypeOf<number>().toExtend<nccl.ncclRedOp_t>()
 })
 
-test('enumerators have the values of the header, where another binding had others', () => {
+test('enumerators have the values of the C header', () => {
   expect(nccl.ncclScalarResidence_t).toEqual({ ncclScalarDevice: 0, ncclScalarHostImmediate: 1 })
   expect(nccl.ncclResult_t.ncclTimeout).toBe(8)
   expect(nccl.ncclUniqueId.size).toBe(nccl.NCCL_UNIQUE_ID_BYTES)
@@ -61,7 +61,7 @@ test('enumerators have the values of the header, where another binding had other
   expect(nccl.NCCL_API_MAGIC).toBe(0xcafebeef)
 })
 
-test('version numbers are formatted for people', () => {
+test('version numbers are formatted as text', () => {
   expect(nccl.formatNcclVersion(23007)).toBe('2.30.7')
   expect(nccl.formatNcclVersion(2708)).toBe('2.7.8')
 })

@@ -25,7 +25,7 @@ void ncclParamDumpAll(void) { dprintf(1, "dump\\n"); }
 )
 const run = (module: string) => runModule(module, { SHOAL_NCCL_LIBRARY: library })
 
-test('arguments arrive, the unique id by value', () => {
+test('arguments arrive in C, the unique id by value', () => {
   const lines = run(
     `import * as n from '@shoal/nccl-sys'
      const comm = new BigUint64Array(1)
@@ -45,7 +45,7 @@ test('arguments arrive, the unique id by value', () => {
   ])
 })
 
-test('a function that came later is refused with both versions, the same error each time', () => {
+test('a function newer than the library is refused with both versions, with the same error each time', () => {
   const lines = run(
     `import { ncclMemAlloc } from '@shoal/nccl-sys'
      const errors = []
@@ -55,7 +55,7 @@ test('a function that came later is refused with both versions, the same error e
   expect(lines).toEqual(['VersionTooOldError ncclMemAlloc 2.19.3 2.18.5 true'])
 })
 
-test('a function that the library should have and lacks is refused by name', () => {
+test('a function missing in a library that should have it is refused by name', () => {
   const lines = run(
     `import { ncclSend } from '@shoal/nccl-sys'
      try { ncclSend(null, 0, 0, 0, null, null) } catch (error) { console.log(error.name, error.symbol) }`,
@@ -63,6 +63,6 @@ test('a function that the library should have and lacks is refused by name', () 
   expect(lines).toEqual(['SymbolNotFoundError ncclSend'])
 })
 
-test('importing loads nothing, looks for nothing, and takes little on top of the FFI', () => {
+test('importing loads no library, searches none, and adds little to the FFI', () => {
   expectLightImport(new URL('../', import.meta.url), '@shoal/nccl-sys')
 })

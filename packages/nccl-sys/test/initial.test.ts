@@ -52,7 +52,7 @@ describe('ncclConfig_t', () => {
     expect(config.bytes.subarray(size).every((byte) => byte === 0)).toBe(true)
   })
 
-  test('values are where the version has them, texts as C strings', () => {
+  test('has values at the offsets of the version, and text as C strings', () => {
     const config = initialNcclConfig(
       { blocking: 0, netName: 'Socket', commName: 'träge', nvlinkCentricSched: 1 },
       22809,
@@ -67,7 +67,7 @@ describe('ncclConfig_t', () => {
     })
   })
 
-  test('a library that is newer than the bindings gets the newest config they know', () => {
+  test('for a library newer than the bindings is the newest known config', () => {
     expect(ncclConfig_t.read(initialNcclConfig({ graphStreamOrdering: 0 }, 99999))).toMatchObject({
       size: 96n,
       version: NCCL_VERSION_CODE,
@@ -80,14 +80,14 @@ describe('ncclConfig_t', () => {
     ['graphStreamOrdering', 23003, '2.30.5', '2.30.3'],
     ['splitShare', 21701, '2.18.1', '2.17.1'],
     ['cgaClusterSize', 21605, '2.17.1', '2.16.5'],
-  ])('%s is refused by %i, with both versions', (field, version, since, installed) => {
+  ])('with %s is refused by %i, with both versions', (field, version, since, installed) => {
     const make = () => initialNcclConfig({ [field]: 1 }, version)
     expect(make).toThrow(VersionTooOldError)
     expect(make).toThrow(expect.objectContaining({ api: `ncclConfig_t.${field}`, since, installed }))
     expect(() => initialNcclConfig({ [field]: undefined }, version)).not.toThrow()
   })
 
-  test('before 2.14.3 there is no config at all', () => {
+  test('does not exist before 2.14.3', () => {
     expect(() => initialNcclConfig({}, 21304)).toThrow(
       expect.objectContaining({
         name: 'VersionTooOldError',
@@ -108,16 +108,16 @@ describe('ncclConfig_t', () => {
     ['a number for a text', { netName: 4 }, /ncclConfig_t.netName must be a text, an address \(bigint\) or null/],
     ['a text that C would cut off', { netName: 'a\0b' }, /netName: the text has a zero byte/],
     ['no object', null, /ncclConfig_t: expected an object/],
-  ])('%s is refused', (_what, values, message) => {
+  ])('refuses %s', (_what, values, message) => {
     expect(() => initialNcclConfig(wrong(values), 23007)).toThrow(message)
   })
 
-  test.each([1.5, -1, '2.30', Number.NaN])('%s is no version', (version) => {
+  test.each([1.5, -1, '2.30', Number.NaN])('refuses %s as a version', (version) => {
     expect(() => initialNcclConfig({}, wrong(version))).toThrow(/an NCCL version is a number such as 23007/)
   })
 })
 
-test('ncclCommProperties: the type of GPU-initiated networking was one byte wide at first', () => {
+test('ncclCommProperties has the GIN type as one byte in its first version', () => {
   const first = initialNcclCommProperties(22902)
   expect(first.u64[0]).toBe(40n)
   first.bytes[34] = ncclGinType_t.NCCL_GIN_TYPE_GDAKI
@@ -128,7 +128,7 @@ test('ncclCommProperties: the type of GPU-initiated networking was one byte wide
   expect(Object.keys(readNcclCommProperties(now, 22907))).toContain('railedGinType')
 })
 
-test('ncclDevCommRequirements: without size and version in 2.28', () => {
+test('ncclDevCommRequirements has no size and version in 2.28', () => {
   expect(initialNcclDevCommRequirements({ lsaBarrierCount: 3 }, 22803).i32[5]).toBe(3)
   const requirements = initialNcclDevCommRequirements({ lsaBarrierCount: 3, ginSignalCount: 4 }, 22809)
   expect([...requirements.bytes.subarray(0, 56)].filter((byte) => byte !== 0)).toEqual([3, 4])
@@ -147,7 +147,7 @@ test('ncclDevCommRequirements: without size and version in 2.28', () => {
   })
 })
 
-describe('as the header makes them, by g++', () => {
+describe('initial structures equal those of the C header, compiled by g++', () => {
   const folders = [process.env['NCCL_INCLUDE'], `${process.env['NCCL_HOME'] ?? ''}/include`]
   const nccl = folders.find((folder) => folder && existsSync(join(folder, 'nccl.h'))) as string
   const cuda = [process.env['CUDA_HOME'], process.env['CUDA_PATH'], '/usr/local/cuda'].find(
@@ -192,7 +192,7 @@ int main() {
   })
 })
 
-describe('without a version, that of the library in use', () => {
+describe('initial structures default to the version of the installed library', () => {
   const library = (version: number) =>
     compileStub(
       `nccl-${version}`,

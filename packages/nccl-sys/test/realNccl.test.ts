@@ -37,7 +37,7 @@ function missingOrOlder(since: number): string | undefined {
 const eightRanks = nccl.ncclTeam.allocate({ nRanks: 8, rank: 3, stride: 1 })
 
 describe('the real libnccl', () => {
-  test('tells its version', ({ skip }) => {
+  test('returns its version', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const version = new Int32Array(1)
     expect(nccl.ncclGetVersion(version)).toBe(nccl.ncclResult_t.ncclSuccess)
@@ -45,7 +45,7 @@ describe('the real libnccl', () => {
     expect(nccl.nccl.version).toBe(version[0])
   })
 
-  test('has every function that came with its version or before', ({ skip }) => {
+  test('has every function of its version and earlier versions', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const installed = nccl.nccl.version as number
     const expected = spec.functions.filter(({ since }) => since <= installed)
@@ -53,7 +53,7 @@ describe('the real libnccl', () => {
     expect(expected.filter(({ name }) => !nccl.nccl.has(name)).map(({ name }) => name)).toEqual([])
   })
 
-  test('has exactly what the list of its exports says', ({ skip }) => {
+  test('exports exactly the listed functions', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const name = `libnccl-${nccl.nccl.versionText}.symbols.txt`
     const file = new URL(`../../../tooling/bindgen/abi/${name}`, import.meta.url)
@@ -68,7 +68,7 @@ describe('the real libnccl', () => {
     expect(others.filter((entry) => nccl.nccl.has(entry.name)).map((entry) => entry.name)).toEqual([])
   })
 
-  test('says something else for each error', ({ skip }) => {
+  test('has a different message for each error', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { ncclNumResults: _, ...codes } = nccl.ncclResult_t
     const texts = Object.values(codes).map((code) => readCString(nccl.ncclGetErrorString(code)) ?? '')
@@ -86,14 +86,14 @@ describe('the real libnccl', () => {
     expect(one).not.toEqual(other)
   })
 
-  test('refuses a null communicator by status, not by crash', ({ skip }) => {
+  test('refuses a null communicator with a status instead of a crash', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const count = new Int32Array(1)
     expect(nccl.ncclCommCount(null, count)).toBe(nccl.ncclResult_t.ncclInvalidArgument)
     expect(readCString(nccl.ncclGetLastError(null))).toMatch(/\w/)
   })
 
-  test('forgets and reads its debug level again', ({ skip }) => {
+  test('resets its debug level and reads it again', ({ skip }) => {
     if (missingOrOlder(22809) !== undefined) return skip(missingOrOlder(22809))
     expect(nccl.ncclResetDebugInitInternal()).toBeUndefined()
     expect(nccl.ncclCommCount(null, new Int32Array(1))).toBe(nccl.ncclResult_t.ncclInvalidArgument)
@@ -106,7 +106,7 @@ describe('the real libnccl', () => {
     ])
   })
 
-  test('computes requirements, of a team by value, and remembers where the handle is', ({ skip }) => {
+  test('computes requirements, of a team by value, with the offset of the handle', ({ skip }) => {
     if (missingOrOlder(22907) !== undefined) return skip(missingOrOlder(22907))
     const handle = NativeMemory.allocate(16)
     const requirements = NativeMemory.allocate(nccl.ncclDevResourceRequirements.size)
@@ -166,7 +166,7 @@ describe('the real libnccl', () => {
     expect(JSON.parse(lines.at(-1) as string)).toEqual(Array(7).fill(nccl.ncclResult_t.ncclInvalidArgument))
   })
 
-  test('tells its parameters', ({ skip }) => {
+  test('lists its parameters', ({ skip }) => {
     if (missingOrOlder(23003) !== undefined) return skip(missingOrOlder(23003))
     const types = ['I8', 'I16', 'I32', 'I64', 'U8', 'U16', 'U32', 'U64']
     const lines = runModule(
@@ -202,7 +202,7 @@ describe('the real libnccl', () => {
     expect(lines.filter((line) => /^NCCL_\w+ \(/.test(line))).toHaveLength(Object.keys(told).length)
   })
 
-  test('takes a config for its version, and none that is no config', ({ skip }) => {
+  test('accepts a config for its version, and refuses other bytes', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const [taken, refused, says] = runModule(
       `import { readCString } from '@shoal/ffi'

@@ -157,7 +157,7 @@ const names = Object.keys(operations)
 const uses = names.flatMap((name) => (operations[name]?.uses ?? []).map((used) => [name, used] as const))
 
 describe('a captured operation', () => {
-  test.each(uses)('%s throws at a launch once its %s was disposed of', async (name, used) => {
+  test.each(uses)('%s throws at a launch after its %s was disposed', async (name, used) => {
     const { graph, stream, [used]: object } = await captured(name)
     using step = graph.instantiate()
     expect(launch(step, stream)).toBeUndefined()
@@ -165,7 +165,7 @@ describe('a captured operation', () => {
     expect(launch(step, stream)).toBeInstanceOf(DisposedError)
   })
 
-  test.each(names)('%s keeps its communicator from being destroyed', async (name) => {
+  test.each(names)('%s keeps its communicator alive', async (name) => {
     const { graph, stream, communicator } = await captured(name)
     const step = graph.instantiate()
     graph.dispose()
@@ -180,7 +180,7 @@ describe('a captured operation', () => {
     await communicator.destroy()
   })
 
-  test.each(names)('%s throws at a launch once its communicator was aborted', async (name) => {
+  test.each(names)('%s throws at a launch after its communicator was aborted', async (name) => {
     const { graph, stream, communicator } = await captured(name)
     using step = graph.instantiate()
     // Settles while NCCL still waits for the graph.
@@ -189,7 +189,7 @@ describe('a captured operation', () => {
   })
 })
 
-test('groupOffThread refuses a captured stream, since it makes its calls after the capture', async () => {
+test('groupOffThread refuses a captured stream, because its calls run after the capture', async () => {
   const { communicator, send, recv, stream } = await world()
   communicator.allReduce(send, recv, { stream })
   let made: Promise<void> | undefined
@@ -201,7 +201,7 @@ test('groupOffThread refuses a captured stream, since it makes its calls after t
   expect(graph.nodes).toEqual([])
 })
 
-test('the communicator can be destroyed after a capture that failed', async () => {
+test('a communicator can be destroyed after a failed capture', async () => {
   const { communicator, send, recv, stream } = await world()
   communicator.allReduce(send, recv, { stream })
   const fail = (): void => {

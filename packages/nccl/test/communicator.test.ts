@@ -24,13 +24,13 @@ function currentContext(): bigint {
   return out[0] as bigint
 }
 
-test('tells the version of the library and that of the header', () => {
+test('ncclVersion() and ncclHeaderVersion() return the versions of library and header', () => {
   expect(ncclVersion().toString()).toMatch(/^2\.\d+\.\d+$/)
   expect(ncclHeaderVersion().value).toBe(23007)
 })
 
 describe('initAll', () => {
-  test('makes one communicator a device, in the order named', async () => {
+  test('makes one communicator per device, in the given order', async () => {
     const communicators = await Communicator.initAll([2, { [deviceProtocol]: { version: 0, ordinal: 0 } }])
     expect(communicators.map(({ rank, worldSize, deviceOrdinal }) => [rank, worldSize, deviceOrdinal])).toEqual([
       [0, 2, 2],
@@ -41,7 +41,7 @@ describe('initAll', () => {
     await Promise.all(communicators.map((communicator) => communicator.destroy()))
   })
 
-  test('leaves the current context as it was', async () => {
+  test('does not change the current context', async () => {
     const before = currentContext()
     const communicators = await Communicator.initAll([0, 1, 2])
     expect(currentContext()).toBe(before)
@@ -61,7 +61,7 @@ describe('initAll', () => {
     await expect(Communicator.initAll(devices as number[])).rejects.toThrow(kind)
   })
 
-  test('names the function and the parameter that is no device', async () => {
+  test('names the function and the wrong device parameter', async () => {
     await expect(Communicator.initAll([0, null as never])).rejects.toThrow(
       'Communicator.initAll: devices[1] must be an object with',
     )
@@ -71,13 +71,13 @@ describe('initAll', () => {
     )
   })
 
-  test('names the device that is not there, and how many there are', async () => {
+  test('names a device that does not exist, and the number of devices', async () => {
     await expect(Communicator.initAll([7])).rejects.toThrow(`no device 7, this machine has ${deviceCount}`)
   })
 })
 
 describe('initRank', () => {
-  test('two ranks of one process meet', async () => {
+  test('two ranks of one process join', async () => {
     const id = UniqueId.create()
     const [first, second] = await Promise.all(
       [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 2, id })),
@@ -86,7 +86,7 @@ describe('initRank', () => {
     await Promise.all([first?.destroy(), second?.destroy()])
   })
 
-  test('waiting for a rank that comes late leaves the event loop free', async () => {
+  test('waiting for a late rank does not block the event loop', async () => {
     const id = UniqueId.create()
     const first = Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id })
     let turns = 0
@@ -119,48 +119,51 @@ describe('initRank', () => {
     await expect(Communicator.initRank(options as never)).rejects.toThrow(kind)
   })
 
-  test.each([undefined, { blocking: false }])('refuses what only NCCL sees across ranks: %j', async (config) => {
-    const join = (ids: UniqueId, places: readonly [device: number, rank: number, worldSize: number][]) =>
-      Promise.allSettled(
-        places.map(([device, rank, worldSize]) =>
-          Communicator.initRank({ device, rank, worldSize, id: ids, timeout: 500, ...(config ? { config } : {}) }),
-        ),
+  test.each([undefined, { blocking: false }])(
+    'refuses arguments that only NCCL can compare across ranks: %j',
+    async (config) => {
+      const join = (ids: UniqueId, places: readonly [device: number, rank: number, worldSize: number][]) =>
+        Promise.allSettled(
+          places.map(([device, rank, worldSize]) =>
+            Communicator.initRank({ device, rank, worldSize, id: ids, timeout: 500, ...(config ? { config } : {}) }),
+          ),
+        )
+      const reasons = (ends: PromiseSettledResult<Communicator>[]) =>
+        ends.map((end) => (end.status === 'rejected' ? (end.reason as Error) : new Error('it joined')))
+      const sameDevice = reasons(
+        await join(UniqueId.create(), [
+          [0, 0, 2],
+          [0, 1, 2],
+        ]),
       )
-    const reasons = (ends: PromiseSettledResult<Communicator>[]) =>
-      ends.map((end) => (end.status === 'rejected' ? (end.reason as Error) : new Error('it joined')))
-    const sameDevice = reasons(
-      await join(UniqueId.create(), [
-        [0, 0, 2],
-        [0, 1, 2],
-      ]),
-    )
-    for (const error of sameDevice) {
-      expect(error).toMatchObject({ code: 'ncclInvalidUsage', lastError: expect.stringContaining('CUDA device 0') })
-    }
-    const sameRank = reasons(
-      await join(UniqueId.create(), [
-        [0, 0, 2],
-        [1, 0, 2],
-      ]),
-    )
-    expect(sameRank.map((error) => (error as { code?: string }).code).sort()).toEqual([
-      'SHOAL_TIMEOUT',
-      'ncclInvalidUsage',
-    ])
-    const otherSize = reasons(
-      await join(UniqueId.create(), [
-        [0, 0, 2],
-        [1, 1, 3],
-      ]),
-    )
-    expect(otherSize.map((error) => (error as { code?: string }).code).sort()).toEqual([
-      'SHOAL_TIMEOUT',
-      'ncclInvalidArgument',
-    ])
-    for (const error of reasons(await join(id, [[0, 0, 2]]))) {
-      expect(error).toMatchObject({ code: 'ncclInvalidArgument', lastError: expect.stringContaining('unique id') })
-    }
-  })
+      for (const error of sameDevice) {
+        expect(error).toMatchObject({ code: 'ncclInvalidUsage', lastError: expect.stringContaining('CUDA device 0') })
+      }
+      const sameRank = reasons(
+        await join(UniqueId.create(), [
+          [0, 0, 2],
+          [1, 0, 2],
+        ]),
+      )
+      expect(sameRank.map((error) => (error as { code?: string }).code).sort()).toEqual([
+        'SHOAL_TIMEOUT',
+        'ncclInvalidUsage',
+      ])
+      const otherSize = reasons(
+        await join(UniqueId.create(), [
+          [0, 0, 2],
+          [1, 1, 3],
+        ]),
+      )
+      expect(otherSize.map((error) => (error as { code?: string }).code).sort()).toEqual([
+        'SHOAL_TIMEOUT',
+        'ncclInvalidArgument',
+      ])
+      for (const error of reasons(await join(id, [[0, 0, 2]]))) {
+        expect(error).toMatchObject({ code: 'ncclInvalidArgument', lastError: expect.stringContaining('unique id') })
+      }
+    },
+  )
 
   test('a signal ends the wait for ranks that never come', async () => {
     const already = Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id, signal: AbortSignal.abort('no') })
@@ -197,8 +200,8 @@ describe('initRank', () => {
   })
 })
 
-describe('the end', () => {
-  test('destroy is idempotent and use after it is refused', async () => {
+describe('destruction of a communicator', () => {
+  test('destroy() is idempotent, and later uses are refused', async () => {
     const [communicator] = (await Communicator.initAll([0])) as [Communicator]
     const memory = TestMemory.zeros(0, 'f32', 4)
     const stream = new TestStream(0)
@@ -219,7 +222,7 @@ describe('the end', () => {
     stream.dispose()
   })
 
-  test('finalize() refuses a communicator that is revoked or suspended, and changes nothing', async () => {
+  test('finalize() refuses a revoked or suspended communicator, and changes nothing', async () => {
     for (const [state, enter] of [
       ['revoked', (one: Communicator) => one.revoke()],
       ['suspended', (one: Communicator) => one.suspend()],
@@ -235,7 +238,7 @@ describe('the end', () => {
     }
   })
 
-  test('abort frees: destroy has nothing left to do', async () => {
+  test('abort() frees everything, and destroy() then does nothing', async () => {
     const communicators = await Communicator.initAll([0, 1])
     const aborts = communicators.map((communicator) => communicator.abort())
     expect(communicators[0]?.destroy()).toBe(aborts[0])
@@ -244,7 +247,7 @@ describe('the end', () => {
     expect(inspect(communicators[0])).toBe("Communicator { rank: 0, worldSize: 2, deviceOrdinal: 0, state: 'aborted' }")
   })
 
-  test('destroy frees what finalize has ended', async () => {
+  test('destroy() frees a finalized communicator', async () => {
     const communicators = await Communicator.initAll([0, 1])
     await Promise.all(communicators.map((communicator) => communicator.finalize()))
     const memory = TestMemory.zeros(0, 'f32', 4)
@@ -254,7 +257,7 @@ describe('the end', () => {
     memory.dispose()
   })
 
-  test('await using destroys', async () => {
+  test('await using destroys the communicator', async () => {
     let kept: Communicator
     {
       await using communicator = (await Communicator.initAll([1]))[0] as Communicator
@@ -263,7 +266,7 @@ describe('the end', () => {
     expect(() => kept.handle).toThrow(DisposedError)
   })
 
-  test('a communicator that is destroyed inside a group ends after it', async () => {
+  test('a communicator destroyed inside a group ends after the group', async () => {
     const [communicator] = (await Communicator.initAll([0])) as [Communicator]
     const memory = TestMemory.from(0, new Float32Array([1, 2]))
     const stream = new TestStream(0)
@@ -277,7 +280,7 @@ describe('the end', () => {
     stream.dispose()
   })
 
-  test('one hold on the primary context is given back for each taken', async () => {
+  test('each retained primary context is released once', async () => {
     contextOf(0)
     for (let i = 0; i < 3; i += 1) for (const one of await Communicator.initAll([0, 1])) await one.destroy()
     // The context of the test is still there: memory in it works.

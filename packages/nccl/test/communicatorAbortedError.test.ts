@@ -14,7 +14,7 @@ describe('CommunicatorAbortedError', () => {
     lostRanks: [3],
   })
 
-  it('says what waited for which ranks, why it ended, and what to do', () => {
+  it('names the operation, the ranks, the reason and a remedy', () => {
     expect(new CommunicatorAbortedError(options).message).toBe(
       'Communicator.synchronize on rank 1 of 4 (device 2), which depends on ranks 0, 2, 3, did not complete: ' +
         'the communicator was aborted because abort() was called. ' +
@@ -22,7 +22,7 @@ describe('CommunicatorAbortedError', () => {
     )
   })
 
-  it('says what was queued last, who is gone, and the cause', () => {
+  it('names the last queued operation, the lost ranks and the cause', () => {
     const { message } = new CommunicatorAbortedError({
       ...options,
       reason: 'signal',
@@ -34,7 +34,7 @@ describe('CommunicatorAbortedError', () => {
     expect(message).toContain('because its signal fired: rank 3 was lost. Lost: ranks 0, 3.')
   })
 
-  it("gives NCCL's own words where NCCL reported the error", () => {
+  it('quotes NCCL if NCCL reported the error', () => {
     const cause = new StatusError({
       library: 'NCCL',
       api: 'ncclCommGetAsyncError',
@@ -47,7 +47,7 @@ describe('CommunicatorAbortedError', () => {
     expect(message).toMatch(/because NCCL reported an error: .*\(NCCL says: connection closed by peer\)\. Results/)
   })
 
-  it('counts the ranks of a large job, and says that a job of one has no other', () => {
+  it('abbreviates the ranks of a large job, and mentions no other ranks in a job of one', () => {
     const messageOf = (worldSize: number): string =>
       new CommunicatorAbortedError({ ...options, rank: 0, worldSize }).message
     expect(messageOf(1)).toContain('which depends on no other rank,')

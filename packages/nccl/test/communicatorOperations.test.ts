@@ -9,7 +9,7 @@ describe('all-to-all, gather, scatter', () => {
   const element = (i: number, j: number, k: number) => 100 * i + 10 * j + k
   const parts = (i: number, length: number) => ranks.flatMap((j) => Array.from({ length }, (_, k) => element(i, j, k)))
 
-  test.each([1, 3])('all-to-all with %i elements a part', (length) => {
+  test.each([1, 3])('all-to-all with %i elements per part', (length) => {
     const send = ranks.map((rank) => floats(rank, parts(rank, length)))
     const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', length * deviceCount))
     everywhere((communicator, rank, stream) => {
@@ -21,7 +21,7 @@ describe('all-to-all, gather, scatter', () => {
     for (const memory of [...send, ...recv]) memory.dispose()
   })
 
-  test('a count takes the first parts of that size', () => {
+  test('a count selects the first parts of that size', () => {
     const send = ranks.map((rank) => floats(rank, parts(rank, 2)))
     const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 2 * deviceCount))
     everywhere((communicator, rank, stream) => {
@@ -35,7 +35,7 @@ describe('all-to-all, gather, scatter', () => {
     for (const memory of [...send, ...recv]) memory.dispose()
   })
 
-  test.each([0, deviceCount - 1])('gather to rank %i, null elsewhere', (root) => {
+  test.each([0, deviceCount - 1])('gather to rank %i, with null on the other ranks', (root) => {
     const send = ranks.map((rank) => floats(rank, [rank, rank + 0.5]))
     const recv = TestMemory.zeros(root, 'f32', 2 * deviceCount)
     everywhere((communicator, rank, stream) => {
@@ -64,7 +64,7 @@ describe('all-to-all, gather, scatter', () => {
     for (const memory of [...own, whole]) memory.dispose()
   })
 
-  test('types that NCCL has not move as they are', () => {
+  test('types unknown to NCCL are moved as bytes', () => {
     const dtype: DType = 'complex128'
     const send = ranks.map((rank) => TestMemory.from(rank, Float64Array.of(rank, rank + 0.5), dtype))
     const recv = TestMemory.zeros(0, dtype, deviceCount)
@@ -130,7 +130,7 @@ describe('send and receive', () => {
     for (const memory of [send, recv]) memory.dispose()
   })
 
-  test('refuse a peer that is no rank, too large a count, read-only memory', () => {
+  test('refuse a wrong peer, too large a count, and read-only memory as the target', () => {
     const [communicator, stream] = first()
     const memory = floats(0, [1])
     for (const peer of [-1, 3, Number.POSITIVE_INFINITY]) {

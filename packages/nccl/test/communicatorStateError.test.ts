@@ -11,7 +11,7 @@ describe('CommunicatorStateError', () => {
     ...options,
   })
 
-  it('says which call was refused, the state, and what to do', () => {
+  it('names the refused call, the state and a remedy', () => {
     expect(new CommunicatorStateError(options).message).toBe(
       'Communicator.grow: rank 1 of 4 (device 2) is suspended. resume() it first.',
     )
@@ -21,7 +21,7 @@ describe('CommunicatorStateError', () => {
     expect(new CommunicatorStateError({ ...options, state: 'unconnected' }).message).toContain('into one group()')
   })
 
-  it('gives a C function as it is', () => {
+  it('prints the name of a C function unchanged', () => {
     expect(new CommunicatorStateError({ ...options, operation: 'ncclAllReduce' }).message).toMatch(/^ncclAllReduce: /)
   })
 })

@@ -28,16 +28,16 @@ const everyField: Required<Omit<CommunicatorConfig, 'raw'>> = {
   graphStreamOrdering: true,
 }
 
-test('the fields that can be set are those of the NCCL in use', () => {
+test('config fields are those of the installed NCCL', () => {
   expect(communicatorConfigFields().sort()).toEqual(Object.keys(everyField).sort())
 })
 
-test('tells the features of the NCCL in use', () => {
+test('ncclSupports() reports the features of the installed NCCL', () => {
   expect(ncclSupports(Feature.ncclShrink)).toBe(true)
   expect(errorOf(() => ncclSupports(Feature.multicast))).toBeInstanceOf(TypeError)
 })
 
-test('NCCL takes every field', async () => {
+test('NCCL accepts every config field', async () => {
   const [communicator] = await Communicator.initAll([0], { config: everyField })
   await communicator?.destroy()
   const id = UniqueId.create()
@@ -45,7 +45,7 @@ test('NCCL takes every field', async () => {
   await one.destroy()
 })
 
-test('fields that are undefined are left to NCCL', () => {
+test("undefined config fields keep NCCL's default", () => {
   const [empty, undefineds] = [{}, { blocking: undefined, netName: undefined }].map((config) =>
     nativeConfig(config, 'test'),
   )
@@ -53,7 +53,7 @@ test('fields that are undefined are left to NCCL', () => {
   expect(nativeConfig(undefined, 'test')).toBeUndefined()
 })
 
-describe('raw bytes, for fields that the package does not know', () => {
+describe('raw config bytes for fields unknown to the package', () => {
   /** What a newer header would make: eight bytes more. */
   function newer(values: Parameters<typeof initialNcclConfig>[0] = {}): Uint8Array {
     const raw = new Uint8Array(ncclConfig_t.size + 8)
@@ -63,7 +63,7 @@ describe('raw bytes, for fields that the package does not know', () => {
     return raw
   }
 
-  test('stand before the fields that are named', async () => {
+  test('are written before the named fields', async () => {
     const raw = newer({ minCTAs: 2, maxCTAs: 4 })
     const made = nativeConfig({ raw, maxCTAs: 8, commName: 'raw', blocking: true }, 'test')
     expect(made?.bytes.subarray(ncclConfig_t.size, raw.length)).toEqual(new Uint8Array(8).fill(0x5a))
@@ -91,7 +91,7 @@ describe('raw bytes, for fields that the package does not know', () => {
   })
 })
 
-describe('refused before NCCL is called', () => {
+describe('initAll refuses before NCCL is called', () => {
   test.each([
     ['an unknown field', { blockin: true }, TypeError, "maxP2pPeers, graphStreamOrdering, not 'blockin'"],
     ['a field of every object', { toString: true }, TypeError, "not 'toString'"],
@@ -111,7 +111,7 @@ describe('refused before NCCL is called', () => {
     ['a NUL in a name', { netName: 'IB\0' }, TypeError, 'NUL'],
     ['an unknown policy', { CTAPolicy: 'fast' }, TypeError, "'default', 'efficiency' or 'zero'"],
     ['a policy of every object', { CTAPolicy: 'valueOf' }, TypeError, "'default', 'efficiency' or 'zero'"],
-    ['a config that is none', 1, TypeError, 'config must be a plain object'],
+    ['an invalid config', 1, TypeError, 'config must be a plain object'],
     ['null', null, TypeError, 'config must be a plain object'],
   ])('%s', async (_, config, kind, words) => {
     const call = Communicator.initAll([0], { config: config as never })
@@ -120,12 +120,12 @@ describe('refused before NCCL is called', () => {
     await expect(call).rejects.toThrow('Communicator.initAll')
   })
 
-  test('a device that does not answer at the right place', async () => {
+  test('a device that does not exist', async () => {
     await expect(Communicator.initAll([0, 7], { config: {} })).rejects.toThrow(RangeError)
   })
 })
 
-test('a rank that fails gives up the others of the same initAll', async () => {
+test('a failing rank aborts the other ranks of the same initAll', async () => {
   const start = performance.now()
   await expect(Communicator.initAll([0, 1, 9], { config: { blocking: false } })).rejects.toThrow('no device 9')
   expect(performance.now() - start).toBeLessThan(30_000)

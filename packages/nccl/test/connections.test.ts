@@ -47,7 +47,7 @@ const finished = (...all: Communicator[]) =>
   Promise.all(all.map((one) => one.synchronize(at(one).stream, { timeout: 10_000 })))
 const unconnected = { code: 'SHOAL_COMMUNICATOR_STATE', state: 'unconnected' }
 
-test('a group that was dropped has connected nobody, nor has one that was only simulated', async () => {
+test('a dropped or simulated group connects no ranks', async () => {
   const [first, second] = await pair()
   const both = (): void => {
     reduce(first)
@@ -70,7 +70,7 @@ test('a group that was dropped has connected nobody, nor has one that was only s
   await finished(first, second)
 })
 
-test('a group that lacks a rank of this thread is refused, and one that waits elsewhere for the other rank is not', async () => {
+test('a group that lacks a rank of this thread is refused, unless that rank waits on another thread', async () => {
   const [first, second] = await pair()
   expect(errorOf(() => group(() => reduce(second)))).toMatchObject({
     ...unconnected,
@@ -87,7 +87,7 @@ test('a group that lacks a rank of this thread is refused, and one that waits el
   await finished(first, second)
 })
 
-test('collectives do not connect for sends, which are connected by pair and direction', async () => {
+test('collectives do not connect sends, which connect per pair and direction', async () => {
   const [first, second] = await connected(await pair())
   expect(errorOf(() => send(first, 1))).toMatchObject({ ...unconnected, operation: 'ncclSend', rank: 0 })
   expect(errorOf(() => group(() => send(first, 1)))).toMatchObject({ ...unconnected, operation: 'group' })
@@ -108,7 +108,7 @@ test('collectives do not connect for sends, which are connected by pair and dire
   await finished(first, second)
 })
 
-test('sends do not connect for collectives', async () => {
+test('sends do not connect collectives', async () => {
   const [first, second] = await pair()
   group(() => {
     send(first, 1)
@@ -119,7 +119,7 @@ test('sends do not connect for collectives', async () => {
 })
 
 test.for(['first', 'last'])(
-  'ranks that join one that grows are of this thread too, also where they come %s',
+  'ranks that join a growing communicator count as ranks of this thread, also if they join %s',
   async (when) => {
     const [first, second] = await connected(await pair())
     const id = first.createUniqueId()
@@ -135,7 +135,7 @@ test.for(['first', 'last'])(
   },
 )
 
-test('children of a split and a shrink are ranks of one thread too, and are compared', async () => {
+test('children of split and shrink count as ranks of one thread, and are compared', async () => {
   const three = kept(await Communicator.initAll([0, 1, 2])) as [Communicator, Communicator, Communicator]
   const split = () => Promise.all(three.map((one, rank) => one.split({ color: Math.min(rank, 1) })))
   const [alone, ...two] = kept((await split()) as [Communicator, Communicator, Communicator])
@@ -164,7 +164,7 @@ test('children of a split and a shrink are ranks of one thread too, and are comp
   await finished(alone, ...two)
 })
 
-test('a child with a config of its own blocks where that says nothing else', async () => {
+test('a child with a separate config is blocking by default', async () => {
   const both = await pair({ blocking: false })
   const split = (config?: CommunicatorConfig) =>
     Promise.all(both.map((one) => one.split({ color: 0, ...(config === undefined ? {} : { config }) })))
@@ -178,7 +178,7 @@ test('a child with a config of its own blocks where that says nothing else', asy
   await finished(...not)
 })
 
-test('ranks count from when they are asked for, and no more when they do not come', async () => {
+test('ranks count as local from the call that makes them, until that call fails', async () => {
   const id = UniqueId.create()
   // The others never come.
   const given = [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 3, id, timeout: 50 }))
@@ -199,7 +199,7 @@ test('ranks count from when they are asked for, and no more when they do not com
   expect(refusals).toMatchObject([unconnected, unconnected])
 })
 
-test('NCCL_RUNTIME_CONNECT=0 has the init connect for collectives', async () => {
+test('NCCL_RUNTIME_CONNECT=0 makes the init connect collectives', async () => {
   vi.stubEnv('NCCL_RUNTIME_CONNECT', '0')
   const [first, second] = await pair()
   reduce(first)
@@ -208,7 +208,7 @@ test('NCCL_RUNTIME_CONNECT=0 has the init connect for collectives', async () => 
   expect(errorOf(() => send(first, 1))).toMatchObject(unconnected)
 })
 
-test('a peer of another thread can be waited for', async () => {
+test('a group may wait for a peer in another thread', async () => {
   const id = UniqueId.create()
   const script = `
     const { workerData } = require('node:worker_threads')

@@ -28,12 +28,12 @@ function expectNoGroup(): void {
 // 1, 3 and 4 are results of NCCL as well, 709 is not.
 const statuses = [1, 3, 4, 709]
 
-test.each(statuses)('a collective whose context is refused with %i is an error of the driver', (status) => {
+test.each(statuses)("a collective whose context fails with %i throws the driver's error", (status) => {
   const error = refused(status, () => errorOf(() => communicator.allReduce(memory, memory, { stream })))
   expect(error).toMatchObject({ library: 'CUDA driver', api: 'cuCtxSetCurrent', status })
 })
 
-test.each(statuses)('a group ends also where its context is refused with %i', (status) => {
+test.each(statuses)('a group ends even if its context fails with %i', (status) => {
   refused(status, () => group(() => communicator.broadcast(memory, memory, { root: 0, stream })))
   expectNoGroup()
   stream.wait()
@@ -50,7 +50,7 @@ test.each(statuses)('a group ends also where its context is refused with %i', (s
   expectNoGroup()
 })
 
-test('an error of NCCL stays one where the context is well', () => {
+test('an NCCL error stays an NCCL error if the context is healthy', () => {
   memory.override = { address: 0n }
   const error = errorOf(() => communicator.allReduce(memory, memory, { stream }))
   memory.override = {}

@@ -68,7 +68,7 @@ describe.each([
   ['blocking', undefined],
   ['not blocking', { blocking: false }],
 ])('%s', (_, config) => {
-  test('splits by color and key; no color gives none', async () => {
+  test('splits by color and key; a rank without color gets none', async () => {
     const all = await world(config)
     const colors = [0, null, 0]
     const parts = watched(
@@ -88,7 +88,7 @@ describe.each([
     await Promise.all(all.map((one) => one.destroy()))
   })
 
-  test('a part lives on after the whole, unless it shares its resources', async () => {
+  test('a child outlives its parent, unless they share resources', async () => {
     const all = await world(config)
     const parts = watched(await Promise.all(all.map((one) => one.split({ color: 1 })))).filter(isCommunicator)
     await Promise.all(all.map((one) => one.destroy()))
@@ -105,7 +105,7 @@ describe.each([
     expect(errorOf(() => children[0]?.handle)).toBeInstanceOf(DisposedError)
   })
 
-  test('an abort reaches those that share resources, and no others', async () => {
+  test('an abort reaches only communicators that share resources', async () => {
     const sharing = await world({ ...config, splitShare: true })
     const children = watched(await Promise.all(sharing.map((one) => one.split({ color: 1 })))).filter(isCommunicator)
     await Promise.all(sharing.map((one) => one.abort()))
@@ -116,7 +116,7 @@ describe.each([
     expect(await sum(parts, [1, 2, 3])).toEqual([6, 6, 6])
   })
 
-  test('shrinks to those that are left', async () => {
+  test('shrinks to the remaining ranks', async () => {
     const all = await world(config)
     const left = watched(await Promise.all([0, 2].map((rank) => (all[rank] as Communicator).shrink({ exclude: [1] }))))
     expect(left.map(place)).toEqual([
@@ -129,7 +129,7 @@ describe.each([
     await Promise.all(left.map((one) => one.destroy()))
   })
 
-  test('shrinking with abort ends what waits for a rank that does not come', async () => {
+  test('shrinking with abort rejects waits for a missing rank', async () => {
     const all = await connected(await world(config))
     const memory = [0, 2].map((device) => TestMemory.from(device, new Float32Array([1])))
     const streams = [0, 2].map((device) => new TestStream(device))
@@ -157,7 +157,7 @@ describe.each([
     for (const one of [...memory, ...streams]) one.dispose()
   })
 
-  test('grows by ranks that join', async () => {
+  test('grows by joining ranks', async () => {
     const pair = watched(await Communicator.initAll([0, 1], config === undefined ? {} : { config })) as [
       Communicator,
       Communicator,
@@ -180,7 +180,7 @@ describe.each([
     await Promise.all(grown.map((one) => one.destroy()))
   })
 
-  test('revokes: what waits is rejected, parts can still be made', async () => {
+  test('revoke() rejects pending waits, and children can still be made', async () => {
     const all = await connected(await world(config))
     const memory = TestMemory.from(0, new Float32Array([1]))
     const stream = new TestStream(0)
@@ -217,7 +217,7 @@ describe.each([
     await Promise.all(all.map((one) => one.destroy()))
   })
 
-  test('tells its properties and its memory', async () => {
+  test('returns its properties and its memory statistics', async () => {
     const all = await world(config)
     const dispose = vi.spyOn(NativeMemory.prototype, 'dispose')
     expect(all[1].properties()).toMatchObject({ rank: 1, worldSize: 3, deviceOrdinal: 1 })
@@ -232,7 +232,7 @@ describe.each([
     expect(errorOf(() => all[1].memoryStatistics())).toBeInstanceOf(DisposedError)
   })
 
-  test('a split whose other ranks do not come ends with its time limit', async () => {
+  test('a split without the other ranks times out', async () => {
     const all = await world(config)
     const start = performance.now()
     const error = await rejection(all[0].split({ color: 0, timeout: 150 }))
@@ -244,7 +244,7 @@ describe.each([
     expect(late).toBeInstanceOf(Error)
   })
 
-  test('a join whose others do not come ends with its time limit', async () => {
+  test('a join without the other ranks times out', async () => {
     const pair = watched(await Communicator.initAll([0, 1], config === undefined ? {} : { config })) as [Communicator]
     const id = pair[0].createUniqueId()
     const joining = { device: 2, rank: 2, worldSize: 3, id, timeout: 150, ...(config === undefined ? {} : { config }) }
@@ -253,7 +253,7 @@ describe.each([
   })
 })
 
-test('several ids bring the ranks together as well', async () => {
+test('several unique ids let the ranks join as well', async () => {
   const ids = [UniqueId.create(), UniqueId.create()]
   const all = watched(
     await Promise.all(
@@ -264,7 +264,7 @@ test('several ids bring the ranks together as well', async () => {
   await Promise.all(all.map((one) => one.destroy()))
 })
 
-test('calls of one communicator take turns; operations wait for none', async () => {
+test('calls of one communicator run one after the other, and operations wait for none of them', async () => {
   const all = await world()
   const both = Promise.all(all.flatMap((one) => [one.split({ color: 0 }), one.split({ color: 1 })]))
   const memory = TestMemory.from(0, new Float32Array([1]))
@@ -280,7 +280,7 @@ test('calls of one communicator take turns; operations wait for none', async () 
   await Promise.all(all.map((one) => one.destroy()))
 })
 
-test('a part may be blocking where the whole is not, and the other way round', async () => {
+test('a child may be blocking if its parent is not, and vice versa', async () => {
   const all = await world({ blocking: false })
   const parts = watched(
     await Promise.all(all.map((one) => one.split({ color: 0, config: { blocking: true } }))),
@@ -293,7 +293,7 @@ test('a part may be blocking where the whole is not, and the other way round', a
   expect(await sum(again, [1, 2, 3])).toEqual([6, 6, 6])
 })
 
-test('the signal of the whole aborts its parts too', async () => {
+test('the signal of a parent also aborts its children', async () => {
   const abort = new AbortController()
   const all = watched(await Communicator.initAll(devices, { signal: abort.signal }))
   const parts = watched(await Promise.all(all.map((one) => one.split({ color: 0 })))).filter(isCommunicator)
@@ -301,22 +301,22 @@ test('the signal of the whole aborts its parts too', async () => {
   expect(errorOf(() => parts[0]?.asyncError())).toMatchObject({ reason: 'signal', cause: 'lost' })
 })
 
-describe('refused before NCCL is called', () => {
+describe('derived communicators are refused before NCCL is called', () => {
   test.each([
     ['no options', 'split', undefined, TypeError],
     ['no color', 'split', {}, TypeError],
     ['a negative color', 'split', { color: -1 }, RangeError],
     ['a key that is no number', 'split', { color: 0, key: '1' }, TypeError],
     ['a key beyond an int', 'split', { color: 0, key: 2 ** 31 }, RangeError],
-    ['a config that is none', 'split', { color: 0, config: 5 }, TypeError],
-    ['nobody to exclude', 'shrink', { exclude: [] }, RangeError],
+    ['an invalid config', 'split', { color: 0, config: 5 }, TypeError],
+    ['an empty list to exclude', 'shrink', { exclude: [] }, RangeError],
     ['a rank that is not there', 'shrink', { exclude: [3] }, RangeError],
     ['itself', 'shrink', { exclude: [0, 1] }, RangeError],
     ['no list', 'shrink', { exclude: 1 }, TypeError],
     ['abort that is no boolean', 'shrink', { exclude: [1], abort: 1 }, TypeError],
     ['a config of no field', 'shrink', { exclude: [1], abort: true, config: { share: true } }, TypeError],
     ['growing to the same size', 'grow', { worldSize: 3 }, RangeError],
-    ['an id that is none', 'grow', { worldSize: 4, id: new Uint8Array(128) }, TypeError],
+    ['an invalid id', 'grow', { worldSize: 4, id: new Uint8Array(128) }, TypeError],
   ])('%s', async (_, method, options, kind) => {
     const all = await world()
     const call = all[0][method as 'split'] as (options: unknown) => Promise<unknown>

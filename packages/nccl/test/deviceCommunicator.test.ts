@@ -22,7 +22,7 @@ function without(symbol: string): string | undefined {
   return nccl.has(symbol) ? undefined : `this libnccl has no ${symbol}`
 }
 
-test('device communicators: what was asked for lies somewhere, for every rank', async ({ skip }) => {
+test('device communicators provide the requested resources on every rank', async ({ skip }) => {
   const reason = without('ncclDevCommCreate')
   if (reason !== undefined) return skip(reason)
   const made = await Promise.all(
@@ -78,7 +78,7 @@ test('device communicators end with their communicator, by destroy and by abort'
   }
 })
 
-test('device communicators wait for the work of their device before they are given back', async ({ skip }) => {
+test('device communicators are disposed after the work of their device completes', async ({ skip }) => {
   const reason = without('ncclDevCommCreate')
   if (reason !== undefined) return skip(reason)
   const own = await connected((await Communicator.initAll([0, 1])) as [Communicator, Communicator])
@@ -103,7 +103,7 @@ test('device communicators wait for the work of their device before they are giv
   for (const one of [...streams, ...memory]) one.dispose()
 })
 
-test('wrong requirements are refused on the rank that has them', async ({ skip }) => {
+test('wrong requirements reject on the rank that passed them', async ({ skip }) => {
   const reason = without('ncclDevCommCreate')
   if (reason !== undefined) return skip(reason)
   const communicator = communicators[0] as Communicator
@@ -123,7 +123,7 @@ test('wrong requirements are refused on the rank that has them', async ({ skip }
   await expect(create({ teams: { one: null } })).rejects.toThrow(TypeError)
 })
 
-test('the address of stores to all of a team is that of the team that asked for it', async ({ skip }) => {
+test('the multimem address of a team belongs to the team that requested it', async ({ skip }) => {
   const reason = without('ncclDevCommCreate')
   if (reason !== undefined) return skip(reason)
   const teams = (communicator: Communicator) => {
@@ -141,7 +141,7 @@ test('the address of stores to all of a team is that of the team that asked for 
   await Promise.all(made.map((one) => one.dispose()))
 })
 
-test('gives out as many bytes as a kernel was compiled for', async ({ skip }) => {
+test('a device communicator returns as many bytes as the kernel was compiled for', async ({ skip }) => {
   const reason = without('ncclDevCommCreate')
   if (reason !== undefined) return skip(reason)
   const made = await Promise.all(communicators.map((communicator) => communicator.createDeviceCommunicator()))
@@ -158,7 +158,7 @@ test('gives out as many bytes as a kernel was compiled for', async ({ skip }) =>
   await Promise.all(made.map((each) => each.dispose()))
 })
 
-test('a buffer needs what it asks for, and what it leaves out has its default', ({ skip }) => {
+test('a buffer resource has the requested size, and defaults for missing options', ({ skip }) => {
   const reason = without('ncclDevCommCreate')
   if (reason !== undefined) return skip(reason)
   const needs = (more: object) => deviceResourceNeeds({ kind: 'buffer', byteLength: 5, ...more })
@@ -172,7 +172,7 @@ test('a buffer needs what it asks for, and what it leaves out has its default', 
   }
 })
 
-test('prints one line, also after it was given back', async ({ skip }) => {
+test('a device communicator prints one line, also after disposal', async ({ skip }) => {
   const reason = without('ncclDevCommCreate')
   if (reason !== undefined) return skip(reason)
   const made = await Promise.all(communicators.map((communicator) => communicator.createDeviceCommunicator()))

@@ -49,7 +49,7 @@ test.each([
   ['finalize', 'tells'],
   ['destroy', 'cannot tell'],
   ['finalize', 'cannot tell'],
-] as const)('%s waits for the work where the driver %s', async (how, driver) => {
+] as const)('%s waits for the work of the device; the driver %s when it completes', async (how, driver) => {
   if (driver === 'cannot tell') process.env['SHOAL_TEST_REFUSAL'] = '801'
   allReduce(0)
   let isOver = false
@@ -67,7 +67,7 @@ const endings = (['tells', 'cannot tell'] as const).flatMap((driver) =>
   (['destroy', 'finalize'] as const).flatMap((how) => reasons.map((reason) => [how, reason, driver] as const)),
 )
 
-test.each(endings)('%s is ended by %s, at once and for good, where the driver %s', async (how, reason, driver) => {
+test.each(endings)('%s rejects for good by %s; the driver %s when the work completes', async (how, reason, driver) => {
   if (driver === 'cannot tell') process.env['SHOAL_TEST_REFUSAL'] = '801'
   allReduce(0)
   const abort = new AbortController()

@@ -201,7 +201,7 @@ const cases: readonly Case[] = [
 ] as readonly Case[]
 
 const named = cases.map(([name, call, prepare]) => ({ name, call, prepare }))
-test.for(named)('what $name answers is thrown under its name', async ({ name, call, prepare }) => {
+test.for(named)('an error of $name is thrown with its name', async ({ name, call, prepare }) => {
   const kept = await nativeMemoryKept(async () => {
     own = (await Communicator.initAll([0]))[0] as Communicator
     const prepared = (await prepare?.()) as never
@@ -220,7 +220,7 @@ test.for(named)('what $name answers is thrown under its name', async ({ name, ca
   expect(kept).toEqual(name === 'ncclWaitSignal' ? [16] : [])
 })
 
-test('a parameter that has more bytes than there is room for is asked for again, and else is an error', () => {
+test('a parameter larger than its buffer is read again, or throws', () => {
   const parameter = NcclParameter.bind('NCCL_DEBUG')
   const { bytes } = parameter
   failNext('ncclParamGet', ncclResult_t.ncclInvalidArgument)

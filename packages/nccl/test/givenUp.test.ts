@@ -33,9 +33,9 @@ function run(program: string): Ended {
   return { status, stdout }
 }
 
-describe('memory under a window that was given up, whose call waits for a rank for ever', () => {
+describe('memory under a window whose registration was aborted while it waits forever for a rank', () => {
   test.each(['free', 'dispose'] as const)(
-    '%s does not wait for the call, and the memory goes when that returns',
+    '%s does not wait for the registration, and the memory is freed when that call returns',
     { timeout: 120_000 },
     async (way) => {
       const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
@@ -59,7 +59,7 @@ describe('memory under a window that was given up, whose call waits for a rank f
     },
   )
 
-  test('stays while something else is registered over it', { timeout: 120_000 }, async () => {
+  test('lives while another registration covers it', { timeout: 120_000 }, async () => {
     const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
     const [alone] = (await Communicator.initAll([0])) as [Communicator]
     const [memory, theirs] = await Promise.all([NcclMemory.allocate(0, 4096), NcclMemory.allocate(1, 4096)])
@@ -73,7 +73,7 @@ describe('memory under a window that was given up, whose call waits for a rank f
     await theirs.free()
   })
 
-  test('keeps no process alive', { timeout: 120_000 }, () => {
+  test('does not keep the process alive', { timeout: 120_000 }, () => {
     const program = `
       import { Communicator, NcclMemory } from '@shoal/nccl'
       const [first] = await Communicator.initAll([0, 1])
@@ -85,9 +85,9 @@ describe('memory under a window that was given up, whose call waits for a rank f
   })
 })
 
-describe('a group of several communicators that is rejected because one of them ends', () => {
+describe('a group of several communicators rejected because one of them ends', () => {
   test.each(['destroy', 'finalize'])(
-    '%s of the others keeps the process alive until its turn',
+    '%s of the others keeps the process alive until it can run',
     {
       timeout: 120_000,
     },

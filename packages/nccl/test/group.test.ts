@@ -21,13 +21,13 @@ function expectNext(expected: number): void {
   for (const one of memory) expect(one.floats()).toEqual([expected])
 }
 
-test('returns what fn returns, also nested', () => {
+test('group() returns the result of fn, also nested', () => {
   expect(group(() => 5)).toBe(5)
   expect(group(() => group(() => group(() => 'deep')))).toBe('deep')
   expectNext(2)
 })
 
-test('ends when fn throws, and starts nothing', () => {
+test('group() ends when fn throws, and starts nothing', () => {
   for (const thrown of [new Error('mine'), 'text', undefined, Object.freeze(new Error('frozen'))]) {
     const error = errorOf(() =>
       group(() => {
@@ -42,7 +42,7 @@ test('ends when fn throws, and starts nothing', () => {
   expectNext(4)
 })
 
-test('ends when a nested group throws, also when nobody catches at once', () => {
+test('group() ends when a nested group throws, also if no code in between catches', () => {
   const error = errorOf(() =>
     group(() => {
       allReduce(0)
@@ -56,7 +56,7 @@ test('ends when a nested group throws, also when nobody catches at once', () => 
   expectNext(8)
 })
 
-test('an error that is caught between the groups fails the outer one all the same', () => {
+test('an error caught between nested groups still fails the outer group', () => {
   const inner = new Error('inner')
   const error = errorOf(() =>
     group(() => {
@@ -73,7 +73,7 @@ test('an error that is caught between the groups fails the outer one all the sam
   expectNext(16)
 })
 
-test('of two errors in nested groups the first is told, and the second with it', () => {
+test('of two errors in nested groups the first is thrown, with the second attached', () => {
   const error = errorOf(() =>
     group(() => {
       try {
@@ -89,7 +89,7 @@ test('of two errors in nested groups the first is told, and the second with it',
   expectNext(32)
 })
 
-test('an error of NCCL that no call of the group gave does not stand for a refused call', () => {
+test('an NCCL error from outside the group is not reported as a refused call', () => {
   const foreign = new StatusError({
     library: 'NCCL',
     api: 'ncclCommGetAsyncError',
@@ -109,7 +109,7 @@ test('an error of NCCL that no call of the group gave does not stand for a refus
   expectNext(64)
 })
 
-test('a failed nested group drops what comes after it too, also when nothing was recorded before', () => {
+test('a failed nested group also drops later operations, even if nothing was recorded before', () => {
   const inner = new Error('inner')
   const error = errorOf(() =>
     group(() => {
@@ -126,7 +126,7 @@ test('a failed nested group drops what comes after it too, also when nothing was
   expectNext(128)
 })
 
-test('refuses what is not a function, and functions that are asynchronous', async () => {
+test('group() refuses other values than functions, and asynchronous functions', async () => {
   expect(() => group(undefined as unknown as () => void)).toThrow(TypeError)
   expect(() => group(async () => allReduce(0))).toThrow('synchronous')
   expect(() =>
@@ -138,7 +138,7 @@ test('refuses what is not a function, and functions that are asynchronous', asyn
   expectNext(256)
 })
 
-test('ranks that ask for different things are refused, and nothing is started', async () => {
+test('ranks with different operations are refused, and nothing is started', async () => {
   const [first, second] = communicators as [Communicator, Communicator]
   const [one, other] = memory as [TestMemory, TestMemory]
   const [stream, otherStream] = streams as [TestStream, TestStream]
@@ -180,7 +180,7 @@ test('ranks that ask for different things are refused, and nothing is started', 
   expectNext(512)
 })
 
-test('a pre-multiplied sum of each rank is the same operation', () => {
+test('a pre-multiplied sum on each rank counts as the same operation', () => {
   const ops = communicators.map((communicator, rank) => communicator.createPreMulSum(rank + 1, { dtype: 'f32' }))
   group(() => {
     for (const [rank, communicator] of communicators.entries()) {
@@ -192,7 +192,7 @@ test('a pre-multiplied sum of each rank is the same operation', () => {
   for (const one of memory) expect(one.floats()).toEqual([3 * 512])
 })
 
-test('ranks that joined by themselves are compared call by call, in whatever order they come', async () => {
+test('separately joined ranks are compared call by call, in any order', async () => {
   const bytes = UniqueId.create().toBytes()
   const three = await Promise.all(
     [0, 1, 2].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 3, id: UniqueId.fromBytes(bytes) })),
@@ -283,7 +283,7 @@ test('a first operation that would wait for a rank of the same thread is refused
   await Promise.all([first.destroy(), second.destroy()])
 })
 
-test('a first operation is made at once by one that does not block, and by one whose other ranks are elsewhere', async () => {
+test('a first operation starts at once on a non-blocking communicator, and if the other ranks are elsewhere', async () => {
   const config = { blocking: false }
   const pair = (await Communicator.initAll([0, 1], { config })) as [Communicator, Communicator]
   for (const communicator of pair) {

@@ -22,14 +22,14 @@ function setTo(value: number): void {
   for (const one of memory) one.write(Float32Array.of(value))
 }
 
-test('queues all calls of fn and gives what it returns', async () => {
+test('groupOffThread queues all calls of fn and resolves with its result', async () => {
   setTo(1)
   expect(await groupOffThread(allReduceBoth)).toBe('done')
   expect(values()).toEqual([2, 2])
   expect(await groupOffThread(() => 5)).toBe(5)
 })
 
-test('nested groups belong to it', async () => {
+test('groupOffThread includes nested groups', async () => {
   setTo(1)
   await groupOffThread(() => {
     group(() => allReduce(0))
@@ -38,7 +38,7 @@ test('nested groups belong to it', async () => {
   expect(values()).toEqual([2, 2])
 })
 
-test('fn that throws starts nothing, also in a nested group whose error is caught', async () => {
+test("groupOffThread starts nothing if fn throws, even if a nested group's error is caught", async () => {
   setTo(1)
   const mine = new Error('mine')
   const throwing = () => {
@@ -58,7 +58,7 @@ test('fn that throws starts nothing, also in a nested group whose error is caugh
   expect(values()).toEqual([2, 2])
 })
 
-test('is refused in a group, which would end before it', async () => {
+test('groupOffThread is refused inside a group, because that group would end first', async () => {
   let inner: Promise<unknown> = Promise.resolve()
   group(() => {
     inner = groupOffThread(allReduceBoth)
@@ -67,7 +67,7 @@ test('is refused in a group, which would end before it', async () => {
   expect(await rejection(inner)).toMatchObject({ code: 'SHOAL_BUSY', api: 'groupOffThread', underWay: 'a group' })
 })
 
-test('several take their turn; a plain call in between is refused', async () => {
+test('several groupOffThread calls run one after the other; a plain call in between is refused', async () => {
   setTo(1)
   const all = [groupOffThread(allReduceBoth), groupOffThread(allReduceBoth), groupOffThread(allReduceBoth)]
   expect(errorOf(() => allReduce(0))).toMatchObject({
@@ -81,7 +81,7 @@ test('several take their turn; a plain call in between is refused', async () => 
   expect(values()).toEqual([16, 16])
 })
 
-test('the thread goes on while a rank waits for its peer', async () => {
+test('groupOffThread does not block the thread while a rank waits for its peer', async () => {
   setTo(1)
   // A plain call of one rank alone would be queued on sim; two groups of one rank each meet on threads of their own.
   const both = Promise.all([groupOffThread(() => allReduce(0)), groupOffThread(() => allReduce(1))])
@@ -90,7 +90,7 @@ test('the thread goes on while a rank waits for its peer', async () => {
   expect(values()).toEqual([2, 2])
 })
 
-test('a reduction that is disposed of in fn still serves the calls of fn', async () => {
+test('a reduction operator disposed in fn still works for the calls of fn', async () => {
   setTo(1)
   await groupOffThread(() => {
     for (const [rank, communicator] of communicators.entries()) {
@@ -103,7 +103,7 @@ test('a reduction that is disposed of in fn still serves the calls of fn', async
   expect(values()).toEqual([10, 10])
 })
 
-test('all errors of NCCL are told, and nothing is started', async () => {
+test('groupOffThread reports all errors of NCCL, and starts nothing', async () => {
   setTo(1)
   // The stream is of another device, which only NCCL can know of a bare handle.
   const foreign = (streams[1] as TestStream).handle
@@ -124,7 +124,7 @@ test('all errors of NCCL are told, and nothing is started', async () => {
   expect(values()).toEqual([2, 2])
 })
 
-test('a group whose communicator has ended before its turn is refused', async () => {
+test('groupOffThread rejects if its communicator ends before its turn', async () => {
   const [alone] = await Communicator.initAll([0])
   const one = memory[0] as TestMemory
   const stream = streams[0] as TestStream
@@ -138,7 +138,7 @@ test('a group whose communicator has ended before its turn is refused', async ()
   stream.wait()
 })
 
-test('what NCCL refuses to take back once the group has ended is a warning', async () => {
+test('a failure to destroy an operator after the group is a warning', async () => {
   const [communicator] = communicators as [Communicator]
   const { handle } = communicator
   const op = communicator.createPreMulSum(2, { dtype: 'f32' })
@@ -160,7 +160,7 @@ test('what NCCL refuses to take back once the group has ended is a warning', asy
   expect(communicators.map(({ disposed }) => disposed)).toEqual([false, false])
 })
 
-describe('what is disposed of right after the call, before NCCL is called', () => {
+describe('groupOffThread with an object disposed right after the call, before NCCL is called', () => {
   test.each([
     [
       'the buffer of an all-reduce',
@@ -182,24 +182,27 @@ describe('what is disposed of right after the call, before NCCL is called', () =
         communicators[0]?.recv(other, { peer: 0, stream })
       },
     ],
-  ])('%s, or its stream, is DisposedError; nothing is started and the communicators go on', async (_, call) => {
-    setTo(1)
-    for (const gone of [0, 1, 2]) {
-      const operands = [TestMemory.zeros(0, 'f32', 1), TestMemory.zeros(0, 'f32', 1), new TestStream(0)] as const
-      const waiting = groupOffThread(() => {
-        call(...operands)
-      })
-      operands[gone]?.dispose()
-      expect(await rejection(waiting)).toBeInstanceOf(DisposedError)
-      for (const [index, operand] of operands.entries()) if (index !== gone) operand.dispose()
-      expect(communicators.map(({ disposed }) => disposed)).toEqual([false, false])
-      expect(values()).toEqual([1, 1])
-    }
-    await groupOffThread(allReduceBoth)
-    expect(values()).toEqual([2, 2])
-  })
+  ])(
+    '%s or its stream: rejects with DisposedError, starts nothing, and the communicators stay usable',
+    async (_, call) => {
+      setTo(1)
+      for (const gone of [0, 1, 2]) {
+        const operands = [TestMemory.zeros(0, 'f32', 1), TestMemory.zeros(0, 'f32', 1), new TestStream(0)] as const
+        const waiting = groupOffThread(() => {
+          call(...operands)
+        })
+        operands[gone]?.dispose()
+        expect(await rejection(waiting)).toBeInstanceOf(DisposedError)
+        for (const [index, operand] of operands.entries()) if (index !== gone) operand.dispose()
+        expect(communicators.map(({ disposed }) => disposed)).toEqual([false, false])
+        expect(values()).toEqual([1, 1])
+      }
+      await groupOffThread(allReduceBoth)
+      expect(values()).toEqual([2, 2])
+    },
+  )
 
-  test('while it waits for its turn, too; what came before is made', async () => {
+  test('while the group is queued: rejects, and earlier groups still run', async () => {
     setTo(1)
     const memory = TestMemory.zeros(0, 'f32', 1)
     const first = groupOffThread(allReduceBoth)
@@ -224,7 +227,7 @@ describe('what is disposed of right after the call, before NCCL is called', () =
   })
 })
 
-test('simulates a group: nothing is started', (context) => {
+test('groupSimulate() starts nothing', (context) => {
   if (!nccl.has('ncclGroupSimulateEnd')) {
     setTo(1)
     expect(errorOf(() => simulateGroup(allReduceBoth))).toBeInstanceOf(ShoalError)

@@ -41,7 +41,7 @@ function expectWorking(): void {
   expect(values()).toEqual([2 * (before as number), 2 * (before as number)])
 }
 
-test('the operations between groupStart and groupEnd start together', () => {
+test('operations between groupStart and groupEnd start together', () => {
   groupStart()
   allReduce(0)
   allReduce(1)
@@ -50,7 +50,7 @@ test('the operations between groupStart and groupEnd start together', () => {
   expect(values()).toEqual([2, 2])
 })
 
-test('groups nest, also with group(); the outermost one starts the operations', () => {
+test('groups nest, also with group(); the outermost group starts the operations', () => {
   groupStart()
   groupStart()
   allReduce(0)
@@ -68,7 +68,7 @@ test('groups nest, also with group(); the outermost one starts the operations', 
   expect(values()).toEqual([4, 4])
 })
 
-test('belongs to the group that groupOffThread collects', async () => {
+test('groupStart belongs to the group that groupOffThread collects', async () => {
   await groupOffThread(() => {
     groupStart()
     allReduce(0)
@@ -78,7 +78,7 @@ test('belongs to the group that groupOffThread collects', async () => {
   expect(values()).toEqual([2, 2])
 })
 
-test('groupEnd without groupStart is refused, also inside group(), which ends by itself', () => {
+test('groupEnd without groupStart is refused, also inside group(), which ends itself', () => {
   expect(errorOf(groupEnd)).toMatchObject({ name: 'GroupStateError', code: 'SHOAL_GROUP_STATE', api: 'groupEnd' })
   let inside: unknown
   group(() => {
@@ -96,7 +96,7 @@ test('groupEnd without groupStart is refused, also inside group(), which ends by
   expect(inside).toBeInstanceOf(GroupStateError)
 })
 
-test('a function that leaves groupStart open fails its group, and nothing is started', async () => {
+test('a function that leaves groupStart open fails its group, and nothing starts', async () => {
   const leaving = () => {
     allReduce(0)
     allReduce(1)
@@ -119,7 +119,7 @@ test.each([
     () => communicators[1]?.broadcast(null, memory[1] as TestMemory, { root: 2, stream: null }),
   ],
   ['a peer that is no rank', () => communicators[1]?.send(memory[1] as TestMemory, { peer: 2, stream: null })],
-])('half of a group is not started: an operation refused for %s drops all', (_, refused) => {
+])('an operation refused for %s drops the whole group', (_, refused) => {
   groupStart()
   allReduce(0)
   expect(errorOf(refused)).toBeInstanceOf(Error)
@@ -128,7 +128,7 @@ test.each([
   expectWorking()
 })
 
-test('an operation on a communicator that has ended drops the group', async () => {
+test('an operation on an ended communicator drops the group', async () => {
   const [ended] = (await Communicator.initAll([0])) as [Communicator]
   await ended.destroy()
   const one = memory[0] as TestMemory
@@ -140,7 +140,7 @@ test('an operation on a communicator that has ended drops the group', async () =
   expectWorking()
 })
 
-test('an operation that was refused before groupStart does not concern the group', () => {
+test('an operation refused before groupStart does not affect the group', () => {
   expect(errorOf(() => allReduce(0, { count: 2 }))).toBeInstanceOf(RangeError)
   groupStart()
   allReduce(0)
@@ -149,7 +149,7 @@ test('an operation that was refused before groupStart does not concern the group
   expect(values()).toEqual([2, 2])
 })
 
-test('a communicator that is destroyed while a group is open ends after it', async () => {
+test('a communicator destroyed inside an open group ends after it', async () => {
   const pair = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
   groupStart()
   for (const [rank, one] of pair.entries()) {

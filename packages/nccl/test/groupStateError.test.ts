@@ -7,7 +7,7 @@ describe('GroupStateError', () => {
 
   itIsAShoalError(error, { name: 'GroupStateError', code: 'SHOAL_GROUP_STATE', api: 'groupEnd' })
 
-  it('names the function that found it', () => {
+  it('names the function that was called in the wrong state', () => {
     expect(error.message).toBe('groupEnd: there is no group to end')
   })
 })

@@ -44,19 +44,16 @@ const waits = [
   ['calls before its end', whenNothingPending],
 ] as const
 
-test.each(waits)(
-  'who waits for %s keeps the process alive meanwhile: what is before may have been given up',
-  async (_, wait) => {
-    const { live, end } = busy()
-    const waiting = wait(live, {})
-    expect(holds).toBe(1)
-    end()
-    await waiting
-    expect(holds).toBe(0)
-  },
-)
+test.each(waits)('a queued wait for %s keeps the process alive, even behind an aborted call', async (_, wait) => {
+  const { live, end } = busy()
+  const waiting = wait(live, {})
+  expect(holds).toBe(1)
+  end()
+  await waiting
+  expect(holds).toBe(0)
+})
 
-test.each(waits)('who waits for %s and gives up does so no longer', async (_, wait) => {
+test.each(waits)('an aborted wait for %s no longer keeps the process alive', async (_, wait) => {
   const { live, end } = busy()
   const background: BackgroundWork = {}
   const waiting = wait(live, background)
@@ -67,7 +64,7 @@ test.each(waits)('who waits for %s and gives up does so no longer', async (_, wa
   expect(holds).toBe(0)
 })
 
-test('whose turn it is keeps nothing alive by waiting', async () => {
+test('a call at the head of the queue keeps nothing alive by waiting', async () => {
   const live = { isBlocking: true } as LiveCommunicator
   await inTurn([live], 'call', async () => expect(holds).toBe(0), {})
   await whenReady(live, {})

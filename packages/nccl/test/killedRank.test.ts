@@ -129,9 +129,9 @@ function check(ends: Map<number, End>): void {
 
 const stages = ['in a collective', 'in finalize', 'in destroy', 'in split']
 
-describe.each([true, false])('with blocking %s', (blocking) => {
+describe.each([true, false])('communicators with blocking %s', (blocking) => {
   test.each(['before init', 'in init'])(
-    'a rank that is killed %s: a signal ends the init of the others, and they go on without it',
+    'a rank killed %s: a signal rejects the init of the others, and they continue without it',
     async (stage) => {
       const ends = await run({ stage, killedRank: 1, notice: 'signal', blocking })
       check(ends)
@@ -145,7 +145,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
   )
 
   test.each(stages)(
-    'a rank that is killed while others are %s: a signal ends their waits, and they go on without it',
+    'a rank killed while others are %s: a signal rejects their waits, and they continue without it',
     async (stage) => {
       const ends = await run({ stage, killedRank: 2, notice: 'signal', blocking })
       check(ends)
@@ -159,7 +159,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
   )
 
   test.each(stages)(
-    'a rank that is killed while others are %s: NCCL alone notices it',
+    'a rank killed while others are %s: NCCL itself reports it',
     async (stage) => {
       const ends = await run({ stage, killedRank: 0, notice: 'nccl', blocking })
       check(ends)
@@ -175,7 +175,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
   )
 
   test.each(stages)(
-    'a rank that stands still while others are %s: their time limit ends it, and they go on without it',
+    'a rank stopped while others are %s: their timeout rejects, and they continue without it',
     async (stage) => {
       const ends = await run({ stage, killedRank: 1, notice: 'timeout', blocking })
       check(ends)
@@ -188,7 +188,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
     30_000,
   )
 
-  test('a rank that is killed in init: NCCL alone notices it', async () => {
+  test('a rank killed in init: NCCL itself reports it', async () => {
     const ends = await run({ stage: 'in init', killedRank: 1, notice: 'nccl', blocking })
     check(ends)
     for (const [, { report }] of ends) expect(report).toMatchObject({ code: 'ncclRemoteError' })

@@ -46,7 +46,7 @@ function run(which: 'one' | 'both', environment: NodeJS.ProcessEnv = {}): string
   })
 }
 
-test('a communicator that is dropped is reported, not destroyed', () => {
+test('a dropped communicator is reported, not destroyed', () => {
   const output = run('one')
   expect(output).toContain('ShoalLeakWarning Communicator of rank 0 of 2 on device 0 was dropped')
   expect(output).not.toContain('rank 1')
@@ -57,15 +57,15 @@ test('a communicator that is dropped is reported, not destroyed', () => {
   }
 })
 
-test('one that was destroyed is not reported', () => {
+test('a destroyed communicator is not reported', () => {
   expect(run('both')).toBe('')
 })
 
-test('SHOAL_TRACE_LEAKS=1 says where it was made', () => {
+test('SHOAL_TRACE_LEAKS=1 adds the place where the communicator was made', () => {
   expect(run('one', { SHOAL_TRACE_LEAKS: '1' })).toMatch(/made at/)
 })
 
-describe('native memory is given back by', () => {
+describe('native memory is freed by', () => {
   const ranks = [0, 1]
   const config = { minCTAs: 1, commName: 'leaks' }
   const destroy = (all: readonly (Communicator | undefined)[]) => Promise.all(all.map((one) => one?.destroy()))
@@ -74,7 +74,7 @@ describe('native memory is given back by', () => {
     return (await Communicator.initAll(ranks, options)) as [Communicator, Communicator]
   }
 
-  test('all ways to a communicator, also where they fail', async () => {
+  test('every way to make a communicator, including failing ones', async () => {
     const kept = await nativeMemoryKept(async () => {
       await destroy(await pair())
       const all = await pair({ config })
@@ -134,7 +134,7 @@ describe('native memory is given back by', () => {
   })
 })
 
-test('no timer stays behind a wait that is over', async () => {
+test('a completed wait leaves no timer', async () => {
   const timers = openTimers()
   const before = timers()
   const limit = { timeout: 600_000, signal: new AbortController().signal }

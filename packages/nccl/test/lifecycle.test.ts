@@ -26,7 +26,7 @@ function isTyped(error: unknown): boolean {
 test.each([
   ['blocking', 1],
   ['not blocking', 2],
-])('of communicators that are %s', { timeout: 60_000 }, async (kind, seed) => {
+])('random lifecycles of communicators: %s', { timeout: 60_000 }, async (kind, seed) => {
   const pick = random(seed)
   const untyped: unknown[] = []
   const leaks: string[] = []

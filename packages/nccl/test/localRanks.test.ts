@@ -4,7 +4,7 @@ import { Communicator } from '../src/communicator/communicator.js'
 import { createLocalRanks, localRanksOf, mergeAlias, rootOf } from '../src/lifetime/localRanks.js'
 import { startSoftwareDevice } from './fixtures/device.js'
 
-test('a rank that came by another name of the same local ranks counts once', () => {
+test('a rank that joined by another name of the same local ranks counts once', () => {
   const joining = localRanksOf('early')
   joining.count += 1
   const grown = createLocalRanks()
@@ -19,7 +19,7 @@ test('a rank that came by another name of the same local ranks counts once', () 
   expect(grown.count).toBe(1)
 })
 
-test('who still waits when the call is made once more belongs to the second', () => {
+test('a rank still waiting when the call is repeated belongs to the second call', () => {
   const joining = localRanksOf('again')
   joining.count += 1
   const first = createLocalRanks()
@@ -32,7 +32,7 @@ test('who still waits when the call is made once more belongs to the second', ()
   expect(second.count).toBe(2)
 })
 
-test('a rank that gave up joining before the others came is not waited for', async () => {
+test('a rank that stopped joining before the others came is not waited for', async () => {
   startSoftwareDevice()
   const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
   const id = first.createUniqueId()

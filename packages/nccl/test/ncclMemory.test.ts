@@ -27,14 +27,14 @@ test.each([
   [defineStruct('Particle', { mass: 'f32', id: 'u8' }), 'Particle'],
   [defineArray('u32', 2), 'u32[2]'],
   [defineTuple(['f32', 'u8']), '[f32, u8]'],
-])('has room for structs, arrays and tuples, whose bytes other packages see: %o', async (type, name) => {
+])('NcclMemory holds structs, arrays and tuples, whose bytes other packages see: %o', async (type, name) => {
   await using memory = await NcclMemory.allocate(0, { dtype: type, length: 3 })
   expect(memory).toMatchObject({ dtype: type, length: 3, byteLength: 24 })
   expect(memory[memoryProtocol]).not.toHaveProperty('dtype')
   expect(inspect(memory)).toContain(`dtype: '${name}'`)
 })
 
-test('dispose() returns while a stream of the device is busy, and the memory is freed afterwards', async () => {
+test('NcclMemory.dispose() returns while a stream of the device is busy, and the memory is freed afterwards', async () => {
   const { Stream } = await import('@shoal/driver')
   const device = Device.get(0)
   using busy = Stream.create(device, { nonBlocking: true })
@@ -51,7 +51,7 @@ test('dispose() returns while a stream of the device is busy, and the memory is 
   await expect.poll(() => isThereAt(address, context), { timeout: 300_000 }).toBe(false)
 })
 
-test('is memory for operations, with or without a dtype', async () => {
+test('NcclMemory works in operations, with or without a dtype', async () => {
   await using typed = await NcclMemory.allocate(0, { dtype: 'f32', length: 3 })
   await using bare = await (communicators[1] as Communicator).allocate(12)
   expect(typed).toMatchObject({ deviceOrdinal: 0, dtype: 'f32', length: 3, byteLength: 12, disposed: false })
@@ -77,7 +77,7 @@ test('is memory for operations, with or without a dtype', async () => {
   for (const memory of [source, target]) memory.dispose()
 })
 
-test('is gone after free(), which may be called again', async () => {
+test('NcclMemory.free() frees the memory, and may be called again', async () => {
   const memory = await NcclMemory.allocate(0, 4096)
   expect(`${Object.prototype.toString.call(memory)}`).toBe('[object NcclMemory]')
   await Promise.all([memory.free(), memory.free()])
@@ -90,7 +90,7 @@ test('is gone after free(), which may be called again', async () => {
   expect(errorOf(call)).toBeInstanceOf(DisposedError)
 })
 
-test('refuses wrong sizes and devices before anything native runs', async () => {
+test('NcclMemory refuses wrong sizes and devices before any native call', async () => {
   for (const size of [0, -1, Number.POSITIVE_INFINITY, { dtype: 'f32', length: 0 }] as const) {
     await expect(NcclMemory.allocate(0, size)).rejects.toThrow(RangeError)
   }
@@ -102,11 +102,11 @@ test('refuses wrong sizes and devices before anything native runs', async () => 
   expect(() => new NcclMemory(Symbol('other') as never, undefined as never, 0n, undefined as never)).toThrow(TypeError)
 })
 
-test('more than the device has is an error of NCCL', async () => {
+test('NcclMemory larger than the device memory throws an NCCL error', async () => {
   await expect(NcclMemory.allocate(0, 2 ** 50)).rejects.toMatchObject({ api: 'ncclMemAlloc', library: 'NCCL' })
 })
 
-test('outlives the communicator whose device it is on', async () => {
+test('NcclMemory outlives the communicator of its device', async () => {
   const [communicator] = await Communicator.initAll([0])
   const memory = await (communicator as Communicator).allocate({ dtype: 'f32', length: 1 })
   await communicator?.destroy()
@@ -114,7 +114,7 @@ test('outlives the communicator whose device it is on', async () => {
   await memory.free()
 })
 
-test('dispose gives it back at once, also with using, and again does nothing', async () => {
+test('NcclMemory.dispose() frees at once, also by using; a second dispose() does nothing', async () => {
   const memory = await NcclMemory.allocate(0, 4096)
   {
     using scoped = memory
@@ -145,17 +145,20 @@ async function memoryOfCall() {
   return { memory, isThere, call, end: () => end() }
 }
 
-test.each(['dispose', 'free'] as const)('%s waits for a call on another thread that works with it', async (way) => {
-  const { memory, isThere, call, end } = await memoryOfCall()
-  keepWhile([memory], call)
-  memory[way]()
-  expect([memory.disposed, isThere()]).toEqual([true, true])
-  end()
-  await memory.free()
-  expect(isThere()).toBe(false)
-})
+test.each(['dispose', 'free'] as const)(
+  'NcclMemory: %s waits for a call on another thread that uses the memory',
+  async (way) => {
+    const { memory, isThere, call, end } = await memoryOfCall()
+    keepWhile([memory], call)
+    memory[way]()
+    expect([memory.disposed, isThere()]).toEqual([true, true])
+    end()
+    await memory.free()
+    expect(isThere()).toBe(false)
+  },
+)
 
-test('free does not wait for a call that was given up, and the memory goes when it returns', async () => {
+test('NcclMemory.free() does not wait for an aborted call, and the memory is freed when that call returns', async () => {
   const { memory, isThere, call, end } = await memoryOfCall()
   const background: BackgroundWork = {}
   keepWhile([memory], call, background)
@@ -167,14 +170,14 @@ test('free does not wait for a call that was given up, and the memory goes when 
   await vi.waitUntil(() => !isThere(), { timeout: 60_000, interval: 5 })
 })
 
-describe.each(['NcclMemory', 'DeviceBuffer'] as const)('%s that was disposed of', (kind) => {
+describe.each(['NcclMemory', 'DeviceBuffer'] as const)('disposed memory of class %s', (kind) => {
   const device = Reflect.construct(Device, [0, 0, driverLibrary])
   const allocate = async (communicator: Communicator) =>
     kind === 'NcclMemory' ? communicator.allocate(4096) : DeviceBuffer.zeros(device, 'u8', 4096)
   const free = (memory: Disposable & AsyncDisposable, way: string): unknown =>
     way === 'at once' ? memory[Symbol.dispose]() : memory[Symbol.asyncDispose]()
 
-  test.each(['at once', 'later'])('%s is given back after its registration', async (way) => {
+  test.each(['at once', 'later'])('freed by %s is released after its registration', async (way) => {
     const [communicator] = communicators as [Communicator]
     const memory = await allocate(communicator)
     const { address } = memory
@@ -186,7 +189,7 @@ describe.each(['NcclMemory', 'DeviceBuffer'] as const)('%s that was disposed of'
     await vi.waitUntil(() => !isThereAt(address, context), { timeout: 60_000, interval: 5 })
   })
 
-  test.each(['at once', 'later'])('%s is given back after its window', async (way) => {
+  test.each(['at once', 'later'])('freed by %s is released after its window', async (way) => {
     if (kind !== 'NcclMemory') return // windows take mapped memory alone
     const [communicator] = (await Communicator.initAll([0])) as [Communicator]
     const memory = await allocate(communicator)
@@ -200,7 +203,7 @@ describe.each(['NcclMemory', 'DeviceBuffer'] as const)('%s that was disposed of'
     await communicator.destroy()
   })
 
-  test('is given back when the communicator is aborted', async () => {
+  test('is freed when the communicator is aborted', async () => {
     const [communicator] = (await Communicator.initAll([0])) as [Communicator]
     const memory = await allocate(communicator)
     const { address } = memory
@@ -212,14 +215,14 @@ describe.each(['NcclMemory', 'DeviceBuffer'] as const)('%s that was disposed of'
   })
 })
 
-test('refuses an unknown key of its size, and an object of a class', async () => {
+test('NcclMemory refuses unknown size options, and class instances', async () => {
   await expect(NcclMemory.allocate(0, { dtype: 'f32', length: 4, count: 4 } as never)).rejects.toThrow(
     "NcclMemory.allocate: size must have only the keys dtype, length, not 'count'",
   )
   await expect(NcclMemory.allocate(0, new Map() as never)).rejects.toThrow('not an object of class Map')
 })
 
-test('prints one line, also after it was freed', async () => {
+test('NcclMemory prints one line, also after it was freed', async () => {
   const memory = await NcclMemory.allocate(1, { dtype: 'f32', length: 2 })
   const line = inspect(memory)
   expect(line).toMatch(/^NcclMemory \{ deviceOrdinal: 1, address: 0x[0-9a-f]+, byteLength: 8, dtype: 'f32' \}$/)

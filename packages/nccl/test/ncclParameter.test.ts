@@ -6,7 +6,7 @@ import { errorOf, startSoftwareDevice } from './fixtures/device.js'
 
 beforeAll(() => startSoftwareDevice())
 
-test('tells the names of parameters, and their values with their types', () => {
+test('NcclParameter lists all names, and reads values with their types', () => {
   const keys = NcclParameter.keys()
   expect(keys).toContain('NCCL_DEBUG')
   expect(new Set(keys).size).toBe(keys.length)
@@ -27,7 +27,7 @@ test('tells the names of parameters, and their values with their types', () => {
   NcclParameter.dump()
 })
 
-test('what NCCL does not know, or holds in another type, is refused', () => {
+test('NcclParameter refuses names unknown to NCCL, and another type', () => {
   for (const call of [() => NcclParameter.bind('NCCL_NO_SUCH'), () => NcclParameter.read('NCCL_NO_SUCH')]) {
     expect(errorOf(call)).toBeInstanceOf(StatusError)
     expect(errorOf(call)).toMatchObject({ code: 'ncclInvalidArgument' })
@@ -38,6 +38,6 @@ test('what NCCL does not know, or holds in another type, is refused', () => {
   expect(() => NcclParameter.read('A\0B')).toThrow(TypeError)
 })
 
-test('prints one line', () => {
+test('NcclParameter prints one line', () => {
   expect(inspect(NcclParameter.bind('NCCL_DEBUG'))).toBe("NcclParameter { key: 'NCCL_DEBUG' }")
 })

@@ -62,8 +62,8 @@ async function eventually(condition: () => boolean): Promise<void> {
   }
 }
 
-describe('init', () => {
-  test('settles when NCCL is done', async () => {
+describe('init of a non-blocking communicator', () => {
+  test('resolves when NCCL is ready', async () => {
     const start = performance.now()
     const communicator = await Communicator.initRank(one())
     expect(performance.now() - start).toBeGreaterThan(35)
@@ -73,7 +73,7 @@ describe('init', () => {
     expect(living()).toBe(0)
   })
 
-  test('settles also where a test has put timers in place of those of Node', async () => {
+  test('resolves also with fake timers of a test framework', async () => {
     const { setImmediate, setTimeout } = globalThis
     const never = (() => ({ unref: () => undefined })) as never
     Object.assign(globalThis, { setImmediate: never, setTimeout: never })
@@ -85,7 +85,7 @@ describe('init', () => {
     expect(asked()).toBe('init finalize destroy')
   })
 
-  test('that fails is freed', async () => {
+  test('frees the communicator if it fails', async () => {
     setNext(20, remoteError)
     const error = await rejection(Communicator.initRank(one()))
     expect(error).toBeInstanceOf(StatusError)
@@ -94,7 +94,7 @@ describe('init', () => {
     expect(living()).toBe(0)
   })
 
-  test('that is given up is aborted at once', async () => {
+  test('aborts the communicator at once on timeout or signal', async () => {
     setNext(60_000)
     expect(await rejection(Communicator.initRank({ ...one(), timeout: 50 }))).toBeInstanceOf(TimeoutError)
     await eventually(() => living() === 0)
@@ -107,7 +107,7 @@ describe('init', () => {
     expect(asked()).toBe('init abort init abort')
   })
 
-  test('of all devices at once, where the environment asks for communicators that do not block', async () => {
+  test('works for all devices at once if the environment requests non-blocking communicators', async () => {
     const all = await Communicator.initAll([0, 1])
     expect(all.map(({ isBlocking }) => isBlocking)).toEqual([false, false])
     await Promise.all(all.map((communicator) => communicator.abort()))
@@ -123,7 +123,7 @@ describe('init', () => {
     expect(asked()).toBe('initAll abort abort initAll abort abort initAll abort abort')
   })
 
-  test('of several ranks, one of which fails', async () => {
+  test('rejects for several ranks if one of them fails', async () => {
     setNext(60_000, remoteError)
     const error = await rejection(Communicator.initAll([0, 1], { config, timeout: 50 }))
     expect(error).toBeInstanceOf(TimeoutError)
@@ -131,7 +131,7 @@ describe('init', () => {
   })
 })
 
-describe('a communicator', () => {
+describe('a non-blocking communicator', () => {
   let communicator: Communicator
 
   beforeEach(async () => {
@@ -139,7 +139,7 @@ describe('a communicator', () => {
     asked()
   })
 
-  test('an operation is ready later; until then NCCL takes no other', async () => {
+  test('delays an operation until the previous one is ready', async () => {
     const memory = TestMemory.zeros(0, 'f32', 4)
     const stream = new TestStream(0)
     // Long enough for a busy machine to come to the second call in time.
@@ -164,7 +164,7 @@ describe('a communicator', () => {
     for (const it of [memory, stream]) it.dispose()
   })
 
-  test('an operation that fails later rejects what waits, and the communicator is aborted', async () => {
+  test('is aborted if an operation fails later, and pending waits reject', async () => {
     const memory = TestMemory.zeros(0, 'f32', 4)
     setNext(40, remoteError)
     communicator.allReduce(memory, memory, { stream: null })
@@ -178,7 +178,7 @@ describe('a communicator', () => {
     memory.dispose()
   })
 
-  test('calls wait for an operation that is in progress', async () => {
+  test('makes calls wait for an operation in progress', async () => {
     const memory = TestMemory.zeros(0, 'f32', 4)
     communicator.allReduce(memory, memory, { stream: null })
     const part = await communicator.split({ color: 0 })
@@ -189,7 +189,7 @@ describe('a communicator', () => {
     memory.dispose()
   })
 
-  test('so do groups and windows', async () => {
+  test('makes groups and windows wait for an operation in progress', async () => {
     const memory = TestMemory.zeros(0, 'u8', 4096)
     const reduce = (): void => communicator.allReduce(memory, memory, { stream: null })
     reduce()
@@ -209,7 +209,7 @@ describe('a communicator', () => {
     memory.dispose()
   })
 
-  test('split: the handle comes late, no color gives none, and a failure leaves nothing', async () => {
+  test('splits with a late handle, none without color, and frees everything on failure', async () => {
     expect(await communicator.split({ color: null })).toBeUndefined()
     setNext(20, remoteError)
     expect(await rejection(communicator.split({ color: 0 }))).toMatchObject({
@@ -220,7 +220,7 @@ describe('a communicator', () => {
     expect(living()).toBe(0)
   })
 
-  test.each(['timeout', 'signal', 'abort'])('split that is ended by %s leaves nothing', async (how) => {
+  test.each(['timeout', 'signal', 'abort'])('leaves nothing behind if a split is ended by %s', async (how) => {
     setNext(60_000)
     const abort = new AbortController()
     const start = performance.now()
@@ -236,7 +236,7 @@ describe('a communicator', () => {
     expect(asked()).toBe('split abort abort')
   })
 
-  test('finalize and destroy wait, and can be ended', async () => {
+  test('waits in finalize and destroy, which can be aborted', async () => {
     const start = performance.now()
     await communicator.finalize()
     expect(performance.now() - start).toBeGreaterThan(35)
@@ -250,7 +250,7 @@ describe('a communicator', () => {
     expect(living()).toBe(0)
   })
 
-  test('abort ends everything that waits', async () => {
+  test('rejects all waits on abort()', async () => {
     const memory = TestMemory.zeros(0, 'f32', 4)
     setNext(60_000)
     communicator.allReduce(memory, memory, { stream: null })
@@ -267,7 +267,7 @@ describe('a communicator', () => {
     memory.dispose()
   })
 
-  test('grow and join', async () => {
+  test('can grow and be joined', async () => {
     const id = UniqueId.create()
     const [grown, joined] = await Promise.all([
       communicator.grow({ worldSize: 3, id }),

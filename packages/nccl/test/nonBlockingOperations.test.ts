@@ -33,20 +33,20 @@ function values(): number[] {
   return memory.flatMap((one) => one.floats())
 }
 
-test('groupOffThread settles once the work is queued', async () => {
+test('groupOffThread resolves once the work of a non-blocking communicator is queued', async () => {
   await groupOffThread(allReduceBoth)
   expect(values()).toEqual([2, 2])
   await groupOffThread(allReduceBoth)
   expect(values()).toEqual([4, 4])
 })
 
-test('a plain group is ready some time after it has returned', async () => {
+test('a plain group of a non-blocking communicator becomes ready after it returns', async () => {
   group(allReduceBoth)
   await Promise.all(communicators.map((communicator) => communicator.ready()))
   expect(values()).toEqual([8, 8])
 })
 
-test('an error of the group rejects groupOffThread', async () => {
+test('an error of the group rejects groupOffThread on a non-blocking communicator', async () => {
   const foreign = (streams[1] as TestStream).handle
   const one = memory[0] as TestMemory
   const failed = groupOffThread(() => communicators[0]?.allReduce(one, one, { stream: foreign }))
@@ -54,7 +54,7 @@ test('an error of the group rejects groupOffThread', async () => {
   expect(values()).toEqual([8, 8])
 })
 
-test('memory, registrations and reductions of one', async () => {
+test('memory, registrations and reductions work on a non-blocking communicator', async () => {
   const [communicator] = communicators as [Communicator]
   await using own = await communicator.allocate({ dtype: 'f32', length: 4 })
   using registration = communicator.register(own)

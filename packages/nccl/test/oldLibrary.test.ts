@@ -36,13 +36,13 @@ const tooOld = (since: string) => ({
   installed: '2.3.4',
 })
 
-test('it tells its version, and what it has works', () => {
+test('NCCL 2.3.4 reports its version, and its functions work', () => {
   expect(ncclVersion().toString()).toBe('2.3.4')
   expect(UniqueId.create().toBytes()).toEqual(new Uint8Array(128).fill(7))
   group(() => communicator.allReduce(memory, memory, { stream }))
 })
 
-test('what it has not is an error that names the version needed and the one found', async () => {
+test('functions that NCCL 2.3.4 lacks throw an error with the needed and the installed version', async () => {
   const average = errorOf(() => communicator.allReduce(memory, memory, { op: 'avg', stream }))
   expect(average).toBeInstanceOf(VersionTooOldError)
   expect(average).toMatchObject(tooOld('2.10.3'))
@@ -59,7 +59,7 @@ test('what it has not is an error that names the version needed and the one foun
   expect(() => other.handle).toThrow(DisposedError)
 })
 
-test('an error of a library that cannot tell its last error has the rest', () => {
+test('an error without ncclGetLastError has all other parts', () => {
   const error = errorOf(() => communicator.allReduce(memory, memory, { stream, count: 3 }))
   expect(error).toBeInstanceOf(StatusError)
   expect(error).toMatchObject({
@@ -73,7 +73,7 @@ test('an error of a library that cannot tell its last error has the rest', () =>
   expect((error as StatusError).lastError).toBeUndefined()
 })
 
-test('a failed init is an error, and the next one works', async () => {
+test('with NCCL 2.3.4 a failed init throws, and the next one works', async () => {
   const id = UniqueId.create()
   const failed = Communicator.initRank({ device: 1, rank: 1, worldSize: 2, id })
   await expect(failed).rejects.toMatchObject({ api: 'ncclCommInitRank', code: 'ncclInvalidArgument' })
@@ -81,7 +81,7 @@ test('a failed init is an error, and the next one works', async () => {
   await next.abort()
 })
 
-test('it knows no config, and no communicator is made of another', async () => {
+test('NCCL 2.3.4 has no config and no derived communicators', async () => {
   const id = UniqueId.fromBytes(new Uint8Array(128))
   const config = Communicator.initRank({ device: 1, rank: 0, worldSize: 1, id, config: { blocking: false } })
   await expect(config).rejects.toMatchObject({ ...tooOld('2.14.3'), api: 'ncclConfig_t' })
@@ -102,7 +102,7 @@ test('it knows no config, and no communicator is made of another', async () => {
   await other.destroy()
 })
 
-test('a group that fails in fn and at its end tells both', () => {
+test('a group that fails in fn and at its end reports both errors', () => {
   const refusedCall = errorOf(() => group(() => communicator.allReduce(memory, memory, { stream, count: 3 })))
   expect(refusedCall).toMatchObject({ api: 'ncclAllReduce', suppressed: { api: 'ncclGroupEnd', status: 4 } })
   const own = errorOf(() =>
@@ -115,7 +115,7 @@ test('a group that fails in fn and at its end tells both', () => {
   expect(own).not.toHaveProperty('suppressed')
 })
 
-test('a library that is none is refused with the words of the loader', () => {
+test('a file that is not a library is refused with the message of the loader', () => {
   const file = join(folder, 'text.so')
   writeFileSync(file, 'this is no library')
   const script =

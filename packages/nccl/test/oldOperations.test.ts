@@ -54,7 +54,7 @@ const operations: [since: string, call: () => unknown][] = [
   ['2.30.3', () => NcclParameter.dump()],
 ]
 
-test.each(operations)('is told that it takes %s: %s', (since, call) => {
+test.each(operations)('NCCL 2.3.4 requires %s: %s', (since, call) => {
   const error = errorOf(call)
   expect(error).toBeInstanceOf(VersionTooOldError)
   expect(error).toMatchObject({ since, installed: '2.3.4' })
@@ -62,7 +62,7 @@ test.each(operations)('is told that it takes %s: %s', (since, call) => {
   group(() => communicator.allReduce(memory, memory, { stream }))
 })
 
-test('in groups, which end all the same', async () => {
+test('too new operations in a group throw, and the group still ends', async () => {
   const both = () => {
     communicator.allReduce(memory, memory, { stream })
     communicator.send(memory, { peer: 0, stream })
@@ -73,7 +73,7 @@ test('in groups, which end all the same', async () => {
   await groupOffThread(() => communicator.allReduce(memory, memory, { stream }))
 })
 
-test('what waits rejects', async () => {
+test('too new asynchronous operations reject', async () => {
   const failures = [
     [() => NcclMemory.allocate(0, 4096), '2.19.3'],
     [() => communicator.allocate(4096), '2.19.3'],

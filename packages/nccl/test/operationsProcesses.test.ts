@@ -51,7 +51,7 @@ async function run(worldSize: number): Promise<Results[]> {
 }
 
 test.each([2, 3])(
-  'every operation between %i processes',
+  'every operation works between %i processes',
   async (worldSize) => {
     const all = await run(worldSize)
     const ranks = all.map((_, rank) => rank)

@@ -289,7 +289,7 @@ test('flags of a device communicator are booleans', async () => {
   }
 })
 
-test('a collective that is recognised as the same again still refuses what its options must not be', () => {
+test('a repeated collective still refuses wrong options', () => {
   const range = Object.freeze(memory[memoryProtocol])
   const handle = Object.freeze(stream[streamProtocol])
   const operand = { [memoryProtocol]: range }
@@ -315,7 +315,7 @@ test('a collective that is recognised as the same again still refuses what its o
   expect(() => group(withOp)).toThrow("options must have only the keys stream, count, dtype, not 'op'")
 })
 
-test('options of a class, and options whose getter throws, start nothing', () => {
+test('class instances as options, and options whose getter throws, start nothing', () => {
   class Options {
     readonly stream = stream
   }
@@ -330,7 +330,7 @@ test('options of a class, and options whose getter throws, start nothing', () =>
   expect(communicator.asyncError()).toBeUndefined()
 })
 
-test('a status has a text without an error', () => {
+test('a status has a message without an error', () => {
   expect(ncclStatusText(0)).toBe('no error')
   expect(ncclStatusText(ncclResult_t.ncclInvalidArgument)).toMatch(/invalid argument/)
   expect(ncclStatusText(999)).toMatch(/unknown/)

@@ -41,12 +41,12 @@ test('the raw package binds the 83 functions of NCCL 2.30.7', () => {
   expect(functions).toHaveLength(83)
 })
 
-test('every function of NCCL is reached from here, or left for a reason', () => {
+test('every function of NCCL is used by the package or excluded with a reason', () => {
   const reached = called()
   expect(functions.filter((name) => !reached.has(name) && !(name in left))).toEqual([])
 })
 
-test('what is left is not reached, and exists', () => {
+test('excluded functions exist and are not used', () => {
   const reached = called()
   expect(Object.keys(left).filter((name) => reached.has(name) || !functions.includes(name))).toEqual([])
 })

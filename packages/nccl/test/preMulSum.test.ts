@@ -13,22 +13,25 @@ import { communicators, everywhere, first, floats, ranks } from './fixtures/allR
 import { deviceCount, errorOf, TestMemory } from './fixtures/device.js'
 import { secondCopy } from './fixtures/secondCopy.js'
 
-test.each(['f32', 'f64', 'i32', 'u8', 'f16', 'bf16'] as DType[])('with a number, %s', (dtype) => {
-  const memory = ranks.map((rank) => TestMemory.from(rank, encodeArray(dtype, [1, 2]) as Float32Array, dtype))
-  const ops = communicators.map((communicator) => communicator.createPreMulSum(3, { dtype }))
-  everywhere((communicator, rank, stream) => {
-    const [one, op] = [memory[rank] as TestMemory, ops[rank] as (typeof ops)[number]]
-    communicator.allReduce(one, one, { op, stream })
-  })
-  const expected = encodeArray(dtype, [3 * deviceCount, 6 * deviceCount])
-  for (const one of memory) {
-    expect(one.read(new (dtypeInfo(dtype).typedArray)(2) as Float32Array)).toEqual(expected)
-    one.dispose()
-  }
-  for (const op of ops) op.dispose()
-})
+test.each(['f32', 'f64', 'i32', 'u8', 'f16', 'bf16'] as DType[])(
+  'a pre-multiplied sum works with a number, %s',
+  (dtype) => {
+    const memory = ranks.map((rank) => TestMemory.from(rank, encodeArray(dtype, [1, 2]) as Float32Array, dtype))
+    const ops = communicators.map((communicator) => communicator.createPreMulSum(3, { dtype }))
+    everywhere((communicator, rank, stream) => {
+      const [one, op] = [memory[rank] as TestMemory, ops[rank] as (typeof ops)[number]]
+      communicator.allReduce(one, one, { op, stream })
+    })
+    const expected = encodeArray(dtype, [3 * deviceCount, 6 * deviceCount])
+    for (const one of memory) {
+      expect(one.read(new (dtypeInfo(dtype).typedArray)(2) as Float32Array)).toEqual(expected)
+      one.dispose()
+    }
+    for (const op of ops) op.dispose()
+  },
+)
 
-test('with a scalar on the device, another one on each rank, read when the operation runs', () => {
+test('a pre-multiplied sum reads its device scalar, which differs per rank, when the operation runs', () => {
   const scalars = ranks.map((rank) => floats(rank, [rank + 1]))
   const ops = communicators.map((communicator, rank) => communicator.createPreMulSum(scalars[rank] as TestMemory))
   const memory = ranks.map((rank) => floats(rank, [1]))
@@ -48,7 +51,7 @@ test('with a scalar on the device, another one on each rank, read when the opera
   for (const one of [...memory, ...scalars, recv]) one.dispose()
 })
 
-test('is refused for other types, other communicators and after dispose', () => {
+test('a pre-multiplied sum is refused for other types, other communicators and after dispose', () => {
   const [communicator, stream] = first()
   const memory = floats(0, [1])
   const integers = TestMemory.from(0, Int32Array.of(1))
@@ -68,7 +71,7 @@ test('is refused for other types, other communicators and after dispose', () => 
   for (const one of [memory, integers]) one.dispose()
 })
 
-test('refuses scalars that are no value of the type, and types that cannot be reduced', () => {
+test('a pre-multiplied sum refuses scalars of a wrong type, and types that cannot be reduced', () => {
   const [communicator] = first()
   expect(() => communicator.createPreMulSum(2)).toThrow('dtype')
   expect(() => communicator.createPreMulSum(2, { dtype: 'complex64' })).toThrow('cannot reduce')
@@ -85,7 +88,7 @@ test('refuses scalars that are no value of the type, and types that cannot be re
   short.dispose()
 })
 
-test('ends with its communicator', async () => {
+test('a pre-multiplied sum ends with its communicator', async () => {
   for (const end of ['destroy', 'abort'] as const) {
     const [communicator] = await Communicator.initAll([0])
     const op = communicator?.createPreMulSum(2, { dtype: 'f32' })
@@ -95,7 +98,7 @@ test('ends with its communicator', async () => {
   }
 })
 
-test('prints one line, also after it was given back', () => {
+test('a pre-multiplied sum prints one line, also after disposal', () => {
   const [communicator] = first()
   const op = communicator.createPreMulSum(2, { dtype: 'f32' })
   expect(inspect(op)).toBe("PreMulSum { dtype: 'f32' }")
@@ -103,14 +106,14 @@ test('prints one line, also after it was given back', () => {
   expect(inspect(op)).toBe("PreMulSum { dtype: 'f32', disposed: true }")
 })
 
-test('refuses an unknown option by name', () => {
+test('createPreMulSum refuses an unknown option by name', () => {
   const [communicator] = first()
   expect(() => communicator.createPreMulSum(2, { dtype: 'f32', type: 'f32' } as never)).toThrow(
     "Communicator.createPreMulSum: options must have only the keys dtype, not 'type'",
   )
 })
 
-test('an operation made by raw functions is given by its id', () => {
+test('an operator made by raw functions is passed by its id', () => {
   const made = communicators.map((communicator, rank) => {
     const id = new Int32Array(1)
     const scalar = Float32Array.of(10 ** rank)
@@ -134,7 +137,7 @@ test('an operation made by raw functions is given by its id', () => {
   for (const each of memory) each.dispose()
 })
 
-test('an operation of another copy of the package is told from one of this copy', async () => {
+test('an operator of another copy of the package is refused', async () => {
   const other = await secondCopy()
   const [communicator, stream] = first()
   const memory = floats(0, [1])

@@ -16,7 +16,7 @@ import {
 const { DeviceBuffer } = await import('@shoal/driver/shared')
 
 describe('a PreparedCollective', () => {
-  test('is queued by each launch, with what its memory holds then', () => {
+  test('is queued by each launch, with the current contents of its memory', () => {
     const prepared = ranks.map(inPlace)
     for (const sum of [3, 6, 12]) {
       group(() => {
@@ -27,7 +27,7 @@ describe('a PreparedCollective', () => {
     expect(inspect(prepared[0])).toBe("PreparedCollective { operation: 'ncclAllReduce' }")
   })
 
-  test('exists of all four that ranks do alike', () => {
+  test('exists for all four collectives that are the same on every rank', () => {
     const wide = devices.map((device) => DeviceBuffer.zeros(device, 'f32', 4))
     const narrow = devices.map((device) => DeviceBuffer.zeros(device, 'f32', 1))
     const halves = devices.map((device, rank) => DeviceBuffer.from(device, Float32Array.of(rank + 1, 10 * (rank + 1))))
@@ -54,7 +54,7 @@ describe('a PreparedCollective', () => {
     for (const buffer of [...wide, ...narrow, ...halves]) buffer.dispose()
   })
 
-  test('refuses wrong arguments by its own name, and later what is gone', async () => {
+  test('refuses wrong arguments by its method name, and disposed objects at launch', async () => {
     const [communicator, buffer, stream] = [communicators[0] as Communicator, buffers[0] as Buffer, streams[0] as never]
     expect(() => communicator.prepareAllReduce(buffer, buffers[1] as Buffer, { stream })).toThrow(
       'Communicator.prepareAllReduce: recv',
@@ -71,12 +71,12 @@ describe('a PreparedCollective', () => {
   })
 })
 
-describe('what is gone when a prepared collective is launched', () => {
+describe('launching a prepared collective throws for', () => {
   test.each([
     ['a communicator that was destroyed', () => communicators[0]?.destroy()],
     ['a communicator that was aborted', () => communicators[0]?.abort()],
-    ['its memory', () => buffers[0]?.dispose()],
-    ['its stream', () => streams[0]?.dispose()],
+    ['disposed memory', () => buffers[0]?.dispose()],
+    ['a disposed stream', () => streams[0]?.dispose()],
   ] as const)('%s', async (_, end) => {
     const prepared = ranks.map(inPlace) as [PreparedCollective, PreparedCollective]
     const together = prepareGroup(prepared)

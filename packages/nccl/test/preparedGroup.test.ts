@@ -16,7 +16,7 @@ import {
 const { DeviceBuffer, Stream } = await import('@shoal/driver/shared')
 
 describe('a PreparedGroup', () => {
-  test('starts its collectives together, as often as it is launched', () => {
+  test('starts its collectives together at each launch', () => {
     const step = prepareGroup(ranks.map(inPlace))
     for (const sum of [3, 6, 12, 24, 48]) {
       step.launch()
@@ -26,7 +26,7 @@ describe('a PreparedGroup', () => {
     expect(step).toBeInstanceOf(PreparedGroup)
   })
 
-  test('becomes part of a group around it, also of one on another thread', async () => {
+  test('joins a surrounding group, also one on another thread', async () => {
     const step = prepareGroup(ranks.map(inPlace))
     step.launch()
     group(() => {
@@ -40,7 +40,7 @@ describe('a PreparedGroup', () => {
     expect(contents().map(([first]) => first)).toEqual([48, 48])
   })
 
-  test('starts nothing where one of its buffers, streams or communicators is gone', async () => {
+  test('starts nothing if one of its buffers, streams or communicators was disposed', async () => {
     const step = prepareGroup(ranks.map(inPlace))
     step.launch()
     step.launch()
@@ -62,7 +62,7 @@ describe('a PreparedGroup', () => {
     expect(() => last.launch()).toThrow(DisposedError)
   })
 
-  test('refuses ranks that ask for different things, and anything but prepared collectives', () => {
+  test('refuses ranks with different operations, and everything except prepared collectives', () => {
     const max = (communicators[1] as Communicator).prepareAllReduce(buffers[1] as Buffer, buffers[1] as Buffer, {
       op: 'max',
       stream: streams[1] as never,

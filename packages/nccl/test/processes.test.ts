@@ -47,23 +47,23 @@ function start(endings: readonly ('destroy' | 'abort' | 'leave' | 'die')[]): Pro
   )
 }
 
-test('three ranks in three processes sum, and destroy', async () => {
+test('three ranks in three processes compute a sum, and destroy their communicators', async () => {
   const ends = await start(['destroy', 'destroy', 'destroy'])
   for (const end of ends) expect(end).toEqual({ message: { result: 6, status: 0 }, code: 0, signal: null })
 })
 
-test('processes that destroy nothing end by themselves', async () => {
+test('processes with undestroyed communicators exit by themselves', async () => {
   for (const end of await start(['leave', 'leave'])) expect(end).toMatchObject({ message: { result: 3 }, code: 0 })
 })
 
-test('a rank that dies is an error on the other, which survives it and aborts', async () => {
+test('a rank that dies causes an error on the other rank, which aborts and survives', async () => {
   const [, survivor] = await start(['die', 'abort'])
   expect(survivor?.code).toBe(0)
   const { error, asyncError } = survivor?.message ?? {}
   expect([error, asyncError]).toContain('ncclRemoteError')
 })
 
-test('an init that was given up keeps no process alive', async () => {
+test('an aborted init does not keep the process alive', async () => {
   const program = `
     import { Communicator, UniqueId } from '@shoal/nccl'
     const abort = new AbortController()

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all(communicators.map((one) => one.destroy())))
 
-test('two communicators and two blocks of memory are not equal, and JSON has a line of each', async () => {
+test('two communicators and two blocks of memory are not equal, and serialize to one line of JSON each', async () => {
   const memory = [await NcclMemory.allocate(0, 64), await NcclMemory.allocate(0, 64)]
   for (const [one, other] of [communicators, memory]) {
     expectDistinct(one as object, other as object)

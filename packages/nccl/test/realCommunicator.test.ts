@@ -27,7 +27,7 @@ const script = `
   }))
 `
 
-test('the real libnccl: configurations, and every way into a communicator', async (context) => {
+test('the real libnccl accepts all configs, and every way to make a communicator', async (context) => {
   if (library === undefined || library === '') {
     context.skip('no libnccl on this machine: set SHOAL_NCCL_LIBRARY')
     return

@@ -13,7 +13,7 @@ const script = `
   console.log(JSON.stringify({ version: ncclVersion().value, ids, error }))
 `
 
-test('the real libnccl: version, ids, and an error with its own words', (context) => {
+test('the real libnccl returns its version, unique ids, and an error with its message', (context) => {
   if (library === undefined || library === '') {
     context.skip('no libnccl on this machine: set SHOAL_NCCL_LIBRARY')
     return

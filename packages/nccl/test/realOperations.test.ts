@@ -31,7 +31,7 @@ function missing(since: number): string | undefined {
   return version < since ? `libnccl ${version} is older than ${since}` : undefined
 }
 
-test('parameters: names, values with their types, as text and as bytes', ({ skip }) => {
+test('the real libnccl lists parameters with names, and values as typed values, text and bytes', ({ skip }) => {
   const reason = missing(23003)
   if (reason !== undefined) return skip(reason)
   const script = `${prelude}
@@ -100,7 +100,7 @@ test('parameters: names, values with their types, as text and as bytes', ({ skip
   ])
 })
 
-test('parameters: NCCL_PARAM_DUMP_ALL shows more of them', ({ skip }) => {
+test('the real libnccl lists more parameters with NCCL_PARAM_DUMP_ALL', ({ skip }) => {
   const reason = missing(23003)
   if (reason !== undefined) return skip(reason)
   const script = `${prelude} NcclParameter.dump(); tell(NcclParameter.keys().length)`
@@ -109,7 +109,7 @@ test('parameters: NCCL_PARAM_DUMP_ALL shows more of them', ({ skip }) => {
   expect(documented).toBeGreaterThan(0)
 })
 
-test('what resources of device communicators take', ({ skip }) => {
+test('the real libnccl computes the needs of device communicator resources', ({ skip }) => {
   const reason = missing(22907)
   if (reason !== undefined) return skip(reason)
   const found = runReal(`${prelude}
@@ -149,7 +149,7 @@ test('what resources of device communicators take', ({ skip }) => {
   expect(inbox.ginSignals).toBeGreaterThan(0)
 })
 
-test('groups of nothing, and a device that NCCL cannot use', ({ skip }) => {
+test('the real libnccl accepts empty groups, and reports an unusable device', ({ skip }) => {
   const reason = missing(22203)
   if (reason !== undefined) return skip(reason)
   const found = runReal(`${prelude}

@@ -16,7 +16,7 @@ afterAll(async () => {
   for (const communicator of communicators) await communicator.destroy()
 })
 
-test('of memory of the device, taken back by dispose', async () => {
+test('a registration covers device memory until dispose()', async () => {
   const [communicator] = communicators as [Communicator]
   await using memory = await communicator.allocate({ dtype: 'f32', length: 4 })
   const registration = communicator.register(memory)
@@ -28,7 +28,7 @@ test('of memory of the device, taken back by dispose', async () => {
   expect(again.disposed).toBe(false)
 })
 
-test('ends with its communicator, by destroy and by abort', async () => {
+test('a registration ends with its communicator, by destroy and by abort', async () => {
   for (const end of ['destroy', 'abort'] as const) {
     const [communicator] = (await Communicator.initAll([0])) as [Communicator]
     const memory = await communicator.allocate(4096)
@@ -40,7 +40,7 @@ test('ends with its communicator, by destroy and by abort', async () => {
   }
 })
 
-test('counts for memory that has a byte in common with what is registered, on the same device', () => {
+test('a registration is found for memory that overlaps it on the same device', () => {
   const range = { deviceOrdinal: 0, address: 1000n, byteLength: 100, description: 'a registration' }
   const found = (address: bigint, byteLength: number, deviceOrdinal = 0) =>
     registrationsWithin({ version: 0, context: 0n, address, byteLength, deviceOrdinal })
@@ -68,7 +68,7 @@ test('counts for memory that has a byte in common with what is registered, on th
   expect(found(1000n, 100)).toEqual([])
 })
 
-test('refuses memory of another device, and a communicator that has ended', async () => {
+test('registration refuses memory of another device, and an ended communicator', async () => {
   const [communicator, other] = communicators as [Communicator, Communicator]
   const memory = TestMemory.zeros(0, 'f32', 4)
   expect(() => other.register(memory)).toThrow('belongs to device 0')
@@ -80,7 +80,7 @@ test('refuses memory of another device, and a communicator that has ended', asyn
   memory.dispose()
 })
 
-test('prints one line, also after it was taken back', () => {
+test('a registration prints one line, also after disposal', () => {
   const memory = TestMemory.zeros(0, 'f32', 4)
   const registration = (communicators[0] as Communicator).register(memory)
   const facts = `address: 0x${memory.address.toString(16)}, byteLength: 16, deviceOrdinal: 0`

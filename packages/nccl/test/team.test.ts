@@ -21,7 +21,7 @@ function without(symbol: string): string | undefined {
   return nccl.has(symbol) ? undefined : `this libnccl has no ${symbol}`
 }
 
-test('teams: all ranks, those in reach, and what they are made of', ({ skip }) => {
+test('team() returns all ranks, ranks with direct access, and ranks per rail', ({ skip }) => {
   const reason = without('ncclTeamWorld')
   if (reason !== undefined) return skip(reason)
   for (const [rank, communicator] of communicators.entries()) {
@@ -48,7 +48,7 @@ test('teams: all ranks, those in reach, and what they are made of', ({ skip }) =
   expect(() => communicators[0]?.team('moon' as never)).toThrow("name must be 'world', 'lsa' or 'rail', not 'moon'")
 })
 
-test('a team of a communicator that has ended is refused', async ({ skip }) => {
+test('team() of an ended communicator is refused', async ({ skip }) => {
   const reason = without('ncclTeamWorld')
   if (reason !== undefined) return skip(reason)
   const [communicator] = (await Communicator.initAll([0])) as [Communicator]
@@ -58,7 +58,7 @@ test('a team of a communicator that has ended is refused', async ({ skip }) => {
   expect(errorOf(() => communicator.team('world'))).toBeInstanceOf(DisposedError)
 })
 
-test('prints one line', ({ skip }) => {
+test('a team prints one line', ({ skip }) => {
   const reason = without('ncclTeamWorld')
   if (reason !== undefined) return skip(reason)
   expect(inspect(communicators[2]?.team('world'))).toBe('Team { size: 3, rank: 2, stride: 1 }')

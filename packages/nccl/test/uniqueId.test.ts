@@ -6,7 +6,7 @@ import { secondCopy } from './fixtures/secondCopy.js'
 
 beforeAll(startSoftwareDevice)
 
-test('ids differ, and travel as bytes, base64 and JSON', () => {
+test('ids differ, and survive conversion to bytes, base64 and JSON', () => {
   const id = UniqueId.create()
   expect(id.toBytes()).toHaveLength(UniqueId.byteLength)
   expect(UniqueId.byteLength).toBe(128)
@@ -17,7 +17,7 @@ test('ids differ, and travel as bytes, base64 and JSON', () => {
   expect(UniqueId.fromBase64(travelled).equals(id)).toBe(true)
 })
 
-test('an id does not change with the bytes it came from or gave away', () => {
+test('an id does not share memory with the bytes it was made from or returned', () => {
   const bytes = new Uint8Array(128).fill(7)
   const id = UniqueId.fromBytes(bytes)
   bytes[0] = 1
@@ -25,7 +25,7 @@ test('an id does not change with the bytes it came from or gave away', () => {
   expect(id.toBytes()).toEqual(new Uint8Array(128).fill(7))
 })
 
-test('what is no id is refused', () => {
+test('UniqueId refuses wrong bytes and wrong base64', () => {
   expect(() => UniqueId.fromBytes(new Uint8Array(127))).toThrow(RangeError)
   expect(() => UniqueId.fromBytes('AA==' as unknown as Uint8Array)).toThrow(TypeError)
   expect(() => UniqueId.fromBase64(Buffer.alloc(127).toString('base64'))).toThrow(RangeError)
@@ -33,18 +33,18 @@ test('what is no id is refused', () => {
   expect(() => UniqueId.fromBase64(undefined as unknown as string)).toThrow(TypeError)
 })
 
-test('nothing else equals an id', () => {
+test('only an id with the same bytes equals an id', () => {
   const id = UniqueId.create()
   for (const other of [null, undefined, {}, id.toBytes(), id.toString(), Object.create(UniqueId.prototype)]) {
     expect(id.equals(other)).toBe(false)
   }
 })
 
-test('prints one line', () => {
+test('a UniqueId prints one line', () => {
   expect(inspect(UniqueId.fromBytes(new Uint8Array(128)))).toBe("UniqueId { bytes: 'AAAAAAAAAAAAAAAA…' }")
 })
 
-test('an id of another copy of the package is told from one of this copy', async () => {
+test('an id of another copy of the package is refused', async () => {
   const other = await secondCopy()
   const id = other.UniqueId.fromBytes(new Uint8Array(128))
   await expect(Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id })).rejects.toThrow(

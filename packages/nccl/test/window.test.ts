@@ -99,7 +99,7 @@ function loaded(rank: number, address: bigint): number {
 }
 
 describe('windows', () => {
-  test('tell their memory, and where peers reach it', async ({ skip }) => {
+  test('expose their memory, and the addresses of peers', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
     const opened = await open()
@@ -125,7 +125,7 @@ describe('windows', () => {
     }
   })
 
-  test('are memory for collectives', async ({ skip }) => {
+  test('work as memory of collectives', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
     const opened = await open()
@@ -139,7 +139,7 @@ describe('windows', () => {
     for (const [rank, { memory }] of opened.entries()) expect(read(rank, memory, 2)).toEqual([0 + 1 + 2, 3])
   })
 
-  test('keep their memory, and are gone after dispose', async ({ skip }) => {
+  test('keep their memory alive, and throw after dispose()', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
     const [first] = await open()
@@ -161,7 +161,7 @@ describe('windows', () => {
     await memory.free()
   })
 
-  test('refuse what cannot be a window, and offsets and ranks that are not there', async ({ skip }) => {
+  test('refuse memory that cannot be a window, and wrong offsets and ranks', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
     const communicator = communicatorOf(0)
@@ -204,7 +204,7 @@ describe('windows', () => {
     expect(() => window.multimemPointer(0, 4096n)).not.toThrow(RangeError)
   })
 
-  test('take no other call of the communicator while they are registered', async ({ skip }) => {
+  test('block other calls of the communicator during registration', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
     const memory = await Promise.all(ranks.map((rank) => communicatorOf(rank).allocate(4096)))
@@ -247,7 +247,7 @@ describe('windows', () => {
     await own[0].abort()
   })
 
-  test('a window that a rank never joins ends with the time limit', async ({ skip }) => {
+  test('reject by timeout if a rank never joins', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
     const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
@@ -261,7 +261,7 @@ describe('windows', () => {
     await memory.free()
   })
 
-  test('notice memory that is gone before their turn', async ({ skip }) => {
+  test('reject if their memory was disposed before registration', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
     const [communicator] = (await Communicator.initAll([0])) as [Communicator]
@@ -336,9 +336,7 @@ describe('one-sided operations', () => {
     }
   })
 
-  test('without an offset or a channel they mean the start of the window and channel 0; the whole window fits', async ({
-    skip,
-  }) => {
+  test('default to the start of the window and channel 0, and accept the whole window', async ({ skip }) => {
     const reason = without('ncclPutSignal')
     if (reason !== undefined) return skip(reason)
     const opened = await open()
@@ -363,7 +361,7 @@ describe('one-sided operations', () => {
     expect(read(1, theirs.memory, length)).toEqual([1, 2, 3, ...Array(length - 3).fill(0)])
   })
 
-  test('take sources that lie in a symmetric window as a whole', async ({ skip }) => {
+  test('accept whole sources that lie in a symmetric window', async ({ skip }) => {
     const reason = without('ncclPutSignal')
     if (reason !== undefined) return skip(reason)
     const own = await Communicator.initAll([0, 1])
@@ -408,7 +406,7 @@ describe('one-sided operations', () => {
     await Promise.all(memory.map((one) => one.free()))
   })
 
-  test('signals alone, several of several peers, in a group and without blocking', async ({ skip }) => {
+  test('send signals without data, several to several peers, in a group and without blocking', async ({ skip }) => {
     const reason = without('ncclWaitSignal')
     if (reason !== undefined) return skip(reason)
     await open()
@@ -431,7 +429,7 @@ describe('one-sided operations', () => {
     wait()
   })
 
-  test('refuse sources outside of windows, puts beyond the window, and what is no signal', async ({ skip }) => {
+  test('refuse sources outside of windows, puts beyond the window, and wrong signals', async ({ skip }) => {
     const reason = without('ncclPutSignal')
     if (reason !== undefined) return skip(reason)
     const [first, second] = (await open()) as [Opened, Opened]
