@@ -62,8 +62,8 @@ function advice(told: Told): string | undefined {
   return /What to do:\n {2}- (.*)/.exec(told.message ?? '')?.[1]
 }
 
-describe.skipIf(process.platform !== 'linux')('the addon as packages bring it (on Linux)', () => {
-  test('comes from the package of the platform, and from what was built in place before that', () => {
+describe.skipIf(process.platform !== 'linux')('the addon as installed by packages (on Linux)', () => {
+  test('is loaded from the platform package, and before that from an in-place build', () => {
     expect(use()).toEqual({ bytes: 8 })
     const inPlace = join(project, 'node_modules/@shoal/ffi/prebuilds', platform)
     mkdirSync(inPlace, { recursive: true })
@@ -74,7 +74,7 @@ describe.skipIf(process.platform !== 'linux')('the addon as packages bring it (o
     expect(use()).toEqual({ bytes: 8 })
   })
 
-  test('left out: names the package to install', () => {
+  test('if left out, causes an error that names the package to install', () => {
     rmSync(join(addon, '..'), { recursive: true })
     const told = use()
     expect(told).toMatchObject({ code: 'SHOAL_ADDON_NOT_LOADED', platform, attempts: [{ outcome: 'not there' }] })
@@ -82,7 +82,7 @@ describe.skipIf(process.platform !== 'linux')('the addon as packages bring it (o
     expect(advice(told)).toContain(`npm install --include=optional @shoal/ffi-${platform}`)
   })
 
-  test('for another processor: says for which', () => {
+  test('for another processor causes an error that names that processor', () => {
     const other = process.arch === 'x64' ? { name: 'arm64', code: 183 } : { name: 'x64', code: 62 }
     const bytes = readFileSync(addon)
     bytes.writeUInt16LE(other.code, 18)
@@ -93,7 +93,7 @@ describe.skipIf(process.platform !== 'linux')('the addon as packages bring it (o
     expect(advice(told)).toContain('The packages were installed on another platform; install them here')
   })
 
-  test('for musl: says that this is another C library', () => {
+  test('for musl causes an error that names the other C library', () => {
     const source = join(project, 'libc.c')
     writeFileSync(source, 'void other_libc(void) {}')
     const libc = join(project, 'libc.musl-test.so.1')
@@ -111,28 +111,28 @@ describe.skipIf(process.platform !== 'linux')('the addon as packages bring it (o
     ['cut off', (bytes: Buffer) => bytes.subarray(0, 100_000), /^truncated: 100000 bytes/],
     ['empty', () => Buffer.alloc(0), /file too short/],
     ['a text', () => Buffer.from('<html>Not found</html>'.repeat(100)), /invalid ELF header/],
-  ] as const)('damaged, %s: says so, and the process lives', (_, change, outcome) => {
+  ] as const)('if damaged, %s, causes an error, and the process survives', (_, change, outcome) => {
     writeFileSync(addon, change(readFileSync(addon)))
     const told = use()
     expect(told.attempts?.[0]?.outcome).toMatch(outcome)
     expect(advice(told)).toBe('The file is damaged: remove node_modules and install again.')
   })
 
-  test('not to be read: says so', () => {
+  test('if unreadable, causes an error with that reason', () => {
     chmodSync(addon, 0o000)
     const told = use(process.getuid?.() === 0 ? { uid: 65_534 } : {})
     expect(told.attempts?.[0]?.outcome).toMatch(/permission denied/i)
     expect(advice(told)).toContain('Let the user of this process read the file')
   })
 
-  test('named and wrong: says that nothing else is tried', () => {
+  test('named by a wrong variable causes an error, and no other place is tried', () => {
     writeFileSync(join(project, 'named.mjs'), `process.env.SHOAL_FFI_ADDON = 'addon.node'\n${telling}`)
     const told = run(join(project, 'named.mjs'))
     expect(told.attempts).toEqual([{ step: 'environment', candidate: 'addon.node', outcome: 'not an absolute path' }])
     expect(advice(told)).toContain('SHOAL_FFI_ADDON names the file')
   })
 
-  test('bundled and moved away from its packages: says what to leave out', async () => {
+  test('bundled and moved away from its packages causes an error that suggests an external', async () => {
     use()
     const { rolldown } = await import('rolldown')
     const bundle = await rolldown({ input: join(project, 'program.mjs'), platform: 'node' })
@@ -156,7 +156,7 @@ describe.skipIf(process.platform !== 'linux')('the addon as packages bring it (o
     expect(advice(elsewhere)).toContain(`copy shoal_ffi.node of @shoal/ffi-${platform} beside the bundle`)
   })
 
-  test('of another version: says so', () => {
+  test('of another version causes an error with that reason', () => {
     const bytes = readFileSync(addon)
     const at = bytes.indexOf('guardExit')
     expect(at).toBeGreaterThan(0)
@@ -167,7 +167,7 @@ describe.skipIf(process.platform !== 'linux')('the addon as packages bring it (o
     expect(advice(told)).toContain('The addon is of another version than @shoal/ffi: install both anew.')
   })
 
-  test('two copies in one process both work, with memory and threads of their own', () => {
+  test('works in two copies in one process, with separate memory and threads', () => {
     const copies = ['a', 'b'].map((name) => {
       const at = join(project, name)
       install(at)

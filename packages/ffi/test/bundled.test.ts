@@ -43,19 +43,22 @@ test.each([
   ['CommonJS of a bundler that leaves nothing', 'cjs', 'undefined'],
   ['a bundler that writes where it was built', 'cjs', '"file:///built/elsewhere/main.js"'],
   ['a bundler that writes a number', 'esm', '483'],
-] as const)('a bundle of %s finds the addon in its packages, or beside it, or says so', async (name, format, url) => {
-  const folder = join(scratch, name)
-  const file = await bundle(folder, format, url)
-  const alone = run(file)
-  expect(alone).toMatch(/^AddonLoadError Cannot load the native addon/)
-  expect(alone).toContain(`copy shoal_ffi.node of @shoal/ffi-${process.platform}-${process.arch} beside the bundle`)
-  mkdirSync(join(folder, 'node_modules/@shoal'), { recursive: true })
-  symlinkSync(packageFolder, join(folder, 'node_modules/@shoal/ffi'))
-  expect(run(file)).toBe('8\n')
+] as const)(
+  'a bundle of %s finds the addon in its packages or next to the bundle, or reports it as missing',
+  async (name, format, url) => {
+    const folder = join(scratch, name)
+    const file = await bundle(folder, format, url)
+    const alone = run(file)
+    expect(alone).toMatch(/^AddonLoadError Cannot load the native addon/)
+    expect(alone).toContain(`copy shoal_ffi.node of @shoal/ffi-${process.platform}-${process.arch} beside the bundle`)
+    mkdirSync(join(folder, 'node_modules/@shoal'), { recursive: true })
+    symlinkSync(packageFolder, join(folder, 'node_modules/@shoal/ffi'))
+    expect(run(file)).toBe('8\n')
 
-  const moved = join(scratch, 'moved', name, basename(file))
-  cpSync(file, moved)
-  expect(run(moved)).toContain('AddonLoadError')
-  cpSync(addon, join(moved, '../shoal_ffi.node'))
-  expect(run(moved)).toBe('8\n')
-})
+    const moved = join(scratch, 'moved', name, basename(file))
+    cpSync(file, moved)
+    expect(run(moved)).toContain('AddonLoadError')
+    cpSync(addon, join(moved, '../shoal_ffi.node'))
+    expect(run(moved)).toBe('8\n')
+  },
+)

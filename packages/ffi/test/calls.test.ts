@@ -48,7 +48,7 @@ describe('words', () => {
     }
   })
 
-  test('extremes of every integer width arrive bit for bit, whatever was in the slot before', () => {
+  test('extremes of every integer width arrive unchanged, whatever the slot held before', () => {
     const call = library.bind('take_narrow', 0, 9)
     for (const low of [true, false]) {
       for (let slot = 0; slot < 9; slot++) putHandle(slot, random64(), 'fill', 'junk')
@@ -90,7 +90,7 @@ describe('words', () => {
     }
   })
 
-  test('results of every kind', () => {
+  test('results of every kind return', () => {
     expect(library.bind('give_i32', 0, 0, 'i32')()).toBe(-2)
     expect(library.bind('give_u32', 0, 0, 'u32')()).toBe(0xfffffffe)
     expect(library.bind('give_f32', 0, 0, 'f32')()).toBe(1.5)
@@ -110,7 +110,7 @@ describe('words', () => {
 })
 
 describe('memory arguments', () => {
-  test('typed arrays, DataViews, ArrayBuffers, shared buffers and NativeMemory give their own address', () => {
+  test('typed arrays, DataViews, ArrayBuffers, shared buffers and NativeMemory pass their address', () => {
     const fill = library.bind('fill', 0, 3)
     const bytes = new Uint8Array(40)
     const memory = NativeMemory.allocate(8)
@@ -136,7 +136,7 @@ describe('memory arguments', () => {
     expect([...new Uint8Array(shared)]).toEqual(Array(8).fill(6))
   })
 
-  test('memory smaller than what C reads or writes there is refused, in every form it can have', () => {
+  test('memory smaller than the function reads or writes is refused, in every form', () => {
     const bytes = new Uint8Array(32)
     const forms = (byteLength: number): (ArrayBufferView | ArrayBufferLike | NativeMemory)[] => [
       bytes.subarray(0, byteLength),
@@ -175,7 +175,7 @@ describe('memory arguments', () => {
     }
   })
 
-  test('a length that the program made up is not believed', () => {
+  test('a forged length property is ignored', () => {
     class FalseLength extends Uint8Array {
       override get byteLength(): number {
         return 1 << 20
@@ -190,7 +190,7 @@ describe('memory arguments', () => {
     expect(() => putPointer(0, detached, 'cuF', 'p', 8)).toThrow(/not of 0$/)
   })
 
-  test('text arrives as UTF-8; null is NULL', () => {
+  test('text arrives as UTF-8, and null as NULL', () => {
     const length = library.bindBig('text_length', 0, 1, 'u64')
     const lengthOf = (text: string | null): bigint => {
       putCString(0, text, 'text_length', 'text')
@@ -203,7 +203,7 @@ describe('memory arguments', () => {
 })
 
 describe('structures by value', () => {
-  test('128 bytes between words, as ncclCommInitRank takes them', () => {
+  test('128 bytes between words arrive, as in ncclCommInitRank', () => {
     const layout = lowerCall(['word', 'word', { bytes: 128 }, 'word'])
     const call = library.bind('by_value_128', 0, layout.slotCount)
     const id = randomBytes(128)
@@ -217,7 +217,7 @@ describe('structures by value', () => {
     expect(received(19).slice(3)).toEqual(Array.from({ length: 16 }, (_, i) => id.readBigUInt64LE(i * 8)))
   })
 
-  test('8 bytes, as cuMemPrefetchAsync takes a location', () => {
+  test('8 bytes arrive, as the location in cuMemPrefetchAsync', () => {
     const layout = lowerCall(['word', 'word', { bytes: 8 }, 'word', 'word'])
     const call = library.bind('by_value_8', 0, layout.slotCount)
     const [a, b, d] = [random64(), random64(), random64()]
@@ -230,7 +230,7 @@ describe('structures by value', () => {
     expect(received(6)).toEqual([a, b, signed(-7), 13n, signed(-1), d])
   })
 
-  test('registers run out in the middle: small ones still use what is left', () => {
+  test('small structures use the registers left when a large one goes to the stack', () => {
     const parameters = [
       'word',
       'word',
@@ -259,7 +259,7 @@ describe('structures by value', () => {
     expect(received(14)).toEqual(words)
   })
 
-  test('other platforms: large structures go by address, registers differ', () => {
+  test('on other platforms large structures are passed by address, and registers differ', () => {
     expect(hostConvention()).toBe(process.arch === 'arm64' ? 'aapcs64' : 'sysv')
     const parameters = ['word', 'word', { bytes: 128 }, 'word'] as const
     expect(lowerCall(parameters, 'sysv').slotCount).toBe(22)
@@ -277,7 +277,7 @@ describe('structures by value', () => {
   })
 })
 
-describe('a number of each kind', () => {
+describe('integers of each kind', () => {
   const kinds = {
     u8: [putU8, 0n, 2n ** 8n - 1n],
     i8: [putI8, -(2n ** 7n), 2n ** 7n - 1n],
@@ -290,7 +290,7 @@ describe('a number of each kind', () => {
   } as const
 
   test.each(Object.entries(kinds))(
-    '%s: its ends and what is between are taken, what is beyond is not',
+    '%s accepts its limits and values in between, and refuses values beyond',
     (kind, limits) => {
       const [put, least, most] = limits
       const isWide = kind.endsWith('64')
@@ -311,7 +311,7 @@ describe('a number of each kind', () => {
     },
   )
 
-  test('that is safe may also be far from 0 in 64 bits, without becoming a bigint', () => {
+  test('accept safe numbers far from 0 for 64 bits, without a bigint', () => {
     for (const value of [2 ** 31, 2 ** 32, 2 ** 32 + 5, 2 ** 53 - 1]) {
       putSize(3, value, 'cuF', 'h')
       expect(slots64[3]).toBe(BigInt(value))
@@ -321,7 +321,7 @@ describe('a number of each kind', () => {
   })
 })
 
-test('a structure of an argument that goes by address is copied; what is none is refused', () => {
+test('a structure passed by address is copied, and other values are refused', () => {
   const bytes = Uint8Array.from({ length: 26 }, (_, index) => index)
   const memory = NativeMemory.allocate(26)
   memory.bytes.set(bytes)
@@ -349,7 +349,7 @@ test('a structure of an argument that goes by address is copied; what is none is
   memory.dispose()
 })
 
-test('after a structure that no register is left for, smaller arguments go on in registers or on the stack', () => {
+test('after a structure that fits no register, smaller arguments use registers or the stack', () => {
   const words = (count: number) => Array<'word'>(count).fill('word')
   const slotsOf = (count: number, convention: 'sysv' | 'aapcs64'): number[] => {
     const { slot } = lowerCall([...words(count), { bytes: 16 }, 'word'], convention)
@@ -361,7 +361,7 @@ test('after a structure that no register is left for, smaller arguments go on in
   expect(slotsOf(6, 'aapcs64')).toEqual([6, 8])
 })
 
-describe('refusals name function and parameter before anything runs', () => {
+describe('refusals before the call name function and parameter', () => {
   const refused: [string, () => void, typeof TypeError | typeof RangeError][] = [
     ['a number for a handle', () => putHandle(0, 5 as never, 'cuF', 'h'), TypeError],
     ['undefined for a pointer', () => putPointer(0, undefined as never, 'cuF', 'h'), TypeError],
@@ -388,6 +388,6 @@ describe('refusals name function and parameter before anything runs', () => {
   })
 })
 
-test('a function with a float by value goes through koffi', () => {
+test('a function with a float by value is called through koffi', () => {
   expect(library.bindForeign('add_float', 0, 'float %s(float, int)')(1.25, 2)).toBe(3.25)
 })

@@ -4,7 +4,7 @@ import { descriptorKind } from '@shoal/ffi/calls'
 import { SystemError } from '@shoal/types'
 import { expect, test } from 'vitest'
 
-test('a duplicate is another number of the same file, and stays when the first is closed', () => {
+test('a duplicate descriptor has another number and stays open when the first is closed', () => {
   const descriptor = openSync('/dev/null', 'r')
   const duplicate = duplicateDescriptor(descriptor)
   expect(duplicate).not.toBe(descriptor)
@@ -14,7 +14,7 @@ test('a duplicate is another number of the same file, and stays when the first i
   closeSync(duplicate)
 })
 
-test('the kind of a descriptor comes from the system, whoever opened it', () => {
+test('descriptorKind() asks the system, whichever code opened the descriptor', () => {
   const [socket, other] = DescriptorSocket.pair()
   const [file, folder, device] = [process.execPath, '/', '/dev/null'].map((path) => openSync(path, 'r'))
   try {
@@ -26,13 +26,10 @@ test('the kind of a descriptor comes from the system, whoever opened it', () => 
   }
 })
 
-test.each([closeDescriptor, duplicateDescriptor, descriptorKind])(
-  '$name says what is wrong with a descriptor',
-  (act) => {
-    for (const wrong of [-1, 2 ** 31, 1.5, '1']) {
-      expect(() => act(wrong as never)).toThrow(`${act.name}: descriptor must be an integer from 0 to 2147483647, not `)
-    }
-    expect(() => act(2 ** 31 - 1)).toThrow(SystemError)
-    expect(() => act(2 ** 31 - 1)).toThrow(expect.objectContaining({ code: 'EBADF' }))
-  },
-)
+test.each([closeDescriptor, duplicateDescriptor, descriptorKind])('$name describes a wrong descriptor', (act) => {
+  for (const wrong of [-1, 2 ** 31, 1.5, '1']) {
+    expect(() => act(wrong as never)).toThrow(`${act.name}: descriptor must be an integer from 0 to 2147483647, not `)
+  }
+  expect(() => act(2 ** 31 - 1)).toThrow(SystemError)
+  expect(() => act(2 ** 31 - 1)).toThrow(expect.objectContaining({ code: 'EBADF' }))
+})

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { failWith, forceCurrent, library, storeCurrent } from './support/stubCalls.js'
 
 describe('the current context', () => {
-  test('is switched and restored, nested, and not touched when it is current already', () => {
+  test('is switched and restored, also nested, and left alone if already current', () => {
     const out = NativeMemory.allocate(8)
     const current = (): bigint => {
       storeCurrent(out)
@@ -24,7 +24,7 @@ describe('the current context', () => {
     expect(current()).toBe(0n)
   })
 
-  test('is none where the earlier one is gone when it is to be restored', async () => {
+  test('becomes none if the previous context was destroyed before it can be restored', async () => {
     const out = NativeMemory.allocate(16)
     const current = (): bigint => {
       storeCurrent(out)
@@ -51,7 +51,7 @@ describe('the current context', () => {
   })
 })
 
-describe('the context of one call', () => {
+describe('the context of a single call', () => {
   const out = NativeMemory.allocate(8)
   const seen = (): bigint => {
     storeCurrent(out)
@@ -71,7 +71,7 @@ describe('the context of one call', () => {
     leaveContext(previous)
   })
 
-  test('is taken back when memory that is gone is refused', () => {
+  test('is restored if disposed memory is refused', () => {
     const gone = NativeMemory.allocate(8)
     gone.dispose()
     callInContext(23n)
@@ -79,25 +79,28 @@ describe('the context of one call', () => {
     expect(seen()).toBe(0n)
   })
 
-  test('that cannot be made current: the call is not made and gives the status', () => {
+  test('that cannot become current prevents the call, and its status is returned', () => {
     out.u64[0] = 5n
     callInContext(666n)
     expect(storeCurrent(out)).toBe(709)
     expect(out.u64[0]).toBe(5n)
   })
 
-  test.each(['i32', 'u32', 'void', 'u8', 'f64'] as const)('the same of a function that gives %s', (result) => {
-    const call = library.bind('store_current', 0, 1, result)
-    out.u64[0] = 5n
-    callInContext(666n)
-    putPointer(0, out, 'store_current', 'out')
-    // Only a status has room for what went wrong.
-    if (result === 'i32' || result === 'u32') expect(call()).toBe(709)
-    else expect(call).toThrow(/^the context could not be made current: status 709$/)
-    expect(out.u64[0]).toBe(5n)
-  })
+  test.each(['i32', 'u32', 'void', 'u8', 'f64'] as const)(
+    'that cannot become current for a function that returns %s throws',
+    (result) => {
+      const call = library.bind('store_current', 0, 1, result)
+      out.u64[0] = 5n
+      callInContext(666n)
+      putPointer(0, out, 'store_current', 'out')
+      // Only a status has room for what went wrong.
+      if (result === 'i32' || result === 'u32') expect(call()).toBe(709)
+      else expect(call).toThrow(/^the context could not be made current: status 709$/)
+      expect(out.u64[0]).toBe(5n)
+    },
+  )
 
-  test('is taken back when the arguments are refused or the symbol is missing', () => {
+  test('is restored if the arguments are refused or the symbol is missing', () => {
     callInContext(23n)
     expect(() => failWith(1.5)).toThrow(RangeError)
     expect(seen()).toBe(0n)
@@ -106,7 +109,7 @@ describe('the context of one call', () => {
     expect(seen()).toBe(0n)
   })
 
-  test('goes with a recorded call to its thread', async () => {
+  test('travels with a recorded call to its thread', async () => {
     const cells = NativeMemory.allocate(24)
     await offThread({ context: 30n }, () => {
       storeCurrent(cells.address)
@@ -117,7 +120,7 @@ describe('the context of one call', () => {
     expect([...cells.u64]).toEqual([30n, 31n, 30n])
   })
 
-  test('a nested call leaves the block, the context and the recording as they were', async () => {
+  test('and argument block and recording are preserved by a nested call', async () => {
     const cells = NativeMemory.allocate(8)
     const status = library.bind('fail_with', 0, 1)
     const results = await offThread({ stopOnError: false }, () => {

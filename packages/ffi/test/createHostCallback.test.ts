@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { library } from './support/stubCalls.js'
 
 describe('callbacks', () => {
-  test('from a foreign thread arrive in order; after dispose they do nothing', async () => {
+  test('from a foreign thread arrive in order, and do nothing after dispose()', async () => {
     const seen: number[] = []
     const callback = createHostCallback((status) => seen.push(status))
     const call = library.bind('call_from_thread', 0, 2)
@@ -23,11 +23,11 @@ describe('callbacks', () => {
     expect(seen).toHaveLength(3)
   })
 
-  test('what is no function is refused', () => {
+  test('refuse other values than a function', () => {
     expect(() => createHostCallback(5 as never)).toThrow(/fn must be a function/)
   })
 
-  test('the stream shape gives the status', async () => {
+  test('of the stream shape receive the status', async () => {
     const status = await new Promise<number>((resolve) => {
       const callback = createHostCallback(resolve, 'stream')
       const call = library.bind('call_stream', 0, 3)

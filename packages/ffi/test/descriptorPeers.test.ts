@@ -42,7 +42,7 @@ function startOtherUser(action: string, name: string, users?: readonly number[],
   return { next: async (): Promise<unknown> => JSON.parse((await lines.next()).value as string) }
 }
 
-test('another user is turned away by default, and the wait goes on', async (context) => {
+test('a process of another user is refused by default, and the server keeps waiting', async (context) => {
   mayBecomeOthers(context)
   const name = nameless()
   const refused: PeerRefusedError[] = []
@@ -64,7 +64,7 @@ test('another user is turned away by default, and the wait goes on', async (cont
   expect((await owned(await accepting).receive()).bytes).toEqual(Uint8Array.of(7))
 })
 
-test('another user who connects again and again does not keep the wait from its end', async (context) => {
+test('repeated connections of another user do not delay the timeout of the wait', async (context) => {
   mayBecomeOthers(context)
   const name = nameless()
   const server = owned(DescriptorServer.listen(`\0${name}`, { onRefused: () => undefined }))
@@ -77,7 +77,7 @@ test('another user who connects again and again does not keep the wait from its 
   await expect(server.accept({ signal: ending.signal })).rejects.toMatchObject({ code: 'SHOAL_ABORTED' })
 })
 
-test('another user who was named gets descriptors', async (context) => {
+test('another user receives descriptors if listed in users', async (context) => {
   mayBecomeOthers(context)
   const name = nameless()
   const server = owned(DescriptorServer.listen(`\0${name}`, { users: [otherUser] }))
@@ -92,7 +92,7 @@ test('another user who was named gets descriptors', async (context) => {
   owned(DescriptorSocket.connect(`\0${name}`)).dispose()
 })
 
-test('a name that another user was first to take is refused', async (context) => {
+test('a socket name taken first by another user is refused', async (context) => {
   mayBecomeOthers(context)
   const name = nameless()
   const other = startOtherUser('listen', name, [own])
@@ -103,7 +103,7 @@ test('a name that another user was first to take is refused', async (context) =>
   )
 })
 
-test('a name of another user who was named is taken', async (context) => {
+test('a socket name of a listed user is accepted', async (context) => {
   mayBecomeOthers(context)
   const name = nameless()
   expect(await startNamed(name)).toBe('from another user')
@@ -116,7 +116,7 @@ async function startNamed(name: string): Promise<string> {
   return Buffer.from((await socket.receive()).bytes).toString()
 }
 
-test('an inherited socket that another user made is refused unless that user was named', async (context) => {
+test('an inherited socket made by another user is refused unless that user is listed', async (context) => {
   mayBecomeOthers(context)
   const [first, theirs] = DescriptorSocket.pair().map(owned) as [DescriptorSocket, DescriptorSocket]
   const refused = startOtherUser('adopt', 'none', undefined, theirs.descriptor)
@@ -125,7 +125,7 @@ test('an inherited socket that another user made is refused unless that user was
   expect(Buffer.from((await first.receive()).bytes).toString()).toBe('adopted')
 })
 
-test('without a listener the process warns once, and a limit holds for the whole wait', async (context) => {
+test('without onRefused the process warns once, and a timeout covers the whole wait', async (context) => {
   mayBecomeOthers(context)
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
   try {
@@ -143,7 +143,7 @@ test('without a listener the process warns once, and a limit holds for the whole
   }
 })
 
-test('the own user is let in at every kind of socket', async () => {
+test('the same user is accepted at every kind of socket', async () => {
   const [left, right] = DescriptorSocket.pair().map(owned) as [DescriptorSocket, DescriptorSocket]
   const child = spawn(
     process.execPath,
@@ -159,7 +159,7 @@ test('the own user is let in at every kind of socket', async () => {
   expect(left.disposed).toBe(false)
 })
 
-test('wrong options are refused by name', () => {
+test('DescriptorServer and DescriptorSocket refuse wrong options by name', () => {
   const anything = (value: unknown): never => value as never
   for (const call of [
     (options: never) => DescriptorServer.listen('\0never', options),

@@ -39,14 +39,14 @@ test.each(['file', 'abstract'])('unrelated processes connect at a path (%s)', as
   if (kind === 'file') expect(existsSync(path)).toBe(false)
 })
 
-test('a server whose file is gone is disposed of all the same', () => {
+test('a server whose socket file was deleted can be disposed', () => {
   const server = DescriptorServer.listen(join(folder, 'gone'))
   rmSync(server.path)
   server.dispose()
   expect(server.disposed).toBe(true)
 })
 
-test('a wait for a process ends by signal, timeout and dispose', async () => {
+test('accept() ends by signal, timeout and dispose', async () => {
   const server = DescriptorServer.listen(join(folder, 'nobody-comes'))
   const timedOut = server.accept({ timeout: 20 })
   await expect(timedOut).rejects.toBeInstanceOf(TimeoutError)
@@ -59,7 +59,7 @@ test('a wait for a process ends by signal, timeout and dispose', async () => {
   await expect(server.accept()).rejects.toBeInstanceOf(DisposedError)
 })
 
-test('prints what it is', () => {
+test('DescriptorServer and DescriptorSocket print one line', () => {
   const server = DescriptorServer.listen(join(folder, 'printed'))
   expect(inspect(server)).toBe(`DescriptorServer { path: '${server.path}', disposed: false }`)
   server.dispose()

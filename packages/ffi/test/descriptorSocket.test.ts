@@ -42,7 +42,7 @@ function readText(descriptor: number): string {
 
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length
 
-test('bytes and descriptors arrive whole and in order', async () => {
+test('bytes and descriptors arrive complete and in order over a DescriptorSocket', async () => {
   const [left, right] = DescriptorSocket.pair()
   const descriptors = [openText('one'), openText('other')]
   await left.send({ bytes: Buffer.from('hello'), descriptors })
@@ -70,7 +70,7 @@ test('a message larger than the socket buffers waits for its reader', async () =
   right.dispose()
 })
 
-test('a child process gets descriptors through an inherited socket and sends some back', async () => {
+test('a child process receives descriptors through an inherited socket and sends some back', async () => {
   const [ours, theirs] = DescriptorSocket.pair()
   const process = spawn('node', [child, 'inherited'], { stdio: ['ignore', 'inherit', 'inherit', theirs.descriptor] })
   const ended = once(process, 'exit')
@@ -84,8 +84,8 @@ test('a child process gets descriptors through an inherited socket and sends som
   ours.dispose()
 })
 
-describe('errors', () => {
-  test('of the system have their code', () => {
+describe('DescriptorSocket errors', () => {
+  test("have the system's error code", () => {
     expect(() => DescriptorSocket.connect(join(folder, 'nobody'))).toThrow(expect.objectContaining({ code: 'ENOENT' }))
     expect(() => DescriptorSocket.connect('x'.repeat(200))).toThrow(expect.objectContaining({ code: 'ENAMETOOLONG' }))
     const server = DescriptorServer.listen(join(folder, 'taken'))
@@ -93,7 +93,7 @@ describe('errors', () => {
     server.dispose()
   })
 
-  test('what is no Unix socket is not adopted', () => {
+  test('refuse to adopt a descriptor other than a Unix socket', () => {
     const descriptor = openText('a file')
     expect(() => DescriptorSocket.adopt(descriptor)).toThrow(expect.objectContaining({ code: 'ENOTSOCK' }))
     expect(fstatSync(descriptor).isFile()).toBe(true)
@@ -101,14 +101,14 @@ describe('errors', () => {
     expect(() => DescriptorSocket.adopt(-1)).toThrow(RangeError)
   })
 
-  test('a closed descriptor cannot be sent', async () => {
+  test('refuse to send a closed descriptor', async () => {
     const [left, right] = DescriptorSocket.pair()
     await expect(left.send({ descriptors: [1_000_000] })).rejects.toMatchObject({ code: 'EBADF' })
     left.dispose()
     right.dispose()
   })
 
-  test('the other end closed', async () => {
+  test('report that the other end was closed', async () => {
     const [left, right] = DescriptorSocket.pair()
     const waiting = right.receive()
     left.dispose()
@@ -117,7 +117,7 @@ describe('errors', () => {
     right.dispose()
   })
 
-  test('a wait ends by signal, timeout and dispose', async () => {
+  test('end a wait by signal, timeout and dispose', async () => {
     const [left, right] = DescriptorSocket.pair()
     await expect(right.receive({ timeout: 20 })).rejects.toBeInstanceOf(TimeoutError)
     await expect(right.receive({ signal: AbortSignal.timeout(20) })).rejects.toBeInstanceOf(AbortedError)
@@ -129,7 +129,7 @@ describe('errors', () => {
     left.dispose()
   })
 
-  test('a wait that ends within a message: what follows is refused, not taken for another message', async () => {
+  test('refuse later messages after a wait ended within a message', async () => {
     const open = openDescriptors()
     const [left, right] = DescriptorSocket.pair()
     const large = { bytes: new Uint8Array(2 ** 20), descriptors: [0, 0] }
@@ -146,7 +146,7 @@ describe('errors', () => {
     expect(openDescriptors()).toBe(open)
   })
 
-  test('arguments', () => {
+  test('name wrong arguments', () => {
     const [left, right] = DescriptorSocket.pair()
     expect(() => left.send({ bytes: new Uint8Array(2 ** 20 + 1) })).toThrow(RangeError)
     expect(() => left.send({ descriptors: Array(65).fill(0) })).toThrow(RangeError)
@@ -184,7 +184,7 @@ describe('errors', () => {
   })
 })
 
-test('no descriptor stays open', async () => {
+test('sockets leave no descriptor open', async () => {
   const before = openDescriptors()
   const [left, right] = DescriptorSocket.pair()
   await left.send({ bytes: readFileSync(child), descriptors: [0, 0, 0] })
@@ -195,7 +195,7 @@ test('no descriptor stays open', async () => {
   expect(openDescriptors()).toBe(before)
 })
 
-test('descriptors that no message announced are closed, and the message is refused', async () => {
+test('unannounced descriptors are closed, and their message is refused', async () => {
   const send = stub().bind('send_descriptors', 0, 5)
   const write = (socket: DescriptorSocket, bytes: Uint8Array, count: number): void => {
     putI32(0, socket.descriptor, 'send_descriptors', 'socket')
@@ -224,7 +224,7 @@ test('descriptors that no message announced are closed, and the message is refus
   expect(openDescriptors()).toBe(before)
 })
 
-test('sockets that are dropped are closed and told of, others are not', () => {
+test('dropped sockets are closed and reported, and others are not', () => {
   const program = `
     import { readdirSync } from 'node:fs'
     import { setTimeout as sleep } from 'node:timers/promises'
@@ -263,7 +263,7 @@ test('sockets that are dropped are closed and told of, others are not', () => {
   expect(run.stdout.trim().split('\n')).toEqual(['begins', warning, warning, '0'])
 })
 
-test('what a worker has left open is closed when it ends, and what it closed is not closed once more', async () => {
+test('descriptors left open by a worker are closed when it ends, and closed ones are not closed again', async () => {
   const program = `
     const { parentPort } = require('node:worker_threads')
     import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))}).then(({ DescriptorServer, DescriptorSocket }) => {
@@ -299,7 +299,7 @@ function openSockets(): string[] {
   })
 }
 
-test('sockets are closed in a worker without a warning of Node, which did not open them', async () => {
+test('sockets close in a worker without the warning of Node about unknown descriptors', async () => {
   const program = `
     const { parentPort } = require('node:worker_threads')
     const warnings = []

@@ -19,8 +19,8 @@ afterEach(() => {
 const message = (value: number) => ({ bytes: Uint8Array.of(value) })
 const first = async (received: ReturnType<DescriptorSocket['receive']>) => (await received).bytes[0]
 
-describe('a call that waits for its turn', () => {
-  test('ends by its own limit, and takes nothing', async () => {
+describe('a queued socket call', () => {
+  test('ends by its timeout, and receives nothing', async () => {
     const unlimited = right.receive()
     const timed = right.receive({ timeout: 20 })
     await expect(timed).rejects.toBeInstanceOf(TimeoutError)
@@ -38,7 +38,7 @@ describe('a call that waits for its turn', () => {
     expect([await first(unlimited), await first(behind)]).toEqual([1, 2])
   })
 
-  test('sends nothing once its limit is over', async () => {
+  test('sends nothing after its timeout', async () => {
     const large = { bytes: new Uint8Array(2 ** 20) }
     // More than the socket holds: it is under way until somebody reads.
     const unlimited = left.send(large)
@@ -55,7 +55,7 @@ describe('a call that waits for its turn', () => {
     await expect(right.receive({ timeout: 20 })).rejects.toBeInstanceOf(TimeoutError)
   })
 
-  test('has its turn although the one before was left out, and not sooner', async () => {
+  test('runs after the call before it, even if that call was aborted', async () => {
     const before = right.receive()
     const leftOut = right.receive({ timeout: 1 })
     const order: string[] = []
@@ -75,14 +75,14 @@ describe('a call that waits for its turn', () => {
     }
   })
 
-  test('what was there already comes whatever the limit', async () => {
+  test('receives a message that has already arrived, whatever the timeout', async () => {
     for (const value of [1, 2, 3]) await left.send(message(value))
     const received = [right.receive({ timeout: 0 }), right.receive({ timeout: 60_000 }), right.receive()]
     expect(await Promise.all(received.map(first))).toEqual([1, 2, 3])
   })
 })
 
-test('the limit of a message counts from the call, however many parts it comes in', async () => {
+test('the timeout of a message counts from the call, however many parts arrive', async () => {
   const send = stub().bind('send_descriptors', 0, 5)
   const bytes = new Uint8Array(40)
   new DataView(bytes.buffer).setUint32(0, bytes.length - 8, true)

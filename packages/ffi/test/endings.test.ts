@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { prelude, runNode } from './support/runNode.js'
 import { failWith } from './support/stubCalls.js'
 
-describe('endings', () => {
-  test('the process exits with calls and waits in flight, at once and cleanly', () => {
+describe('process and worker exits', () => {
+  test('the process exits at once and cleanly with calls and waits in flight', () => {
     const run = runNode('inFlight(); setTimeout(() => process.exit(5), 50)')
     expect({ status: run.status, signal: run.signal, stderr: run.stderr }).toEqual({
       status: 5,
@@ -15,7 +15,7 @@ describe('endings', () => {
     })
   })
 
-  test("a library's exit() ends the process with its status and what was printed, and destroys nothing V8 still uses", () => {
+  test('exit() in a library ends the process with its status and output, and destroys nothing that V8 still uses', () => {
     const words = `
       process.env.STUB_TELLS_END = '1'
       putPointer(0, new TextEncoder().encode('last words\\0'), 'puts', 'text')
@@ -26,14 +26,14 @@ describe('endings', () => {
     expect(runNode(words)).toMatchObject({ status: 0, stdout: 'last words\ndestroyed\n' })
   })
 
-  test('a pending call keeps the process alive until it ends; an idle addon does not', () => {
+  test('a pending call keeps the process alive until it returns, and an idle addon does not', () => {
     const run = runNode('offThread({}, () => sleepMs(200)).then(() => console.log("done"))')
     expect(run.stdout).toBe('done\n')
     expect(run.status).toBe(0)
     expect(runNode('createHostCallback(() => {})').status).toBe(0)
   })
 
-  test('work in the background lets the process end', () => {
+  test('background work lets the process end', () => {
     const run = runNode(`
       const wait = {}, call = {}
       waitForEvent({ context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }, { background: wait })
@@ -43,7 +43,7 @@ describe('endings', () => {
     expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 0, stdout: 'ending\n' })
   })
 
-  test('a query that hangs holds up neither the end of a worker nor that of the process', () => {
+  test('a hanging query delays neither the end of a worker nor that of the process', () => {
     const worker = `${prelude}
       const { workerData } = await import('node:worker_threads')
       waitForEvent({ context: 0n, event: workerData, query: library.address('held_query'), notReady: 600 })`
@@ -61,7 +61,7 @@ describe('endings', () => {
     expect(run).toMatchObject({ status: 0, stdout: 'ended\n' })
   })
 
-  test('a worker that ends during a query of its own ends after it: what it asks about may go with the worker', () => {
+  test('a worker that ends during its query waits for it, because the queried object may end with the worker', () => {
     const worker = `${prelude}
       const { workerData } = await import('node:worker_threads')
       waitForEvent({ context: 0n, event: workerData, query: library.address('slow_query'), notReady: 600 })`
@@ -76,7 +76,7 @@ describe('endings', () => {
     expect(run).toMatchObject({ status: 0, stdout: '1\n' })
   })
 
-  test('a worker that exits in a callback, with more of them waiting, ends in peace', async () => {
+  test('a worker that exits in a callback, with more callbacks waiting, ends cleanly', async () => {
     const code = `${prelude}
       const { putHandle } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
       let calls = 0
@@ -105,7 +105,7 @@ describe('endings', () => {
     expect(run.stderr).toContain('from the callback')
   })
 
-  test('workers use the addon at once, and end with calls in flight', async () => {
+  test('workers use the addon concurrently, and may end with calls in flight', async () => {
     const code = `${prelude}
       const { parentPort } = await import('node:worker_threads')
       const fill = await offThread({ keep: [memory] }, () => sleepMs(10))
@@ -126,7 +126,7 @@ describe('endings', () => {
     expect(await offThread({}, () => failWith(0))).toEqual([0])
   })
 
-  test('a process whose only user of the addon is a worker survives that worker', () => {
+  test('a process in which only a worker used the addon survives that worker', () => {
     const worker = JSON.stringify(`${prelude} inFlight(); setTimeout(() => process.exit(), 50)`)
     const body = `
       const { Worker } = await import('node:worker_threads')

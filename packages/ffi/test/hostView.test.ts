@@ -10,8 +10,8 @@ const until = async (done: () => boolean): Promise<void> => {
   }
 }
 
-describe('a view over memory of somebody else', () => {
-  test('is the memory itself, and empty after detach', async () => {
+describe('a view over foreign memory', () => {
+  test('shares the memory, and is empty after detach', async () => {
     const memory = NativeMemory.allocate(16)
     const view = hostView(memory.address, 16)
     new Uint8Array(view.buffer).set([1, 2, 3], 4)
@@ -31,7 +31,7 @@ describe('a view over memory of somebody else', () => {
     expect(again).toBe(true)
   })
 
-  test('cannot be sent to another thread', () => {
+  test('cannot be transferred to another thread', () => {
     const memory = NativeMemory.allocate(16)
     const view = hostView(memory.address, 16)
     // Node 20 sends a copy instead of refusing; in no version does the memory itself leave.
@@ -44,7 +44,7 @@ describe('a view over memory of somebody else', () => {
     expect(view.buffer.byteLength).toBe(16)
   })
 
-  test('tells when the memory was moved to another buffer', (context) => {
+  test('reports when the memory was moved to another buffer', (context) => {
     const memory = NativeMemory.allocate(16)
     const view = hostView(memory.address, 16)
     const buffer: Transferable = view.buffer
@@ -68,7 +68,7 @@ describe('a view over memory of somebody else', () => {
     [-1n, 8],
     [2n ** 70n, 8],
     [8n, 2 ** 60],
-  ])('address %s with %s bytes is refused', (address, bytes) => {
+  ])('refuses address %s with %s bytes', (address, bytes) => {
     expect(() => hostView(address as bigint, bytes)).toThrow(/hostView/)
   })
 })

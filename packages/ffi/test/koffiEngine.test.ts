@@ -28,7 +28,7 @@ function run(engine: string, body: string, modules = join(packages, 'ffi', 'dist
   return JSON.parse(stdout) as unknown[]
 }
 
-test('calls go through koffi, and the addon is not loaded; both reports say so', () => {
+test('with the koffi engine, calls use koffi without loading the addon, and both reports name it', () => {
   const told = run(
     'koffi',
     `const layout = lowerCall(['float', 'word'])
@@ -42,12 +42,12 @@ test('calls go through koffi, and the addon is not loaded; both reports say so',
   expect(told).toEqual([3.25, true, 'koffi', { loaded: true, engine: 'koffi' }, false])
 })
 
-test('the addon says so, too', () => {
+test('with the addon engine, both reports name the addon', () => {
   const told = run('', `console.log(JSON.stringify([ffi.probe([library])[0].engine, ffi.probeAddon()]))`)
   expect(told).toEqual(['addon', { loaded: true, engine: 'addon' }])
 })
 
-test('memory, text and symbols', () => {
+test('with the koffi engine, memory, text and symbols work', () => {
   const told = run(
     'koffi',
     `const memory = ffi.NativeMemory.allocate(16)
@@ -60,7 +60,7 @@ test('memory, text and symbols', () => {
   expect(told).toEqual(['AB', [65, 66, 0, 9], true, 0, 0, true, false])
 })
 
-test('a context for one call, and the way back; a refusal is the status of the call', () => {
+test('with the koffi engine, a call switches the context and back, and returns a refusal as its status', () => {
   const told = run(
     'koffi',
     `const out = ffi.NativeMemory.allocate(8)
@@ -85,7 +85,7 @@ test('a context for one call, and the way back; a refusal is the status of the c
   expect(told[5]).toContain('StatusError')
 })
 
-test('what needs threads, waits or views is refused with a typed error', () => {
+test('with the koffi engine, threads, waits and views are refused with a typed error', () => {
   const told = run(
     'koffi',
     `const out = ffi.NativeMemory.allocate(8)
@@ -105,7 +105,7 @@ test('what needs threads, waits or views is refused with a typed error', () => {
   }
 })
 
-test('any other engine is refused', () => {
+test('an unknown engine is refused', () => {
   const [told, probed] = run(
     'magic',
     `console.log(JSON.stringify([told(() => ffi.NativeMemory.allocate(8)), ffi.probeAddon()]))`,
@@ -114,7 +114,7 @@ test('any other engine is refused', () => {
   expect(probed).toEqual({ loaded: false, error: "SHOAL_FFI_ENGINE must be 'addon' or 'koffi', not 'magic'" })
 })
 
-test('without koffi the addon works, and what needs koffi says how to get it', () => {
+test('without koffi the addon works, and functions that need koffi explain how to install it', () => {
   const modules = join(folder, 'without', 'node_modules', '@shoal')
   for (const name of ['types', 'ffi']) {
     mkdirSync(join(modules, name), { recursive: true })

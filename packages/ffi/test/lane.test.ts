@@ -5,7 +5,7 @@ import { DisposedError } from '@shoal/types'
 import { expect, test } from 'vitest'
 import { failWith, sleepMs, storeThread } from './support/stubCalls.js'
 
-test('a lane keeps the order and the thread', async () => {
+test('a Lane runs calls in order on one thread', async () => {
   const lane = createLane()
   const out = NativeMemory.allocate(8 * 20)
   await Promise.all(
@@ -16,7 +16,7 @@ test('a lane keeps the order and the thread', async () => {
   await expect(offThread({ lane }, () => failWith(0))).rejects.toBeInstanceOf(DisposedError)
 })
 
-test('what is queued on a lane runs before it ends, also when it is disposed of meanwhile', async () => {
+test('a Lane runs its queued calls before it ends, also when disposed meanwhile', async () => {
   const lane = createLane()
   const slow = offThread({ lane }, () => sleepMs(30))
   const next = offThread({ lane }, () => failWith(4))
@@ -26,7 +26,7 @@ test('what is queued on a lane runs before it ends, also when it is disposed of 
   expect([await slow, await next]).toEqual([[0], [4]])
 })
 
-test('quiet calls report their end when the lane is disposed of just after they returned', async () => {
+test('quiet calls settle if the Lane is disposed just after they returned', async () => {
   for (let trial = 0; trial < 50; trial += 1) {
     const lane = createLane()
     const end = new Promise<readonly number[] | undefined>((resolve) => {
@@ -39,7 +39,7 @@ test('quiet calls report their end when the lane is disposed of just after they 
   }
 })
 
-test('prints what it is', () => {
+test('a Lane prints one line', () => {
   using lane = createLane()
   expect(lane).toBeInstanceOf(Lane)
   expect(inspect(lane)).toBe('Lane { disposed: false }')

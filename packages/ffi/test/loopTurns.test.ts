@@ -3,7 +3,7 @@ import { doneNow, isLoopDue, settledNow } from '@shoal/types'
 import { expect, test } from 'vitest'
 import { holdThread, loopTurns } from './support/loopTurns.js'
 
-test('messages that are there already, in a loop, let the event loop turn', async () => {
+test('receiving buffered messages in a loop lets the event loop turn', async () => {
   const [one, other] = DescriptorSocket.pair()
   const message = { bytes: Uint8Array.of(1) }
   for (let count = 0; count < 3; count += 1) await one.send(message)
@@ -12,12 +12,12 @@ test('messages that are there already, in a loop, let the event loop turn', asyn
   for (const end of [one, other]) end.dispose()
 })
 
-test('calls on native threads, in a loop, let the event loop turn', async () => {
+test('calls on native threads in a loop let the event loop turn', async () => {
   using memory = NativeMemory.allocate(8)
   expect(await loopTurns(() => offThread({ keep: [memory] }, () => undefined))).toBe(true)
 })
 
-test('of many awaits in quick succession the first one after 2 ms, or one of the next seven, goes through the loop', async () => {
+test('rapid awaits go through the event loop after 2 ms, or within seven more awaits', async () => {
   await new Promise((resolve) => setImmediate(resolve))
   let hasTurned = false
   setImmediate(() => {
@@ -30,7 +30,7 @@ test('of many awaits in quick succession the first one after 2 ms, or one of the
   expect(hasTurned).toBe(true)
 })
 
-test('a turn of the loop begins the 2 ms anew', async () => {
+test('a turn of the event loop restarts the 2 ms interval', async () => {
   await doneNow()
   holdThread(3)
   await new Promise((resolve) => setTimeout(resolve, 1))

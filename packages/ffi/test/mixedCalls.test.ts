@@ -234,7 +234,7 @@ function bind({ name, result }: Signature, layout: CallLayout): () => unknown {
 }
 
 describe('every mix of integers, floating-point numbers and structures', () => {
-  test(`${all.length} signatures: every bit arrives, and every bit comes back`, () => {
+  test(`${all.length} signatures pass and return every bit`, () => {
     expect(all.length).toBeGreaterThan(230)
     for (const signature of all) {
       const layout = layoutOf(signature)
@@ -254,7 +254,7 @@ describe('every mix of integers, floating-point numbers and structures', () => {
     }
   })
 
-  test('the same, called on another thread', async () => {
+  test('works on another thread too', async () => {
     using lane = createLane()
     for (const signature of all) {
       const layout = layoutOf(signature)
@@ -283,7 +283,7 @@ describe('floating-point arguments', () => {
   test.each([
     ['f64', [0, -0, 0.1, Number.MIN_VALUE, Number.MAX_VALUE, Infinity, -Infinity, Number.NaN, 2 ** 53 + 2]],
     ['f32', [0, -0, 0.1, 2 ** -149, 2 ** -150, 3.4028234663852886e38, 1e39, Infinity, -Infinity, Number.NaN, 16777217]],
-  ] as const)('%s: numbers are written as C would', (kind, values) => {
+  ] as const)('%s: numbers are converted as in C', (kind, values) => {
     const signature = eight(kind)
     const layout = layoutOf(signature)
     const call = bind(signature, layout)
@@ -299,7 +299,7 @@ describe('floating-point arguments', () => {
     }
   })
 
-  test('what is no number is refused by name', () => {
+  test('other values than numbers are refused by name', () => {
     for (const put of [putF32, putF64]) {
       for (const wrong of [1n, '1', null, undefined, {}]) {
         expect(() => put(floatSlot, wrong as never, 'cuF', 'bias')).toThrow(/^cuF: bias must be a number, not /)
@@ -308,13 +308,13 @@ describe('floating-point arguments', () => {
     }
   })
 
-  test('more than there are registers for are refused, never put where the callee does not look', () => {
+  test('more than the registers hold are refused, and never put in a wrong place', () => {
     expect(() => lowerCall(Array(maximumFloats + 1).fill('float'))).toThrow(RangeError)
     expect(() => library.bind('copy', 0, { ...lowerCall([]), floatCount: 9 })).toThrow(/registers/)
   })
 })
 
-describe('where the platforms put floating-point arguments', () => {
+describe('floating-point arguments per platform', () => {
   const parameters = ['word', 'float', 'word', 'float', 'word', 'float'] as const
   const slots = (convention: 'sysv' | 'aapcs64' | 'win64', resultBytes = 0): (number | string)[] => {
     const layout = lowerCall(parameters, convention, resultBytes)
@@ -324,7 +324,7 @@ describe('where the platforms put floating-point arguments', () => {
     })
   }
 
-  test('registers of their own, or shared positions on Windows', () => {
+  test('use separate registers, or shared positions on Windows', () => {
     expect(slots('sysv')).toEqual([0, 'f0', 1, 'f1', 2, 'f2'])
     expect(slots('aapcs64')).toEqual([0, 'f0', 1, 'f1', 2, 'f2'])
     expect(slots('win64')).toEqual([0, 'f1', 2, 'f3', 4, 5])
@@ -333,7 +333,7 @@ describe('where the platforms put floating-point arguments', () => {
     expect(lowerCall(parameters, 'sysv')).toMatchObject({ slotCount: 3, floatCount: 3 })
   })
 
-  test('a hidden argument takes a register of System V from structures', () => {
+  test('lose a System V register to a hidden argument, as structures do', () => {
     const shapes = ['word', 'word', 'word', 'word', { bytes: 16 }, 'word'] as const
     const slotsOf = (resultBytes: number): number[] =>
       shapes.map((_, i) => lowerCall(shapes, 'sysv', resultBytes).slot(i))
@@ -342,7 +342,7 @@ describe('where the platforms put floating-point arguments', () => {
   })
 })
 
-describe('results', () => {
+describe('call results', () => {
   test('bits beyond a small result are dropped', () => {
     const call = (kind: 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'bool', word: bigint): number => {
       const bound = library.bind('rubbish', 0, 1, kind)
@@ -368,7 +368,7 @@ describe('results', () => {
     }
   })
 
-  test('recorded: statuses by default, values when asked for; only a status ends the sequence', async () => {
+  test('of recorded calls are statuses by default, or values on request; only a status ends the sequence', async () => {
     const raise = library.bind('raise', 0, 1)
     const half = library.bind('rubbish', 0, 1, 'u16')
     const address = library.bindBig('received_at', 0, 0, 'pointer')

@@ -43,7 +43,7 @@ afterEach(() => {
 })
 
 describe('finding a library', () => {
-  test('a library that is nowhere: every place tried is in the error, the same error each time, and probe() does not throw', () => {
+  test('of a missing library throws an error with every attempt, the same each time, and probe() does not throw', () => {
     process.env['CUDA_HOME'] = join(folder, 'no-toolkit')
     const library = new NativeLibrary(spec({ toolkitFolders: ['lib64'], wheelFolders: ['nvidia/imaginary/lib'] }))
     const error = caught(() => library.load()) as LibraryNotFoundError
@@ -64,7 +64,7 @@ describe('finding a library', () => {
     expect(report?.attempts.length).toBeGreaterThan(4)
   })
 
-  test('the environment variable names the file, absolute only, and nothing else is taken in its place', () => {
+  test('uses the absolute file named by the environment variable, and no other', () => {
     process.env['SHOAL_TEST_IMAGINARY'] = stubFile()
     const library = new NativeLibrary(spec())
     expect(library.isLoaded).toBe(false)
@@ -80,7 +80,7 @@ describe('finding a library', () => {
     }
   })
 
-  test('where a library is can be told without opening it', () => {
+  test('locate() returns the path without opening the library', () => {
     expect(new NativeLibrary(spec()).locate()).toBeUndefined()
     process.env['SHOAL_TEST_IMAGINARY'] = stubFile()
     const named = new NativeLibrary(spec())
@@ -102,7 +102,7 @@ describe('finding a library', () => {
     expect(new NativeLibrary(spec({ linux: ['libc.so.6'] })).locate()).toMatchObject({ step: 'loaded' })
   })
 
-  test('a file that is no library: the loader says why', () => {
+  test("refuses a file that is not a library, with the loader's reason", () => {
     const file = join(folder, 'text.so')
     writeFileSync(file, 'this is a text, long enough to be read as one but with no ELF header whatsoever in it')
     const library = new NativeLibrary(spec())
@@ -118,7 +118,7 @@ describe('finding a library', () => {
     }
   })
 
-  test('a truncated library, a folder and a pipe are refused before the loader gets them', () => {
+  test('refuses a truncated library, a folder and a pipe before the loader opens them', () => {
     const whole = readFileSync(stubFile())
     for (const bytes of [70, 500, Math.floor(whole.length / 3), Math.floor(whole.length / 2)]) {
       const file = join(folder, `truncated-${bytes}.so`)
@@ -141,7 +141,7 @@ describe('finding a library', () => {
     }
   })
 
-  test('choosing the software device after a failure looks again', () => {
+  test('searches again after the software device was chosen', () => {
     const library = new NativeLibrary(spec({ sim: 'libstub.so' }))
     expect(caught(() => library.load())).toBeInstanceOf(LibraryNotFoundError)
     process.env['SHOAL_DEVICE'] = 'sim'
@@ -150,7 +150,7 @@ describe('finding a library', () => {
     expect(library.load().step).toBe('sim')
   })
 
-  test('where the software device is there without the library, the hint is not to install it', () => {
+  test('does not suggest to install the software device if it is installed without the library', () => {
     process.env['SHOAL_DEVICE'] = 'sim'
     const failure = () => caught(() => new NativeLibrary(spec({ sim: 'libnowhere.so' })).load()) as LibraryNotFoundError
     expect(failure().hint).toMatch(
@@ -161,7 +161,7 @@ describe('finding a library', () => {
     expect(failure().hint).toContain('SHOAL_SIM_FOLDER')
   })
 
-  test('a toolkit and a wheel are searched; a stub for linking is skipped', () => {
+  test('searches a toolkit and a wheel, and skips a stub for linking', () => {
     const toolkit = join(folder, 'toolkit')
     mkdirSync(join(toolkit, 'lib64', 'stubs'), { recursive: true })
     const real = build('toolkit/lib64/libimaginary.so', 'int f(void){return 2;}')
@@ -202,7 +202,7 @@ describe('finding a library', () => {
     '#include <unistd.h>\n__attribute__((constructor)) static void begin(void) { (void)!write(2, "ran", 3); }'
 
   test.each(['', '.', '/usr/lib:', ':/usr/lib', '/usr/lib::/tmp', './', 'here'])(
-    'nothing is loaded from the working directory with LD_LIBRARY_PATH=%j',
+    'loads nothing from the working directory with LD_LIBRARY_PATH=%j',
     (path) => {
       mkdirSync(join(folder, 'working/here'), { recursive: true })
       for (const place of ['working', 'working/here']) build(`${place}/libworking.so`, speaking)
@@ -214,7 +214,7 @@ describe('finding a library', () => {
     },
   )
 
-  test('what an absolute entry of LD_LIBRARY_PATH names is loaded, the first one that has it', () => {
+  test('uses the first absolute entry of LD_LIBRARY_PATH that has the library', () => {
     for (const place of ['first', 'second', 'empty']) mkdirSync(join(folder, place), { recursive: true })
     const first = build('first/libordered.so', speaking)
     build('second/libordered.so', speaking)
@@ -223,12 +223,12 @@ describe('finding a library', () => {
     expect(told).toMatchObject({ path: first, stderr: 'ran' })
   })
 
-  test('what the loader has in its cache or its folders is found by its name', () => {
+  test("uses the loader's cache and folders by name", () => {
     const told = loadedByName('libstdc++.so.6', folder, {})
     expect(told.path).toMatch(/^\/.*\/libstdc\+\+\.so\.6$/)
   })
 
-  test.each(['stubs', 'linked'])('code of a stub never runs: %s', (place) => {
+  test.each(['stubs', 'linked'])('never runs code of a stub: %s', (place) => {
     mkdirSync(join(folder, 'lib/stubs'), { recursive: true })
     mkdirSync(join(folder, 'linked'), { recursive: true })
     const stub = build('lib/stubs/libspeaking.so', speaking)
@@ -241,7 +241,7 @@ describe('finding a library', () => {
     expect(told.trace.join('\n')).toContain('libspeaking.so: a stub for linking, skipped')
   })
 
-  test('the software device is taken neither from the working directory nor from a relative folder', () => {
+  test('takes the software device neither from the working directory nor from a relative folder', () => {
     const modules = join(folder, 'project/node_modules/@shoal/sim')
     const prebuilt = join(modules, 'prebuilds', `${process.platform}-${process.arch}`)
     mkdirSync(prebuilt, { recursive: true })
@@ -271,7 +271,7 @@ describe('finding a library', () => {
     ])
   })
 
-  test('one object for each id', () => {
+  test('returns one object per id', () => {
     expect(defineLibrary(spec({ id: 'one' }))).toBe(defineLibrary(spec({ id: 'one' })))
   })
 })
@@ -283,7 +283,7 @@ describe('symbols', () => {
     return library
   }
 
-  test('a missing symbol: typed, the same error each time', () => {
+  test('a missing symbol throws a typed error, the same each time', () => {
     const library = stubbed()
     const error = caught(() => library.bind('no_such_function', 0, 1))
     expect(error).toBeInstanceOf(SymbolNotFoundError)
@@ -293,7 +293,7 @@ describe('symbols', () => {
     expect(library.has('take0')).toBe(true)
   })
 
-  test('a missing symbol is looked up once, however often it is called', () => {
+  test('a missing symbol is looked up once, however often it is requested', () => {
     const library = stubbed()
     let lookUps = 0
     const rawSymbol = library.rawSymbol.bind(library)
@@ -310,7 +310,7 @@ describe('symbols', () => {
     expect(lookUps).toBe(1)
   })
 
-  test('a resolver is asked once for a symbol that it does not have, or refuses', () => {
+  test('a resolver is called once for a symbol that it lacks or refuses', () => {
     const asked: string[] = []
     const refusal = new VersionTooOldError({ library: 'x', api: 'too_new', since: '13.1', installed: '12.0' })
     const library = stubbed({
@@ -329,7 +329,7 @@ describe('symbols', () => {
     expect(asked).toEqual(['absent', 'too_new'])
   })
 
-  test('a library that is too old says what is needed and what is there', () => {
+  test('a library that is too old throws an error with the needed and the installed version', () => {
     const library = stubbed({
       versionOf: () => 21805,
       formatVersion: (v) => `${Math.floor(v / 10000)}.${Math.floor(v / 100) % 100}.${v % 100}`,
@@ -340,7 +340,7 @@ describe('symbols', () => {
     expect(library.versionText).toBe('2.18.5')
   })
 
-  test('a resolver of the library comes before the names', () => {
+  test('a resolver of the library takes precedence over exported names', () => {
     const asked: [string, number][] = []
     const library = stubbed({
       resolve: (self, symbol, since) => {
@@ -353,12 +353,12 @@ describe('symbols', () => {
     expect(asked).toEqual([['cuAnything', 12030]])
   })
 
-  test('a signature outside of the block is refused', () => {
+  test('a signature beyond the argument block is refused', () => {
     expect(() => stubbed().bind('take0', 0, 47)).toThrow(RangeError)
     expect(() => stubbed().bind('take0', 0, -1)).toThrow(RangeError)
   })
 
-  test('a library that is loaded works on when its file is gone', async () => {
+  test('a loaded library works after its file was deleted', async () => {
     const file = build('libgone.so', 'int first(void) { return 1; } int second(void) { return 2; }')
     const library = new NativeLibrary(spec())
     library.setPath(file)
@@ -373,7 +373,7 @@ describe('symbols', () => {
     expect(await offThread({ stopOnError: false }, both)).toEqual([1, 2])
   })
 
-  test('text of a library is read', () => {
+  test('text of a library can be read', () => {
     const library = new NativeLibrary(spec())
     library.setPath(
       build('libtext.so', 'const char *name(void) { return "žralok"; } const char *none(void) { return 0; }'),
@@ -384,7 +384,7 @@ describe('symbols', () => {
 })
 
 describe('the software device', () => {
-  test('is not taken unless asked for, and a wrong choice is refused', () => {
+  test('is used only on request, and a wrong choice is refused', () => {
     expect(() => useSoftwareDevice({ devices: 0 })).toThrow(RangeError)
     expect(() => useSoftwareDevice({ device: 1 } as never)).toThrow("only the keys devices, not 'device'")
     expect(() => useSoftwareDevice(2 as never)).toThrow(TypeError)
@@ -398,7 +398,7 @@ describe('the software device', () => {
     expect(absent.message).toContain('@shoal/sim')
   })
 
-  test('is chosen before a library is used; asking for it again changes nothing', () => {
+  test('is chosen before a library is used; a second choice changes nothing', () => {
     markLibraryUsed()
     process.env['SHOAL_DEVICE'] = 'sim'
     useSoftware()
@@ -416,7 +416,7 @@ describe('toolkits and Python environments on Windows', () => {
   const platform = Object.getOwnPropertyDescriptor(process, 'platform') as PropertyDescriptor
   afterEach(() => Object.defineProperty(process, 'platform', platform))
 
-  test('are found where they are installed there, the newest first', () => {
+  test('are found in their install folders, newest first', () => {
     Object.defineProperty(process, 'platform', { ...platform, value: 'win32' })
     const root = join(folder, 'programs', 'NVIDIA GPU Computing Toolkit', 'CUDA')
     const names = ['v9.2', 'v12.4', 'v12.10', 'v11.9', 'v12', 'extras', 'v12.4.1']
@@ -446,7 +446,7 @@ describe('the addon', () => {
     })
   const ffi = JSON.stringify(import.meta.resolve('@shoal/ffi'))
 
-  test('missing or broken: a typed error at first use that says how to get it, not at import', () => {
+  test('missing or broken: throws a typed error with a remedy at first use, not at import', () => {
     const text = join(folder, 'broken.node')
     writeFileSync(text, 'not an addon')
     // The addon itself, but by a path that depends on the working directory.
@@ -466,7 +466,7 @@ describe('the addon', () => {
     }
   })
 
-  test('whatever the file is called, it is loaded as an addon and never run as JavaScript', () => {
+  test('is loaded as an addon whatever its file name, and never run as JavaScript', () => {
     const script = join(folder, 'script.js')
     writeFileSync(script, 'console.log("executed")')
     const run = runNode(
@@ -477,7 +477,7 @@ describe('the addon', () => {
     expect(run.stdout).toBe('false\n')
   })
 
-  test('import opens nothing', () => {
+  test('is not opened by the import', () => {
     const run = runNode(
       `await import(${ffi})
        const { readFileSync } = await import('node:fs')

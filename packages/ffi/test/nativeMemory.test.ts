@@ -6,7 +6,7 @@ import { DisposedError } from '@shoal/types'
 import { expect, test } from 'vitest'
 import { library, sleepMs } from './support/stubCalls.js'
 
-test('zeroed memory with an address, and views of every width over it', () => {
+test('NativeMemory is zeroed, has an address, and views of every width', () => {
   using memory = NativeMemory.allocate(20)
   expect(memory.address % 64n).toBe(0n)
   expect(memory.byteLength).toBe(20)
@@ -19,7 +19,7 @@ test('zeroed memory with an address, and views of every width over it', () => {
   expect(memory.bytes.buffer).toBe(memory.buffer)
 })
 
-test('memory of no size, or of more than an ArrayBuffer can have, is refused', () => {
+test('NativeMemory refuses size zero, and more than an ArrayBuffer can hold', () => {
   for (const size of [-1, constants.MAX_LENGTH + 1, Number.MAX_SAFE_INTEGER]) {
     expect(() => NativeMemory.allocate(size)).toThrow(RangeError)
   }
@@ -28,7 +28,7 @@ test('memory of no size, or of more than an ArrayBuffer can have, is refused', (
   }
 })
 
-test('disposed memory is freed at once, not when the collector comes', () => {
+test('NativeMemory.dispose() frees at once, not at garbage collection', () => {
   const before = process.memoryUsage().rss
   for (let i = 0; i < 16; i++) {
     const memory = NativeMemory.allocate(32 * 2 ** 20)
@@ -40,7 +40,7 @@ test('disposed memory is freed at once, not when the collector comes', () => {
   expect(process.memoryUsage().rss - before).toBeLessThan(256 * 2 ** 20)
 })
 
-test('memory disposed while its call is queued stays until the call has run', async () => {
+test('NativeMemory disposed while its call is queued lives until the call has run', async () => {
   const lane = createLane()
   const memory = NativeMemory.allocate(1 << 20)
   const slow = offThread({ lane }, () => sleepMs(50))
@@ -56,7 +56,7 @@ test('memory disposed while its call is queued stays until the call has run', as
   expect(await filled).toEqual([0])
 })
 
-test('after dispose() it has no bytes and no address; disposing again does nothing', () => {
+test('NativeMemory has no bytes and no address after dispose(), which may be repeated', () => {
   const memory = NativeMemory.allocate(8)
   const { bytes } = memory
   memory.dispose()
@@ -66,7 +66,7 @@ test('after dispose() it has no bytes and no address; disposing again does nothi
   expect(() => memory.buffer).toThrow(DisposedError)
 })
 
-test('prints what it is', () => {
+test('NativeMemory prints one line', () => {
   const memory = NativeMemory.allocate(8)
   const address = memory.address.toString(16)
   expect(inspect(memory)).toBe(`NativeMemory { address: 0x${address}, byteLength: 8, disposed: false }`)
@@ -75,7 +75,7 @@ test('prints what it is', () => {
 })
 
 test.for(['transfer', 'transferToFixedLength'] as const)(
-  'its buffer refuses %s(): once its thread has ended, nothing would tell when it may be freed',
+  'the buffer of NativeMemory refuses %s(), because it could not be freed after its thread ends',
   (name, context) => {
     if (!(name in ArrayBuffer.prototype)) return context.skip('this Node has no ArrayBuffer.prototype.transfer')
     const memory = NativeMemory.allocate(8)
@@ -87,7 +87,7 @@ test.for(['transfer', 'transferToFixedLength'] as const)(
   },
 )
 
-test('much memory takes no page before it is touched', () => {
+test('large NativeMemory takes no page before it is touched', () => {
   const before = process.memoryUsage().rss
   using memory = NativeMemory.allocate(512 * 1024 * 1024)
   expect(process.memoryUsage().rss - before).toBeLessThan(256 * 1024 * 1024)

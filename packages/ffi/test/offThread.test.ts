@@ -6,7 +6,7 @@ import { runNode } from './support/runNode.js'
 import { failWith, library, storeCurrent, storeThread, waitUntilSet } from './support/stubCalls.js'
 
 describe('calls off the JavaScript thread', () => {
-  test('run in order on one other thread, while the event loop goes on', async () => {
+  test('run in order on one other thread, without blocking the event loop', async () => {
     const out = NativeMemory.allocate(16)
     const enough = NativeMemory.allocate(4)
     let ticks = 0
@@ -27,7 +27,7 @@ describe('calls off the JavaScript thread', () => {
     expect(ticks).toBeGreaterThan(5)
   })
 
-  test('the first error ends the sequence, unless told otherwise', async () => {
+  test('stop at the first error, unless stopOnError is false', async () => {
     const sequence = (): void => {
       failWith(0)
       failWith(7)
@@ -47,7 +47,7 @@ describe('calls off the JavaScript thread', () => {
     }
   })
 
-  test('the context is current there and only there; a context that cannot be made current rejects', async () => {
+  test('have the context current on their thread only, and reject if it cannot become current', async () => {
     const out = NativeMemory.allocate(16)
     await offThread({ context: 5n }, () => storeCurrent(out))
     expect(out.u64[0]).toBe(5n)
@@ -57,7 +57,7 @@ describe('calls off the JavaScript thread', () => {
     await expect(offThread({ context: 666n }, () => failWith(0))).rejects.toBeInstanceOf(StatusError)
   })
 
-  test('while calls are recorded, none returns what an earlier one left', async () => {
+  test('return no stale result while they are recorded', async () => {
     const word = library.bindBig('give_word', 0, 1, 'u64')
     const give = (value: bigint): bigint => {
       putHandle(0, value, 'give_word', 'value')
@@ -70,7 +70,7 @@ describe('calls off the JavaScript thread', () => {
     expect(results).toEqual([5n, 6n])
   })
 
-  test('arrays of the JavaScript heap are refused, and a failed recording leaves nothing behind', async () => {
+  test('refuse arrays of the JavaScript heap, and a failed recording leaves nothing behind', async () => {
     await expect(offThread({}, () => storeThread(new BigUint64Array(1)))).rejects.toThrow(
       /store_thread: out must be NativeMemory/,
     )
@@ -83,7 +83,7 @@ describe('calls off the JavaScript thread', () => {
     expect(failWith(4)).toBe(4)
   })
 
-  test('what is refused leaves nothing behind: no recording, no context, nothing that keeps the process alive', async () => {
+  test('leave no recording, no context and nothing that keeps the process alive if refused', async () => {
     const out = NativeMemory.allocate(8)
     const fine = (): void => void failWith(0)
     const background = Object.freeze({})
@@ -115,7 +115,7 @@ describe('calls off the JavaScript thread', () => {
   })
 })
 
-test('where the system gives no thread the calls are not made, and later ones are', () => {
+test('if the system cannot create a thread, off-thread calls reject, and later calls work', () => {
   const run = runNode(`
     const { createLane } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))})
     const { putSize } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})

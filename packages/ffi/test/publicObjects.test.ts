@@ -3,7 +3,7 @@ import { PublicObject } from '@shoal/types'
 import { expect, test } from 'vitest'
 import { expectDescribed, expectDistinct } from './support/publicObjects.js'
 
-test('no two lanes, sockets or blocks of memory are equal, and JSON has a line of each', () => {
+test('two lanes, sockets or blocks of memory are never equal, and serialize to one line of JSON each', () => {
   const pairs: (readonly [PublicObject & Disposable, PublicObject & Disposable])[] = [
     [createLane(), createLane()],
     DescriptorSocket.pair(),

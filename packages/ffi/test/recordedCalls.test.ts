@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { prelude, runNode } from './support/runNode.js'
 import { failWith, storeThread } from './support/stubCalls.js'
 
-test('recorded calls are made each time, on this thread, and not while they are recorded', async () => {
+test('recorded calls run at each replay on this thread, and not during recording', async () => {
   using thread = NativeMemory.allocate(8)
   const calls = recordCalls(() => {
     expect(storeThread(thread)).toBe(0)
@@ -27,7 +27,7 @@ test('recorded calls are made each time, on this thread, and not while they are 
   })
 })
 
-test('the first status that counts is told, and the calls behind it are made', () => {
+test('recorded calls return the first relevant status, and later calls still run', () => {
   using thread = NativeMemory.allocate(8)
   const calls = recordCalls(() => {
     failWith(0)
@@ -41,7 +41,7 @@ test('the first status that counts is told, and the calls behind it are made', (
   expect(thread.u64[0]).not.toBe(0n)
 })
 
-test('what is refused leaves no recording behind', () => {
+test('a refused recording leaves nothing behind', () => {
   expect(() => recordCalls(5 as never)).toThrow('recordCalls: record must be a function, not 5')
   expect(() => recordCalls(async () => undefined)).toThrow(
     'recordCalls: record must be a function that is not asynchronous',
@@ -62,7 +62,7 @@ const worker = (rest: string): string => `${prelude}
   setInterval(() => {}, 1000)`
 
 test.each(['terminate', 'exit'])(
-  'calls for the end of a thread are made then, those taken back are not (%s)',
+  'calls for the end of a thread run then, and cancelled ones do not (%s)',
   async (way) => {
     using threads = NativeMemory.allocate(24)
     const code = worker(`
@@ -88,7 +88,7 @@ test.each(['terminate', 'exit'])(
   },
 )
 
-test('a process that ends waits for no calls at the end of its threads; the main thread makes none', () => {
+test('an exiting process does not wait for the end-of-thread calls of its threads, and the main thread runs none', () => {
   const thread = worker('callAtThreadEnd(() => sleepMs(600_000))')
   const run = runNode(`
     const { Worker } = await import('node:worker_threads')

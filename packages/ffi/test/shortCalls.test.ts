@@ -14,7 +14,7 @@ afterAll(() => {
   lane.dispose()
 })
 
-test('calls of any length are told of, in their order, also those that end when the event loop has just stopped to look', async () => {
+test('calls of any duration settle in order, even if they end just after the event loop stopped polling', async () => {
   const lengths = Array.from({ length: 300 }, (_, index) => (index * 37) % 250)
   const told: number[] = []
   for (const [index, length] of lengths.entries()) {
@@ -30,7 +30,7 @@ test('calls of any length are told of, in their order, also those that end when 
   expect(new Set(told).size).toBe(lengths.length)
 })
 
-test('timers and what else waits for the event loop have their turn between short calls', async () => {
+test('timers and other events are handled between short calls', async () => {
   let turns = 0
   let isOver = false
   const turn = (): void => {
@@ -46,7 +46,7 @@ test('timers and what else waits for the event loop have their turn between shor
   await timer
 })
 
-test('waits are told of while the event loop looks for calls', async () => {
+test('waits settle while the event loop polls for calls', async () => {
   const countdown = NativeMemory.allocate(8)
   countdown.i32.set([50, 7])
   const call = offThread({ lane }, () => sleepUs(50))
@@ -55,7 +55,7 @@ test('waits are told of while the event loop looks for calls', async () => {
   expect(await call).toEqual([0])
 })
 
-test('timers that a test has put in place of those of Node change nothing', async () => {
+test('fake timers of a test framework do not affect short calls', async () => {
   const { setImmediate, setTimeout } = globalThis
   const never = (() => ({ unref: () => undefined })) as never
   Object.assign(globalThis, { setImmediate: never, setTimeout: never })

@@ -14,8 +14,8 @@ function caller(functionAddress: bigint, userData: bigint): () => void {
   }
 }
 
-describe.each([1, 3])('on %i threads', (threads) => {
-  test.each(lengths)('%i bytes of an array come in parts, each where the stream looks for it', (length) => {
+describe.each([1, 3])('a staged copy on %i threads', (threads) => {
+  test.each(lengths)('downloads %i bytes in parts, each at the place the stream reads', (length) => {
     const source = randomFillSync(new Uint8Array(length))
     const arrived = new Uint8Array(length)
     using block = NativeMemory.allocate(2 * part)
@@ -32,7 +32,7 @@ describe.each([1, 3])('on %i threads', (threads) => {
     expect(Buffer.compare(arrived, source)).toBe(0)
   })
 
-  test.each(lengths)('%i bytes go to memory in parts, and all are there after the last', (length) => {
+  test.each(lengths)('uploads %i bytes in parts, complete after the last', (length) => {
     const source = randomFillSync(new Uint8Array(length))
     using block = NativeMemory.allocate(2 * part)
     const memory = NativeMemory.allocate(length)
@@ -48,7 +48,7 @@ describe.each([1, 3])('on %i threads', (threads) => {
   })
 })
 
-test('ends in the middle: what was begun is over by then, and nothing is written afterwards', () => {
+test('a staged copy ended in the middle finishes started parts, and writes nothing afterwards', () => {
   const source = new Uint8Array(4 * part).fill(7)
   const block = NativeMemory.allocate(2 * part)
   const copy = stagedCopyFrom(block.address, source, source.length, part, 2)

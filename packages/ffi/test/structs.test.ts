@@ -56,7 +56,7 @@ const value: Outer = {
   small: 1.5,
 }
 
-test('what is written is read back, at an offset, in every kind of memory', () => {
+test('written structures are read back, at an offset, in every kind of memory', () => {
   expect(outer.read(outer.allocate(value))).toEqual(value)
   for (const memory of [
     new ArrayBuffer(200),
@@ -69,7 +69,7 @@ test('what is written is read back, at an offset, in every kind of memory', () =
   }
 })
 
-test('a C++ compiler sees the same bytes', () => {
+test('structures have the bytes that a C++ compiler produces', () => {
   const bytes = outer.allocate(value)
   const program = `
     #include <cstdio>
@@ -86,7 +86,7 @@ test('a C++ compiler sees the same bytes', () => {
   execFileSync('rm', [file])
 })
 
-test('a partial write leaves the rest; a view reads and writes in place', () => {
+test('a partial write keeps the other fields, and a view reads and writes in place', () => {
   const bytes = outer.allocate(value)
   outer.write(bytes, { ratio: 2, inner: { x: 5 } })
   expect(outer.read(bytes)).toEqual({ ...value, ratio: 2, inner: { x: 5, flag: true } })
@@ -104,7 +104,7 @@ test.each([
   [{ list: [65536] }, RangeError, 'Outer.list'],
   [{ inner: { x: 1.5 } }, TypeError, 'Inner.x'],
   [{ unknown: 1 }, TypeError, "Outer must have only its own fields, not 'unknown'"],
-] as const)('%o is refused by name', (wrong, type, message) => {
+] as const)('%o is refused as a structure by name', (wrong, type, message) => {
   expect(() => outer.write(new Uint8Array(80), wrong as never)).toThrow(type)
   expect(() => outer.write(new Uint8Array(80), wrong as never)).toThrow(message)
 })

@@ -7,10 +7,10 @@ test.each([
   ['is empty where the NUL comes first', [0, 0x48], ''],
   ['is empty where there are no bytes', [], ''],
   ['is UTF-8', [0xc5, 0xbe, 0], 'ž'],
-])('the text in a field %s', (_what, bytes, text) => {
+])('textIn() reads the text in a field %s', (_what, bytes, text) => {
   expect(textIn(Uint8Array.from(bytes))).toBe(text)
 })
 
-test('the field is a Uint8Array', () => {
+test('textIn() requires the field as a Uint8Array', () => {
   expect(() => textIn('text' as never)).toThrow(/^textIn: bytes must be a Uint8Array/)
 })

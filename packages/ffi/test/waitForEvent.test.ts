@@ -4,7 +4,7 @@ import { AbortedError, TimeoutError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { library } from './support/stubCalls.js'
 
-describe('waiting', () => {
+describe('waitForEvent()', () => {
   const query = library.address('query')
   const countdown = (left: number, status: number): NativeMemory => {
     const memory = NativeMemory.allocate(8)
@@ -17,13 +17,13 @@ describe('waiting', () => {
     [1, 0],
     [50, 0],
     [3, 719],
-  ])('asks %i times, then reports status %i', async (left, status) => {
+  ])('asks %i times, then returns status %i', async (left, status) => {
     const memory = countdown(left, status)
     expect(await waitForEvent({ context: 0n, event: memory.address, query, notReady: 600 })).toBe(status)
     expect(memory.i32[0]).toBe(-1)
   })
 
-  test('2000 waits at once', async () => {
+  test('handles 2000 waits at once', async () => {
     const memories = Array.from({ length: 2000 }, (_, i) => countdown(i % 40, i % 500))
     const statuses = await Promise.all(
       memories.map((m) => waitForEvent({ context: 0n, event: m.address, query, notReady: 600 })),
@@ -31,11 +31,11 @@ describe('waiting', () => {
     expect(statuses).toEqual(memories.map((_, i) => i % 500))
   })
 
-  test('a context that is gone ends the wait with its error', async () => {
+  test('rejects with the error of a destroyed context', async () => {
     expect(await waitForEvent({ context: 666n, event: countdown(5, 0).address, query, notReady: 600 })).toBe(709)
   })
 
-  test('what is no query is refused, and holds nothing up', async () => {
+  test('refuses wrong queries, which delay no other wait', async () => {
     const good = { context: 0n, event: 1n, query, notReady: 600 }
     for (const wrong of [
       { query: 0n },
@@ -48,7 +48,7 @@ describe('waiting', () => {
     }
   })
 
-  test('thousands of waits are aborted without stalling the thread', async () => {
+  test('aborts thousands of waits without stalling the thread', async () => {
     const never = countdown(2 ** 31 - 1, 0)
     const controller = new AbortController()
     const waits = Array.from({ length: 3000 }, () =>
@@ -61,7 +61,7 @@ describe('waiting', () => {
     expect(never.i32[0]).toBeGreaterThan(0) // and is there until here, as the native thread asks about its address
   })
 
-  test('abort during a query that blocks: the thread goes on, and the wait ends with the query', async () => {
+  test('aborted during a blocking query does not block the thread, and ends with the query', async () => {
     const flags = NativeMemory.allocate(8)
     const held = { context: 0n, event: flags.address, query: library.address('held_query'), notReady: 600 }
     const controller = new AbortController()
@@ -86,7 +86,7 @@ describe('waiting', () => {
     await rejected
   })
 
-  test('many waits on one signal are one listener, which goes with the last of them', async () => {
+  test('uses one listener for many waits on one signal, and removes it with the last wait', async () => {
     const { signal } = new AbortController()
     // Kept until the waits have ended: the native thread asks about the address alone.
     const memories: NativeMemory[] = []
@@ -106,7 +106,7 @@ describe('waiting', () => {
     expect(memories.every((memory) => memory.i32[0] === -1)).toBe(false) // the last was never asked
   })
 
-  test('abort and timeout end the wait, never the work', async () => {
+  test('ends a wait by abort or timeout, but never the work', async () => {
     const never = countdown(2 ** 31 - 1, 0)
     const forever = { context: 0n, event: never.address, query, notReady: 600 }
     const controller = new AbortController()
