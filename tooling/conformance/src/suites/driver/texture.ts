@@ -1,114 +1,20 @@
 import assert from 'node:assert/strict'
-import { DeviceBuffer, DisposedError, Module, PinnedBuffer, StatusError } from '@shoal/driver'
-import { copyNode, Graph } from '@shoal/driver/graph'
+import { DeviceBuffer, DisposedError, Module, StatusError } from '@shoal/driver'
 import {
   type AddressMode,
+  type ArrayFormat,
   CudaArray,
   MipmappedArray,
   SurfaceObject,
   TextureObject,
   type TextureOptions,
 } from '@shoal/driver/texture'
-import type { DType } from '@shoal/types'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 import { fetchPtx, type Geometry, type SurfaceGeometry, samplePtx, surfacePtx } from '../../support/texels/kernels.js'
 import { type ReferenceTexels, sampled } from '../../support/texels/reference.js'
-
-/** A place in texels or from 0 to 1, a level, and a layer. */
-interface Place {
-  readonly at: readonly number[]
-  readonly level?: number
-  readonly layer?: number
-}
-
-type Sampler = (texture: TextureObject, places: readonly Place[]) => Promise<Uint32Array<ArrayBuffer>>
-
-/** A kernel that gives four words for each place. */
-function sampler(t: CaseContext, ...made: Parameters<typeof samplePtx>): Sampler {
-  const kernel = t.own(Module.loadSync(t.device, samplePtx(...made))).kernel('sample', ['texture', 'ptr', 'ptr', 'u32'])
-  return async (texture, places) => {
-    const numbers = Float32Array.from(
-      places.flatMap(({ at: [x = 0, y = 0, z = 0], level = 0, layer = 0 }) => [x, y, z, level, layer, 0, 0, 0]),
-    )
-    using given = DeviceBuffer.from(t.device, numbers)
-    using out = DeviceBuffer.zeros(t.device, 'u32', places.length * 4)
-    kernel.launch({ grid: Math.ceil(places.length / 64), block: 64 }, texture, given, out, places.length)
-    return await out.toArray()
-  }
-}
-
-const floatsOf = (words: Uint32Array<ArrayBuffer>): Float32Array => new Float32Array(words.buffer)
-
-function assertNear(found: ArrayLike<number>, expected: ArrayLike<number>, tolerance: number, what: string): void {
-  for (let index = 0; index < expected.length; index += 1) {
-    const [is, wanted] = [found[index] as number, expected[index] as number]
-    assert.ok(Math.abs(is - wanted) <= tolerance, `${what}: value ${index} is ${is}, not ${wanted} (± ${tolerance})`)
-  }
-}
-
-const formats = ['u8', 'u16', 'u32', 'i8', 'i16', 'i32', 'f16', 'f32'] as const
-const shapes = [
-  { width: 37 },
-  { width: 21, height: 13 },
-  { width: 11, height: 7, depth: 5 },
-  { width: 19, layers: 4 },
-  { width: 9, height: 6, layers: 3 },
-  { width: 8, cubemap: true },
-  { width: 4, cubemap: true, layers: 2 },
-] as const
-
-const copies: ConformanceCase = {
-  name: 'arrays: every shape, format and number of channels goes in and comes back, as a whole and in boxes',
-  async run(t) {
-    for (const shape of shapes) {
-      for (const format of formats) {
-        const channels = t.random.integer(0, 2)
-        const options = { ...shape, format, channels: ([1, 2, 4] as const)[channels as 0 | 1 | 2] }
-        using array = CudaArray.create(t.device, options)
-        const { width, height, depth, layers, cubemap } = array
-        const slices = depth * layers * (cubemap ? 6 : 1)
-        const what = `${JSON.stringify(shape)} of ${array.channels} × ${format}`
-        const texels = t.random.array(format as DType, width * height * slices * array.channels)
-        array.copyFrom(texels)
-        assertSameBits(await array.toArray(), texels, what)
-        // A box through memory of the device, with gaps between its rows and slices.
-        const x = t.random.integer(0, width - 1)
-        const y = t.random.integer(0, height - 1)
-        const z = t.random.integer(0, slices - 1)
-        const region = { x, y, z, width: width - x, height: height - y, depth: slices - z }
-        const bytes = (texels.byteLength / texels.length) * array.channels
-        const [pitch, rows] = [region.width * bytes + 4 * bytes, region.height + 2]
-        using memory = DeviceBuffer.zeros(
-          t.device,
-          format,
-          (pitch * rows * region.depth * texels.length) / texels.byteLength,
-        )
-        array.copyToMemory(memory, { region, pitch, rows })
-        using other = CudaArray.create(t.device, options)
-        other.copyFrom(new (texels.constructor as new (length: number) => typeof texels)(texels.length))
-        other.copyFrom(memory, { region, pitch, rows })
-        const box = await array.toArray({ region })
-        assertSameBits(await other.toArray({ region }), box, `${what}, through memory`)
-        other.copyFrom(array)
-        assertSameBits(await other.toArray(), texels, `${what}, from array to array`)
-      }
-    }
-  },
-}
-
-const modes = ['wrap', 'clamp', 'mirror', 'border'] as const
-
-/** Places around and beyond texels, in steps that 8 bits of fraction hold, and never where two texels meet. */
-function placesFor(t: CaseContext, sizes: readonly number[], isNormalized: boolean, count: number): Place[] {
-  return Array.from({ length: count }, () => ({
-    at: sizes.map((size) => {
-      const texel = t.random.integer(-2 * size, 3 * size) + t.random.integer(1, 7) / 8
-      const inside = Number.isInteger(texel) ? texel + 0.125 : texel
-      return isNormalized ? inside / size : inside
-    }),
-  }))
-}
+import { assertNear, floatsOf, modes, type Place, placesFor, sampler } from '../../support/texels/sampler.js'
+import { captured, copies } from './arrayCopies.js'
 
 const addressing: ConformanceCase = {
   name: 'textures: all address and filter modes, in 1 to 3 dimensions, against a reference',
@@ -166,11 +72,7 @@ const reading: ConformanceCase = {
     const places = Array.from({ length: width * height }, (_, at) => ({
       at: [(at % width) + 0.5, Math.floor(at / width) + 0.5],
     }))
-    const make = (
-      format: (typeof formats)[number],
-      values: ArrayBufferView,
-      options: TextureOptions,
-    ): TextureObject => {
+    const make = (format: ArrayFormat, values: ArrayBufferView, options: TextureOptions): TextureObject => {
       const array = t.own(CudaArray.create(t.device, { width, height, format, channels: 4 }))
       array.copyFromSync(values as Float32Array)
       return t.own(TextureObject.create(array, options))
@@ -468,46 +370,6 @@ const lives: ConformanceCase = {
     assert.throws(() => texture.describe(), DisposedError)
     texture.dispose()
     assert.throws(launch, DisposedError)
-  },
-}
-
-const captured: ConformanceCase = {
-  name: 'arrays: copies in a graph',
-  async run(t) {
-    const stream = t.own(t.device.createStream({ nonBlocking: true }))
-    const [from, to] = [0, 1].map(() => t.own(CudaArray.create(t.device, { width: 16, height: 4, format: 'f32' })))
-    const memory = t.own(DeviceBuffer.zeros(t.device, 'f32', 64))
-    const graph = t.own(
-      Graph.capture(stream, () => {
-        to?.copyFrom(from as CudaArray, { stream })
-        to?.copyToMemory(memory, { stream })
-      }),
-    )
-    const exec = t.own(graph.instantiate())
-    for (let turn = 0; turn < 3; turn += 1) {
-      const values = Float32Array.from({ length: 64 }, () => t.random.signed())
-      from?.copyFromSync(values)
-      exec.launch(stream)
-      await stream.synchronize()
-      assertSameBits(await memory.toArray(), values, 'a captured copy')
-    }
-    // By hand: a box there and back, through memory of the host.
-    const host = t.own(
-      PinnedBuffer.from(
-        t.device,
-        Float32Array.from({ length: 8 }, () => t.random.signed()),
-      ),
-    )
-    const region = { x: 5, y: 1, width: 4, height: 2 }
-    const made = t.own(Graph.create(t.device))
-    const into = made.add(copyNode(from as CudaArray, host, { region }))
-    const across = made.add(copyNode(to as CudaArray, from as CudaArray, { region, at: { x: 5, y: 1 } }), {
-      dependencies: [into],
-    })
-    made.add(copyNode(memory.slice(0, 8), to as CudaArray, { region }), { dependencies: [across] })
-    t.own(made.instantiate()).launch(stream)
-    await stream.synchronize()
-    assertSameBits(await memory.slice(0, 8).toArray(), Float32Array.from(host.array), 'copies added by hand')
   },
 }
 

@@ -12,8 +12,8 @@ import { DisposedError } from '@shoal/types'
 import { addGraph, graphsOf, type Step } from '../graphModel.js'
 import type { Operation } from '../operation.js'
 import type { StreamModel } from '../world.js'
+import { someCapturable } from './graphCaptures.js'
 import { needOf } from './graphSteps.js'
-import { someCapturable } from './graphs.js'
 import { type Collective, callAll, done, liveRanks, orderAll, plan, type Ranks, usesOf } from './nccl.js'
 
 interface PreparedModel {

@@ -4,8 +4,8 @@ import { addGraph, graphsOf, type Step } from '../graphModel.js'
 import type { Memory } from '../memory.js'
 import type { Operation } from '../operation.js'
 import { shmemOf } from '../shmem.js'
+import { someCapturable } from './graphCaptures.js'
 import { needOf } from './graphSteps.js'
-import { someCapturable } from './graphs.js'
 import { memoryOf } from './making.js'
 
 const capture: Operation = {
