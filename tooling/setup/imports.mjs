@@ -1,6 +1,6 @@
 // /usr/bin/env node Checks how the sources of each package import each other. In `driver` an import leads inward: core
 // ← memory ← work ← entries. In every package no folders import values from each other in a circle, and no circle of
-// files, imports of types included, is large.
+// files, imports of types included, is large. No source outside of `ffi` writes the argument block by hand.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -44,6 +44,19 @@ export function circles(graph) {
   return found
 }
 
+/** The words of the argument block, and binding by the number of words. */
+const byHand = /\b(?:signedS|s)lots(?:32|64)\b|\.bind(?:Big|Struct)?\('\w+', [\w.]+, \w+/
+
+/** Whether a source outside of `ffi` writes by hand what the generator writes from a signature. */
+export function slotProblems(name, sources) {
+  return [...sources]
+    .filter(([file, text]) => name !== 'ffi' && !file.endsWith('.gen.ts') && byHand.test(text))
+    .map(
+      ([file, text]) =>
+        `packages/${name}/src/${file} has \`${byHand.exec(text)[0]}\`: bind the function by its signature with \`library.function\`, or for a hot path add it to tooling/bindgen/src/facts/uncheckedCalls.ts and run \`pnpm bindgen --from-spec\``,
+    )
+}
+
 /** What is wrong with the imports of a package, given its sources by their paths below `src`. */
 export function importProblems(name, sources) {
   const problems = []
@@ -82,7 +95,8 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
     const folder = join(root, 'packages', name, 'src')
     if (!existsSync(folder)) return []
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
-    return importProblems(name, new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')])))
+    const sources = new Map(files.map((file) => [file, readFileSync(join(folder, file), 'utf8')]))
+    return [...importProblems(name, sources), ...slotProblems(name, sources)]
   })
   for (const problem of problems) console.error(problem)
   process.exitCode = problems.length > 0 ? 1 : 0

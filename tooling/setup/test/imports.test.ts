@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { importProblems } from '../imports.mjs'
+import { importProblems, slotProblems } from '../imports.mjs'
 
 const problems = (name: string, sources: Readonly<Record<string, string>>): string[] =>
   importProblems(name, new Map(Object.entries(sources)))
@@ -33,5 +33,25 @@ describe('the imports of a package', () => {
       )
     expect(problems('nccl', circle(10))).toEqual([])
     expect(problems('nccl', circle(11))).toHaveLength(1)
+  })
+})
+
+describe('the argument block', () => {
+  test.each([
+    'slots64[5] = handle',
+    "import { slots32 } from '@shoal/ffi/calls'",
+    'const words = signedSlots32',
+    "const call = driver.bind('cuLaunchKernel', 4000, 11)",
+    "nvshmem.bindBig('getenv', 0, 1, 'pointer')",
+  ])('is not written by hand: %s', (text) => {
+    const [problem] = slotProblems('driver', new Map([['work/launch.ts', text]]))
+    expect(problem).toMatch(/^packages\/driver\/src\/work\/launch.ts has `.*uncheckedCalls\.ts and run `pnpm bindgen/)
+    expect(slotProblems('driver', new Map([['work/launch.gen.ts', text]]))).toEqual([])
+    expect(slotProblems('ffi', new Map([['calls/bind.ts', text]]))).toEqual([])
+  })
+
+  test('may be bound by signature', () => {
+    const text = "library.function('fill', { parameters: ['target: ptr'], result: 'i32' }); fn.bind(object, 1, 2)"
+    expect(slotProblems('driver', new Map([['work/fill.ts', text]]))).toEqual([])
   })
 })

@@ -9,6 +9,7 @@ import {
   requireMade,
   requireText,
   ShoalError,
+  StatusError,
   SymbolNotFoundError,
   VersionTooOldError,
 } from '@shoal/types'
@@ -25,6 +26,15 @@ import {
   type NumberResult,
   type StructNativeCall,
 } from '../calls/bind.js'
+import {
+  type BoundFunction,
+  bindSignature,
+  type Parameter,
+  type ResultTypes,
+  type Signature,
+  type StructByValue,
+} from '../calls/signature.js'
+import type { StatusText } from '../context.js'
 import { markLibraryUsed } from '../software.js'
 import { findLibrary, type LoadedLibrary, locateLibrary, openCompanions } from './discovery.js'
 import { bindForeignFunction, type ForeignFunction } from './foreign.js'
@@ -59,6 +69,8 @@ export interface LibrarySpec extends LibraryPlaces {
   readonly versionOf?: (library: NativeLibrary) => number | undefined
   /** Formats a version for people. Default: the number. */
   readonly formatVersion?: (version: number) => string
+  /** Name and text of a status that a function returns, for errors. */
+  readonly statusText?: (status: number) => StatusText | undefined
 }
 
 /** Returns every library that the imported packages can use. */
@@ -247,6 +259,28 @@ export class NativeLibrary extends PublicObject {
       path: this.#loaded?.path,
       installed: installed === undefined ? undefined : format(installed),
     })
+  }
+
+  /**
+   * Binds a function by its signature. The symbol is looked up at the first call, and each call checks its arguments.
+   *
+   * @example
+   * const fill = library.function('fill', { parameters: ['target: ptr', 'bytes: usize'], result: 'status' })
+   * fill(new Uint8Array(16), 16)
+   * @throws TypeError, RangeError for a signature that no call can have. A call throws these for an argument, and what
+   * {@link address} throws.
+   */
+  function<const P extends readonly Parameter[], const R extends keyof ResultTypes | StructByValue>(
+    symbol: string,
+    signature: Signature<P, R>,
+  ): BoundFunction<P, R> {
+    return bindSignature(this, symbol, signature)
+  }
+
+  /** @internal The error of a function whose status is not 0. */
+  _statusError(api: string, status: number): StatusError {
+    const { name = `status ${status}`, description = '' } = this.#spec.statusText?.(status) ?? {}
+    return new StatusError({ library: this.title, api, status, code: name, description })
   }
 
   /** Binds a function that takes its arguments from the block and returns a number or nothing. */

@@ -1,4 +1,4 @@
-import { bindCall, nestedCall, slots64 } from '@shoal/ffi/calls'
+import { nestedCall } from '@shoal/ffi/calls'
 import { nvshmem } from '@shoal/nvshmem-sys'
 
 /** Queues that have a thread inside NVSHMEM, or left it there for good. */
@@ -19,15 +19,12 @@ function prepareEnd(): void {
   if (prepared || !nvshmem.isLoaded) return
   // NVSHMEM needs glibc, where `on_exit` hands the status on: `_exit` itself is the handler. The one registered last
   // runs first. The loader finds both among what NVSHMEM's library needs.
-  const register = nvshmem.rawSymbol('on_exit')
   const end = nvshmem.rawSymbol('_exit')
-  if (register === undefined || end === undefined) return
+  if (end === undefined || !nvshmem.has('on_exit')) return
+  const register = nvshmem.function('on_exit', { parameters: ['function: ptr', 'argument: ptr'], result: 'i32' })
   nestedCall(
-    () => {
-      slots64[0] = end
-      slots64[1] = 0n
-    },
-    bindCall(register, 2, 'i32', 'on_exit'),
+    () => undefined,
+    () => register(end, null),
   )
   prepared = true
 }

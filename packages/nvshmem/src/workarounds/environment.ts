@@ -1,5 +1,3 @@
-import { readCString } from '@shoal/ffi'
-import { putCString } from '@shoal/ffi/calls'
 import { nvshmem } from '@shoal/nvshmem-sys'
 
 /** The variables that the package looks at. */
@@ -32,9 +30,6 @@ export function environmentOfNvshmem(): Environment {
 function variableReader(): (name: string) => string | undefined {
   if (process.getBuiltinModule('node:worker_threads').isMainThread) return (name) => process.env[name]
   // A worker's process.env is a copy that may differ from what C code sees.
-  const getenv = nvshmem.bindBig('getenv', 0, 1, 'pointer')
-  return (name) => {
-    putCString(0, name, 'getenv', 'name')
-    return readCString(getenv()) ?? undefined
-  }
+  const getenv = nvshmem.function('getenv', { parameters: ['name: cstring'], result: 'cstring' })
+  return (name) => getenv(name) ?? undefined
 }

@@ -3,8 +3,8 @@ import type { DeviceLibraryName } from '../spec/types.js'
 /**
  * How an unchecked function takes an argument. `halves`: an object with both halves of 64 bits. `words`: two numbers,
  * the lower half and the upper one. `bigint`. `count`: a number that is not negative. `number`: one that has at most 32
- * bits. `shape.gridX`: the field `gridX` of an object `shape`, a number of at most 32 bits or a bigint. Two fields: `words`
- * in them. A constant: not at all, C gets this one.
+ * bits. `shape.gridX`: the field `gridX` of an object `shape`, a number of at most 32 bits or a bigint. Two fields:
+ * `words` in them. A constant: not at all, C gets this one.
  */
 export type Form = 'halves' | 'words' | 'bigint' | 'count' | 'number' | Path | readonly [Path, Path] | number
 type Path = `${string}.${string}`
