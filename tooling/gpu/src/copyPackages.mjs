@@ -29,6 +29,11 @@ export function copyPackages(entries, target) {
       else queue.push(...npmPackage(name, folder, manifest))
     }
   }
+  // The records of libraries are no package: those who read them import them by their path.
+  cpSync(join(root, 'tooling', 'libraries'), join(target, '@shoal', 'libraries'), {
+    recursive: true,
+    filter: (file) => !/\.(d\.mts|ts)$/.test(file),
+  })
   return [...copied.keys()].sort()
 }
 
