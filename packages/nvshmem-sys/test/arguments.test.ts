@@ -58,12 +58,12 @@ test.each([
     RangeError,
     /^nvshmemid_hostlib_init_attr: nvshmem_device_lib_version /,
   ],
-])('%s is refused by function and parameter, before the library is looked for', (_what, call, kind, message) => {
+])('%s is refused by function and parameter, before the library is searched', (_what, call, kind, message) => {
   expect(call).toThrow(kind)
   expect(call).toThrow(message)
 })
 
-test('a PE number is no team, a team no PE of another type; streams are streams of CUDA (checked by tsc)', () => {
+test('PE numbers and teams are distinct types, and streams are CUDA streams (checked by tsc)', () => {
   expectTypeOf<number>().not.toExtend<nvshmem.nvshmem_team_t>()
   expectTypeOf<nvshmem.nvshmemx_team_t>().toEqualTypeOf<nvshmem.nvshmem_team_t>()
   expectTypeOf(NVSHMEM_TEAM_WORLD).toEqualTypeOf<nvshmem.nvshmem_team_t>()
@@ -75,7 +75,7 @@ test('a PE number is no team, a team no PE of another type; streams are streams 
   expectTypeOf<ReturnType<typeof nvshmem.nvshmem_malloc>>().toEqualTypeOf<bigint>()
 })
 
-test('constants have the values of the header, where another binding had others or none', () => {
+test('constants have the values of the C header', () => {
   expect(nvshmem.nvshmemx_init_flags.NVSHMEMX_INIT_WITH_UNIQUEID).toBe(8)
   expect(nvshmem.nvshmem_team_id_t).toMatchObject({
     NVSHMEM_TEAM_INVALID: -1,
@@ -88,12 +88,12 @@ test('constants have the values of the header, where another binding had others 
   expect(nvshmem.nvshmemx_cmp_type_t).toMatchObject({ NVSHMEM_CMP_EQ: 0, NVSHMEM_CMP_NE: 1, NVSHMEM_CMP_GE: 5 })
 })
 
-test('header inlines that no library exports are not there', () => {
+test('inline functions of the header without an exported symbol are omitted', () => {
   for (const name of ['nvshmem_init', 'nvshmem_finalize', 'nvshmemx_init_attr', 'nvshmem_realloc'])
     expect(nvshmem).not.toHaveProperty(name)
 })
 
-test('what structs start with carries the sizes of the codecs', () => {
+test('initial structures contain the sizes of their codecs', () => {
   const { structVersion } = nvshmem
   expect(nvshmem.NVSHMEMX_UNIQUEID_INITIALIZER.version).toBe(structVersion(nvshmem.nvshmemx_uniqueid_t.size))
   expect(nvshmem.NVSHMEMX_UNIQUEID_ARGS_INITIALIZER.version).toBe(structVersion(nvshmem.nvshmemx_uniqueid_args_t.size))
@@ -107,7 +107,7 @@ test('what structs start with carries the sizes of the codecs', () => {
   expect([...words]).toEqual([0x10090, 0, 0, 0, 0x10080, 0, 0x10018, 0, 0, 0, -1, -1])
 })
 
-test('version numbers are formatted for people', () => {
+test('version numbers are formatted as text', () => {
   expect(nvshmem.formatNvshmemVersion(30405)).toBe('3.4.5')
   expect(nvshmem.formatNvshmemVersion(30000)).toBe('3.0.0')
   expect(nvshmem.formatNvshmemVersion(30310)).toBe('3.3.10')

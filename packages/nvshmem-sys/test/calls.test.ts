@@ -44,7 +44,7 @@ int nvshmemid_hostlib_init_attr(int requested, int* provided, unsigned flags, vo
 )
 const run = (module: string) => runModule(module, { SHOAL_NVSHMEM_LIBRARY: library })
 
-test('floats travel by value, both ways', () => {
+test('floats are passed and returned by value', () => {
   const lines = run(
     `import * as n from '@shoal/nvshmem-sys'
      n.nvshmem_float_p(0x10n, 1.5, 3)
@@ -63,7 +63,7 @@ test('floats travel by value, both ways', () => {
   ])
 })
 
-test('small integers are cut and extended to their own width', () => {
+test('small integers are truncated and extended to their width', () => {
   const lines = run(
     `import * as n from '@shoal/nvshmem-sys'
      n.nvshmem_half_p(null, 0xfc01, 1)
@@ -76,7 +76,7 @@ test('small integers are cut and extended to their own width', () => {
   expect(lines).toEqual(['half_p (nil) fc01 1', 'schar_p -128 2', '-2 -3', '65535 fc00', '-5n true'])
 })
 
-test('eight arguments, and a version by value between others', () => {
+test('eight arguments arrive, and a version by value between others', () => {
   const lines = run(
     `import * as n from '@shoal/nvshmem-sys'
      const { NVSHMEM_SIGNAL_ADD } = n.nvshmemx_signal_op_t
@@ -92,7 +92,7 @@ test('eight arguments, and a version by value between others', () => {
   ])
 })
 
-test('a function that came later is refused with both versions, one that should be there by name, the same error each time', () => {
+test('a function newer than the library is refused with both versions, a missing one by name, with a stable error', () => {
   const lines = run(
     `import { nvshmem, nvshmem_quiet, nvshmemx_team_init } from '@shoal/nvshmem-sys'
      const catchTwice = (call) => {
@@ -111,6 +111,6 @@ test('a function that came later is refused with both versions, one that should 
   ])
 })
 
-test('importing loads nothing, looks for nothing, and takes little on top of the FFI', () => {
+test('importing loads no library, searches none, and adds little to the FFI', () => {
   expectLightImport(new URL('../', import.meta.url), '@shoal/nvshmem-sys')
 })

@@ -42,7 +42,7 @@ function run(source: string): { status: number | null; output: string } {
 }
 
 describe('the real libnvshmem_host', () => {
-  test('tells its version in three ways that agree', ({ skip }) => {
+  test('returns its version in three consistent ways', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const [major, minor, patch] = [new Int32Array(1), new Int32Array(1), new Int32Array(1)]
     nvshmem.nvshmemx_vendor_get_version_info(major, minor, patch)
@@ -57,7 +57,7 @@ describe('the real libnvshmem_host', () => {
     expect([major[0], minor[0]]).toEqual([nvshmem.NVSHMEM_MAJOR_VERSION, nvshmem.NVSHMEM_MINOR_VERSION])
   })
 
-  test('has every function that came with its version or before', ({ skip }) => {
+  test('has every function of its version and earlier versions', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const installed = nvshmem.nvshmem.version as number
     const expected = spec.functions.filter(({ since }) => since <= installed)
@@ -65,14 +65,14 @@ describe('the real libnvshmem_host', () => {
     expect(expected.filter(({ name }) => !nvshmem.nvshmem.has(name)).map(({ name }) => name)).toEqual([])
   })
 
-  test('is not initialised, and says so', ({ skip }) => {
+  test('reports that it is not initialised', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { NVSHMEM_STATUS_NOT_INITIALIZED } = nvshmem.nvshmemx_init_status_t
     expect(nvshmem.nvshmemx_init_status()).toBe(NVSHMEM_STATUS_NOT_INITIALIZED)
     expect(nvshmem.nvshmemid_init_status()).toBe(NVSHMEM_STATUS_NOT_INITIALIZED)
   })
 
-  test('gives unique ids that differ and carry their version', ({ skip }) => {
+  test('makes unique ids that differ and contain their version', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { status, output } = run(`
       import * as n from '@shoal/nvshmem-sys'
@@ -98,7 +98,7 @@ describe('the real libnvshmem_host', () => {
     id.dispose()
   })
 
-  test('bootstraps a lone PE by unique id; memory and transfers have to wait for a GPU', ({ skip }) => {
+  test('bootstraps a single PE by unique id, although memory and transfers need a GPU', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { status, output } = run(`
       import { NativeMemory } from '@shoal/ffi'
@@ -116,7 +116,7 @@ describe('the real libnvshmem_host', () => {
   })
 
   test.for(['nvshmem_quiet()', 'nvshmem_malloc(16)', 'nvshmem_float_p(null, 1, 0)', 'nvshmem_barrier_all()'])(
-    'ends the process, with its own words, when %s comes before the start',
+    'ends the process with its own message when %s is called before init',
     (call, { skip }) => {
       if (reason !== undefined) return skip(reason)
       const { status, output } = run(`
@@ -132,7 +132,7 @@ describe('the real libnvshmem_host', () => {
   )
 
   test.for(['nvshmem_int_atomic_fetch(cell, 0)', 'nvshmemx_buffer_register(cell, 8)'])(
-    'never comes back from %s before the start, which crashes',
+    'crashes instead of returning from %s before init',
     (call, { skip }) => {
       if (reason !== undefined) return skip(reason)
       const { status, output } = run(`
@@ -145,7 +145,7 @@ describe('the real libnvshmem_host', () => {
     },
   )
 
-  test('answers what needs no start: no PE, no peer', ({ skip }) => {
+  test('answers queries that need no init: no PE, no peer', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { output, status } = run(`
       import * as n from '@shoal/nvshmem-sys'
@@ -155,7 +155,7 @@ describe('the real libnvshmem_host', () => {
     expect(status).toBe(0)
   })
 
-  test('where a text comes back it can be read', ({ skip }) => {
+  test('returns texts that can be read', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const memory = NativeMemory.allocate(nvshmem.NVSHMEM_MAX_NAME_LEN)
     nvshmem.nvshmem_info_get_name(memory)

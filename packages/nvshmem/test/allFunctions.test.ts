@@ -8,13 +8,13 @@ const run = runOn(library, 'allFunctions.mjs', { SHOAL_CALLS: calls })
 const byCommunicator = runOn(library, 'allFunctions.mjs', { SHOAL_CALLS: calls }, ['communicator'])
 
 describe('the functions of libnvshmem_host', () => {
-  test('a program can call everything that is offered', () => {
+  test('can all be called from a program', () => {
     expect(run.errors).toBe('')
     expect(run.stdout).toBe('all called\n')
     expect(byCommunicator.errors).toBe('')
   })
 
-  test('are all reached, or left out for a reason', () => {
+  test('are each used by the package or excluded with a reason', () => {
     const reached = new Set(callsIn(calls))
     const missing = boundFunctions
       .map(({ name }) => name)
@@ -23,7 +23,7 @@ describe('the functions of libnvshmem_host', () => {
     expect(boundFunctions.length).toBeGreaterThanOrEqual(1478)
   })
 
-  test('none that is left out is reached', () => {
+  test('that are excluded are not used', () => {
     const reached = new Set(callsIn(calls))
     expect(Object.keys(reasons).filter((name) => reached.has(name))).toEqual([])
     const bound = new Set(boundFunctions.map(({ name }) => name))

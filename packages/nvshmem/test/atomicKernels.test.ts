@@ -11,14 +11,14 @@ import { kernelName, kernelOperations, kernelSource } from '../src/atomics/kerne
 describe('the kernels for atomics', () => {
   const folder = scratchFolder()
 
-  test('have a name for each operation and size, once each', () => {
+  test('have exactly one name per operation and size', () => {
     const names = kernelOperations.flatMap((operation) => [kernelName(operation, 32), kernelName(operation, 64)])
     expect(names.length).toBe(12)
     const entries = [...kernelSource().matchAll(/\.visible \.entry (\w+)\(/g)].map(([, name]) => name)
     expect(entries.sort()).toEqual(names.sort())
   })
 
-  test.for(['sm_75', 'sm_80', 'sm_90', 'sm_100'])('are compiled for %s', (architecture, { skip }) => {
+  test.for(['sm_75', 'sm_80', 'sm_90', 'sm_100'])('can be compiled for %s', (architecture, { skip }) => {
     if (spawnSync('ptxas', ['--version']).error !== undefined)
       return skip('no ptxas on this machine: install the CUDA toolkit')
     const source = join(folder, 'atomics.ptx')
@@ -35,7 +35,7 @@ test.for([
   ['u64', 2n ** 64n - 1n, 2n ** 64n - 1n],
   ['f32', -1.5, 0xbfc0_0000n],
   ['f64', -1.5, 0xbff8_0000_0000_0000n],
-] as const)('an element of %s goes into a word and comes back', ([dtype, value, bits]) => {
+] as const)('an element of %s is converted to a word and back', ([dtype, value, bits]) => {
   expect(toBits(dtype, value)).toBe(bits)
   expect(fromBits(dtype, bits)).toBe(value)
 })

@@ -16,17 +16,17 @@ beforeAll(async () => {
 })
 
 describe('AtomicOperations', () => {
-  test('of several PEs on one element lose nothing', async () => {
+  test('from several PEs on one element lose no update', async () => {
     for (const result of await resultsOf('atomics.counting', 3)) {
       expect(result).toEqual({ i32: 50, u32: 50, i64: 50, u64: 50 })
     }
   })
 
-  test('exist for every operation and every dtype of it', async () => {
+  test('exist for every operation and each of its dtypes', async () => {
     expect(await resultsOf('atomics.operations', 2)).toEqual([6 * 3 + 4 * 24, 6 * 3 + 4 * 24])
   })
 
-  test("by kernels, as NVIDIA's library needs them, do the same", async () => {
+  test("have the same results by kernels, which NVIDIA's library needs", async () => {
     // The files of the software device, named like any others: the package takes them for NVIDIA's.
     const environment = {
       SHOAL_DEVICE: '',
@@ -64,12 +64,12 @@ describe('AtomicOperations', () => {
       /^Session.atomics.fetchAdd: value must be/,
     ],
     [
-      'what is compared that is no number',
+      'a compared value that is not a number',
       () => pe.session.atomics.compareSwap(longs, anything('1'), 1n, { pe: 0 }),
       /^Session.atomics.compareSwap: expected must be/,
     ],
     [
-      'what is written that is no number',
+      'a written value that is not a number',
       () => pe.session.atomics.compareSwap(longs, 1n, anything('1'), { pe: 0 }),
       /^Session.atomics.compareSwap: desired must be/,
     ],

@@ -49,7 +49,7 @@ function gate() {
   return { after, open, fail }
 }
 
-test('memory of a call that waits for its turn is freed when the thread has taken it over, and not before', async () => {
+test('memory of a queued call is freed as soon as the thread has received it', async () => {
   const queue = made()
   const { after, open } = gate()
   const [own, free] = [NativeMemory.allocate(8), NativeMemory.allocate(8)]
@@ -63,7 +63,7 @@ test('memory of a call that waits for its turn is freed when the thread has take
   expect(own.disposed).toBe(true)
 })
 
-test('memory of a call that is not made is freed: what was to be over before has failed, or nobody waits any more', async () => {
+test('memory of a call that never runs is freed, after a failure or after its caller stopped waiting', async () => {
   const queue = made()
   const { after, fail } = gate()
   const own = NativeMemory.allocate(8)
@@ -88,23 +88,26 @@ test('memory of a call that is not made is freed: what was to be over before has
   expect(isMade).toBe(false)
 })
 
-test.runIf(existsSync('/proc/self/task'))('its thread ends with it, also where calls were left', async () => {
-  const threads = (): number => readdirSync('/proc/self/task').length
-  for (const end of ['close', 'abandon'] as const) {
-    const before = threads()
-    const many = Array.from({ length: 8 }, () => made())
-    await Promise.all(many.map((queue) => queue.run('call', look)))
-    // Threads that others start and end meanwhile are fewer than half of these.
-    expect(threads()).toBeGreaterThan(before + 4)
-    for (const queue of many) {
-      if (end === 'abandon') queue.run('left', look, { after: gate().after }).catch(() => undefined)
-      queue[end]('Session')
+test.runIf(existsSync('/proc/self/task'))(
+  "the queue's thread ends with the queue, also if calls are left",
+  async () => {
+    const threads = (): number => readdirSync('/proc/self/task').length
+    for (const end of ['close', 'abandon'] as const) {
+      const before = threads()
+      const many = Array.from({ length: 8 }, () => made())
+      await Promise.all(many.map((queue) => queue.run('call', look)))
+      // Threads that others start and end meanwhile are fewer than half of these.
+      expect(threads()).toBeGreaterThan(before + 4)
+      for (const queue of many) {
+        if (end === 'abandon') queue.run('left', look, { after: gate().after }).catch(() => undefined)
+        queue[end]('Session')
+      }
+      await expect.poll(threads, { timeout: 300_000 }).toBeLessThan(before + 4)
     }
-    await expect.poll(threads, { timeout: 300_000 }).toBeLessThan(before + 4)
-  }
-})
+  },
+)
 
-test('a call that only starts something has a time limit while it waits, and is made in its turn all the same', async () => {
+test('a call that only starts work times out while queued, and still runs in its turn', async () => {
   const queue = made({ timeout: 20 })
   const { after, open } = gate()
   const calls: string[] = []
@@ -122,7 +125,7 @@ test('a call that only starts something has a time limit while it waits, and is 
   expect(calls).toEqual(['start', 'ask', 'now'])
 })
 
-test('a look-up is made in its turn, at once where nothing is under way, and not after the end', async () => {
+test('a look-up runs in its turn, at once if the queue is idle, and not after the end', async () => {
   const queue = made()
   const { after, open } = gate()
   const order: string[] = []
@@ -138,7 +141,7 @@ test('a look-up is made in its turn, at once where nothing is under way, and not
   expect([queue.idle, queue.takesCalls]).toEqual([false, false])
 })
 
-test('a signal that has fired before, or fires, refuses calls; look-ups are still made', async () => {
+test('a fired signal rejects calls, and look-ups still run', async () => {
   const before = made({ signal: AbortSignal.abort('before') })
   await expect(before.run('call', look)).rejects.toMatchObject({ code: 'SHOAL_ABORTED', cause: 'before' })
   expect(() => before.callSync('call', look)).toThrow(AbortedError)
@@ -159,7 +162,7 @@ test('a signal that has fired before, or fires, refuses calls; look-ups are stil
   expect(over.refusal('call')).toBeInstanceOf(DisposedError)
 })
 
-test('a call whose operands are gone in its turn is not made, and says what is gone', async () => {
+test('a queued call whose operands were disposed does not run, and names the disposed object', async () => {
   const queue = made()
   const { after, open } = gate()
   const first = queue.run('first', look, { after })
@@ -190,7 +193,7 @@ test('a call whose operands are gone in its turn is not made, and says what is g
   expect(queue.underWay).toBeUndefined()
 })
 
-test('no timer stays behind a call that is over', async () => {
+test('a completed call leaves no timer', async () => {
   const timers = openTimers()
   const before = timers()
   const queue = made({ timeout: 600_000 })

@@ -148,7 +148,7 @@ async function captured(name: string) {
 }
 
 describe('a captured call', () => {
-  test.each(uses)('%s throws at a launch once its %s was disposed of', async (name, use) => {
+  test.each(uses)('%s throws at a launch after its %s was disposed', async (name, use) => {
     const { graph, [use]: object } = await captured(name)
     using whole = graph
     using step = whole.instantiate()
@@ -157,7 +157,7 @@ describe('a captured call', () => {
     expect(launch(step)).toBeInstanceOf(DisposedError)
   })
 
-  test('is refused where it would wait for its turn, which comes after the capture', async () => {
+  test('is refused if it would be queued until after the capture', async () => {
     const { target, local } = await objects()
     const underWay = pe.session.barrierAll()
     let made: Promise<void> | undefined
@@ -171,7 +171,7 @@ describe('a captured call', () => {
   })
 })
 
-test('the table has every function that is called on a stream', () => {
+test('the table of captured calls has every function that is called on a stream', () => {
   const parts: object[] = [pe.session, pe.session.signals, pe.session.world]
   const found = new Set<string>()
   for (let part of parts)
@@ -180,7 +180,7 @@ test('the table has every function that is called on a stream', () => {
   expect([...found].filter((name) => !names.includes(name))).toEqual(['getElementOnStream'])
 })
 
-test('a launch throws once the session has ended', async () => {
+test('launching a graph throws after its session has ended', async () => {
   using graph = Graph.capture(stream, () => void pe.session.quietOnStream({ stream }))
   using step = graph.instantiate()
   expect(launch(step)).toBeUndefined()

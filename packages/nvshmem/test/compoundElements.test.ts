@@ -19,11 +19,11 @@ beforeAll(async () => {
 })
 
 describe('symmetric memory of structs, arrays and tuples', () => {
-  test('moves between PEs, in every way and every data collective', async () => {
+  test('is transferred between PEs by every transfer and data collective', async () => {
     expect(await resultsOf('heap.compounds', 2)).toEqual([[], []])
   })
 
-  test('has the type, and is bytes for others', async () => {
+  test('keeps its type, and appears as bytes to other packages', async () => {
     expect(particles).toMatchObject({ dtype: Particle, length: 3, byteLength: 48 })
     expect(particles[memoryProtocol]).not.toHaveProperty('dtype')
     expect(particles[memoryProtocol]).toMatchObject({ address: particles.address, byteLength: 48 })
@@ -35,7 +35,7 @@ describe('symmetric memory of structs, arrays and tuples', () => {
     expect([bytes.length, bytes.reinterpret(defineArray('f64', 3)).length]).toEqual([48, 2])
   })
 
-  test('is aligned for a type that needs more than the heap gives', async () => {
+  test("is aligned for a type that needs more than the heap's alignment", async () => {
     for (let round = 0; round < 3; round += 1) {
       const buffer = await pe.session.allocate(Wide, 1)
       expect(buffer.address % 256n).toBe(0n)

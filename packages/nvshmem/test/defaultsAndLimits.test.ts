@@ -23,7 +23,7 @@ beforeAll(async () => {
   word = await pe.session.allocate('u64', 1, { zeroed: true })
 })
 
-test('a signal without an operation is set, not added to', async () => {
+test('a signal without an operation is set instead of added', async () => {
   const { session } = pe
   using stream = Stream.create(Device.get(0))
   const value = async (): Promise<bigint | undefined> => {
@@ -41,7 +41,7 @@ test('a signal without an operation is set, not added to', async () => {
   expect(await value()).toBe(3n)
 })
 
-test('the time limit of a call that waits for its turn ends that wait alone: nothing counts as stuck', async () => {
+test('the timeout of a queued call ends only that wait, and does not mark the session as stuck', async () => {
   const { session } = pe
   const { handle } = Device.get(0).primaryContext
   const out = new BigUint64Array(1)
@@ -75,7 +75,7 @@ const transfers = ['put', 'get', 'putSync', 'getSync', 'putStrided', 'getStrided
 const onStreams = ['putOnStream', 'getOnStream', 'putNonBlockingOnStream', 'putStridedOnStream'] as const
 const element = { pe: 0, signal: anything(undefined), value: 1n, stream: null }
 
-describe('each number has its limits and its name in the error', () => {
+describe('number arguments have their limits and their names in errors', () => {
   refuses(pe, [
     ...[...transfers, ...onStreams].map((name): [string, () => unknown, string] => [
       `Session.${name} with another PE`,
@@ -241,18 +241,18 @@ const put = (lie: object): (() => unknown) => {
   return () => pe.session.put(target, pe.memory({ byteLength: 16, ...lie } as never), { pe: 0 })
 }
 
-describe('memory and streams that lie about themselves, which', () => {
+describe('a call with forged memory or streams', () => {
   const mine = new Error('mine')
   const throwing = (protocol: symbol): never =>
     anything(Object.defineProperty({}, protocol, { get: () => fail(mine), enumerable: true }))
   refuses(pe, [
-    ['a version of memory that is not known', put({ version: 2 }), 'version must be 0 or 1, not 2'],
-    ['an address that is no bigint', put({ address: 5 }), 'source.address must be a bigint, not 5'],
+    ['an unknown version of the memory protocol', put({ version: 2 }), 'version must be 0 or 1, not 2'],
+    ['an address that is not a bigint', put({ address: 5 }), 'source.address must be a bigint, not 5'],
     ['no answer', () => pe.session.put(target, anything({ [memoryProtocol]: undefined }), { pe: 0 }), 'an object'],
     ['null for an answer', () => pe.session.put(target, anything({ [memoryProtocol]: null }), { pe: 0 }), 'an object'],
     ['gaps', put({ dtype: 'f32', shape: [2], strides: [2] }), 'source must be contiguous'],
     ['strides alone', put({ dtype: 'f32', strides: [1] }), 'source.shape must be an array'],
-    ['a stream that is none', put({ stream: 0n }), 'source.stream must be a CUstream'],
+    ['an invalid stream', put({ stream: 0n }), 'source.stream must be a CUstream'],
     ['another device', put({ deviceOrdinal: 1 }), 'source belongs to device 1, the session to device 0'],
     ['another context', put({ context: 5n }), 'source belongs to another context of device 0'],
     ['another dtype', put({ dtype: 'i32' }), 'source has elements of i32, target of f32; both must be the same'],
@@ -275,7 +275,7 @@ describe('memory and streams that lie about themselves, which', () => {
     ['a stream of another context', stream({ context: 5n }), 'the stream belongs to another context of device 0'],
     ['a stream that was revoked', () => pe.session.barrierAllOnStream({ stream: revoked() }), 'stream must be'],
     ['a stream whose getter throws', () => pe.session.barrierAllOnStream({ stream: throwing(streamProtocol) }), mine],
-    ['a stream that is none', () => pe.session.barrierAllOnStream(anything({ stream: 5 })), 'stream must be'],
+    ['an invalid stream', () => pe.session.barrierAllOnStream(anything({ stream: 5 })), 'stream must be'],
     [
       'an array that a stream would read later',
       () => pe.session.putOnStream(target, anything(floats), { pe: 0, stream: null }),
@@ -283,7 +283,7 @@ describe('memory and streams that lie about themselves, which', () => {
     ],
   ])
 
-  test('takes what says that it is anywhere', async () => {
+  test('accepts memory that claims to be anywhere', async () => {
     for (const place of [{}, { deviceOrdinal: -1, context: 0n }, { dtype: 'f32', readOnly: true, strides: null }]) {
       await put(place)()
     }
@@ -310,7 +310,7 @@ function optionsOf(name: string, more: object): object {
   return { pe: 0, ...count, ...(name.endsWith('Stream') ? { stream: null } : {}), ...more }
 }
 
-test('native memory of calls is given back, also where they are refused', async () => {
+test('native memory of calls is freed, also if the calls are refused', async () => {
   const { session } = pe
   const kept = await nativeMemoryKept(async () => {
     const strided = await session.world.splitStrided({ start: 0, size: 1, contexts: 1 })
@@ -346,7 +346,7 @@ test('native memory of calls is given back, also where they are refused', async 
   expect(kept).toEqual([])
 })
 
-test('a transfer that is recognised as the same again still refuses what its options must not be', async () => {
+test('a repeated transfer still refuses wrong options', async () => {
   const { session } = pe
   using stream = Stream.create(Device.get(0))
   const source = await session.allocate('f32', 4)
@@ -377,7 +377,7 @@ test('a transfer that is recognised as the same again still refuses what its opt
   await source.dispose()
 })
 
-test('what is left out is 0 or all of it, and a view counts from the end', async () => {
+test('omitted offsets and counts default to 0 and the whole buffer, and a view may count from the end', async () => {
   const { session } = pe
   await target.copyFrom(floats.fill(0).map((_, index) => index + 1) as Float32Array<ArrayBuffer>)
   expect([...target.slice(-3, -1).toArraySync()]).toEqual([2, 3])

@@ -36,7 +36,7 @@ const tell = `.version 7.0
 }`
 
 describe('a collective launch', () => {
-  test('has the sizes and parameters that it was given, and 1 where sizes are left out', async () => {
+  test('has the given sizes and parameters, and missing sizes default to 1', async () => {
     const { session } = pe
     const { deviceCode } = session
     const device = Device.get(0)
@@ -75,7 +75,7 @@ describe('DeviceCode', () => {
     expect(inspect(pe.session.deviceCode)).toBe('DeviceCode { pe: 0, deviceOrdinal: 0 }')
   })
 
-  test('tells when NVSHMEM refuses a module', async () => {
+  test("throws NVSHMEM's error if it refuses a module", async () => {
     await expect(pe.session.deviceCode.initializeModule({ handle: 1n })).rejects.toMatchObject({
       code: expect.stringMatching(/^NVSHMEMX_ERROR/),
       api: 'nvshmemx_cumodule_init',
@@ -84,12 +84,12 @@ describe('DeviceCode', () => {
 
   refuses(pe, [
     [
-      'a module that is none',
+      'an invalid module',
       () => pe.session.deviceCode.initializeModule(anything({ handle: 5 })),
       'DeviceCode.initializeModule: module must be an object with a handle (a CUmodule), or the handle',
     ],
-    ['a library that is none', () => pe.session.deviceCode.finalizeLibrary(anything(null)), /a CUlibrary.*, not null/],
-    ['a kernel that is none', launch({}, 'k'), /kernel must be an object with a handle \(a CUfunction\)/],
+    ['an invalid library', () => pe.session.deviceCode.finalizeLibrary(anything(null)), /a CUlibrary.*, not null/],
+    ['an invalid kernel', launch({}, 'k'), /kernel must be an object with a handle \(a CUfunction\)/],
     ...[0n, -1n, 2n ** 64n, { handle: 0n }, { handle: 2n ** 64n }, null].map(
       (kernel): [string, () => unknown, RegExp] => [
         `a kernel at ${kernel === null || typeof kernel === 'bigint' ? kernel : `{ handle: ${kernel.handle} }`}`,
@@ -101,7 +101,7 @@ describe('DeviceCode', () => {
     ['a grid of four dimensions', launch({ grid: [1, 1, 1, 1] }), /grid must be a number or one to three numbers/],
     ['an unknown option', launch({ threads: 5 }), /only the keys grid, block, stream, sharedMemory, not 'threads'/],
     [
-      'a parameter that is none',
+      'an invalid parameter',
       () => pe.session.deviceCode.launchCollectively(1n, { grid: 1, block: 1, stream: null }, anything(5)),
       'parameters[0] must be memory or { dtype, value }, not 5',
     ],

@@ -23,7 +23,7 @@ function run(program: string): Ended {
 
 const options = '{ device: 0, rank: 0, worldSize: 2, id: UniqueId.create()'
 
-test('importing the package loads no library', () => {
+test('importing @shoal/nvshmem loads no library', () => {
   const { stdout } = run(`
     import { SymmetricBuffer } from '@shoal/nvshmem'
     import { nvshmem } from '@shoal/nvshmem-sys'
@@ -31,7 +31,7 @@ test('importing the package loads no library', () => {
   expect(stdout).toBe('function false\n')
 })
 
-test('a process that ends without finalize() ends by itself', () => {
+test('a process that does not call finalize() exits by itself', () => {
   const { status, stdout } = run(`
     import { Session, UniqueId } from '@shoal/nvshmem'
     const session = await Session.init({ device: 0, rank: 0, worldSize: 1, id: UniqueId.create() })
@@ -40,7 +40,7 @@ test('a process that ends without finalize() ends by itself', () => {
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'done\n' })
 })
 
-test('a start that was given up keeps no process alive', () => {
+test('an aborted Session.init does not keep the process alive', () => {
   const { status, stdout, took } = run(`
     import { Session, UniqueId } from '@shoal/nvshmem'
     const abort = new AbortController()
@@ -50,7 +50,7 @@ test('a start that was given up keeps no process alive', () => {
   expect(took).toBeLessThan(60_000)
 })
 
-test('a process may exit, with its status, while NVSHMEM waits', () => {
+test('a process can exit with its status while NVSHMEM waits', () => {
   const { status, stdout } = run(`
     import { Session, UniqueId } from '@shoal/nvshmem'
     Session.init(${options} })
@@ -65,7 +65,7 @@ const start = `
   const buffer = await session.allocate('u8', 2 ** 24)
   process.on('exit', (status) => console.log('exit', status))`
 
-describe('a process may exit, with its status, at any stage:', () => {
+describe('a process can exit with its status at any stage:', () => {
   test.for([
     [
       'while it starts',
@@ -88,7 +88,7 @@ describe('a process may exit, with its status, at any stage:', () => {
     })
   })
 
-  test('with an error that nobody caught', () => {
+  test('with an uncaught error', () => {
     const { status, stdout, stderr } = run(`${start}
       session.barrierAll()
       setImmediate(() => { throw new Error('boom') })`)
@@ -96,25 +96,25 @@ describe('a process may exit, with its status, at any stage:', () => {
     expect(stderr).toContain('Error: boom')
   })
 
-  test('and use the session in its last handler', () => {
+  test('and use the session in its last exit handler', () => {
     const { status, stdout } = run(`${start}
       process.on('exit', () => { session.barrierAllSync(); console.log(buffer.toArraySync().length) })`)
     expect({ status, stdout }).toEqual({ status: 0, stdout: `exit 0\n${2 ** 24}\n` })
   })
 })
 
-describe('a signal while NVSHMEM waits for a PE that never comes', () => {
+describe('a signal to a process while NVSHMEM waits for a missing PE', () => {
   const waiting = `
     import { Session, UniqueId } from '@shoal/nvshmem'
     Session.init(${options} }).catch((error) => console.log(error.code))
     process.on('exit', (status) => console.log('exit', status))
     setTimeout(() => process.kill(process.pid, 'SIGTERM'), 200)`
 
-  test('ends the process, when there is no handler', () => {
+  test('ends the process if no handler is installed', () => {
     expect(run(waiting)).toMatchObject({ status: null, signal: 'SIGTERM' })
   })
 
-  test('reaches a handler, which may exit or give the wait up', () => {
+  test('reaches a handler, which may exit or abort the wait', () => {
     expect(run(`${waiting}; process.on('SIGTERM', () => process.exit(9))`)).toMatchObject({
       status: 9,
       stdout: 'exit 9\n',

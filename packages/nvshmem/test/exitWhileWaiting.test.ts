@@ -63,13 +63,13 @@ const waitingWorker = (givesUp: boolean): string => `
   await new Promise((resolve) => worker.once('message', resolve))
   process.on('exit', () => console.log('handlers run'))`
 
-describe('a process whose NVSHMEM waits at its end for a call that never returns', () => {
+describe('a process that exits while NVSHMEM waits in a call that never returns', () => {
   test.for([
-    ['is told to exit', 'await inside(); process.exit(7)', 7],
-    ['is told by its exit code', 'process.exitCode = 7; await inside(); lost.abort()', 7],
+    ['calls process.exit()', 'await inside(); process.exit(7)', 7],
+    ['sets its exit code', 'process.exitCode = 7; await inside(); lost.abort()', 7],
     ['ends by itself', 'await inside(); lost.abort(); await start.catch(() => undefined)', 0],
     ['fails', 'await inside(); setTimeout(() => { throw new Error("wrong") }, 10)', 1],
-  ] as const)('ends with its own status when it %s', ([, ending, status]) => {
+  ] as const)('exits with the right status when it %s', ([, ending, status]) => {
     const program = `
       import { Session, UniqueId } from '@shoal/nvshmem'
       ${inside}
@@ -80,7 +80,7 @@ describe('a process whose NVSHMEM waits at its end for a call that never returns
     expect(run(program)).toMatchObject({ status, stdout: 'handlers run\n' })
   })
 
-  test('honours what later handlers make of the status', () => {
+  test('applies changes of the status by later exit handlers', () => {
     const program = `
       import { Session, UniqueId } from '@shoal/nvshmem'
       ${inside}
@@ -91,18 +91,15 @@ describe('a process whose NVSHMEM waits at its end for a call that never returns
     expect(run(program).status).toBe(9)
   })
 
-  test.for([false, true])(
-    'a worker that waits (given up: %s) holds up neither its own end nor the process',
-    (givesUp) => {
-      expect(run(`${waitingWorker(givesUp)}\nprocess.exit(7)`)).toMatchObject({ status: 7, stdout: 'handlers run\n' })
-      expect(run(`${waitingWorker(givesUp)}\nawait worker.terminate(); console.log('worker ended')`)).toMatchObject({
-        status: 0,
-        stdout: 'worker ended\nhandlers run\n',
-      })
-    },
-  )
+  test.for([false, true])('a waiting worker (aborted: %s) delays neither its own end nor the process', (givesUp) => {
+    expect(run(`${waitingWorker(givesUp)}\nprocess.exit(7)`)).toMatchObject({ status: 7, stdout: 'handlers run\n' })
+    expect(run(`${waitingWorker(givesUp)}\nawait worker.terminate(); console.log('worker ended')`)).toMatchObject({
+      status: 0,
+      stdout: 'worker ended\nhandlers run\n',
+    })
+  })
 
-  test('without such a call, C ends as ever', () => {
+  test('without a hanging call, the exit handlers of C run as usual', () => {
     const program = `
       import { Session, UniqueId } from '@shoal/nvshmem'
       const session = await Session.init(${options(1)})
@@ -112,7 +109,7 @@ describe('a process whose NVSHMEM waits at its end for a call that never returns
     expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringMatching(/unloaded\n$/) })
   })
 
-  test.for(['hangsInBarrier', 'bySignal', 'hangsInFinalize'])('%s: the PE that is left ends', async (program) => {
+  test.for(['hangsInBarrier', 'bySignal', 'hangsInFinalize'])('%s: the remaining PE exits', async (program) => {
     const [left, other] = (await runJob(`faults.${program}`, 2, {
       environment: { SHOAL_NVSHMEM_LIBRARY: library },
       limit: 120_000,
@@ -128,9 +125,9 @@ describe('a process whose NVSHMEM waits at its end for a call that never returns
   })
 })
 
-describe('a process stays alive while somebody waits behind a call that was given up', () => {
+describe('a process stays alive while a caller waits behind an aborted call', () => {
   test.each([
-    ['a call with memory of its own', 'session.put(here, source, { pe: 0 })'],
+    ['a call with separate memory', 'session.put(here, source, { pe: 0 })'],
     ['a call that only queues something', 'session.putOnStream(here, source, { pe: 0, stream })'],
   ])('for %s', (_, call) => {
     // The second call begins when nobody waits for it any more.
@@ -153,7 +150,7 @@ describe('a process stays alive while somebody waits behind a call that was give
     })
   })
 
-  test('and no longer: it ends while the call is still under way', () => {
+  test('until the caller stops waiting, even if the call still runs', () => {
     const program = `
       import { Device, DeviceBuffer } from '@shoal/driver'
       import { Session, UniqueId } from '@shoal/nvshmem'
@@ -170,7 +167,7 @@ describe('a process stays alive while somebody waits behind a call that was give
   })
 })
 
-test('memory that a call works with which was given up: its disposal does not wait, and the error is told', () => {
+test('memory used by an aborted call is disposed without waiting, and the error is reported', () => {
   const program = `
     import { Device, DeviceBuffer } from '@shoal/driver'
     import { Session, UniqueId } from '@shoal/nvshmem'

@@ -70,7 +70,7 @@ const cases: readonly Case[] = [
 ] as readonly Case[]
 
 const named = cases.map(([name, call, prepare]) => ({ name, call, prepare }))
-test.for(named)('what $name answers is thrown under its name', async ({ name, call, prepare }) => {
+test.for(named)('an error of $name is thrown with its name', async ({ name, call, prepare }) => {
   const kept = await nativeMemoryKept(async () => {
     const prepared = (await prepare?.()) as never
     const wasCalled = failNextOf(nvshmem, name, status)
@@ -85,7 +85,7 @@ test.for(named)('what $name answers is thrown under its name', async ({ name, ca
   expect(kept).toEqual([])
 })
 
-test('memory that NVSHMEM does not give is an error, whatever it was asked for', async () => {
+test('a failed NVSHMEM allocation throws, for every way to allocate', async () => {
   const { session } = pe
   for (const [name, allocate] of [
     ['nvshmem_malloc', () => session.allocate('f32', 4)],

@@ -106,8 +106,8 @@ const calls = Object.entries({ ...refused, ...unanswered }).filter((each): each 
   return typeof each[1] !== 'string'
 })
 
-describe('what ends the process or never comes back in NVSHMEM on two H200s', () => {
-  test('is known, each by a call that is refused or by why there is none', () => {
+describe('calls that end the process or never return in NVSHMEM on two H200s', () => {
+  test('are all listed, with a refused call or a reason', () => {
     const recorded = new URL('../../../tooling/sweep/answers/nvshmem.json', import.meta.url)
     const ending = / (ends with|ends by signal|does not end)$/
     const names = Object.keys(JSON.parse(readFileSync(recorded, 'utf8')) as object)
@@ -115,7 +115,7 @@ describe('what ends the process or never comes back in NVSHMEM on two H200s', ()
     expect(endings.map((name) => name.replace(ending, '')).sort()).toEqual(Object.keys(refused).sort())
   })
 
-  test.for(calls)('%s: refused before', async ([, [call, error]]) => {
+  test.for(calls)('%s: is refused before the call', async ([, [call, error]]) => {
     const attempt = async (): Promise<unknown> => await call()
     if (typeof error === 'function') await expect(attempt()).rejects.toBeInstanceOf(error)
     else await expect(attempt()).rejects.toMatchObject(error as object)

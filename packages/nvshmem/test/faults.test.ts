@@ -39,20 +39,20 @@ async function survivorOf(program: string, worldSize = 2): Promise<Report> {
   return report
 }
 
-describe('a PE that is killed', () => {
-  test('before the start: the others report in time; no second start is possible', async () => {
+describe('a killed PE', () => {
+  test('before Session.init: the others report it in time, and no second init is possible', async () => {
     expect(await survivorOf('beforeInit')).toMatchObject({
       error: timedOut,
       next: { error: 'SHOAL_NVSHMEM_SESSION_EXISTS' },
     })
   })
 
-  test('in the start: the others report in time', async () => {
+  test('during Session.init: the others report it in time', async () => {
     expect(await survivorOf('inInit', 3)).toMatchObject(byItselfOrTimeout)
   })
 
   test.for(['inBarrier', 'inCollective'])(
-    '%s: the other reports in time, by itself or by its timeout',
+    '%s: the other PE reports it in time, by detection or by timeout',
     async (when) => {
       const report = await survivorOf(when)
       expect(report).toMatchObject(byItselfOrTimeout)
@@ -60,13 +60,13 @@ describe('a PE that is killed', () => {
     },
   )
 
-  test('in the end: the other reports or ends in time', async () => {
+  test('during finalize: the other PE reports it or ends in time', async () => {
     expect(await survivorOf('inFinalize')).toMatchObject({ disposed: true })
   })
 })
 
-describe('a PE that hangs', () => {
-  test('in a barrier: the other reports in time, refuses what would hang, and its process ends', async () => {
+describe('a hanging PE', () => {
+  test('in a barrier: the other PE reports it in time, refuses calls that would hang, and exits', async () => {
     const report = await survivorOf('hangsInBarrier')
     expect(report).toMatchObject({
       error: { ...timedOut, message: expect.stringContaining('Session.barrierAll') },
@@ -77,7 +77,7 @@ describe('a PE that hangs', () => {
     })
   })
 
-  test('in a collective: the signal of the session ends all that waits', async () => {
+  test('in a collective: the signal of the session ends all waits', async () => {
     expect(await survivorOf('bySignal')).toMatchObject({
       error: { error: 'SHOAL_ABORTED' },
       behind: { error: 'SHOAL_ABORTED' },
@@ -86,17 +86,17 @@ describe('a PE that hangs', () => {
     })
   })
 
-  test('in the end: the other reports in time, and its process ends', async () => {
+  test('during finalize: the other PE reports it in time, and exits', async () => {
     expect(await survivorOf('hangsInFinalize')).toMatchObject({ error: timedOut, disposed: true })
   })
 })
 
-describe('a PE that is only late', () => {
+describe('a late PE', () => {
   const wake = (_: number, text: string, job: readonly ChildProcess[]): void => {
     job[1]?.send({ said: text })
   }
 
-  test('what was given up returns, and the session is of use again', async () => {
+  test('lets the timed-out call return, and the session becomes usable again', async () => {
     const [gaveUp, late] = await runJob('faults.late', 2, { onSaid: wake })
     expect(late).toMatchObject({ code: 0, result: 'came late' })
     expect(gaveUp).toMatchObject({
@@ -105,7 +105,7 @@ describe('a PE that is only late', () => {
     })
   })
 
-  test('a buffer that one PE alone gives back is gone for it, and waits for the other', async () => {
+  test('does not dispose a buffer yet: the buffer is unusable on the first PE, which waits for the late one', async () => {
     const [first, second] = await runJob('faults.freedByOne', 2, { onSaid: wake })
     expect(second).toMatchObject({ code: 0, failed: undefined })
     expect(first).toMatchObject({

@@ -13,7 +13,7 @@ const refused = (api: string, wanted: number, more = ''): object => ({
 
 const environment = { SHOAL_SIM_MEMORY_BYTES: String(1024 * MiB) }
 
-test('what the device has no room for is refused by name, and what the heap has kept counts as room', async () => {
+test('allocations beyond the device memory are refused by name, and memory kept by the heap counts as free', async () => {
   const results = await resultsOf('heap.room', 2, { environment })
   for (const result of results) {
     expect(result).toEqual({
@@ -27,7 +27,7 @@ test('what the device has no room for is refused by name, and what the heap has 
   }
 })
 
-test('the heap grows in steps: what lies in the last one is there, and what needs another is refused', async () => {
+test('the heap grows in steps: allocations in the last step succeed, and further steps are refused', async () => {
   const results = await resultsOf('heap.steps', 2, {
     environment: { ...environment, NVSHMEM_CUMEM_GRANULARITY: '256M' },
   })

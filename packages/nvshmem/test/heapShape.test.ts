@@ -6,8 +6,8 @@ import { HeapSpace } from '../src/workarounds/heapSpace.js'
 const [KiB, MiB, GiB] = [2 ** 10, 2 ** 20, 2 ** 30] as const
 const limitedBy = 'NVSHMEM_MAX_MEMORY_PER_GPU'
 
-describe('what the environment says of the heap', () => {
-  test('is 512 MiB at a time up to 128 GiB when it says nothing', () => {
+describe('heap settings in the environment', () => {
+  test('default to steps of 512 MiB up to 128 GiB', () => {
     expect(heapShape({}, false)).toEqual({ step: 512 * MiB, limit: 128 * GiB, limitedBy })
     expect(heapShape({}, true)).toEqual({ step: 2 * MiB, limit: 128 * GiB, limitedBy })
   })
@@ -21,16 +21,16 @@ describe('what the environment says of the heap', () => {
     ['1T', 2 * GiB],
     ['many', 512 * MiB],
     ['', 512 * MiB],
-  ] as const)('NVSHMEM_CUMEM_GRANULARITY=%s', ([text, step]) => {
+  ] as const)('include NVSHMEM_CUMEM_GRANULARITY=%s', ([text, step]) => {
     expect(heapShape({ NVSHMEM_CUMEM_GRANULARITY: text }, false).step).toBe(step)
   })
 
-  test('a limit is whole steps', () => {
+  test('round the limit to whole steps', () => {
     expect(heapShape({ NVSHMEM_MAX_MEMORY_PER_GPU: '1025M' }, false).limit).toBe(1536 * MiB)
   })
 
   test.for([{ NVSHMEM_DISABLE_CUDA_VMM: '1' }, { NVSHMEM_DISABLE_CUDA_VMM: 'true' }, { NVSHMEM_HEAP_KIND: 'SYSMEM' }])(
-    'it does not grow with %o',
+    'with %o disable growth',
     (environment) => {
       const whole = { step: 0, limit: GiB, limitedBy: 'NVSHMEM_SYMMETRIC_SIZE' }
       expect(heapShape(environment, false)).toEqual(whole)
@@ -41,12 +41,12 @@ describe('what the environment says of the heap', () => {
     },
   )
 
-  test('it grows when that is switched off', () => {
+  test('enable growth unless it is switched off', () => {
     expect(heapShape({ NVSHMEM_DISABLE_CUDA_VMM: '0' }, false).step).toBe(512 * MiB)
   })
 })
 
-describe('what is known of the addresses of the heap', () => {
+describe('the known address space of the heap', () => {
   // Mappings as an H200 had them: the first step, of which NVSHMEM has the begin, and those by which the heap grew.
   const mappings = [
     { start: 0, end: 512 },
@@ -56,7 +56,7 @@ describe('what is known of the addresses of the heap', () => {
   const mappingAt = (address: number): (typeof mappings)[number] | undefined =>
     mappings.find(({ start, end }) => address >= start && address < end)
 
-  test('begins with the first allocation, and grows with what lies beyond', () => {
+  test('starts with the first allocation, and grows with allocations beyond it', () => {
     const space = new HeapSpace()
     expect([space.isKnown, space.mappedBytes, space.largestFree()]).toEqual([false, 0, 0])
     space.add(124, 100, mappingAt)
@@ -65,7 +65,7 @@ describe('what is known of the addresses of the heap', () => {
     expect([space.mappedBytes, space.largestFree()]).toEqual([1536, 712])
   })
 
-  test('what is given back is free, together with free memory beside it, also across mappings', () => {
+  test('merges freed ranges with adjacent free ranges, also across mappings', () => {
     const space = new HeapSpace()
     for (const address of [124, 424, 724]) space.add(address, 300, mappingAt)
     space.remove(424)
@@ -76,14 +76,14 @@ describe('what is known of the addresses of the heap', () => {
     expect(space.largestFree()).toBe(600)
   })
 
-  test('mappings that do not follow each other are not one', () => {
+  test('does not merge mappings that are not adjacent', () => {
     const space = new HeapSpace()
     space.add(1500, 36, mappingAt)
     space.add(4096, 12, mappingAt)
     expect(space.largestFree()).toBe(500)
   })
 
-  test('of what no mapping is known nothing is free', () => {
+  test('has no free memory without a known mapping', () => {
     const space = new HeapSpace()
     space.add(9000, 8, mappingAt)
     expect([space.isKnown, space.largestFree()]).toEqual([false, 0])

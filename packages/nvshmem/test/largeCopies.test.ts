@@ -12,8 +12,8 @@ const numbers = (first: number): Float32Array<ArrayBuffer> =>
 const isSame = (one: unknown, other: Float32Array): boolean =>
   Buffer.compare(Buffer.from((one as Float32Array).buffer), Buffer.from(other.buffer)) === 0
 
-describe('copies of much memory', () => {
-  test('take a turn of the event loop for each part', async () => {
+describe('large copies', () => {
+  test('let the event loop turn once per part', async () => {
     await using buffer = await pe.session.allocate('f32', length)
     const [here, there] = [numbers(1), new Float32Array(length)]
     const works: (() => Promise<unknown>)[] = [
@@ -27,7 +27,7 @@ describe('copies of much memory', () => {
     expect(isSame(there, here)).toBe(true)
   })
 
-  test('have their turn among the calls all the same', async () => {
+  test('keep their order among other calls', async () => {
     await using buffer = await pe.session.allocate('f32', length)
     const [first, second] = [numbers(1), numbers(2)]
     const done = [buffer.copyFrom(first), buffer.toArray(), pe.session.put(buffer, second, { pe: 0 }), buffer.toArray()]
@@ -35,7 +35,7 @@ describe('copies of much memory', () => {
     expect([isSame(afterFirst, first), isSame(afterSecond, second)]).toEqual([true, true])
   })
 
-  test('reject when the array is detached meanwhile; those behind them are made', async () => {
+  test('reject if the array is detached during the copy, and later calls still run', async () => {
     await using buffer = await pe.session.allocate('f32', length)
     await buffer.fill(3)
     const array = numbers(1)
@@ -50,7 +50,7 @@ describe('copies of much memory', () => {
     await expect(gone).rejects.toThrow('SymmetricBuffer.copyTo: target must stay as long as it is')
   })
 
-  test('that are given up before they began do not leave the session stuck', async () => {
+  test('aborted before they begin do not leave the session stuck', async () => {
     await using buffer = await pe.session.allocate('f32', length)
     const ending = new AbortController()
     // Its bytes are still being taken over, a part a turn.
@@ -62,7 +62,7 @@ describe('copies of much memory', () => {
     expect(await buffer.fill(4)).toBe(buffer)
   })
 
-  test('that were given up leave nothing behind', async () => {
+  test('leave nothing behind after an abort', async () => {
     await using buffer = await pe.session.allocate('f32', length)
     const ending = new AbortController()
     const barrier = pe.session.barrierAll()

@@ -14,7 +14,7 @@ const launched = `
   await session.finalize()
 `
 
-test('PEs that mpirun started', ({ skip }) => {
+test('PEs started by mpirun form one session', ({ skip }) => {
   if (spawnSync('mpirun', ['--version']).error !== undefined) return skip('no mpirun on this machine: install Open MPI')
   const words = ['--oversubscribe', '-n', '3', process.execPath, '--input-type=module', '-e', launched]
   const { status, stdout, stderr } = spawnSync('mpirun', words, {

@@ -43,16 +43,16 @@ function run(which: 'tidy' | 'untidy', environment: NodeJS.ProcessEnv = {}): str
   })
 }
 
-test('memory and teams that are dropped are reported, not freed, and the session goes on', () => {
+test('dropped memory and teams are reported but not freed, and the session stays usable', () => {
   const output = run('untidy')
   expect(output).toContain('ShoalLeakWarning Symmetric memory of PE 0 (32 bytes) was dropped without dispose()')
   expect(output).toContain('ShoalLeakWarning Team world[0, step 1, 1] of PE 0 was dropped')
 })
 
-test('what was disposed of, or ended with the session, is not reported', () => {
+test('objects that were disposed or ended with the session are not reported', () => {
   expect(run('tidy')).toBe('')
 })
 
-test('SHOAL_TRACE_LEAKS=1 says where it was made', () => {
+test('SHOAL_TRACE_LEAKS=1 adds the place where the object was made', () => {
   expect(run('untidy', { SHOAL_TRACE_LEAKS: '1' })).toMatch(/made at/)
 })

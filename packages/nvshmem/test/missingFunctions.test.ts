@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { compileRecordingLibrary, runOn } from './fixtures/recordingLibrary.js'
 
-test('a function that the library lacks is told, and the next call of the thread has nothing of it', () => {
+test('a function missing in the library throws, and does not affect the next call on the thread', () => {
   const { library, calls } = compileRecordingLibrary([
     'nvshmemx_barrier_on_stream',
     'nvshmemx_float_put_on_stream',

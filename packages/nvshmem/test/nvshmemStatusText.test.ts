@@ -3,7 +3,7 @@ import { nvshmemx_status } from '@shoal/nvshmem-sys'
 import { describe, expect, test } from 'vitest'
 
 describe('nvshmemStatusText', () => {
-  test('has a name and a text for every status', () => {
+  test('returns a name and a text for every status', () => {
     const statuses = Object.entries(nvshmemx_status).filter(([name]) => !name.endsWith('SENTINEL'))
     expect(statuses.length).toBeGreaterThan(6)
     for (const [name, status] of statuses) {
@@ -14,7 +14,7 @@ describe('nvshmemStatusText', () => {
     expect(nvshmemStatusText(0)).toEqual({ name: 'NVSHMEMX_SUCCESS', description: 'no error' })
   })
 
-  test('says so of a status that it does not know', () => {
+  test('describes an unknown status as unknown', () => {
     expect(nvshmemStatusText(-3)).toEqual({
       name: 'nvshmemx_status(-3)',
       description: 'unknown status; what NVSHMEM printed may tell more',

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { resultsOf } from './fixtures/job.js'
 
-test('devices, streams, device and page-locked memory of @shoal/driver', async () => {
+test('NVSHMEM accepts devices, streams, device and page-locked memory of @shoal/driver', async () => {
   const results = await resultsOf('otherPackages.driver', 2)
   const all = (value: number): number[] => [value, value, value, value]
   for (const [rank, result] of results.entries()) {
@@ -17,11 +17,11 @@ test('devices, streams, device and page-locked memory of @shoal/driver', async (
   }
 })
 
-test('symmetric memory in a collective of @shoal/nccl', async () => {
+test('NCCL collectives of @shoal/nccl accept symmetric memory', async () => {
   expect(await resultsOf('otherPackages.nccl', 1)).toEqual([[2, 2, 2, 2, 2, 2, 2, 2]])
 })
 
-test('symmetric memory is given back once a group off the thread that works with it has returned', async () => {
+test('symmetric memory is freed after an off-thread group that uses it has returned', async () => {
   const environment = { SHOAL_SIM_FAULT: 'slow call=ncclAllReduce ms=300' }
   expect(await resultsOf('otherPackages.disposedInGroup', 1, { environment })).toEqual([['group', 'memory']])
 })
@@ -34,21 +34,21 @@ const calls = [
   ...['putSync', 'getSync', 'putStridedSync', 'getStridedSync', 'copyFromSync', 'copyToSync'],
 ]
 
-test('memory whose producer is still at work: transfers and copies come behind it, by stream or by waiting', async () => {
+test('transfers and copies wait for the pending producer of their memory, by stream or by blocking', async () => {
   expect(await resultsOf('otherPackages.producerStreams', 1, { options: { calls } })).toEqual([{}])
 })
 
-test('waits come behind the producers of their values and of what they ignore', async () => {
+test('waits run after the producers of their values and of ignored elements', async () => {
   expect(await resultsOf('otherPackages.waitProducers', 1)).toEqual([[]])
 })
 
-test('symmetric memory handed over behind a stream: copies and collectives of others come behind that', async () => {
+test('copies and collectives of other packages wait for the stream that symmetric memory names', async () => {
   const right = { isEarly: false, right: true }
   const all = { copy: right, view: right, nccl: right, broadcast: right }
   expect(await resultsOf('otherPackages.handedOver', 1)).toEqual([all])
 })
 
-test('a stream of a producer that is none is refused; a wait for a producer can be given up', async () => {
+test('an invalid producer stream is refused, and a wait for a producer can be aborted', async () => {
   const [{ gone, late, after }] = (await resultsOf('otherPackages.producerRefused', 1)) as [
     { gone: string[]; late: string; after: number[] },
   ]

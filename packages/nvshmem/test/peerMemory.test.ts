@@ -8,7 +8,7 @@ import { onePe, refuses } from './fixtures/onePe.js'
 const pe = onePe()
 
 describe('PeerMemory', () => {
-  test('is the memory of another PE: loads and stores need no call of NVSHMEM', async () => {
+  test('is the memory of another PE: loads and stores need no NVSHMEM call', async () => {
     const results = await resultsOf('heap.peers', 3)
     for (const [rank, result] of results.entries()) {
       const before = (rank + 2) % 3
@@ -21,7 +21,7 @@ describe('PeerMemory', () => {
     }
   })
 
-  test('has type, length and address of the buffer, and is memory by the protocol', async () => {
+  test('has type, length and address of the buffer, and answers the memory protocol', async () => {
     const buffer = await pe.session.allocate('f64', 4)
     const peer = await buffer.peer(0)
     expect(peer).toBeInstanceOf(PeerMemory)

@@ -5,7 +5,7 @@ import { onePe } from './fixtures/onePe.js'
 
 const pe = onePe()
 
-test('no two objects of a session are equal, and JSON has a line of each', async () => {
+test('two objects of a session are never equal, and serialize to one line of JSON each', async () => {
   const { session } = pe
   const buffers = [await session.allocate('f32', 8), await session.allocate('f32', 8)] as const
   expectDistinct(...buffers)

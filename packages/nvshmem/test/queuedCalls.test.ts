@@ -61,24 +61,21 @@ const withStream: { readonly [name: string]: (stream: Stream) => Promise<unknown
   'world.reduceOnStream': (stream) => pe.session.world.reduceOnStream(target, target, { stream }),
 }
 
-describe('a call that waits for its turn', () => {
+describe('a queued call', () => {
   const ofMemory = Object.keys(memories).flatMap((kind) => Object.keys(withMemory).map((name) => [name, kind] as const))
-  test.for(ofMemory)(
-    '%s rejects when its %s is disposed of meanwhile; those behind it are made',
-    async ([name, kind]) => {
-      const { session } = pe
-      const memory = memories[kind as keyof typeof memories]()
-      const barrier = session.barrierAll()
-      const call = (withMemory[name] as (typeof withMemory)[string])(memory)
-      const behind = session.put(target, Float32Array.of(5, 6, 7, 8), { pe: 0 })
-      memory.dispose()
-      await expect(call).rejects.toThrow(DisposedError)
-      await Promise.all([barrier, behind])
-      expect(await target.toArray()).toEqual(Float32Array.of(5, 6, 7, 8))
-    },
-  )
+  test.for(ofMemory)('%s rejects if its %s is disposed meanwhile, and later calls still run', async ([name, kind]) => {
+    const { session } = pe
+    const memory = memories[kind as keyof typeof memories]()
+    const barrier = session.barrierAll()
+    const call = (withMemory[name] as (typeof withMemory)[string])(memory)
+    const behind = session.put(target, Float32Array.of(5, 6, 7, 8), { pe: 0 })
+    memory.dispose()
+    await expect(call).rejects.toThrow(DisposedError)
+    await Promise.all([barrier, behind])
+    expect(await target.toArray()).toEqual(Float32Array.of(5, 6, 7, 8))
+  })
 
-  test.for(Object.keys(withStream))('%s rejects when its stream is disposed of meanwhile', async (name) => {
+  test.for(Object.keys(withStream))('%s rejects if its stream is disposed meanwhile', async (name) => {
     const stream = device().createStream()
     const barrier = pe.session.barrierAll()
     const call = (withStream[name] as (typeof withStream)[string])(stream)
@@ -88,7 +85,7 @@ describe('a call that waits for its turn', () => {
     await pe.session.barrierAll()
   })
 
-  test('is made when its memory and its stream are disposed of after it', async () => {
+  test('runs if its memory and its stream are disposed after the call was made', async () => {
     const { session } = pe
     const memory = memories['device memory']()
     const stream = device().createStream()
@@ -101,7 +98,7 @@ describe('a call that waits for its turn', () => {
     expect(await target.toArray()).toEqual(Float32Array.of(1, 2, 3, 4))
   })
 
-  test('is made before the symmetric memory and the team that it works with are given back', async () => {
+  test('runs before the symmetric memory and the team that it uses are freed', async () => {
     const { session } = pe
     const buffer = await session.allocate('f32', 2)
     const team = await session.world.splitStrided({ start: 0, size: 1 })
@@ -118,7 +115,7 @@ describe('a call that waits for its turn', () => {
     expect(got).toEqual(Float32Array.of(3, 4))
   })
 
-  test('is made although its caller has given it up', async () => {
+  test('runs even if its caller aborted it', async () => {
     const { session } = pe
     const memory = memories['device memory']()
     await target.fill(0)
@@ -135,7 +132,7 @@ describe('a call that waits for its turn', () => {
     memory.dispose()
   })
 
-  test('is not made any more when the session is abandoned', async () => {
+  test('does not run after the session was abandoned', async () => {
     expect(await resultsOf('session.abandonedQueue', 1)).toEqual([
       { outcomes: ['SHOAL_DISPOSED', 'SHOAL_DISPOSED', 'SHOAL_DISPOSED'], contents: [0, 0] },
     ])
@@ -150,7 +147,7 @@ describe('a call that waits for its turn', () => {
     ['an address that is no stream', () => pe.session.barrierAllOnStream({ stream: target.address }), /cuStreamGetCtx/],
   ])
 
-  test('takes a bare handle and the handles of the default streams', async () => {
+  test('accepts a raw handle and the handles of the default streams', async () => {
     using stream = device().createStream()
     for (const handle of [stream.handle, 0n, 1n, 2n, null]) {
       await pe.session.barrierAllOnStream({ stream: handle })
@@ -170,7 +167,7 @@ function delayCopies(milliseconds: number): void {
   expect(status).toBe(0)
 }
 
-describe('a call that is under way', () => {
+describe('a running call', () => {
   type Owner = MemoryLike & { dispose(): void; readonly disposed: boolean }
   const values = Float32Array.of(1, 2, 3, 4)
   const mapped = (): Owner => {
@@ -186,7 +183,7 @@ describe('a call that is under way', () => {
     'memory of a stream': () => DeviceBuffer.allocateOn(device().defaultStream, 'f32', 4),
   }
 
-  test.for(Object.keys(owners))('is not hurt when its %s is disposed of', async (name) => {
+  test.for(Object.keys(owners))('is not disturbed when its %s is disposed', async (name) => {
     const owner = (owners[name] as (typeof owners)[string])()
     const view = DeviceBuffer.view(device(), owner, 'f32', { length: 4 })
     view.copyFromSync(values)
@@ -200,7 +197,7 @@ describe('a call that is under way', () => {
     expect(await target.toArray()).toEqual(values)
   })
 
-  test('is not hurt when its stream is disposed of', async () => {
+  test('is not disturbed when its stream is disposed', async () => {
     await target.fill(5)
     const stream = device().createStream()
     const call = pe.session.getElementOnStream(target, { pe: 0, stream })
@@ -209,7 +206,7 @@ describe('a call that is under way', () => {
     expect(await call).toBe(5)
   })
 
-  test('has those behind it on this thread, in their order, also where they have no status', async () => {
+  test('is followed by queued calls in order on this thread, even by calls without a status', async () => {
     const { session } = pe
     await target.fill(0)
     delayCopies(5)
@@ -224,7 +221,7 @@ describe('a call that is under way', () => {
   })
 })
 
-describe('arrays that say something else of themselves', () => {
+describe('arrays with a forged length', () => {
   const falseLength = (length: number, said: number): Float32Array<ArrayBuffer> => {
     const array = new Float32Array(length).fill(7)
     for (const [key, value] of Object.entries({ length: said, byteLength: said * 4, byteOffset: 64 })) {
@@ -244,7 +241,7 @@ describe('arrays that say something else of themselves', () => {
     getStridedSync: (array) => pe.session.getStridedSync(array, target, { pe: 0, count: 4 }),
   }
 
-  test.for(Object.keys(calls))('%s takes the bytes that are there', async (name) => {
+  test.for(Object.keys(calls))('%s uses the real number of bytes', async (name) => {
     const call = calls[name] as (typeof calls)[string]
     await target.fill(3)
     const attempt = async (): Promise<unknown> => await call(shorter())

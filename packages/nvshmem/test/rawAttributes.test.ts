@@ -10,14 +10,14 @@ test.each([
   ['bytes' as never, TypeError, 'rawAttributes must be a Uint8Array'],
   [new Uint8Array(8), RangeError, `an nvshmemx_init_attr_t of ${nvshmemx_init_attr_t.size} to 4096 bytes, not 8`],
   [new Uint8Array(5000), RangeError, 'to 4096 bytes, not 5000'],
-])('raw attributes of a wrong kind or size are refused', async (rawAttributes, type, words) => {
+])('Session.init refuses raw attributes of a wrong kind or size', async (rawAttributes, type, words) => {
   const started = Session.init({ ...place, id: UniqueId.create(), rawAttributes })
   await expect(started).rejects.toThrow(type)
   await expect(started).rejects.toThrow('Session.init: rawAttributes must be')
   await expect(started).rejects.toThrow(words)
 })
 
-test('a session starts with raw attributes of a newer header', async () => {
+test('Session.init accepts raw attributes of a newer header', async () => {
   const rawAttributes = new Uint8Array(nvshmemx_init_attr_t.size + 16)
   nvshmemx_init_attr_t.write(rawAttributes, NVSHMEMX_INIT_ATTR_INITIALIZER)
   const session = await Session.init({ ...place, id: UniqueId.create(), rawAttributes })

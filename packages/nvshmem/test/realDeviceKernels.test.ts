@@ -11,7 +11,7 @@ const home = host === undefined || host === '' ? '' : dirname(dirname(host))
 const library = join(home, 'lib', 'libnvshmem_device.a')
 
 /** Kernels in CUDA C++ that are linked with NVIDIA's own device library, and run between PEs on the software device. */
-describe('kernels that call NVSHMEM', () => {
+describe('kernels that call NVSHMEM in device code', () => {
   const ptx = join(scratchFolder(), 'device.ptx')
   let reason: string | undefined
 
@@ -26,7 +26,7 @@ describe('kernels that call NVSHMEM', () => {
   }, 600_000)
 
   test.for([1, 2, 5])(
-    'transfers, atomics, collectives and waits of %i PEs',
+    'run transfers, atomics, collectives and waits on %i PEs',
     { timeout: 600_000 },
     async (pes, { skip }) => {
       if (reason !== undefined) return skip(reason)

@@ -36,7 +36,7 @@ function run(program: string, environment: NodeJS.ProcessEnv = {}): unknown {
 }
 
 describe('the real libnvshmem_host, without a GPU', () => {
-  test('tells its version, its name and how far it is', ({ skip }) => {
+  test('returns its version, its name and its init status', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const found = run(`
       import * as n from '@shoal/nvshmem'
@@ -54,7 +54,7 @@ describe('the real libnvshmem_host, without a GPU', () => {
     })
   })
 
-  test('makes ids that differ, and takes them back', ({ skip }) => {
+  test('makes ids that differ, and accepts them', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const found = run(`
       import { UniqueId } from '@shoal/nvshmem'
@@ -64,7 +64,7 @@ describe('the real libnvshmem_host, without a GPU', () => {
     expect(found).toEqual({ differ: true, same: true })
   })
 
-  test('does not find a network interface that is not there', ({ skip }) => {
+  test('refuses a network interface that does not exist', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const found = run(
       `
@@ -84,7 +84,7 @@ describe('the real libnvshmem_host, without a GPU', () => {
     })
   })
 
-  test('brings the PEs together, and the session says that there is no GPU to work on', ({ skip }) => {
+  test('connects the PEs, and the session reports the missing GPU', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const found = run(`
       import { Session, UniqueId } from '@shoal/nvshmem'
@@ -101,7 +101,7 @@ describe('the real libnvshmem_host, without a GPU', () => {
     })
   })
 
-  test('a PE that never comes: the start is given up in time, and the process ends', ({ skip }) => {
+  test('without the other PE: init times out, and the process exits', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const found = run(`
       import { Session, UniqueId } from '@shoal/nvshmem'

@@ -36,11 +36,11 @@ describe('the scratch memory of reductions', () => {
     ['64 K', 0],
     ['64B', 0],
     ['-1', 0],
-  ] as const)('NVSHMEM_REDUCE_SCRATCH_SIZE=%s', ([text, bytes]) => {
+  ] as const)('follows NVSHMEM_REDUCE_SCRATCH_SIZE=%s', ([text, bytes]) => {
     expect(reduceScratchOf({ NVSHMEM_REDUCE_SCRATCH_SIZE: text }, NvshmemVersion.of(3, 4, 5))).toBe(bytes)
   })
 
-  test('has room for all parts of a reduceScatter in one half', () => {
+  test('holds all parts of a reduceScatter in one half', () => {
     requireScratch(64 * KiB, 4, byDefault, 'it')
     requireScratch(87_376, 3, byDefault, 'it')
     expect(() => requireScratch(64 * KiB + 4, 4, byDefault, 'it')).toThrow(
@@ -49,7 +49,7 @@ describe('the scratch memory of reductions', () => {
     expect(() => requireScratch(87_384, 3, byDefault, 'it')).toThrow(RangeError)
   })
 
-  test('has a half of whole numbers of eight bytes', () => {
+  test('has halves of a multiple of eight bytes', () => {
     requireScratch(4, 2, 24, 'it')
     expect(() => requireScratch(4, 3, 24, 'it')).toThrow('the 8 bytes that')
     requireScratch(0, 2, 15, 'it')
@@ -62,7 +62,7 @@ describe('the scratch memory of reductions', () => {
     [87_384, 3],
     [32_792, 7],
   ] as const)(
-    'that is asked for %i bytes of %i PEs is enough for them, and for reductions in one call',
+    'requested for %i bytes of %i PEs suffices for them, and for reductions in one call',
     ([bytes, peCount]) => {
       const [, needed] = /_SIZE=(\d+)/.exec(errorOf(() => requireScratch(bytes, peCount, 0, 'it')).message) ?? []
       requireScratch(bytes, peCount, Number(needed), 'it')
@@ -71,7 +71,7 @@ describe('the scratch memory of reductions', () => {
     },
   )
 
-  test('is not needed by a PE alone', () => {
+  test('is not needed by a single PE', () => {
     requireScratch(2 ** 40, 1, byDefault, 'it')
   })
 
@@ -81,14 +81,17 @@ describe('the scratch memory of reductions', () => {
     { peCount: 4, right: 8200, wrong: 16_376, elementBytes: 2 },
     { peCount: 3, right: 16_376, wrong: 32_776, elementBytes: 4 },
     { peCount: 4, right: 8200, wrong: 21_840, elementBytes: 8 },
-  ])('$peCount PEs reduce $right bytes in place at once, not $wrong', ({ peCount, right, wrong, elementBytes }) => {
-    const bytes = maxElementsPerCall(elementBytes, peCount, byDefault, true) * elementBytes
-    expect(bytes).toBeGreaterThanOrEqual(right)
-    expect(bytes).toBeLessThan(wrong)
-    expect(bytes % 16).toBe(0)
-  })
+  ])(
+    'lets $peCount PEs reduce $right bytes in place at once, but not $wrong',
+    ({ peCount, right, wrong, elementBytes }) => {
+      const bytes = maxElementsPerCall(elementBytes, peCount, byDefault, true) * elementBytes
+      expect(bytes).toBeGreaterThanOrEqual(right)
+      expect(bytes).toBeLessThan(wrong)
+      expect(bytes % 16).toBe(0)
+    },
+  )
 
-  test('two PEs reduce any number in place at once, and many PEs with little of it none', () => {
+  test('lets two PEs reduce any number in place at once, and many PEs with little scratch memory none', () => {
     expect(maxElementsPerCall(8, 2, 128, true)).toBe(Number.POSITIVE_INFINITY)
     expect(maxElementsPerCall(8, 1, 1, true)).toBe(Number.POSITIVE_INFINITY)
     expect(maxElementsPerCall(8, 3, 256, true)).toBe(1)
@@ -103,22 +106,19 @@ describe('the scratch memory of reductions', () => {
     { scratch: 112, elementBytes: 8, most: 0 },
     { scratch: 15, elementBytes: 1, most: 0 },
     { scratch: 0, elementBytes: 4, most: 0 },
-  ])(
-    'of $scratch bytes has rounds of which each takes $most elements of $elementBytes bytes',
-    ({ scratch, elementBytes, most }) => {
-      for (const peCount of [2, 3, 8]) expect(maxElementsPerCall(elementBytes, peCount, scratch, false)).toBe(most)
-      expect(maxElementsPerCall(elementBytes, 2, scratch, true)).toBe(most)
-    },
-  )
+  ])('of $scratch bytes allows $most elements of $elementBytes bytes per round', ({ scratch, elementBytes, most }) => {
+    for (const peCount of [2, 3, 8]) expect(maxElementsPerCall(elementBytes, peCount, scratch, false)).toBe(most)
+    expect(maxElementsPerCall(elementBytes, 2, scratch, true)).toBe(most)
+  })
 })
 
-describe('collectives', () => {
+describe('collectives with limited scratch memory', () => {
   test.for([
     { worldSize: 3, scratch: undefined },
     { worldSize: 5, scratch: undefined },
     { worldSize: 2, scratch: '100000' },
     { worldSize: 3, scratch: '1000' },
-  ])('$worldSize PEs reduce what takes many calls, in every way ($scratch)', async ({ worldSize, scratch }) => {
+  ])('split reductions of $worldSize PEs into many calls, in every way ($scratch)', async ({ worldSize, scratch }) => {
     const elements = 20_011
     const expected = Array.from(
       { length: elements },
@@ -132,7 +132,7 @@ describe('collectives', () => {
     expect(results).toEqual(results.map(() => everywhere))
   })
 
-  test('refuse parts that have no room, before anything is called', async () => {
+  test('refuse parts that do not fit, before any call', async () => {
     const messages = await resultsOf<string[]>('teams.withoutRoom', 2)
     for (const [refused, fits] of messages) {
       expect(refused).toMatch(/2 parts of 131076 bytes have no room in the 262144 bytes/)
@@ -140,14 +140,14 @@ describe('collectives', () => {
     }
   })
 
-  test('have as much as the variable says', async () => {
+  test('use the size from the variable', async () => {
     const environment = { NVSHMEM_REDUCE_SCRATCH_SIZE: '1M' }
     const messages = await resultsOf<string[]>('teams.withoutRoom', 2, { environment })
     expect(messages.map(([first]) => first)).toEqual(['nothing', 'nothing'])
   })
 })
 
-describe('what is called', () => {
+describe('split reductions', () => {
   const { library, calls } = compileRecordingLibrary()
 
   function runFixture(name: string, environment: NodeJS.ProcessEnv, ...words: string[]): string {
@@ -169,7 +169,7 @@ describe('what is called', () => {
     { pes: 2, times: 1 },
     { pes: 3, times: 2 },
     { pes: 9, times: 5 },
-  ])('for 20,000 bytes of $pes PEs: $times times in place, once otherwise', ({ pes, times }) => {
+  ])('of 20,000 bytes over $pes PEs make $times calls in place, and one otherwise', ({ pes, times }) => {
     expect(reductionsWith(pes)).toEqual({
       nvshmem_uint8_sum_reduce: times,
       nvshmem_uint8_max_reduce: times,
@@ -178,7 +178,7 @@ describe('what is called', () => {
     })
   })
 
-  test('is all of it, also where the first call fails: other PEs would wait in the second', () => {
+  test('make all calls even if the first fails, because other PEs wait in the second', () => {
     const names = {
       wait: 'nvshmem_uint8_sum_reduce',
       sync: 'nvshmem_uint8_max_reduce',
@@ -197,18 +197,15 @@ describe('what is called', () => {
   test.for([
     ['32', '0', /^done$/],
     ['0', '32', /2 parts of 8 bytes have no room in the 0 bytes/],
-  ] as const)(
-    'goes by what C code sees of the variable, %s, and not by a copy of a worker, %s',
-    ([inC, copy, answer]) => {
-      const environment = { SHOAL_CALLS: `${calls}.worker`, SHOAL_PES: '2' }
-      const told = runFixture('workersVariables.mjs', environment, inC, copy).trim()
-      expect(told).toMatch(answer)
-      expect(told).not.toContain('with koffi')
-    },
-  )
+  ] as const)('use the variable as C code sees it, %s, and not the copy of a worker, %s', ([inC, copy, answer]) => {
+    const environment = { SHOAL_CALLS: `${calls}.worker`, SHOAL_PES: '2' }
+    const told = runFixture('workersVariables.mjs', environment, inC, copy).trim()
+    expect(told).toMatch(answer)
+    expect(told).not.toContain('with koffi')
+  })
 })
 
-test('what NVSHMEM reads of the environment, it reads before its first call', () => {
+test('variables of NVSHMEM are read before its first call only', () => {
   vi.stubEnv('NVSHMEM_REDUCE_SCRATCH_SIZE', '1K')
   expect(environmentOfNvshmem()['NVSHMEM_REDUCE_SCRATCH_SIZE']).toBe('1K')
   vi.stubEnv('NVSHMEM_REDUCE_SCRATCH_SIZE', '2K')

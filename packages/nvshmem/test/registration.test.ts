@@ -10,7 +10,7 @@ import { anything, onePe, refuses } from './fixtures/onePe.js'
 const pe = onePe()
 
 describe('Registration', () => {
-  test('is of one range once, ends once, and all of them end with unregisterAll', async () => {
+  test('covers a range once, ends once, and unregisterAll ends all registrations', async () => {
     const status = { error: 'NVSHMEMX_ERROR_INVALID_VALUE' }
     for (const result of await resultsOf('heap.registered', 2)) {
       expect(result).toMatchObject({
@@ -24,7 +24,7 @@ describe('Registration', () => {
     }
   })
 
-  test('tells where the memory is, in one line when printed', async () => {
+  test('exposes the address of the memory, and prints one line', async () => {
     const memory = pe.memory()
     const { address } = memory[memoryProtocol]
     const registration = await pe.session.register(memory)
@@ -36,7 +36,7 @@ describe('Registration', () => {
     expect(inspect(registration)).toBe(`${line}, disposed: true }`)
   })
 
-  test.each(['dispose()', 'unregisterAll()'])('memory that was disposed of is freed after %s', async (way) => {
+  test.each(['dispose()', 'unregisterAll()'])('memory disposed while registered is freed after %s', async (way) => {
     const buffer = DeviceBuffer.zeros(Device.get(0), 'u8', 4096)
     const { address } = buffer
     const isThere = (): boolean => cuPointerGetAttribute(new Uint32Array(2), 2, address as never) === 0
@@ -48,7 +48,11 @@ describe('Registration', () => {
   })
 
   refuses(pe, [
-    ['what is no memory', () => pe.session.register(anything({})), /Session.register: memory must be an object with/],
+    [
+      'a value other than memory',
+      () => pe.session.register(anything({})),
+      /Session.register: memory must be an object with/,
+    ],
     ['memory of another device', () => pe.session.register(pe.memory({ deviceOrdinal: 1 })), /belongs to device 1/],
     [
       'half an element as symmetric memory',

@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 afterAll(() => session.finalize())
 
-describe('a transfer on a stream that repeats', () => {
+describe('a repeated transfer on a stream', () => {
   let target: SymmetricBuffer<'f32'>
   let source: SymmetricBuffer<'f32'>
 
@@ -44,7 +44,7 @@ describe('a transfer on a stream that repeats', () => {
   })
 
   test.for(['put', 'get', 'putNonBlocking', 'getNonBlocking'] as const)(
-    '%s is right each time, and notices each thing that changes',
+    '%s has correct results each time, and detects each change',
     async (kind) => {
       const transfer = async (options: object = {}, to = target, from = source): Promise<number[]> => {
         await session[`${kind}OnStream`](to, from, { pe: 0, stream, ...options })

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 
 describe('Session', () => {
-  test('has a PE, a number of PEs, a device, a thread level and teams, and prints in one line', () => {
+  test('has a PE, a number of PEs, a device, a thread level and teams, and prints one line', () => {
     const { session } = pe
     expect(session).toMatchObject({ pe: 0, peCount: 1, deviceOrdinal: 0, threadLevel: 'serialized', disposed: false })
     expect([session.world.peCount, session.waitingFor, session.stuckIn]).toEqual([1, undefined, undefined])
@@ -24,7 +24,7 @@ describe('Session', () => {
     expect(nvshmemStatus()).toBe('initialized')
   })
 
-  test('that is busy refuses calls that block with BusyError, and goes on', async () => {
+  test('refuses blocking calls with BusyError while busy, and stays usable', async () => {
     const { session } = pe
     const barrier = session.barrierAll()
     expect(session.waitingFor).toBe('Session.barrierAll')
@@ -37,13 +37,13 @@ describe('Session', () => {
     expect(busy).not.toThrow()
   })
 
-  test('makes no call for a signal that fired before', async () => {
+  test('makes no call if its signal had already fired', async () => {
     const wait = { signal: AbortSignal.abort(new Error('enough')) }
     await expect(pe.session.barrierAll(wait)).rejects.toMatchObject({ code: 'SHOAL_ABORTED' })
     expect(pe.session.waitingFor).toBeUndefined()
   })
 
-  test('takes options that are undefined or have no prototype, and hands on what their getters throw', async () => {
+  test('accepts undefined options and options without a prototype, and rethrows errors of getters', async () => {
     const { session } = pe
     await session.barrierAll(undefined)
     await session.barrierAll({ timeout: undefined, signal: undefined })
@@ -75,7 +75,7 @@ describe('Session.init', () => {
     ],
     ['an unknown option', init({ size: 2 }), /options must have only the keys device, rank, .*, not 'size'/],
     ['options that are an instance of a class', () => Session.init(anything(new URL('file:///'))), TypeError],
-    ['a device that is none', init({ device: 'gpu' }), /Session.init: device must be an object with/],
+    ['an invalid device', init({ device: 'gpu' }), /Session.init: device must be an object with/],
     ['a negative device', init({ device: -1 }), RangeError],
     ['a rank beyond the size', init({ rank: 1 }), 'Session.init: rank must be an integer from 0 to 0, not 1'],
     ['a negative rank', init({ rank: -1 }), RangeError],
@@ -94,13 +94,13 @@ describe('Session.init', () => {
       init({ defaultTimeout: 'long' }),
       `Session.init: defaultTimeout ${timeout} 'long'`,
     ],
-    ['a signal that is none', init({ signal: {} }), /signal must be an AbortSignal/],
+    ['an invalid signal', init({ signal: {} }), /signal must be an AbortSignal/],
     [
-      'a thread level that is none',
+      'an invalid thread level',
       init({ threadLevel: 'all' }),
       /threadLevel must be 'single', .* or 'multiple', not 'all'/,
     ],
-    ['a launcher that is none', init({ launcher: 'torchrun' }), /launcher must be 'mpi', 'pmi'.* not 'torchrun'/],
+    ['an invalid launcher', init({ launcher: 'torchrun' }), /launcher must be 'mpi', 'pmi'.* not 'torchrun'/],
     ['a communicator for PMI', init({ launcher: 'pmi', mpiCommunicator: 1n }), /needs the launcher 'mpi'/],
     ['a communicator without a launcher', init({ mpiCommunicator: 1n }, { device: 0 }), /needs the launcher 'mpi'/],
     ['a communicator that is no address', init({ launcher: 'mpi', mpiCommunicator: 1 }), TypeError],
@@ -109,11 +109,11 @@ describe('Session.init', () => {
     ['a second session by the environment', init({}, { device: 0 }), /is running; a process has one session/],
   ])
 
-  test('that was aborted before it began does not stand in the way of another', async () => {
+  test('aborted before it began does not block another init', async () => {
     expect(await resultsOf('session.abortedBefore', 1)).toEqual([{ error: 'SHOAL_ABORTED', pe: 0 }])
   })
 
-  test('without id and launcher starts by what the environment says, and leaves the environment as it is', async () => {
+  test('without id and launcher uses the environment, and leaves the environment unchanged', async () => {
     const results = await resultsOf('session.byEnvironment', 2, { options: { job: `${process.pid}-${Date.now()}` } })
     expect(results).toEqual([
       { place: [0, 2], got: [1], variables: [] },
@@ -122,7 +122,7 @@ describe('Session.init', () => {
   })
 })
 
-describe('put and get', () => {
+describe('put and get of a Session', () => {
   const put = (target: unknown, source: unknown, options: unknown): (() => unknown) => {
     return () => pe.session.put(anything(target), anything(source), anything(options))
   }
@@ -160,11 +160,11 @@ describe('put and get', () => {
     ],
     ['an array of another length', on({}, array.subarray(1)), /target has 32 bytes, source 28/],
     [
-      'what goes beyond the peer',
+      'a range beyond the memory of the peer',
       on({ count: 9 }, new Float32Array(9)),
       /9 elements of f32 are 36 bytes, target has 32/,
     ],
-    ['what goes beyond the local memory', on({ count: 4 }, array.subarray(5)), /source has 12/],
+    ['a range beyond the local memory', on({ count: 4 }, array.subarray(5)), /source has 12/],
     ['a negative count', on({ count: -1 }), RangeError],
     ['half a count', on({ count: 1.5 }), TypeError],
     ['memory of another dtype', () => on({}, host({ dtype: 'i32' }))(), /elements of i32, target of f32/],
@@ -177,7 +177,7 @@ describe('put and get', () => {
       /read-only/,
     ],
     [
-      'an array that nobody waits for',
+      'an array without an awaited call',
       () => pe.session.putNonBlocking(floats, anything(array), { pe: 0 }),
       /stays in place/,
     ],
@@ -187,16 +187,16 @@ describe('put and get', () => {
       /stays in place/,
     ],
     [
-      'a stream whose handle is none',
+      'a stream with an invalid handle',
       () => {
         const stream = { [streamProtocol]: { version: 0, handle: 5, deviceOrdinal: 0, context: 0n } }
         return pe.session.putOnStream(floats, floats, { pe: 0, stream: anything(stream) })
       },
       'Session.putOnStream: stream.handle must be a bigint, not 5',
     ],
-    ['a stream that is none', () => pe.session.putOnStream(floats, floats, { pe: 0, stream: anything(7) }), TypeError],
-    ['a timeout that is none', on({ timeout: '1' }), TypeError],
-    ['a signal that is none', on({ signal: 1 }), TypeError],
+    ['an invalid stream', () => pe.session.putOnStream(floats, floats, { pe: 0, stream: anything(7) }), TypeError],
+    ['an invalid timeout', on({ timeout: '1' }), TypeError],
+    ['an invalid signal', on({ signal: 1 }), TypeError],
     ['a stride of zero', () => pe.session.putStrided(floats, array, { pe: 0, count: 2, targetStride: 0 }), RangeError],
     [
       'strides beyond the target',
@@ -219,7 +219,7 @@ describe('put and get', () => {
     ['a value that does not fit', () => pe.session.putElement(longs, -1n, { pe: 0 }), RangeError],
   ])
 
-  test('that block refuse the same', () => {
+  test('refuse the same arguments when blocking', () => {
     const { session } = pe
     expect(() => session.putSync(floats, array, { pe: 1 })).toThrow(RangeError)
     expect(() => session.putSync(floats, array, anything({ pe: 0, timeout: 1 }))).toThrow("pe, count, not 'timeout'")
@@ -227,7 +227,7 @@ describe('put and get', () => {
     expect(() => session.getElementSync(floats, { pe: 1 })).toThrow(RangeError)
   })
 
-  test('on a stream refuse an unknown option also where all else is as before', async () => {
+  test('on a stream refuse an unknown option even if the rest is repeated', async () => {
     const options = { pe: 0, stream: null }
     await pe.session.putOnStream(floats, floats, options)
     const wrong = pe.session.putOnStream(floats, floats, anything({ ...options, cuont: 1 }))
@@ -237,7 +237,7 @@ describe('put and get', () => {
   })
 })
 
-describe('waiting and ending', () => {
+describe('waiting and ending of a Session', () => {
   const aborted = { signal: AbortSignal.abort(new Error('enough')) }
   refuses(pe, [
     [
@@ -246,18 +246,14 @@ describe('waiting and ending', () => {
       'Session.barrierAll: options must be a plain object such as { signal, timeout }, not 1000',
     ],
     ['a stream for a barrier of the host', () => pe.session.barrierAll(anything({ stream: null })), /not 'stream'/],
-    ['finalize with a timeout that is none', () => pe.session.finalize({ timeout: -1 }), RangeError],
-    [
-      'finalize with options that are none',
-      () => pe.session.finalize(anything('now')),
-      /Session.finalize: options must/,
-    ],
+    ['finalize with an invalid timeout', () => pe.session.finalize({ timeout: -1 }), RangeError],
+    ['finalize with invalid options', () => pe.session.finalize(anything('now')), /Session.finalize: options must/],
     ['finalize with a signal that has fired', () => pe.session.finalize(aborted), /Session.finalize was aborted/],
     ['a status that no process ends with', () => pe.session.globalExit(anything(256)), RangeError],
   ])
 })
 
-describe('a session of several PEs', () => {
+describe('a Session of several PEs', () => {
   test.for([1, 2, 4])('starts %i PEs, which put to and get from each other', async (worldSize) => {
     const results = await resultsOf('session.ring', worldSize)
     for (const [rank, result] of results.entries()) {
@@ -271,13 +267,13 @@ describe('a session of several PEs', () => {
     }
   })
 
-  test('keeps the order of calls that are not awaited', async () => {
+  test('keeps the order of unawaited calls', async () => {
     for (const result of await resultsOf('session.order', 2)) {
       expect(result).toEqual({ result: [1, 2, 3], waitingFor: 'Session.barrierAll' })
     }
   })
 
-  test('leaves the event loop alone while a PE waits for another', async () => {
+  test('does not block the event loop while a PE waits for another', async () => {
     const [waiting] = await resultsOf<{ waited: number; ticks: number; longest: number }>('session.eventLoop', 2, {
       options: { late: 1500 },
     })
@@ -287,7 +283,7 @@ describe('a session of several PEs', () => {
     expect(waiting?.longest).toBeLessThan((waiting?.waited ?? 0) / 2)
   })
 
-  test('is refused beside another, and after one of another id', async () => {
+  test('is refused while another session exists, and after one with another id', async () => {
     for (const result of await resultsOf('session.second', 2)) {
       expect(result).toMatchObject({
         live: { error: 'SHOAL_NVSHMEM_SESSION_EXISTS' },
@@ -298,13 +294,13 @@ describe('a session of several PEs', () => {
     }
   })
 
-  test('follows none, not even one of the same id', async () => {
+  test('cannot follow another session, even with the same id', async () => {
     for (const result of await resultsOf('session.again', 2)) {
       expect(result).toMatchObject({ error: 'SHOAL_NVSHMEM_SESSION_EXISTS' })
     }
   })
 
-  test('whose signal has fired makes no call that waits, also not a blocking one, and can be abandoned', async () => {
+  test('whose signal has fired makes no waiting call, blocking or not, and can be abandoned', async () => {
     const [result] = await resultsOf('session.signal', 1)
     const aborted = { error: 'SHOAL_ABORTED' }
     expect(result).toMatchObject({
@@ -315,7 +311,7 @@ describe('a session of several PEs', () => {
     })
   })
 
-  test('ends all processes by globalExit, without their handlers', async () => {
+  test('ends all processes by globalExit, without their exit handlers', async () => {
     const said: string[] = []
     const ends = await runJob('session.globalExit', 2, { onSaid: (_, text) => said.push(text) })
     expect(ends.map(({ code }) => code)).toEqual([3, 3])

@@ -14,7 +14,7 @@ describe('SessionStuckError', () => {
     cause: { name: 'Error', message: 'late' },
   })
 
-  it('says which call was given up, and what to do', () => {
+  it('names the abandoned call and a remedy', () => {
     expect(error.message).toMatch(/Session.barrierAll was given up .* end this process, or wait for the call to return/)
     expect(error.cause).toBe(cause)
   })

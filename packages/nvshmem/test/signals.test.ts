@@ -17,7 +17,7 @@ beforeAll(async () => {
 const wait = { comparison: '==', value: 1n, stream: null } as const
 
 describe('Signals', () => {
-  test('let streams of PEs wait for one another', async () => {
+  test('let streams of PEs wait for each other', async () => {
     const results = await resultsOf('atomics.signals', 3)
     for (const [rank, result] of results.entries()) {
       const before = (rank + 2) % 3
@@ -28,7 +28,7 @@ describe('Signals', () => {
     }
   })
 
-  test('are set where no operation is named, and added to on request', async () => {
+  test('are set by default, and added on request', async () => {
     const { signals } = pe.session
     const target = { pe: 0, index: 3, stream: null } as const
     for (const [value, op] of [[5n], [2n, 'add'], [1n, 'set'], [3n]] as const) {
@@ -58,12 +58,12 @@ describe('Signals', () => {
       "Signals.fetch: options must have only the keys index, not 'at'",
     ],
     [
-      'an operation that is none',
+      'an invalid operation',
       () => pe.session.signals.signalOnStream(signal, { pe: 0, value: 1, op: anything('sub'), stream: null }),
       "Signals.signalOnStream: op must be 'set' or 'add', not 'sub'",
     ],
     [
-      'a comparison that is none',
+      'an invalid comparison',
       () => pe.session.signals.waitForSignalOnStream(signal, { ...wait, comparison: anything('=') }),
       /comparison must be '==', '!=', .* or '<=', not '='/,
     ],

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 
 describe('strided transfers', () => {
-  test('a get leaves what lies between the elements, also what was written meanwhile', async () => {
+  test('keep the elements between the strides, also those written during a get', async () => {
     const target = new Float32Array(7)
     const got = pe.session.getStrided(target, four, { pe: 0, count: 4, targetStride: 2 })
     target.fill(9)
@@ -23,7 +23,7 @@ describe('strided transfers', () => {
     expect([...target]).toEqual([1, 8, 8, 3, 8, 8, 8])
   })
 
-  test('steps of source and target are their own, for arrays and for memory', async () => {
+  test('have separate strides for source and target, for arrays and for memory', async () => {
     const wide = await pe.session.allocate('f32', 8, { zeroed: true })
     await pe.session.putStrided(wide, Float32Array.of(1, 0, 2, 0, 3), {
       pe: 0,
@@ -38,7 +38,7 @@ describe('strided transfers', () => {
     await wide.dispose()
   })
 
-  test('of no elements take memory that has none, and of one element any step', async () => {
+  test('of no elements accept empty memory, and of one element any stride', async () => {
     const { session } = pe
     const empty = await session.allocate('f32', 0)
     await session.putStrided(empty, new Float32Array(0), { pe: 0, count: 0, targetStride: 9 })

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 
 describe('SymmetricBuffer', () => {
-  test('has a type, a length, an address and a device, and is memory by the protocol', () => {
+  test('has a type, a length, an address and a device, and answers the memory protocol', () => {
     expect(floats).toBeInstanceOf(SymmetricBuffer)
     expect(floats).toMatchObject({ dtype: 'f32', length: 8, byteLength: 32, deviceOrdinal: 0, disposed: false })
     expect(floats[memoryProtocol]).toMatchObject({ address: floats.address, byteLength: 32, dtype: 'f32', length: 8 })
@@ -29,7 +29,7 @@ describe('SymmetricBuffer', () => {
     expect(inspect(buffer)).toBe(`${facts}, disposed: true }`)
   })
 
-  test('copies in and out, has views, is filled and resized', async () => {
+  test('can be copied in and out, viewed, filled and resized', async () => {
     for (const result of await resultsOf('heap.copies', 2)) {
       expect(result).toMatchObject({
         filled: [1.5, 1.5, 1.5, 1.5, 1.5, 1.5],
@@ -48,7 +48,7 @@ describe('SymmetricBuffer', () => {
     }
   })
 
-  test('gives arrays over memory of their own', async () => {
+  test('returns arrays over separate memory', async () => {
     let array: Float32Array<ArrayBuffer> = await floats.toArray()
     array = floats.toArraySync()
     expect([array.buffer instanceof ArrayBuffer, array.buffer.byteLength]).toEqual([true, 32])
@@ -64,7 +64,7 @@ describe('SymmetricBuffer', () => {
     await longer.dispose()
   })
 
-  test('of no elements is there, copies nothing, takes part in everything and is disposed of', async () => {
+  test('of no elements exists, copies nothing, and works in all operations', async () => {
     const { session } = pe
     const empty = await session.allocate('complex128', 0, { zeroed: true })
     expect([empty.length, empty.byteLength, empty.address > 0n]).toEqual([0, 0, true])
@@ -89,7 +89,7 @@ describe('SymmetricBuffer', () => {
     )
   })
 
-  test('reinterprets a part of a buffer at the place of that part', async () => {
+  test('reinterprets a part of a buffer at the offset of that part', async () => {
     const { session } = pe
     const buffer = await session.allocate('u32', 8, { zeroed: true })
     buffer.copyFromSync(Uint32Array.from({ length: 8 }, (_, index) => index))
@@ -109,7 +109,7 @@ describe('SymmetricBuffer', () => {
     await buffer.dispose()
   })
 
-  test('is refused after dispose(), as its views are; disposing of it again does nothing', async () => {
+  test('is refused after dispose(), and its views too; a second dispose() does nothing', async () => {
     const { session } = pe
     const buffer = await session.allocate('f32', 8)
     const view = buffer.slice(2)
@@ -122,7 +122,7 @@ describe('SymmetricBuffer', () => {
     await expect(session.world.reduce(floats, buffer)).rejects.toThrow(DisposedError)
   })
 
-  test('is disposed of by await using', async () => {
+  test('is disposed by await using', async () => {
     let seen: SymmetricBuffer | undefined
     {
       await using buffer = await pe.session.allocate('f32', 1)
@@ -131,7 +131,7 @@ describe('SymmetricBuffer', () => {
     expect(seen.disposed).toBe(true)
   })
 
-  test('stays as it is when its disposal is refused', async () => {
+  test('stays usable if its disposal is refused', async () => {
     const buffer = await pe.session.allocate('f32', 4)
     await expect(buffer.dispose({ timeout: -1 })).rejects.toThrow(RangeError)
     await expect(buffer.dispose({ timeout: anything('soon') })).rejects.toThrow(TypeError)
@@ -143,7 +143,7 @@ describe('SymmetricBuffer', () => {
     await buffer.dispose()
   })
 
-  describe('made by Session.allocate, which', () => {
+  describe('made by Session.allocate', () => {
     const allocate = (length: unknown, options?: unknown, dtype: unknown = 'f32'): (() => unknown) => {
       return () => pe.session.allocate(anything(dtype), anything(length), anything(options))
     }
@@ -166,11 +166,7 @@ describe('SymmetricBuffer', () => {
         allocate(2 ** 45, undefined, 'u8'),
         /NVSHMEMX_ERROR_OUT_OF_MEMORY.* 35184372088832 bytes of/,
       ],
-      [
-        'options that are none',
-        allocate(1, null),
-        'Session.allocate: options must be a plain object such as { alignment,',
-      ],
+      ['invalid options', allocate(1, null), 'Session.allocate: options must be a plain object such as { alignment,'],
       [
         'an unknown option',
         allocate(1, { align: 64 }),
@@ -191,7 +187,7 @@ describe('SymmetricBuffer', () => {
       'end must be at least start, which is element 3, not 2',
     ],
     ['a slice from a bigint', () => floats.slice(anything(-1n)), 'SymmetricBuffer.slice: start must be an integer'],
-    ['a slice to what is no number', () => floats.slice(0, anything(Symbol('end'))), TypeError],
+    ['a slice to a value other than a number', () => floats.slice(0, anything(Symbol('end'))), TypeError],
     ['elements that do not fit', () => floats.slice(1).reinterpret('f64'), RangeError],
     [
       'a copy from an array of another length',
@@ -213,13 +209,13 @@ describe('SymmetricBuffer', () => {
     ['the disposal of a view', () => floats.slice(1).dispose(), 'a view owns no memory'],
     ['the resizing of a view', () => floats.slice(1).resize(3), /a view cannot be resized/],
     ['resizing to a negative length', () => floats.resize(-1), RangeError],
-    [
-      'resizing with options that are none',
-      () => floats.resize(4, anything(null)),
-      'SymmetricBuffer.resize: options must',
-    ],
+    ['resizing with invalid options', () => floats.resize(4, anything(null)), 'SymmetricBuffer.resize: options must'],
     ['resizing with an odd alignment', () => floats.resize(4, { alignment: 24 }), /power of two/],
     ['a multicast address of no team', () => floats.multicastAddress(anything(undefined)), /team must be a Team/],
-    ['a multicast address of what is no team', () => floats.multicastAddress(anything({})), /team must be a Team/],
+    [
+      'a multicast address of a value other than a team',
+      () => floats.multicastAddress(anything({})),
+      /team must be a Team/,
+    ],
   ])
 })

@@ -17,7 +17,7 @@ const status = (code: string): object => ({ error: code })
 const range = (length: number): number[] => Array.from({ length }, (_, index) => index)
 
 describe('collectives of a Team', () => {
-  test('refuse buffers of unequal lengths that overlap, and take those that touch', async () => {
+  test('refuse overlapping buffers of unequal lengths, and accept adjacent ones', async () => {
     const refused = (name: string): string => `Team.${name}: target and source overlap`
     for (const outcomes of await resultsOf('teams.overlaps', 2)) {
       expect(outcomes).toEqual({
@@ -33,7 +33,7 @@ describe('collectives of a Team', () => {
     }
   })
 
-  test.for([2, 3])('copy elements of every dtype, in every way, over %i PEs', async (worldSize) => {
+  test.for([2, 3])('copy elements of every dtype, by every method, over %i PEs', async (worldSize) => {
     expect(await resultsOf('teams.moves', worldSize)).toEqual(range(worldSize).map(() => 17 * 9))
   })
 
@@ -52,8 +52,8 @@ describe('collectives of a Team', () => {
   })
 })
 
-describe('Team', () => {
-  test('are split, translate, and are destroyed once', async () => {
+describe('a Team', () => {
+  test('can be split, translates PE numbers, and is destroyed once', async () => {
     const results = await resultsOf<Record<string, unknown>>('teams.splits', 4)
     for (const [rank, result] of results.entries()) {
       const isEven = rank % 2 === 0
@@ -73,11 +73,11 @@ describe('Team', () => {
     }
   })
 
-  test('are made of any PEs by an id', async () => {
+  test('can be made of any PEs with an id', async () => {
     expect(await resultsOf('teams.created', 3)).toEqual([null, [1, 2, 2], [0, 2, 2]])
   })
 
-  test('has a name, a number for this PE and a size, and prints them in one line', async () => {
+  test('has a name, a size and the number of this PE, and prints one line', async () => {
     const { world, shared, node, samePeIndex } = pe.session
     expect([world, shared, node, samePeIndex].map(({ name }) => name)).toEqual([
       'world',
@@ -92,7 +92,7 @@ describe('Team', () => {
     expect(inspect(team)).toBe("Team { name: 'world[0, step 1, 1]', pe: 0, peCount: 1, disposed: true }")
   })
 
-  test('stays as it is when its disposal is refused', async () => {
+  test('stays usable if its disposal is refused', async () => {
     const team = (await pe.session.world.splitStrided({ start: 0, size: 1 })) as Team
     await expect(team.dispose({ timeout: -1 })).rejects.toThrow(RangeError)
     await expect(team.dispose({ timeout: anything('soon') })).rejects.toThrow(TypeError)
@@ -105,7 +105,7 @@ describe('Team', () => {
     expect(team.disposed).toBe(true)
   })
 
-  test('has limits of its own where its disposal is under way', async () => {
+  test('applies a separate timeout and signal to each concurrent disposal', async () => {
     const team = (await pe.session.world.splitStrided({ start: 0, size: 1 })) as Team
     const controller = new AbortController()
     const before = pe.session.barrierAll()
@@ -120,7 +120,7 @@ describe('Team', () => {
     await team.dispose({ timeout: 60_000 })
   })
 
-  test('is destroyed after the calls that were made before', async () => {
+  test('is destroyed after earlier calls', async () => {
     const { session } = pe
     const team = (await session.world.splitStrided({ start: 0, size: 1 })) as Team
     const before = [
@@ -142,7 +142,7 @@ describe('Team', () => {
     ],
     ['a broadcast without a root', () => pe.session.world.broadcast(floats, floats, anything({})), TypeError],
     [
-      'a root where there is none',
+      'a root for a collective without root',
       () => pe.session.world.fcollect(floats, floats, anything({ root: 0 })),
       "Team.fcollect: options must have only the keys count, signal, timeout, not 'root'",
     ],
@@ -160,7 +160,7 @@ describe('Team', () => {
     ],
     ['one buffer where two are needed', () => pe.session.world.allToAll(floats, floats), /overlap/],
     [
-      'an operation that is none',
+      'an invalid operation',
       () => pe.session.world.reduce(floats, floats, { op: anything('avg') }),
       /Team.reduce: op must be 'sum', 'prod', .* or 'xor', not 'avg'/,
     ],
@@ -196,7 +196,7 @@ describe('Team', () => {
     ['a PE beyond the new team', () => pe.session.createTeam({ id: 1n, peCount: 1, pe: 1 }), RangeError],
     ['to translate a PE that is not there', () => pe.session.world.translate(1, pe.session.shared), RangeError],
     [
-      'to translate into what is no team',
+      'to translate into a value other than a team',
       () => pe.session.world.translate(0, anything({})),
       'Team.translate: into must be a Team, not',
     ],

@@ -65,6 +65,6 @@ export async function wrongUses(): Promise<void> {
   expect(sum).toBeDefined()
 }
 
-test('right uses compile, and wrong ones do not (checked by tsc)', () => {
+test('correct uses compile, and wrong uses do not (checked by tsc)', () => {
   expect([rightUses, wrongUses].every((uses) => typeof uses === 'function')).toBe(true)
 })

@@ -16,13 +16,13 @@ describe('UniqueId', () => {
     expect(UniqueId.create().toBytes()).not.toEqual(bytes)
   })
 
-  test('goes through bytes, text and JSON unchanged', () => {
+  test('survives conversion to bytes, text and JSON', () => {
     const id = UniqueId.fromBytes(bytes)
     expect(UniqueId.fromBase64(id.toString()).equals(id)).toBe(true)
     expect(UniqueId.fromBase64(JSON.parse(JSON.stringify(id)) as string).toBytes()).toEqual(bytes)
   })
 
-  test('copies the bytes it is made of and those it gives', () => {
+  test('copies the bytes it is made from and the bytes it returns', () => {
     const given = Uint8Array.from(bytes)
     const id = UniqueId.fromBytes(given)
     given.fill(0)
@@ -30,7 +30,7 @@ describe('UniqueId', () => {
     expect(id.toBytes()).toEqual(bytes)
   })
 
-  test('equals ids of the same bytes, and nothing else', () => {
+  test('equals ids with the same bytes, and nothing else', () => {
     const id = UniqueId.fromBytes(bytes)
     expect(id.equals(UniqueId.fromBytes(bytes))).toBe(true)
     for (const other of [UniqueId.create(), bytes, id.toString(), null, undefined]) expect(id.equals(other)).toBe(false)
@@ -49,19 +49,23 @@ describe('UniqueId', () => {
       'bytes must be the 128 bytes of an id, not 127',
     ],
     [
-      'what is no Uint8Array',
+      'a value other than a Uint8Array',
       () => UniqueId.fromBytes(anything([...bytes])),
       'UniqueId.fromBytes: bytes must be a Uint8Array',
     ],
     ['an id of another library', () => UniqueId.fromBytes(new Uint8Array(128)), 'bytes must be an id of NVSHMEM'],
     ['damaged text', () => UniqueId.fromBase64(`!${Buffer.from(bytes).toString('base64')}`), 'text must be base64'],
     ['text of another length', () => UniqueId.fromBase64('AAAA'), 'text must be the 128 bytes of an id, not 3'],
-    ['what is no text', () => UniqueId.fromBase64(anything(5)), 'UniqueId.fromBase64: text must be a string, not 5'],
+    [
+      'a value other than text',
+      () => UniqueId.fromBase64(anything(5)),
+      'UniqueId.fromBase64: text must be a string, not 5',
+    ],
   ] as const)('refuses %s', ([, make, message]) => {
     expect(make).toThrow(message)
   })
 
-  test('of another copy of the package is refused with the places of both', () => {
+  test('of another copy of the package is refused with the paths of both', () => {
     const program = `
       import { Session, UniqueId } from '@shoal/nvshmem'
       const copy = await import('${new URL('../dist/index.js?copy', import.meta.url)}')

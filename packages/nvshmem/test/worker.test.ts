@@ -32,7 +32,7 @@ const run = (source: string): SpawnSyncReturns<string> =>
     env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1', NODE_OPTIONS: '' },
   })
 
-test('a session in a worker works, and is the only one of the process', () => {
+test('a session works in a worker, and is the only one of the process', () => {
   const { status, stdout, stderr } = run(program)
   expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
   expect(JSON.parse(stdout)).toEqual({ values: [3, 4], beside: 'SHOAL_NVSHMEM_SESSION_EXISTS' })
@@ -42,7 +42,7 @@ test.for([
   ['is terminated', "setInterval(() => parentPort.postMessage('up'), 10)", 'await worker.terminate()', 1],
   ['exits', 'process.exit(3)', '', 3],
   ['fails', "throw new Error('in the worker')", '', 1],
-] as const)('of a worker that %s in a barrier the session is the last of the process', ([, ending, then, code]) => {
+] as const)('after a worker %s in a barrier, the process cannot start another session', ([, ending, then, code]) => {
   const ended = `
     import { Worker } from 'node:worker_threads'
     import { Session, UniqueId } from '@shoal/nvshmem'
