@@ -55,8 +55,8 @@ function refusal(check: () => unknown): Error {
   return expect.fail('nothing was thrown')
 }
 
-describe('scalars', () => {
-  it('take what is in range', () => {
+describe('scalar arguments', () => {
+  it('are accepted within their range', () => {
     expect(requireInteger(3, 'f', 'x', 0, 3)).toBe(3)
     expect(requireCount(3n, 'f', 'x')).toBe(3)
     expect(requireNumber(0.5, 'f', 'x', 0, 1)).toBe(0.5)
@@ -67,7 +67,7 @@ describe('scalars', () => {
     expect(requireKeyOf('b', 'f', 'x', { a: 1, b: 2 })).toBe(2)
   })
 
-  it('name function, parameter, what is needed and what came', () => {
+  it('are refused with function, parameter, expected and actual value', () => {
     expect(refusal(() => requireInteger(4, 'Stream.create', 'options.priority', -5, 0))).toEqual(
       new RangeError('Stream.create: options.priority must be an integer from -5 to 0, not 4'),
     )
@@ -80,11 +80,11 @@ describe('scalars', () => {
     expect(refusal(() => requireText('a\0b', 'f', 'name')).message).toContain('without NUL')
   })
 
-  it.each([Number.POSITIVE_INFINITY, -1, 2 ** 53])('refuse %s as out of range', (value) => {
+  it.each([Number.POSITIVE_INFINITY, -1, 2 ** 53])('are refused as out of range: %s', (value) => {
     expect(refusal(() => requireInteger(value, 'f', 'x', 0))).toBeInstanceOf(RangeError)
   })
 
-  it('refuse everything of another kind with a TypeError', () => {
+  it('of another type are refused with a TypeError', () => {
     for (const value of junk) {
       expect(refusal(() => requireInteger(value, 'f', 'x', 0))).toBeInstanceOf(TypeError)
       expect(refusal(() => requireAddress(value, 'f', 'x'))).toBeInstanceOf(TypeError)
@@ -93,13 +93,13 @@ describe('scalars', () => {
     }
   })
 
-  it('do not take inherited names for words of a table', () => {
+  it('do not match inherited names of a table of words', () => {
     expect(refusal(() => requireKeyOf('toString', 'f', 'x', { a: 1 }))).toBeInstanceOf(TypeError)
   })
 })
 
-describe('options', () => {
-  it('are plain objects with known keys, of any realm', () => {
+describe('options arguments', () => {
+  it('are plain objects with known keys, from any realm', () => {
     const options = { stream: 1 }
     expect(requireOptions(options, 'f', keys)).toBe(options)
     expect(requireOptions(runInNewContext('({ count: 2 })'), 'f', keys)).toEqual({ count: 2 })
@@ -107,14 +107,14 @@ describe('options', () => {
     expect(optionalOptions(undefined, 'f', keys)).toEqual({})
   })
 
-  it('refuse unknown keys by name, also inherited ones', () => {
+  it('with unknown keys are refused by name, also inherited keys', () => {
     expect(refusal(() => requireOptions({ strem: 1 }, 'record', keys))).toEqual(
       new TypeError("record: options must have only the keys stream, count, not 'strem'; did you mean 'stream'?"),
     )
     expect(refusal(() => requireOptions(Object.create({ external: true }), 'f', keys))).toBeInstanceOf(TypeError)
   })
 
-  it('are refused the same by a checker made for them', () => {
+  it('are refused equally by a prepared checker', () => {
     const six = { a: true, b: true, c: true, d: true, e: true, f: true } as const
     const check = optionsChecker<{ [K in keyof typeof six]?: number }>(six, 'config')
     const all = { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6 }
@@ -125,7 +125,7 @@ describe('options', () => {
     }
   })
 
-  it('refuse instances of classes, and everything that is no object', () => {
+  it('are refused if they are class instances or not objects', () => {
     class Stream {
       readonly stream = 1
     }
@@ -145,7 +145,7 @@ describe('options', () => {
     expect(() => requireOptions(nameless, 'f', keys)).toThrow(/, not an object of a class without a name$/)
   })
 
-  it('hand on what a getter throws', () => {
+  it('rethrow errors of getters', () => {
     const failure = new Error('the getter')
     const options = {
       get timeout(): number {
@@ -156,7 +156,7 @@ describe('options', () => {
   })
 })
 
-describe('limits of waits', () => {
+describe('timeout and signal arguments', () => {
   it('are milliseconds that a timer can count', () => {
     expect(optionalTimeout(undefined, 'f')).toBeUndefined()
     expect(optionalTimeout(0, 'f')).toBe(0)
@@ -169,7 +169,7 @@ describe('limits of waits', () => {
     }
   })
 
-  it('take signals alone, and see at once that one has fired', () => {
+  it('accept only AbortSignals, and detect at once that one has fired', () => {
     expect(refusal(() => optionalSignal({ aborted: true }, 'f'))).toBeInstanceOf(TypeError)
     const error = refusal(() => requireWaitOptions({ signal: AbortSignal.abort('enough') }, 'Stream.synchronize'))
     expect(error).toBeInstanceOf(AbortedError)
@@ -177,13 +177,13 @@ describe('limits of waits', () => {
   })
 })
 
-describe('instances', () => {
+describe('instance arguments', () => {
   class Stream {
     static readonly [loadedFrom] = 'file:///a/index.js'
     readonly handle = 1n
   }
 
-  it('are told from everything else', () => {
+  it('are distinguished from all other values', () => {
     const stream = new Stream()
     expect(requireInstance(stream, 'f', 'stream', Stream)).toBe(stream)
     expect(refusal(() => requireInstance(5, 'f', 'stream', Stream))).toEqual(
@@ -191,7 +191,7 @@ describe('instances', () => {
     )
   })
 
-  it('of a second copy of the package are told with both places', () => {
+  it('of a second copy of the package are refused with both paths', () => {
     const ours = Stream
     const theirs = (() => {
       class Stream {
@@ -207,8 +207,8 @@ describe('instances', () => {
   })
 })
 
-describe('what is printed', () => {
-  it('is one line, with addresses in hexadecimal', () => {
+describe('printed objects', () => {
+  it('take one line, with addresses in hexadecimal', () => {
     expect(inspectLine('Stream', { device: 0, handle: 255n, name: undefined })).toBe(
       'Stream { device: 0, handle: 0xff }',
     )
@@ -219,7 +219,7 @@ describe('what is printed', () => {
   })
 })
 
-it('a busy object says what it is busy with', () => {
+it('BusyError names the call under way', () => {
   const error = new BusyError({ object: 'Communicator', api: 'allReduce', underWay: 'split' })
   expect(error.code).toBe('SHOAL_BUSY')
   expect(error.message).toBe('allReduce: the Communicator is busy with split; await split first.')

@@ -32,8 +32,8 @@ function typeAndValue(depth: number): { readonly type: FieldType; readonly value
   return { type: defineTuple(parts.map(({ type }) => type)), value: parts.map(({ value }) => value) }
 }
 
-describe('a tuple', () => {
-  test('is laid out, written and read as a struct with the same fields', () => {
+describe('a tuple type', () => {
+  test('is laid out, written and read like a struct with the same fields', () => {
     for (let round = 0; round < 300; round += 1) {
       const parts = Array.from({ length: 1 + random(6) }, () => typeAndValue(3))
       const tuple = defineTuple(parts.map(({ type }) => type))
@@ -50,7 +50,7 @@ describe('a tuple', () => {
     }
   })
 
-  test('has its types as they were, and a name', () => {
+  test('keeps its element types, and has a name', () => {
     const Point = defineStruct('Point', { x: 'f32', y: 'f32' })
     const types = ['u8', Point, ['i16', 2]] as const
     const tuple = defineTuple(types)
@@ -59,7 +59,7 @@ describe('a tuple', () => {
     expect(defineTuple(['ptr', defineArray('f32', 3)]).name).toBe('[ptr, f32[3]]')
   })
 
-  test('names the part that is wrong', () => {
+  test('names the wrong part in its errors', () => {
     const Entry = defineTuple(['u8', ['i16', 2]])
     expect(() => Entry.encode([256, [0, 0]])).toThrow(
       new RangeError('[u8, i16[2]][0] must be an integer from 0 to 255, not 256'),
@@ -77,8 +77,8 @@ describe('a tuple', () => {
   })
 })
 
-describe('an array', () => {
-  test('is written and read as JavaScript arrays, also nested, and takes typed arrays', () => {
+describe('an array type', () => {
+  test('writes and reads JavaScript arrays, also nested, and accepts typed arrays', () => {
     const Row = defineArray('f32', 3)
     const Matrix = defineArray(Row, 2)
     expect([Row.kind, Row.name, Row.element, Row.count]).toEqual(['array', 'f32[3]', 'f32', 3])
@@ -91,7 +91,7 @@ describe('an array', () => {
     ])
   })
 
-  test('refuses what is no such array', () => {
+  test('refuses arrays of another length or type', () => {
     const Row = defineArray('u8', 3)
     expect(() => Row.encode([1, 2])).toThrow(new RangeError('u8[3] must be an array of 3, not of 2'))
     expect(() => Row.encode([1, 2, 3.5])).toThrow(new TypeError('u8[3][2] must be an integer, not 3.5'))
@@ -106,22 +106,22 @@ test.each([
   [() => defineTuple([]), /^defineTuple: types must be an array of at least one type, such as \['u32', 'f64'\], not /],
   [() => defineTuple('f32' as never), /^defineTuple: types must be an array .*, not 'f32'$/],
   [() => defineTuple(['f32', null as never]), /^defineTuple: types\[1\] must be a dtype, .*, not null$/],
-] as const)('%s is refused', (make, message) => {
+] as const)('defineArray and defineTuple refuse %s', (make, message) => {
   expect(make).toThrow(TypeError)
   expect(make).toThrow(message)
 })
 
-test('a count below 1 is refused', () => {
+test('defineArray refuses a count below 1', () => {
   expect(() => defineArray('f32', 0)).toThrow(RangeError)
 })
 
-test('an array in a type that contains itself is refused', () => {
+test('an array inside a type that contains itself is refused', () => {
   const cyclic: unknown[] = []
   cyclic.push(cyclic, 2)
   expect(() => defineArray(cyclic as never, 2)).toThrow(/^defineArray: type must have arrays at most 32 deep/)
 })
 
-test('all are element types', () => {
+test('compound types are element types', () => {
   for (const type of [defineArray('f32', 3), defineTuple(['u8', 'f64']), defineStruct('S', { x: 'u8' })]) {
     expect([isCompoundType(type), elementLayout(type)]).toEqual([true, type])
   }
@@ -129,7 +129,7 @@ test('all are element types', () => {
   expect(() => elementLayout(['f32', 3] as never)).toThrow('or a type of defineStruct, defineArray or defineTuple')
 })
 
-test('values have types (checked by tsc)', () => {
+test('values of compound types are typed (checked by tsc)', () => {
   const Row = defineArray('f32', 3)
   const Entry = defineTuple(['u64', Row, 'bool'])
   const Holder = defineStruct('Holder', { entry: Entry, rows: [Row, 2] })

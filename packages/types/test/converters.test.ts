@@ -72,7 +72,7 @@ describe.each(converters)('$name', ({ name, encode, decode, saturates }) => {
     expectNoMismatch(mismatches)
   })
 
-  it('rounds at every midpoint to the even neighbour, and beside it to the nearer one', () => {
+  it('rounds midpoints to the even neighbour, and other values to the nearest', () => {
     const table = magnitudes(format)
     const mismatches: string[] = []
     for (let below = 0; below < format.largest; below += 1) {
@@ -115,7 +115,7 @@ describe.each(converters)('$name', ({ name, encode, decode, saturates }) => {
     }
   })
 
-  it('saturates by default as CUDA does for the format', () => {
+  it('saturates by default if CUDA does for the format', () => {
     expect(encode(1e300)).toBe(saturates ? format.largest : format.overflow)
     expect(encode(Number.NEGATIVE_INFINITY)).toBe(signBit + (saturates ? format.largest : format.overflow))
   })
@@ -130,7 +130,7 @@ describe.each(converters)('$name', ({ name, encode, decode, saturates }) => {
     expect(Object.is(decode(signBit), -0)).toBe(true)
   })
 
-  it('encodes NaN as NaN whatever its payload and the overflow rule', () => {
+  it('encodes NaN as NaN whatever its payload and the saturate option', () => {
     const payload = new DataView(new ArrayBuffer(8))
     payload.setBigUint64(0, 0xfff0_0000_0000_0001n)
     for (const value of [Number.NaN, payload.getFloat64(0)]) {
@@ -152,7 +152,7 @@ describe.each(converters)('$name', ({ name, encode, decode, saturates }) => {
     expectNoMismatch(mismatches)
   })
 
-  it('does in bulk what it does one by one', () => {
+  it('converts arrays exactly like single values', () => {
     const values = randomDoubles(format, 5_000, 7)
     values[17] = Number.NaN
     for (const options of [undefined, { saturate: true }, { saturate: false }]) {
@@ -162,7 +162,7 @@ describe.each(converters)('$name', ({ name, encode, decode, saturates }) => {
     }
   })
 
-  it('refuses what is not a number or not a bit pattern', () => {
+  it('refuses other values than numbers and bit patterns', () => {
     expect(() => encode('1' as unknown as number)).toThrow(TypeError)
     expect(() => encode(1n as unknown as number)).toThrow(TypeError)
     expect(() => encode(undefined as unknown as number)).toThrow(TypeError)
@@ -178,13 +178,13 @@ describe('double rounding', () => {
     ['bf16', encodeBF16, 1 + 2 ** -8 + 2 ** -40, 0x3f81],
     ['f8e4m3', encodeF8E4M3, 1 + 2 ** -4 + 2 ** -40, 0x39],
     ['f8e5m2', encodeF8E5M2, 1 + 2 ** -3 + 2 ** -40, 0x3d],
-  ] as const)('does not happen in %s', (_name, encode, value, bits) => {
+  ] as const)('does not occur in %s', (_name, encode, value, bits) => {
     expect(encode(value)).toBe(bits)
     expect(encode(Math.fround(value))).toBe(bits - 1)
   })
 })
 
-describe('known values', () => {
+describe('known values of converters', () => {
   it.each([
     [encodeF16, 1, 0x3c00],
     [encodeF16, -2, 0xc000],

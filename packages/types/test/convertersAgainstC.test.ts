@@ -56,8 +56,8 @@ function sameBits(got: number, wanted: number, decode: (bits: number) => number)
   return got === wanted || (Number.isNaN(decode(got)) && Number.isNaN(decode(wanted)))
 }
 
-describe('converters against C', () => {
-  it('encode f16 as the compiler converts double to _Float16', ({ skip }) => {
+describe('converters compared with C', () => {
+  it("encode f16 like the compiler's conversion from double to _Float16", ({ skip }) => {
     if (process.arch !== 'x64' && process.arch !== 'arm64') skip(`g++ has no _Float16 on ${process.arch}`)
     const values = inputs()
     const output = words(
@@ -81,7 +81,7 @@ describe('converters against C', () => {
     expect(mismatches.slice(0, 5).map((index) => values[index])).toEqual([])
   })
 
-  it("encode every format as CUDA's own host functions, NaN bits included", ({ skip }) => {
+  it("encode every format like CUDA's host functions, including NaN bits", ({ skip }) => {
     const include = cudaInclude()
     if ('reason' in include) return skip(include.reason)
     const values = inputs()

@@ -40,7 +40,7 @@ describe('dtypeInfo', () => {
     expect(Object.isFrozen(dtypeInfo(name))).toBe(true)
   })
 
-  it('knows what the list names', () => {
+  it('covers exactly the listed dtypes', () => {
     expect(dtypes).toHaveLength(17)
     for (const dtype of dtypes) expect(isDType(dtype)).toBe(true)
     for (const other of ['float', 'F32', '', 'toString', 1, null]) expect(isDType(other)).toBe(false)
@@ -109,7 +109,7 @@ describe('dtypeInfo', () => {
 })
 
 describe('dtypeOf', () => {
-  it('tells every typed array', () => {
+  it('recognizes every typed array', () => {
     const arrays = { i8: Int8Array, u8: Uint8Array, i16: Int16Array, u16: Uint16Array, i32: Int32Array } as const
     const more = { u32: Uint32Array, f32: Float32Array, f64: Float64Array, i64: BigInt64Array, u64: BigUint64Array }
     for (const [dtype, typedArray] of Object.entries({ ...arrays, ...more })) {
@@ -118,20 +118,20 @@ describe('dtypeOf', () => {
     expect(dtypeOf(new Uint8ClampedArray(1))).toBe('u8')
   })
 
-  it('tells subclasses and arrays of other realms', () => {
+  it('recognizes subclasses and arrays of other realms', () => {
     expect(dtypeOf(Buffer.alloc(1))).toBe('u8')
     expect(dtypeOf(runInNewContext('new Float64Array(2)') as Float64Array)).toBe('f64')
     class Samples extends Float32Array {}
     expect(dtypeOf(new Samples(1))).toBe('f32')
   })
 
-  it('tells Float16Array where the engine has it', ({ skip }) => {
+  it('recognizes Float16Array if the engine has it', ({ skip }) => {
     const { Float16Array } = globalThis as { Float16Array?: new (length: number) => ArrayBufferView }
     if (Float16Array === undefined) return skip(`Node ${process.version} has no Float16Array`)
     expect(dtypeOf(new Float16Array(1))).toBe('f16')
   })
 
-  it('refuses the rest, impostors included', () => {
+  it('refuses other values, including forged arrays', () => {
     const tagged = { [Symbol.toStringTag]: 'Float32Array', length: 1 }
     for (const value of [new DataView(new ArrayBuffer(8)), new ArrayBuffer(8), [1], tagged, null, undefined, 'f32']) {
       expect(() => dtypeOf(value as unknown as ArrayBufferView)).toThrow(TypeError)
@@ -140,7 +140,7 @@ describe('dtypeOf', () => {
 })
 
 describe('encodeArray and decodeArray', () => {
-  it('go there and back for every dtype', () => {
+  it('are inverse for every dtype', () => {
     const values = {
       i8: [-128, 0, 127],
       u8: [0, 255],
@@ -168,7 +168,7 @@ describe('encodeArray and decodeArray', () => {
     expect(Array.from(encodeArray('bool', [true, false, 2, 0, -0]))).toEqual([1, 0, 1, 0, 0])
   })
 
-  it('refuse integers that would be cut to size', () => {
+  it('refuse integers that do not fit', () => {
     for (const [dtype, value] of [
       ['i8', 128],
       ['u8', -1],
@@ -187,7 +187,7 @@ describe('encodeArray and decodeArray', () => {
     expect(() => encodeArray('u64', [2 ** 53])).toThrow(TypeError)
   })
 
-  it('refuse values of the wrong kind', () => {
+  it('refuse values of the wrong type', () => {
     expect(() => encodeArray('f32', ['1'] as unknown as number[])).toThrow(
       "encodeArray: values[0] must be a number, not '1'",
     )
@@ -200,7 +200,7 @@ describe('encodeArray and decodeArray', () => {
     expect(() => encodeArray('f16', [1], { saturate: 1 } as never)).toThrow(TypeError)
   })
 
-  it('refuse to decode another array', () => {
+  it('refuse to decode an array of another type', () => {
     expect(() => decodeArray('f16', new Uint8Array(2) as unknown as Uint16Array)).toThrow(
       'decodeArray: bits must be a Uint16Array that holds f16, not an object of class Uint8Array',
     )
@@ -210,7 +210,7 @@ describe('encodeArray and decodeArray', () => {
     expect(() => decodeArray('f32', [1] as unknown as Float32Array)).toThrow(TypeError)
   })
 
-  it('copy, always', () => {
+  it('always copy', () => {
     const values = Float32Array.of(1, 2)
     const encoded = encodeArray('f32', values)
     values[0] = 9
@@ -220,13 +220,13 @@ describe('encodeArray and decodeArray', () => {
     expect(decoded[0]).toBe(1)
   })
 
-  it('take typed arrays, buffers and nothing at all', () => {
+  it('accept typed arrays, buffers and empty input', () => {
     expect(Array.from(encodeArray('f16', Float64Array.of(1, 2)))).toEqual([0x3c00, 0x4000])
     expect(encodeArray('i64', [])).toHaveLength(0)
     expect(Array.from(decodeArray('f8e4m3', Buffer.from([0x38])))).toEqual([1])
   })
 
-  it('have the types of the dtype (checked by tsc)', () => {
+  it('are typed by dtype (checked by tsc)', () => {
     expectTypeOf(encodeArray('bf16', [1])).toEqualTypeOf<Uint16Array<ArrayBuffer>>()
     expectTypeOf(decodeArray('bf16', new Uint16Array(1))).toEqualTypeOf<Float32Array<ArrayBuffer>>()
     expectTypeOf<TypedArrayOf<'i64'>>().toEqualTypeOf<BigInt64Array>()

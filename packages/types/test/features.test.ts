@@ -16,7 +16,7 @@ import { cudaInclude } from './toolchain.js'
 const features = Object.values(Feature)
 
 describe('the feature table', () => {
-  it('knows every feature once', () => {
+  it('lists every feature once', () => {
     expect(new Set(features).size).toBe(features.length)
     for (const feature of features) {
       expect(featureInfo(feature)).toMatchObject({ feature })
@@ -34,7 +34,7 @@ describe('the feature table', () => {
     [Feature.conditionalNodes, '12.3'],
     [Feature.greenContexts, '12.4'],
     [Feature.logs, '12.9'],
-  ])('%s came with %s', (feature, since) => {
+  ])('has %s since %s', (feature, since) => {
     expect(String(featureInfo(feature).since)).toBe(since)
   })
 
@@ -75,29 +75,32 @@ describe('the feature table against the specs of the libraries', () => {
   // Here the feature is what a later form of the function can do.
   const later: readonly string[] = [Feature.symbolStatus, Feature.graphEdgeData]
 
-  it.each(symbols.map((info) => [info.feature, info] as const))('%s came when its function did', (_, info) => {
-    const versions = versionsOf(info.library, info.api as string)
-    expect(versions.length).toBeGreaterThan(0)
-    if (info.library === 'cuda') {
-      expect(versions).toContain(info.since.value)
-      if (!later.includes(info.feature)) expect(info.since.value).toBe(versions[0])
-      return
-    }
-    // A row without a patch stands for the whole minor version, whose first release need not be patch 0.
-    const first = (info.library === 'nccl' ? NcclVersion : NvshmemVersion).from(versions[0] as number)
-    const { major, minor, patch } = info.since
-    expect([major, minor]).toEqual([first.major, first.minor])
-    if (patch !== 0) expect(patch).toBe(first.patch)
-  })
+  it.each(symbols.map((info) => [info.feature, info] as const))(
+    'has %s since the version of its function',
+    (_, info) => {
+      const versions = versionsOf(info.library, info.api as string)
+      expect(versions.length).toBeGreaterThan(0)
+      if (info.library === 'cuda') {
+        expect(versions).toContain(info.since.value)
+        if (!later.includes(info.feature)) expect(info.since.value).toBe(versions[0])
+        return
+      }
+      // A row without a patch stands for the whole minor version, whose first release need not be patch 0.
+      const first = (info.library === 'nccl' ? NcclVersion : NvshmemVersion).from(versions[0] as number)
+      const { major, minor, patch } = info.since
+      expect([major, minor]).toEqual([first.major, first.minor])
+      if (patch !== 0) expect(patch).toBe(first.patch)
+    },
+  )
 
-  it('has most features by a function', () => {
+  it('ties most features to a function', () => {
     expect(symbols.length).toBeGreaterThan(45)
     expect(features.length - symbols.length).toBeLessThan(6)
   })
 })
 
 describe('supports', () => {
-  it('compares with the first version', () => {
+  it('compares with the first version of the feature', () => {
     expect(supports(CudaVersion.of(12, 1), Feature.multicast)).toBe(true)
     expect(supports(CudaVersion.of(12, 0), Feature.multicast)).toBe(false)
     expect(supports(NcclVersion.from(22803), Feature.ncclRevoke)).toBe(false)
@@ -125,11 +128,11 @@ describe('supports', () => {
 })
 
 describe('requireFeature', () => {
-  it('passes where the feature is there', () => {
+  it('passes if the version has the feature', () => {
     expect(requireFeature(CudaVersion.of(13), Feature.logs)).toBeUndefined()
   })
 
-  it('says what is needed and what is there', () => {
+  it('throws an error with the needed and the installed version', () => {
     let thrown: unknown
     try {
       requireFeature(CudaVersion.from(11080), Feature.multicast, 'CUDA driver')

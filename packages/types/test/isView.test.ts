@@ -35,11 +35,11 @@ describe('isView', () => {
     ['an object with the prototype of a DataView', Object.create(DataView.prototype), false],
     ['null', null, false],
     ['a number', 1, false],
-  ])('says whether %s is a view', (_, value, expected) => {
+  ])('returns whether %s is a view', (_, value, expected) => {
     expect(isView(value)).toBe(expected)
   })
 
-  it('knows a DataView, and nothing else, where ArrayBuffer.isView says no', () => {
+  it('accepts only a DataView if ArrayBuffer.isView is broken', () => {
     const forgetful = vi.spyOn(ArrayBuffer, 'isView').mockReturnValue(false)
     try {
       expect(isView(new DataView(new ArrayBuffer(1)))).toBe(true)
@@ -53,7 +53,7 @@ describe('isView', () => {
     }
   })
 
-  it('lets a struct be written to a DataView however often that was done', () => {
+  it('keeps struct writes to a DataView working after many calls', () => {
     const writer = new Writer()
     const value = { words: Array.from({ length: 16 }, (_, index) => index) }
     expect(() => {

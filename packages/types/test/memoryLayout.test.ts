@@ -14,7 +14,7 @@ const base = { version: 1, address: 4096n, byteLength: 96, deviceOrdinal: 0, con
 const f32 = { ...base, dtype: 'f32' } as const
 const offered = (answer: object): MemoryLike => ({ [memoryProtocol]: answer as MemoryRange })
 
-describe('elements that are contiguous', () => {
+describe('contiguous memory', () => {
   test.each([
     [{ shape: [2, 3, 4] }],
     [{ shape: [2, 3, 4], strides: null }],
@@ -24,17 +24,17 @@ describe('elements that are contiguous', () => {
     // Of one element there is no step.
     [{ shape: [1, 24, 1], strides: [7, 1, 999] }],
     [{ shape: [24] }],
-  ])('are taken: %j', (layout) => {
+  ])('is accepted: %j', (layout) => {
     expect(toMemoryRange(offered({ ...f32, ...layout }))).toMatchObject({ length: 24, byteLength: 96, dtype: 'f32' })
   })
 
-  test('of no elements and of one without dimensions', () => {
+  test('may have no elements or no dimensions', () => {
     expect(toMemoryRange(offered({ ...f32, shape: [3, 0], strides: [5, 5] })).length).toBe(0)
     expect(toMemoryRange(offered({ ...f32, shape: [] })).length).toBe(1)
   })
 })
 
-describe('elements with gaps', () => {
+describe('strided memory', () => {
   test.each([
     ['rows of a wider matrix', { shape: [3, 4], strides: [8, 1] }, '[8,1] for a shape of [3,4]'],
     ['a transposed matrix', { shape: [4, 6], strides: [1, 4] }, '[1,4] for a shape of [4,6]'],
@@ -42,7 +42,7 @@ describe('elements with gaps', () => {
     ['one element that is repeated', { shape: [24], strides: [0] }, '[0] for a shape of [24]'],
     ['a row that is repeated, beyond its bytes', { shape: [9, 4], strides: [0, 1], length: 36 }, '[0,1]'],
     ['in an answer of version 0', { version: 0, shape: [3, 4], strides: [8, 1] }, '[8,1]'],
-  ])('%s: refused by name, and never read as contiguous', (_, layout, words) => {
+  ])('%s: is refused by name, and never read as contiguous', (_, layout, words) => {
     expect(() => toMemoryRange(offered({ ...f32, ...layout }), 'fill', 'target')).toThrow(RangeError)
     expect(() => toMemoryRange(offered({ ...f32, ...layout }), 'fill', 'target')).toThrow(
       `fill: target must be contiguous, not with strides ${words}`,
@@ -52,7 +52,7 @@ describe('elements with gaps', () => {
     )
   })
 
-  test('have their layout said in full, also where the answer left it out', () => {
+  test('gets a complete layout, even if the answer omitted it', () => {
     expect(toStridedRange(offered({ ...f32, length: 5 }))).toMatchObject({ shape: [5], strides: [1], length: 5 })
     expect(toStridedRange(offered(f32))).toMatchObject({ shape: [24], strides: [1], length: 24 })
     expect(toStridedRange(offered({ ...f32, shape: [2, 3] }))).toMatchObject({ strides: [3, 1], length: 6 })
@@ -63,7 +63,7 @@ describe('elements with gaps', () => {
   })
 })
 
-describe('an answer that cannot be', () => {
+describe('a malformed memory answer', () => {
   test.each([
     [{ shape: [5, 5] }, RangeError, 'memory.shape must stay within 96 bytes, not reach byte 100'],
     [{ shape: [4, 4], strides: [8, 1] }, RangeError, 'memory.strides must stay within 96 bytes, not reach byte 112'],
@@ -89,8 +89,8 @@ describe('an answer that cannot be', () => {
   })
 })
 
-describe('a description for another thread', () => {
-  test('has shape, strides and stream of the answer, and is checked as that', () => {
+describe('a memory description for another thread', () => {
+  test('keeps shape, strides and stream of the answer, and is checked like an answer', () => {
     const layout = { shape: [3, 4], strides: [8, 1], stream: 0x5000n }
     const described = structuredClone(describeMemory(offered({ ...f32, ...layout })))
     expect(described).toMatchObject({ ...layout, version: 1, dtype: 'f32' })
@@ -100,7 +100,7 @@ describe('a description for another thread', () => {
     expect(() => toStridedRange(wrong)).toThrow('must stay within 96 bytes')
   })
 
-  test('is refused where other threads know another stream by the same handle', () => {
+  test('is refused for a stream handle that means another stream in other threads', () => {
     expect(() => describeMemory(offered({ ...f32, stream: 2n }))).toThrow('describeMemory: memory.stream must be')
     expect(() => describeMemory(offered({ ...f32, shape: [4], strides: [100] }))).not.toThrow(TypeError)
     expect(() => describeMemory(offered({ ...f32, shape: [4, 4], strides: [100, 1] }))).toThrow(RangeError)

@@ -53,7 +53,7 @@ function throughPort<T>(value: T): T {
   return received.message
 }
 
-it('uses registered symbols', () => {
+it('the protocols use registered symbols', () => {
   expect([streamProtocol, memoryProtocol, deviceProtocol]).toEqual([
     Symbol.for('cuda.stream'),
     Symbol.for('cuda.memory'),
@@ -61,8 +61,8 @@ it('uses registered symbols', () => {
   ])
 })
 
-describe('streams', () => {
-  it('gives the handle of objects, raw handles and the default stream', () => {
+describe('the stream protocol', () => {
+  it('returns the handle of objects, raw handles and the default stream', () => {
     expect(toStreamHandle(stream)).toBe(handle)
     expect(toStreamHandle(typedStream)).toBe(handle)
     expect(() => toStreamHandle(mistyped)).toThrow(TypeError)
@@ -70,7 +70,7 @@ describe('streams', () => {
     expect(toStreamHandle(null)).toEqual({ version: 0, handle: 0n, deviceOrdinal: -1, context: 0n })
   })
 
-  it('lets the owner say that the stream is gone', () => {
+  it('lets the owner report a disposed stream', () => {
     const disposed = {
       get [streamProtocol](): StreamHandle {
         return gone()
@@ -104,21 +104,21 @@ describe('streams', () => {
     expect(() => toStreamHandle(value as StreamLike)).toThrow(message)
   })
 
-  it('is described for another thread', () => {
+  it('has a description for another thread', () => {
     const descriptor = throughPort(describeStream(stream))
     expect(descriptor).toEqual({ kind: 'cuda.stream', process: process.pid, ...handle })
     expect(toStreamHandle(descriptor)).toMatchObject(handle)
     expect(describeStream(descriptor)).toEqual(descriptor)
   })
 
-  it('stays in its process and off the per-thread default stream', () => {
+  it('refuses streams that cannot leave their process or thread', () => {
     expect(() => toStreamHandle({ ...describeStream(stream), process: process.pid + 1 })).toThrow('outside its process')
     expect(() => describeStream(2n)).toThrow('describeStream: stream must be a created stream')
   })
 })
 
-describe('memory', () => {
-  it('gives the range of objects', () => {
+describe('the memory protocol', () => {
+  it('returns the range of objects', () => {
     expect(toMemoryRange(memory)).toBe(range)
     expect(isMemoryLike(memory)).toBe(true)
     expect(isMemoryLike(stream)).toBe(false)
@@ -155,7 +155,7 @@ describe('memory', () => {
     expect(() => toMemoryRange(value as MemoryLike)).toThrow(message)
   })
 
-  it('is described for another thread, with nothing that was not given', () => {
+  it('has a description for another thread, with only the given fields', () => {
     const descriptor = throughPort(describeMemory(memory))
     expect(descriptor).toEqual({ kind: 'cuda.memory', process: process.pid, ...range })
     expect(toMemoryRange(descriptor)).toMatchObject(range)
@@ -167,7 +167,7 @@ describe('memory', () => {
     )
   })
 
-  it('carries the handle by which another process opens it', () => {
+  it('includes the handle with which another process opens the memory', () => {
     const ipc = { handle: new Uint8Array(64).fill(7), offset: 256 }
     const descriptor = throughPort(describeMemory(memory, ipc))
     ipc.handle.fill(0)
@@ -181,8 +181,8 @@ describe('memory', () => {
   })
 })
 
-describe('devices', () => {
-  it('gives the ordinal of objects and numbers', () => {
+describe('the device protocol', () => {
+  it('returns the ordinal of objects and numbers', () => {
     expect(toDeviceOrdinal(device)).toBe(3)
     expect(toDeviceOrdinal(0)).toBe(0)
     expect(isDeviceLike(device)).toBe(true)
@@ -205,7 +205,7 @@ describe('devices', () => {
   })
 })
 
-it('errors name the function and the parameter that the caller says', () => {
+it('protocol errors name the function and the parameter of the caller', () => {
   const wrong = 'x' as never
   expect(() => toStreamHandle(wrong, 'Communicator.send', 'to')).toThrow(/^Communicator\.send: to must be /)
   expect(() => toMemoryRange(wrong, 'Communicator.send', 'source')).toThrow(/^Communicator\.send: source must be /)

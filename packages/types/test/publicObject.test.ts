@@ -15,17 +15,17 @@ class Box extends PublicObject {
   }
 }
 
-test('objects are equal only if they share an identity', () => {
+test('public objects are equal only if they share an identity', () => {
   expect(isDeepStrictEqual(new Box(1), new Box(1))).toBe(false)
   expect(new Box(1)).not.toEqual(new Box(1))
   expect(isDeepStrictEqual(new Box(1, 'one'), new Box(2, 'one'))).toBe(true)
 })
 
-test('JSON.stringify has the line that console.log prints', () => {
+test('JSON.stringify prints the same line as console.log for public objects', () => {
   expect(JSON.stringify([new Box(1n)])).toBe('["Box { of: bigint }"]')
 })
 
-test('structuredClone refuses an object and says why', () => {
+test('structuredClone refuses a public object with a reason', () => {
   expect(() => structuredClone({ box: new Box(1) })).toThrow(
     /^Symbol\(an object of Shoal, which belongs to its thread: .*could not be cloned/,
   )

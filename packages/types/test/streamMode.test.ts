@@ -18,19 +18,19 @@ function inProcess(code: string, environment: Record<string, string> = {}): unkn
 }
 
 describe('streamMode', () => {
-  it('is legacy unless chosen', () => {
+  it('defaults to legacy', () => {
     expect(inProcess('print(types.streamMode())')).toBe('legacy')
     expect(inProcess('print(types.streamMode())', { SHOAL_STREAM_MODE: '' })).toBe('legacy')
     expect(inProcess('print(types.streamMode())', { SHOAL_STREAM_MODE: 'per-thread' })).toBe('per-thread')
     expect(inProcess("types.setStreamMode('per-thread'); print(types.streamMode())")).toBe('per-thread')
   })
 
-  it('prefers what the program chose', () => {
+  it('uses the choice of the program', () => {
     const code = "types.setStreamMode('legacy'); print(types.streamMode())"
     expect(inProcess(code, { SHOAL_STREAM_MODE: 'per-thread' })).toBe('legacy')
   })
 
-  it('is fixed once it was read', () => {
+  it('cannot change after it was read', () => {
     const code = `types.streamMode()
       print([attempt(() => types.setStreamMode('legacy')), attempt(() => types.setStreamMode('per-thread'))])`
     const [same, other] = inProcess(code) as [unknown, string]
@@ -38,7 +38,7 @@ describe('streamMode', () => {
     expect(other).toContain("already 'legacy' and in use")
   })
 
-  it('may be chosen again until it was read', () => {
+  it('can change until it is read', () => {
     const code = "types.setStreamMode('per-thread'); types.setStreamMode('legacy'); print(types.streamMode())"
     expect(inProcess(code)).toBe('legacy')
   })
@@ -74,7 +74,7 @@ describe('streamMode', () => {
     expect(inProcess(code, { SHOAL_STREAM_MODE: 'per-thread' })).toBe('2')
   })
 
-  it('is one for all copies of the package in a process', () => {
+  it('is shared by all copies of the package in a process', () => {
     const code = `const copy = await import(${JSON.stringify(`${entry}?copy`)})
       copy.setStreamMode('per-thread')
       print([types.streamMode(), copy.streamMode(), copy.streamMode === types.streamMode])`

@@ -94,8 +94,8 @@ function layouts(structs: readonly Sample[]): string[] {
   )
 }
 
-describe('struct layout against g++', () => {
-  it('gives 400 random structs the size, alignment and offsets of the compiler', () => {
+describe('struct layout compared with g++', () => {
+  it("has the compiler's size, alignment and offsets for 400 random structs", () => {
     const structs = samples(400)
     const prologue = `
       struct alignas(8) Complex64 { float re, im; };
@@ -108,7 +108,7 @@ describe('struct layout against g++', () => {
     expect(layouts(structs)).toEqual(output)
   })
 
-  it("agrees with CUDA's own element types", ({ skip }) => {
+  it("agrees with CUDA's vector types", ({ skip }) => {
     const include = cudaInclude()
     if ('reason' in include) return skip(include.reason)
     const structs = samples(60)

@@ -36,7 +36,7 @@ describe('defineStruct', () => {
     expect([Particle.bytes, Particle.alignment]).toEqual([80, 16])
   })
 
-  it('honours a greater alignment', () => {
+  it('respects a larger alignment', () => {
     const Float4 = defineStruct('Float4', { x: 'f32', y: 'f32', z: 'f32' }, { align: 16 })
     expect([Float4.bytes, Float4.alignment]).toEqual([16, 16])
     const holder = defineStruct('Holder', { a: 'u8', v: Float4 })
@@ -63,13 +63,13 @@ describe('defineStruct', () => {
     expect(Particle.decode(bytes)).toHaveLength(1)
   })
 
-  it('takes typed arrays and safe integers', () => {
+  it('accepts typed arrays and safe integers', () => {
     const Kernel = defineStruct('Kernel', { taps: ['f32', 3], size: 'i64', bytes: ['u8', 2] })
     const bytes = Kernel.encode({ taps: Float32Array.of(1, 2, 3), size: -5, bytes: Buffer.from([7, 8]) })
     expect(Kernel.read(bytes)).toEqual({ taps: [1, 2, 3], size: -5n, bytes: [7, 8] })
   })
 
-  it('writes at an offset into views and buffers and leaves the rest alone', () => {
+  it('writes at an offset into views and buffers and keeps the other bytes', () => {
     const memory = new Uint8Array(40).fill(0xaa)
     Vector.write(memory.subarray(4, 36), { x: 1, y: 2, z: 3 }, 8)
     expect(memory.indexOf(0xaa, 12)).toBe(24)
@@ -96,7 +96,7 @@ describe('defineStruct', () => {
     expect(back).toEqual({ half: 0.333251953125, bfloat: 0.333984375, small: 448, wide: -57344 })
   })
 
-  it('has the types of its fields (checked by tsc)', () => {
+  it('is typed by its fields (checked by tsc)', () => {
     expectTypeOf<StructValue<{ a: 'u64'; b: ['f32', 2]; c: 'bool'; d: 'complex64' }>>().toEqualTypeOf<{
       a: bigint
       b: number[]
@@ -117,7 +117,7 @@ describe('structs as elements', () => {
     expect(elementLayout(Particle)).toMatchObject({ name: 'Particle', bytes: 80, alignment: 16 })
   })
 
-  it('are told from everything else', () => {
+  it('are distinguished from all other values', () => {
     expect(isCompoundType(Vector)).toBe(true)
     for (const other of ['f32', undefined, null, {}, { kind: 'struct' }, Vector.fields]) {
       expect(isCompoundType(other)).toBe(false)
@@ -138,7 +138,7 @@ describe('structs as elements', () => {
     expect(() => Vector.encodeArray([values[0], {}] as never)).toThrow('Vector.x is missing')
   })
 
-  it('have the types of what is written and read (checked by tsc)', () => {
+  it('are typed for writing and reading (checked by tsc)', () => {
     expectTypeOf<ElementArrayOf<'f32'>>().toEqualTypeOf<Float32Array<ArrayBuffer>>()
     expectTypeOf<ElementArrayOf<typeof Vector>>().toEqualTypeOf<{ x: number; y: number; z: number }[]>()
     expectTypeOf<{ readonly x: number; readonly y: number; readonly z: number }[]>().toExtend<
@@ -147,7 +147,7 @@ describe('structs as elements', () => {
   })
 })
 
-describe('refusals', () => {
+describe('struct refusals', () => {
   const Small = defineStruct('Small', { a: 'u8', b: 'i64', list: ['f32', 2], inner: Vector })
   const good = { a: 1, b: 1n, list: [1, 2], inner: { x: 0, y: 0, z: 0 } }
 
@@ -171,7 +171,7 @@ describe('refusals', () => {
     expect(() => Small.encode(value as unknown as typeof good)).toThrow(message)
   })
 
-  it('names the place when memory ends too soon', () => {
+  it('name the field at which the memory ends', () => {
     for (const offset of [-1, 1, 0.5, Number.NaN, 2 ** 60]) {
       expect(() => Vector.read(new Uint8Array(12), offset)).toThrow(RangeError)
       expect(() => Vector.write(new Uint8Array(12), { x: 0, y: 0, z: 0 }, offset)).toThrow(RangeError)
@@ -179,7 +179,7 @@ describe('refusals', () => {
     expect(() => Vector.read([] as unknown as Uint8Array)).toThrow(TypeError)
   })
 
-  it('refuses definitions that are no C struct', () => {
+  it('cover definitions that are not C structs', () => {
     expect(() => defineStruct('Empty', {})).toThrow('Empty has no fields')
     const cyclic: unknown[] = []
     cyclic.push(cyclic, 2)

@@ -10,7 +10,7 @@ describe('AbortedError', () => {
     cause: 'user left',
   })
 
-  it('says what was aborted, where that is known', () => {
+  it('names the aborted operation, if known', () => {
     expect(new AbortedError('copy').message).toBe(
       'copy was aborted by its signal. Work already queued on the GPU goes on.',
     )
@@ -20,7 +20,7 @@ describe('AbortedError', () => {
     expect(new AbortedError().message).toContain('The wait was aborted')
   })
 
-  it('says the reason that the signal was given, but not the one every signal has', () => {
+  it('includes the reason of the signal, except for the default reason', () => {
     const why = (cause: unknown) => new AbortedError({ operation: 'copy', cause }).message
     expect(why(new Error('rank 3 was lost.'))).toMatch(/^copy was aborted by its signal: rank 3 was lost\. Work/)
     expect(why('enough')).toMatch(/^copy was aborted by its signal: enough\. Work/)
@@ -28,14 +28,14 @@ describe('AbortedError', () => {
       expect(why(plain)).toMatch(/^copy was aborted by its signal\. Work/)
   })
 
-  it('takes a reason whose message is no text', () => {
+  it('accepts a reason whose message is not text', () => {
     for (const message of [5, Symbol('why'), null, { toString: 1 }]) {
       const cause = Object.assign(new Error('x'), { message })
       expect(new AbortedError({ operation: 'f', cause }).message).toMatch(/^f was aborted by its signal\. Work/)
     }
   })
 
-  it('carries an error of Shoal as its cause, with the fields of that', () => {
+  it('keeps an error of Shoal as its cause, with its fields', () => {
     const outer = new AbortedError({ cause: new DisposedError('Event') })
     expect(outer.toJSON()).toMatchObject({ cause: { code: 'SHOAL_DISPOSED', object: 'Event' } })
   })

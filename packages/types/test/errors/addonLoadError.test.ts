@@ -15,7 +15,7 @@ describe('AddonLoadError', () => {
     platform: 'linux-x64-glibc',
   })
 
-  it('says how to get the addon, with advice for the case first', () => {
+  it('explains how to install the addon, with specific advice first', () => {
     const { message } = new AddonLoadError({ attempts, hints: ['This system has musl; glibc is needed.'] })
     const advice = message.slice(message.indexOf('What to do:'))
     expect(advice.split('\n')[1]).toContain('musl')

@@ -12,7 +12,7 @@ describe('AlreadyInUseError', () => {
     object: 'NCCL',
   })
 
-  it('names the function that came too late, and says why it does', () => {
+  it('names the function that was called too late, and the reason', () => {
     expect(error.message).toBe('setPath: NCCL is loaded already')
   })
 })

@@ -7,13 +7,13 @@ describe('BusyError', () => {
 
   itIsAShoalError(new BusyError(options), { name: 'BusyError', code: 'SHOAL_BUSY', ...options })
 
-  it('names the call that is under way, and says to await it', () => {
+  it('names the call under way, and suggests to await it', () => {
     expect(new BusyError(options).message).toBe(
       'Communicator.split: the Communicator is busy with groupOffThread; await groupOffThread first.',
     )
   })
 
-  it('says what else to do where that is given', () => {
+  it('adds another remedy if given', () => {
     expect(new BusyError({ ...options, hint: 'end the group' }).message).toMatch(/; end the group\.$/)
   })
 })

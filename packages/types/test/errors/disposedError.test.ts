@@ -10,7 +10,7 @@ describe('DisposedError', () => {
     operation: 'synchronize',
   })
 
-  it('takes a bare name where that is all there is', () => {
+  it('accepts a name without details', () => {
     expect(new DisposedError('DeviceBuffer')).toMatchObject({ object: 'DeviceBuffer' })
     expect(new DisposedError('DeviceBuffer').message).toMatch(/^DeviceBuffer was disposed\. /)
   })

@@ -17,7 +17,7 @@ describe('FeatureNotSupportedError', () => {
     reason: 'device 0 has none.',
   })
 
-  it('says what is not supported, and why', () => {
+  it('names the unsupported feature and the reason', () => {
     for (const words of ['multicast objects', 'device 0 has none.']) expect(error.message).toContain(words)
   })
 })

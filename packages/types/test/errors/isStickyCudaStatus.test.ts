@@ -5,12 +5,12 @@ import { describe, expect, it } from 'vitest'
 import { cudaInclude } from '../toolchain.js'
 
 describe('isStickyCudaStatus', () => {
-  it('tells lost contexts from failures that leave the context whole', () => {
+  it('distinguishes lost contexts from failures that keep the context usable', () => {
     for (const status of [700, 710, 719]) expect(isStickyCudaStatus(status)).toBe(true)
     for (const status of [0, 1, 2, 201, 400, 600, 701, 720]) expect(isStickyCudaStatus(status)).toBe(false)
   })
 
-  it('agrees with what cuda.h documents of each status', ({ skip }) => {
+  it('agrees with the documentation of each status in cuda.h', ({ skip }) => {
     const include = cudaInclude()
     if ('reason' in include) return skip(include.reason)
     const file = join(include.folder, 'cuda.h')

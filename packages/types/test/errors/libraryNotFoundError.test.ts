@@ -24,7 +24,7 @@ describe('LibraryNotFoundError', () => {
     environment: 'SHOAL_NCCL_LIBRARY',
   })
 
-  it('names the few places that were looked at, and what to do', () => {
+  it('lists a few searched places, and a remedy', () => {
     for (const { candidate } of attempts) expect(error.message).toContain(candidate)
     for (const words of ['not there', 'invalid ELF header second line', 'Install it.', 'SHOAL_NCCL_LIBRARY=']) {
       expect(error.message).toContain(words)
@@ -32,7 +32,7 @@ describe('LibraryNotFoundError', () => {
     expect(error.message).toContain('SHOAL_DEVICE=sim')
   })
 
-  it('counts many places and names those where a file does not load', () => {
+  it('counts many places and lists those with a file that does not load', () => {
     const places = Array.from({ length: 400 }, (_, i) => ({
       step: 'wheel',
       candidate: `/opt/${i}/libnccl.so.2`,

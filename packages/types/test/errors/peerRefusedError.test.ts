@@ -8,7 +8,7 @@ describe('PeerRefusedError', () => {
 
   itIsAShoalError(error, { name: 'PeerRefusedError', code: 'SHOAL_PEER_REFUSED', ...options })
 
-  it('says whose process it was, who is let in, and how to let others in', () => {
+  it('names the user of the process, the allowed users, and how to allow others', () => {
     expect(error.message).toBe(
       'DescriptorServer.accept: the process at the other end belongs to user 1001, and only 0, 1000 may be there; ' +
         'name others in the option users',

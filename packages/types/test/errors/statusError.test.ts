@@ -29,19 +29,19 @@ describe('StatusError', () => {
     cause: { name: 'RangeError', message: 'below' },
   })
 
-  it('names the function, the status and the words of the library', () => {
+  it("names the function, the status and the library's description", () => {
     expect(error.message).toContain('ncclAllReduce failed: ncclRemoteError (6): remote process exited')
     expect(error.message).toContain('NCCL says: connection closed by peer')
     expect(error.message).toContain('sticky')
   })
 
-  it('is short where the library says no more, and is not sticky unless it is said', () => {
+  it('is short without a description, and not sticky by default', () => {
     const plain = new StatusError({ library: 'CUDA driver', api: 'cuInit', status: 100, code: 'X', description: '' })
     expect(plain.message).toBe('cuInit failed: X (100)')
     expect(plain.isSticky).toBe(false)
   })
 
-  it('carries its cause', () => {
+  it('keeps its cause', () => {
     expect(error.cause).toBe(cause)
   })
 })

@@ -21,7 +21,7 @@ describe('SymbolNotFoundError', () => {
     expect(message).toMatch(/^NCCL 2\.28\.9 \(\/lib\/libnccl\.so\.2\) has no function ncclNothing\. /)
   })
 
-  it('names the version whose signature was wanted', () => {
+  it('names the version whose signature was requested', () => {
     const { message } = new SymbolNotFoundError({ library: 'CUDA driver', symbol: 'cuInit', signatureOf: '13.0' })
     expect(message).toContain('has no function cuInit with the signature that it has in 13.0')
   })

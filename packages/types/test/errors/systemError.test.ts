@@ -15,18 +15,18 @@ describe('SystemError', () => {
     cause: { name: 'Error', message: cause.message },
   })
 
-  it('says what was called with what, and what the system said', () => {
+  it("names the call, the argument and the system's error", () => {
     expect(error.message).toBe(
       "Module.loadFile: path '/tmp' is refused by the system: EISDIR: illegal operation on a directory, read",
     )
     expect(error.cause).toBe(cause)
   })
 
-  it('has a code of its own where the system gave none', () => {
+  it('has the code SHOAL_SYSTEM if the system reported none', () => {
     expect(new SystemError({ api: 'f', parameter: 'p', value: 'v', cause: 'why' }).code).toBe('SHOAL_SYSTEM')
   })
 
-  it('says that the call itself was refused where no parameter names a file', () => {
+  it('reports the call as refused if no parameter names a file', () => {
     expect(new SystemError({ api: 'f', cause }).message).toMatch(/^f: this is refused by the system: EISDIR/)
   })
 })

@@ -10,7 +10,7 @@ describe('TimeoutError', () => {
     timeout: 250,
   })
 
-  it('says what was waited for and how long, where that is known', () => {
+  it('names the awaited operation and the timeout, if known', () => {
     expect(new TimeoutError({ operation: 'copy', timeout: 250 }).message).toMatch(/^copy did not end within 250 ms\. /)
     expect(new TimeoutError({ operation: 'receive', timeout: 5, ofDevice: false }).message).toBe(
       'receive did not end within 5 ms.',

@@ -19,7 +19,7 @@ describe('VersionTooNewError', () => {
     installed: '14.1',
   })
 
-  it('names the function, the newest version that is known and the one that is installed', () => {
+  it('names the function, the newest known version and the installed version', () => {
     for (const words of ['cudaMemAdvise', '13.0', '14.1']) expect(error.message).toContain(words)
   })
 })

@@ -14,7 +14,7 @@ describe('VersionTooOldError', () => {
     installed: '2.28.9',
   })
 
-  it('names the function, the version it came with and the one that is installed', () => {
+  it('names the function, its first version and the installed version', () => {
     for (const words of ['ncclCommGrow', '2.29.0', '2.28.9']) expect(error.message).toContain(words)
   })
 })

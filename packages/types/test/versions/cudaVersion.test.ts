@@ -35,7 +35,7 @@ describe('CudaVersion', () => {
     expect(`${CudaVersion.parse(' v12.8.61 ')}`).toBe('12.8')
   })
 
-  it('refuses what is no version', () => {
+  it('refuses other numbers and texts', () => {
     for (const value of [0, -1, 999, 2 ** 31]) expect(() => CudaVersion.from(value)).toThrow(RangeError)
     for (const value of ['12080', 12.8, Number.NaN, undefined, 12080n]) {
       expect(() => CudaVersion.from(value as number)).toThrow(TypeError)

@@ -25,7 +25,7 @@ const kinds: readonly [string, (value: number) => string, (value: number) => unk
   ],
 ]
 
-test.each(kinds)('every version of %s is formatted, as its class formats it', (name, format, from, number) => {
+test.each(kinds)('every version of %s is formatted as by its class', (name, format, from, number) => {
   for (let major = 1; major < 20; major += 1) {
     // Up to 2.8 NCCL had one digit for the minor, and no 1.9.
     for (let minor = 0; minor < (name === 'NCCL' && major === 1 ? 9 : 100); minor += 1) {
@@ -38,13 +38,13 @@ test.each(kinds)('every version of %s is formatted, as its class formats it', (n
   }
 })
 
-test('what is no version is formatted, too', () => {
+test('version number 0 is formatted too', () => {
   expect(formatCudaVersion(0)).toBe('0.0')
   expect(formatNcclVersion(0)).toBe('0.0.0')
   expect(formatNvshmemVersion(0)).toBe('0.0.0')
 })
 
-test.each(kinds)('the text of %s is that of a C int alone', (name, format) => {
+test.each(kinds)('the text of %s is defined for C ints only', (name, format) => {
   const api = `format${name === 'CUDA' ? 'Cuda' : name === 'NCCL' ? 'Nccl' : 'Nvshmem'}Version`
   expect(format(2 ** 31 - 1)).toMatch(/^\d+\.\d+/)
   for (const wrong of [-1, 2 ** 31]) {

@@ -3,7 +3,7 @@ import { CudaVersion, LibraryVersion, NcclVersion, NvshmemVersion } from '@shoal
 import { describe, expect, it } from 'vitest'
 
 describe('LibraryVersion', () => {
-  it('is the base of each version, which tells its library', () => {
+  it('is the base of each version class, and names its library', () => {
     const versions = [CudaVersion.of(13), NcclVersion.of(2, 30), NvshmemVersion.of(3, 4)]
     for (const version of versions) expect(version).toBeInstanceOf(LibraryVersion)
     expect(versions.map(({ library }) => library)).toEqual(['cuda', 'nccl', 'nvshmem'])

@@ -18,7 +18,7 @@ describe('NcclVersion', () => {
     expect(NcclVersion.of(version.major, version.minor, version.patch).value).toBe(value)
   })
 
-  it('orders across the change of the number', () => {
+  it('orders versions across the change of the encoding', () => {
     expect(NcclVersion.from(2804).compare(NcclVersion.from(20903))).toBeLessThan(0)
     expect(NcclVersion.from(23007).atLeast(2, 28, 7)).toBe(true)
     expect(NcclVersion.from(22803).atLeast(2, 28, 7)).toBe(false)
