@@ -96,7 +96,7 @@ test.each([
     RangeError,
     /^cudaGraphicsGLRegisterBuffer: buffer /,
   ],
-])('%s is refused by function and parameter, before the library is looked for', (_what, call, kind, message) => {
+])('%s is refused by function and parameter, before the library is searched', (_what, call, kind, message) => {
   expect(call).toThrow(kind)
   expect(call).toThrow(message)
 })

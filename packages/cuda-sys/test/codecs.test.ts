@@ -27,11 +27,11 @@ describe.each([
   const codecs = codecsOf(module)
   const count = readSpec(name).structs.length
 
-  test('every struct has a codec', () => {
+  test('has a codec for every struct', () => {
     expect(new Set(codecs.map(([, codec]) => codec)).size).toBe(count)
   })
 
-  test.each(codecs)('%s: what is read can be written, and reads the same', (_struct, codec) => {
+  test.each(codecs)('%s: a value that was read can be written, and reads the same', (_struct, codec) => {
     const bytes = pattern(codec.size)
     const value = codec.read(bytes)
     expect(Object.keys(value)).toEqual(Object.keys(codec.offsets))
@@ -44,7 +44,7 @@ describe.each([
   })
 })
 
-test('structs have the sizes of the header, where another binding had others', () => {
+test('structs have the sizes of the C header', () => {
   expect(runtime.cudaPointerAttributes.size).toBe(88)
   expect(runtime.cudaResourceDesc.size).toBe(144)
   expect(runtime.cudaResourceViewDesc.size).toBe(112)
@@ -56,7 +56,7 @@ test('structs have the sizes of the header, where another binding had others', (
   expect(driver.CUDA_MEMCPY2D_v1).toMatchObject({ size: 96, alignment: 8 })
 })
 
-test('an EGL frame: planes as arrays or as addresses, in the same place', () => {
+test('the codec of an EGL frame has planes as arrays or addresses at the same offset', () => {
   const frame = driver.CUeglFrame.allocate({
     frame: driver.CUeglFrame_frame.read(new BigUint64Array([1n, 2n, 3n])),
     width: 640,

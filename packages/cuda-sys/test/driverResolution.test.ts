@@ -49,7 +49,7 @@ function run(version: number, module: string, environment: Record<string, string
   return runModule(module, { SHOAL_CUDA_LIBRARY: stub(version), ...environment })
 }
 
-test('a function is asked for at the version that was typed, and its first call gets its arguments', () => {
+test('a function is requested at its typed version, and its first call passes the arguments', () => {
   const lines = run(
     13000,
     `import { cuMemAlloc, cuMemcpyHtoD } from '@shoal/cuda-sys/driver'
@@ -68,7 +68,7 @@ test('a function is asked for at the version that was typed, and its first call 
   ])
 })
 
-test('per-thread mode asks with its flag where there is a variant, and not below the version that brought per-thread streams', () => {
+test('per-thread mode requests the per-thread variant if one exists and the driver is new enough', () => {
   const lines = run(
     13000,
     `import { cuMemAlloc, cuMemcpyHtoD } from '@shoal/cuda-sys/driver'
@@ -79,7 +79,7 @@ test('per-thread mode asks with its flag where there is a variant, and not below
   expect(lines).toEqual(['ask cuMemAlloc 3020 1', 'alloc 1', 'ask cuMemcpyHtoD 7000 2', 'copy abc 8'])
 })
 
-test('an earlier ABI is asked for at its own version, in either stream mode', () => {
+test('an earlier ABI is requested at its version in both stream modes', () => {
   const module = `import { cuCtxCreate_v3020, cuMemcpyHtoD_v2000 } from '@shoal/cuda-sys/driver'
      cuMemcpyHtoD_v2000(0xabc, new Uint8Array(8), 8)
      try { cuCtxCreate_v3020(new BigUint64Array(1), 0, 0) } catch (error) { console.log(error.name, error.symbol) }`
@@ -93,7 +93,7 @@ test('an earlier ABI is asked for at its own version, in either stream mode', ()
   expect(run(13000, module, { SHOAL_STREAM_MODE: 'per-thread' })).toEqual(expected)
 })
 
-test('an earlier ABI is there in a driver too old for the newest one', () => {
+test('an earlier ABI works in a driver too old for the newest ABI', () => {
   const lines = run(
     11040,
     `import { cuMemAlloc_v2000, cuMemPrefetchAsync, cuMemPrefetchAsync_v8000 } from '@shoal/cuda-sys/driver'
@@ -104,7 +104,7 @@ test('an earlier ABI is there in a driver too old for the newest one', () => {
   expect(lines).toEqual(['the alloc of CUDA 2', 'prefetch 10 20 -1', 'VersionTooOldError 12.2 11.4'])
 })
 
-test('two versions of one function are two functions', () => {
+test('two versions of one function are separate functions', () => {
   const lines = run(
     13000,
     `import { cuStreamGetCtx, cuStreamGetCtx_v2 } from '@shoal/cuda-sys/driver'
@@ -115,7 +115,7 @@ test('two versions of one function are two functions', () => {
   expect(lines).toEqual(['ask cuStreamGetCtx 12050 1', 'contexts of 5', 'ask cuStreamGetCtx 9020 1', 'context of 6'])
 })
 
-test('a function that is newer than the driver is refused without a lookup, with the same error each time', () => {
+test('a function newer than the driver is refused without a lookup, with the same error each time', () => {
   const lines = run(
     12000,
     `import { cuMemAdvise } from '@shoal/cuda-sys/driver'
@@ -126,7 +126,7 @@ test('a function that is newer than the driver is refused without a lookup, with
   expect(lines).toEqual(['VersionTooOldError cuMemAdvise 12.2 12.0 true'])
 })
 
-test('a driver new enough that lacks a name, or has it with a later signature only, is not called too old', () => {
+test('a new driver that lacks a name, or has only a later signature, is not reported as too old', () => {
   const lines = run(
     13000,
     `import { cuGraphClone, cuGraphDestroy } from '@shoal/cuda-sys/driver'
@@ -146,7 +146,7 @@ test('a driver new enough that lacks a name, or has it with a later signature on
   ])
 })
 
-test('a function that the driver lacks is asked for once, however often it is called', () => {
+test('a function that the driver lacks is looked up once, however often it is called', () => {
   const lines = run(
     13000,
     `import { cuGraphClone, cuGraphCreate } from '@shoal/cuda-sys/driver'
@@ -164,7 +164,7 @@ test('a function that the driver lacks is asked for once, however often it is ca
   ])
 })
 
-test('a driver without cuGetProcAddress_v2 is reached through its exported symbols, of the same ABI', () => {
+test('a driver without cuGetProcAddress_v2 is used through its exported symbols of the same ABI', () => {
   const module = `import { cuMemAlloc, cuMemcpyHtoD } from '@shoal/cuda-sys/driver'
      cuMemAlloc(new BigUint64Array(1), 1)
      cuMemcpyHtoD(0xabcn, new Uint8Array(8), 8)`
@@ -172,7 +172,7 @@ test('a driver without cuGetProcAddress_v2 is reached through its exported symbo
   expect(run(11040, module, { SHOAL_STREAM_MODE: 'per-thread' })).toEqual(['exported alloc 1', 'per-thread copy abc 8'])
 })
 
-test('the first call of a function may be one that is recorded for another thread', () => {
+test('the first call of a function may be recorded for another thread', () => {
   const lines = run(
     13000,
     `import { cuMemAlloc } from '@shoal/cuda-sys/driver'
@@ -183,7 +183,7 @@ test('the first call of a function may be one that is recorded for another threa
   expect(lines).toEqual(['ask cuMemAlloc 3020 1', 'alloc 77', '[0] 4096n'])
 })
 
-test('a context named for the next call is not taken by the question for its symbol', () => {
+test('a context set for the next call is not used up by the symbol lookup', () => {
   const lines = run(
     13000,
     `import { cuMemAlloc } from '@shoal/cuda-sys/driver'
@@ -196,7 +196,7 @@ test('a context named for the next call is not taken by the question for its sym
   expect(lines.slice(2)).toEqual(['ask cuMemAlloc 3020 1', 'current 9', 'alloc 77', 'current 7'])
 })
 
-test('withContext makes a context current and restores the one before, also when the function throws', () => {
+test('withContext makes a context current and restores the previous one, also when the function throws', () => {
   const lines = run(
     13000,
     `import { withContext } from '@shoal/cuda-sys'

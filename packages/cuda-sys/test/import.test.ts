@@ -4,11 +4,11 @@ import { expectLightImport } from '../../ffi/test/support/importing.js'
 
 const entries = ['@shoal/cuda-sys', '@shoal/cuda-sys/driver', '@shoal/cuda-sys/runtime']
 
-test.each(entries)('importing %s loads no library, looks for none, and takes little on top of the FFI', (entry) => {
+test.each(entries)('importing %s loads no library, searches none, and adds little to the FFI', (entry) => {
   expectLightImport(new URL('../', import.meta.url), entry)
 })
 
-test('package.json depends on packages of this repository alone', () => {
+test('package.json depends only on packages of this repository', () => {
   const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     dependencies: object
   }

@@ -54,14 +54,14 @@ function callWith(library: Generated, entry: FunctionSpec, index: number, value:
 describe.each([
   ['driver', driver],
   ['runtime', runtime],
-] as const)('%s: memory that is too small', (name, library) => {
+] as const)('%s: undersized memory', (name, library) => {
   const cases = functionsOf(name).flatMap((entry) =>
     entry.parameters.flatMap((parameter, index) =>
       parameter.pointee ? [{ entry, parameter, index, ...parameter.pointee }] : [],
     ),
   )
 
-  test('is refused with function, parameter and both sizes, before the library is even looked for', () => {
+  test('is refused with function, parameter and both sizes, before the library is searched', () => {
     expect(cases.length).toBeGreaterThan(200)
     for (const { entry, parameter, index, size, array } of cases) {
       const short: (ArrayBuffer | ArrayBufferView)[] = [
@@ -84,11 +84,11 @@ describe.each([
   })
 })
 
-describe('what must not be refused', () => {
+describe('arguments that must be accepted', () => {
   // Past its checks a call looks for the library; here it is told that there is none.
   const reaches = (call: () => void): void => expect(call).toThrow(/not found|could not be found|libcud/i)
 
-  test('lists that are empty, addresses, null, and memory that is larger', () => {
+  test('are empty lists, addresses, null, and larger memory', () => {
     process.env['SHOAL_CUDART_LIBRARY'] = '/nonexistent/libcudart.so'
     const node = new BigUint64Array(1)
     reaches(() => runtime.cudaGraphAddEmptyNode(node, runtime.cudaGraph_t(1n), new BigUint64Array(0), 0))

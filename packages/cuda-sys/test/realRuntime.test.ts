@@ -20,7 +20,7 @@ function missing(): string | undefined {
 const reason = missing()
 
 describe('the real libcudart', () => {
-  test('tells its version', ({ skip }) => {
+  test('returns its version', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const version = new Int32Array(1)
     expect(cuda.cudaRuntimeGetVersion(version)).toBe(cuda.cudaError.cudaSuccess)
@@ -28,7 +28,7 @@ describe('the real libcudart', () => {
     expect(cuda.runtime.version).toBe(version[0])
   })
 
-  test('resolves every function of its own version', ({ skip }) => {
+  test('has every function of its version', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const installed = cuda.runtime.version as number
     if (Math.floor(installed / 1000) !== Math.floor(spec.headerVersion / 1000)) {
@@ -43,7 +43,7 @@ describe('the real libcudart', () => {
     ).toEqual([])
   })
 
-  test('names every error code as we do', ({ skip }) => {
+  test('has the same name for every error code', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const named = Object.entries(cuda.cudaError).map(([name, code]) => [name, readCString(cuda.cudaGetErrorName(code))])
     const wrong = named.filter(([name, told]) => name !== told && told !== 'unrecognized error code')

@@ -38,7 +38,7 @@ function run(version: number, module: string, environment: Record<string, string
   return runModule(module, { SHOAL_CUDART_LIBRARY: library, ...environment })
 }
 
-test('another major: functions with another signature there refuse, naming both versions; the rest work', () => {
+test('functions with another signature in another major version refuse with both versions, and others work', () => {
   const lines = run(
     12080,
     `import { cudaMalloc, cudaMemPrefetchAsync } from '@shoal/cuda-sys/runtime'
@@ -52,7 +52,7 @@ test('another major: functions with another signature there refuse, naming both 
 
 const question = { library: 'NVIDIA CUDA runtime', symbol: 'cudaMemAdvise', since: 13000, generated: 13000 }
 
-test('the error for another signature is right in both directions, and names both versions', () => {
+test('the error for another signature names both versions in either direction', () => {
   const older = signatureError({ ...question, installed: 12080, otherMajors: [11, 12] })
   expect(older).toBeInstanceOf(VersionTooOldError)
   expect(older?.message).toMatch(/^cudaMemAdvise needs NVIDIA CUDA runtime 13\.0 or newer; 12\.8 is installed\./)
@@ -66,7 +66,7 @@ test('the error for another signature is right in both directions, and names bot
   expect(signatureError({ ...question, installed: 13000, otherMajors: [14] })).toBeUndefined()
 })
 
-test('every function of the table refuses in a libcudart 12, and in one of 13 none of them does', () => {
+test('every function of the table refuses in libcudart 12, and none in libcudart 13', () => {
   const module = `import * as runtime from '@shoal/cuda-sys/runtime'
      for (const symbol of ${JSON.stringify(differingIn12)}) {
        try { console.log(symbol, runtime.runtime.address(symbol, 13000) !== 0n) }
@@ -78,7 +78,7 @@ test('every function of the table refuses in a libcudart 12, and in one of 13 no
   expect(names.filter((name) => name !== 'true' && name !== 'SymbolNotFoundError')).toEqual([])
 })
 
-test('a function that came later is refused by its version, not called missing', () => {
+test('a function newer than libcudart is refused by its version, not reported as missing', () => {
   const lines = run(
     12080,
     `import { cudaLogsRegisterCallback } from '@shoal/cuda-sys/runtime'
@@ -103,7 +103,7 @@ test.each([
   expect(lines).toEqual([expected])
 })
 
-test('a libcudart 11 that does not tell its version without a driver is known by its functions', () => {
+test('a libcudart 11 that needs a driver for its version is recognized by its functions', () => {
   const library = compileStub(
     'runtime-silent',
     `int cudaRuntimeGetVersion(int* version) { return 35; }
@@ -121,14 +121,14 @@ test('a libcudart 11 that does not tell its version without a driver is known by
   expect(lines).toEqual(['0 11080', 'VersionTooOldError 13.0 11.8', 'VersionTooOldError 12.0 11.8'])
 })
 
-test('per-thread mode takes the per-thread variants', () => {
+test('per-thread mode uses the per-thread variants', () => {
   const module = `import { cudaMemcpy } from '@shoal/cuda-sys/runtime'
      cudaMemcpy(null, null, 3, 4)`
   expect(run(13000, module)).toEqual(['legacy copy 3 4'])
   expect(run(13000, module, { SHOAL_STREAM_MODE: 'per-thread' })).toEqual(['per-thread copy 3 4'])
 })
 
-test('structs by value and floats arrive as C wants them', ({ skip }) => {
+test('structs by value and floats arrive in libcudart', ({ skip }) => {
   if (process.platform !== 'linux') return skip('the stand-in library is built with gcc on Linux')
   const lines = run(
     13000,
@@ -150,7 +150,7 @@ test('structs by value and floats arrive as C wants them', ({ skip }) => {
   ])
 })
 
-test('text results are addresses that readCString reads', () => {
+test('text results are addresses for readCString', () => {
   const lines = run(
     13000,
     `import { cudaGetErrorName } from '@shoal/cuda-sys/runtime'
@@ -160,7 +160,7 @@ test('text results are addresses that readCString reads', () => {
   expect(lines).toEqual(['minus three'])
 })
 
-test('floats by value go to the driver as other arguments do', () => {
+test('floats by value are passed to the driver like other arguments', () => {
   const library = compileStub(
     'floats',
     `int cuDriverGetVersion(int* version) { *version = 13000; return 0; }

@@ -20,27 +20,24 @@ function unsupported(library: keyof typeof folders): string[] {
 test.each([
   ['driver', driver],
   ['runtime', runtime],
-] as const)(
-  'the software device has every function of the %s spec that Linux has, under all its names',
-  (name, library) => {
-    const { functions } = readSpec(name)
-    const ofLinux = functions.filter(({ platform }) => platform !== 'win32')
-    expect(ofLinux.length).toBeGreaterThan(300)
-    const symbols = ofLinux.flatMap(({ symbol, perThreadSymbol }) => [
-      symbol,
-      ...(perThreadSymbol ? [perThreadSymbol] : []),
-    ])
-    expect(symbols.filter((symbol) => library.rawSymbol(symbol) === undefined)).toEqual([])
-  },
-)
+] as const)('the software device has every Linux function of the %s spec, under all its names', (name, library) => {
+  const { functions } = readSpec(name)
+  const ofLinux = functions.filter(({ platform }) => platform !== 'win32')
+  expect(ofLinux.length).toBeGreaterThan(300)
+  const symbols = ofLinux.flatMap(({ symbol, perThreadSymbol }) => [
+    symbol,
+    ...(perThreadSymbol ? [perThreadSymbol] : []),
+  ])
+  expect(symbols.filter((symbol) => library.rawSymbol(symbol) === undefined)).toEqual([])
+})
 
-test('cuGetProcAddress finds each of them at its version', () => {
+test('cuGetProcAddress of the software device finds each function at its version', () => {
   const ofLinux = readSpec('driver').functions.filter(({ platform }) => platform !== 'win32')
   const missing = ofLinux.filter(({ lookup, since }) => !driver.has(lookup, since))
   expect(missing.map(({ symbol }) => symbol)).toEqual([])
 })
 
-test('what the software device lacks answers that it is not supported, before all else that it was not started', () => {
+test('unsupported functions of the software device return not-supported, or not-initialized before cuInit', () => {
   const call = bindCall(driver.address('cuGraphCreate', 10_000), 2, 'i32', 'cuGraphCreate')
   expect(call()).toBe(3)
   expect(cuInit(0)).toBe(0)
@@ -57,7 +54,7 @@ test('what the software device lacks answers that it is not supported, before al
   expect(cudaGetLastError()).toBe(0)
 })
 
-test('what it has is not among them', () => {
+test('supported functions are not in the list of unsupported functions', () => {
   for (const symbol of ['cuMemAlloc_v2', 'cuLaunchKernel', 'cuModuleLoadData', 'cuStreamQuery_ptsz'])
     expect(unsupported('driver')).not.toContain(symbol)
   for (const symbol of ['cudaMalloc', 'cudaCreateChannelDesc', 'cudaMemcpyAsync_ptsz'])

@@ -2,7 +2,7 @@ import type * as cuda from '@shoal/cuda-sys/driver'
 import type * as runtime from '@shoal/cuda-sys/runtime'
 import { expectTypeOf, test } from 'vitest'
 
-test('a stream cannot pass for an event, a bare bigint for neither; a device address may be a bare bigint (checked by tsc)', () => {
+test('streams and events are distinct types and never plain bigints; a device address may be a bigint (checked by tsc)', () => {
   expectTypeOf<cuda.CUstream>().not.toExtend<cuda.CUevent>()
   expectTypeOf<bigint>().not.toExtend<cuda.CUstream>()
   expectTypeOf<cuda.CUstream>().not.toExtend<cuda.CUdeviceptr>()
@@ -11,7 +11,7 @@ test('a stream cannot pass for an event, a bare bigint for neither; a device add
   expectTypeOf<typeof cuda.cuStreamQuery>().returns.toEqualTypeOf<cuda.CUresult>()
 })
 
-test("handles of EGL, OpenGL and VDPAU mix neither with each other nor with CUDA's (checked by tsc)", () => {
+test("handles of EGL, OpenGL and VDPAU are distinct from each other and from CUDA's (checked by tsc)", () => {
   expectTypeOf<cuda.EGLStreamKHR>().not.toExtend<cuda.EGLSyncKHR>()
   expectTypeOf<cuda.EGLStreamKHR>().not.toExtend<cuda.CUstream>()
   expectTypeOf<cuda.CUstream>().not.toExtend<cuda.EGLStreamKHR>()
@@ -31,7 +31,7 @@ test("handles of EGL, OpenGL and VDPAU mix neither with each other nor with CUDA
   expectTypeOf<runtime.cudaEglStreamConnection>().toExtend<cuda.CUeglStreamConnection>()
 })
 
-test('an earlier ABI takes what it took then (checked by tsc)', () => {
+test('an earlier ABI has its original parameter types (checked by tsc)', () => {
   expectTypeOf<typeof cuda.cuMemFree_v2000>().parameter(0).toEqualTypeOf<number>()
   expectTypeOf<typeof cuda.cuMemFree>().parameter(0).toEqualTypeOf<cuda.CUdeviceptr>()
 })

@@ -57,7 +57,7 @@ test('importing the package loads no slow module of Node', async () => {
   ).toEqual([])
 })
 
-test('importing loads few packages and files', () => {
+test('importing the package loads few packages and files', () => {
   const files = new Map<string, string[]>()
   const packages = new URL('../../', import.meta.url)
   const visit = (file: URL): void => {

@@ -20,7 +20,7 @@ beforeEach(() => {
 })
 
 describe('MemoryPool.allocate', () => {
-  test('takes a stream of another device only where that can reach the memory, which is on its own', () => {
+  test('accepts a stream of another device only if that device has access to the memory', () => {
     using pool = MemoryPool.create(device)
     using theirs = Stream.create(second)
     expect(() => pool.allocate(theirs, 'u8', 16)).toThrow(

@@ -71,7 +71,7 @@ const calls: { readonly [name: string]: () => Made } = {
 }
 
 describe('a captured call', () => {
-  test.each(Object.keys(calls))('%s throws at a launch once what it uses was disposed of', (name) => {
+  test.each(Object.keys(calls))('%s throws at a launch after an object it uses was disposed', (name) => {
     const make = calls[name] as () => Made
     for (const index of make().uses.keys()) {
       const { call, uses } = make()

@@ -24,7 +24,7 @@ function thrownBy(attempt: () => unknown): unknown {
 }
 
 describe('a device that was reset', () => {
-  test('everything that lived there is refused, of the driver too, and a fresh context works', async () => {
+  test('refuses every object that lived there, also objects of the driver package, and works with a fresh context', async () => {
     const device = Device.get(0)
     const context = device.primaryContext
     const stream = Stream.create({ device })
@@ -58,7 +58,7 @@ describe('a device that was reset', () => {
     expect(again.toArraySync()).toEqual(Uint8Array.of(4))
   })
 
-  test('a reset through the driver is learned of here', async () => {
+  test('by the driver package is noticed by the runtime package', async () => {
     const memory = DeviceBuffer.zeros('u8', 10, { device: 0 })
     const pinned = PinnedBuffer.allocate('u8', 10, { device: 0 })
     await driver.Device.get(0).reset()
@@ -70,7 +70,7 @@ describe('a device that was reset', () => {
     pinned.dispose()
   })
 
-  test('reset() destroys what lives on its own device, whichever is current', async () => {
+  test('by reset() loses only its own objects, whichever device is current', async () => {
     Device.get(0).primaryContext.setCurrent()
     using first = DeviceBuffer.from(Uint8Array.of(5), { device: Device.get(0) })
     using second = DeviceBuffer.from(Uint8Array.of(6), { device: Device.get(1) })
@@ -81,7 +81,7 @@ describe('a device that was reset', () => {
     expect(await next.toArray()).toEqual(Uint8Array.of(7))
   })
 
-  test('reset() waits for what is awaited', async () => {
+  test('finishes awaited work before reset() completes', async () => {
     const stream = Stream.create({ device: 0 })
     delay(stream, 60)
     const order: string[] = []
@@ -95,7 +95,7 @@ describe('a device that was reset', () => {
 })
 
 describe('a device that failed', () => {
-  test('every wait and call is a sticky StatusError, none hangs, and dispose() stays silent', async () => {
+  test('every wait and call throws a sticky StatusError without hanging, and dispose() does not throw', async () => {
     const device = Device.get(1)
     const stream = Stream.create({ nonBlocking: true, device })
     const memory = DeviceBuffer.zeros('u8', 1000, { device })
@@ -133,14 +133,14 @@ describe('a device that failed', () => {
     device.dispose()
   })
 
-  test('other devices go on', async () => {
+  test('other devices keep working', async () => {
     using memory = DeviceBuffer.from(Uint8Array.of(1, 2), { device: 2 })
     expect(await memory.toArray()).toEqual(Uint8Array.of(1, 2))
   })
 })
 
-describe('parents that are disposed of first', () => {
-  test('children go on, and the context goes with the last of them', async () => {
+describe('parents disposed before their children', () => {
+  test('leave the children usable, and the context ends with the last child', async () => {
     const device = Device.get(3)
     const context = device.primaryContext
     const stream = Stream.create({ device })
@@ -163,7 +163,7 @@ describe('parents that are disposed of first', () => {
     device.dispose()
   })
 
-  test('an event outlives its device and stream while it is waited for', async () => {
+  test('leave an event usable while it is awaited', async () => {
     const device = Device.get(3)
     const stream = Stream.create({ device, nonBlocking: true })
     delay(stream, 50)

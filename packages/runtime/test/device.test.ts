@@ -4,13 +4,13 @@ import { expect, test } from 'vitest'
 process.env['SHOAL_DEVICE'] = 'sim'
 const { currentDevice, Device, deviceAttributeNames, setDevice, Stream, withDevice } = await import('@shoal/runtime')
 
-test('every field of the struct is a property', () => {
+test('every field of cudaDeviceProp is a property', () => {
   const properties = Device.get(0).properties
   const fields = Object.keys(cudaDeviceProp.read(cudaDeviceProp.allocate())).filter((name) => name !== 'reserved')
   expect(Object.keys(properties).sort()).toEqual(fields.sort())
 })
 
-test('sizes are numbers, yes and no are booleans, lists are lists', () => {
+test('device properties are numbers, booleans or lists by their meaning', () => {
   const { properties } = Device.get(1)
   expect(properties.totalGlobalMem).toBe(2 ** 30)
   expect(properties.concurrentKernels).toBe(true)
@@ -30,7 +30,7 @@ test('an int attribute and its property agree', () => {
   expect(deviceAttributeNames().length).toBeGreaterThan(130)
 })
 
-test('limits and what links two devices have the names of either library', () => {
+test('limits and peer attributes have the names of either library', () => {
   const device = Device.get(0)
   for (const [name, ofDriver, value] of [
     ['StackSize', 'STACK_SIZE', 4096],
@@ -56,7 +56,7 @@ test('limits and what links two devices have the names of either library', () =>
   expect(() => device.peerAttribute('Max' as never, 1)).toThrow(/^Device\.peerAttribute: attribute must be /)
 })
 
-test('a device that fn makes current in withDevice is so no longer afterwards', () => {
+test('a device made current by fn in withDevice is not current afterwards', () => {
   setDevice(0)
   const seen = withDevice(1, (device) => {
     setDevice(0)

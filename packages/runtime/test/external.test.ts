@@ -18,7 +18,7 @@ function memoryFile(name: string, byteLength: number): number {
   return descriptor
 }
 
-test('ExternalMemory and ExternalSemaphore are of the current device, or of the one named', async () => {
+test('ExternalMemory and ExternalSemaphore default to the current device', async () => {
   const description = { type: 'opaque-fd', handle: memoryFile('memory', 4096), byteLength: 4096 } as const
   using memory = ExternalMemory.import(description, { device: 1 })
   using semaphore = ExternalSemaphore.import({ type: 'timeline-fd', handle: memoryFile('semaphore', 8) })

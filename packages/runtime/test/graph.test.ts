@@ -6,7 +6,7 @@ const { copyNode, fillNode, Graph, graphMemoryUsage, resetGraphMemoryHigh, trimG
   '@shoal/runtime/graph'
 )
 
-test('graphs are of the current device, or of the one named', async () => {
+test('graphs default to the current device', async () => {
   setDevice(1)
   using here = Graph.create()
   using there = Graph.create({ device: 0 })
@@ -15,7 +15,7 @@ test('graphs are of the current device, or of the one named', async () => {
   setDevice(0)
 })
 
-test('what streams of this package queue is captured and launched', async () => {
+test('work queued by streams of the runtime package is captured and launched', async () => {
   using stream = Stream.create({ nonBlocking: true })
   using memory = DeviceBuffer.zeros('i32', 3)
   using copy = DeviceBuffer.zeros('i32', 3)
@@ -30,7 +30,7 @@ test('what streams of this package queue is captured and launched', async () => 
   expect(await copy.toArray()).toEqual(Int32Array.of(-4, -4, -4))
 })
 
-test('nodes are added by hand', async () => {
+test('nodes can be added by hand', async () => {
   using stream = Stream.create()
   using memory = DeviceBuffer.zeros('u8', 5)
   using copy = DeviceBuffer.zeros('u8', 5)
@@ -42,7 +42,7 @@ test('nodes are added by hand', async () => {
   expect(await copy.toArray()).toEqual(new Uint8Array(5).fill(9))
 })
 
-test('the memory of graphs is counted for the device', async () => {
+test('graph memory is counted per device', async () => {
   using stream = Stream.create()
   resetGraphMemoryHigh()
   using graph = Graph.create()

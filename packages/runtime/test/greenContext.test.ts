@@ -6,7 +6,7 @@ const { DeviceResource, GreenContext } = await import('@shoal/runtime/context')
 
 beforeEach(() => void setDevice(0))
 
-test('DeviceResource.of is of the current device, or of the one named', async () => {
+test('DeviceResource.of defaults to the current device', async () => {
   const all = DeviceResource.of()
   expect([all.device, all.multiprocessors]).toEqual([currentDevice(), 4])
   setDevice(1)
@@ -16,7 +16,7 @@ test('DeviceResource.of is of the current device, or of the one named', async ()
   expect(() => DeviceResource.of(7)).toThrow(/^DeviceResource.of: device must be/)
 })
 
-test('a stream of a green context takes work of this package', async () => {
+test('a stream of a green context runs work of the runtime package', async () => {
   const { groups } = DeviceResource.of().split(2)
   using green = GreenContext.create(groups[0] as never)
   using stream = green.createStream({ priority: -1 })
@@ -27,7 +27,7 @@ test('a stream of a green context takes work of this package', async () => {
   expect(() => memory.fill(1, { stream })).toThrow('GreenContext')
 })
 
-test('settings of the device and attributes of its streams are those of the runtime', () => {
+test('device settings and stream attributes are those of the runtime', () => {
   const device = currentDevice()
   device.setPrimaryContextFlags({ scheduling: 'blocking' })
   expect(device.primaryContext.flags.scheduling).toBe('blocking')

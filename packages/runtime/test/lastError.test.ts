@@ -7,7 +7,7 @@ const { lastError, peekLastError, StatusError, statusText, Stream } = await impo
 
 // Whoever calls libcudart beside the packages asks for the last error of the thread, and takes what he finds for his
 // own.
-test.each(['stream', 'event'])('to ask whether the work of a %s is over leaves no last error', (what) => {
+test.each(['stream', 'event'])('querying whether a %s has completed leaves no last error', (what) => {
   using stream = Stream.create()
   cudaGetLastError()
   delay(stream, 100)
@@ -19,7 +19,7 @@ test.each(['stream', 'event'])('to ask whether the work of a %s is over leaves n
   }
 })
 
-test('the last error of the thread is there until it was asked for', () => {
+test('the last error of the thread is kept until it is read', () => {
   cudaGetLastError()
   expect([peekLastError(), lastError()]).toEqual([undefined, undefined])
   expect(cudaSetDevice(99)).toBe(101)
@@ -39,7 +39,7 @@ test('the last error of the thread is there until it was asked for', () => {
   expect([peekLastError(), lastError()]).toEqual([undefined, undefined])
 })
 
-test('statusText() says what a status is', () => {
+test('statusText() describes a status code', () => {
   expect(statusText(0)).toEqual({ name: 'cudaSuccess', description: expect.any(String) })
   expect(statusText(101).name).toBe('cudaErrorInvalidDevice')
   expect(() => statusText(2 ** 31 - 1)).not.toThrow()

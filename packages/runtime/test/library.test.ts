@@ -50,7 +50,7 @@ const library = Library.loadSync(code)
 const fill = library.kernel('fill', signature)
 afterAll(() => library.dispose())
 
-test('kernels of a library take structs and queue by libcudart', async () => {
+test('kernels of a Library accept structs and launch through libcudart', async () => {
   using stream = Stream.create()
   using out = DeviceBuffer.zeros('f32', 5)
   fill.launch({ grid: 2, block: 3, stream }, out, { begin: 1, count: 5, rest }, 0.5)
@@ -71,7 +71,7 @@ test('kernels of a library take structs and queue by libcudart', async () => {
   )
 })
 
-test('a prepared launch, and a node of a graph, are the same launch', async () => {
+test('a prepared launch and a graph node make the same launch', async () => {
   using stream = Stream.create()
   using out = DeviceBuffer.zeros('f32', 4)
   const step = fill.prepare({ grid: 1, block: 32, stream }, out, { begin: 0, count: 4, rest }, 1)
@@ -86,7 +86,7 @@ test('a prepared launch, and a node of a graph, are the same launch', async () =
   expect([...(await out.toArray())]).toEqual([5, 7, 9, 0])
 })
 
-test('attributes of launches reach libcudart', async () => {
+test('launch attributes are passed to libcudart', async () => {
   using stream = Stream.create()
   using began = Event.create()
   using out = DeviceBuffer.zeros('u32', 4)
@@ -107,14 +107,14 @@ test('attributes of launches reach libcudart', async () => {
   expect(place.with({ clusterDimension: 2 }).maxActiveClusters({ grid: 4, block: 32 })).toBeGreaterThan(0)
 })
 
-test('kernels are what occupancy is asked about', () => {
+test('occupancy functions accept kernels of a Library', () => {
   expect(maxActiveBlocks(fill, 256)).toBe(fill.maxActiveBlocks(256))
   expect(fill.maxActiveBlocks(256)).toBe(8)
   expect(fill.potentialBlockSize({ blockSizeLimit: 128 }).blockSize).toBe(128)
   expect(fill.attribute('MAX_THREADS_PER_BLOCK')).toBe(1024)
 })
 
-test('the current device is meant, unless another one is named', async () => {
+test('a Library defaults to the current device', async () => {
   using there = Library.loadSync(code, { device: 1 })
   expect(there.device).toBe(Device.get(1))
   setDevice(1)
@@ -131,7 +131,7 @@ test('the current device is meant, unless another one is named', async () => {
   }
 })
 
-test('what it tells of its kernels and variables', () => {
+test('a Library describes its kernels and variables', () => {
   expect(library.kernelCount).toBe(2)
   expect([...library.kernelNames].sort()).toEqual(['fill', 'place'])
   expect(library.global('runs', 'u32').length).toBe(1)
@@ -141,7 +141,7 @@ test('what it tells of its kernels and variables', () => {
   expect(library).toBeInstanceOf(Library)
 })
 
-test('failures are those of libcudart', async () => {
+test('failures of a Library are errors of libcudart', async () => {
   const broken = code.replace('ret;', 'nonsense;')
   expect(() => Library.loadSync(broken)).toThrow(
     expect.objectContaining({ api: 'cudaLibraryLoadData', code: 'cudaErrorInvalidPtx' }),
@@ -159,7 +159,7 @@ test('failures are those of libcudart', async () => {
   )
 })
 
-test('a library that was disposed of, and its kernels', () => {
+test('a disposed Library and its kernels are refused', () => {
   const own = Library.loadSync(code)
   const place = own.kernel('place', ['ptr'])
   own.dispose()

@@ -49,7 +49,7 @@ const gone = {
 }
 
 describe('maxActiveBlocks', () => {
-  test('asks libcudart about the kernel, on the current device', () => {
+  test('asks libcudart about the kernel on the current device', () => {
     expect(maxActiveBlocks(kernel, 256)).toBe(8)
     expect(last()).toEqual({
       kernel,
@@ -66,7 +66,7 @@ describe('maxActiveBlocks', () => {
     setDevice(0)
   })
 
-  test('takes another device as an option, which stays where it is', () => {
+  test('accepts another device as an option without making it current', () => {
     for (const device of [1, Device.get(1)]) {
       expect(maxActiveBlocks(kernel, 1024, { device })).toBe(2)
       expect(last()).toMatchObject({ device: 1, calls: expect.any(Number) })
@@ -86,7 +86,7 @@ describe('maxActiveBlocks', () => {
     expect(last().calls).toBe(before)
   })
 
-  test('refuses sizes that cannot be, what is no kernel and one that is gone, before the call', () => {
+  test('refuses impossible sizes, wrong kernels and disposed kernels before the call', () => {
     for (const size of [0, 1025, Number.POSITIVE_INFINITY]) {
       expect(() => maxActiveBlocks(kernel, size)).toThrow(
         new RangeError(`maxActiveBlocks: blockSize must be an integer from 1 to 1024, not ${size}`),
@@ -101,7 +101,7 @@ describe('maxActiveBlocks', () => {
     expect(last().calls).toBe(before)
   })
 
-  test('gives the error of libcudart', () => {
+  test("throws libcudart's error", () => {
     expect(() => maxActiveBlocks(0n, 32)).toThrow(StatusError)
     expect(() => maxActiveBlocks(0n, 32)).toThrow(
       /^cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags failed: cudaErrorInvalidValue/,
@@ -110,7 +110,7 @@ describe('maxActiveBlocks', () => {
 })
 
 describe('availableSharedMemory', () => {
-  test('asks libcudart about the kernel, on the device named or the current one', () => {
+  test('asks libcudart about the kernel on the given or the current device', () => {
     expect(availableSharedMemory(kernel, 4, 96)).toBe(16_384)
     expect(last()).toMatchObject({ kernel, blockCount: 4, blockSize: 96, device: 0, calls: before + 1 })
     expect(availableSharedMemory({ handle: kernel }, 1, 32, { device: 1 })).toBe(65_536)
@@ -121,7 +121,7 @@ describe('availableSharedMemory', () => {
     )
   })
 
-  test('refuses what cannot be, before the call', () => {
+  test('refuses impossible arguments before the call', () => {
     expect(() => availableSharedMemory(kernel, 0, 32)).toThrow(
       new RangeError('availableSharedMemory: blockCount must be an integer from 1 to 2147483647, not 0'),
     )

@@ -10,7 +10,7 @@ const context = device.primaryContext
 
 afterAll(() => device.dispose())
 
-test('either package records the events of the other, and reads the time between them', async () => {
+test("driver and runtime record each other's events, and read the time between them", async () => {
   using ours = Stream.create()
   using theirs = device.createStream()
   using first = Event.create({ timing: true })
@@ -27,7 +27,7 @@ test('either package records the events of the other, and reads the time between
 
 const values = Float32Array.from({ length: 101 }, () => Math.random())
 
-test('buffers of either package are buffers of both, and copied by the other', async () => {
+test('buffers of driver and runtime are accepted and copied by each other', async () => {
   using theirs = driver.DeviceBuffer.from(device, values)
   using ours = runtime.DeviceBuffer.from(values)
   using a = driver.DeviceBuffer.zeros(device, 'f32', 101)
@@ -45,7 +45,7 @@ test('buffers of either package are buffers of both, and copied by the other', a
   expect(() => runtime.DeviceBuffer.view(theirs, 'f32')).toThrow('DeviceBuffer was disposed')
 })
 
-test('streams of either package order the copies, fills and frees of the other', async () => {
+test("streams of driver and runtime order each other's copies, fills and frees", async () => {
   using ours = Stream.create()
   using theirs = device.createStream()
   for (const [made, other] of [
@@ -62,7 +62,7 @@ test('streams of either package order the copies, fills and frees of the other',
   }
 })
 
-test('page-locked and managed memory of either package is copied by the other', async () => {
+test('page-locked and managed memory of driver and runtime is copied by each other', async () => {
   for (const pinned of [driver.PinnedBuffer.from(device, values), runtime.PinnedBuffer.from(values)]) {
     using held = pinned
     for (const buffer of [driver.DeviceBuffer.zeros(device, 'f32', 101), runtime.DeviceBuffer.zeros('f32', 101)]) {
@@ -80,7 +80,7 @@ test('page-locked and managed memory of either package is copied by the other', 
   expect([runtime.pointerInfo(theirs).type, driver.pointerInfo(device, ours).type]).toEqual(['managed', 'managed'])
 })
 
-test('pools of either package serve streams of the other, under the same handle', () => {
+test("pools of driver and runtime serve each other's streams under the same handle", () => {
   using ours = Stream.create()
   using theirs = device.createStream()
   using pool = driver.MemoryPool.create(device)
@@ -107,7 +107,7 @@ test('pools of either package serve streams of the other, under the same handle'
 test.each([
   ['runtime', () => device.createStream(), (stream: object) => Stream.from(stream as never)],
   ['driver', () => Stream.create(), (stream: object) => driver.Stream.from(context, stream as never)],
-])('a stream converted for the %s goes without a word once the one it came from is gone', async (_, make, convert) => {
+])('a stream converted for the %s is disposed silently after its original', async (_, make, convert) => {
   const made = make()
   const converted = convert(made)
   made.dispose()
@@ -115,7 +115,7 @@ test.each([
   expect(converted.disposed).toBe(true)
 })
 
-test('so does a stream whose device was reset', async () => {
+test('a converted stream is disposed silently after a reset of its device', async () => {
   const stream = device.createStream()
   await device.reset()
   await stream[Symbol.asyncDispose]()
@@ -137,7 +137,7 @@ const readFirst = `.version 8.0
 }
 `
 
-test('kernels of either package take textures of the other, and arrays are copied to those of the other', async () => {
+test("kernels of driver and runtime accept each other's textures, and arrays can be copied between them", async () => {
   const { CudaArray, TextureObject } = await import('@shoal/driver/texture')
   const runtimeTexture = await import('@shoal/runtime/texture')
   using theirs = CudaArray.create(device, { width: 4, format: 'u32' })

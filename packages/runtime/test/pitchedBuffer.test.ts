@@ -7,7 +7,7 @@ const { discardBatch, PitchedBuffer, prefetchBatch, prepareCopies3D } = await im
 
 beforeEach(() => void setDevice(0))
 
-test('PitchedBuffer lies on the current device, or on the one named', async () => {
+test('PitchedBuffer defaults to the current device', async () => {
   using here = PitchedBuffer.allocate('f32', { width: 10, height: 3 })
   setDevice(1)
   using there = PitchedBuffer.zeros('f32', { width: 10, height: 3, depth: 2 })
@@ -31,7 +31,7 @@ test('PitchedBuffer lies on the current device, or on the one named', async () =
   expect(await there.toArray()).toEqual(new Float32Array(60))
 })
 
-test('PitchedBuffer takes structs, and refuses by its own names', async () => {
+test('PitchedBuffer accepts structs, and has its own names in errors', async () => {
   const Point = defineStruct('Point', { x: 'f32', y: 'f32', z: 'f32' })
   const points = Array.from({ length: 6 }, (_, index) => ({ x: index, y: -index, z: 0.5 }))
   using cloud = PitchedBuffer.from(points, { width: 3, height: 2, dtype: Point })
@@ -44,7 +44,7 @@ test('PitchedBuffer takes structs, and refuses by its own names', async () => {
   )
 })
 
-test('prefetchBatch and discardBatch go through the runtime', () => {
+test('prefetchBatch and discardBatch call the runtime', () => {
   using stream = Stream.create({ nonBlocking: true })
   using one = ManagedBuffer.allocate('u8', 64)
   using two = ManagedBuffer.allocate('u8', 64)
@@ -67,7 +67,7 @@ test('prefetchBatch and discardBatch go through the runtime', () => {
   expect(() => prefetchBatch([{ memory: 0x10n as never, place: 0 }], { stream })).toThrow(/prefetches\[0\].memory/)
 })
 
-test('prepareCopies3D is for streams of the current device, or of the one named', async () => {
+test('prepareCopies3D defaults to streams of the current device', async () => {
   const values = Float32Array.from({ length: 30 }, (_, index) => index)
   for (const [current, options] of [
     [0, {}],

@@ -3,8 +3,8 @@ import { runFixture } from './support/fixture.js'
 
 const withoutNotice = (text: string): string => text.replace(/^shoal: software device.*\n/, '')
 
-describe('the library', () => {
-  test('a file that is not there is named in the error', async () => {
+describe('loading libcudart', () => {
+  test('names a missing file in the error', async () => {
     const environment = { SHOAL_DEVICE: 'sim', SHOAL_CUDART_LIBRARY: '/nowhere/libcudart.so.13' }
     const result = await runFixture('library.mjs', environment, { arguments: ['error'] })
     expect(result.code).toBe(0)
@@ -22,21 +22,19 @@ describe('the library', () => {
     expect(files.filter((file) => /cuda|nvidia|shoal|koffi/i.test(file.split('/').at(-1) ?? ''))).toEqual([])
   })
 
-  test('with no device there are 0', async () => {
+  test('returns 0 for a machine without devices', async () => {
     const environment = { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '0' }
     const result = await runFixture('library.mjs', environment, { arguments: ['count'] })
     expect(JSON.parse(result.stdout)).toEqual({ count: 0, get: 'RangeError' })
   })
 
-  test('the per-thread stream mode is honoured', async () => {
+  test('respects the per-thread stream mode', async () => {
     const result = await runFixture('library.mjs', undefined, { arguments: ['perThread'] })
     expect(withoutNotice(result.stderr)).toBe('')
     expect(JSON.parse(result.stdout)).toEqual({ handle: '2', mode: 'per-thread', data: [7, 7, 7], isStillBusy: true })
   })
 
-  test('NVIDIA’s own libcudart, where it is installed, answers without a GPU with an error of its own', async ({
-    skip,
-  }) => {
+  test("of NVIDIA without a GPU throws an error of NVIDIA's libcudart, if installed", async ({ skip }) => {
     const result = await runFixture('library.mjs', {}, { arguments: ['real'] })
     const answer = JSON.parse(result.stdout)
     skip(answer.missing === true, 'libcudart is not installed')
@@ -49,7 +47,7 @@ describe('the library', () => {
   })
 })
 
-describe('objects that are dropped', () => {
+describe('dropped objects of the runtime package', () => {
   test('are reported and freed', async () => {
     const result = await runFixture('leaks.mjs', undefined, { nodeArguments: ['--expose-gc', '--no-warnings'] })
     expect(result.code).toBe(0)
@@ -69,8 +67,8 @@ describe('objects that are dropped', () => {
   })
 })
 
-describe('the end of the process', () => {
-  test.each(['process-exit', 'dispose-at-exit', 'natural'])('%s with work in flight', async (way) => {
+describe('the process exits', () => {
+  test.each(['process-exit', 'dispose-at-exit', 'natural'])('by %s with work in flight', async (way) => {
     const result = await runFixture('exit.mjs', undefined, { arguments: [way] })
     expect(result.signal).toBeNull()
     expect(withoutNotice(result.stderr)).toBe('')

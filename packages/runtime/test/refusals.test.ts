@@ -20,7 +20,7 @@ test.each([
   ['runtimeVersion', 'cudaRuntimeGetVersion', () => runtimeVersion()],
   ['an object', 'cudaRuntimeGetVersion', () => DeviceBuffer.zeros('f32', 1)],
   ['currentDevice', /^cuda(RuntimeGetVersion|GetDevice)$/, () => currentDevice()],
-])('%s: what libcudart answers is thrown', (_, api, use) => {
+])('%s: the error of libcudart is thrown', (_, api, use) => {
   let thrown: unknown
   try {
     use()

@@ -14,7 +14,7 @@ function readAgain(memory: MemoryLike): void {
   expect(read(memory)).toBe(range)
 }
 
-test('memory that was read before is refused once it, or what it is a slice of, was disposed of', () => {
+test('memory that was used before is refused once it or the buffer it is a slice of was disposed', () => {
   const whole = DeviceBuffer.allocate('f32', 100)
   const [kept, given] = [whole.slice(10), whole.slice(20)]
   for (const memory of [whole, kept, given]) readAgain(memory)
@@ -25,7 +25,7 @@ test('memory that was read before is refused once it, or what it is a slice of, 
   for (const memory of [whole, kept]) expect(() => read(memory)).toThrow(DisposedError)
 })
 
-test('mapped memory that was read before is refused once it is not mapped, also through views', () => {
+test('mapped memory that was used before is refused once it was unmapped, also through views', () => {
   using range = AddressRange.reserve(unit)
   using physical = PhysicalMemory.create(unit)
   const mapped = range.map(physical)

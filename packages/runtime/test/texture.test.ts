@@ -5,7 +5,7 @@ const { DeviceBuffer, setDevice, Stream } = await import('@shoal/runtime')
 const { CudaArray, MipmappedArray, SurfaceObject, TensorMap, TextureObject } = await import('@shoal/runtime/texture')
 const driver = await import('@shoal/driver/texture')
 
-test('arrays are of the current device, or of the one named', () => {
+test('arrays and textures default to the current device', () => {
   setDevice(1)
   using here = CudaArray.create({ width: 4, format: 'f32' })
   using there = MipmappedArray.create({ width: 4, format: 'f32', device: 0 })
@@ -19,7 +19,7 @@ test('arrays are of the current device, or of the one named', () => {
   expect(() => CudaArray.create({ width: 4, format: 'f32', depht: 1 } as never)).toThrow(/CudaArray\.create: options/)
 })
 
-test('streams and buffers of this package go with them', async () => {
+test('arrays and textures work with streams and buffers of the runtime package', async () => {
   using stream = Stream.create({ nonBlocking: true })
   using array = CudaArray.create({ width: 4, format: 'f32', surface: true })
   using memory = DeviceBuffer.from(Float32Array.of(1, 2, 3, 4))

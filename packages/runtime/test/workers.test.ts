@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 process.env['SHOAL_DEVICE'] = 'sim'
 const { currentDevice, DeviceBuffer, setDevice } = await import('@shoal/runtime')
 
-test('each thread has a current device of its own', async () => {
+test('each thread has a separate current device', async () => {
   setDevice(0)
   const workers = Array.from(
     { length: 4 },
@@ -23,7 +23,7 @@ test('each thread has a current device of its own', async () => {
   expect(await Promise.all(ends)).toEqual([0, 1, 2, 3].map((seed) => [{ device: seed % 2 }, 0]))
 })
 
-test('a worker terminated with waits in flight leaves the rest of the process working', async () => {
+test('a worker terminated with waits in flight does not disturb the rest of the process', async () => {
   const worker = new Worker(new URL('./fixtures/worker.mjs', import.meta.url), { workerData: { seed: 1, way: 'wait' } })
   expect(await once(worker, 'message')).toEqual(['waiting'])
   expect(await worker.terminate()).toBe(1)

@@ -51,28 +51,31 @@ test.for([
   { library: 'cuda', folder: cuda, headers: ['cuda.h'], least: 1200 },
   { library: 'nccl', folder: nccl, headers: ['nccl.h', 'nccl_device.h'], least: 190 },
   { library: 'nvshmem', folder: nvshmem, headers: ['nvshmem_host.h'], least: 75 },
-])("layouts and values of $library are those of NVIDIA's headers", ({ library, folder, headers, least }, { skip }) => {
-  if (cuda === undefined) return skip(noToolkit)
-  if (folder === undefined) return skip(`no ${headers[0]} on this machine`)
-  const includes = headers.map((header) => `#include <${header}>`).join('\n')
-  const folders = ['-I', folder, '-I', cuda]
-  const preprocessed = execFileSync('g++', ['-E', '-dD', '-x', 'c++', ...folders, '-'], {
-    input: includes,
-    encoding: 'utf8',
-    maxBuffer: 2 ** 28,
-  })
-  const words = new Set(preprocessed.match(/\w+/g))
-  // Headers of another version lack names.
-  const questions = questionsOf(library).filter((one) =>
-    one.match(/\w+/g)?.every((word, at) => at === 0 || words.has(word)),
-  )
-  const own = factsOf(`abi-own-${library}`, `#include "shoal/${library}.h"`, questions, [])
-  const reference = factsOf(`abi-reference-${library}`, includes, questions, folders)
-  expect(reference.size).toBeGreaterThan(least)
-  for (const [name, value] of reference) expect(`${name} = ${own.get(name)}`).toBe(`${name} = ${value}`)
-})
+])(
+  "layouts and values of $library equal those of NVIDIA's headers",
+  ({ library, folder, headers, least }, { skip }) => {
+    if (cuda === undefined) return skip(noToolkit)
+    if (folder === undefined) return skip(`no ${headers[0]} on this machine`)
+    const includes = headers.map((header) => `#include <${header}>`).join('\n')
+    const folders = ['-I', folder, '-I', cuda]
+    const preprocessed = execFileSync('g++', ['-E', '-dD', '-x', 'c++', ...folders, '-'], {
+      input: includes,
+      encoding: 'utf8',
+      maxBuffer: 2 ** 28,
+    })
+    const words = new Set(preprocessed.match(/\w+/g))
+    // Headers of another version lack names.
+    const questions = questionsOf(library).filter((one) =>
+      one.match(/\w+/g)?.every((word, at) => at === 0 || words.has(word)),
+    )
+    const own = factsOf(`abi-own-${library}`, `#include "shoal/${library}.h"`, questions, [])
+    const reference = factsOf(`abi-reference-${library}`, includes, questions, folders)
+    expect(reference.size).toBeGreaterThan(least)
+    for (const [name, value] of reference) expect(`${name} = ${own.get(name)}`).toBe(`${name} = ${value}`)
+  },
+)
 
-test("entry points and their versions are those of NVIDIA's headers", ({ skip }) => {
+test("entry points and their versions equal those of NVIDIA's headers", ({ skip }) => {
   if (cuda === undefined) return skip(noToolkit)
   const folder = cuda
   const headers = ['cudaTypedefs.h', 'cudaProfilerTypedefs.h']

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 const folder = fileURLToPath(new URL('..', import.meta.url))
 
-test('DESIGN.md names nothing that the sources lack', () => {
+test('every name in DESIGN.md exists in the sources', () => {
   const files = readdirSync(join(folder, 'native'), { recursive: true, encoding: 'utf8' })
   const sources = files.filter((file) => /\.(cc|h|map)$|Makefile$/.test(file) && !file.startsWith('test/'))
   const text = sources.map((file) => readFileSync(join(folder, 'native', file), 'utf8')).join('\n')

@@ -19,7 +19,7 @@ const needed = { cuda: [], nccl: ['nccl'], 'nccl-communicators': ['nccl'], nvshm
 const folder = mkdtempSync(join(tmpdir(), 'shoal-corners-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe.each(cornerLists)('the corners of %s', (list) => {
+describe.each(cornerLists)('corner cases of %s', (list) => {
   let answers: CornerAnswers
   const recorded = recordedAnswers(list)
   const known = cornerDifferences[list]
@@ -34,13 +34,13 @@ describe.each(cornerLists)('the corners of %s', (list) => {
     })
   }, 900_000)
 
-  test('are answered as hardware answers them', () => {
+  test('are answered like hardware', () => {
     expect(cornerProblems(list, answers)).toEqual([])
     expect(Object.keys(answers).length).toBeGreaterThanOrEqual(Object.keys(recorded).length - 30)
     expect(Object.keys(answers).filter(isNoAnswer)).toEqual([])
   })
 
-  test('differ from hardware where they are said to', () => {
+  test('differ from hardware only where documented', () => {
     // Whether these do depends on the moment.
     const fixed = list === 'cuda' || list === 'nccl' ? [] : Object.keys(known)
     for (const name of Object.keys(known)) expect(recorded, name).toHaveProperty([name])
@@ -49,7 +49,7 @@ describe.each(cornerLists)('the corners of %s', (list) => {
 
   // Only questions of the driver are noted.
   if (list !== 'cuda') return
-  test('are answered as noted when hardware gives no answer', () => {
+  test('are answered as documented if hardware has no answer', () => {
     const noted = recordedAnswers('unconfirmed')
     const wrong = Object.entries(noted).filter(([name, value]) => !(name in recorded) && answers[name] !== value)
     expect(wrong).toEqual([])

@@ -14,13 +14,13 @@ const exportsOf = (path: string) =>
     .map((line) => line.split(' ').at(-1) as string)
 const dynamic = (path: string) => execFileSync('readelf', ['-dW', path], { encoding: 'utf8' })
 
-test('the libraries lie in an absolute folder of this platform', () => {
+test('the software libraries are in an absolute folder of this platform', () => {
   expect(isAbsolute(libraryFolder())).toBe(true)
   expect(libraryFolder().endsWith(`${process.platform}-${process.arch}`)).toBe(true)
   for (const path of Object.values(paths)) expect(existsSync(path)).toBe(true)
 })
 
-test('nothing but the C ABI is exported', () => {
+test('the software libraries export only the C ABI', () => {
   // What the PTX engine uses of the driver's library is in the namespace `shoal`.
   for (const name of exportsOf(paths.cuda)) expect(name).toMatch(/^(cu[A-Z]\w*|shoalSim\w+|_ZNK?5shoal\w+)$/)
   expect(exportsOf(engine)).toEqual(['shoalSimPtxEngine'])
@@ -29,7 +29,7 @@ test('nothing but the C ABI is exported', () => {
   for (const name of exportsOf(paths.nccl)) expect(name).toMatch(/^(nccl[A-Z]\w*|shoalSimNccl\w+)$/)
 })
 
-test('NVSHMEM has every host function of the spec', () => {
+test('software NVSHMEM has every host function of the spec', () => {
   const spec = new URL('../../../tooling/bindgen/spec/nvshmem.json', import.meta.url)
   const { functions } = JSON.parse(readFileSync(spec, 'utf8')) as { functions: { name: string }[] }
   const exported = new Set(exportsOf(paths.nvshmem))
@@ -37,7 +37,7 @@ test('NVSHMEM has every host function of the spec', () => {
   expect(functions.filter(({ name }) => !exported.has(name))).toEqual([])
 })
 
-test('NCCL, NVSHMEM and the PTX engine find the CUDA library beside them, and all need only the C library', () => {
+test('software NCCL, NVSHMEM and the PTX engine find the CUDA library next to them, and need only the C library', () => {
   const needed = (path: string) =>
     [...dynamic(path).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map((match) => match[1] as string)
   for (const path of [paths.nccl, paths.nvshmem, engine]) {
@@ -49,6 +49,6 @@ test('NCCL, NVSHMEM and the PTX engine find the CUDA library beside them, and al
   }
 })
 
-test('the libraries stay loaded: streams may still run when they are closed', () => {
+test('the software libraries stay loaded, because streams may still run when they are closed', () => {
   for (const path of [...Object.values(paths), engine]) expect(dynamic(path)).toMatch(/NODELETE/)
 })

@@ -17,7 +17,7 @@ describe.each(programs)('%s', (program) => {
     expect(line).toBe(`ok ${name}`)
   })
 
-  test('ends well', () => {
+  test('exits with status 0', () => {
     expect({ status: report.status, signal: report.signal, errors: report.errors }).toEqual({
       status: 0,
       signal: null,

@@ -16,7 +16,7 @@ const programs = [
 ]
 const runs = ['base', 'v3'].flatMap((lanes) => programs.map((program): [string, string] => [program, lanes]))
 
-test.each(runs)('%s in the loops of %s', (program, lanes) => {
+test.each(runs)('the software device computes %s in the loops of %s', (program, lanes) => {
   const path = join(buildFolder, 'test', program)
   const { status, stdout, stderr } = spawnSync(path, {
     encoding: 'utf8',
