@@ -36,16 +36,16 @@ test.each([
     RangeError,
     /^nvJitLinkGetLinkedPtxSize: size /,
   ],
-])('%s is refused by function and parameter, before the library is looked for', (_what, call, kind, message) => {
+])('%s is refused by function and parameter, before the library is searched', (_what, call, kind, message) => {
   expect(call).toThrow(kind)
   expect(call).toThrow(message)
 })
 
-test('a linker is no other handle (checked by tsc)', () => {
+test('a linker is a distinct handle type (checked by tsc)', () => {
   expectTypeOf<bigint>().not.toExtend<linker.nvJitLinkHandle>()
 })
 
-test('statuses and kinds of input have the values of the header', () => {
+test('statuses and input kinds have the values of the header', () => {
   expect(linker.nvJitLinkResult.NVJITLINK_ERROR_LTO_NOT_ENABLED).toBe(18)
   expect(linker.nvJitLinkInputType.NVJITLINK_INPUT_ANY).toBe(10)
 })

@@ -34,7 +34,7 @@ function oneOption(text: string): NativeMemory {
 }
 
 describe('the real libnvJitLink', () => {
-  test('tells its version', ({ skip }) => {
+  test('returns its version', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     if (!linker.nvjitlink.has('nvJitLinkVersion')) return skip('an nvJitLink before 12.3 does not tell')
     const [major, minor] = [new Uint32Array(1), new Uint32Array(1)]
@@ -42,7 +42,7 @@ describe('the real libnvJitLink', () => {
     expect(linker.nvjitlink.version).toBe((major[0] as number) * 1000 + (minor[0] as number) * 10)
   })
 
-  test('has every function that came with its version or before', ({ skip }) => {
+  test('has every function of its version and earlier versions', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const installed = linker.nvjitlink.version ?? 12_000
     const expected = spec.functions.filter(({ since }) => since <= installed)
@@ -50,7 +50,7 @@ describe('the real libnvJitLink', () => {
     expect(expected.filter(({ name }) => !linker.nvjitlink.has(name)).map(({ name }) => name)).toEqual([])
   })
 
-  test('has exactly what the list of its exports says', ({ skip }) => {
+  test('exports exactly the listed functions', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const name = `libnvJitLink-${linker.nvjitlink.versionText}.symbols.txt`
     const file = new URL(`../../../tooling/bindgen/abi/${name}`, import.meta.url)
@@ -79,7 +79,7 @@ describe('the real libnvJitLink', () => {
     expect(linker.nvJitLinkDestroy(handle)).toBe(NVJITLINK_SUCCESS)
   })
 
-  test('wants an architecture, and no null', ({ skip }) => {
+  test('requires an architecture, and refuses null', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const handle = new BigUint64Array(1)
     expect(linker.nvJitLinkCreate(handle, 1, oneOption('-verbose'))).toBe(NVJITLINK_ERROR_MISSING_ARCH)

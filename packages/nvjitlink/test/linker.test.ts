@@ -8,7 +8,7 @@ const wrong = (value: unknown) => value as never
 const runModule = moduleRunner(new URL('../', import.meta.url))
 const linker = (): Linker => new Linker({ architecture: 'sm_90' })
 
-describe('what is wrong is refused by name, before nvJitLink is looked for', () => {
+describe('wrong arguments are refused by name, before nvJitLink is searched', () => {
   test.each([
     ['no options', () => new Linker(wrong(undefined)), TypeError, /^Linker: options must be a plain object/],
     ['no architecture', () => new Linker(wrong({})), TypeError, /^Linker: architecture must be a string/],
@@ -43,7 +43,7 @@ describe('what is wrong is refused by name, before nvJitLink is looked for', () 
     expect(call).toThrow(message)
   })
 
-  test('the promise of link rejects', async () => {
+  test('by a rejected promise of link()', async () => {
     await expect(linker().link()).rejects.toThrow(/^Linker\.link: inputs must be added first/)
     const one = linker().add('ptx', 'x')
     await expect(one.link(wrong(5))).rejects.toThrow(/^Linker\.link: options must be a plain object/)
@@ -53,7 +53,7 @@ describe('what is wrong is refused by name, before nvJitLink is looked for', () 
   })
 })
 
-test('options become the flags that nvJitLink knows, raw ones come last; it prints as one line', () => {
+test('linker options become the flags of nvJitLink with raw ones last, and a linker prints one line', () => {
   const linker = new Linker({
     raw: ['-no-cache'],
     architecture: 'sm_90a',
@@ -93,7 +93,7 @@ test.each<[keyof LinkOptions, flag: string, lowest: number, highest: number]>([
   ['splitCompile', '-split-compile=', 0, 1024],
   ['splitCompileExtended', '-split-compile-extended=', 0, 1024],
   ['jumpTableDensity', '-jump-table-density=', 0, 101],
-])('%s is taken up to its limits, and not beyond', (option, flag, lowest, highest) => {
+])('%s is accepted up to its limits, and not beyond', (option, flag, lowest, highest) => {
   const given = (value: number): Linker => new Linker({ architecture: 'sm_90', [option]: value })
   for (const value of [lowest, highest]) expect(given(value).options).toEqual(['-arch=sm_90', `${flag}${value}`])
   for (const value of [lowest - 1, highest + 1]) {
@@ -102,7 +102,7 @@ test.each<[keyof LinkOptions, flag: string, lowest: number, highest: number]>([
   }
 })
 
-describe('a library that tells what became of a link', () => {
+describe('linking with a recorded library', () => {
   // What it links is one input behind the other. An empty log has one byte, its NUL.
   const library = compileStub(
     'nvJitLink',
@@ -148,21 +148,21 @@ describe('a library that tells what became of a link', () => {
       { SHOAL_NVJITLINK_LIBRARY: library },
     ).map((line) => (line.startsWith('{') ? JSON.parse(line) : line))
 
-  test('what it answers is taken where its call succeeded; link and memory are given back', () => {
+  test('returns the outputs of successful calls, and frees link and memory', () => {
     expect(link([1, 2], [3])).toEqual(['destroyed', { cubin: [1, 2, 3], log: 'info', left: 0 }])
   })
 
-  test('an empty log is an empty text', () => {
+  test('returns empty text for an empty log', () => {
     expect(link([2])).toEqual(['destroyed', { cubin: [2], log: '', left: 0 }])
   })
 
-  test('a link that fails is given back, too, once its log was read', () => {
+  test('frees a failed link after reading its log', () => {
     const failed = { name: 'CompileError', code: 'NVJITLINK_ERROR_INTERNAL', api: 'nvJitLinkComplete', log: 'why' }
     expect(link([9])).toEqual(['destroyed', { ...failed, left: 0 }])
   })
 })
 
-test('where there is no nvJitLink, the error says what was tried and what to install', () => {
+test('without nvJitLink the error lists the attempted paths and a package to install', () => {
   const lines = runModule(
     `import { Linker } from '@shoal/nvjitlink'
      const error = await new Linker({ architecture: 'sm_90' }).add('ptx', 'x').link().catch((each) => each)

@@ -61,7 +61,7 @@ describe('the real nvJitLink', () => {
     }
   })
 
-  test('optimises LTO-IR across its inputs, into a cubin, PTX, or something to link again', async ({ skip }) => {
+  test('optimises LTO-IR across its inputs, into a cubin, PTX, or linkable output', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const [a, b] = lto().map(({ ltoIr }) => ltoIr as Uint8Array) as [Uint8Array, Uint8Array]
     const all = (more: Partial<LinkOptions>) =>
@@ -79,7 +79,7 @@ describe('the real nvJitLink', () => {
       expect((await all({}).link()).ltoIr?.length).toBeGreaterThan(100)
   })
 
-  test('reads files', async ({ skip }) => {
+  test('reads input files', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const files = parts().map(({ ptx }, index) => {
       const file = join(folder, `part${index}.ptx`)
@@ -91,7 +91,7 @@ describe('the real nvJitLink', () => {
     expect(isCubin((await link.link()).cubin)).toBe(true)
   })
 
-  test('says in its log what it was asked to', async ({ skip }) => {
+  test('writes the requested information to its log', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const [a, b] = parts().map(({ cubin }) => cubin as Uint8Array) as [Uint8Array, Uint8Array]
     const { log, diagnostics } = await linker({ verbose: true, ptxasOptions: ['-v'] })
@@ -104,7 +104,7 @@ describe('the real nvJitLink', () => {
 
   test.for<[string, LinkOptions, (link: Linker) => Linker, string, RegExp]>([
     [
-      'a function that nobody has',
+      'an undefined function',
       { architecture: 'sm_90' },
       (link) => link.add('ptx', parts()[0]?.ptx as string, { name: 'a.ptx' }),
       'NVJITLINK_ERROR_INTERNAL',
@@ -124,7 +124,7 @@ describe('the real nvJitLink', () => {
       'NVJITLINK_ERROR_INVALID_INPUT',
       /a\.cubin/,
     ],
-    ['PTX that is none', { architecture: 'sm_90' }, (link) => link.add('ptx', 'nonsense'), '', /./],
+    ['malformed PTX', { architecture: 'sm_90' }, (link) => link.add('ptx', 'nonsense'), '', /./],
     ['bytes that are no cubin', { architecture: 'sm_90' }, (link) => link.add('cubin', new Uint8Array(100)), '', /./],
     [
       'a cubin that is cut off',
@@ -134,7 +134,7 @@ describe('the real nvJitLink', () => {
       /./,
     ],
     [
-      'LTO-IR that is none',
+      'malformed LTO-IR',
       { architecture: 'sm_90', linkTimeOptimization: true },
       (link) => link.add('ltoIr', new Uint8Array(100)),
       '',
@@ -155,7 +155,7 @@ describe('the real nvJitLink', () => {
       'NVJITLINK_ERROR_UNRECOGNIZED_OPTION',
       /unrecognized option: -nonsense/,
     ],
-  ])('refuses %s with its reason', async ([_what, given, add, code, message], { skip }) => {
+  ])('refuses %s with a reason', async ([_what, given, add, code, message], { skip }) => {
     if (reason !== undefined) return skip(reason)
     for (let round = 0; round < 2; round++) {
       const error = await add(new Linker(given))
@@ -172,7 +172,7 @@ describe('the real nvJitLink', () => {
     }
   })
 
-  test('kinds of input are those of the type (checked by tsc)', () => {
+  test('has typed input kinds (checked by tsc)', () => {
     const kinds: readonly InputKind[] = ['ptx', 'cubin', 'fatbin', 'object', 'library', 'ltoIr', 'index', 'any']
     for (const kind of kinds) expect(() => linker().add(kind, new Uint8Array(1))).not.toThrow()
   })

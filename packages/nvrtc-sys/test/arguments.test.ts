@@ -36,16 +36,16 @@ test.each([
     /^nvrtcGetPTXSize: ptxSizeRet /,
   ],
   ['a size below zero', () => nvrtc.nvrtcSetPCHHeapSize(-1), RangeError, /^nvrtcSetPCHHeapSize: size /],
-])('%s is refused by function and parameter, before the library is looked for', (_what, call, kind, message) => {
+])('%s is refused by function and parameter, before the library is searched', (_what, call, kind, message) => {
   expect(call).toThrow(kind)
   expect(call).toThrow(message)
 })
 
-test('a program is no other handle (checked by tsc)', () => {
+test('a program is a distinct handle type (checked by tsc)', () => {
   expectTypeOf<bigint>().not.toExtend<nvrtc.nvrtcProgram>()
 })
 
-test('statuses have the values of the header', () => {
+test('NVRTC statuses have the values of the header', () => {
   expect(nvrtc.nvrtcResult.NVRTC_ERROR_COMPILATION).toBe(6)
   expect(nvrtc.nvrtcResult.NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED).toBe(17)
 })

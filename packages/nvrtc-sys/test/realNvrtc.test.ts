@@ -26,7 +26,7 @@ const reason = missing()
 const { NVRTC_SUCCESS, NVRTC_ERROR_COMPILATION, NVRTC_ERROR_INVALID_PROGRAM } = nvrtc.nvrtcResult
 
 describe('the real libnvrtc', () => {
-  test('tells its version', ({ skip }) => {
+  test('returns its version', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const [major, minor] = [new Int32Array(1), new Int32Array(1)]
     expect(nvrtc.nvrtcVersion(major, minor)).toBe(NVRTC_SUCCESS)
@@ -34,7 +34,7 @@ describe('the real libnvrtc', () => {
     expect(nvrtc.nvrtc.versionText).toBe(`${major[0]}.${minor[0]}`)
   })
 
-  test('has every function that came with its version or before', ({ skip }) => {
+  test('has every function of its version and earlier versions', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const installed = nvrtc.nvrtc.version as number
     const expected = spec.functions.filter(({ since }) => since <= installed)
@@ -42,7 +42,7 @@ describe('the real libnvrtc', () => {
     expect(expected.filter(({ name }) => !nvrtc.nvrtc.has(name)).map(({ name }) => name)).toEqual([])
   })
 
-  test('has exactly what the list of its exports says', ({ skip }) => {
+  test('exports exactly the listed functions', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const name = `libnvrtc-${nvrtc.nvrtc.versionText}.symbols.txt`
     const file = new URL(`../../../tooling/bindgen/abi/${name}`, import.meta.url)
@@ -54,7 +54,7 @@ describe('the real libnvrtc', () => {
     expect(listed.filter((symbol) => !symbol.startsWith('_'))).toEqual(spec.functions.map((entry) => entry.name))
   })
 
-  test('names every status as we do', ({ skip }) => {
+  test('has the same name for every status', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     for (const [name, value] of Object.entries(nvrtc.nvrtcResult)) {
       const told = readCString(nvrtc.nvrtcGetErrorString(value) as bigint)
@@ -63,7 +63,7 @@ describe('the real libnvrtc', () => {
     }
   })
 
-  test('compiles a source, and says what is wrong with another', ({ skip }) => {
+  test('compiles a source, and reports the error of another', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const handle = new BigUint64Array(1)
     const size = new BigUint64Array(1)
@@ -84,13 +84,13 @@ describe('the real libnvrtc', () => {
     nvrtc.nvrtcDestroyProgram(handle)
   })
 
-  test('refuses a null program by status, not by crash', ({ skip }) => {
+  test('refuses a null program with a status instead of a crash', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     expect(nvrtc.nvrtcCompileProgram(null, 0, null)).toBe(NVRTC_ERROR_INVALID_PROGRAM)
     expect(nvrtc.nvrtcGetPTXSize(null, new BigUint64Array(1))).toBe(NVRTC_ERROR_INVALID_PROGRAM)
   })
 
-  test('takes the size of a heap for precompiled headers', ({ skip }) => {
+  test('accepts a heap size for precompiled headers', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     if (!nvrtc.nvrtc.has('nvrtcGetPCHHeapSize')) return skip(`NVRTC ${nvrtc.nvrtc.versionText} has no such heap`)
     const size = new BigUint64Array(1)

@@ -36,14 +36,14 @@ function run(module: string): string[] {
 }
 
 describe('a signal ends the wait for a compilation', () => {
-  test('that it comes before: nothing is compiled', ({ skip }) => {
+  test('before it starts: nothing is compiled', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = run(`
       console.log(await errorOf(new Program('a').compile({ signal: AbortSignal.abort('enough') })), begun())`)
     expect(lines).toEqual(['AbortedError Program.compile enough 0'])
   })
 
-  test('that has begun: the promise rejects while the compiler works on, and the result is kept', ({ skip }) => {
+  test('after it started: the promise rejects while the compiler continues, and the result is cached', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = run(`
       const { signal } = new AbortController()
@@ -58,7 +58,7 @@ describe('a signal ends the wait for a compilation', () => {
     expect(lines).toEqual(['AbortedError Program.compile enough', 'compiler 0', 'memory 2'])
   })
 
-  test('that waits for its turn: it never begins, and those behind it do', ({ skip }) => {
+  test('while it is queued: it never starts, and later ones do', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = run(`
       const most = Math.max(1, availableParallelism() - 1)
@@ -74,7 +74,7 @@ describe('a signal ends the wait for a compilation', () => {
     expect(lines).toEqual(['AbortedError Program.compile enough', '1 c'])
   })
 
-  test("an error that comes after it is nobody's", ({ skip }) => {
+  test('that fails later: the error is ignored', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = run(`
       const controller = new AbortController()
@@ -88,7 +88,7 @@ describe('a signal ends the wait for a compilation', () => {
   })
 })
 
-test('what is no signal is refused by name, and so is one where nothing is awaited', async () => {
+test('other values than a signal are refused by name, and so is a signal for a synchronous call', async () => {
   const program = new Program('a')
   await expect(program.compile({ signal: wrong('now') })).rejects.toThrow(
     "Program.compile: signal must be an AbortSignal, not 'now'",
@@ -96,7 +96,7 @@ test('what is no signal is refused by name, and so is one where nothing is await
   expect(() => program.compileSync(wrong({ signal: new AbortController().signal }))).toThrow(/compileSync.*signal/)
 })
 
-test('a signal is an option of what waits (checked by tsc)', () => {
+test('only asynchronous calls have a signal option (checked by tsc)', () => {
   expectTypeOf<NonNullable<Parameters<Program['compile']>[0]>>().toHaveProperty('signal')
   expectTypeOf<NonNullable<Parameters<Program['compileSync']>[0]>>().not.toHaveProperty('signal')
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { fakeCompiler, noCCompiler } from './support/fakeCompiler.js'
 
-test('a wrong architecture is named, with those that NVRTC has', async ({ skip }) => {
+test('the error for a wrong architecture lists the architectures of NVRTC', async ({ skip }) => {
   const reason = noCCompiler()
   if (reason !== undefined) return skip(reason)
   process.env['SHOAL_NVRTC_LIBRARY'] = fakeCompiler()

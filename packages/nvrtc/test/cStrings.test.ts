@@ -2,7 +2,7 @@ import { readCString } from '@shoal/ffi'
 import { CStrings } from '@shoal/nvrtc/basics'
 import { expect, test } from 'vitest'
 
-test('texts lie in one piece of memory, each with its NUL, behind the table of their addresses', () => {
+test('C strings lie in one block of memory, each with its NUL, after the table of their addresses', () => {
   const texts = ['one', '', 'zwölf', '🙂']
   const strings = new CStrings(texts)
   expect(texts.map((_, index) => readCString(strings.text(index)))).toEqual(texts)
@@ -12,7 +12,7 @@ test('texts lie in one piece of memory, each with its NUL, behind the table of t
   strings.dispose()
 })
 
-test('no texts are a table that can be passed', () => {
+test('an empty list of C strings is a valid table', () => {
   const strings = new CStrings([])
   expect(strings.table()).toBe(strings.memory.address)
   strings.dispose()

@@ -52,8 +52,8 @@ function compile(
   return JSON.parse(line as string)
 }
 
-describe('what was made is kept', () => {
-  test('on disk for another process, in memory for this one', ({ skip }) => {
+describe('compilation results are cached', () => {
+  test('on disk for other processes, and in memory for this one', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     expect(compile('a').origin).toBe('compiler')
     expect(compile('a')).toEqual({ origin: 'disk', ptx: 'a' })
@@ -74,14 +74,14 @@ describe('what was made is kept', () => {
     ['another header', '{}', "{ headers: { 'a.h': '1' } }", 'a'],
     ['another name expression', '{}', "{ nameExpressions: ['f'] }", 'a'],
     ['another raw option', "{ raw: ['--uumn'] }", '{}', 'a'],
-  ])('%s is another result', ([_what, options, programOptions, source], { skip }) => {
+  ])('separately for %s', ([_what, options, programOptions, source], { skip }) => {
     if (reason !== undefined) return skip(reason)
     expect(compile('a').origin).toBe('compiler')
     expect(compile(source, options, programOptions).origin).toBe('compiler')
     expect(compile(source, options, programOptions).origin).toBe('disk')
   })
 
-  test('what is on disk is had without NVRTC being loaded', ({ skip }) => {
+  test('so that a result on disk needs no loaded NVRTC', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const ask = `import { Program, supportedArchitectures } from '@shoal/nvrtc'
       import { nvrtc } from '@shoal/nvrtc-sys'
@@ -94,7 +94,7 @@ describe('what was made is kept', () => {
     expect(runModule(without, environment)).toEqual(['75,80,90 disk a true 75,80,90 true'])
   })
 
-  describe('an NVRTC that is another one has nothing of the first', () => {
+  describe('separately for each NVRTC installation', () => {
     const place = join(scratch, 'replaced')
     const file = join(place, 'libnvrtc.so.13')
     const builtins = join(place, 'libnvrtc-builtins.so.13.0')
@@ -132,8 +132,8 @@ describe('what was made is kept', () => {
           renameSync(`${file}.new`, file)
         },
       ],
-      ['with other functions for devices beside it', () => put(builtins)],
-    ])('one %s', ([_what, change], { skip }) => {
+      ['next to other device built-ins', () => put(builtins)],
+    ])('such as one %s', ([_what, change], { skip }) => {
       if (reason !== undefined) return skip(reason)
       rmSync(place, { recursive: true, force: true })
       put()
@@ -142,7 +142,7 @@ describe('what was made is kept', () => {
       expect([origin(), origin()]).toEqual(['compiler', 'disk'])
     })
 
-    test('one that a process has loaded before its file was replaced: what that makes is not kept', ({ skip }) => {
+    test('and not if a loaded NVRTC file was replaced', ({ skip }) => {
       if (reason !== undefined) return skip(reason)
       put()
       put(`${file}.new`)
@@ -154,9 +154,7 @@ describe('what was made is kept', () => {
       expect(origin({}, replace)).toBe(told)
     })
 
-    test('one that does not load, so that the next is taken: what that makes is not kept as of the first', ({
-      skip,
-    }) => {
+    test('and not under a library that failed to load before the next one was used', ({ skip }) => {
       if (reason !== undefined) return skip(reason)
       const bad = join(scratch, 'bad')
       mkdirSync(bad, { recursive: true })
@@ -169,7 +167,7 @@ describe('what was made is kept', () => {
     })
   })
 
-  test('what is large is kept on disk alone', ({ skip }) => {
+  test('on disk only if they are large', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = runModule(
       `import { Program } from '@shoal/nvrtc'
@@ -180,7 +178,7 @@ describe('what was made is kept', () => {
     expect(lines).toEqual(['compiler memory', 'compiler disk'])
   })
 
-  test('what a caller does to its bytes is not seen by the next', ({ skip }) => {
+  test('as copies, so that changes by a caller do not affect the next one', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = runModule(
       `import { Program } from '@shoal/nvrtc'
@@ -192,7 +190,7 @@ describe('what was made is kept', () => {
     expect(lines).toEqual(['false compiler memory'])
   })
 
-  test('an error is kept nowhere', ({ skip }) => {
+  test('unless they are errors', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     for (let count = 1; count <= 2; count++) {
       expect(() => compile('#error no')).toThrow(/NVRTC_ERROR_COMPILATION/)
@@ -201,7 +199,7 @@ describe('what was made is kept', () => {
   })
 })
 
-describe('headers in folders are part of what is compiled', () => {
+describe('the cache key includes headers in folders', () => {
   const include = join(scratch, 'include')
   const options = JSON.stringify({ includeFolders: [include] })
   const write = (name: string, text: string): void => {
@@ -216,7 +214,7 @@ describe('headers in folders are part of what is compiled', () => {
     ['one behind another', '#include <outer.h>'],
     ['one on the next line', '#include \\\n "a.h"'],
     ['one in a divided directive', '#inc\\\nlude "a.h"'],
-  ])('a change of %s is seen', ([_what, source], { skip }) => {
+  ])('and detects a change of %s', ([_what, source], { skip }) => {
     if (reason !== undefined) return skip(reason)
     write('outer.h', '#include "a.h"')
     write('a.h', 'one')
@@ -235,13 +233,13 @@ describe('headers in folders are part of what is compiled', () => {
     ['an option writes a file', 'a', "{ timeFile: '/tmp/none/t' }"],
     ['a precompiled header is made', 'a', "{ createPch: '/tmp/none/p' }"],
     ['a raw option names a folder', 'a', "{ raw: ['-I', '/tmp'] }"],
-  ])('nothing is kept where %s', ([_what, source, given], { skip }) => {
+  ])('and disables caching if %s', ([_what, source, given], { skip }) => {
     if (reason !== undefined) return skip(reason)
     for (let count = 1; count <= 2; count++) expect(compile(source, given).origin).toBe('compiler')
     expect(compilations()).toBe(2)
   })
 
-  test('a header that changes while it is compiled is not kept under either content', async ({ skip }) => {
+  test('and rejects a header that changes during compilation', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     write('a.h', 'one')
     const lines = runModule(
@@ -260,7 +258,7 @@ describe('headers in folders are part of what is compiled', () => {
   })
 })
 
-describe('a folder or a file that is not to be trusted', () => {
+describe('an untrusted cache folder or file', () => {
   const entryFile = (): string => join(entries, readdirSync(entries)[0] as string)
 
   test.for<[string, (file: string) => void]>([
@@ -285,7 +283,7 @@ describe('a folder or a file that is not to be trusted', () => {
         writeFileSync(file, readFileSync(other))
       },
     ],
-  ])('an entry that %s is compiled again and replaced', ([_what, spoil], { skip }) => {
+  ])('such as an entry that %s is compiled again and replaced', ([_what, spoil], { skip }) => {
     if (reason !== undefined) return skip(reason)
     compile('a')
     spoil(entryFile())
@@ -293,7 +291,7 @@ describe('a folder or a file that is not to be trusted', () => {
     expect(compile('a')).toEqual({ origin: 'disk', ptx: 'a' })
   })
 
-  test('an entry that others can write, or that is a link, is not read, and that is told', ({ skip }) => {
+  test('such as an entry writable by others or a link is ignored and reported', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     compile('a')
     const file = entryFile()
@@ -309,7 +307,7 @@ describe('a folder or a file that is not to be trusted', () => {
     expect(compile('a')).toMatchObject({ origin: 'compiler', problem: expect.stringMatching(/is no file|EISDIR/) })
   })
 
-  test('a folder that others can write, that is a link or a file, is not used, and that is told', ({ skip }) => {
+  test('such as a folder writable by others, a link or a file is ignored and reported', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     compile('a')
     chmodSync(entries, 0o777)
@@ -325,7 +323,7 @@ describe('a folder or a file that is not to be trusted', () => {
     expect(compile('a')).toMatchObject({ origin: 'compiler', problem: `${entries} is no folder` })
   })
 
-  test('a folder that cannot be made or written does not keep a program from being compiled', ({ skip }) => {
+  test('that cannot be created or written does not prevent compilation', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     writeFileSync(join(scratch, 'file'), '')
     const inFile = JSON.stringify({ cache: join(scratch, 'file') })
@@ -345,7 +343,7 @@ describe('a folder or a file that is not to be trusted', () => {
     })
   })
 
-  test('a disk that is full, or can only be read, does not keep a program from being compiled', ({ skip }) => {
+  test('on a full or read-only disk does not prevent compilation', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const mount = 'mount -t tmpfs -o "$0" tmpfs "$1" && shift && exec "$@"'
     const inside = (disk: string, ...command: string[]) =>
@@ -368,7 +366,7 @@ describe('a folder or a file that is not to be trusted', () => {
     expect(run('size=1m,mode=700')).toBe('compiler true undefined')
   })
 
-  test('a folder of another user is not used', ({ skip }) => {
+  test('of another user is not used', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     if (process.getuid?.() !== 0) return skip('only root can be another user')
     compile('a')
@@ -387,9 +385,9 @@ describe('a folder or a file that is not to be trusted', () => {
   })
 })
 
-test('sixteen processes that are killed at random leave whole entries and right results', { timeout: 300_000 }, async ({
-  skip,
-}) => {
+test('sixteen randomly killed processes leave complete cache entries and correct results', {
+  timeout: 300_000,
+}, async ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const module = `import { Program } from '@shoal/nvrtc'
     for (let round = 0; round < 400; round++) {
@@ -427,8 +425,8 @@ test('sixteen processes that are killed at random leave whole entries and right 
   expect(compilations()).toBe(0)
 })
 
-describe('the folder', () => {
-  test('is the one that is named, or that of the system, or one in the home folder', () => {
+describe('the cache folder', () => {
+  test("is the configured one, the system's, or one in the home folder", () => {
     const home = join(homedir(), '.cache', 'shoal')
     for (const [environment, expected] of [
       [{ SHOAL_CACHE_FOLDER: '/named', XDG_CACHE_HOME: '/xdg' }, '/named'],
@@ -459,7 +457,7 @@ describe('the folder', () => {
     return readdirSync(folder).filter((name) => name !== 'folder.bin')
   }
 
-  test('loses its oldest entries while there is too much', () => {
+  test('drops its oldest entries while it is too large', () => {
     const files = [
       ['a.bin', 40, 1 * hour],
       ['b.bin', 60, 3 * hour],
@@ -476,7 +474,7 @@ describe('the folder', () => {
     expect(kept(files)).toEqual(['a.bin', 'b.bin', 'c.bin', 'd.bin', 'other'])
   })
 
-  test('loses what a process left that wrote for more than an hour', () => {
+  test('drops files of a process that has been writing for more than an hour', () => {
     const files = [
       ['a.tmp', 1, hour + 60_000],
       ['b.tmp', 1, hour - 60_000],

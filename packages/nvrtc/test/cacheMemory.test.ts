@@ -12,14 +12,14 @@ const data = (ptx: string) => ({
 })
 const isKept = (key: string): boolean => recall(key) !== undefined
 
-test('the process keeps 256 results, and drops the one that was used longest ago', () => {
+test('the memory cache holds 256 results, and drops the least recently used', () => {
   for (let index = 0; index < 256; index += 1) remember(`${index}`, data('a'))
   expect(isKept('0')).toBe(true) // and is used last now
   remember('256', data('a'))
   expect([isKept('1'), isKept('0'), isKept('2'), isKept('256')]).toEqual([false, true, true, true])
 })
 
-test('the process keeps 32 MiB of results, none larger than a quarter of that', () => {
+test('the memory cache holds 32 MiB of results, each at most a quarter of that', () => {
   const mebibyte = 2 ** 20
   const large = data('x'.repeat(8 * mebibyte - 2))
   remember('too large', data('x'.repeat(8 * mebibyte)))

@@ -19,7 +19,7 @@ const facts = {
 }
 const describeLog = (log: string): string => new CompileError({ ...facts, log }).description
 
-test('what does not compile is a CompileError with its messages and its line, both ways', ({ skip }) => {
+test('compile() and compileSync() throw a CompileError with messages and line for a wrong source', ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const lines = run(`import { CompileError, Program } from '@shoal/nvrtc'
     import { StatusError } from '@shoal/types'
@@ -42,19 +42,19 @@ test('what does not compile is a CompileError with its messages and its line, bo
   )
 })
 
-test('the message has the first error, how many there are besides, and a mark below tabs', () => {
+test('CompileError prints the first error, the number of others, and a caret below tabs', () => {
   const one = 'k.cu(2): warning #1-D: w\n  a\n  ^\n\nk.cu(3): error: e\n  \tx = y;\n  \t    ^\n\n'
   expect(describeLog(one)).toBe('k.cu:3:6: error: e\n  \tx = y;\n  \t    ^')
   expect(describeLog(`${one}k.cu(4): error: f\n`)).toMatch(/\^\n\(and 1 more error; diagnostics has all\)$/)
   expect(describeLog(one.repeat(3))).toMatch(/\(and 2 more errors; diagnostics has all\)$/)
 })
 
-test('without an error in the log it has the log, and without a log what the library says', () => {
+test("CompileError prints the log if it has no error, and the library's message without a log", () => {
   expect(describeLog('one\ntwo\nthree\nfour\nfive\n')).toBe('one\ntwo\nthree\nfour')
   expect(describeLog(' \n')).toBe('told')
 })
 
-test('it goes to JSON with its log and its messages', () => {
+test('CompileError serializes to JSON with its log and its messages', () => {
   const json = JSON.parse(JSON.stringify(new CompileError({ ...facts, log: 'nvrtc: error: no\n' })))
   expect(json).toMatchObject({
     name: 'CompileError',

@@ -48,16 +48,14 @@ test.for<readonly [what: string, library: string, headers: readonly string[], fo
   ['a toolkit for Windows', 'cuda-w/bin/x64', ['cuda-w/include'], ['cuda-w/include']],
   ['a conda environment', 'conda/lib', ['conda/targets/x86_64-linux/include'], ['conda/targets/x86_64-linux/include']],
   ['no headers at all', 'bare/lib', [], []],
-])("CUDA's headers are found beside NVRTC: %s", ([_what, folder, headers, folders], { skip }) => {
+])("CUDA's headers are found next to NVRTC: %s", ([_what, folder, headers, folders], { skip }) => {
   if (reason !== undefined) return skip(reason)
   const library = put(join(folder, 'libnvrtc.so.13'))
   for (const each of headers) put(join(each, 'cuda_fp16.h'))
   expect(includePaths(library)).toEqual(folders)
 })
 
-test("a link into a toolkit leads to the toolkit's headers, and the program's own folders are searched first", ({
-  skip,
-}) => {
+test("a link into a toolkit leads to the toolkit's headers, after the program's include folders", ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const library = put('toolkit/targets/x86_64-linux/lib/libnvrtc.so.13')
   put('toolkit/targets/x86_64-linux/include/cuda_fp16.h')
@@ -68,7 +66,7 @@ test("a link into a toolkit leads to the toolkit's headers, and the program's ow
   expect(includePaths(link, own)).toEqual(['/own', 'toolkit/targets/x86_64-linux/include'])
 })
 
-test('a header that is not found: the error names includeFolders and what was searched', ({ skip }) => {
+test('the error for a missing header names includeFolders and the searched folders', ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const ask = (options: object): string =>
     runModule(
@@ -81,7 +79,7 @@ test('a header that is not found: the error names includeFolders and what was se
   expect(ask({ includeFolders: folders })).toContain('Searched: /a, /b, /c, /d, and 1 more.')
 })
 
-test('a message of a compiler with many lines is shortened in the error, and whole in diagnostics', () => {
+test('a long compiler message is shortened in the error, and complete in diagnostics', () => {
   const log = `k.cu(1): error: no instance\n${'          detected during instantiation\n'.repeat(40)}\n`
   const facts = { library: 'NVRTC', api: 'f', status: 6, code: 'X', description: '' }
   const error = new CompileError({ ...facts, log })

@@ -38,7 +38,7 @@ test.each<[string, string, Diagnostic[]]>([
     [{ severity: 'error', message: 'expected a ";"', file: 'a.cu', line: 1, column: 5, text: 'int x' }],
   ],
   [
-    'a message that goes on below the line',
+    'a message of several lines',
     'k.cu(2): error: no instance of function "f" matches the argument list\n            argument types are: (int)\n  f(1);\n  ^\n          detected during instantiation of "void g<T>()" at line 5\n\n',
     [
       {
@@ -66,7 +66,7 @@ test.each<[string, string, Diagnostic[]]>([
     [{ severity: 'error', message: 'unrecognized option --nonsense found' }],
   ],
   [
-    'what the assembler says',
+    'messages of the assembler',
     "ptxas application ptx input, line 21; error   : Not a name of any known instruction: 'garbage'\nptxas fatal   : Ptx assembly aborted due to errors\nptxas info    : Used 8 registers\n",
     [
       {
@@ -80,17 +80,17 @@ test.each<[string, string, Diagnostic[]]>([
     ],
   ],
   ['nothing', '', []],
-  ['nothing of what is no message', 'a line\n\n(3): error\nx.cu(a): error: b\n', []],
-])('the log is read: %s', (_what, log, expected) => {
+  ['lines that are not messages', 'a line\n\n(3): error\nx.cu(a): error: b\n', []],
+])('parseLog() reads %s', (_what, log, expected) => {
   expect(parseLog(log)).toEqual(expected)
 })
 
-test('a log of many messages is read in time that grows with its length', () => {
+test('parseLog() takes linear time for many messages', () => {
   const one = 'k.cu(7): error: identifier "x" is undefined\n  x = 1;\n  ^\n\n'
   expect(parseLog(one.repeat(10_000))).toHaveLength(10_000)
 })
 
-test('a line of a log is read in time that grows with its length', () => {
+test('parseLog() takes linear time for a long line', () => {
   for (const part of ['(1): ', ', line 1; ', 'error ', 'ptxas ', '(', ' ', '9', 'a(1): error #1', ', line 1; error ']) {
     const started = process.cpuUsage()
     parseLog(`ptxas ${part.repeat(200_000)}`)

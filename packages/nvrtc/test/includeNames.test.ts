@@ -24,7 +24,7 @@ test.each<[string, string, string[] | undefined]>([
   ['an include that does not end', '#include "a.h\n"', undefined],
   ['an empty name', '#include <>', undefined],
   ['nothing', '', []],
-])('the names of included files are found: %s', (_what, source, names) => {
+])('names of included files are found: %s', (_what, source, names) => {
   expect(includeNames(source)).toEqual(names)
 })
 
@@ -44,7 +44,7 @@ test.each([
   '\\\r',
   '\\\n',
   '// issue #\n/* licence */\n',
-])('the time for a source grows with its length: %j again and again', (part) => {
+])('finding included files takes linear time for repeated %j', (part) => {
   const started = process.cpuUsage()
   const text = part.repeat(300_000)
   for (const source of [text, `# ${text} include`, `#/*${text}*/${text}include`]) includeNames(source)

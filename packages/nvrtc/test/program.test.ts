@@ -18,7 +18,7 @@ const run = (module: string, environment: Record<string, string> = {}) =>
   })
 const program = new Program('source')
 
-describe('what is wrong is refused by name, before NVRTC is looked for', () => {
+describe('Program refuses wrong arguments by name, before NVRTC is searched', () => {
   test.each([
     ['no source', () => new Program(wrong(5)), TypeError, 'Program: source must be a string, not 5'],
     ['an empty source', () => new Program(''), RangeError, /^Program: source must be a string that is not empty/],
@@ -75,7 +75,7 @@ describe('what is wrong is refused by name, before NVRTC is looked for', () => {
       /standard must be 'c\+\+03'/,
     ],
     [
-      'a macro that is none',
+      'an invalid macro',
       () => program.compileSync({ defines: { '1A': 1 } }),
       RangeError,
       /defines must be macros by their names/,
@@ -117,13 +117,13 @@ describe('what is wrong is refused by name, before NVRTC is looked for', () => {
     expect(call).toThrow(message)
   })
 
-  test('the promise of compile rejects, and compile itself does not throw', async () => {
+  test('by a rejected promise of compile(), which does not throw', async () => {
     await expect(program.compile({ lineInfo: wrong(1) })).rejects.toThrow(
       /^Program\.compile: lineInfo must be a boolean/,
     )
   })
 
-  test('types of options and architectures (checked by tsc)', () => {
+  test('by types of options and architectures (checked by tsc)', () => {
     expectTypeOf<'sm_90a'>().toExtend<Architecture>()
     expectTypeOf<'compute_100'>().toExtend<Architecture>()
     // @ts-expect-error no such option
@@ -134,7 +134,7 @@ describe('what is wrong is refused by name, before NVRTC is looked for', () => {
   })
 })
 
-test('every option becomes the flag that NVRTC knows, raw ones come last', ({ skip }) => {
+test('every option becomes its NVRTC flag, with raw options last', ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const lines = run(`import { Program } from '@shoal/nvrtc'
     const { log } = new Program('source').compileSync({
@@ -211,7 +211,7 @@ test('every option becomes the flag that NVRTC knows, raw ones come last', ({ sk
   ])
 })
 
-test('a program is compiled off the thread and on it, with its names, and prints as one line', ({ skip }) => {
+test('a Program compiles off and on the thread, with its names, and prints one line', ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const lines = run(`import { Program } from '@shoal/nvrtc'
     const program = new Program('källkod', { nameExpressions: ['f<int>', '&t', 'f<int>'] })
@@ -236,7 +236,7 @@ test('a program is compiled off the thread and on it, with its names, and prints
   ])
 })
 
-test('where there is no NVRTC, the error says what was tried and what to install', () => {
+test('without NVRTC the error lists the attempted paths and a package to install', () => {
   const lines = runModule(
     `import { Program } from '@shoal/nvrtc'
      const error = await new Program('a').compile().catch((each) => each)
@@ -251,7 +251,7 @@ test('where there is no NVRTC, the error says what was tried and what to install
   ])
 })
 
-test('an import loads nothing', () => {
+test('importing @shoal/nvrtc loads no library', () => {
   const lines = runModule(
     `import '@shoal/nvrtc'
      import { nvrtc } from '@shoal/nvrtc-sys'
@@ -261,7 +261,7 @@ test('an import loads nothing', () => {
   expect(lines).toEqual(['false'])
 })
 
-test('an option that is a word or another one says which', ({ skip }) => {
+test('an option with alternative words lists them in its error', ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const lines = run(
     `import { Program } from '@shoal/nvrtc'
@@ -270,7 +270,9 @@ test('an option that is a word or another one says which', ({ skip }) => {
   expect(lines).toEqual(['--display-error-number', '--no-display-error-number'])
 })
 
-test('the heap of precompiled headers has the size that is set, and a compilation says what it lacked', ({ skip }) => {
+test('the heap of precompiled headers has the configured size, and a compilation reports the missing size', ({
+  skip,
+}) => {
   if (reason !== undefined) return skip(reason)
   const [line] = run(
     `import { nvrtcVersion, pchHeapSize, Program, setPchHeapSize } from '@shoal/nvrtc'

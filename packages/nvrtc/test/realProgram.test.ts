@@ -19,7 +19,7 @@ function missing(): string | undefined {
 const reason = missing()
 const runModule = moduleRunner(new URL('../', import.meta.url))
 
-test('an NVRTC without its file of built-in functions says which file it misses', ({ skip }) => {
+test('an NVRTC without its built-ins file names the missing file', ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const alone = join(scratchFolder(), 'libnvrtc.so.13')
   copyFileSync(nvrtc.load().path, alone)

@@ -27,12 +27,12 @@ function endOf(module: string, signal: string): NodeJS.Signals | number | null {
   return ended.signal ?? ended.status
 }
 
-test.each(['SIGTERM', 'SIGINT'])('a process that compiled ends by %s', (signal) => {
+test.each(['SIGTERM', 'SIGINT'])('a process that has compiled can be ended by %s', (signal) => {
   expect(endOf('program.compileSync({ cache: false })', signal)).toBe(signal)
   expect(endOf('await program.compile({ cache: false })', signal)).toBe(signal)
 })
 
-test('a handler of the program that came meanwhile stays', () => {
+test('a signal handler that the program installed meanwhile is kept', () => {
   const module = `
     const compiled = program.compile({ cache: false })
     process.on('SIGTERM', () => process.exit(7))

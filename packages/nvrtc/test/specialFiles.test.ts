@@ -29,12 +29,12 @@ test.for<readonly [string, string, object]>([
   ['an included pipe', '#include "pipe.h"', { includeFolders: [scratch] }],
   ['an included device', '#include "/dev/zero"', {}],
   ['a precompiled header that is a pipe', 'a', { usePch: pipe }],
-])('%s does not block the thread, and the result is not kept', ([_what, source, options], { skip }) => {
+])('%s does not block the thread, and the result is not cached', ([_what, source, options], { skip }) => {
   if (reason !== undefined) return skip(reason)
   for (let count = 1; count <= 2; count++) expect(compile(source, options)).toEqual(['compiler'])
 })
 
-test('an entry of the cache that is a pipe does not block the thread, and the problem is named', ({ skip }) => {
+test('a cache entry that is a pipe does not block the thread, and is reported', ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const entries = join(cache, 'nvrtc')
   rmSync(entries, { recursive: true, force: true })
