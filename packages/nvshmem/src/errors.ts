@@ -2,7 +2,7 @@ import { checkCuda as checkDriver } from '@shoal/driver/basics'
 import { nvshmem, nvshmemx_status } from '@shoal/nvshmem-sys'
 import { nameErrorClass, requireInteger, ShoalError, StatusError } from '@shoal/types'
 
-/** NVSHMEM runs in this process already, or has run before: it can be started once in a process. */
+/** NVSHMEM is or was running in this process; a process can start it only once. */
 export class SessionExistsError extends ShoalError {
   static {
     nameErrorClass(SessionExistsError, 'SessionExistsError')
@@ -13,8 +13,10 @@ export class SessionExistsError extends ShoalError {
 }
 
 /**
- * A call that waits for other PEs was given up (timeout, signal) and has not returned since: the thread of the session
- * is inside NVSHMEM, which offers no way to end it. The session can be used again if the call returns after all.
+ * The session's thread is stuck in NVSHMEM, in a call that was cancelled.
+ *
+ * The call waits for other PEs and was cancelled by a timeout or signal. NVSHMEM cannot end it. The session is usable
+ * again if the call returns.
  */
 export class SessionStuckError extends ShoalError {
   static {
@@ -23,9 +25,9 @@ export class SessionStuckError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_NVSHMEM_STUCK'
-  /** What was called, or was waiting for its turn. */
+  /** The call, or the call that waited for its turn. */
   readonly operation: string
-  /** The call that was given up. */
+  /** The cancelled call. */
   readonly waitingFor: string
 
   /** @internal */
@@ -58,19 +60,21 @@ const statusNames = new Map<number, string>(
     .map(([name, value]) => [value, name]),
 )
 
-/** What a status of NVSHMEM is called, and what it means. */
+/** Name and meaning of an NVSHMEM status. */
 export interface NvshmemStatusText {
-  /** Such as `NVSHMEMX_ERROR_INVALID_VALUE`. */
+  /** Name, such as `NVSHMEMX_ERROR_INVALID_VALUE`. */
   readonly name: string
-  /** What it means. */
+  /** Meaning of the status. */
   readonly description: string
 }
 
 /**
- * Name and meaning of a status (`nvshmemx_status`), which NVSHMEM has no function for. Loads no library.
+ * Returns name and meaning of a status (`nvshmemx_status`), without loading a library.
  *
- * @param status - as a function of `@shoal/nvshmem-sys` returned it; any number has a text.
- * @throws TypeError, RangeError for what is no integer of 32 bits.
+ * NVSHMEM has no function for this.
+ *
+ * @param status - a result of a function of `@shoal/nvshmem-sys`; any 32-bit integer is accepted.
+ * @throws TypeError, RangeError for other values.
  */
 export function nvshmemStatusText(status: number): NvshmemStatusText {
   return textOf(requireInteger(status, 'nvshmemStatusText', 'status', -(2 ** 31), 2 ** 31 - 1))
@@ -81,7 +85,7 @@ function textOf(status: number): NvshmemStatusText {
   return { name, description: descriptions[name] ?? 'unknown status; what NVSHMEM printed may tell more' }
 }
 
-/** The error for a status of NVSHMEM. */
+/** Returns the error for an NVSHMEM status. */
 export function nvshmemError(status: number, api: string, description?: string): StatusError {
   const text = textOf(status)
   const version = ask(() => nvshmem.versionText)
@@ -96,17 +100,17 @@ export function nvshmemError(status: number, api: string, description?: string):
   })
 }
 
-/** Throws for every status but `NVSHMEMX_SUCCESS`. */
+/** Throws for every status except `NVSHMEMX_SUCCESS`. */
 export function checkNvshmem(status: unknown, api: string): void {
   if (status !== 0) throw nvshmemError(Number(status), api)
 }
 
-/** Throws for every status of the CUDA driver but `CUDA_SUCCESS`; takes what a call on another thread has returned. */
+/** Throws for every CUDA driver status except `CUDA_SUCCESS`; accepts results of calls on another thread. */
 export function checkCuda(status: unknown, api: string): void {
   if (status !== 0) checkDriver(Number(status), api)
 }
 
-/** What describes an error may itself be missing; the error must reach the caller all the same. */
+/** Calls `question`; undefined if it throws, because a failed description must not replace the error. */
 function ask<T>(question: () => T): T | undefined {
   try {
     return question()

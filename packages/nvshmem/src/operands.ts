@@ -33,16 +33,18 @@ import type { Pending } from './queue/runBehind.js'
 /** The local side of a transfer: symmetric, device or page-locked memory. */
 export type LocalMemory = SymmetricBuffer | MemoryLike
 
-/** The local side of a transfer that is waited for, which may be an ordinary typed array as well. */
+/** The local side of a synchronous or awaited transfer, which may also be a typed array. */
 export type LocalOperand = LocalMemory | StorageArray
 
 /**
- * A stream: an object that has one, a bare handle, or null for the default stream. A stream object that is disposed of
- * while a call waits for its turn rejects the call; a bare handle has to stay valid until the call was made.
+ * A stream: an object with a stream, a bare handle, or null for the default stream.
+ *
+ * If a stream object is disposed of while a call waits for its turn, the call rejects. A bare handle must stay valid
+ * until the call was made.
  */
 export type StreamOperand = StreamArgument
 
-/** Symmetric memory of this session, as a call needs it. */
+/** Returns symmetric memory of this session, checked. */
 export function symmetricAt(live: LiveSession, memory: unknown, api: string, parameter: string): SymmetricBuffer {
   if (!SymmetricBuffer._is(memory)) {
     throw (
@@ -56,7 +58,7 @@ export function symmetricAt(live: LiveSession, memory: unknown, api: string, par
   return memory
 }
 
-/** Memory that NVSHMEM can reach from this process. */
+/** Returns local memory that NVSHMEM can reach. */
 export function localAt(
   live: LiveSession,
   memory: unknown,
@@ -92,9 +94,7 @@ export function localAt(
   return range
 }
 
-/**
- * The `cudaStream_t` behind a stream, which waits for what is pending on the operands of its call. They were checked.
- */
+/** Returns the `cudaStream_t` of a stream, after it was made to wait for pending work on the checked operands. */
 export function streamAt(
   live: LiveSession,
   stream: StreamOperand | undefined,
@@ -109,7 +109,7 @@ export function streamAt(
   return handle as cudaStream_t
 }
 
-/** What the stream protocol tells of a stream, checked. */
+/** Returns a stream's checked protocol answer. */
 export function streamHandleAt(live: LiveSession, given: StreamOperand | undefined, api: string): StreamHandle {
   const left = missingStreams.areDefault || given !== undefined ? undefined : boundStreamOf(live.context, api)
   const stream = given ?? left ?? null
@@ -134,12 +134,12 @@ export function streamHandleAt(live: LiveSession, given: StreamOperand | undefin
   return handle
 }
 
-/** The handles that stand for default streams. */
+/** Largest of the handles that mean default streams. */
 const lastDefaultStream = 2n
-/** Handles are addresses, and no process has memory in the first page. */
+/** Handles are addresses, and no process maps memory in the first page. */
 const firstAddress = 4096n
 
-/** Asks the driver for a bare handle: NVSHMEM ends the process where it is no stream. */
+/** Checks a bare handle with the driver, because NVSHMEM ends the process for an invalid stream. */
 function requireStream(live: LiveSession, handle: bigint, api: string): void {
   if (handle <= lastDefaultStream) return
   if (handle < firstAddress) throw outOfRange(api, 'stream', 'a CUstream', handle)
@@ -157,34 +157,34 @@ function otherContext({ deviceOrdinal }: LiveSession, what: string, api: string)
   )
 }
 
-/** What a transfer moves: so many elements between symmetric memory of a PE and memory of this process. */
+/** A transfer of elements between symmetric memory of a PE and memory of this process. */
 export interface Transfer {
   readonly dtype: DType
   readonly count: number
   readonly bytes: number
   readonly remote: bigint
-  /** The local side, where it has an address; otherwise {@link array}. */
+  /** Address of the local side, if it has one; otherwise see {@link array}. */
   readonly local: bigint
   readonly array: Uint8Array | undefined
-  /** The stream that the local side's producer named. */
+  /** Producer stream of the local side. */
   readonly pending: Pending
 }
 
-/** Which side of a transfer is where. */
+/** Which side of a transfer is remote, and which local. */
 export interface TransferRoles {
   /** The side in the memory of the other PE. */
   readonly remote: 'target' | 'source'
   readonly local: 'target' | 'source'
 }
 
-/** A put goes to the target of another PE, a get comes from its source. */
+/** A put writes to the target of another PE; a get reads its source. */
 export const transferRoles: { readonly put: TransferRoles; readonly get: TransferRoles } = {
   put: { remote: 'target', local: 'source' },
   get: { remote: 'source', local: 'target' },
 }
 
 /**
- * Checks both sides of a transfer and the count, which by default is all of both.
+ * Checks both sides of a transfer and its count, which defaults to all of both.
  *
  * @param arrays whether the local side may be an array of the JavaScript heap.
  */
@@ -231,7 +231,7 @@ export function checkTransfer(
   return { ...unitsOf(dtype, count, bytes), bytes, remote: remote._address, local, array, pending }
 }
 
-/** How NVSHMEM counts elements: it knows dtypes, and moves structs, arrays and tuples as bytes. */
+/** Returns dtype and count for NVSHMEM, which transfers structs, arrays and tuples as bytes. */
 export function unitsOf(
   dtype: ElementType,
   count: number,
@@ -241,8 +241,9 @@ export function unitsOf(
 }
 
 /**
- * The dtype of an operation that computes with elements or moves single ones. @throws TypeError for structs, arrays and
- * tuples
+ * Requires a dtype, for operations that compute or access single elements.
+ *
+ * @throws TypeError for structs, arrays and tuples
  */
 export function requireDType(dtype: ElementType, api: string, parameter: string): DType {
   if (typeof dtype === 'string') return dtype
@@ -283,7 +284,7 @@ export function requireRoom(bytes: number, count: number, dtype: ElementType, pa
   )
 }
 
-/** The element of a buffer that an operation on one element means. */
+/** Returns the element of a buffer for an operation on one element. */
 export function elementAt(
   live: LiveSession,
   memory: unknown,

@@ -25,9 +25,10 @@ import { localAt } from './operands.js'
 import type { LiveSession } from './queue/liveSession.js'
 
 /**
- * Local memory that NVSHMEM knows, so that it can be the local side of transfers to PEs that are not reached over
- * NVLink or PCIe. It keeps the memory until `dispose()`, or the end of the session: memory that is disposed of before
- * that is freed then.
+ * Local memory registered with NVSHMEM.
+ *
+ * Transfers to PEs without NVLink or PCIe access need it. It keeps the memory until `dispose()` or the end of the
+ * session: memory that is disposed of earlier is freed then.
  *
  * @example
  * ```ts
@@ -36,7 +37,7 @@ import type { LiveSession } from './queue/liveSession.js'
  * ```
  */
 export class Registration extends PublicObject {
-  /** Where the memory starts. */
+  /** Start of the memory. */
   readonly address: bigint
   /** Size in bytes. */
   readonly byteLength: number
@@ -62,8 +63,9 @@ export class Registration extends PublicObject {
   }
 
   /**
-   * Ends the registration (`nvshmemx_buffer_unregister`), in turn with the session's other calls; the memory itself
-   * stays. Again does nothing.
+   * Ends the registration (`nvshmemx_buffer_unregister`), in turn with the session's other calls. Idempotent.
+   *
+   * The memory itself stays allocated.
    *
    * @throws StatusError, SessionStuckError, AbortedError.
    */
@@ -94,7 +96,7 @@ export class Registration extends PublicObject {
     const keep = this.#memory === undefined ? [] : [this.#memory]
     this.#memory = undefined
     const api = 'Registration.dispose'
-    if (this.#live.isOver()) return // it went with the session
+    if (this.#live.isOver()) return // ended with the session
     const [status] = await this.#live.queue.run(api, () => nvshmemx_buffer_unregister(this.address), { keep })
     this.#giveBack()
     checkNvshmem(status, 'nvshmemx_buffer_unregister')
@@ -111,7 +113,7 @@ function keepUntilUnregistered(live: LiveSession, memory: MemoryLike): () => voi
   return giveBack
 }
 
-/** Tells NVSHMEM of local memory. */
+/** Registers local memory with NVSHMEM. */
 export async function register(live: LiveSession, memory: MemoryLike): Promise<Registration> {
   const api = 'Session.register'
   const range = localAt(live, memory, api, 'memory', false)
@@ -129,7 +131,7 @@ export async function unregisterAll(live: LiveSession): Promise<void> {
   for (const giveBack of ended) giveBack()
 }
 
-/** Makes memory of this process part of the symmetric heap. */
+/** Maps memory of this process into the symmetric heap. */
 export async function registerSymmetric<E extends ElementType>(
   live: LiveSession,
   memory: MemoryLike,
@@ -153,7 +155,7 @@ export async function registerSymmetric<E extends ElementType>(
   return SymmetricBuffer._of(new Allocation(live, mapped, byteLength, memory), dtype, byteLength / bytes)
 }
 
-/** With memory that is no mapping, NVSHMEM 3.4.5 never comes back. */
+/** Requires mapped memory, because NVSHMEM 3.4.5 hangs for other memory. */
 function requireMapping(live: LiveSession, address: bigint): void {
   const handle = new BigUint64Array(1)
   const status = live.queue.inContext(() => {

@@ -8,24 +8,24 @@ import {
   type TypedArrayOf,
 } from '@shoal/types'
 
-/** One element as JavaScript has it: a bigint for 64-bit integers, else a number. */
+/** One element in JavaScript: a bigint for 64-bit integers, else a number. */
 export type ElementOf<D extends DType> = D extends 'i64' | 'u64' ? bigint : number
 
-/** What an element may be given as: 64-bit integers also as safe integers. */
+/** Accepted input for an element: 64-bit integers also as safe integers. */
 export type ElementValue<D extends DType> = HostValueOf<D>
 
 const mostSigned64 = 1n << 63n
 
-/** The value that C gets for an element: its number or bigint, and the bits of a half. @throws TypeError, RangeError */
+/** Converts an element for C: a number or bigint, or the bits of a half. @throws TypeError, RangeError */
 export function toNative(dtype: DType, value: unknown, api: string, parameter: string): number | bigint {
-  // What needs no conversion: the functions of the sys package check its range as well.
+  // These need no conversion; the function of the sys package checks their range.
   if (typeof value === 'bigint' && value >= 0n && value < mostSigned64 && (dtype === 'u64' || dtype === 'i64'))
     return value
   if (typeof value === 'number' && (dtype === 'f64' || (dtype === 'i32' && (value | 0) === value))) return value
   return elementsOf(dtype, [value], api, parameter)[0] as number | bigint
 }
 
-/** The entries of one element as C has them. @throws TypeError, RangeError that name the parameter */
+/** Converts the entries of one element for C. @throws TypeError, RangeError that name the parameter */
 export function elementsOf(dtype: DType, entries: readonly unknown[], api: string, parameter: string): StorageArray {
   try {
     return encodeArray(dtype, entries as HostValueOf<DType>[]) as StorageArray
@@ -35,7 +35,7 @@ export function elementsOf(dtype: DType, entries: readonly unknown[], api: strin
   }
 }
 
-/** What C returned for an element, as JavaScript has it. */
+/** Converts an element that C returned. */
 export function fromNative(dtype: DType, value: unknown): number | bigint {
   if (dtype !== 'f16' && dtype !== 'bf16') return value as number | bigint
   const { typedArray } = dtypeInfo(dtype)

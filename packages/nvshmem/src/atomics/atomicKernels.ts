@@ -19,13 +19,13 @@ import type { CallQueue } from '../queue/callQueue.js'
 import { type KernelOperation, kernelName, kernelOperations, kernelSource } from './kernelSource.js'
 
 const slotBytes = 8
-/** The most operations that can be under way. */
+/** Most operations in flight. */
 const slotCount = 4096
 const portableAndMapped = 3
 const nonBlocking = 1
 const parameterBytes = 64
 
-/** The operands of one operation, as bits of 64. */
+/** Operands of one operation, as 64-bit patterns. */
 export interface KernelOperands {
   readonly operation: KernelOperation
   readonly bits: 32 | 64
@@ -34,7 +34,7 @@ export interface KernelOperands {
   readonly expected: bigint
 }
 
-/** What is freed when the session ends. */
+/** Resources that the end of the session frees. */
 interface Parts {
   readonly module: CUmodule
   readonly stream: CUstream
@@ -45,16 +45,18 @@ interface Parts {
 }
 
 /**
- * Atomics by kernels of one thread. The library that NVIDIA ships implements none for the host: its functions print a
- * line, do nothing and return 0. Kernels reach the memory of another PE wherever this process can address it.
+ * Atomics by kernels of one thread.
+ *
+ * NVIDIA's library implements no host atomics: its functions print a line, do nothing and return 0. Kernels reach the
+ * memory of every PE that this process can address.
  */
 export class AtomicKernels {
   readonly #queue: CallQueue
   readonly #parts: Parts
   readonly #elements: BigUint64Array
-  /** Places for results that no operation uses. */
+  /** Unused result slots. */
   readonly #free: number[] = Array.from({ length: slotCount }, (_, index) => index)
-  /** Parameters of operations that are waited for at once, of which there is one at a time. */
+  /** Parameters of synchronous operations, of which only one runs at a time. */
   readonly #syncParameters: NativeMemory = NativeMemory.allocate(parameterBytes)
 
   private constructor(queue: CallQueue, parts: Parts) {
@@ -77,7 +79,7 @@ export class AtomicKernels {
       const module = out.u64[0] as CUmodule
       const find = (): void => {
         cuStreamCreate(out.address + 8n, nonBlocking)
-        // Now, because it may wait for what runs on the device, and later that may be a barrier.
+        // Allocated now: later it may wait for work on the device, which may be a barrier.
         cuMemHostAlloc(out.address + 16n, slotBytes * slotCount, portableAndMapped)
         for (const [index, name] of names.entries()) {
           cuModuleGetFunction(out.address + BigInt(24 + 8 * index), module, name)
@@ -101,7 +103,7 @@ export class AtomicKernels {
     }
   }
 
-  /** Runs one operation in its turn; gives the bits of the element as it was. */
+  /** Runs one operation in its turn. Returns the bits of the previous value. */
   async run(operands: KernelOperands, api: string, wait: WaitOptions): Promise<bigint> {
     const refusal = this.#queue.refusal(api, wait)
     if (refusal !== undefined) throw refusal
@@ -119,7 +121,7 @@ export class AtomicKernels {
     } finally {
       this.#queue.free(memory)
     }
-    // The slot of an operation that failed or was given up stays taken: its kernel may yet write there.
+    // A failed or cancelled operation keeps its slot, because its kernel may still write there.
     this.#free.push(slot)
     return this.#elements[slot] as bigint
   }
@@ -141,13 +143,13 @@ export class AtomicKernels {
     return this.#elements[slot] as bigint
   }
 
-  /** Calls that unload the kernels: the last on the session's thread before NVSHMEM ends. */
+  /** Records the calls that unload the kernels, the last ones on the session's thread before NVSHMEM ends. */
   recordUnload(): void {
     cuStreamDestroy(this.#parts.stream)
     cuModuleUnload(this.#parts.module)
   }
 
-  /** Frees the rest, once nothing is under way and every result has been read. */
+  /** Frees the other resources, after all operations have completed and their results were read. */
   async release(context: bigint): Promise<void> {
     this.#free.length = 0
     this.#syncParameters.dispose()
@@ -170,7 +172,7 @@ export class AtomicKernels {
   }
 }
 
-/** Writes the four parameters, and behind them their addresses, which is what the driver takes. */
+/** Writes the four parameters, followed by their addresses, which the driver takes. */
 function pack({ address, u64 }: NativeMemory, operands: KernelOperands, result: bigint): bigint {
   u64[0] = operands.target
   u64[1] = operands.value

@@ -23,11 +23,11 @@ import { AtomicKernels, type KernelOperands } from './atomicKernels.js'
 import { fromBits, toBits } from './bits.js'
 import type { KernelOperation } from './kernelSource.js'
 
-/** The dtypes of `fetch`, `set` and `swap`. */
+/** Dtypes of `fetch`, `set` and `swap`. */
 export type AtomicDType = 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64'
-/** The dtypes of the arithmetic operations and of compare and swap. */
+/** Dtypes of the arithmetic operations and of compare and swap. */
 export type ArithmeticDType = 'i32' | 'u32' | 'i64' | 'u64'
-/** The dtypes of `and`, `or` and `xor`. */
+/** Dtypes of `and`, `or` and `xor`. */
 export type BitwiseDType = ArithmeticDType
 
 type Native = number | bigint
@@ -61,17 +61,18 @@ const names = namesOf('')
 const syncNames = namesOf('Sync')
 
 /**
- * Atomic operations on one element of a PE's symmetric memory: no atomic of another PE or of a kernel comes in between.
- * `index` in the options is the element, by default the first. Operations without a result are complete after `quiet()`
- * or a barrier.
+ * Atomic operations on one element of a PE's symmetric memory.
  *
- * NVSHMEM as NVIDIA ships it (3.4.5) has these functions and implements none of them for the host. On GPUs kernels of
- * one thread take their place, with the scope of the system; for a PE whose memory this process cannot address, as on
- * another machine, they throw FeatureNotSupportedError. The software device implements the functions.
+ * They are atomic with respect to atomics of other PEs and of kernels. `index` in the options selects the element;
+ * default: the first. Operations without a result complete at `quiet()` or a barrier.
  *
- * Each waits for its turn among the calls of the session; the `…Sync` twins block the thread. All throw TypeError and
- * RangeError for wrong arguments, DisposedError, SessionStuckError; those that give a promise also TimeoutError and
- * AbortedError.
+ * NVIDIA's NVSHMEM (3.4.5) exports these functions but does not implement them for the host. On GPUs, kernels of one
+ * thread replace them, with system scope. For a PE whose memory this process cannot address, such as one on another
+ * machine, they throw FeatureNotSupportedError. The software device implements the functions.
+ *
+ * Each call waits for its turn among the calls of the session; the `…Sync` twins block the thread. All throw TypeError
+ * and RangeError for wrong arguments, DisposedError, SessionStuckError. Those that return a promise also throw
+ * TimeoutError and AbortedError.
  *
  * @example
  * ```ts
@@ -91,12 +92,12 @@ export class AtomicOperations extends PublicObject {
     this.#kernels = kernels
   }
 
-  /** The element as it is (`nvshmem_<type>_atomic_fetch`). */
+  /** Returns the element (`nvshmem_<type>_atomic_fetch`). */
   fetch<D extends AtomicDType>(target: SymmetricBuffer<D>, options: WaitingElementOptions): Promise<ElementOf<D>> {
     return this.#result('fetch', target, [], options)
   }
 
-  /** Like {@link fetch}, and blocks the thread. @throws BusyError */
+  /** Like {@link fetch}, but blocks the thread. @throws BusyError */
   fetchSync<D extends AtomicDType>(target: SymmetricBuffer<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetch', target, [], options)
   }
@@ -110,12 +111,12 @@ export class AtomicOperations extends PublicObject {
     return this.#done('set', target, [value], options)
   }
 
-  /** Like {@link set}, and blocks the thread. @throws BusyError */
+  /** Like {@link set}, but blocks the thread. @throws BusyError */
   setSync<D extends AtomicDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('set', target, [value], options)
   }
 
-  /** Writes a value and gives the one before (`nvshmem_<type>_atomic_swap`). */
+  /** Writes a value and returns the previous one (`nvshmem_<type>_atomic_swap`). */
   swap<D extends AtomicDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -124,7 +125,7 @@ export class AtomicOperations extends PublicObject {
     return this.#result('swap', target, [value], options)
   }
 
-  /** Like {@link swap}, and blocks the thread. @throws BusyError */
+  /** Like {@link swap}, but blocks the thread. @throws BusyError */
   swapSync<D extends AtomicDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -134,8 +135,9 @@ export class AtomicOperations extends PublicObject {
   }
 
   /**
-   * Writes `desired` where the element is `expected`, and gives the element as it was: it was written if that is
-   * `expected` (`nvshmem_<type>_atomic_compare_swap`).
+   * Writes `desired` if the element equals `expected` (`nvshmem_<type>_atomic_compare_swap`).
+   *
+   * Returns the previous value. The element was written if this equals `expected`.
    */
   compareSwap<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
@@ -146,7 +148,7 @@ export class AtomicOperations extends PublicObject {
     return this.#result('compareSwap', target, [expected, desired], options)
   }
 
-  /** Like {@link compareSwap}, and blocks the thread. @throws BusyError */
+  /** Like {@link compareSwap}, but blocks the thread. @throws BusyError */
   compareSwapSync<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     expected: ElementValue<D>,
@@ -161,12 +163,12 @@ export class AtomicOperations extends PublicObject {
     return this.#done('increment', target, [], options)
   }
 
-  /** Like {@link increment}, and blocks the thread. @throws BusyError */
+  /** Like {@link increment}, but blocks the thread. @throws BusyError */
   incrementSync(target: SymmetricBuffer<ArithmeticDType>, options: ElementOptions): void {
     this.#sync('increment', target, [], options)
   }
 
-  /** Adds 1 and gives the element as it was (`nvshmem_<type>_atomic_fetch_inc`). */
+  /** Adds 1 and returns the previous value (`nvshmem_<type>_atomic_fetch_inc`). */
   fetchIncrement<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     options: WaitingElementOptions,
@@ -174,12 +176,12 @@ export class AtomicOperations extends PublicObject {
     return this.#result('fetchIncrement', target, [], options)
   }
 
-  /** Like {@link fetchIncrement}, and blocks the thread. @throws BusyError */
+  /** Like {@link fetchIncrement}, but blocks the thread. @throws BusyError */
   fetchIncrementSync<D extends ArithmeticDType>(target: SymmetricBuffer<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetchIncrement', target, [], options)
   }
 
-  /** Adds a value; what does not fit wraps around (`nvshmem_<type>_atomic_add`). */
+  /** Adds a value; overflow wraps around (`nvshmem_<type>_atomic_add`). */
   add<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -188,7 +190,7 @@ export class AtomicOperations extends PublicObject {
     return this.#done('add', target, [value], options)
   }
 
-  /** Like {@link add}, and blocks the thread. @throws BusyError */
+  /** Like {@link add}, but blocks the thread. @throws BusyError */
   addSync<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -197,7 +199,7 @@ export class AtomicOperations extends PublicObject {
     this.#sync('add', target, [value], options)
   }
 
-  /** Adds a value and gives the element as it was (`nvshmem_<type>_atomic_fetch_add`). */
+  /** Adds a value and returns the previous value (`nvshmem_<type>_atomic_fetch_add`). */
   fetchAdd<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -206,7 +208,7 @@ export class AtomicOperations extends PublicObject {
     return this.#result('fetchAdd', target, [value], options)
   }
 
-  /** Like {@link fetchAdd}, and blocks the thread. @throws BusyError */
+  /** Like {@link fetchAdd}, but blocks the thread. @throws BusyError */
   fetchAddSync<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -215,7 +217,7 @@ export class AtomicOperations extends PublicObject {
     return this.#sync('fetchAdd', target, [value], options)
   }
 
-  /** Combines the bits with those of a value by AND (`nvshmem_<type>_atomic_and`). */
+  /** Combines the element with a value by bitwise AND (`nvshmem_<type>_atomic_and`). */
   and<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -224,12 +226,12 @@ export class AtomicOperations extends PublicObject {
     return this.#done('and', target, [value], options)
   }
 
-  /** Like {@link and}, and blocks the thread. @throws BusyError */
+  /** Like {@link and}, but blocks the thread. @throws BusyError */
   andSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('and', target, [value], options)
   }
 
-  /** Like {@link and}, and gives the element as it was (`nvshmem_<type>_atomic_fetch_and`). */
+  /** Like {@link and}, but returns the previous value (`nvshmem_<type>_atomic_fetch_and`). */
   fetchAnd<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -238,7 +240,7 @@ export class AtomicOperations extends PublicObject {
     return this.#result('fetchAnd', target, [value], options)
   }
 
-  /** Like {@link fetchAnd}, and blocks the thread. @throws BusyError */
+  /** Like {@link fetchAnd}, but blocks the thread. @throws BusyError */
   fetchAndSync<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -247,7 +249,7 @@ export class AtomicOperations extends PublicObject {
     return this.#sync('fetchAnd', target, [value], options)
   }
 
-  /** Combines the bits with those of a value by OR (`nvshmem_<type>_atomic_or`). */
+  /** Combines the element with a value by bitwise OR (`nvshmem_<type>_atomic_or`). */
   or<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -256,12 +258,12 @@ export class AtomicOperations extends PublicObject {
     return this.#done('or', target, [value], options)
   }
 
-  /** Like {@link or}, and blocks the thread. @throws BusyError */
+  /** Like {@link or}, but blocks the thread. @throws BusyError */
   orSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('or', target, [value], options)
   }
 
-  /** Like {@link or}, and gives the element as it was (`nvshmem_<type>_atomic_fetch_or`). */
+  /** Like {@link or}, but returns the previous value (`nvshmem_<type>_atomic_fetch_or`). */
   fetchOr<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -270,7 +272,7 @@ export class AtomicOperations extends PublicObject {
     return this.#result('fetchOr', target, [value], options)
   }
 
-  /** Like {@link fetchOr}, and blocks the thread. @throws BusyError */
+  /** Like {@link fetchOr}, but blocks the thread. @throws BusyError */
   fetchOrSync<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -279,7 +281,7 @@ export class AtomicOperations extends PublicObject {
     return this.#sync('fetchOr', target, [value], options)
   }
 
-  /** Combines the bits with those of a value by XOR (`nvshmem_<type>_atomic_xor`). */
+  /** Combines the element with a value by bitwise XOR (`nvshmem_<type>_atomic_xor`). */
   xor<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -288,12 +290,12 @@ export class AtomicOperations extends PublicObject {
     return this.#done('xor', target, [value], options)
   }
 
-  /** Like {@link xor}, and blocks the thread. @throws BusyError */
+  /** Like {@link xor}, but blocks the thread. @throws BusyError */
   xorSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('xor', target, [value], options)
   }
 
-  /** Like {@link xor}, and gives the element as it was (`nvshmem_<type>_atomic_fetch_xor`). */
+  /** Like {@link xor}, but returns the previous value (`nvshmem_<type>_atomic_fetch_xor`). */
   fetchXor<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -302,7 +304,7 @@ export class AtomicOperations extends PublicObject {
     return this.#result('fetchXor', target, [value], options)
   }
 
-  /** Like {@link fetchXor}, and blocks the thread. @throws BusyError */
+  /** Like {@link fetchXor}, but blocks the thread. @throws BusyError */
   fetchXorSync<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -386,7 +388,7 @@ export class AtomicOperations extends PublicObject {
   }
 
   #operands(operation: Operation, { dtype, address, pe, natives }: Checked, api: string): KernelOperands {
-    // A look into a table, which needs no turn.
+    // A table look-up, which needs no turn.
     const target = nvshmem_ptr(address, pe)
     if (target === 0n) throw notSupported(pe, api, 'its memory cannot be addressed by this process')
     const [value, expected] = kernelValues(operation, natives)
@@ -400,7 +402,7 @@ export class AtomicOperations extends PublicObject {
   }
 }
 
-/** What atomics are made with: NVSHMEM's own functions, kernels, or the reason why there are none. */
+/** Implementation of atomics: NVSHMEM's functions, kernels, or the reason why neither works. */
 export type AtomicSupport = 'library' | AtomicKernels | { readonly cause: unknown }
 
 interface Checked {
@@ -408,11 +410,11 @@ interface Checked {
   readonly address: bigint
   readonly pe: number
   readonly natives: readonly Native[]
-  /** The call of NVSHMEM's own function. */
+  /** Calls NVSHMEM's function. */
   readonly call: () => unknown
 }
 
-/** The kernel of each operation. To fetch is to change no bit; to increment is to add 1. */
+/** The kernel of each operation. A fetch is an OR with 0, an increment adds 1. */
 const kernelOf: { readonly [O in Operation]: KernelOperation } = {
   fetch: 'or',
   set: 'exchange',
@@ -430,7 +432,7 @@ const kernelOf: { readonly [O in Operation]: KernelOperation } = {
   fetchXor: 'xor',
 }
 
-/** The value to apply, and for compare and swap the one that is expected. */
+/** Returns the value to apply, and the expected value for compare and swap. */
 function kernelValues(operation: Operation, natives: readonly Native[]): [Native | undefined, Native | undefined] {
   return operation === 'compareSwap' ? [natives[1], natives[0]] : [natives[0], undefined]
 }

@@ -2,7 +2,7 @@ import { type DType, dtypeInfo } from '@shoal/types'
 
 const bits64 = new BigUint64Array(1)
 
-/** The bits of an element, in the lower ones of 64. */
+/** Returns the bits of an element, in the low bits of 64. */
 export function toBits(dtype: DType, value: number | bigint): bigint {
   bits64[0] = 0n
   const { typedArray } = dtypeInfo(dtype)
@@ -11,7 +11,7 @@ export function toBits(dtype: DType, value: number | bigint): bigint {
   return bits64[0]
 }
 
-/** The element of bits from {@link toBits}. */
+/** Converts bits of {@link toBits} back to an element. */
 export function fromBits(dtype: DType, bits: bigint): number | bigint {
   bits64[0] = bits
   const { typedArray } = dtypeInfo(dtype)

@@ -1,4 +1,4 @@
-/** What an atomic kernel does with the element: the instruction of PTX, for elements of 32 and of 64 bits. */
+/** PTX instruction of each kernel, for 32-bit and 64-bit elements. */
 const instructions = {
   add: 'add.u',
   and: 'and.b',
@@ -15,8 +15,9 @@ export const kernelOperations = Object.keys(instructions) as readonly KernelOper
 export const kernelName = (operation: KernelOperation, bits: 32 | 64): string => `shoal_${operation}_${bits}`
 
 /**
- * One thread, one operation: `result = atomic(target, value)`, with `expected` for compare and swap. All parameters
- * have 64 bits, of which an element of 32 takes the lower ones.
+ * PTX of a kernel of one thread: `result = atomic(target, value)`, with `expected` for compare and swap.
+ *
+ * All parameters have 64 bits; a 32-bit element takes the low ones.
  */
 function kernel(operation: KernelOperation, bits: 32 | 64): string {
   const operands = operation === 'compareSwap' ? '%expected, %value' : '%value'
@@ -40,8 +41,9 @@ function kernel(operation: KernelOperation, bits: 32 | 64): string {
 }
 
 /**
- * The kernels as PTX for every device that NVSHMEM runs on. The scope is the system: the element may be another
- * device's, and others may work on it.
+ * PTX of all kernels, for every device that NVSHMEM supports.
+ *
+ * They use system scope, because the element may be on another device and other devices may access it.
  */
 export const kernelSource = (): string =>
   [

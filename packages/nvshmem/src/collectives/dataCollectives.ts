@@ -24,25 +24,25 @@ import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnS
 /** Collectives that copy elements without computing. */
 export type DataCollective = 'broadcast' | 'fcollect' | 'allToAll'
 
-/** How many elements a collective moves. */
+/** Number of elements of a collective. */
 export interface CountOptions {
-  /** Number of elements of one part. Default: all of both buffers, which then have to match. */
+  /** Number of elements per part. Default: all of both buffers, whose lengths must match. */
   readonly count?: number | undefined
 }
 
-/** How many elements a collective moves, and how long to wait for the other PEs. */
+/** Number of elements of a collective, and limits of the wait for the other PEs. */
 export type CollectiveOptions = CountOptions & WaitOptions
 
-/** How many elements a collective moves, and on which stream. */
+/** Number of elements of a collective, and its stream. */
 export interface StreamCollectiveOptions extends CountOptions {
   /**
-   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * Stream to queue on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: the stream of
    * `Stream.use`, else the default stream.
    */
   readonly stream?: StreamOperand | undefined
 }
 
-/** Whose elements are broadcast. */
+/** The root of a broadcast. */
 export interface RootOptions {
   /** PE whose elements are sent, by its number in the team. */
   readonly root: number
@@ -96,7 +96,7 @@ function shapeOf(kind: DataCollective, peCount: number): Shape {
 interface Checked extends CollectiveOperands {
   /** Name of the C function, for errors. */
   readonly api: string
-  /** Elements, or bytes where NVSHMEM has no function for the type. */
+  /** Number of elements, or of bytes if NVSHMEM has no function for the type. */
   readonly units: number
   readonly isTyped: boolean
   readonly root: number

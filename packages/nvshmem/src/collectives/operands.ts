@@ -12,11 +12,11 @@ export interface CollectiveTeam {
   readonly handle: nvshmem_team_t
 }
 
-/** How large the two sides of a collective are, as a multiple of the count of one PE. */
+/** Sizes of the two sides of a collective, as multiples of the count per PE. */
 export interface Shape {
   readonly targetParts: number
   readonly sourceParts: number
-  /** Whether both may be the same memory. */
+  /** Whether both sides may be the same memory. */
   readonly inPlace: boolean
   /** Whether it computes with the elements. */
   readonly computes?: boolean
@@ -31,7 +31,7 @@ export interface CollectiveOperands {
   readonly source: bigint
 }
 
-/** Throws for the status of a call on a stream; `api` is the C function of the host that it is a twin of. */
+/** Checks the status of a call on a stream; `api` is the corresponding C function of the host. */
 export function checkOnStream(status: unknown, api: string): void {
   if (status !== 0) checkNvshmem(status, `${api.replace(/^nvshmem_/, 'nvshmemx_')}_on_stream`)
 }

@@ -20,15 +20,15 @@ import type { CountOptions } from './dataCollectives.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream } from './operands.js'
 import type { OnStreamOptions } from './synchronization.js'
 
-/** How the elements of all PEs are combined; `and`, `or` and `xor` for integers alone. */
+/** How to combine the elements of all PEs; `and`, `or` and `xor` are for integers only. */
 export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'and' | 'or' | 'xor'
 
 /** Collectives that compute. */
 export type Reduction = 'reduce' | 'reduceScatter'
 
-/** How elements are combined. */
+/** Options of a reduction. */
 export interface ReductionOptions extends CountOptions {
-  /** Default `'sum'`. */
+  /** Default: `'sum'`. */
   readonly op?: ReduceOp | undefined
 }
 
@@ -63,7 +63,7 @@ interface Checked {
   readonly calls: Calls
   /** Name of the C function, for errors. */
   readonly api: string
-  /** What NVSHMEM is called with, one after the other: most often all of it at once. */
+  /** Operands of the consecutive NVSHMEM calls; usually one. */
   readonly parts: readonly CollectiveOperands[]
 }
 
@@ -119,10 +119,7 @@ function callPart({ handle }: CollectiveTeam, { calls }: Checked, part: Collecti
   return (calls.host(dtype) as typeof nvshmem_float_sum_reduce)(handle, target, source, count)
 }
 
-/**
- * Every call is made also where an earlier one has failed, since other PEs would wait in it; so all are checked at the
- * end.
- */
+/** Checks all statuses at the end: every call is made even after a failure, because other PEs would wait in it. */
 function checkAll(statuses: readonly unknown[], api: string): void {
   for (const status of statuses) checkNvshmem(status, api)
 }
@@ -176,14 +173,15 @@ export function queueReduction(
     const check = (status: unknown): void => checkOnStream(status, name)
     return startOnStream(live, { api, stream, given, call: () => queuePart(only), uses, check })
   }
-  // A captured stream only takes note of calls.
+  // A capturing stream only records the calls.
   if (isCapturing() && isInCapture(live.context, stream)) {
     const check = (statuses: unknown): void => {
       for (const status of statuses as unknown[]) checkOnStream(status, name)
     }
     return startOnStream(live, { api, stream, given, call: () => parts.map(queuePart), uses, check })
   }
-  // Not on this thread: a stream takes some thousand calls and then blocks its caller until it has done the first.
+  // Not on this thread: a stream accepts about a thousand calls and then blocks its caller until the first has
+  // completed.
   return queue
     .run(api, () => parts.map(queuePart), { operands: [given] })
     .then((statuses) => {

@@ -17,17 +17,17 @@ import type { LiveSession } from '../queue/liveSession.js'
 import { startOnStream } from '../queue/onStream.js'
 
 interface Calls {
-  /** Name of the C function, and what calls it. Without a status it returns undefined. */
+  /** Name of the C function, and its call. A call without a status returns undefined. */
   readonly api: string
   readonly call: (team: nvshmem_team_t) => unknown
   readonly onStream?: (team: nvshmem_team_t, stream: cudaStream_t) => unknown
-  /** Of what that returns. */
+  /** Checks the result of `onStream`. */
   readonly check?: (status: unknown) => void
-  /** Whether the transfers that this PE has started have ended with it. */
+  /** Whether it completes the transfers that this PE has started. */
   readonly completes: boolean
 }
 
-// For the world these do what nvshmem_barrier_all and nvshmem_sync_all do, and return a status.
+// For the world team, these equal nvshmem_barrier_all and nvshmem_sync_all, and return a status.
 const calls = {
   barrier: {
     api: 'nvshmem_barrier',
@@ -53,14 +53,14 @@ const calls = {
   fence: { api: 'nvshmem_fence', call: () => nvshmem_fence(), completes: false },
 } as const satisfies Record<string, Calls>
 
-/** What orders or completes transfers. `quiet` and `fence` concern this PE alone, whatever the team. */
+/** Calls that order or complete transfers. `quiet` and `fence` concern this PE only, whatever the team. */
 export type Synchronization = keyof typeof calls
 export type StreamSynchronization = Exclude<Synchronization, 'fence'>
 
-/** On which stream. */
+/** Option that selects the stream. */
 export interface OnStreamOptions {
   /**
-   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * Stream to queue on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: the stream of
    * `Stream.use`, else the default stream.
    */
   readonly stream?: StreamOperand | undefined
@@ -76,7 +76,7 @@ export async function synchronize(
   wait: WaitOptions | undefined,
 ): Promise<void> {
   const { api, call, completes } = calls[kind]
-  // What is started from here on is not waited for.
+  // Transfers started later are not covered.
   const completed = completes ? [...live.untilQuiet] : []
   const [status = 0] = await live.queue.run(operation, () => call(team), { wait })
   checkNvshmem(status, api)
@@ -94,7 +94,11 @@ export function synchronizeSync(
   if (completes) live.untilQuiet.clear()
 }
 
-/** Queues it; `owner` is the team. Throws for wrong arguments; callers turn that into a rejection. */
+/**
+ * Queues a synchronization; `owner` is the team.
+ *
+ * Throws for wrong arguments; callers turn that into a rejection.
+ */
 export function queueSynchronization(
   live: LiveSession,
   kind: StreamSynchronization,
@@ -113,9 +117,7 @@ export function queueSynchronization(
   return doneNow()
 }
 
-/**
- * Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there.
- */
+/** A separate function: one that makes a closure allocates for it in every call, even on paths without it. */
 function queueApart(
   live: LiveSession,
   kind: StreamSynchronization,

@@ -18,15 +18,17 @@ import {
   launchCollectively,
 } from './launch.js'
 
-/** Loaded code: an object with a `CUmodule`, such as a `Module` of `@shoal/driver`, or the bare handle. */
+/** A loaded module: an object with a `CUmodule`, such as a `Module` of `@shoal/driver`, or the handle. */
 export type ModuleLike = { readonly handle: bigint } | bigint
 
-/** Loaded code: an object with a `CUlibrary`, or the bare handle. */
+/** A loaded library: an object with a `CUlibrary`, or the handle. */
 export type LibraryLike = { readonly handle: bigint } | bigint
 
 /**
- * Kernels that call NVSHMEM themselves. They are compiled by nvcc and linked against `libnvshmem_device.a` (or compiled
- * against its bitcode), loaded like any other code, and told of this session before their first launch.
+ * Support for kernels that call NVSHMEM themselves.
+ *
+ * Compile them with nvcc and link them against `libnvshmem_device.a` (or compile against its bitcode). Load them like
+ * any other code, and initialize them for this session before their first launch.
  *
  * @example
  * ```ts
@@ -47,10 +49,11 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * Tells the NVSHMEM code inside a module of this session (`nvshmemx_cumodule_init`): before the first launch of a
-   * kernel that uses it.
+   * Initializes the NVSHMEM code in a module for this session (`nvshmemx_cumodule_init`).
    *
-   * @throws StatusError when there is no NVSHMEM code in the module, or of another version.
+   * Call it before the first launch of a kernel that uses NVSHMEM.
+   *
+   * @throws StatusError if the module contains no NVSHMEM code, or code of another version.
    */
   initializeModule(module: ModuleLike): Promise<void> {
     return this.#call('initializeModule', 'nvshmemx_cumodule_init', () => {
@@ -60,8 +63,9 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * Ends what {@link initializeModule} began (`nvshmemx_cumodule_finalize`): before the module is unloaded, and before
-   * the session ends. @throws StatusError
+   * Reverses {@link initializeModule} (`nvshmemx_cumodule_finalize`).
+   *
+   * Call it before the module is unloaded, and before the session ends. @throws StatusError
    */
   finalizeModule(module: ModuleLike): Promise<void> {
     return this.#call('finalizeModule', 'nvshmemx_cumodule_finalize', () => {
@@ -87,11 +91,12 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * Queues a kernel all of whose blocks run at once (`cuLaunchCooperativeKernel`), as kernels need that wait for other
-   * PEs inside: a barrier in a kernel that has not all started would never end. Every PE launches it. Not a call of
-   * NVSHMEM, so it does not wait for its turn.
+   * Launches a kernel whose blocks all run at once (`cuLaunchCooperativeKernel`).
    *
-   * @throws StatusError (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) when the blocks do not fit onto the device at once.
+   * Kernels that wait for other PEs need this: a barrier in a kernel with unstarted blocks would never complete. Every
+   * PE launches it. This is not a call of NVSHMEM, so it does not wait for its turn.
+   *
+   * @throws StatusError (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) if the blocks do not fit on the device at once.
    */
   launchCollectively(kernel: KernelLike, options: CollectiveLaunchOptions, ...parameters: LaunchParameter[]): void {
     this.#live.requireOpen('DeviceCode.launchCollectively')
@@ -99,8 +104,10 @@ export class DeviceCode extends PublicObject {
   }
 
   /**
-   * The most blocks of a kernel that each multiprocessor can hold at once; times the device's multiprocessors, the
-   * largest grid for {@link launchCollectively} (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
+   * Returns how many blocks of a kernel fit on each multiprocessor at once.
+   *
+   * Multiply by the device's multiprocessors for the largest grid of {@link launchCollectively}
+   * (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
    */
   blocksPerMultiprocessor(kernel: KernelLike, threads: number, sharedMemory = 0): number {
     this.#live.requireOpen('DeviceCode.blocksPerMultiprocessor')

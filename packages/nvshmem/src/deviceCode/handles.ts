@@ -1,6 +1,6 @@
 import { propertyOf, wrongType } from '@shoal/types'
 
-/** The handle of an object of the driver, or a bare one. @throws TypeError */
+/** Returns the handle of a driver object, or a bare handle. @throws TypeError */
 export function handleOf(object: unknown, api: string, parameter: string, type: string): bigint {
   const handle = typeof object === 'object' ? propertyOf(object, 'handle') : object
   if (typeof handle === 'bigint' && handle > 0n && BigInt.asUintN(64, handle) === handle) return handle

@@ -26,25 +26,25 @@ import type { LiveSession } from '../queue/liveSession.js'
 import { keepInGraphs } from '../queue/onStream.js'
 import { handleOf } from './handles.js'
 
-/** Sizes in one, two or three dimensions; those left out are 1. */
+/** Sizes in one, two or three dimensions; missing sizes are 1. */
 export type Dimensions = number | readonly [x: number, y?: number, z?: number]
 
-/** A kernel: an object with a `CUfunction`, such as a `Kernel` of `@shoal/driver`, or the bare handle. */
+/** A kernel: an object with a `CUfunction`, such as a `Kernel` of `@shoal/driver`, or the handle. */
 export type KernelLike = { readonly handle: bigint } | bigint
 
-/** A parameter of the kernel: memory for a pointer, or a number of a type. */
+/** A kernel parameter: memory for a pointer, or a number with its type. */
 export type LaunchParameter = MemoryLike | { readonly dtype: DType; readonly value: number | bigint | boolean }
 
-/** The size of a collective launch, and its stream. */
+/** Size and stream of a collective launch. */
 export interface CollectiveLaunchOptions {
-  /** Blocks in the grid; all of them have to fit onto the device at once. */
+  /** Blocks in the grid; all of them must fit on the device at once. */
   readonly grid: Dimensions
-  /** Threads in a block. */
+  /** Threads per block. */
   readonly block: Dimensions
-  /** Bytes of dynamic shared memory a block. Default 0. */
+  /** Bytes of dynamic shared memory per block. Default: 0. */
   readonly sharedMemory?: number | undefined
   /**
-   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * Stream to queue on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: the stream of
    * `Stream.use`, else the default stream.
    */
   readonly stream?: StreamOperand | undefined
@@ -56,8 +56,9 @@ const mostBlocks = 0x7fff_ffff
 const mostThreads = 1024
 
 /**
- * Queues a kernel all of whose blocks run at once (`cuLaunchCooperativeKernel`): what kernels need that synchronize
- * with other PEs. The library's own `nvshmemx_collective_launch` is in no shared library; it does the same.
+ * Launches a kernel whose blocks all run at once (`cuLaunchCooperativeKernel`), so that it can wait for other PEs.
+ *
+ * NVSHMEM's `nvshmemx_collective_launch` does the same, but no shared library contains it.
  */
 export function launchCollectively(
   live: LiveSession,
@@ -90,9 +91,7 @@ export function launchCollectively(
   }
 }
 
-/**
- * The most blocks of a kernel that a multiprocessor can hold at once (`cuOccupancyMaxActiveBlocksPerMultiprocessor`).
- */
+/** Returns how many blocks of a kernel fit on a multiprocessor (`cuOccupancyMaxActiveBlocksPerMultiprocessor`). */
 export function blocksPerMultiprocessor(
   live: LiveSession,
   kernel: KernelLike,
@@ -121,7 +120,7 @@ function sizes(dimensions: Dimensions, name: string, most: number, api: string):
   ) as [number, number, number]
 }
 
-/** The parameters one after the other, 16 bytes each, and their addresses before them. */
+/** Writes the addresses of the parameters, followed by the parameters, 16 bytes each. */
 function pack(
   live: LiveSession,
   parameters: readonly LaunchParameter[],

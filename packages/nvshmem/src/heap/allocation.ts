@@ -23,12 +23,12 @@ import { checkNvshmem, nvshmemError } from '../errors.js'
 import { waitOf } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
 
-/** One piece of symmetric memory: what its buffers and views have in common. */
+/** One allocation of symmetric memory, shared by its buffer and views. */
 export class Allocation {
   readonly live: LiveSession
   readonly address: bigint
   readonly byteLength: number
-  /** The memory of somebody else that NVSHMEM has mapped here; undefined for memory of its own heap. */
+  /** Memory of another owner that NVSHMEM has mapped here; undefined for memory of its own heap. */
   #registered: object | undefined
   #freeing: Promise<void> | undefined
 
@@ -47,15 +47,16 @@ export class Allocation {
     return this.#freeing !== undefined
   }
 
-  /** Throws DisposedError when the memory or its session is gone. */
+  /** Throws DisposedError after the memory was freed or its session has ended. */
   requireUsable(operation?: string): void {
     if (this.#freeing !== undefined) throw new DisposedError({ object: 'SymmetricBuffer', operation })
     this.live.requireOpen(operation ?? 'use of a SymmetricBuffer')
   }
 
   /**
-   * Gives the memory back; all PEs have to. Idempotent; what refuses it leaves the memory as it is. After the end of
-   * the session there is nothing left to do.
+   * Frees the memory together with all other PEs. Idempotent.
+   *
+   * A refused call leaves the memory unchanged. After the session has ended this does nothing.
    */
   free(wait: WaitOptions | undefined): Promise<void> {
     if (this.#freeing === undefined) {
@@ -72,8 +73,8 @@ export class Allocation {
     const { queue } = this.live
     const registered = this.#registered
     this.#registered = undefined
-    // Other threads may work with it, such as that of NCCL's groupOffThread, and queues of calls do not know each
-    // other.
+    // Other threads may use the memory, such as the thread of NCCL's groupOffThread, whose calls this queue does not
+    // order.
     const after = whenMemoryUnused(this.address, this.byteLength)
     if (registered === undefined) {
       this.live.room?.give(this.address)
@@ -86,17 +87,17 @@ export class Allocation {
   }
 }
 
-/** How symmetric memory is allocated. */
+/** Options of an allocation of symmetric memory. */
 export interface HeapOptions extends WaitOptions {
   /** Alignment in bytes, a power of two (`nvshmem_align`). Default: NVSHMEM's own, at least 16. */
   readonly alignment?: number | undefined
-  /** Whether all bits are zero (`nvshmem_calloc`). Default `false`: whatever was there before. */
+  /** Whether the memory is zeroed (`nvshmem_calloc`). Default: false, which leaves it uninitialized. */
   readonly zeroed?: boolean | undefined
 }
 
 const heapKeys: OptionKeys<HeapOptions> = { alignment: true, zeroed: true, ...waitKeys }
 
-/** Takes memory from the symmetric heap, which every PE has to do with the same size. */
+/** Allocates symmetric memory; every PE must call it with the same size. */
 export async function allocate(
   live: LiveSession,
   byteLength: number,
@@ -113,7 +114,7 @@ export async function allocate(
   if (alignment !== undefined && zeroed) {
     throw new TypeError(`${operation}: alignment and zeroed exclude each other; fill the buffer instead`)
   }
-  // For no bytes NVSHMEM gives no address, which its transfers refuse by ending the process.
+  // For 0 bytes NVSHMEM returns no address, and transfers without an address end the process.
   const bytes = Math.max(byteLength, 1)
   // NVSHMEM 3.4.5 grows its heap by the size of one element.
   const [api, call] = zeroed
@@ -132,7 +133,7 @@ export async function allocate(
   )
 }
 
-/** Allocates where the heap has room. A session that is stuck, or over, says that instead. */
+/** Allocates if the heap has room. Errors of a stuck or ended session take precedence. */
 async function inRoom(
   live: LiveSession,
   byteLength: number,
@@ -147,7 +148,7 @@ async function inRoom(
     end?.(address)
     return address
   } catch (error) {
-    // Of wrong arguments nothing comes; a call that was given up may still allocate.
+    // Wrong arguments allocate nothing, but a cancelled call may still allocate.
     end?.(error instanceof TypeError || error instanceof RangeError ? 0n : undefined)
     throw error
   }

@@ -17,22 +17,20 @@ import type { CallOptions } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { elementsOf } from '../values.js'
 
-/** A call of the driver: its name, for the error, and what makes it. */
+/** A driver call: its name for errors, and the function that makes it. */
 type Step = readonly [api: string, call: () => number]
 
-/**
- * The bytes of a typed array that holds such elements, as many as it really has. @throws TypeError for anything else
- */
+/** Returns the bytes of a typed array with elements of the type. @throws TypeError for any other value */
 export function requireBytesFor(array: unknown, dtype: ElementType, api: string, parameter: string): Uint8Array {
   const { typedArray } = dtypeInfo(typeof dtype === 'string' ? dtype : 'u8')
   const isTyped = ArrayBuffer.isView(array) && !(array instanceof DataView)
   const held = isTyped ? dtypeOf(array) : undefined
-  // A Float16Array holds halves although the storage of f16 is a Uint16Array.
+  // Accept a Float16Array for f16, although the storage of f16 is a Uint16Array.
   if (held === undefined || (held !== dtypeOf(new typedArray(0)) && held !== dtype)) {
     throw wrongType(api, parameter, `a ${typedArray.name} (elements of ${nameOfType(dtype)}) or memory`, array)
   }
   const bytes = array as ArrayBufferView
-  return byteLengthOf(bytes) === 0 ? new Uint8Array() : bytesOf(bytes) // a detached one has none
+  return byteLengthOf(bytes) === 0 ? new Uint8Array() : bytesOf(bytes) // a detached array has no bytes
 }
 
 /** Copies host elements to the device, on the session's thread. */
@@ -78,7 +76,7 @@ export function downloadSync(live: LiveSession, address: bigint, array: Uint8Arr
   runSync(live, [downloadStep(array, address, array.byteLength)], api)
 }
 
-/** Copies memory that CUDA reaches to memory that CUDA reaches. */
+/** Copies between two ranges of memory that CUDA can reach. */
 export function copyBetween(
   live: LiveSession,
   target: bigint,
@@ -131,8 +129,8 @@ function downloadStep(target: NativeMemory | Uint8Array, address: bigint, bytes:
   return ['cuMemcpyDtoH', () => cuMemcpyDtoH(target, address as CUdeviceptr, bytes)]
 }
 
-// The driver only queues copies between devices, and fillings; of a copy from the host the last bytes may still be
-// under way when it returns. NVSHMEM works on streams of its own, and other PEs read what is here.
+// The driver only queues fills and copies between devices, and the end of a host copy may be in flight when it returns.
+// NVSHMEM uses its own streams, and other PEs read this memory, so wait for completion.
 const finish: Step = ['cuStreamSynchronize', () => cuStreamSynchronize(null)]
 
 function uploadSteps(address: bigint, source: NativeMemory | Uint8Array, bytes: number): Step[] {
@@ -157,7 +155,7 @@ function fillSteps(start: bigint, { dtype, value, length }: Filling, api: string
   if (bytes === 1) return [['cuMemsetD8', () => cuMemsetD8(address, bits.getUint8(0), length)], finish]
   if (bytes === 2) return [['cuMemsetD16', () => cuMemsetD16(address, bits.getUint16(0, true), length)], finish]
   if (bytes === 4) return [['cuMemsetD32', () => cuMemsetD32(address, bits.getUint32(0, true), length)], finish]
-  // Wider elements byte by byte: each byte is a column of a matrix that has the elements as rows.
+  // Fill wider elements byte by byte: each byte position is a column of a matrix whose rows are the elements.
   const columns = Array.from({ length: bytes }, (_, byte): Step => {
     const column = (start + BigInt(byte)) as CUdeviceptr
     return ['cuMemsetD2D8', () => cuMemsetD2D8(column, bytes, bits.getUint8(byte), 1, length)]

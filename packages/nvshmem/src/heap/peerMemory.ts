@@ -12,9 +12,10 @@ import {
 import type { Allocation } from './allocation.js'
 
 /**
- * The symmetric memory of another PE, as this process can address it: loads and stores of kernels and copies reach it
- * directly, without a call of NVSHMEM. It is a view: it lives as long as the buffer it was asked of, and has no
- * `dispose()`.
+ * The symmetric memory of another PE, mapped in this process.
+ *
+ * Kernels and copies access it directly, without a call of NVSHMEM. It is a view: it is valid as long as its buffer,
+ * and has no `dispose()`.
  *
  * @example
  * ```ts

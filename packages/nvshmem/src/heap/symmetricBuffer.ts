@@ -47,27 +47,23 @@ import { PeerMemory } from './peerMemory.js'
 /** One element: a number, a bigint, a boolean, or the value of a struct, an array or a tuple. */
 export type ElementValueOf<E extends ElementType> = E extends DType ? HostValueOf<E> : CompoundInputOf<E>
 
-/**
- * What can be copied into symmetric memory: a typed array, a list of structs, arrays or tuples, or memory that CUDA
- * reaches.
- */
+/** Source of a copy to symmetric memory: an array, a list of compound values, or memory CUDA can reach. */
 export type CopySource<E extends ElementType> = ElementInputOf<E> | CopyTarget<E>
 
-/**
- * What symmetric memory can be copied into: a typed array, which holds bytes for structs, or memory that CUDA reaches.
- */
+/** Target of a copy from symmetric memory: a typed array (bytes for structs), or memory CUDA can reach. */
 export type CopyTarget<E extends ElementType> = (E extends DType ? TypedArrayOf<E> : Uint8Array) | MemoryLike
 
 /**
- * Typed memory that every PE has at the same place of its symmetric heap, or a view of a part of it. Transfers, atomics
- * and collectives name it to mean the memory of any PE; on its own device it is memory like any other, also for
+ * Typed memory at the same place of every PE's symmetric heap, or a view of it.
+ *
+ * Transfers, atomics and collectives use it to address the memory of any PE. On its own device it is normal memory for
  * kernels, for the copies of `@shoal/driver` and for NCCL (by the memory protocol).
  *
- * All PEs allocate it together and give it back together: `dispose()` waits for the others. The garbage collector only
- * reports a buffer that was forgotten.
+ * All PEs allocate it together and free it together: `dispose()` waits for the other PEs. The garbage collector only
+ * reports a buffer that was not disposed of.
  *
  * Copies between the host and this PE's memory run on the session's thread, in turn with its other calls. They wait for
- * the stream that memory names as its producer's, and know nothing of other work on streams: synchronize first.
+ * the memory's producer stream, but not for other work on streams: synchronize first.
  *
  * @example
  * ```ts
@@ -110,7 +106,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return typeof value === 'object' && value !== null && #allocation in value
   }
 
-  /** @internal The whole of an allocation. */
+  /** @internal A buffer of a whole allocation. */
   static _of<E extends ElementType>(allocation: Allocation, dtype: E, length: number): SymmetricBuffer<E> {
     return new SymmetricBuffer(allocation, 0, dtype, length)
   }
@@ -125,24 +121,24 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return this.#allocation
   }
 
-  /** @internal The address without the check that it is still there. */
+  /** @internal The address, without a check that the memory still exists. */
   get _address(): bigint {
     return this.#address
   }
 
-  /** @internal What the memory protocol tells, for an operation that the error names. @throws DisposedError */
+  /** @internal The protocol answer, for an operation that the error names. @throws DisposedError */
   _rangeFor(operation?: string): MemoryRange {
     this.#allocation.requireUsable(operation)
     const { deviceOrdinal, context } = this.#allocation.live
     const dtype: ElementType = this.dtype
-    // Frozen: whoever checked it once may recognise it.
+    // Frozen, so that a consumer can recognize a range it has already checked.
     this.#range ??= Object.freeze({
       version: 0,
       address: this.#address,
       byteLength: this.byteLength,
       deviceOrdinal,
       context,
-      // The protocol knows no structs: those are bytes to others.
+      // The protocol has no structs, so other consumers see bytes.
       ...(typeof dtype === 'string' ? { dtype, length: this.length } : {}),
     })
     return this.#range
@@ -159,16 +155,17 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return this.#allocation.live.deviceOrdinal
   }
 
-  /** Whether `dispose()` was called, for this buffer or for the one it is a view of. */
+  /** Whether `dispose()` was called, for this buffer or for the buffer of this view. */
   get disposed(): boolean {
     return this.#allocation.freed
   }
 
   /**
-   * The elements from `start` up to, not including, `end`, as a view without a copy; negative numbers count from the
-   * end.
+   * Returns a view of the elements from `start` up to, but not including, `end`.
    *
-   * @throws TypeError for what is no integer, RangeError when the range does not lie within the buffer, DisposedError.
+   * Negative numbers count from the end.
+   *
+   * @throws TypeError for a value that is not an integer, RangeError if the range exceeds the buffer, DisposedError.
    */
   slice(start = 0, end: number = this.length): SymmetricBuffer<E> {
     return this.#slice(start, end, 'SymmetricBuffer.slice')
@@ -186,15 +183,15 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return new SymmetricBuffer(this.#allocation, offset, this.dtype, last - first)
   }
 
-  /** The same as {@link slice}: the name typed arrays have for a view. */
+  /** Like {@link slice}, under the name of typed arrays. */
   subarray(start = 0, end: number = this.length): SymmetricBuffer<E> {
     return this.#slice(start, end, 'SymmetricBuffer.subarray')
   }
 
   /**
-   * The same bytes as elements of another type, without a copy.
+   * Returns the same bytes as elements of another type, without a copy.
    *
-   * @throws TypeError for an unknown dtype, RangeError when the bytes are no whole number of aligned elements,
+   * @throws TypeError for an unknown dtype, RangeError if the bytes are not a whole number of aligned elements,
    * DisposedError.
    */
   reinterpret<F extends ElementType>(dtype: F): SymmetricBuffer<F> {
@@ -211,9 +208,10 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Copies `source`, which must be as long as this buffer, into this PE's memory (`cuMemcpyHtoD`, `cuMemcpy`). The
-   * promise gives the buffer when the data is there; until then the source must stay as it is. Calls made meanwhile
-   * come after it.
+   * Copies `source` to this PE's memory (`cuMemcpyHtoD`, `cuMemcpy`).
+   *
+   * `source` must have the length of this buffer, and must not change before the promise resolves. The promise returns
+   * the buffer when the copy has completed. Later calls run after the copy.
    *
    * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError; TimeoutError,
    * AbortedError.
@@ -229,7 +227,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return this
   }
 
-  /** Like {@link copyFrom}, and blocks the thread. @throws BusyError */
+  /** Like {@link copyFrom}, but blocks the thread. @throws BusyError */
   copyFromSync(source: CopySource<E>): this {
     const api = 'SymmetricBuffer.copyFromSync'
     const { live } = this.#use(api)
@@ -240,9 +238,10 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Copies this PE's memory into a typed array or memory as long as this buffer (`cuMemcpyDtoH`, `cuMemcpy`). The
-   * promise gives `target` when the data is there. Throws what {@link copyFrom} throws, and TypeError for memory that
-   * is read-only.
+   * Copies this PE's memory to a typed array or memory of the same length (`cuMemcpyDtoH`, `cuMemcpy`).
+   *
+   * The promise returns `target` when the copy has completed. Throws as {@link copyFrom}, and TypeError for read-only
+   * memory.
    */
   copyTo<T extends CopyTarget<E>>(target: T, wait?: WaitOptions): Promise<T> {
     return this.#copyTo(target, wait, 'SymmetricBuffer.copyTo')
@@ -259,7 +258,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return target
   }
 
-  /** Like {@link copyTo}, and blocks the thread. @throws BusyError */
+  /** Like {@link copyTo}, but blocks the thread. @throws BusyError */
   copyToSync<T extends CopyTarget<E>>(target: T): T {
     return this.#copyToSync(target, 'SymmetricBuffer.copyToSync')
   }
@@ -276,24 +275,26 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Copies the elements of this PE into a typed array of their own, or a list of structs, arrays or tuples. Throws what
-   * {@link copyTo} throws.
+   * Copies this PE's elements to a new typed array, or a list of structs, arrays or tuples.
+   *
+   * Throws as {@link copyTo}.
    */
   async toArray(wait?: WaitOptions): Promise<ElementArrayOf<E>> {
     return this.#elementsFrom(await this.#copyTo(this.#newArray(), wait, 'SymmetricBuffer.toArray'))
   }
 
-  /** Like {@link toArray}, and blocks the thread. @throws BusyError */
+  /** Like {@link toArray}, but blocks the thread. @throws BusyError */
   toArraySync(): ElementArrayOf<E> {
     return this.#elementsFrom(this.#copyToSync(this.#newArray(), 'SymmetricBuffer.toArraySync'))
   }
 
   /**
-   * Writes one value to every element of this PE (`cuMemsetD8` … `cuMemsetD32`). The promise gives the buffer when it
-   * is done.
+   * Writes one value to every element of this PE (`cuMemsetD8` … `cuMemsetD32`).
    *
-   * @throws TypeError, RangeError for what is no element of the dtype; DisposedError, StatusError, TimeoutError,
-   * AbortedError.
+   * The promise returns the buffer when the fill has completed.
+   *
+   * @throws TypeError, RangeError for a value that is not an element of the dtype; DisposedError, StatusError,
+   * TimeoutError, AbortedError.
    */
   async fill(value: ElementValueOf<E>, wait?: WaitOptions): Promise<this> {
     const api = 'SymmetricBuffer.fill'
@@ -302,7 +303,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return this
   }
 
-  /** Like {@link fill}, and blocks the thread. @throws BusyError */
+  /** Like {@link fill}, but blocks the thread. @throws BusyError */
   fillSync(value: ElementValueOf<E>): this {
     const api = 'SymmetricBuffer.fillSync'
     const { live } = this.#use(api)
@@ -311,10 +312,11 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * The memory of another PE where this process can address it directly (`nvshmem_ptr`); undefined where it cannot, as
-   * with a PE on another machine. For this process's own PE it is the same memory.
+   * Returns the memory of another PE, if this process can address it (`nvshmem_ptr`).
    *
-   * @throws TypeError, RangeError for what is no PE of the session, DisposedError.
+   * Otherwise undefined, such as for a PE on another machine. For this process's own PE it is the same memory.
+   *
+   * @throws TypeError, RangeError for a number that is not a PE of the session, DisposedError.
    */
   async peer(pe: number): Promise<PeerMemory<E> | undefined> {
     const api = 'SymmetricBuffer.peer'
@@ -326,10 +328,11 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * The address through which kernels store to the memory of all PEs of a team at once, over NVLink SHARP
-   * (`nvshmemx_mc_ptr`); undefined where there is no multicast.
+   * Returns the multicast address for stores to all PEs of a team, over NVLink SHARP (`nvshmemx_mc_ptr`).
    *
-   * @throws TypeError for what is no team of this session, DisposedError.
+   * Undefined without multicast support.
+   *
+   * @throws TypeError for a value that is not a team of this session, DisposedError.
    */
   async multicastAddress(team: SessionTeam): Promise<bigint | undefined> {
     const api = 'SymmetricBuffer.multicastAddress'
@@ -343,10 +346,12 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Gives a new buffer of `length` elements that begins with the elements of this one, which is disposed of. All PEs
-   * call it with the same length. The library has no `nvshmem_realloc`: this allocates, copies and frees.
+   * Replaces this buffer with one of `length` elements that begins with the same elements.
    *
-   * @throws what `Session.allocate` throws; TypeError for a view.
+   * Disposes of this buffer. All PEs call it with the same length. The library has no `nvshmem_realloc`, so this
+   * allocates, copies and frees.
+   *
+   * @throws as `Session.allocate`; TypeError for a view.
    */
   async resize(length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<E>> {
     const api = 'SymmetricBuffer.resize'
@@ -371,13 +376,14 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Gives the memory back (`nvshmem_free`): every PE has to, and the promise settles when all have. The buffer and its
-   * views cannot be used from the call on. Again does nothing.
+   * Frees the memory together with all other PEs (`nvshmem_free`). Idempotent.
+   *
+   * The promise settles when all PEs have called it. The buffer and its views cannot be used after the call.
    *
    * @throws TypeError for a view; SessionStuckError, TimeoutError, AbortedError.
    *
-   * When a PE does not call it, the others wait inside of NVSHMEM: with a timeout or signal the promise rejects, and
-   * the session is stuck (see {@link SessionStuckError}) until the missing PE calls it too.
+   * If a PE does not call it, the others wait inside NVSHMEM. A timeout or signal rejects the promise, but the session
+   * is stuck (see {@link SessionStuckError}) until the missing PE calls it too.
    */
   dispose(wait?: WaitOptions): Promise<void> {
     if (this.#offset !== 0 || this.byteLength !== this.#allocation.byteLength) {
@@ -435,7 +441,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     return (typeof dtype === 'string' ? array : dtype.decode(array)) as ElementArrayOf<E>
   }
 
-  /** Host elements or a memory range, as long as this buffer. */
+  /** Checks host elements or a memory range of the same length as this buffer. */
   #operand(operand: unknown, api: string, parameter: string): Uint8Array | MemoryRange {
     if (!isMemoryLike(operand)) {
       const array = requireBytesFor(operand, this.dtype, api, parameter)
@@ -449,7 +455,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
       )
     }
     this.#requireLength(range.byteLength, api, parameter)
-    // Copies are made on the default stream.
+    // Copies run on the default stream.
     orderBehind(0n, this.#allocation.live.context, range)
     return range
   }
@@ -462,7 +468,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 }
 
-/** So many that their bytes are still counted exactly. */
+/** Most elements whose size in bytes is still exact. */
 function mostElements(bytes: number): number {
   return Math.floor(Number.MAX_SAFE_INTEGER / bytes)
 }
@@ -471,7 +477,7 @@ function requireWritable(range: MemoryRange, api: string): void {
   if (range.readOnly === true) throw new TypeError(`${api}: target is read-only memory`)
 }
 
-/** NVSHMEM aligns to 16 bytes; a struct may ask for more. */
+/** Adds the alignment of a struct that needs more than NVSHMEM's 16 bytes. */
 function aligned(options: HeapOptions, alignment: number): HeapOptions {
   const isEnough = alignment <= 16 || options === null || typeof options !== 'object' || options.zeroed === true
   return isEnough || options.alignment !== undefined ? options : { ...options, alignment }

@@ -25,14 +25,14 @@ import {
 import { SessionStuckError } from '../errors.js'
 import { enterNvshmem, leaveNvshmem, staysInNvshmem } from './processEnd.js'
 
-/** What a call in its turn needs. */
+/** Options of a queued call. */
 export interface CallOptions {
   readonly wait?: WaitOptions | undefined
-  /** What must stay reachable, and allocated, until the call has returned. */
+  /** Objects to keep reachable and allocated until the call has returned. */
   readonly keep?: readonly object[] | undefined
-  /** What the call works with. Memory and streams of others may be disposed of while it waits for its turn. */
+  /** Operands of the call. Memory and streams of other owners may be disposed of while it waits for its turn. */
   readonly operands?: readonly unknown[] | undefined
-  /** What has to be over before the call is made: it has its turn all the same, and the calls behind it wait. */
+  /** Work to await before the call. The call keeps its turn, and later calls wait too. */
   readonly after?: Promise<unknown> | undefined
 }
 
@@ -40,11 +40,11 @@ interface Entry {
   readonly operation: string
   readonly keep: readonly object[]
   readonly operands: readonly object[]
-  /** Whether it waits for nothing and is made on the JavaScript thread. */
+  /** Whether it does not wait and runs on the JavaScript thread. */
   readonly isBrief?: boolean
-  /** Memory to free once the call has been handed to the thread. */
+  /** Memory to free after the call was handed to the thread. */
   readonly toFree: NativeMemory[]
-  /** Whether what has to be over before is over. */
+  /** Whether the work of `after` has completed. */
   isReady: boolean
   begin(): void
   giveUp: ((error: unknown) => void) | undefined
@@ -52,45 +52,43 @@ interface Entry {
 
 const none: readonly object[] = []
 
-/**
- * Key of a property that says that an object is given back in turn itself, and so is there when a call before has its
- * turn.
- */
+/** Marks objects whose own disposal goes through this queue, so they outlive earlier calls. */
 export const freedInTurn: unique symbol = Symbol('freed in turn')
 
-/** Whether the owner of an operand may dispose of it at any time. */
+/** True if the owner of an operand may dispose of it at any time. */
 function mayGo(operand: unknown): operand is object {
   return typeof operand === 'object' && operand !== null && !(freedInTurn in operand)
 }
 
-/** The options of a wait among those of a call. */
+/** Returns the wait options of a call's options. */
 export function waitOf({ timeout, signal }: WaitOptions): WaitOptions {
   return { timeout, signal }
 }
 
 /**
- * The thread that owns the session, and the order of calls. NVSHMEM takes one call at a time, so every call either runs
- * on that thread, one after the other, or on the JavaScript thread at a moment when none is under way. There are four
- * kinds: {@link run} for what waits, {@link start} for what only starts or queues something, {@link ask} for look-ups,
- * {@link callSync} for what blocks.
+ * The session's thread and the order of its calls.
+ *
+ * NVSHMEM takes one call at a time. So each call runs on the session's thread, one after another, or on the JavaScript
+ * thread while no call is in progress. There are four kinds: {@link run} for calls that wait, {@link start} for calls
+ * that only start or queue work, {@link ask} for look-ups, {@link callSync} for calls that block.
  */
 export class CallQueue {
   readonly #lane: Lane = createLane()
   readonly #context: bigint
-  /** Calls that have not returned, in their order. */
+  /** Calls that have not returned, in order. */
   readonly #entries = new Set<Entry>()
-  /** Those of them that the thread does not know of yet: the last ones. */
+  /** The last of these calls, which were not handed to the thread yet. */
   readonly #waiting = new Set<Entry>()
   readonly #limit: number | undefined
   #aborted: { readonly reason: unknown } | undefined
   #stuck: { readonly entry: Entry; readonly cause: unknown } | undefined
   #removeListener: (() => void) | undefined
-  /** Lets the process end: it is kept alive while somebody waits for a call that has not begun. */
+  /** Lets the process end. It is held while a caller waits for a call that has not started. */
   #release: (() => void) | undefined
   #closed: string | undefined
   #isAbandoned = false
 
-  /** @param defaults holds for calls that name no timeout, and its signal for all calls. */
+  /** @param defaults default timeout, and a signal for all calls. */
   constructor(context: bigint, defaults: WaitOptions = {}) {
     this.#context = context
     this.#limit = defaults.timeout
@@ -112,35 +110,33 @@ export class CallQueue {
     }
   }
 
-  /** What is under way, undefined when nothing is. */
+  /** The call in progress; undefined if there is none. */
   get underWay(): string | undefined {
     for (const entry of this.#entries) return entry.operation
     return undefined
   }
 
-  /** The call that was given up and has not returned. */
+  /** The cancelled call that has not returned. */
   get stuckIn(): string | undefined {
     return this.#stuck?.entry.operation
   }
 
-  /** Whether a call would be made, now or in its turn. */
+  /** Whether a new call would be made, now or in its turn. */
   get takesCalls(): boolean {
     return this.#stuck === undefined && this.#aborted === undefined && this.#closed === undefined
   }
 
-  /** Whether a call could run on this thread at once. */
+  /** Whether a call could run on this thread immediately. */
   get idle(): boolean {
     return this.#entries.size === 0 && this.#closed === undefined && this.#aborted === undefined
   }
 
-  /**
-   * The next call of this thread, and only that one, is made in the session's context. Only where it is {@link idle}.
-   */
+  /** Makes the next call of this thread, and only that one, in the session's context. Requires {@link idle}. */
   enter(): void {
     callInContext(this.#context)
   }
 
-  /** Why a call would not be made at all, as the error that says so; undefined when it would, now or in its turn. */
+  /** Returns the error for a call that would not be made; undefined if it would, now or in its turn. */
   refusal(operation: string, wait?: WaitOptions): Error | undefined {
     try {
       this.#requireCallable(operation)
@@ -152,14 +148,16 @@ export class CallQueue {
   }
 
   /**
-   * Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. A call
-   * whose operands are gone when its turn comes is not made: the promise rejects with DisposedError.
+   * Runs calls of sys packages on the session's thread, after earlier calls. Returns their results.
+   *
+   * If an operand is disposed of before the call's turn, the call is not made and the promise rejects with
+   * DisposedError.
    */
   run(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult[]> {
     const { wait = {}, keep = none, after } = options
     const operands = options.operands?.filter(mayGo) ?? none
     const refusal = this.refusal(operation, wait)
-    // Whoever frees what it works with may make it fail, with nobody left to hear of it.
+    // The owner of an operand may make `after` reject, and no handler may be attached.
     after?.catch(() => undefined)
     if (refusal !== undefined) return Promise.reject(refusal)
     const { signal, timeout = this.#limit } = wait
@@ -192,11 +190,11 @@ export class CallQueue {
             return record()
           },
         )
-        // Who disposes of them from now on has them given back once the call has returned.
+        // From now on, an operand that is disposed of is freed after the call has returned.
         if (isMade) keepWhile(operands, results, background)
-        // The thread has a hold on it now.
+        // The thread now keeps the memory.
         for (const memory of entry.toFree) memory.dispose()
-        // A call that was given up before does not keep the process alive.
+        // A call that was cancelled earlier does not keep the process alive.
         if (entry.giveUp === undefined) background.release?.()
         results.then(
           (values) => {
@@ -242,8 +240,10 @@ export class CallQueue {
   }
 
   /**
-   * A call that only starts or queues something, and returns a status for `check`, or nothing: at once on this thread
-   * when no other call is under way, otherwise in its turn. The promise settles when it has been made.
+   * Makes a call that only starts or queues work, and returns nothing or a status for `check`.
+   *
+   * It runs on this thread immediately if no other call is in progress, otherwise in its turn. The promise settles when
+   * the call was made.
    */
   start(
     operation: string,
@@ -258,7 +258,7 @@ export class CallQueue {
     return doneNow()
   }
 
-  /** On this thread as well: nothing can be disposed of between the last look at the operands and the call. */
+  /** Runs on this thread too, so nothing can be disposed of between the check of the operands and the call. */
   #startInTurn(
     operation: string,
     call: () => unknown,
@@ -301,8 +301,10 @@ export class CallQueue {
   }
 
   /**
-   * A call that only looks something up: at once on this thread when no other call is under way, also once the signal
-   * of the session has fired; otherwise in its turn.
+   * Makes a look-up call.
+   *
+   * It runs on this thread immediately if no other call is in progress, even after the signal of the session has fired.
+   * Otherwise it runs in its turn.
    */
   async ask(operation: string, call: () => unknown): Promise<CallResult> {
     if (this.#entries.size === 0 && this.#closed === undefined) return settledNow(this.inContext(call) as CallResult)
@@ -311,11 +313,11 @@ export class CallQueue {
   }
 
   /**
-   * Makes one call on this thread and blocks it until that has returned.
+   * Makes one call on this thread and blocks until it has returned.
    *
-   * @param isBrief - for a call that waits for no other PE: it is made also once the signal of the session has fired,
-   * which is refused to others because nothing could end the wait.
-   * @throws BusyError, SessionStuckError when another call is under way; AbortedError
+   * @param isBrief - for a call that waits for no other PE. Such a call is allowed after the signal of the session has
+   * fired; other calls are refused, because nothing could end their wait.
+   * @throws BusyError, SessionStuckError when another call is in progress; AbortedError
    */
   callSync<T>(operation: string, call: () => T, isBrief = false): T {
     if (isBrief) this.#requireOpen(operation)
@@ -326,7 +328,7 @@ export class CallQueue {
     return call()
   }
 
-  /** Makes calls on this thread that are not NVSHMEM's. */
+  /** Makes calls of other libraries on this thread. */
   inContext<T>(call: () => T): T {
     const previous = enterContext(this.#context)
     try {
@@ -336,7 +338,7 @@ export class CallQueue {
     }
   }
 
-  /** Frees memory of a call: at once, or when the thread has taken over a call that still waits for its turn. */
+  /** Frees memory of a call, immediately or after the thread has taken over the waiting call. */
   free(memory: NativeMemory): void {
     for (const entry of this.#waiting) {
       if (!entry.keep.includes(memory)) continue
@@ -346,7 +348,7 @@ export class CallQueue {
     memory.dispose()
   }
 
-  /** Ends the thread after what is queued; calls that come later throw DisposedError. */
+  /** Ends the thread after its queued calls; later calls throw DisposedError. */
   close(why: string): void {
     if (this.#closed !== undefined) return
     this.#closed = why
@@ -355,8 +357,9 @@ export class CallQueue {
   }
 
   /**
-   * {@link close} for a session whose other PEs may be gone: calls that still wait for their turn are not made, and
-   * what NVSHMEM left behind does not hold up the end of the process.
+   * Like {@link close}, for a session whose other PEs may be gone.
+   *
+   * Calls that still wait for their turn are not made. NVSHMEM's state does not delay the end of the process.
    */
   abandon(why: string): void {
     this.#isAbandoned = true
@@ -370,14 +373,16 @@ export class CallQueue {
     this.close(why)
   }
 
-  /** Gives up everything that is under way or waits for its turn. */
+  /** Cancels all calls that are in progress or wait for their turn. */
   giveUpAll(error: (operation: string) => unknown): void {
     for (const entry of [...this.#entries]) entry.giveUp?.(error(entry.operation))
   }
 
   /**
-   * Calls without operands go to the thread at once, which keeps their order; those with operands, those that are not
-   * ready, and what is behind, wait.
+   * Hands waiting calls to the thread, in order.
+   *
+   * Calls without operands go immediately. Calls with operands, calls that are not ready, and all calls after them
+   * wait.
    */
   #beginWaiting(): void {
     for (const entry of this.#waiting) {
@@ -391,10 +396,7 @@ export class CallQueue {
     if (this.#closed !== undefined && this.#waiting.size === 0) this.#lane.dispose()
   }
 
-  /**
-   * The process stays alive while somebody waits: what is under way before may have been given up, and does not keep it
-   * so.
-   */
+  /** Keeps the process alive while a caller waits; a cancelled call in progress would not do so. */
   #holdForWaiting(): void {
     if (this.#waiting.size === 0 && this.#release === undefined) return
     for (const { giveUp } of this.#waiting) {
@@ -423,7 +425,7 @@ export class CallQueue {
   #giveUp(entry: Entry, error: unknown): void {
     const isRunning = this.#entries.values().next().value === entry && !this.#waiting.has(entry)
     entry.giveUp?.(error)
-    // A call that had not begun blocks no other: it will run in its turn, without a caller that waits.
+    // A call that has not started blocks no other call: it runs in its turn without a waiting caller.
     if (!isRunning) return
     this.#stuck = { entry, cause: error }
     staysInNvshmem(this)
@@ -440,7 +442,7 @@ export class CallQueue {
   }
 }
 
-/** Reads what memory and streams offer, which throws once they are gone. */
+/** Reads the protocol answers of memory and streams, which throw after disposal. */
 function requireThere(operand: object, operation: string): void {
   try {
     void (operand as { [memoryProtocol]?: unknown })[memoryProtocol]

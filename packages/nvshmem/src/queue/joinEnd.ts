@@ -1,7 +1,7 @@
 import { onAbort } from '@shoal/ffi'
 import { AbortedError, requireWaitOptions, TimeoutError, type WaitOptions } from '@shoal/types'
 
-/** Waits for an end that another call began, with limits of its own: they end this wait alone. */
+/** Waits for an end that another call started. These limits end only this wait. */
 export function joinEnd(ending: Promise<void>, wait: WaitOptions | undefined, operation: string): Promise<void> {
   if (wait === undefined) return ending
   return new Promise((resolve, reject) => {

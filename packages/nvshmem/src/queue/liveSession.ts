@@ -2,7 +2,7 @@ import type { RecentTransfers } from '../rma/recentTransfers.js'
 import type { HeapRoom } from '../workarounds/heapRoom.js'
 import type { CallQueue } from './callQueue.js'
 
-/** What the parts of a session need to know of it. */
+/** The state of a session that its parts share. */
 export interface LiveSession {
   readonly queue: CallQueue
   readonly deviceOrdinal: number
@@ -11,15 +11,15 @@ export interface LiveSession {
   /** This process's PE. */
   readonly pe: number
   readonly peCount: number
-  /** Looks for room before NVSHMEM allocates; undefined where that is left to NVSHMEM. */
+  /** Checks for room before NVSHMEM allocates; undefined if NVSHMEM checks itself. */
   readonly room: HeapRoom | undefined
-  /** Bytes that each team has for reductions under way; undefined where any number of elements comes out right. */
+  /** Scratch bytes per team for reductions; undefined if this NVSHMEM reduces any number of elements correctly. */
   readonly scratch: number | undefined
-  /** The last transfers that were queued on streams, where they may be recognised. */
+  /** The last checked transfers on streams, to recognize repeated ones. */
   readonly recent: RecentTransfers
-  /** Operands of transfers that were only started, which stay reachable until these have ended. */
+  /** Operands of started transfers, kept reachable until the transfers have completed. */
   readonly untilQuiet: Set<object>
-  /** Ends what keeps memory that NVSHMEM knows from being freed: called when the session has ended. */
+  /** Functions that release registered memory; called when the session has ended. */
   readonly registered: Set<() => void>
   /** Whether the session has ended. */
   isOver(): boolean
@@ -27,7 +27,7 @@ export interface LiveSession {
   requireOpen(operation: string): void
 }
 
-/** What an operation of `Session` does once that is known to be open; what it throws becomes a rejection. */
+/** Runs an operation of an open session. Exceptions become rejections. */
 export function whenOpen<T>(live: LiveSession, operation: string, run: () => Promise<T>): Promise<T> {
   try {
     live.requireOpen(`Session.${operation}`)

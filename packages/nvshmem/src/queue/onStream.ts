@@ -2,23 +2,24 @@ import { isCapturing, isInCapture, keepCaptured } from '@shoal/driver/basics'
 import { BusyError } from '@shoal/types'
 import type { LiveSession } from './liveSession.js'
 
-/** A call that is queued on a stream. */
+/** A call to queue on a stream. */
 export interface StreamCall {
   readonly api: string
-  /** The handle of the stream. */
+  /** Handle of the stream. */
   readonly stream: bigint
-  /** The stream as the program gave it. */
+  /** The stream argument of the program. */
   readonly given: unknown
   readonly call: () => unknown
-  /** Memory, and the team. */
+  /** Memory and team of the call. */
   readonly uses: readonly unknown[]
-  /** Throws for the status that `call` returned. */
+  /** Throws for a failed status of `call`. */
   readonly check?: ((status: unknown) => void) | undefined
 }
 
 /**
- * Makes a call, now or in its turn. A graph that captures the call keeps what it uses. @throws what `call` and `check`
- * throw
+ * Makes a call, now or in its turn. A captured graph keeps the objects of the call alive.
+ *
+ * @throws errors of `call` and `check`
  */
 export function startOnStream(live: LiveSession, { api, stream, given, call, uses, check }: StreamCall): Promise<void> {
   const operands = [...uses, given]
@@ -29,14 +30,14 @@ export function startOnStream(live: LiveSession, { api, stream, given, call, use
   return made
 }
 
-/** Throws where a captured call would have to wait for its turn, which comes after the capture. @throws BusyError */
+/** Refuses a captured call that would have to wait, because its turn would come after the capture. @throws BusyError */
 export function requireNow(live: LiveSession, stream: bigint, api: string): void {
   const { underWay } = live.queue
   if (underWay === undefined || !isInCapture(live.context, stream)) return
   throw new BusyError({ object: 'Session', api, underWay, hint: `await ${underWay} before the capture` })
 }
 
-/** Keeps what a call on a stream used while a graph that captured the call can launch. */
+/** Keeps the objects of a call on a stream alive while a graph that captured it can launch. */
 export function keepInGraphs(
   live: LiveSession,
   stream: bigint,

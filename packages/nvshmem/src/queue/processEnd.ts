@@ -1,24 +1,26 @@
 import { nestedCall } from '@shoal/ffi/calls'
 import { nvshmem } from '@shoal/nvshmem-sys'
 
-/** Queues that have a thread inside NVSHMEM, or left it there for good. */
+/** Queues whose thread is inside NVSHMEM, possibly forever. */
 const inside = new Set<object>()
 let listening = false
 let prepared = false
 let isWorker = false
 let timer: NodeJS.Timeout | undefined
 
-/** How long a call of a worker may take before the end of the process is prepared, in milliseconds. */
+/** Milliseconds of a worker's call before the end of the process is prepared. */
 const preparedAfter = 500
 
 /**
- * Has the process end without C's exit handlers and destructors, with its own status and after all of JavaScript's
- * handlers. NVSHMEM's and CUDA's may wait for the thread that is inside NVSHMEM, which nothing ends.
+ * Makes the process end without C's exit handlers and destructors.
+ *
+ * The status and all JavaScript handlers stay. C handlers of NVSHMEM and CUDA may wait for the thread inside NVSHMEM,
+ * which cannot be ended.
  */
 function prepareEnd(): void {
   if (prepared || !nvshmem.isLoaded) return
-  // NVSHMEM needs glibc, where `on_exit` hands the status on: `_exit` itself is the handler. The one registered last
-  // runs first. The loader finds both among what NVSHMEM's library needs.
+  // NVSHMEM needs glibc, where `on_exit` passes the status: `_exit` itself is the handler. The handler registered last
+  // runs first. The loader finds both functions among the dependencies of NVSHMEM's library.
   const end = nvshmem.rawSymbol('_exit')
   if (end === undefined || !nvshmem.has('on_exit')) return
   const register = nvshmem.function('on_exit', { parameters: ['function: ptr', 'argument: ptr'], result: 'i32' })
@@ -33,7 +35,7 @@ function onExit(): void {
   if (inside.size > 0) prepareEnd()
 }
 
-/** From here on, until {@link leaveNvshmem}, the process may have to end with a thread inside NVSHMEM. */
+/** Records that the process may have to end with a thread inside NVSHMEM, until {@link leaveNvshmem}. */
 export function enterNvshmem(queue: object): void {
   if (!listening) {
     listening = true
@@ -41,11 +43,11 @@ export function enterNvshmem(queue: object): void {
     process.on('exit', onExit)
   }
   inside.add(queue)
-  // A worker that is ended from outside, as by the end of the process, runs no handler.
+  // A worker that is terminated, also by the end of the process, runs no handler.
   if (isWorker && !prepared) timer ??= setTimeout(onExit, preparedAfter).unref()
 }
 
-/** Like {@link enterNvshmem}, for a thread that may never leave NVSHMEM again. */
+/** Like {@link enterNvshmem}, for a thread that may never leave NVSHMEM. */
 export function staysInNvshmem(queue: object): void {
   enterNvshmem(queue)
   if (isWorker) prepareEnd()

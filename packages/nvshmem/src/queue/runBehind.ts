@@ -5,13 +5,13 @@ import { checkCuda } from '../errors.js'
 import type { CallOptions } from './callQueue.js'
 import type { LiveSession } from './liveSession.js'
 
-/** The stream that the producer of an operand named, where it named one. */
+/** The stream of an operand's producer, if it has one. */
 export type Pending = bigint | null | undefined
 
 /**
- * Runs a call that no stream orders, on the session's thread, behind what the producer of its operand has queued by
- * now.
- * @throws what `CallQueue.run` throws; StatusError where the producer's stream is none
+ * Runs a call without a stream on the session's thread, after the work that the operand's producer has queued.
+ *
+ * @throws as `CallQueue.run`; StatusError if the producer's stream is invalid
  */
 export function runBehind(
   live: LiveSession,
@@ -42,7 +42,7 @@ async function runBehindStream(
     const [waited, , ...results] = await live.queue.run(
       api,
       () => {
-        // A caller who has given up does not wait for the producer any more.
+        // After a cancellation, do not wait for the producer.
         if (isOurs) cuEventSynchronize(event)
         destroy()
         record()
@@ -56,7 +56,7 @@ async function runBehindStream(
   }
 }
 
-/** The same for a call that is made on this thread, and blocks it. */
+/** Like {@link runBehind}, for a call that blocks this thread. */
 export function callSyncBehind(live: LiveSession, pending: Pending, api: string, call: () => void): void {
   if (pending === undefined || pending === null) {
     live.queue.callSync(api, call)

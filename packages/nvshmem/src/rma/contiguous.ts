@@ -109,7 +109,7 @@ function check(
     : checkTransfer(live, transferRoles.get, source, target, arrays, count, api)
 }
 
-/** One call: NVSHMEM takes the target first, whichever side that is. */
+/** Makes the call. NVSHMEM takes the target first, whichever side it is. */
 function invoke(
   direction: Direction,
   call: HostCall,
@@ -126,7 +126,7 @@ function functionFor<F>(family: Family<F>, transfer: Transfer): F {
   return family(transfer.dtype) as F
 }
 
-/** A transfer that has ended when the promise settles: with the local side reusable (put) or written (get). */
+/** Makes a transfer; the promise settles when the local side is reusable (put) or written (get). */
 export async function transferAndWait(
   live: LiveSession,
   direction: Direction,
@@ -149,7 +149,7 @@ export async function transferAndWait(
     })
     return
   }
-  // Calls on another thread take no memory of the JavaScript heap.
+  // Calls on another thread accept no memory of the JavaScript heap.
   const memory = NativeMemory.allocate(bytes)
   try {
     const after =
@@ -178,7 +178,7 @@ export function transferSync(
   callSyncBehind(live, transfer.pending, api, () => invoke(direction, call, transfer, local, pe))
 }
 
-/** A transfer that is only started: `quiet()` waits for it. */
+/** Starts a transfer; `quiet()` completes it. */
 export function startTransfer(
   live: LiveSession,
   direction: Direction,
@@ -203,7 +203,7 @@ export function startTransfer(
   }
 }
 
-/** A transfer that is queued on a stream: what programs do most, so nothing is made that the call does not need. */
+/** Queues a transfer on a stream. This is the hot path, so it allocates nothing unnecessary. */
 export function queueTransfer(
   live: LiveSession,
   direction: Direction,
@@ -227,7 +227,7 @@ export function queueTransfer(
   }
 }
 
-/** Of what cannot be read at all, such as a proxy that was revoked, checkQueued says which it is. */
+/** Reports an unreadable argument, such as a revoked proxy: checkQueued finds which one. */
 async function refuseQueued(
   error: unknown,
   live: LiveSession,
@@ -246,9 +246,7 @@ async function refuseQueued(
 
 const nonBlockingKind = { put: 'putNonBlocking', get: 'getNonBlocking' } as const
 
-/**
- * Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there.
- */
+/** A separate function: one that makes a closure allocates for it in every call, even on paths without it. */
 function queueApart(
   live: LiveSession,
   transfer: QueuedTransfer,
@@ -267,8 +265,10 @@ function makeQueued({ call, to, from, count, pe, stream }: QueuedTransfer): void
 }
 
 /**
- * Whether a transfer is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the
- * same objects mean the same memory and stream; reading them throws where these have been disposed of.
+ * True if a transfer repeats the last checked one, as in a loop.
+ *
+ * Only frozen answers are kept, so the same objects mean the same memory and stream. Reading them throws after
+ * disposal.
  */
 function isSame(
   last: QueuedTransfer,
@@ -289,10 +289,7 @@ function isSame(
   )
 }
 
-/**
- * Whether requireOptions has nothing to say of options whose properties were read. V8 knows the object then, and asks
- * nothing.
- */
+/** A fast requireOptions for options that were just read: V8 knows their shape and calls nothing. */
 function isPlainTransfer(options: StreamTransferOptions): boolean {
   if (Object.getPrototypeOf(options) !== Object.prototype) return false
   for (const key in options) if (key !== 'pe' && key !== 'stream' && key !== 'count') return false

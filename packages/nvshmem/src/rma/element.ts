@@ -16,21 +16,21 @@ import type { LiveSession } from '../queue/liveSession.js'
 import { startOnStream } from '../queue/onStream.js'
 import { fromNative, toNative } from '../values.js'
 
-/** Which element of which PE. */
+/** Selects an element of a PE. */
 export interface ElementOptions {
   /** The PE, from 0 to `peCount` - 1. */
   readonly pe: number
-  /** The element of the buffer. Default 0. */
+  /** Index in the buffer. Default: 0. */
   readonly index?: number | undefined
 }
 
-/** Which element, and how long to wait for it. */
+/** Selects an element, with limits of the wait. */
 export type WaitingElementOptions = ElementOptions & WaitOptions
 
-/** Which element, and on which stream. */
+/** Selects an element, with a stream. */
 export interface StreamElementOptions extends ElementOptions {
   /**
-   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * Stream to queue on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: the stream of
    * `Stream.use`, else the default stream.
    */
   readonly stream?: StreamOperand | undefined
@@ -41,7 +41,7 @@ export const waitingElementKeys: OptionKeys<WaitingElementOptions> = { ...elemen
 const streamElementKeys: OptionKeys<StreamElementOptions> = { ...elementKeys, stream: true }
 const waitingStreamElementKeys: OptionKeys<StreamElementOptions & WaitOptions> = { ...streamElementKeys, ...waitKeys }
 
-// Of 64-bit types value and result are bigints; what the table gives is called with what its dtype needs.
+// Values and results of 64-bit types are bigints; each function of the table gets the type that its dtype needs.
 type Put = (address: bigint, value: number | bigint, pe: number) => void
 type Get = (address: bigint, pe: number) => number | bigint
 type PutOnStream = (address: bigint, value: number | bigint, pe: number, stream: cudaStream_t) => void
@@ -140,7 +140,7 @@ export function queuePutElement(
   return startOnStream(live, { api, stream, given: options.stream, call: put, uses: [target] })
 }
 
-/** The value is returned by C, so this waits for the stream. */
+/** Waits for the stream, because C returns the value. */
 export async function getElementOnStream(
   live: LiveSession,
   source: SymmetricBuffer,

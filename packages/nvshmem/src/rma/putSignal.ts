@@ -10,15 +10,15 @@ import { signalAt } from '../signals/signalAt.js'
 import { toNative } from '../values.js'
 import { type StreamTransferOptions, streamTransferKeys } from './types.js'
 
-/** A put on a stream, and the signal that tells the other PE that the elements are there. */
+/** Options of a put on a stream with a signal to the other PE. */
 export interface PutSignalOptions extends StreamTransferOptions {
-  /** Symmetric memory of `u64` in which the other PE's word is updated once the elements are there. */
+  /** Symmetric `u64` memory. The other PE's word is updated when the elements have arrived. */
   readonly signal: SymmetricBuffer<'u64'>
-  /** The element of `signal`. Default 0. */
+  /** Index in `signal`. Default: 0. */
   readonly signalIndex?: number | undefined
-  /** What the word is set to, or what is added to it. */
+  /** Value to set the word to, or to add to it. */
   readonly value: bigint | number
-  /** Default `'set'`. */
+  /** Default: `'set'`. */
   readonly op?: SignalOp | undefined
 }
 
@@ -40,7 +40,7 @@ const nonBlockingCalls = sizedFamily<PutSignal>(
   '_signal_nbi_on_stream',
 )
 
-/** NVSHMEM has it for streams (and kernels) only. */
+/** Queues a put with a signal, which NVSHMEM offers for streams and kernels only. */
 export function queuePutSignal(
   live: LiveSession,
   target: SymmetricBuffer,

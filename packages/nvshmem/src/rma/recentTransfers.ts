@@ -4,9 +4,9 @@ import type { MemoryRange, StreamHandle } from '@shoal/types'
 export type Direction = 'put' | 'get'
 export type StreamCall = typeof nvshmemx_float_put_on_stream
 
-/** A transfer on a stream whose operands were found to be right, and what it was asked with. */
+/** A checked transfer on a stream, with its arguments. */
 export interface QueuedTransfer {
-  /** What the memory protocol tells of both sides, and the stream protocol of the stream. */
+  /** Protocol answers of both memory ranges and the stream. */
   readonly symmetric: MemoryRange
   readonly own: MemoryRange
   readonly queue: StreamHandle
@@ -19,7 +19,7 @@ export interface QueuedTransfer {
   readonly stream: cudaStream_t
 }
 
-/** The last transfers of a session, one of each kind. */
+/** The last transfer of a session of each kind. */
 export type RecentTransfers = { [K in Direction | `${Direction}NonBlocking`]: QueuedTransfer | undefined }
 
 export function noRecentTransfers(): RecentTransfers {

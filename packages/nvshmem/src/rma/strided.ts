@@ -31,25 +31,25 @@ import type { LiveSession } from '../queue/liveSession.js'
 import { startOnStream } from '../queue/onStream.js'
 import { callSyncBehind, type Pending, runBehind } from '../queue/runBehind.js'
 
-/** A transfer of elements that lie at equal distances. */
+/** Options of a transfer of elements at equal distances. */
 export interface StridedOptions {
   /** The other PE, from 0 to `peCount` - 1. */
   readonly pe: number
-  /** Number of elements that are moved. */
+  /** Number of elements to transfer. */
   readonly count: number
-  /** Distance between two elements of the target, in elements. Default 1. */
+  /** Distance between two elements of the target, in elements. Default: 1. */
   readonly targetStride?: number | undefined
-  /** Distance between two elements of the source, in elements. Default 1. */
+  /** Distance between two elements of the source, in elements. Default: 1. */
   readonly sourceStride?: number | undefined
 }
 
-/** The same as {@link StridedOptions}, and how long to wait. */
+/** {@link StridedOptions} with limits of the wait. */
 export type WaitingStridedOptions = StridedOptions & WaitOptions
 
-/** The same as {@link StridedOptions}, and on which stream. */
+/** {@link StridedOptions} with a stream. */
 export interface StreamStridedOptions extends StridedOptions {
   /**
-   * Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: that of
+   * Stream to queue on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: the stream of
    * `Stream.use`, else the default stream.
    */
   readonly stream?: StreamOperand | undefined
@@ -80,7 +80,7 @@ interface Checked {
   readonly targetStride: number
   readonly sourceStride: number
   readonly remote: bigint
-  /** Address of the local side, 0n where it is an array. */
+  /** Address of the local side; 0n for an array. */
   readonly local: bigint
   readonly array: Uint8Array | undefined
   readonly pending: Pending
@@ -126,7 +126,7 @@ function check<O extends StridedOptions>(
   return { dtype, count, pe, targetStride, sourceStride, remote: remote.address, local, array, pending }
 }
 
-/** Throws unless `count` elements `stride` apart lie within so many bytes. */
+/** Throws unless `count` elements `stride` apart fit in `bytes`. */
 function requireSpan(bytes: number, dtype: DType, count: number, stride: number, parameter: string, api: string): void {
   const length = Math.floor(bytes / dtypeInfo(dtype).bytes)
   const span = count === 0 ? 0 : (count - 1) * stride + 1
@@ -159,10 +159,10 @@ export async function strided(
     await runBehind(live, checked.pending, api, record, { wait, keep: [target, source], operands: [target, source] })
     return
   }
-  // Calls on another thread take no memory of the JavaScript heap.
+  // Calls on another thread accept no memory of the JavaScript heap.
   const memory = NativeMemory.allocate(array.byteLength)
   try {
-    // Of a get nothing is needed of the array: only what was got is written back.
+    // A get needs no copy of the array: only the received elements are written back.
     const after = direction === 'put' ? copyInSlices(memory.bytes, array, `${api}: source`) : undefined
     const keep = [memory, target, source]
     await live.queue.run(api, () => invoke(direction, checked, memory.address), { wait, keep, after })
@@ -172,11 +172,11 @@ export async function strided(
   }
 }
 
-/** Copies the elements that were got, and only those: the program may have written the others in the meantime. */
+/** Copies only the received elements, because the program may have written the others meanwhile. */
 async function scatter(bytes: Uint8Array, target: Uint8Array, { dtype, count, targetStride }: Checked): Promise<void> {
   const size = dtypeInfo(dtype).bytes
   for (let index = 0; index < count; index += 1) {
-    // Some tenths of a millisecond hold up the event loop less than anybody feels.
+    // Yields after some tenths of a millisecond, so that the event loop is not blocked noticeably.
     if (index % 4096 === 4095) await nextTurn()
     const at = index * targetStride * size
     target.set(bytes.subarray(at, at + size), at)

@@ -27,9 +27,9 @@ import {
 } from './strided.js'
 import type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from './types.js'
 
-/** Transfers between this process and the symmetric memory of a PE: a part of `Session`. */
+/** Transfers between this process and the symmetric memory of a PE; base class of `Session`. */
 export abstract class TransferOperations extends PublicObject {
-  /** @internal The session, for an operation that is about to use it. */
+  /** @internal The session. */
   protected readonly _live: LiveSession
 
   /** @internal */
@@ -39,20 +39,21 @@ export abstract class TransferOperations extends PublicObject {
   }
 
   /**
-   * Copies elements of `source`, memory of this process, into `target` of PE `pe` (`nvshmem_<type>_put`). `source` may
-   * be changed when the promise settles; the elements have arrived after `quiet()` or a barrier.
+   * Copies local elements of `source` to `target` of PE `pe` (`nvshmem_<type>_put`).
+   *
+   * `source` may change when the promise settles. The elements have arrived after `quiet()` or a barrier.
    */
   put(target: SymmetricBuffer, source: LocalOperand, options: WaitingTransferOptions): Promise<void> {
     return whenOpen(this._live, 'put', () => transferAndWait(this._live, 'put', target, source, options))
   }
 
-  /** Like {@link put}, and blocks the thread. @throws BusyError */
+  /** Like {@link put}, but blocks the thread. @throws BusyError */
   putSync(target: SymmetricBuffer, source: LocalOperand, options: TransferOptions): void {
     this._live.requireOpen('Session.putSync')
     transferSync(this._live, 'put', target, source, options)
   }
 
-  /** Starts a put (`nvshmem_<type>_put_nbi`). It is complete after `quiet()`; until then `source` must not change. */
+  /** Starts a put (`nvshmem_<type>_put_nbi`). `quiet()` completes it; until then `source` must not change. */
   putNonBlocking(target: SymmetricBuffer, source: LocalMemory, options: TransferOptions): Promise<void> {
     return whenOpen(this._live, 'putNonBlocking', () => startTransfer(this._live, 'put', target, source, options))
   }
@@ -68,20 +69,21 @@ export abstract class TransferOperations extends PublicObject {
   }
 
   /**
-   * Copies elements of `source` of PE `pe` into `target`, memory of this process (`nvshmem_<type>_get`). They are there
-   * when the promise settles.
+   * Copies elements of `source` of PE `pe` to local `target` (`nvshmem_<type>_get`).
+   *
+   * The elements have arrived when the promise settles.
    */
   get(target: LocalOperand, source: SymmetricBuffer, options: WaitingTransferOptions): Promise<void> {
     return whenOpen(this._live, 'get', () => transferAndWait(this._live, 'get', target, source, options))
   }
 
-  /** Like {@link get}, and blocks the thread. @throws BusyError */
+  /** Like {@link get}, but blocks the thread. @throws BusyError */
   getSync(target: LocalOperand, source: SymmetricBuffer, options: TransferOptions): void {
     this._live.requireOpen('Session.getSync')
     transferSync(this._live, 'get', target, source, options)
   }
 
-  /** Starts a get (`nvshmem_<type>_get_nbi`). Its elements are in `target` after `quiet()`. */
+  /** Starts a get (`nvshmem_<type>_get_nbi`). `quiet()` completes it. */
   getNonBlocking(target: LocalMemory, source: SymmetricBuffer, options: TransferOptions): Promise<void> {
     return whenOpen(this._live, 'getNonBlocking', () => startTransfer(this._live, 'get', target, source, options))
   }
@@ -105,7 +107,7 @@ export abstract class TransferOperations extends PublicObject {
     return whenOpen(this._live, 'putElement', () => putElement(this._live, target, value, options))
   }
 
-  /** Like {@link putElement}, and blocks the thread. @throws BusyError */
+  /** Like {@link putElement}, but blocks the thread. @throws BusyError */
   putElementSync<D extends DType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this._live.requireOpen('Session.putElementSync')
     putElementSync(this._live, target, value, options)
@@ -120,20 +122,18 @@ export abstract class TransferOperations extends PublicObject {
     return whenOpen(this._live, 'putElementOnStream', () => queuePutElement(this._live, target, value, options))
   }
 
-  /** Reads one element of PE `pe` (`nvshmem_<type>_g`); `f16` and `bf16` are given as numbers. */
+  /** Returns one element of PE `pe` (`nvshmem_<type>_g`); `f16` and `bf16` as numbers. */
   getElement<D extends DType>(source: SymmetricBuffer<D>, options: WaitingElementOptions): Promise<ElementOf<D>> {
     return whenOpen(this._live, 'getElement', () => getElement(this._live, source, options) as Promise<ElementOf<D>>)
   }
 
-  /** Like {@link getElement}, and blocks the thread. @throws BusyError */
+  /** Like {@link getElement}, but blocks the thread. @throws BusyError */
   getElementSync<D extends DType>(source: SymmetricBuffer<D>, options: ElementOptions): ElementOf<D> {
     this._live.requireOpen('Session.getElementSync')
     return getElementSync(this._live, source, options) as ElementOf<D>
   }
 
-  /**
-   * Reads one element of PE `pe` in the order of a stream, and waits for that stream (`nvshmemx_<type>_g_on_stream`).
-   */
+  /** Returns one element of PE `pe` in stream order, and waits for the stream (`nvshmemx_<type>_g_on_stream`). */
   getElementOnStream<D extends DType>(
     source: SymmetricBuffer<D>,
     options: StreamElementOptions & WaitOptions,
@@ -142,15 +142,12 @@ export abstract class TransferOperations extends PublicObject {
     return whenOpen(this._live, 'getElementOnStream', read)
   }
 
-  /**
-   * Copies elements at equal distances to elements at equal distances of PE `pe` (`nvshmem_<type>_iput`); see
-   * {@link put}.
-   */
+  /** Puts elements at equal distances (`nvshmem_<type>_iput`); see {@link put}. */
   putStrided(target: SymmetricBuffer, source: LocalOperand, options: WaitingStridedOptions): Promise<void> {
     return whenOpen(this._live, 'putStrided', () => strided(this._live, 'put', target, source, options))
   }
 
-  /** Like {@link putStrided}, and blocks the thread. @throws BusyError */
+  /** Like {@link putStrided}, but blocks the thread. @throws BusyError */
   putStridedSync(target: SymmetricBuffer, source: LocalOperand, options: StridedOptions): void {
     this._live.requireOpen('Session.putStridedSync')
     stridedSync(this._live, 'put', target, source, options)
@@ -161,15 +158,12 @@ export abstract class TransferOperations extends PublicObject {
     return whenOpen(this._live, 'putStridedOnStream', () => queueStrided(this._live, 'put', target, source, options))
   }
 
-  /**
-   * Copies elements at equal distances of PE `pe` to elements at equal distances here (`nvshmem_<type>_iget`); see
-   * {@link get}.
-   */
+  /** Gets elements at equal distances (`nvshmem_<type>_iget`); see {@link get}. */
   getStrided(target: LocalOperand, source: SymmetricBuffer, options: WaitingStridedOptions): Promise<void> {
     return whenOpen(this._live, 'getStrided', () => strided(this._live, 'get', target, source, options))
   }
 
-  /** Like {@link getStrided}, and blocks the thread. @throws BusyError */
+  /** Like {@link getStrided}, but blocks the thread. @throws BusyError */
   getStridedSync(target: LocalOperand, source: SymmetricBuffer, options: StridedOptions): void {
     this._live.requireOpen('Session.getStridedSync')
     stridedSync(this._live, 'get', target, source, options)
@@ -181,8 +175,9 @@ export abstract class TransferOperations extends PublicObject {
   }
 
   /**
-   * Queues a put on a stream, and after it a signal to the same PE (`nvshmemx_<type>_put_signal_on_stream`). A PE that
-   * sees the signal sees the elements.
+   * Queues a put and a later signal to the same PE (`nvshmemx_<type>_put_signal_on_stream`).
+   *
+   * A PE that sees the signal also sees the elements.
    */
   putSignalOnStream(target: SymmetricBuffer, source: LocalMemory, options: PutSignalOptions): Promise<void> {
     return whenOpen(this._live, 'putSignalOnStream', () => queuePutSignal(this._live, target, source, options, false))

@@ -19,10 +19,10 @@ import {
 } from '@shoal/types'
 import { UniqueId } from './uniqueId.js'
 
-/** What launched the processes of the PEs, and tells them of each other. */
+/** The launcher of the PEs' processes, through which they find each other. */
 export type Launcher = 'mpi' | 'pmi' | 'pmi2' | 'pmix' | 'shmem'
 
-/** What NVSHMEM calls them: `NVSHMEM_BOOTSTRAP`, `NVSHMEM_BOOTSTRAP_PMI`. */
+/** NVSHMEM's names of the launchers: `NVSHMEM_BOOTSTRAP`, `NVSHMEM_BOOTSTRAP_PMI`. */
 const launchers: { readonly [L in Launcher]: { readonly bootstrap: string; readonly pmi?: string } } = {
   mpi: { bootstrap: 'MPI' },
   pmi: { bootstrap: 'PMI', pmi: 'PMI' },
@@ -37,67 +37,73 @@ export type ThreadLevel = 'single' | 'funneled' | 'serialized' | 'multiple'
 export const threadLevels: readonly ThreadLevel[] = ['single', 'funneled', 'serialized', 'multiple']
 
 interface CommonOptions {
-  /** Device this PE works on: an object of `@shoal/driver`, anything with the device protocol, or an ordinal. */
+  /** Device of this PE: an object of `@shoal/driver`, anything with the device protocol, or an ordinal. */
   readonly device: DeviceLike | number
-  /** Milliseconds that the start may take. Default: no limit. */
+  /** Limit of the start in milliseconds. Default: no limit. */
   readonly timeout?: number | undefined
   /**
-   * When it fires, the start, and later every call that is under way, rejects with AbortedError. So does every call of
-   * NVSHMEM from then on, also one that is only queued on a stream, which would wait there. What remains are look-ups
-   * (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit`. Meant for the signal that a
-   * process was lost.
+   * When it fires, the start and every call in progress reject with AbortedError.
+   *
+   * All later calls of NVSHMEM reject too, even calls that only queue work on a stream, which would wait there.
+   * Look-ups (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit` still work. Pass the
+   * signal that reports a lost process.
    */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds that a call which waits for other PEs may take when it names no timeout. Default: no limit. */
+  /** Default limit in milliseconds of calls that wait for other PEs. Default: no limit. */
   readonly defaultTimeout?: number | undefined
-  /** The level to ask NVSHMEM for. Default: the level it gives when not asked, `'serialized'`. */
+  /** Thread level to request. Default: NVSHMEM's default, `'serialized'`. */
   readonly threadLevel?: ThreadLevel | undefined
   /**
-   * The bytes of an `nvshmemx_init_attr_t` to start from, for fields that this package does not know. They take the
-   * place of `NVSHMEMX_INIT_ATTR_INITIALIZER`; what the other options say is written over them.
+   * Bytes of an `nvshmemx_init_attr_t` to start from, for fields that this package does not know.
+   *
+   * They replace `NVSHMEMX_INIT_ATTR_INITIALIZER`; the other options are written over them.
    */
   readonly rawAttributes?: Uint8Array | undefined
 }
 
-/** A start by an id that one process made and all got. */
+/** Options of a start by an id that one process makes and all receive. */
 export interface UniqueIdInitOptions extends CommonOptions {
-  /** Left out: an id starts it. */
+  /** Absent, because the id starts NVSHMEM. */
   readonly launcher?: undefined
-  /** This process's PE, from 0 to `worldSize` - 1, another one in each process. */
+  /** This process's PE, from 0 to `worldSize` - 1; different in each process. */
   readonly rank: number
   /** Number of PEs. */
   readonly worldSize: number
-  /** The same on all PEs: see `UniqueId.create`. */
+  /** The same id on all PEs: see `UniqueId.create`. */
   readonly id: UniqueId
 }
 
-/** A start without an id. */
+/** Options of a start without an id. */
 interface OptionsWithoutId extends CommonOptions {
   readonly rank?: undefined
   readonly worldSize?: undefined
   readonly id?: undefined
 }
 
-/** A start by what launched the processes, such as `mpirun`. */
+/** Options of a start by a launcher, such as `mpirun`. */
 export interface LauncherInitOptions extends OptionsWithoutId {
-  /** What launched the processes. */
+  /** Launcher of the processes. */
   readonly launcher: Launcher
-  /** With `'mpi'`: address of an `MPI_Comm` whose processes are to be the PEs. Default: all processes. */
+  /** With `'mpi'`: address of an `MPI_Comm` whose processes become the PEs. Default: all processes. */
   readonly mpiCommunicator?: bigint | undefined
 }
 
-/** A start by what the environment says: `NVSHMEM_BOOTSTRAP` (`PMI` without it), `NVSHMEM_BOOTSTRAP_PMI`, … */
+/**
+ * Options of a start by environment variables.
+ *
+ * NVSHMEM reads `NVSHMEM_BOOTSTRAP` (default: `PMI`), `NVSHMEM_BOOTSTRAP_PMI`, and related variables.
+ */
 export interface EnvironmentInitOptions extends OptionsWithoutId {
-  /** Left out: the environment names it. */
+  /** Absent, because the environment names the launcher. */
   readonly launcher?: undefined
-  /** Left out: it goes with the launcher `'mpi'`. */
+  /** Absent, because it requires the launcher `'mpi'`. */
   readonly mpiCommunicator?: undefined
 }
 
-/** How a session starts: by an id, by what launched the processes, or by what NVSHMEM finds in the environment. */
+/** Options of a session's start: by an id, by a launcher, or by environment variables. */
 export type InitOptions = UniqueIdInitOptions | LauncherInitOptions | EnvironmentInitOptions
 
-/** Far more than any version has. */
+/** Far more than any version needs. */
 const mostBytes = 4096
 
 const initKeys: OptionKeys<UniqueIdInitOptions & Pick<LauncherInitOptions, 'mpiCommunicator'>> = {
@@ -138,7 +144,7 @@ export function checkInit(options: InitOptions, api: string): CheckedInit {
   const peers = checkPeers(options, api)
   const { rawAttributes } = options
   if (rawAttributes !== undefined) requireRawAttributes(rawAttributes, api)
-  // Nothing has been started, so another start may follow.
+  // Nothing was started, so another start is possible.
   if (signal?.aborted === true) throw new AbortedError({ operation: api, cause: signal.reason })
   return {
     ordinal,

@@ -1,21 +1,21 @@
 import { SessionExistsError } from '../errors.js'
 import { isRunning } from './status.js'
 
-/** What the session of this process does, or how it ended. */
+/** State of this process's session. */
 export type SessionState = 'is starting' | 'is running' | 'did not start' | 'did not finalize' | 'was abandoned'
 
-/** NVSHMEM's state is the process's, so there is one session at most. */
+/** NVSHMEM's state belongs to the process, so there is at most one session. */
 let state: SessionState | undefined
-/** Whether there was one. NVSHMEM keeps its first bootstrap for good, and crashes when it is started once more. */
+/** Whether NVSHMEM was ever started. It keeps its first bootstrap forever and crashes at a second start. */
 let wasStarted = false
 
-/** Reserves the one session of the process, before anything native begins. @throws SessionExistsError */
+/** Reserves the single session of the process, before any native call. @throws SessionExistsError */
 export function claimSession(api: string): void {
   refuseSecond(api)
   state = 'is starting'
 }
 
-/** NVSHMEM is about to be started, which is possible once in a process. */
+/** Records the start of NVSHMEM, which is possible once per process. */
 export function recordStart(): void {
   wasStarted = true
 }
@@ -24,7 +24,7 @@ export function recordState(now: SessionState): void {
   state = now
 }
 
-/** Records that the session has ended as it should. */
+/** Records that the session has ended normally. */
 export function releaseSession(): void {
   state = undefined
 }

@@ -21,16 +21,18 @@ import { peersOf } from './shoalRun.js'
 import { loadLibraries, predefinedTeams, type Started, start } from './start.js'
 
 /**
- * This process's part of an NVSHMEM job: one PE on one device. One process is one PE, and has one session at a time.
+ * This process's session in an NVSHMEM job: one PE on one device.
  *
- * NVSHMEM takes one call at a time, and most of them wait for other PEs. So each call waits for its turn on a thread
- * that belongs to the session, in the order in which they were made, and gives a promise; calls that only start or
- * queue something run at once where nothing is waiting. The `…Sync` twins run on the JavaScript thread and block it.
+ * A process is one PE, and has one session at a time.
  *
- * Operands are checked before the call: what is wrong rejects the promise with TypeError, RangeError or DisposedError.
- * Each method rejects with SessionStuckError while a call that was given up has not returned, with AbortedError once
- * the signal of the session has fired, and, where it takes them, with TimeoutError and AbortedError for its own
- * `timeout` and `signal`.
+ * NVSHMEM takes one call at a time, and most calls wait for other PEs. So calls run in order on a thread of the session
+ * and return promises. Calls that only start or queue work run immediately if nothing is waiting. The `…Sync` twins run
+ * on the JavaScript thread and block it.
+ *
+ * Operands are checked before the call: wrong ones reject the promise with TypeError, RangeError or DisposedError. Each
+ * method rejects with SessionStuckError while a cancelled call has not returned, and with AbortedError after the signal
+ * of the session has fired. Methods with `timeout` and `signal` also reject with TimeoutError and AbortedError for
+ * these.
  *
  * @example
  * ```ts
@@ -51,17 +53,17 @@ export class Session extends SessionOperations {
   readonly threadLevel: ThreadLevel
   /** All PEs (`NVSHMEM_TEAM_WORLD`). */
   readonly world: Team
-  /** The PEs whose memory this one can address directly (`NVSHMEM_TEAM_SHARED`). */
+  /** The PEs whose memory this PE can address directly (`NVSHMEM_TEAM_SHARED`). */
   readonly shared: Team
   /** The PEs of this machine (`NVSHMEMX_TEAM_NODE`). */
   readonly node: Team
-  /** One PE of each machine: those whose number in `node` is that of this one (`NVSHMEMX_TEAM_SAME_MYPE_NODE`). */
+  /** One PE per machine, with the same number in `node` as this PE (`NVSHMEMX_TEAM_SAME_MYPE_NODE`). */
   readonly samePeIndex: Team
   /** Atomic operations on single elements. */
   readonly atomics: AtomicOperations
   /** Signals between streams of PEs. */
   readonly signals: Signals
-  /** Kernels that call NVSHMEM themselves. */
+  /** Support for kernels that call NVSHMEM themselves. */
   readonly deviceCode: DeviceCode
   readonly #lifetime: SessionLifetime
 
@@ -90,15 +92,16 @@ export class Session extends SessionOperations {
   }
 
   /**
-   * Starts NVSHMEM in this process and waits for the other PEs (`nvshmemx_hostlib_init_attr`, on the thread of the
-   * session). The PEs find each other by an id that one process made and all of them got (`rank`, `worldSize`, `id`),
-   * by what launched them (`launcher`), or, where neither is given, by what the environment says: `NVSHMEM_BOOTSTRAP`
-   * and those that begin with its name, or `shoal run`.
+   * Starts NVSHMEM in this process and waits for the other PEs (`nvshmemx_hostlib_init_attr`).
    *
-   * @throws SessionExistsError when NVSHMEM runs in this process already, or has run: it cannot be started twice.
-   * @throws TypeError, RangeError for wrong options, before anything native runs.
-   * @throws TimeoutError, AbortedError when it is given up; NVSHMEM cannot be started in this process after that.
-   * @throws LibraryNotFoundError when there is no driver or no NVSHMEM, StatusError when one of them refuses.
+   * The PEs find each other by an id that one process makes and all receive (`rank`, `worldSize`, `id`), or by their
+   * launcher (`launcher`). Without both, environment variables decide: `NVSHMEM_BOOTSTRAP` and those with this prefix,
+   * or `shoal run`. The start runs on the thread of the session.
+   *
+   * @throws SessionExistsError if NVSHMEM is or was running in this process: it cannot be started twice.
+   * @throws TypeError, RangeError for wrong options, before any native call.
+   * @throws TimeoutError, AbortedError if it is cancelled; NVSHMEM cannot be started in this process afterwards.
+   * @throws LibraryNotFoundError if the driver or NVSHMEM is missing, StatusError if one of them refuses.
    */
   static async init(options: InitOptions): Promise<Session> {
     const api = 'Session.init'
@@ -121,7 +124,7 @@ export class Session extends SessionOperations {
       recordState('is running')
       return new Session(started, context)
     } catch (error) {
-      // The thread may still be inside of NVSHMEM: the context stays, and no second start is safe.
+      // The thread may still be inside NVSHMEM: the context stays, and a second start is not safe.
       recordState('did not start')
       throw error
     }
@@ -132,23 +135,24 @@ export class Session extends SessionOperations {
     return this.#lifetime.ended !== undefined
   }
 
-  /** The call that is under way, undefined when there is none. */
+  /** The call in progress; undefined if there is none. */
   get waitingFor(): string | undefined {
     return this._live.queue.underWay
   }
 
-  /** The call that was given up and has not returned; until it does, other calls reject. */
+  /** The cancelled call that has not returned; until it does, other calls reject. */
   get stuckIn(): string | undefined {
     return this._live.queue.stuckIn
   }
 
   /**
-   * Ends the processes of all PEs, this one included, with a status (`nvshmem_global_exit`); no `exit` handler runs.
-   * That takes a bootstrap that can end processes, as MPI's does.
+   * Ends the processes of all PEs with a status, including this one (`nvshmem_global_exit`).
    *
-   * @throws FeatureNotSupportedError when NVSHMEM returns, as 3.4.5 does after a start by unique id: then the session
-   * is abandoned, and the launcher has to end the others.
-   * @throws BusyError when a call is under way.
+   * No `exit` handler runs. It requires a bootstrap that can end processes, such as MPI's.
+   *
+   * @throws FeatureNotSupportedError if NVSHMEM returns, as 3.4.5 does after a start by unique id. Then the session is
+   * abandoned, and the launcher must end the others.
+   * @throws BusyError when a call is in progress.
    */
   globalExit(status: number): never {
     const api = 'Session.globalExit'
@@ -164,27 +168,30 @@ export class Session extends SessionOperations {
   }
 
   /**
-   * Ends NVSHMEM in this process (`nvshmemx_hostlib_finalize`): all PEs do, and wait for each other. Buffers and teams
-   * that are left end with it. Again does nothing.
+   * Ends NVSHMEM in this process together with all other PEs (`nvshmemx_hostlib_finalize`). Idempotent.
    *
-   * @throws TimeoutError, AbortedError when it is given up. What rejects before NVSHMEM is called leaves the session as
-   * it is: TypeError and RangeError for a wrong argument; SessionStuckError when an earlier call was given up,
-   * AbortedError once the signal of the session has fired: then only `abandon()` is left.
+   * All PEs wait for each other. Remaining buffers and teams end too.
+   *
+   * @throws TimeoutError, AbortedError if it is cancelled. Errors before NVSHMEM is called leave the session unchanged:
+   * TypeError and RangeError for a wrong argument; SessionStuckError after an earlier call was cancelled; AbortedError
+   * after the signal of the session has fired. In the last two cases only `abandon()` can end the session.
    */
   finalize(wait?: WaitOptions): Promise<void> {
     return this.#lifetime.finalize(wait)
   }
 
   /**
-   * Ends the session without the other PEs, when one of them is lost. Every pending promise rejects with DisposedError,
-   * and calls that still wait for their turn are not made. NVSHMEM itself is left as it is, possibly inside a call, and
-   * its memory stays until the process ends, which the thread does not prevent. Again does nothing.
+   * Ends the session without the other PEs, when one of them is lost. Idempotent.
+   *
+   * Every pending promise rejects with DisposedError, and calls that wait for their turn are not made. NVSHMEM itself
+   * stays as it is, possibly inside a call. Its memory stays until the process ends; its thread does not keep the
+   * process alive.
    */
   abandon(): void {
     this.#lifetime.abandon()
   }
 
-  /** The same as `finalize()`. */
+  /** Like `finalize()`. */
   dispose(wait?: WaitOptions): Promise<void> {
     return this.#lifetime.finalize(wait, 'Session.dispose')
   }
@@ -204,7 +211,7 @@ export class Session extends SessionOperations {
   }
 }
 
-/** NVSHMEM ignores rank and size when it was bootstrapped before. */
+/** Checks PE and size, because NVSHMEM ignores them if it was bootstrapped before. */
 function requirePlace({ peers }: CheckedInit, { pe, peCount }: Started): void {
   if (peers.kind !== 'id' || (pe === peers.rank && peCount === peers.worldSize)) return
   throw nvshmemError(

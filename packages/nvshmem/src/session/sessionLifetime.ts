@@ -18,14 +18,14 @@ import { nvshmemVersion } from './version.js'
 
 const name = 'The NVSHMEM session'
 
-/** What a started session owns, and how it ends: with the other PEs, or without them. */
+/** Resources of a started session, and its end: with the other PEs or without them. */
 export class SessionLifetime {
   readonly live: LiveSession
   readonly #queue: CallQueue
   readonly #context: PrimaryContext
   readonly #memory: readonly object[]
   readonly #kernels: AtomicKernels | undefined
-  /** The `Session` that the program has. */
+  /** The program's `Session`. */
   #owner: object | undefined
   #ended: string | undefined
   #ending: Promise<void> | undefined
@@ -68,7 +68,7 @@ export class SessionLifetime {
     return this.#ended
   }
 
-  /** Ends NVSHMEM together with the other PEs. Again does nothing; a refusal leaves the session as it is. */
+  /** Ends NVSHMEM together with the other PEs. Idempotent; a refusal leaves the session unchanged. */
   finalize(wait: WaitOptions | undefined, api = 'Session.finalize'): Promise<void> {
     if (this.#ending !== undefined) return joinEnd(this.#ending, wait, api)
     const refusal = this.#queue.refusal(api, wait)
@@ -77,7 +77,7 @@ export class SessionLifetime {
     return this.#ending
   }
 
-  /** Gives the session up without the other PEs, and leaves NVSHMEM as it is. Again does nothing. */
+  /** Ends the session without the other PEs and leaves NVSHMEM as it is. Idempotent. */
   abandon(): void {
     if (this.#ended !== undefined) return
     this.#end('was abandoned')
@@ -100,7 +100,7 @@ export class SessionLifetime {
 
   async #finalize(wait: WaitOptions = {}): Promise<void> {
     const ended = this.#queue.run('Session.finalize', () => this.#recordEnd(), { wait, keep: this.#memory })
-    // From here on nothing may follow; what was called before comes before.
+    // Earlier calls run first; later calls are refused.
     this.#end('finalized')
     try {
       await ended

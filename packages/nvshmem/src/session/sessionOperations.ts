@@ -18,27 +18,30 @@ import { Team } from '../teams/team.js'
 
 const world = nvshmem_team_id_t.NVSHMEM_TEAM_WORLD
 
-/** Operations of a session beside transfers: symmetric memory, ordering and completion, teams. */
+/** Session operations other than transfers: symmetric memory, ordering, completion and teams. */
 export abstract class SessionOperations extends TransferOperations {
   /**
-   * Allocates symmetric memory for `length` elements, which may be 0 (`nvshmem_malloc`, `nvshmem_align`,
-   * `nvshmem_calloc`). `dtype` may be a type of `defineStruct`, `defineArray` or `defineTuple`: transfers and data
-   * collectives move such elements as bytes. Every PE calls it with the same dtype, length and options, in the same
-   * order; it settles when all have.
+   * Allocates symmetric memory for `length` elements, which may be 0.
+   *
+   * Calls `nvshmem_malloc`, `nvshmem_align` or `nvshmem_calloc`. `dtype` may be a type of `defineStruct`, `defineArray`
+   * or `defineTuple`: transfers and data collectives move such elements as bytes. Every PE calls it with the same
+   * dtype, length and options, in the same order; it settles when all have.
    *
    * @throws TypeError, RangeError for wrong arguments.
-   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the heap has no room for it and cannot grow
-   * (`NVSHMEM_CUMEM_GRANULARITY`, `NVSHMEM_MAX_MEMORY_PER_GPU`), before NVSHMEM is asked, which would end the process.
+   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) if the heap is full and cannot grow
+   * (`NVSHMEM_CUMEM_GRANULARITY`, `NVSHMEM_MAX_MEMORY_PER_GPU`). This is checked before NVSHMEM is called, which would
+   * end the process.
    */
   allocate<E extends ElementType>(dtype: E, length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<E>> {
     return whenOpen(this._live, 'allocate', () => allocateElements(this._live, dtype, length, options))
   }
 
   /**
-   * Registers local memory, which NVSHMEM needs for the local side of transfers to other machines
-   * (`nvshmemx_buffer_register`). No other PE takes part.
+   * Registers local memory (`nvshmemx_buffer_register`), which transfers to other machines require.
    *
-   * @throws StatusError when it overlaps memory that is registered already.
+   * No other PE takes part.
+   *
+   * @throws StatusError if it overlaps registered memory.
    */
   register(memory: MemoryLike): Promise<Registration> {
     return whenOpen(this._live, 'register', () => register(this._live, memory))
@@ -50,12 +53,13 @@ export abstract class SessionOperations extends TransferOperations {
   }
 
   /**
-   * Maps memory of this process into the symmetric heap (`nvshmemx_buffer_register_symmetric`): all PEs do, with the
-   * same size. It has to be a whole mapping of physical memory that can be exported, such as a `MappedRange` of
-   * `@shoal/driver` of a `PhysicalMemory` with `handleTypes: 'posix-fd'`. Disposing of the buffer gives the mapping
-   * back, and leaves the memory.
+   * Maps memory of this process into the symmetric heap (`nvshmemx_buffer_register_symmetric`).
    *
-   * @throws StatusError when NVSHMEM cannot use the memory.
+   * All PEs call it with the same size. The memory must be a whole mapping of exportable physical memory, such as a
+   * `MappedRange` of `@shoal/driver` of a `PhysicalMemory` with `handleTypes: 'posix-fd'`. Disposing of the buffer ends
+   * the mapping but keeps the memory.
+   *
+   * @throws StatusError if NVSHMEM cannot use the memory.
    */
   registerSymmetric<E extends ElementType>(
     memory: MemoryLike,
@@ -66,16 +70,17 @@ export abstract class SessionOperations extends TransferOperations {
   }
 
   /**
-   * Waits until all PEs have called it and all their transfers have arrived (`nvshmem_barrier` of the world, which is
-   * `nvshmem_barrier_all` with a status).
+   * Waits until all PEs have called it and all their transfers have arrived.
    *
-   * @throws TimeoutError, AbortedError when it is given up; see {@link SessionStuckError} for what follows.
+   * Calls `nvshmem_barrier` of the world team, which is `nvshmem_barrier_all` with a status.
+   *
+   * @throws TimeoutError, AbortedError if it is cancelled; see {@link SessionStuckError} for the consequences.
    */
   barrierAll(wait?: WaitOptions): Promise<void> {
     return this.#synchronize('barrier', 'barrierAll', wait)
   }
 
-  /** Like {@link barrierAll}, and blocks the thread until the other PEs have come. @throws BusyError */
+  /** Like {@link barrierAll}, but blocks the thread until the other PEs have called it. @throws BusyError */
   barrierAllSync(): void {
     this.#synchronizeSync('barrier', 'Session.barrierAllSync')
   }
@@ -90,7 +95,7 @@ export abstract class SessionOperations extends TransferOperations {
     return this.#synchronize('sync', 'syncAll', wait)
   }
 
-  /** Like {@link syncAll}, and blocks the thread. @throws BusyError */
+  /** Like {@link syncAll}, but blocks the thread. @throws BusyError */
   syncAllSync(): void {
     this.#synchronizeSync('sync', 'Session.syncAllSync')
   }
@@ -100,12 +105,12 @@ export abstract class SessionOperations extends TransferOperations {
     return this.#queueSynchronization('sync', 'Session.syncAllOnStream', options)
   }
 
-  /** Waits until the transfers and atomics that this PE has started are complete (`nvshmem_quiet`). */
+  /** Waits until the transfers and atomics of this PE are complete (`nvshmem_quiet`). */
   quiet(wait?: WaitOptions): Promise<void> {
     return this.#synchronize('quiet', 'quiet', wait)
   }
 
-  /** Like {@link quiet}, and blocks the thread. @throws BusyError */
+  /** Like {@link quiet}, but blocks the thread. @throws BusyError */
   quietSync(): void {
     this.#synchronizeSync('quiet', 'Session.quietSync')
   }
@@ -115,29 +120,29 @@ export abstract class SessionOperations extends TransferOperations {
     return this.#queueSynchronization('quiet', 'Session.quietOnStream', options)
   }
 
-  /**
-   * Orders puts: those made before arrive at each PE before those made after (`nvshmem_fence`). Waits for none of them.
-   */
+  /** Orders puts: earlier ones arrive at each PE before later ones (`nvshmem_fence`). Does not wait for them. */
   fence(wait?: WaitOptions): Promise<void> {
     return this.#synchronize('fence', 'fence', wait)
   }
 
-  /** Like {@link fence}, and blocks the thread. @throws BusyError */
+  /** Like {@link fence}, but blocks the thread. @throws BusyError */
   fenceSync(): void {
     this.#synchronizeSync('fence', 'Session.fenceSync')
   }
 
   /**
-   * Makes an id for {@link createTeam}: one PE does, and hands it to all of the new team
-   * (`nvshmemx_team_get_uniqueid`).
+   * Makes an id for {@link createTeam} (`nvshmemx_team_get_uniqueid`).
+   *
+   * One PE makes it and sends it to all PEs of the new team.
    */
   teamUniqueId(): Promise<bigint> {
     return whenOpen(this._live, 'teamUniqueId', () => teamUniqueId(this._live))
   }
 
   /**
-   * Makes a team of any PEs: all of them call it with the same `id` and `peCount` (`nvshmemx_team_init`). @throws
-   * StatusError
+   * Makes a team of any PEs (`nvshmemx_team_init`). All of them call it with the same `id` and `peCount`.
+   *
+   * @throws StatusError
    */
   createTeam(options: CreateTeamOptions): Promise<Team> {
     return whenOpen(this._live, 'createTeam', async () => new Team(await createTeam(this._live, options)))
@@ -147,7 +152,7 @@ export abstract class SessionOperations extends TransferOperations {
     return whenOpen(this._live, operation, () => synchronize(this._live, kind, world, `Session.${operation}`, wait))
   }
 
-  // Called in loops: so no name is put together and no closure made.
+  // Called in loops, so it concatenates no name and makes no closure.
 
   #synchronizeSync(kind: Synchronization, api: string): void {
     this._live.requireOpen(api)

@@ -3,15 +3,16 @@ import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 import type { CheckedInit } from './initOptions.js'
 import { UniqueId } from './uniqueId.js'
 
-/** Milliseconds between two looks at a file that another process is about to write. */
+/** Milliseconds between two checks of a file that another process will write. */
 const interval = 20
 
 /**
- * How the PEs find each other where the caller has not said it. The ranks of `shoal run` share an id through the file
- * that `SHOAL_NVSHMEM_ID` names: NVSHMEM knows no bootstrap of theirs, and each would be a job of one.
- * `NVSHMEM_BOOTSTRAP` goes first.
+ * Returns how the PEs find each other, if the caller does not specify it.
  *
- * @throws TypeError where the environment speaks of several ranks and NVSHMEM cannot know of them.
+ * The ranks of `shoal run` share an id through the file in `SHOAL_NVSHMEM_ID`. NVSHMEM has no bootstrap for them, so
+ * each would otherwise be a job of one. `NVSHMEM_BOOTSTRAP` takes precedence.
+ *
+ * @throws TypeError if the environment describes several ranks that NVSHMEM cannot find.
  * @throws TimeoutError, AbortedError
  */
 export async function peersOf(checked: CheckedInit, api: string): Promise<CheckedInit['peers']> {
@@ -34,7 +35,7 @@ function numberIn(name: string): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : undefined
 }
 
-/** Rank 0 makes the id, and the others wait for it. */
+/** Rank 0 makes the id, and the other ranks wait for it. */
 async function sharedId(file: string, rank: number, { timeout, signal }: WaitOptions, api: string): Promise<UniqueId> {
   if (rank === 0) return publish(file, api)
   const start = performance.now()
@@ -48,10 +49,10 @@ async function sharedId(file: string, rank: number, { timeout, signal }: WaitOpt
   }
 }
 
-/** What this process has published: a start that failed before NVSHMEM may be tried again. */
+/** The id that this process has published: a start that failed before NVSHMEM may be repeated. */
 let published: UniqueId | undefined
 
-/** The file appears with all of its bytes, and only once. */
+/** Publishes the id. The file appears complete, and only once. */
 function publish(file: string, api: string): UniqueId {
   if (published !== undefined) return published
   const id = UniqueId.create()

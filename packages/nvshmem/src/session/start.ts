@@ -33,7 +33,7 @@ import { environmentOfNvshmem } from '../workarounds/environment.js'
 import type { CheckedInit } from './initOptions.js'
 import { isRunning } from './status.js'
 
-/** NVSHMEM's own teams, in the order of their numbers. */
+/** NVSHMEM's predefined teams, in the order of their numbers. */
 export const predefinedTeams: readonly { readonly name: string; readonly handle: nvshmem_team_t }[] = [
   { name: 'world', handle: nvshmem_team_id_t.NVSHMEM_TEAM_WORLD },
   { name: 'shared', handle: nvshmem_team_id_t.NVSHMEM_TEAM_SHARED },
@@ -41,28 +41,26 @@ export const predefinedTeams: readonly { readonly name: string; readonly handle:
   { name: 'samePeIndex', handle: nvshmem_team_id_t.NVSHMEMX_TEAM_SAME_MYPE_NODE },
 ]
 
-/** A started session: its queue, and what NVSHMEM says of its place. */
+/** A started session: its queue, and its position according to NVSHMEM. */
 export interface Started {
   readonly queue: CallQueue
   readonly atomics: AtomicSupport
   readonly pe: number
   readonly peCount: number
   readonly threadLevel: number
-  /** Number in, and size of, each of NVSHMEM's own teams. */
+  /** This PE's number in, and the size of, each predefined team. */
   readonly places: readonly { readonly pe: number; readonly peCount: number }[]
-  /** Memory that NVSHMEM may look at as long as it runs. */
+  /** Memory that NVSHMEM may read while it runs. */
   readonly memory: readonly NativeMemory[]
 }
 
-/**
- * Loads the libraries before a call is recorded for another thread, so that a missing or too old one is told at once.
- */
+/** Loads the libraries before calls are recorded for another thread, so that a missing or old one throws here. */
 export function loadLibraries(): void {
   ensureContextFunctions()
   nvshmem.load()
 }
 
-/** Starts NVSHMEM on a thread of its own, on which all later calls run too, and waits for the other PEs. */
+/** Starts NVSHMEM on a dedicated thread, which makes all later calls, and waits for the other PEs. */
 export async function start(checked: CheckedInit, context: PrimaryContext, api: string): Promise<Started> {
   const queue = new CallQueue(context.handle, checked.defaults)
   const { flags, attributes, memory } = attributesOf(checked, api)
@@ -75,7 +73,7 @@ export async function start(checked: CheckedInit, context: PrimaryContext, api: 
   })
   checkNvshmem(status, 'nvshmemx_hostlib_init_attr')
   if (!isRunning()) {
-    // Most of its functions would end the process now, or crash.
+    // Most NVSHMEM functions would now end the process or crash.
     throw nvshmemError(
       nvshmemx_status.NVSHMEMX_ERROR_GPU_NOT_SELECTED,
       'nvshmemx_hostlib_init_attr',
@@ -105,13 +103,13 @@ export async function start(checked: CheckedInit, context: PrimaryContext, api: 
   }
 }
 
-/** The software device's NVSHMEM implements the atomics of the host; NVIDIA's does not. */
+/** Chooses how to make atomics: only the software device's NVSHMEM implements them for the host. */
 async function atomicSupport(queue: CallQueue): Promise<AtomicSupport> {
   if (isSoftwareDevice()) return 'library'
   try {
     return await AtomicKernels.load(queue)
   } catch (error) {
-    // Told when an atomic is asked for: most programs ask for none.
+    // Reported at the first atomic, because most programs use none.
     return { cause: error }
   }
 }
@@ -156,13 +154,13 @@ function attributesOf(
   return { flags: 0, attributes, memory: [] }
 }
 
-/** Sets what NVSHMEM reads in the environment when no attribute names a bootstrap. */
+/** Sets the variables that NVSHMEM reads if no attribute selects a bootstrap. */
 function chooseBootstrap(bootstrap: string, pmi: string | undefined, api: string): void {
   const wanted = { NVSHMEM_BOOTSTRAP: bootstrap, ...(pmi === undefined ? {} : { NVSHMEM_BOOTSTRAP_PMI: pmi }) }
   for (const [name, value] of Object.entries(wanted)) {
     if (process.env[name] === value) continue
     if (!process.getBuiltinModule('node:worker_threads').isMainThread) {
-      // A worker's process.env is a copy that C code does not see.
+      // A worker's process.env is a copy that C code cannot see.
       throw new TypeError(
         `${api}: launcher needs ${name}=${value}, which in a worker has to be set before the process starts`,
       )

@@ -18,7 +18,8 @@ const version = structVersion(byteLength)
 
 /**
  * The id by which the PEs of one session find each other (`nvshmemx_uniqueid_t`): 128 bytes.
- * One process creates it and hands its bytes to all others, by any channel it has.
+ *
+ * One process creates it and sends its bytes to all others over any channel.
  *
  * @example
  * ```ts
@@ -48,11 +49,13 @@ export class UniqueId extends PublicObject {
   }
 
   /**
-   * Makes a new id (`nvshmemx_get_uniqueid`). This process then listens for the others, so it has to live until they
-   * have all joined, and its address has to be reachable for them: `NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME` names the
-   * interface and has to be set before the process starts or, on the main thread, before this call.
+   * Makes a new id (`nvshmemx_get_uniqueid`).
    *
-   * @throws StatusError when NVSHMEM finds no usable network interface.
+   * This process then listens for the others, so it must live until all have joined, at an address that they can reach.
+   * `NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME` names the interface. Set it before the process starts or, on the main thread,
+   * before this call.
+   *
+   * @throws StatusError if NVSHMEM finds no usable network interface.
    */
   static create(): UniqueId {
     const bytes = new Uint8Array(byteLength)
@@ -63,10 +66,10 @@ export class UniqueId extends PublicObject {
   }
 
   /**
-   * The id in 128 bytes, which are copied.
+   * Makes an id from a copy of 128 bytes.
    *
-   * @throws TypeError for what is no Uint8Array, RangeError for another length and for bytes that are no id of NVSHMEM
-   * (but of NCCL, perhaps).
+   * @throws TypeError for a value that is not a Uint8Array, RangeError for another length and for other bytes, such as
+   * an id of NCCL.
    */
   static fromBytes(bytes: Uint8Array): UniqueId {
     const api = 'UniqueId.fromBytes'
@@ -75,35 +78,35 @@ export class UniqueId extends PublicObject {
   }
 
   /**
-   * The id in a base64 string, as `toJSON()` and `toString()` write it.
+   * Parses an id in base64, as `toJSON()` and `toString()` write it.
    *
-   * @throws TypeError for what is no string, RangeError for what is no base64 of an id.
+   * @throws TypeError for a value that is not a string, RangeError for text that is not the base64 of an id.
    */
   static fromBase64(text: string): UniqueId {
     const api = 'UniqueId.fromBase64'
     if (typeof text !== 'string') throw wrongType(api, 'text', 'a string', text)
     const bytes = Buffer.from(text, 'base64')
-    // Buffer skips what is not base64, so a damaged text is found by writing the bytes again.
+    // Buffer skips invalid characters, so compare with the text encoded again.
     if (bytes.toString('base64') !== text) throw outOfRange(api, 'text', 'base64', text)
     return new UniqueId(checked(Uint8Array.from(bytes), api, 'text'), made)
   }
 
-  /** A copy of the 128 bytes. */
+  /** Returns a copy of the 128 bytes. */
   toBytes(): Uint8Array {
     return Uint8Array.from(this.#bytes)
   }
 
-  /** The id as base64, for JSON, an environment variable or a message to a child process. */
+  /** Returns the id as base64, for JSON, an environment variable or a message to a child process. */
   override toString(): string {
     return Buffer.from(this.#bytes).toString('base64')
   }
 
-  /** The id as base64, for `JSON.stringify`. */
+  /** Returns the id as base64, for `JSON.stringify`. */
   override toJSON(): string {
     return this.toString()
   }
 
-  /** Whether `other` is an id of the same bytes; false for what is no id. */
+  /** True if `other` is an id with the same bytes. */
   equals(other: unknown): boolean {
     return isInstance(other, UniqueId as never) && Buffer.compare(this.#bytes, (other as UniqueId).#bytes) === 0
   }

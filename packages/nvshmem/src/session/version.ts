@@ -10,9 +10,9 @@ import {
 import { NvshmemVersion } from '@shoal/types'
 
 /**
- * Version of the NVSHMEM library in use, found and loaded on the first call (`nvshmemx_vendor_get_version_info`).
+ * Returns the version of the NVSHMEM library, loaded at the first call (`nvshmemx_vendor_get_version_info`).
  *
- * @throws LibraryNotFoundError when there is no NVSHMEM on this machine.
+ * @throws LibraryNotFoundError if this machine has no NVSHMEM.
  */
 export function nvshmemVersion(): NvshmemVersion {
   nvshmem.load()
@@ -21,19 +21,19 @@ export function nvshmemVersion(): NvshmemVersion {
   return NvshmemVersion.of(major[0] ?? 0, minor[0] ?? 0, patch[0] ?? 0)
 }
 
-/** Version of the headers the bindings were generated from. */
+/** Returns the version of the headers that the bindings were generated from. */
 export function nvshmemHeaderVersion(): NvshmemVersion {
   return NvshmemVersion.from(NVSHMEM_VENDOR_VERSION)
 }
 
-/** The library's own name for itself, as in `NVSHMEM v3.4.5` (`nvshmem_info_get_name`). */
+/** Returns the library's name, such as `NVSHMEM v3.4.5` (`nvshmem_info_get_name`). */
 export function nvshmemName(): string {
   const text = new Uint8Array(NVSHMEM_MAX_NAME_LEN)
   nvshmem_info_get_name(text)
   return textIn(text)
 }
 
-/** Version of the OpenSHMEM specification that the library follows (`nvshmem_info_get_version`). */
+/** Returns the version of the OpenSHMEM specification that the library follows (`nvshmem_info_get_version`). */
 export function openShmemVersion(): { readonly major: number; readonly minor: number } {
   const [major, minor] = [new Int32Array(1), new Int32Array(1)]
   nvshmem_info_get_version(major, minor)

@@ -1,6 +1,6 @@
 import { nvshmemx_cmp_type_t, nvshmemx_signal_op_t } from '@shoal/nvshmem-sys'
 
-/** What a signal operation does to the signal: sets it to the value, or adds the value. */
+/** Effect of a signal operation: sets the signal to the value, or adds the value. */
 export type SignalOp = 'set' | 'add'
 
 export const signalOps: { readonly [O in SignalOp]: nvshmemx_signal_op_t } = {
@@ -8,7 +8,7 @@ export const signalOps: { readonly [O in SignalOp]: nvshmemx_signal_op_t } = {
   add: nvshmemx_signal_op_t.NVSHMEM_SIGNAL_ADD,
 }
 
-/** How a variable is compared with a value. */
+/** How to compare a variable with a value. */
 export type Comparison = '==' | '!=' | '>' | '>=' | '<' | '<='
 
 export const comparisons: { readonly [C in Comparison]: nvshmemx_cmp_type_t } = {

@@ -1,7 +1,7 @@
 import { elementAt } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
 
-/** The address of a signal: an element of symmetric memory of `u64`. */
+/** Returns the address of a signal: an element of symmetric `u64` memory. */
 export function signalAt(
   live: LiveSession,
   signal: unknown,

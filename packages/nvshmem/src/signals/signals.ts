@@ -32,55 +32,51 @@ import { signalAt } from './signalAt.js'
 /** The dtypes that a stream can wait for. */
 export type WaitableDType = 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64'
 
-/** Which signal of a buffer. */
+/** Selects a signal of a buffer. */
 export interface SignalIndex {
-  /** The element of the signal memory. Default 0. */
+  /** Index in the signal memory. Default: 0. */
   readonly index?: number | undefined
 }
 
-/** Which signal of which PE is updated, and how. */
+/** Options of a signal update. */
 export interface SignalOptions extends SignalIndex, OnStreamOptions {
-  /** The PE whose signal is updated, from 0 to `peCount` - 1. */
+  /** PE whose signal to update, from 0 to `peCount` - 1. */
   readonly pe: number
-  /** What the signal is set to, or what is added to it. */
+  /** Value to set the signal to, or to add to it. */
   readonly value: bigint | number
-  /** Default `'set'`. */
+  /** Default: `'set'`. */
   readonly op?: SignalOp | undefined
 }
 
-/** What is waited for: that an element of this PE's memory compares with a value as asked. */
+/** Condition on an element of this PE's memory. */
 export interface WaitUntilOptions<D extends DType = DType> extends SignalIndex, OnStreamOptions {
-  /** How the element has to compare. */
+  /** Comparison to satisfy. */
   readonly comparison: Comparison
-  /** What it is compared with. */
+  /** Value to compare with. */
   readonly value: ElementValue<D>
 }
 
-/** What is waited for: that several elements compare with one value as asked. */
+/** Condition on several elements with one value. */
 export interface WaitUntilAllOptions<D extends DType = DType> extends OnStreamOptions {
-  /** How each element has to compare. */
+  /** Comparison that each element must satisfy. */
   readonly comparison: Comparison
-  /** What each element is compared with. */
+  /** Value to compare each element with. */
   readonly value: ElementValue<D>
   /** Number of elements. Default: all of the buffer. */
   readonly count?: number | undefined
-  /**
-   * Device memory of `i32`, an entry for each element: elements whose entry is not 0 are left out. Default: none is.
-   */
+  /** Device memory of `i32` with an entry per element; a nonzero entry excludes the element. Default: none. */
   readonly ignore?: MemoryLike | undefined
 }
 
-/** What is waited for: that several elements compare so with a value each. */
+/** Condition on several elements with one value per element. */
 export interface WaitUntilAllVectorOptions extends OnStreamOptions {
-  /** How each element has to compare. */
+  /** Comparison that each element must satisfy. */
   readonly comparison: Comparison
-  /** Device memory with the value for each element, of their dtype. */
+  /** Device memory with the value for each element, of the same dtype. */
   readonly values: MemoryLike
   /** Number of elements. Default: all of the buffer. */
   readonly count?: number | undefined
-  /**
-   * Device memory of `i32`, an entry for each element: elements whose entry is not 0 are left out. Default: none is.
-   */
+  /** Device memory of `i32` with an entry per element; a nonzero entry excludes the element. Default: none. */
   readonly ignore?: MemoryLike | undefined
 }
 
@@ -106,12 +102,13 @@ const waitUntilAll: Family<WaitUntilAll> = typedFamily('nvshmemx_', '_wait_until
 const waitUntilAllVector: Family<WaitUntilAll> = typedFamily('nvshmemx_', '_wait_until_all_vector_on_stream')
 
 /**
- * Signals: elements of symmetric memory of `u64` by which PEs tell each other that something has happened. A stream of
- * one PE sets a signal or adds to it, a stream of the other waits for it. A stream that waits for a signal that never
- * comes never goes on; only the end of the process ends that wait.
+ * Signals: elements of symmetric `u64` memory with which PEs notify each other.
  *
- * Methods that end in `OnStream` are queued: the promise settles once that is done. All throw TypeError and RangeError
- * for wrong arguments, DisposedError, SessionStuckError, AbortedError.
+ * A stream of one PE sets a signal or adds to it, and a stream of another PE waits for it. A stream that waits for a
+ * signal that never arrives waits forever; only the end of the process ends that wait.
+ *
+ * Methods that end in `OnStream` queue work; the promise settles when the work is queued. All throw TypeError and
+ * RangeError for wrong arguments, DisposedError, SessionStuckError, AbortedError.
  *
  * @example
  * ```ts
@@ -130,7 +127,7 @@ export class Signals extends PublicObject {
     this.#live = live
   }
 
-  /** The value of a signal of this PE (`nvshmem_signal_fetch`), in turn with the session's other calls. */
+  /** Returns a signal of this PE (`nvshmem_signal_fetch`), in turn with the session's other calls. */
   async fetch(signal: SymmetricBuffer<'u64'>, options?: SignalIndex): Promise<bigint> {
     const api = 'Signals.fetch'
     const address = this.#signalToFetch(signal, options, api)
@@ -138,14 +135,14 @@ export class Signals extends PublicObject {
     return value as bigint
   }
 
-  /** Like {@link fetch}, and blocks the thread. @throws BusyError */
+  /** Like {@link fetch}, but blocks the thread. @throws BusyError */
   fetchSync(signal: SymmetricBuffer<'u64'>, options?: SignalIndex): bigint {
     const api = 'Signals.fetchSync'
     const address = this.#signalToFetch(signal, options, api)
     return this.#live.queue.callSync(api, () => nvshmem_signal_fetch(address))
   }
 
-  /** Queues setting, or adding to, a signal of another PE (`nvshmemx_signal_op_on_stream`). */
+  /** Queues an update of a signal of another PE (`nvshmemx_signal_op_on_stream`). */
   signalOnStream(signal: SymmetricBuffer<'u64'>, options: SignalOptions): Promise<void> {
     return this.#queue('signalOnStream', options, signalKeys, signal, (live, api) => {
       const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
@@ -157,10 +154,7 @@ export class Signals extends PublicObject {
     })
   }
 
-  /**
-   * Makes a stream wait until a signal of this PE compares with a value as asked
-   * (`nvshmemx_signal_wait_until_on_stream`).
-   */
+  /** Makes a stream wait until a signal of this PE satisfies a comparison (`nvshmemx_signal_wait_until_on_stream`). */
   waitForSignalOnStream(signal: SymmetricBuffer<'u64'>, options: WaitUntilOptions<'u64'>): Promise<void> {
     return this.#queue('waitForSignalOnStream', options, waitUntilKeys, signal, (live, api) => {
       const address = signalAt(live, signal, options.index, api, 'signal')
@@ -172,8 +166,7 @@ export class Signals extends PublicObject {
   }
 
   /**
-   * Makes a stream wait until one element of this PE compares with a value as asked
-   * (`nvshmemx_<type>_wait_until_on_stream`).
+   * Makes a stream wait until one element of this PE satisfies a comparison (`nvshmemx_<type>_wait_until_on_stream`).
    */
   waitUntilOnStream<D extends WaitableDType>(
     variables: SymmetricBuffer<D>,
@@ -189,9 +182,7 @@ export class Signals extends PublicObject {
     })
   }
 
-  /**
-   * Makes a stream wait until all elements compare with a value as asked (`nvshmemx_<type>_wait_until_all_on_stream`).
-   */
+  /** Makes a stream wait until all elements satisfy a comparison (`nvshmemx_<type>_wait_until_all_on_stream`). */
   waitUntilAllOnStream<D extends WaitableDType>(
     variables: SymmetricBuffer<D>,
     options: WaitUntilAllOptions<D>,
@@ -207,8 +198,7 @@ export class Signals extends PublicObject {
   }
 
   /**
-   * Like {@link waitUntilAllOnStream}, with a value for each element
-   * (`nvshmemx_<type>_wait_until_all_vector_on_stream`).
+   * Like {@link waitUntilAllOnStream}, with one value per element (`nvshmemx_<type>_wait_until_all_vector_on_stream`).
    */
   waitUntilAllVectorOnStream<D extends WaitableDType>(
     variables: SymmetricBuffer<D>,

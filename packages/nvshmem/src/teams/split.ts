@@ -29,31 +29,31 @@ import type { TeamParts } from './teamParts.js'
 
 const greatestInt = 0x7fff_ffff
 
-/** What a new team gets, and how long to wait for the other PEs. */
+/** Configuration of a new team, and limits of the wait for the other PEs. */
 export interface TeamConfig extends WaitOptions {
   /** Number of communication contexts that the team may use (`num_contexts`). Default: NVSHMEM's own. */
   readonly contexts?: number | undefined
 }
 
-/** Which PEs of a team are in the new one. */
+/** Selects PEs of a team at equal distances for a new team. */
 export interface SplitStridedOptions extends TeamConfig {
   /** First PE of the new team, by its number in the old one. */
   readonly start: number
-  /** Distance from one PE to the next. Default 1. */
+  /** Distance between two PEs. Default: 1. */
   readonly stride?: number | undefined
   /** Number of PEs. */
   readonly size: number
 }
 
-/** How the PEs of a team are arranged in rows. */
+/** Options that arrange the PEs of a team in rows. */
 export interface Split2dOptions extends TeamConfig {
-  /** Number of PEs in a row; the last row may be shorter. */
+  /** Number of PEs per row; the last row may be shorter. */
   readonly xRange: number
 }
 
-/** A team of any PEs, and the number of this PE in it. */
+/** Options of a team of any PEs. */
 export interface CreateTeamOptions extends TeamConfig {
-  /** The id that one of its PEs made (`Session.teamUniqueId`) and all of them got. */
+  /** Id that one of its PEs makes (`Session.teamUniqueId`) and all receive. */
   readonly id: bigint
   /** Number of PEs in the team. */
   readonly peCount: number
@@ -66,14 +66,14 @@ const stridedKeys: OptionKeys<SplitStridedOptions> = { start: true, stride: true
 const split2dKeys: OptionKeys<Split2dOptions> = { xRange: true, ...teamKeys }
 const createKeys: OptionKeys<CreateTeamOptions> = { id: true, peCount: true, pe: true, ...teamKeys }
 
-/** The team that is split. */
+/** The team to split. */
 export interface Parent {
   readonly handle: nvshmem_team_t
   readonly name: string
   readonly peCount: number
 }
 
-/** The configuration as memory, and the mask that says which fields count. */
+/** Returns the configuration in native memory, and the mask of the fields in use. */
 function configMemory(
   options: TeamConfig,
   id: bigint | undefined,
@@ -154,7 +154,7 @@ export async function split2d(
   }
 }
 
-/** An id for `createTeam`, which one PE makes for the PEs of a new team. */
+/** Makes an id for `createTeam`, which one PE makes for all PEs of a new team. */
 export async function teamUniqueId(live: LiveSession): Promise<bigint> {
   const api = 'Session.teamUniqueId'
   const out = NativeMemory.allocate(8)
@@ -188,14 +188,14 @@ export async function createTeam(live: LiveSession, options: CreateTeamOptions):
   }
 }
 
-/** Where NVSHMEM writes the handles of teams. What it leaves alone is no team. */
+/** Allocates memory for the handles of teams, initialized to "no team". */
 function noTeams(count: number): NativeMemory {
   const out = NativeMemory.allocate(4 * count)
   out.i32.fill(nvshmem_team_id_t.NVSHMEM_TEAM_INVALID)
   return out
 }
 
-/** The team of a handle that NVSHMEM wrote; undefined for a PE that is not in the team. */
+/** Returns the team of a handle that NVSHMEM wrote; undefined for a PE that is not in the team. */
 async function teamOf(live: LiveSession, value: number | undefined, name: string): Promise<TeamParts | undefined> {
   if (value === undefined || value === nvshmem_team_id_t.NVSHMEM_TEAM_INVALID) return undefined
   const handle = value as nvshmem_team_t

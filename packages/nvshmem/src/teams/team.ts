@@ -49,23 +49,24 @@ import type { LiveSession } from '../queue/liveSession.js'
 import { type Parent, type Split2dOptions, type SplitStridedOptions, split2d, splitStrided } from './split.js'
 import type { SessionTeam, TeamParts } from './teamParts.js'
 
-/** The two teams of a 2-D split that this PE belongs to. */
+/** The two teams of this PE after a 2-D split. */
 export interface Split2d {
-  /** The PEs of this PE's row, with consecutive numbers; undefined where this PE is in none. */
+  /** The PEs of this PE's row, with consecutive numbers; undefined if this PE is in no row. */
   readonly x: Team | undefined
-  /** The PEs of this PE's column; undefined where this PE is in none. */
+  /** The PEs of this PE's column; undefined if this PE is in no column. */
   readonly y: Team | undefined
 }
 
 /**
- * A group of PEs that synchronize and run collectives among themselves (`nvshmem_team_t`). Every PE of the team makes
- * the same calls in the same order.
+ * A group of PEs for synchronization and collectives (`nvshmem_team_t`).
  *
- * What returns a promise and is not `…OnStream` waits for the other PEs, in its turn among the calls of the session;
- * the `…Sync` twin blocks the thread; `…OnStream` queues. Collectives work on symmetric memory.
+ * Every PE of the team makes the same calls in the same order. Collectives work on symmetric memory.
  *
- * All throw TypeError and RangeError for wrong arguments, DisposedError, StatusError, SessionStuckError; those that
- * give a promise also TimeoutError and AbortedError.
+ * Methods that return a promise wait for the other PEs, in their turn among the calls of the session. The `…Sync` twins
+ * block the thread. `…OnStream` methods only queue work.
+ *
+ * All throw TypeError and RangeError for wrong arguments, DisposedError, StatusError, SessionStuckError. Those that
+ * return a promise also throw TimeoutError and AbortedError.
  *
  * @example
  * ```ts
@@ -79,7 +80,7 @@ export class Team extends PublicObject implements SessionTeam {
   static get [loadedFrom](): string {
     return import.meta.url
   }
-  /** What the team is, for messages: `world`, `shared`, … */
+  /** Name for messages: `world`, `shared`, … */
   readonly name: string
   /** This process's number in the team. */
   readonly pe: number
@@ -106,7 +107,7 @@ export class Team extends PublicObject implements SessionTeam {
     watchForLeak(
       this,
       `Team ${name} of PE ${pe}`,
-      // Nothing is freed by the collector: a collector that waits for another process stops the program for ever.
+      // The collector frees nothing: a collector that waits for another process would block the program forever.
       () => (isOver() ? undefined : 'it exists until the session ends, since destroying it waits for the other PEs'),
     )
   }
@@ -126,15 +127,16 @@ export class Team extends PublicObject implements SessionTeam {
     return this.#ending !== undefined
   }
 
-  /** @internal The handle, for a call of this session. */
+  /** @internal The handle, checked for a call of this session. */
   _handleIn(live: LiveSession, api: string): nvshmem_team_t {
     if (live !== this.#live) throw new TypeError(`${api}: the team belongs to another session`)
     return this.#use(api)
   }
 
   /**
-   * The number that PE `pe` of this team has in the team `into` (`nvshmem_team_translate_pe`); undefined when it is not
-   * in that team.
+   * Returns the number of PE `pe` of this team in the team `into` (`nvshmem_team_translate_pe`).
+   *
+   * Undefined if it is not in that team.
    */
   async translate(pe: number, into: Team): Promise<number | undefined> {
     const api = 'Team.translate'
@@ -145,7 +147,7 @@ export class Team extends PublicObject implements SessionTeam {
     return typeof found === 'number' && found >= 0 ? found : undefined
   }
 
-  /** The configuration of the team (`nvshmem_team_get_config`): its number of contexts, -1 where none was asked for. */
+  /** Returns the team's configuration (`nvshmem_team_get_config`): its number of contexts, -1 if unset. */
   async config(): Promise<{ readonly contexts: number }> {
     const api = 'Team.config'
     const handle = this.#use(api)
@@ -160,10 +162,11 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Makes a team of the PEs `start`, `start + stride`, …, `size` of them, by their numbers in this team
-   * (`nvshmem_team_split_strided`). All PEs of this team call it; those that are not in the new one get undefined.
+   * Makes a team of the `size` PEs `start`, `start + stride`, … of this team (`nvshmem_team_split_strided`).
    *
-   * @throws RangeError when they are not all in this team, StatusError when NVSHMEM refuses (`NVSHMEM_MAX_TEAMS`).
+   * All PEs of this team call it; PEs outside the new team get undefined.
+   *
+   * @throws RangeError if they are not all in this team, StatusError if NVSHMEM refuses (`NVSHMEM_MAX_TEAMS`).
    */
   async splitStrided(options: SplitStridedOptions): Promise<Team | undefined> {
     const parts = await splitStrided(this.#live, this.#asParent('Team.splitStrided'), options)
@@ -171,21 +174,22 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Arranges the PEs of this team in rows of `xRange` and makes a team of each row and of each column
-   * (`nvshmem_team_split_2d`). All PEs of this team call it and get those they are in.
+   * Makes a team of each row and each column of this team (`nvshmem_team_split_2d`).
+   *
+   * Rows have `xRange` PEs. All PEs of this team call it and get their own row and column.
    */
   async split2d(options: Split2dOptions): Promise<Split2d> {
     const { x, y } = await split2d(this.#live, this.#asParent('Team.split2d'), options)
     return { x: x === undefined ? undefined : new Team(x), y: y === undefined ? undefined : new Team(y) }
   }
 
-  /** Waits until all PEs of the team have come here and all transfers of this PE are complete (`nvshmem_barrier`). */
+  /** Waits until all PEs of the team have called it and this PE's transfers are complete (`nvshmem_barrier`). */
   async barrier(wait?: WaitOptions): Promise<void> {
     const api = 'Team.barrier'
     await synchronize(this.#live, 'barrier', this.#use(api), api, wait)
   }
 
-  /** Like {@link barrier}, and blocks the thread until the other PEs have come. @throws BusyError */
+  /** Like {@link barrier}, but blocks the thread until the other PEs have called it. @throws BusyError */
   barrierSync(): void {
     const api = 'Team.barrierSync'
     synchronizeSync(this.#live, 'barrier', this.#use(api), api)
@@ -196,13 +200,13 @@ export class Team extends PublicObject implements SessionTeam {
     return this.#queue('barrier', 'Team.barrierOnStream', options)
   }
 
-  /** Waits until all PEs of the team have come here, and for nothing else (`nvshmem_team_sync`). */
+  /** Waits until all PEs of the team have called it, but not for transfers (`nvshmem_team_sync`). */
   async sync(wait?: WaitOptions): Promise<void> {
     const api = 'Team.sync'
     await synchronize(this.#live, 'sync', this.#use(api), api, wait)
   }
 
-  /** Like {@link sync}, and blocks the thread until the other PEs have come. @throws BusyError */
+  /** Like {@link sync}, but blocks the thread until the other PEs have called it. @throws BusyError */
   syncSync(): void {
     const api = 'Team.syncSync'
     synchronizeSync(this.#live, 'sync', this.#use(api), api)
@@ -214,14 +218,15 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Copies `source` of PE `root` into `target` of every PE (`nvshmem_<type>_broadcast`). `target` and `source` may be
-   * the same buffer.
+   * Copies `source` of PE `root` to `target` of every PE (`nvshmem_<type>_broadcast`).
+   *
+   * `target` and `source` may be the same buffer.
    */
   broadcast(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions & RootOptions): Promise<void> {
     return this.#move('broadcast', target, source, options)
   }
 
-  /** Like {@link broadcast}, and blocks the thread until the other PEs have come. @throws BusyError */
+  /** Like {@link broadcast}, but blocks the thread until the other PEs have called it. @throws BusyError */
   broadcastSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions & RootOptions): void {
     this.#moveSync('broadcast', target, source, options)
   }
@@ -236,14 +241,15 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Writes the `source` of all PEs one after the other to `target` of every PE (`nvshmem_<type>_fcollect`). `count` is
-   * the number of elements of one PE.
+   * Concatenates the `source` of all PEs in `target` of every PE (`nvshmem_<type>_fcollect`).
+   *
+   * `count` is the number of elements per PE.
    */
   fcollect(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): Promise<void> {
     return this.#move('fcollect', target, source, options)
   }
 
-  /** Like {@link fcollect}, and blocks the thread until the other PEs have come. @throws BusyError */
+  /** Like {@link fcollect}, but blocks the thread until the other PEs have called it. @throws BusyError */
   fcollectSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): void {
     this.#moveSync('fcollect', target, source, options)
   }
@@ -254,14 +260,15 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Sends part i of `source` to PE i, where it becomes the part of this PE in `target` (`nvshmem_<type>_alltoall`);
-   * `count` is the number of elements of one part.
+   * Sends part i of `source` to PE i, as the part of this PE in its `target` (`nvshmem_<type>_alltoall`).
+   *
+   * `count` is the number of elements per part.
    */
   allToAll(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): Promise<void> {
     return this.#move('allToAll', target, source, options)
   }
 
-  /** Like {@link allToAll}, and blocks the thread until the other PEs have come. @throws BusyError */
+  /** Like {@link allToAll}, but blocks the thread until the other PEs have called it. @throws BusyError */
   allToAllSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): void {
     this.#moveSync('allToAll', target, source, options)
   }
@@ -272,8 +279,9 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Combines the elements of `source` over all PEs and leaves the result in `target` of every PE
-   * (`nvshmem_<type>_<op>_reduce`). `target` and `source` may be the same buffer.
+   * Reduces `source` over all PEs to `target` of every PE (`nvshmem_<type>_<op>_reduce`).
+   *
+   * `target` and `source` may be the same buffer.
    */
   reduce(
     target: SymmetricBuffer,
@@ -283,7 +291,7 @@ export class Team extends PublicObject implements SessionTeam {
     return this.#reduce('reduce', target, source, options)
   }
 
-  /** Like {@link reduce}, and blocks the thread until the other PEs have come. @throws BusyError */
+  /** Like {@link reduce}, but blocks the thread until the other PEs have called it. @throws BusyError */
   reduceSync(target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions = {}): void {
     this.#reduceSync('reduce', target, source, options)
   }
@@ -298,11 +306,11 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Combines the elements of `source` over all PEs and leaves PE i part i of the result in `target`
-   * (`nvshmem_<type>_<op>_reducescatter`); `count` is the number of elements of one
-   * part.
+   * Reduces `source` over all PEs; PE i gets part i in `target` (`nvshmem_<type>_<op>_reducescatter`).
    *
-   * @throws RangeError also when the parts have no room in the scratch memory of the team: half of
+   * `count` is the number of elements per part.
+   *
+   * @throws RangeError also if the parts exceed the usable scratch memory of the team: half of
    * `NVSHMEM_REDUCE_SCRATCH_SIZE`, 256 KiB by default.
    */
   reduceScatter(
@@ -313,7 +321,7 @@ export class Team extends PublicObject implements SessionTeam {
     return this.#reduce('reduceScatter', target, source, options)
   }
 
-  /** Like {@link reduceScatter}, and blocks the thread until the other PEs have come. @throws BusyError */
+  /** Like {@link reduceScatter}, but blocks the thread until the other PEs have called it. @throws BusyError */
   reduceScatterSync(target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions = {}): void {
     this.#reduceSync('reduceScatter', target, source, options)
   }
@@ -328,10 +336,9 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Destroys the team (`nvshmem_team_destroy`), which all its PEs do, after the calls that were made before. Again does
-   * nothing.
+   * Destroys the team together with its other PEs (`nvshmem_team_destroy`), after earlier calls. Idempotent.
    *
-   * @throws TypeError for NVSHMEM's own teams; SessionStuckError, TimeoutError, AbortedError.
+   * @throws TypeError for predefined teams; SessionStuckError, TimeoutError, AbortedError.
    */
   dispose(wait?: WaitOptions): Promise<void> {
     if (this.#isPredefined) {
@@ -362,7 +369,7 @@ export class Team extends PublicObject implements SessionTeam {
 
   async #destroy(wait: WaitOptions | undefined): Promise<void> {
     forgetLeak(this)
-    if (this.#live.isOver()) return // it went with the session
+    if (this.#live.isOver()) return // ended with the session
     await this.#live.queue.run('Team.dispose', () => nvshmem_team_destroy(this.#handle), { wait })
   }
 
@@ -448,7 +455,7 @@ export class Team extends PublicObject implements SessionTeam {
   }
 }
 
-/** The handle of a team that was given as an argument. */
+/** Returns the handle of a team argument. */
 export function teamHandle(team: unknown, live: LiveSession, api: string, parameter: string): nvshmem_team_t {
   if (!Team._is(team)) throw otherCopy(team, api, parameter, Team) ?? wrongType(api, parameter, 'a Team', team)
   return team._handleIn(live, api)

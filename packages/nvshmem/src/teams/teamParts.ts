@@ -1,14 +1,14 @@
 import type { nvshmem_team_t } from '@shoal/nvshmem-sys'
 import type { LiveSession } from '../queue/liveSession.js'
 
-/** What is needed to make a Team. */
+/** Parts of a Team. */
 export interface TeamParts {
   readonly live: LiveSession
   readonly handle: nvshmem_team_t
   readonly name: string
   readonly pe: number
   readonly peCount: number
-  /** Whether it is one of NVSHMEM's own, which live as long as the session. */
+  /** Whether it is one of NVSHMEM's predefined teams, which live as long as the session. */
   readonly isPredefined: boolean
 }
 
@@ -20,8 +20,6 @@ export interface SessionTeam {
   readonly pe: number
   /** Number of PEs in the team. */
   readonly peCount: number
-  /**
-   * @internal The handle, for a call of this session. @throws DisposedError, TypeError for a team of another session.
-   */
+  /** @internal The handle, checked for a call of this session. @throws DisposedError, TypeError for another session */
   _handleIn(live: LiveSession, api: string): nvshmem_team_t
 }

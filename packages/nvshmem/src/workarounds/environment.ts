@@ -1,6 +1,6 @@
 import { nvshmem } from '@shoal/nvshmem-sys'
 
-/** The variables that the package looks at. */
+/** The variables that this package reads. */
 const names = [
   'NVSHMEM_CUMEM_GRANULARITY',
   'NVSHMEM_DISABLE_CUDA_VMM',
@@ -10,14 +10,15 @@ const names = [
   'NVSHMEM_SYMMETRIC_SIZE',
 ] as const
 
-/** Variables by their names, as they are in the process. */
+/** Values of these variables, by name. */
 export type Environment = { readonly [Name in (typeof names)[number]]?: string | undefined }
 
 let seen: Environment | undefined
 
 /**
- * The variables of the process as NVSHMEM knows them: it reads them once, in its first call, so this is asked for
- * before every call that may be the first. Throws where there is no NVSHMEM.
+ * Returns the variables as NVSHMEM sees them. Throws if NVSHMEM is missing.
+ *
+ * NVSHMEM reads them once in its first call, so call this before every call that may be the first.
  */
 export function environmentOfNvshmem(): Environment {
   if (seen === undefined) {
@@ -29,7 +30,7 @@ export function environmentOfNvshmem(): Environment {
 
 function variableReader(): (name: string) => string | undefined {
   if (process.getBuiltinModule('node:worker_threads').isMainThread) return (name) => process.env[name]
-  // A worker's process.env is a copy that may differ from what C code sees.
+  // A worker's process.env is a copy, which may differ from the environment that C code sees.
   const getenv = nvshmem.function('getenv', { parameters: ['name: cstring'], result: 'cstring' })
   return (name) => getenv(name) ?? undefined
 }

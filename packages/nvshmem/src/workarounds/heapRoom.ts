@@ -14,26 +14,28 @@ import type { CallQueue } from '../queue/callQueue.js'
 import type { HeapShape } from './heapShape.js'
 import { HeapSpace } from './heapSpace.js'
 
-/** NVSHMEM hands out multiples of this. */
+/** NVSHMEM allocates multiples of this. */
 const unit = 512
 
 const roundedTo = (step: number, bytes: number): number => Math.ceil(bytes / step) * step
 
-/** Takes the result of a call that allocates: its address, 0n when it gave none, undefined when that stays unknown. */
+/** Takes the result of an allocation: its address, 0n for none, undefined if unknown. */
 type Ended = (address: bigint | undefined) => void
 
 /**
- * Whether the symmetric heap of this PE has room. NVSHMEM ends the process when the device has no memory for the heap
- * to grow, or the heap would grow beyond its limit; so both are asked before.
+ * Tracks whether the symmetric heap of this PE has room.
+ *
+ * NVSHMEM ends the process if the device has no memory for the heap to grow, or the heap would exceed its limit. So
+ * both are checked first.
  */
 export class HeapRoom {
   readonly #queue: CallQueue
   readonly #deviceOrdinal: number
   readonly #shape: HeapShape
   readonly #space = new HeapSpace()
-  /** Bytes by which calls that are under way may make the heap grow. */
+  /** Bytes by which calls in progress may grow the heap. */
   #growing = 0
-  /** Bytes that calls under way take from what the heap has. */
+  /** Bytes that calls in progress take from existing heap memory. */
   #fitting = 0
 
   /** @param queue makes the driver's calls in the context of the device. */
@@ -44,12 +46,12 @@ export class HeapRoom {
   }
 
   /**
-   * Counts memory that is about to be allocated.
+   * Reserves room for an allocation.
    *
-   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when there is no room for it.
+   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) if there is no room for it.
    */
   take(byteLength: number, alignment: number, api: string): Ended {
-    // NVSHMEM takes so much more to find an aligned place in it.
+    // NVSHMEM takes `alignment` more bytes to find an aligned place.
     const bytes = roundedTo(unit, byteLength + alignment)
     const growth = this.#shape.step === 0 ? 0 : roundedTo(this.#shape.step, bytes)
     const grows = growth > 0 && this.#canGrow(growth)
@@ -59,19 +61,19 @@ export class HeapRoom {
     this.#fitting += fitting
     return (address) => {
       this.#growing -= growing
-      // A call that was given up may still allocate: its bytes stay counted.
+      // A cancelled call may still allocate, so its bytes stay counted.
       this.#fitting += address === undefined ? bytes - fitting : -fitting
       if (address === undefined || address === 0n) return
       this.#space.add(Number(address), roundedTo(unit, byteLength), (at) => this.#mappingAt(at))
     }
   }
 
-  /** Memory is given back, in turn with the session's other calls. */
+  /** Records that memory was freed, in turn with the session's other calls. */
   give(address: bigint): void {
     this.#space.remove(Number(address))
   }
 
-  /** Whether the heap may grow, beside what it may grow by already: the driver gives the memory, and gets it back. */
+  /** True if the heap may grow further: the driver can allocate the memory, which is then freed again. */
   #canGrow(growth: number): boolean {
     const wanted = this.#growing + growth
     if (this.#mappedBytes() + wanted >= this.#shape.limit) return false
@@ -87,7 +89,7 @@ export class HeapRoom {
     })
   }
 
-  /** The first step is NVSHMEM's own, whether or not an allocation lies in it. */
+  /** NVSHMEM always maps the first step itself, even without allocations in it. */
   #mappedBytes(): number {
     return Math.max(this.#space.mappedBytes, this.#shape.step)
   }
@@ -95,7 +97,7 @@ export class HeapRoom {
   #fits(bytes: number): boolean {
     const wanted = this.#fitting + bytes
     if (this.#space.isKnown) return wanted <= this.#space.largestFree()
-    // NVSHMEM has told nothing yet. Its own buffers take less than half of the first step.
+    // The mapping is not known yet. NVSHMEM's own buffers take less than half of the first step.
     const { step, limit } = this.#shape
     return wanted <= (step === 0 ? limit : step / 2)
   }

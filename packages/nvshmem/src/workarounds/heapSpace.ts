@@ -1,21 +1,22 @@
-/** A range of addresses: where it starts, and where it is over. Addresses of devices are safe integers. */
+/** A range of addresses from start to end. Device addresses are safe integers. */
 interface Span {
   readonly start: number
   readonly end: number
 }
 
 /**
- * What this process knows of the addresses of its heap: where there is memory, and what of it is taken. Below the first
- * allocation lies what NVSHMEM has for itself.
+ * Known addresses of the heap of this process: mapped memory and allocations.
+ *
+ * NVSHMEM's own memory lies below the first allocation.
  */
 export class HeapSpace {
-  /** Memory that is mapped, by address, none of it twice. */
+  /** Mapped memory by address, without duplicates. */
   #mapped: Span[] = []
-  /** Allocations that live: their sizes by address. */
+  /** Live allocations: size by address. */
   readonly #taken = new Map<number, number>()
   #lowest = Number.POSITIVE_INFINITY
 
-  /** Bytes of memory that the heap is known to have. */
+  /** Bytes of known mapped memory. */
   get mappedBytes(): number {
     return this.#mapped.reduce((sum, { start, end }) => sum + end - start, 0)
   }
@@ -24,7 +25,11 @@ export class HeapSpace {
     return this.#mapped.length > 0
   }
 
-  /** @param mappingAt the mapping in which an address lies, undefined where that is not known. */
+  /**
+   * Records an allocation.
+   *
+   * @param mappingAt returns the mapping of an address; undefined if unknown.
+   */
   add(address: number, bytes: number, mappingAt: (address: number) => Span | undefined): void {
     this.#taken.set(address, bytes)
     this.#lowest = Math.min(this.#lowest, address)
@@ -42,7 +47,7 @@ export class HeapSpace {
     this.#taken.delete(address)
   }
 
-  /** The largest number of bytes side by side that are there and not taken. */
+  /** Returns the largest contiguous free range in bytes. */
   largestFree(): number {
     const taken = [...this.#taken].sort(([left], [right]) => left - right)
     let largest = 0
@@ -58,7 +63,7 @@ export class HeapSpace {
     return largest
   }
 
-  /** The heap grows where it ends, so mappings follow each other. */
+  /** Joins adjacent mappings: the heap grows at its end. */
   #connected(): Span[] {
     const joined: Span[] = []
     for (const span of this.#mapped) {

@@ -5,26 +5,29 @@ import { sizeOf } from './sizes.js'
 
 const variable = 'NVSHMEM_REDUCE_SCRATCH_SIZE'
 const byDefault = 512 * 1024
-/** NVSHMEM cuts it into sixteen parts of whole numbers of eight bytes. */
+/** NVSHMEM splits the scratch memory into sixteen parts of whole 8-byte words. */
 const unit = 128
 
 /**
- * Bytes that NVSHMEM keeps for each team to put what other PEs send while it reduces: none where it cannot read how
- * many, which it says on the error stream. Undefined for versions that reduce rightly whatever the number.
+ * Returns NVSHMEM's scratch bytes per team, for data that other PEs send during a reduction.
+ *
+ * 0 if NVSHMEM cannot parse the variable, which it reports on stderr. Undefined for versions that reduce any number of
+ * elements correctly.
  */
 export function reduceScratchOf(environment: Environment, version: NvshmemVersion): number | undefined {
   return hasFault('reduceScratch', version) ? sizeOf(environment, variable, byDefault, 0) : undefined
 }
 
 /**
- * Throws for a reduceScatter whose parts have no room in the scratch memory, half of which serves one call. NVSHMEM
- * does not look: it writes on into what other collectives need, and those come out wrong later.
+ * Throws for a reduceScatter whose parts exceed the scratch memory, half of which serves one call.
  *
- * @param bytes of the part of one PE.
+ * NVSHMEM does not check this: it overwrites memory of other collectives, whose results are wrong later.
+ *
+ * @param bytes size of the part of one PE.
  */
 export function requireScratch(bytes: number, peCount: number, scratch: number | undefined, api: string): void {
   if (scratch === undefined) return
-  // The second half begins at a whole number of eight bytes.
+  // The second half begins at a whole 8-byte word.
   const half = Math.floor(scratch / 16) * 8
   if (peCount === 1 || bytes * peCount <= half) return
   const needed = Math.ceil((2 * bytes * peCount) / unit) * unit
@@ -35,11 +38,11 @@ export function requireScratch(bytes: number, peCount: number, scratch: number |
 }
 
 /**
- * How many elements NVSHMEM reduces rightly in one call. It sends rounds of a sixteenth of the scratch memory, and
- * where that is no whole number of elements it loses the rest of each. In place with three PEs and more, rounds after
- * the first send what that has computed already: all PEs have to fit into it.
+ * Returns how many elements NVSHMEM reduces correctly in one call; 0 if not even one.
  *
- * @returns 0 when there is no room even for one.
+ * It sends rounds of a sixteenth of the scratch memory. If this is not a whole number of elements, it loses the rest of
+ * each round. In place with three or more PEs, later rounds send results that were already computed, so the data of all
+ * PEs must fit in one round.
  */
 export function maxElementsPerCall(
   elementBytes: number,
@@ -53,7 +56,7 @@ export function maxElementsPerCall(
   const isExact = round > 0 && round % elementBytes === 0
   if (!isSentTwice && (isExact || peCount === 1)) return Number.POSITIVE_INFINITY
   const elements = Math.floor(round / (isSentTwice ? peCount - 1 : 1) / elementBytes)
-  // Whole words of 16 bytes, so that every part is aligned as the whole is.
+  // Whole 16-byte words, so that every part has the alignment of the whole.
   const word = 16 / elementBytes
   return elements < word ? elements : elements - (elements % word)
 }

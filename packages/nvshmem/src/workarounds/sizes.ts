@@ -1,9 +1,9 @@
 import type { Environment } from './environment.js'
 
 /**
- * A number of bytes as NVSHMEM reads it from a variable: what C's `%lf%c` finds, with K, M, G or T.
+ * Parses a number of bytes as NVSHMEM does: C's `%lf%c` with K, M, G or T.
  *
- * @param unreadable where the variable is set, and to something else.
+ * @param unreadable result for a variable that cannot be parsed.
  */
 export function sizeOf(
   environment: Environment,
