@@ -1,6 +1,8 @@
 /**
- * Notes a second error on the first one, which is the one to be thrown. What cannot carry a property (a string that was
- * thrown, a frozen error) stays as it is: the first error matters more than the second.
+ * Attaches a second error to the first one, which will be thrown.
+ *
+ * Leaves errors without room for a property unchanged (a thrown string, a frozen error), because the first error
+ * matters more.
  */
 export function attachSuppressed(first: unknown, second: unknown): void {
   if (typeof first !== 'object' || first === null || !Object.isExtensible(first) || 'suppressed' in first) return

@@ -5,7 +5,7 @@ import { requireInteger, StatusError } from '@shoal/types'
 
 const resultNames = new Map<number, string>(Object.entries(ncclResult_t).map(([name, value]) => [value, name]))
 
-// After these the communicator is of no more use: it can be aborted and nothing else.
+// After these statuses the communicator can only be aborted.
 const fatal: ReadonlySet<number> = new Set([
   ncclResult_t.ncclUnhandledCudaError,
   ncclResult_t.ncclSystemError,
@@ -14,15 +14,14 @@ const fatal: ReadonlySet<number> = new Set([
   ncclResult_t.ncclTimeout,
 ])
 
-/**
- * From here on a status is CUDA's and not NCCL's: the call was to be made in a context that could not be made current,
- * so it was not made.
- */
+/** Statuses from here on come from CUDA: the call was not made, because its context could not be made current. */
 export const firstContextStatus = 100
 
 /**
- * The driver's error when a context cannot be made current, undefined when it can. CUDA's codes 1 to 4 are NCCL's as
- * well, so that a status alone does not tell whether a call failed or was not made for want of its context.
+ * Returns the driver's error if a context cannot be made current, else undefined.
+ *
+ * CUDA's codes 1 to 4 are also codes of NCCL. So the status alone does not show whether the call failed or was not
+ * made.
  */
 export function contextError(context: bigint | undefined): unknown {
   if (context === undefined) return undefined
@@ -34,21 +33,23 @@ export function contextError(context: bigint | undefined): unknown {
   }
 }
 
-/** After a call that was to be made in a context, and failed: throws when the context was why. */
+/** Throws after a failed call if its context was the reason. */
 export function throwContextError(context: bigint): void {
   const error = contextError(context)
   if (error !== undefined) throw error
 }
 
-/** Throws for every status but `ncclSuccess` and `ncclInProgress`; the latter is no error. */
+/** Throws for every status except `ncclSuccess` and `ncclInProgress`, which is not an error. */
 export function checkNccl(status: number, api: string, communicator: ncclComm_t | null = null): void {
   if (status >= firstContextStatus) checkCuda(status, 'cuCtxSetCurrent')
   if (status !== 0 && status !== ncclResult_t.ncclInProgress) throw ncclError(status, api, communicator)
 }
 
 /**
- * The error for a status that NCCL returned: the name (`code`) and description of the status, and what NCCL itself
- * said last (`lastError`). `isSticky` is true where the communicator cannot go on.
+ * Returns the error for an NCCL status.
+ *
+ * It contains name (`code`) and description of the status, and NCCL's last message (`lastError`). `isSticky` is true if
+ * the communicator is lost.
  */
 export function ncclError(status: number, api: string, communicator: ncclComm_t | null = null): StatusError {
   const lastError = lastErrorOf(communicator)
@@ -66,26 +67,23 @@ export function ncclError(status: number, api: string, communicator: ncclComm_t 
 }
 
 /**
- * What NCCL says of a status code, such as of one that a raw function of `@shoal/nccl-sys` returned
- * (`ncclGetErrorString`).
+ * Returns NCCL's description of a status code (`ncclGetErrorString`).
  *
- * @param status an `ncclResult_t`.
- * @returns a short English text; for a code that NCCL does not know, its text for that.
- * @throws TypeError, RangeError for what is no 32-bit integer; LibraryNotFoundError when there is no NCCL.
+ * @param status an `ncclResult_t`, such as a result of a function of `@shoal/nccl-sys`.
+ * @returns a short English text; for an unknown code, NCCL's text for that.
+ * @throws TypeError, RangeError for a value that is not a 32-bit integer; LibraryNotFoundError if NCCL is missing.
  */
 export function ncclStatusText(status: number): string {
   requireInteger(status, 'ncclStatusText', 'status', -(2 ** 31), 2 ** 31 - 1)
   return readCString(ncclGetErrorString(status as ncclResult_t)) ?? 'unknown result code'
 }
 
-/** What NCCL itself said last; undefined where the library is too old to tell. */
+/** Returns NCCL's last message; undefined if the library is too old. */
 export function lastErrorOf(communicator: ncclComm_t | null): string | undefined {
   return ask(() => readCString(ncclGetLastError(communicator)) ?? undefined)
 }
 
-/**
- * An old library may lack the function that describes its error; the error itself must reach the caller all the same.
- */
+/** Calls `question`; undefined if it throws, because a missing description must not replace the error. */
 function ask<T>(question: () => T): T | undefined {
   try {
     return question()

@@ -1,7 +1,7 @@
 import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { ncclVersion } from './version.js'
 
-/** Before any call is recorded for another thread: a missing or too old library shows at once, with its version. */
+/** Loads the libraries before calls are recorded for another thread, so that a missing or old one throws here. */
 export function loadLibraries(): void {
   ensureContextFunctions()
   ncclVersion()

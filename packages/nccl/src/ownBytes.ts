@@ -1,2 +1,2 @@
-/** A `Uint8Array` over an `ArrayBuffer` of its own, where TypeScript can tell (from 5.7 on). */
+/** A `Uint8Array` with its own `ArrayBuffer`, if TypeScript distinguishes that (from 5.7 on). */
 export type OwnBytes = ReturnType<Uint8Array['slice']>

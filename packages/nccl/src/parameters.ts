@@ -21,7 +21,7 @@ import { inspectKey, inspectLine, PublicObject, requireKeyOf, requireMade, requi
 import { checkNccl } from './errors.js'
 import type { OwnBytes } from './ownBytes.js'
 
-/** The integer types a parameter of NCCL can have. */
+/** Integer types of NCCL parameters. */
 export type ParameterType = 'i8' | 'i16' | 'i32' | 'i64' | 'u8' | 'u16' | 'u32' | 'u64'
 
 const readers = {
@@ -40,12 +40,13 @@ const firstRoom = 256
 const mostRoom = 65536
 
 /**
- * A parameter of NCCL, such as `NCCL_DEBUG_SUBSYS`: what the library goes by, whether that came from the environment, a
- * file or is its default (`ncclParam…`, NCCL 2.30). Parameters are read, not set; set them in the environment before
- * the first use of NCCL.
+ * A parameter of NCCL, such as `NCCL_DEBUG_SUBSYS` (`ncclParam…`, NCCL 2.30).
+ *
+ * It returns the value in use, from the environment, a file or the default. Parameters are read-only here; set them in
+ * the environment before the first use of NCCL.
  */
 export class NcclParameter extends PublicObject {
-  /** Its name, as in the environment. */
+  /** Its name in the environment. */
   readonly key: string
   readonly #handle: ncclParamHandle_t
 
@@ -57,8 +58,10 @@ export class NcclParameter extends PublicObject {
   }
 
   /**
-   * Names of the parameters (`ncclParamGetAllParameterKeys`): the documented ones, or with `NCCL_PARAM_DUMP_ALL=true`
-   * in the environment all of them. More may appear once a communicator was made.
+   * Returns the names of the parameters (`ncclParamGetAllParameterKeys`).
+   *
+   * Only documented ones, unless the environment has `NCCL_PARAM_DUMP_ALL=true`. More may appear after a communicator
+   * was made.
    *
    * @throws VersionTooOldError below NCCL 2.30.
    */
@@ -73,14 +76,14 @@ export class NcclParameter extends PublicObject {
   }
 
   /**
-   * The parameter of that name (`ncclParamBind`).
+   * Returns the parameter of a name (`ncclParamBind`).
    *
    * @example
    * ```ts
    * NcclParameter.bind('NCCL_DEBUG_SUBSYS').text // 'INIT,ENV,BOOTSTRAP'
    * ```
    *
-   * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
+   * @throws StatusError `ncclInvalidArgument` for an unknown parameter; VersionTooOldError below NCCL 2.30.
    */
   static override bind(key: string): NcclParameter {
     requireText(key, 'NcclParameter.bind', 'key')
@@ -90,10 +93,9 @@ export class NcclParameter extends PublicObject {
   }
 
   /**
-   * The value of a parameter as text, the way NCCL writes it, such as `'INIT,ENV'` or `'TRUE'`
-   * (`ncclParamGetParameter`).
+   * Returns the value of a parameter as NCCL's text, such as `'INIT,ENV'` (`ncclParamGetParameter`).
    *
-   * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
+   * @throws StatusError `ncclInvalidArgument` for an unknown parameter; VersionTooOldError below NCCL 2.30.
    */
   static read(key: string): string {
     requireText(key, 'NcclParameter.read', 'key')
@@ -104,28 +106,26 @@ export class NcclParameter extends PublicObject {
     return bytes > 0 ? Buffer.from(readMemory(value[0] ?? 0n, bytes)).toString() : ''
   }
 
-  /** Has NCCL write all parameters, with values, origins and what they accept, to its log (`ncclParamDumpAll`). */
+  /** Makes NCCL log all parameters with values, origins and accepted values (`ncclParamDumpAll`). */
   static dump(): void {
     ncclParamDumpAll()
   }
 
-  /** The value as text, the way NCCL writes it. */
+  /** The value as NCCL's text. */
   get text(): string {
     return NcclParameter.read(this.key)
   }
 
-  /**
-   * Its integer type; `'text'` for one that is a string; undefined for others, such as flags: see `text` and `bytes`.
-   */
+  /** Its integer type, or `'text'` for a string; undefined for others, such as flags: see `text` and `bytes`. */
   get type(): ParameterType | 'text' | undefined {
     const cell = new BigUint64Array(1)
     if (ncclParamGetStr(this.#handle, cell) === 0) return 'text'
-    // Bytes fit integers of every size.
+    // 8 bytes are enough for integers of every size.
     const bytes = new Uint8Array(cell.buffer)
     return types.find((type) => readers[type].call(this.#handle, bytes) === 0)
   }
 
-  /** The value: a number, a bigint where it has 64 bits, else text. */
+  /** The value: a number, a bigint for 64 bits, else text. */
   get value(): number | bigint | string {
     const { type } = this
     if (type === 'text') return this.readText()
@@ -133,9 +133,9 @@ export class NcclParameter extends PublicObject {
   }
 
   /**
-   * The value of a parameter of exactly that integer type (`ncclParamGetI8` … `ncclParamGetU64`).
+   * Returns the value of a parameter of this integer type (`ncclParamGetI8` … `ncclParamGetU64`).
    *
-   * @throws StatusError `ncclInvalidArgument` when its type is another one.
+   * @throws StatusError `ncclInvalidArgument` if its type differs.
    */
   readInteger(type: 'i64' | 'u64'): bigint
   readInteger(type: Exclude<ParameterType, 'i64' | 'u64'>): number
@@ -152,9 +152,9 @@ export class NcclParameter extends PublicObject {
   }
 
   /**
-   * The value of a parameter that is a string, empty when it is not set (`ncclParamGetStr`).
+   * Returns the value of a string parameter; empty if unset (`ncclParamGetStr`).
    *
-   * @throws StatusError `ncclInvalidArgument` when its type is another one.
+   * @throws StatusError `ncclInvalidArgument` if its type differs.
    */
   readText(): string {
     const out = new BigUint64Array(1)
@@ -162,15 +162,13 @@ export class NcclParameter extends PublicObject {
     return readCString(out[0] ?? 0n) ?? ''
   }
 
-  /**
-   * The value as NCCL holds it (`ncclParamGet`): an integer or flag in the machine's byte order, a text with its NUL.
-   */
+  /** The value in NCCL's memory (`ncclParamGet`): a native-endian integer or flag, or a NUL-terminated string. */
   get bytes(): OwnBytes {
     const length = new Int32Array(1)
     for (let room = firstRoom; ; room *= 16) {
       const out = new Uint8Array(room)
       const status = ncclParamGet(this.#handle, out, room, length)
-      // NCCL does not tell how much room it needs.
+      // NCCL does not report the required size.
       if (status === ncclResult_t.ncclInvalidArgument && room < mostRoom) continue
       checkNccl(status, 'ncclParamGet')
       return out.slice(0, length[0] ?? 0)

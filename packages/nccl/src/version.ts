@@ -5,16 +5,16 @@ import { checkNccl } from './errors.js'
 let cached: NcclVersion | undefined
 
 /**
- * Version of the NCCL library in use, found and loaded on the first call (`ncclGetVersion`).
+ * Returns the version of the NCCL library, loaded at the first call (`ncclGetVersion`).
  *
- * @throws LibraryNotFoundError when there is no NCCL on this machine.
+ * @throws LibraryNotFoundError if this machine has no NCCL.
  */
 export function ncclVersion(): NcclVersion {
   cached ??= NcclVersion.from(nccl.version ?? askLibrary())
   return cached
 }
 
-/** The library did not tell: finds out why, which is an error. */
+/** Calls `ncclGetVersion` again to throw its error, because the version is unknown. */
 function askLibrary(): number {
   const out = new Int32Array(1)
   checkNccl(ncclGetVersion(out), 'ncclGetVersion')
@@ -22,24 +22,26 @@ function askLibrary(): number {
 }
 
 /**
- * Version of the header the bindings were generated from. The library may be older (functions are checked one by one)
- * or newer.
+ * Returns the version of the header that the bindings were generated from.
+ *
+ * The library may be older (functions are checked individually) or newer.
  */
 export function ncclHeaderVersion(): NcclVersion {
   return NcclVersion.from(NCCL_VERSION_CODE)
 }
 
 /**
- * Whether the NCCL in use knows a feature, such as `Feature.ncclShrink` of `@shoal/types`. What it does not know throws
- * VersionTooOldError when it is called.
+ * True if the loaded NCCL supports a feature, such as `Feature.ncclShrink` of `@shoal/types`.
  *
- * @throws LibraryNotFoundError when there is no NCCL, TypeError for a feature of another library.
+ * Calls of unsupported functions throw VersionTooOldError.
+ *
+ * @throws LibraryNotFoundError if NCCL is missing, TypeError for a feature of another library.
  */
 export function ncclSupports(feature: Feature): boolean {
   return supports(ncclVersion(), feature, 'ncclSupports')
 }
 
-/** Throws VersionTooOldError when the loaded library is older than `since`; `what` names the function or feature. */
+/** Throws VersionTooOldError if the loaded library is older than `since`; `what` names the function or feature. */
 export function requireNcclVersion(what: string, since: number): void {
   const installed = ncclVersion()
   if (installed.value >= since) return

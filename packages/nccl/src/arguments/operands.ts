@@ -12,11 +12,11 @@ import {
   toStreamHandle,
 } from '@shoal/types'
 
-/** What every collective has to know about a dtype. */
+/** Properties of a dtype that every collective needs. */
 export interface WireType {
   readonly dtype: DType
   readonly bytes: number
-  /** `ncclDataType_t`; undefined where NCCL cannot reduce such elements. */
+  /** `ncclDataType_t`; undefined if NCCL cannot reduce such elements. */
   readonly code: number | undefined
 }
 
@@ -31,16 +31,16 @@ const wireTypes = Object.fromEntries(
 const bits64 = new BigUint64Array(1)
 const halves = new Uint32Array(bits64.buffer)
 
-/** Where the operands of a call have to live. */
+/** Where the operands of a call must be. */
 export interface Place {
   readonly deviceOrdinal: number
   readonly context: bigint
 }
 
-// The range is read straight from the protocol here and checked only for what the call depends on: the general check
-// of @shoal/types costs as much as the call itself. What does not look right goes through it for its error message.
+// The range is read directly from the protocol, and only what the call depends on is checked: the general check of
+// @shoal/types costs as much as the call itself. Unusual ranges go through the general check for its error message.
 
-/** The memory behind `memory`, which must be writable when it is written and belong to the communicator's device. */
+/** Returns the range of `memory` on the communicator's device, which must be writable if `written`. */
 export function memoryAt(
   memory: MemoryLike,
   place: Place,
@@ -61,16 +61,13 @@ export function memoryAt(
   return range
 }
 
-/**
- * Whether nothing is left to check but what the call depends on: contiguous, and of the version that knows nothing
- * else.
- */
+/** True for a range that is contiguous, of version 0, and needs no further general checks. */
 function isPlainRange(range: MemoryRange | null | undefined): range is MemoryRange {
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') return false
   return (range.strides ?? range.stream ?? range.shape) === undefined
 }
 
-/** The stream behind `stream`, which waits for what is pending on the operands of its call. */
+/** Returns the handle of `stream`, after it was made to wait for pending work on the operands. */
 export function queueFor(
   stream: StreamArgument | undefined,
   place: Place,
@@ -82,7 +79,7 @@ export function queueFor(
   return handle
 }
 
-/** The `cudaStream_t` behind `stream`. A bare handle is taken at its word. */
+/** Returns the `cudaStream_t` of `stream`. A bare handle is not checked. */
 export function streamAt(
   stream: StreamArgument | undefined,
   place: Place,
@@ -92,12 +89,12 @@ export function streamAt(
   return queueFor(stream, place, api, ...operands).handle as cudaStream_t
 }
 
-/** What a missing stream means: that of the innermost `Stream.use` of the context, else the default stream. */
+/** Returns the stream for a missing option: the context's innermost `Stream.use`, else the default stream. */
 function streamLeftOut({ context }: Place, api: string): StreamArgument {
   return (missingStreams.areDefault ? undefined : boundStreamOf(context, api)) ?? null
 }
 
-/** What the stream protocol tells of `stream`, checked. */
+/** Returns a stream's checked protocol answer. */
 export function streamHandleAt(given: StreamArgument | undefined, place: Place, api: string): StreamHandle {
   const stream = given === undefined ? streamLeftOut(place, api) : given
   let handle: StreamHandle | undefined
@@ -118,7 +115,7 @@ export function streamHandleAt(given: StreamArgument | undefined, place: Place, 
   return handle
 }
 
-/** The dtype of a call: the one the buffers carry, or the one that was named for buffers that carry none. */
+/** Returns the dtype of a call: that of the buffers, or the given one if they have none. */
 export function wireTypeOf(
   first: MemoryRange,
   second: MemoryRange | undefined,
@@ -139,21 +136,21 @@ function checkDType(range: MemoryRange, wire: WireType, api: string): void {
       `${api}: a buffer of ${range.dtype} where ${wire.dtype} is needed; both must have the same dtype`,
     )
   }
-  // A kernel that reads elements across their boundaries takes the context with it.
+  // A kernel that reads misaligned elements destroys the context.
   bits64[0] = range.address
   if ((halves[0] as number) % wire.bytes !== 0) {
     throw new RangeError(`${api}: memory at 0x${range.address.toString(16)} is not aligned for ${wire.dtype}`)
   }
 }
 
-/** Whole elements of `wire` that fit into a range. */
+/** Returns how many whole elements of `wire` fit in a range. */
 export function elementsOf(range: MemoryRange, wire: WireType): number {
   return Math.floor(range.byteLength / wire.bytes)
 }
 
 /** Throws unless `range` has room for `count` elements. */
 export function checkRoom(range: MemoryRange, count: number, wire: WireType, api: string, parameter: string): void {
-  // Written so that a byteLength that is not a number fails as well.
+  // In this form, the check also fails for a byteLength that is not a number.
   if (count * wire.bytes <= range.byteLength) return
   throw new RangeError(
     `${api}: ${count} elements of ${wire.dtype} are ${count * wire.bytes} bytes, ${parameter} has ${range.byteLength}`,
@@ -162,13 +159,13 @@ export function checkRoom(range: MemoryRange, count: number, wire: WireType, api
 
 const exact = 2 ** 53
 
-/** Through memory, because V8 makes a call of `Number(bigint)`. */
+/** Converts through memory, because V8 compiles `Number(bigint)` to a call. */
 function addressAsNumber(address: bigint): number {
   bits64[0] = address
   return (halves[1] as number) * 2 ** 32 + (halves[0] as number)
 }
 
-/** Throws when two ranges share bytes; `allowed` is the one distance from send to recv at which NCCL works in place. */
+/** Throws if two ranges overlap, except at the distance `allowed`, at which NCCL works in place. */
 export function checkOverlap(
   send: MemoryRange,
   sendBytes: number,
@@ -179,7 +176,7 @@ export function checkOverlap(
 ): void {
   const from = addressAsNumber(send.address)
   const to = addressAsNumber(recv.address)
-  // Numbers below 2^53 are exact, and so is every address a program has; bigints take several times as long.
+  // Numbers below 2^53 are exact, and addresses of programs are smaller; bigints are several times slower.
   const distance = from < exact && to < exact ? to - from : Number(recv.address - send.address)
   if (distance === allowed || distance >= sendBytes || -distance >= recvBytes || sendBytes === 0 || recvBytes === 0)
     return

@@ -37,21 +37,22 @@ import { ncclVersion, requireNcclVersion } from '../version.js'
 import { type DeviceResource, type DeviceResourceHandle, RequiredResource } from './deviceResources.js'
 import { requireTeam, type TeamShape } from './team.js'
 
-/** A team of which kernels want something. */
+/** A team that kernels need. */
 export interface TeamRequirement {
-  /** The team: of `communicator.team()`, or a part of one. */
+  /** The team: from `communicator.team()`, or a part of one. */
   readonly team: TeamShape
-  /** Whether kernels store into all ranks of the team at once, by NVLink multicast. Default false. */
+  /** Whether kernels store to all ranks of the team at once, by NVLink multicast. Default: false. */
   readonly multimem?: boolean | undefined
 }
 
 /**
- * What the kernels of a device communicator need (`ncclDevCommRequirements`). Counts default to 0 and flags to false,
- * where NCCL has no other default. All ranks ask for the same.
+ * Requirements of a device communicator's kernels (`ncclDevCommRequirements`).
+ *
+ * Default: 0 for counts and false for flags, unless NCCL has another default. All ranks pass the same.
  */
 export interface DeviceCommunicatorOptions<R extends string = string, T extends string = string>
   extends CommunicatorWaitOptions {
-  /** Stores into all ranks of the LSA team at once, by NVLink multicast. */
+  /** Enables stores to all ranks of the LSA team at once, by NVLink multicast. */
   readonly lsaMultimem?: boolean | undefined
   /** Barriers over all ranks (NCCL 2.29). */
   readonly barrierCount?: number | undefined
@@ -59,39 +60,39 @@ export interface DeviceCommunicatorOptions<R extends string = string, T extends 
   readonly lsaBarrierCount?: number | undefined
   /** Barriers of the rail team, over the network. */
   readonly railGinBarrierCount?: number | undefined
-  /** Barriers over all ranks, all of it over the network (NCCL 2.30). */
+  /** Barriers over all ranks, entirely over the network (NCCL 2.30). */
   readonly worldGinBarrierCount?: number | undefined
   /** Blocks of low-latency all-to-all in the LSA team. */
   readonly lsaLLA2ABlockCount?: number | undefined
-  /** Slots of each: see `llA2ASlots`. */
+  /** Slots per block: see `llA2ASlots`. */
   readonly lsaLLA2ASlotCount?: number | undefined
-  /** Have the network functions also where the ranks do not need them. */
+  /** Provides the network functions even if the ranks do not need them. */
   readonly ginForceEnable?: boolean | undefined
-  /** Wanted contexts of the network; a hint. NCCL's default is 4. */
+  /** Requested network contexts; a hint. NCCL's default is 4. */
   readonly ginContextCount?: number | undefined
-  /** Signals of the network, numbered from 0. */
+  /** Network signals, numbered from 0. */
   readonly ginSignalCount?: number | undefined
-  /** Counters of the network, numbered from 0. */
+  /** Network counters, numbered from 0. */
   readonly ginCounterCount?: number | undefined
-  /** Whom the network reaches: nobody, all ranks, or the rail team (NCCL 2.29). */
+  /** Ranks that the network connects: none, all, or the rail team (NCCL 2.29). */
   readonly ginConnectionType?: 'none' | 'full' | 'rail' | undefined
-  /** Contexts that no other device communicator uses (NCCL 2.29.7). */
+  /** Reserves contexts that no other device communicator uses (NCCL 2.29.7). */
   readonly ginExclusiveContexts?: boolean | undefined
-  /** Entries of a context's queue (NCCL 2.29.7). */
+  /** Queue entries per context (NCCL 2.29.7). */
   readonly ginQueueDepth?: number | undefined
   /** Traffic class of the network (NCCL 2.30). */
   readonly ginTrafficClass?: number | undefined
-  /** Whether kernels use strong signals. Default true (NCCL 2.30.7). */
+  /** Whether kernels use strong signals. Default: true (NCCL 2.30.7). */
   readonly ginStrongSignalsRequired?: boolean | undefined
-  /** Whether kernels use signals at addresses. Default true (NCCL 2.30.7). */
+  /** Whether kernels use signals at addresses. Default: true (NCCL 2.30.7). */
   readonly ginVaSignalsRequired?: boolean | undefined
-  /** More that kernels need, by a name of the caller's: `resources` of the result tells where each lies. */
+  /** Further resources of kernels, by name; `resources` of the result contains their positions. */
   readonly resources?: Readonly<Record<R, DeviceResource>> | undefined
-  /** Teams, by a name of the caller's: `multimem` of the result tells where stores reach all of one. */
+  /** Teams, by name; `multimem` of the result contains their multicast addresses. */
   readonly teams?: Readonly<Record<T, TeamRequirement>> | undefined
 }
 
-// More than the struct of any version; the library writes that of the requirements' version.
+// Larger than the struct of any version; the library writes the struct of the requirements' version.
 const room = 4096
 const firstWithThisLayout = 23003
 const connectionTypes = {
@@ -130,16 +131,17 @@ const optionKeys = {
 const teamKeys: OptionKeys<TeamRequirement> = { team: true, multimem: true }
 
 /**
- * What a kernel needs to communicate by itself (`ncclDevComm`, NCCL 2.28): such a kernel is compiled against
- * `nccl_device.h` and takes it, by value, and windows as arguments.
+ * Lets kernels communicate themselves (`ncclDevComm`, NCCL 2.28).
  *
- * All ranks make it together. It ends with its communicator at the latest; await the kernels of all ranks that use it
- * before.
+ * Such a kernel is compiled with `nccl_device.h` and takes this struct by value, and windows as arguments.
+ *
+ * All ranks create it together. It ends with its communicator at the latest. First await the kernels of all ranks that
+ * use it.
  */
 export class DeviceCommunicator<R extends string = string, T extends string = string> extends PublicObject {
-  /** Where each of the resources lies that were asked for, by its name. */
+  /** Handles of the requested resources, by name. */
   readonly resources: Readonly<Record<R, DeviceResourceHandle>>
-  /** Where stores reach all ranks of a team; undefined for one that asked for none: see `Window.multimemPointer`. */
+  /** Multicast address per team, for `Window.multimemPointer`; undefined for a team that requested none. */
   readonly multimem: Readonly<Record<T, bigint | undefined>>
   readonly #live: LiveCommunicator
   readonly #memory: NativeMemory
@@ -170,11 +172,13 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
   }
 
   /**
-   * The `ncclDevComm`, to be passed to a kernel by value: a copy of bytes, which keeps nothing. The device communicator
-   * must not end before the kernel does; a graph keeps it with `graph.keep(deviceCommunicator)`.
+   * Returns a copy of the `ncclDevComm`, to pass to a kernel by value.
    *
-   * @param byteLength `sizeof(ncclDevComm)` in the header the kernel was compiled with, which must be of the version of
-   * the library in use, or of 2.30 where that is newer. Default 240, that of 2.30.
+   * The copy does not keep the device communicator, which must outlive the kernel. For a graph, call
+   * `graph.keep(deviceCommunicator)`.
+   *
+   * @param byteLength `sizeof(ncclDevComm)` in the header of the kernel. The header must have the version of the loaded
+   * library, or 2.30 if the library is newer. Default: 240, as in 2.30.
    */
   bytes(byteLength: number = ncclDevCommLayout.size): OwnBytes {
     this.#requireAlive('bytes')
@@ -183,9 +187,9 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
   }
 
   /**
-   * The fields of the `ncclDevComm`.
+   * Returns the fields of the `ncclDevComm`.
    *
-   * @throws FeatureNotSupportedError below NCCL 2.30, which lays it out in another way.
+   * @throws FeatureNotSupportedError below NCCL 2.30, which has another layout.
    */
   read(): ncclDevComm {
     this.#requireAlive('read')
@@ -200,10 +204,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
     })
   }
 
-  /**
-   * Waits for the work of the device and gives back what it holds (`ncclDevCommDestroy`, off the JavaScript thread).
-   * Idempotent.
-   */
+  /** Waits for the device and frees the resources (`ncclDevCommDestroy`, off the JavaScript thread). Idempotent. */
   dispose(): Promise<void> {
     this.#ending ??= this.#destroy()
     return this.#ending
@@ -227,7 +228,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
   }
 
   #forget(): void {
-    // What went wrong was told to whoever disposed of it first.
+    // The first dispose() reports the errors.
     this.#ending = Promise.resolve()
     this.#forgotten.abort()
     removeChild(this.#live, this.#child)
@@ -296,7 +297,7 @@ export async function createDeviceCommunicator<R extends string, T extends strin
           ncclDevCommCreate(live.handle, requirements, memory)
         })
         checkNccl(status, 'ncclDevCommCreate', live.handle)
-        // Where the communicator does not block it may still be at work, whatever it answered.
+        // A nonblocking communicator may still be working, whatever it returned.
         await settled(live, 'ncclDevCommCreate')
       })
     await exclusively([live], 'createDeviceCommunicator', create, waitOptions)
@@ -318,7 +319,7 @@ interface RequiredTeams {
   readonly read: () => Record<string, bigint | undefined>
 }
 
-/** The list of `ncclTeamRequirements`; its memory goes to `owned`. */
+/** Makes the list of `ncclTeamRequirements`; `owned` receives its memory. */
 function requireTeams(
   teams: Readonly<Record<string, TeamRequirement>>,
   owned: NativeMemory[],

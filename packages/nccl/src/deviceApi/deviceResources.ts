@@ -27,73 +27,73 @@ import { checkNccl } from '../errors.js'
 import type { OwnBytes } from '../ownBytes.js'
 import { requireTeam, type TeamShape, teamBytes } from './team.js'
 
-/** Barriers of a team over loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */
+/** Barriers of a team by loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */
 export interface LsaBarrierResource {
-  /** Which resource it is. */
+  /** Discriminates resources. */
   readonly kind: 'lsaBarrier'
-  /** Whose barriers they are; a team of ranks that reach each other's memory. */
+  /** Team of the barriers; its ranks must reach each other's memory. */
   readonly team: TeamShape
-  /** Number of barriers, such as one for each block of a kernel. */
+  /** Number of barriers, such as one per block of a kernel. */
   readonly barriers: number
 }
 
 /** Barriers of a team over the network, for `ncclGinBarrierSession` (`ncclGinBarrierCreateRequirement`). */
 export interface GinBarrierResource {
-  /** Which resource it is. */
+  /** Discriminates resources. */
   readonly kind: 'ginBarrier'
-  /** Whose barriers they are. */
+  /** Team of the barriers. */
   readonly team: TeamShape
-  /** Number of barriers, such as one for each block of a kernel. */
+  /** Number of barriers, such as one per block of a kernel. */
   readonly barriers: number
 }
 
-/** Room for `ncclLLA2ASession` (`ncclLLA2ACreateRequirement`). */
+/** Memory for `ncclLLA2ASession` (`ncclLLA2ACreateRequirement`). */
 export interface LlA2AResource {
-  /** Which resource it is. */
+  /** Discriminates resources. */
   readonly kind: 'llA2A'
-  /** Blocks of the kernel that use it. */
+  /** Number of kernel blocks that use it. */
   readonly blocks: number
-  /** See `llA2ASlots`. */
+  /** Slots per block: see `llA2ASlots`. */
   readonly slots: number
 }
 
-/** Room for what a kernel sends over the network (`ncclGinOutboxCreateRequirement`, NCCL 2.29). */
+/** Memory for data that a kernel sends over the network (`ncclGinOutboxCreateRequirement`, NCCL 2.29). */
 export interface GinOutboxResource {
-  /** Which resource it is. */
+  /** Discriminates resources. */
   readonly kind: 'ginOutbox'
-  /** Blocks of the kernel that use it. */
+  /** Number of kernel blocks that use it. */
   readonly blocks: number
-  /** Binary logarithm of the bytes of a block. */
+  /** Binary logarithm of the bytes per block. */
   readonly sizeLog2: number
 }
 
-/** Room for what peers send here over the network (`ncclGinInboxA2ACreateRequirement`, NCCL 2.29). */
+/** Memory for data that peers send over the network (`ncclGinInboxA2ACreateRequirement`, NCCL 2.29). */
 export interface GinInboxResource {
-  /** Which resource it is. */
+  /** Discriminates resources. */
   readonly kind: 'ginInboxA2A'
   /** The ranks that send. */
   readonly peers: TeamShape
-  /** Blocks of the kernel that use it. */
+  /** Number of kernel blocks that use it. */
   readonly blocks: number
-  /** Binary logarithm of the bytes of a block. */
+  /** Binary logarithm of the bytes per block. */
   readonly sizeLog2: number
 }
 
-/** Symmetric memory, signals and counters of a kernel's own making. */
+/** Symmetric memory, signals and counters for free use by a kernel. */
 export interface BufferResource {
-  /** Which resource it is. */
+  /** Discriminates resources. */
   readonly kind: 'buffer'
   /** Size in bytes, on each rank. */
   readonly byteLength: number
-  /** In bytes, a power of two. Default 16. */
+  /** Alignment in bytes, a power of two. Default: 16. */
   readonly alignment?: number | undefined
-  /** Signals of the network. Default 0. */
+  /** Number of network signals. Default: 0. */
   readonly ginSignals?: number | undefined
-  /** Counters of the network. Default 0. */
+  /** Number of network counters. Default: 0. */
   readonly ginCounters?: number | undefined
 }
 
-/** Something that a kernel with the device API needs from its device communicator. */
+/** A resource that a kernel with the device API needs from its device communicator. */
 export type DeviceResource =
   | LsaBarrierResource
   | GinBarrierResource
@@ -102,29 +102,29 @@ export type DeviceResource =
   | GinInboxResource
   | BufferResource
 
-/** What a resource takes of the memory that NCCL sets aside on each rank. */
+/** NCCL memory and network resources that a resource takes per rank. */
 export interface DeviceResourceNeeds {
   /** Size in bytes. */
   readonly byteLength: number
   /** In bytes. */
   readonly alignment: number
-  /** Signals of the network. */
+  /** Number of network signals. */
   readonly ginSignals: number
-  /** Counters of the network. */
+  /** Number of network counters. */
   readonly ginCounters: number
 }
 
-/** Where a resource lies, once its device communicator is made. */
+/** Handle of a resource in a created device communicator. */
 export interface DeviceResourceHandle {
-  /** Which kind of resource it is. */
+  /** Kind of the resource. */
   readonly kind: DeviceResource['kind']
-  /** The struct that the session of this kind takes in a kernel (`ncclLsaBarrierHandle_t` and so on), by value. */
+  /** The struct that the kernel's session takes by value, such as `ncclLsaBarrierHandle_t`. */
   readonly bytes: OwnBytes
-  /** The same, field by field. */
+  /** The fields of the struct. */
   readonly fields: Readonly<Record<string, number>>
 }
 
-// The handle of a buffer: where it lies, and the first of its signals and counters. There is no struct for it in C.
+// Handle of a buffer: its offset, first signal and first counter. C has no struct for it.
 const bufferFields = ['bufHandle', 'signal0', 'counter0'] as const
 const largestHandle = 16
 const largestInt = 0x7fff_ffff
@@ -139,8 +139,10 @@ const resourceKeys: { readonly [K in DeviceResource['kind']]: OptionKeys<Extract
 }
 
 /**
- * Slots that a resource of kind `llA2A` needs for so many elements of at most so many bytes (`ncclLLA2ACalcSlots`, NCCL
- * 2.28).
+ * Returns the slots of an `llA2A` resource for a number and size of elements (`ncclLLA2ACalcSlots`, NCCL 2.28).
+ *
+ * @param maxElements most elements
+ * @param maxElementBytes most bytes per element
  */
 export function llA2ASlots(maxElements: number, maxElementBytes: number): number {
   const api = 'llA2ASlots'
@@ -150,7 +152,7 @@ export function llA2ASlots(maxElements: number, maxElementBytes: number): number
   )
 }
 
-/** What a resource takes. No communicator is needed to know. */
+/** Returns what a resource takes, without a communicator. */
 export function deviceResourceNeeds(resource: DeviceResource): DeviceResourceNeeds {
   const made = new RequiredResource(resource, null, 'deviceResourceNeeds', 'resource')
   try {
@@ -160,7 +162,7 @@ export function deviceResourceNeeds(resource: DeviceResource): DeviceResourceNee
   }
 }
 
-/** One link of an `ncclDevCommRequirements`' list, with the memory its results are written to. */
+/** One link of an `ncclDevCommRequirements`' list, with the memory for its results. */
 export class RequiredResource {
   readonly #resource: DeviceResource
   readonly #handle = NativeMemory.allocate(largestHandle)

@@ -21,8 +21,8 @@ import {
 import { type LiveCommunicator, requireAlive, requireIdle } from '../lifetime/live.js'
 
 /**
- * The teams that NCCL knows of: all ranks; those that this rank reaches by loads and stores (LSA); those that have its
- * place in the other LSA teams (rail).
+ * Teams of NCCL: all ranks (world), ranks that loads and stores reach (LSA), and the same place in other LSA teams
+ * (rail).
  */
 export type TeamName = 'world' | 'lsa' | 'rail'
 
@@ -30,19 +30,19 @@ export type TeamName = 'world' | 'lsa' | 'rail'
 export interface TeamShape {
   /** Number of ranks. */
   readonly size: number
-  /** This rank's place in the team. */
+  /** This rank's number in the team. */
   readonly rank: number
-  /** Distance of the ranks in the communicator. */
+  /** Distance between the ranks in the communicator. */
   readonly stride: number
 }
 
-/** A team of a communicator, as one of its ranks sees it. */
+/** A team of a communicator, from the view of one of its ranks. */
 export class Team extends PublicObject implements TeamShape {
   /** Number of ranks. */
   readonly size: number
-  /** This rank's place in the team. */
+  /** This rank's number in the team. */
   readonly rank: number
-  /** Distance of the ranks in the communicator. */
+  /** Distance between the ranks in the communicator. */
   readonly stride: number
   readonly #live: LiveCommunicator
 
@@ -57,27 +57,29 @@ export class Team extends PublicObject implements TeamShape {
     this.stride = stride
   }
 
-  /** Rank in the communicator of rank `rank` of this team (`ncclTeamRankToWorld`, NCCL 2.28). */
+  /** Returns the communicator rank of rank `rank` of this team (`ncclTeamRankToWorld`, NCCL 2.28). */
   toWorld(rank: number): number {
     const shape = this.#checked(rank, 'Team.toWorld')
     return ncclTeamRankToWorld(this.#live.handle, shape, rank)
   }
 
   /**
-   * Place in the LSA team of rank `rank` of this team; of no meaning for one outside of it (`ncclTeamRankToLsa`, 2.28).
+   * Returns the LSA rank of rank `rank` of this team (`ncclTeamRankToLsa`, NCCL 2.28).
+   *
+   * The result has no meaning for a rank outside the LSA team.
    */
   toLsa(rank: number): number {
     const shape = this.#checked(rank, 'Team.toLsa')
     return ncclTeamRankToLsa(this.#live.handle, shape, rank)
   }
 
-  /** The part of this team, `size` ranks in a row, that this rank is in. `size` divides the size of the team. */
+  /** Returns the part of `size` consecutive ranks that contains this rank. `size` divides the team's size. */
   inner(size: number): Team {
     this.#requireDivisor(size, 'Team.inner')
     return new Team(this.#live, { size, rank: this.rank % size, stride: this.stride })
   }
 
-  /** The ranks with this rank's place in the parts of `size` ranks that the team falls into. */
+  /** Returns the ranks with this rank's place in each part of `size` ranks. */
   outer(size: number): Team {
     this.#requireDivisor(size, 'Team.outer')
     return new Team(this.#live, {
@@ -120,7 +122,7 @@ export function team(live: LiveCommunicator, name: TeamName): Team {
   return new Team(live, { size: nRanks, rank, stride })
 }
 
-/** The `ncclTeam_t` of a team, to be passed by value. */
+/** Returns the `ncclTeam_t` of a team, to pass by value. */
 export function teamBytes({ size, rank, stride }: TeamShape): Uint8Array {
   const bytes = new Uint8Array(ncclTeamLayout.size)
   const value: ncclTeam = { nRanks: size, rank, stride }
@@ -128,7 +130,7 @@ export function teamBytes({ size, rank, stride }: TeamShape): Uint8Array {
   return bytes
 }
 
-/** A team of NCCL, or one of its shape. @throws TypeError, RangeError */
+/** Returns the checked shape of a team. @throws TypeError, RangeError */
 export function requireTeam(value: unknown, api: string, name: string): TeamShape {
   if (typeof value !== 'object' || value === null) throw wrongType(api, name, 'a team', value)
   const team = { size: propertyOf(value, 'size'), rank: propertyOf(value, 'rank'), stride: propertyOf(value, 'stride') }

@@ -3,34 +3,31 @@ import type { LiveCommunicator } from '../lifetime/live.js'
 import type { LocalRanks } from '../lifetime/localRanks.js'
 import { isCollecting, isGroupOpen } from './groupState.js'
 
-// NCCL connects ranks when an operation first needs it, and a communicator that blocks waits for them inside that call.
-// Where one of them is in the same thread, it never comes: its call would be the next one of this thread.
+// NCCL connects ranks at the first operation that needs the connection. A blocking communicator waits inside that call
+// for the other ranks. It waits forever for a rank of the same thread, whose call would come next on this thread.
 
-/** An operation that is about to connect: all ranks, or this one and a peer. */
+/** An operation that will connect all ranks, or this rank and a peer. */
 interface PendingConnect {
   readonly live: LiveCommunicator
-  /** Undefined: all ranks. */
+  /** Undefined means all ranks. */
   readonly peer: number | undefined
   readonly sends: boolean
 }
 
-/** Of the group that is open. */
+/** Pending connections of the open group. */
 let pendingConnects: PendingConnect[] = []
-/** Of groups that wait on other threads. */
+/** Pending connections of groups that wait on other threads. */
 const asyncConnects = new Set<readonly PendingConnect[]>()
 
-/**
- * Before an operation of all ranks that are not connected yet. @throws CommunicatorStateError where it would never
- * return.
- */
+/** Prepares the connection of all ranks. @throws CommunicatorStateError if the call would never return */
 export function connectAll(live: LiveCommunicator, api: string): void {
   connect({ live, peer: undefined, sends: false }, api)
 }
 
-/** Before an operation with a peer: the same. */
+/** Prepares the connection to a peer. @throws CommunicatorStateError if the call would never return */
 export function connectPeer(live: LiveCommunicator, peer: number, sends: boolean, api: string): void {
   const { connectedPeers } = live
-  // NCCL itself has something to say of a rank that sends to itself alone.
+  // NCCL itself reports a rank that only sends to itself.
   if (connectedPeers === undefined || peer === live.rank || connectedPeers.has(peerKey(peer, sends))) return
   connect({ live, peer, sends }, api)
 }
@@ -44,7 +41,7 @@ function connect(pending: PendingConnect, api: string): void {
   markConnected([pending])
 }
 
-/** What the group that ends now connects; to be given to `markConnected` once it has. */
+/** Returns the connections that the ending group makes. Pass them to `markConnected` afterwards. */
 export function takePendingConnects(): readonly PendingConnect[] {
   if (pendingConnects.length === 0) return pendingConnects
   const taken = pendingConnects
@@ -52,16 +49,13 @@ export function takePendingConnects(): readonly PendingConnect[] {
   return taken
 }
 
-/**
- * The error for a group of these where it would wait for a rank of this thread that has no call in it; undefined where
- * not.
- */
+/** Returns the error for a group that would wait for a rank of this thread without a call in it, else undefined. */
 export function findDeadlock(connects: readonly PendingConnect[]): Error | undefined {
   const found = connects.find((pending) => waitsForever(pending, connects))
   return found === undefined ? undefined : unconnected(found.live, 'group')
 }
 
-/** The operations have been made, so the ranks are connected. */
+/** Records that the operations were made and their ranks are connected. */
 export function markConnected(connects: readonly PendingConnect[]): void {
   for (const { live, peer, sends } of connects) {
     if (peer === undefined) live.isConnected = true
@@ -69,7 +63,7 @@ export function markConnected(connects: readonly PendingConnect[]): void {
   }
 }
 
-/** The group is about to wait on another thread; returns what is to be called when it no longer does. */
+/** Records a group that waits on another thread. Call the returned function when the wait has ended. */
 export function trackAsyncConnects(connects: readonly PendingConnect[]): () => void {
   if (connects.length === 0) return () => undefined
   asyncConnects.add(connects)
@@ -89,7 +83,7 @@ function waitsForever(pending: PendingConnect, sameGroup: readonly PendingConnec
   return !coming.some((other) => other.live.rank === peer && other.peer === live.rank && other.sends !== sends)
 }
 
-/** Whether a rank is in this thread; of those whose init is under way nobody knows which they are. */
+/** True if a rank is, or may be, in this thread: the rank of an init in progress is unknown. */
 function mayBeLocal(localRanks: LocalRanks, rank: number): boolean {
   return localRanks.createdRanks.has(rank) || localRanks.createdRanks.size < localRanks.count
 }

@@ -1,6 +1,6 @@
 import { attachSuppressed } from '../attach.js'
 
-/** What went wrong in the group that is open on this thread. */
+/** Errors of the group that is open on this thread. */
 let failures: { readonly error: unknown }[] = []
 
 export function note(error: unknown): void {
@@ -15,14 +15,14 @@ export function firstFailure(): unknown {
   return failures[0]?.error
 }
 
-/** The first error, from which the others can be reached; the group has none any more. */
+/** Returns the first error, with the others chained to it, and clears the list. */
 export function takeFailures(): unknown {
   const errors = failures.map(({ error }) => error)
   failures = []
   return chain(errors)
 }
 
-/** The first error, from which the others can be reached. */
+/** Returns the first error, with the others chained to it. */
 export function chain(errors: readonly unknown[]): unknown {
   for (const [index, error] of errors.entries()) {
     if (index + 1 < errors.length) attachSuppressed(error, errors[index + 1])
@@ -30,7 +30,7 @@ export function chain(errors: readonly unknown[]): unknown {
   return errors[0]
 }
 
-/** Runs the function of a group; what it throws is noted. */
+/** Runs the function of a group and records its error. */
 export function attempt<T>(fn: () => T, api: string): T | undefined {
   try {
     const result = fn()
@@ -46,7 +46,7 @@ function refuseThenable(result: unknown, api: string): void {
   if (typeof result !== 'object' || result === null || typeof (result as { then?: unknown }).then !== 'function') {
     return
   }
-  // What it does after the group has ended, and how that fails, is a consequence of the error thrown here.
+  // Ignore a later rejection, which is a consequence of the error below.
   ;(result as PromiseLike<unknown>).then(undefined, () => undefined)
   throw new TypeError(
     `${api}: fn must be a synchronous function, not one that returns a promise: the group ends before that settles`,

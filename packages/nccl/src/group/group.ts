@@ -19,44 +19,44 @@ import { takeMismatch } from './operationMatch.js'
 let member: ncclComm_t | undefined
 let refused = false
 let kept: object[] = []
-/** Of each `groupStart()` that is open: how many operations had been refused until then. */
+/** Per open `groupStart()`: the number of operations refused before it. */
 const starts: number[] = []
-/** How many of them are not of the function of a group that runs now. */
+/** Number of `groupStart()` calls outside the running function of a group. */
 let outerStarts = 0
 
 const ended = { status: 0, error: undefined }
 
-/** Keeps what a call has pointed NCCL to until the group that is open has ended: NCCL reads it then. */
+/** Keeps an object until the open group has ended, because NCCL reads it then. */
 export function keepUntilGroupEnds(object: object): void {
   if (groupState.depth > 0) kept.push(object)
 }
 
-/** Called by each collective inside a group, so that the group can be cancelled through one of its communicators. */
+/** Records a communicator of the open group, through which the group can be cancelled. */
 export function joinGroup(communicator: ncclComm_t): void {
   member = communicator
 }
 
-/** Called when NCCL itself refuses a collective of the open group, which is then dropped as a whole when it ends. */
+/** Records that NCCL refused a collective of the open group, which it then drops entirely. */
 export function noteRefusal(error: unknown): void {
   refused = true
   note(error)
 }
 
 /**
- * Runs `fn` and starts the NCCL calls made in it as one operation (`ncclGroupStart`, `ncclGroupEnd`). Needed whenever
- * one thread drives several communicators, since each collective waits for the other ranks. Groups nest; the outermost
- * one starts the work. Returns what `fn` returns.
+ * Runs `fn` and starts its NCCL calls as one operation (`ncclGroupStart`, `ncclGroupEnd`).
  *
- * The group always ends. When `fn` throws, the calls recorded so far are dropped: nothing is launched, where half a
- * group would leave the GPUs waiting for ranks that never come. A nested group that fails makes the whole group fail,
- * also when its error is caught; so does a call that NCCL refuses. Of several errors the first is thrown, and each has
- * the next as its property `suppressed`; the last is that of ending the group, where that fails as well.
+ * Necessary if one thread drives several communicators, because each collective waits for the other ranks. Groups nest;
+ * the outermost one starts the work. Returns the result of `fn`.
  *
- * @throws TypeError when `fn` is asynchronous: NCCL's group belongs to the thread, not to a chain of promises.
- * @throws TypeError when ranks of one communicator do not ask for the same; nothing is started.
- * @throws CommunicatorStateError when NCCL would wait for a rank of this thread that is not in the group, to connect
- * it.
- * @throws StatusError when NCCL refuses the group.
+ * The group always ends. If `fn` throws, the recorded calls are dropped and nothing starts: a part of a group would
+ * make GPUs wait for ranks that never arrive. A failed nested group fails the whole group, even if its error is caught;
+ * so does a call that NCCL refuses. Of several errors the first is thrown, and each has the next one as its property
+ * `suppressed`. An error of ending the group is the last.
+ *
+ * @throws TypeError if `fn` is asynchronous: NCCL's group belongs to the thread, not to a chain of promises.
+ * @throws TypeError if the calls of ranks of one communicator do not match; nothing is started.
+ * @throws CommunicatorStateError if NCCL would wait to connect a rank of this thread that is not in the group.
+ * @throws StatusError if NCCL refuses the group.
  */
 export function group<T>(fn: () => T): T {
   requireFunction(fn, 'group', 'fn')
@@ -67,16 +67,23 @@ export function group<T>(fn: () => T): T {
 }
 
 /**
- * Opens a group like that of {@link group}, for code that cannot be a function (`ncclGroupStart`); {@link groupEnd}
- * ends it. Groups nest. The group belongs to the thread: end it before anything is awaited, or other operations of the
- * program get into it.
+ * Opens a group as in {@link group}, for code that cannot be one function (`ncclGroupStart`).
+ *
+ * {@link groupEnd} ends it. Groups nest. The group belongs to the thread: end it before any `await`, because other
+ * operations of the program would join it.
  *
  * @example
- * ```ts groupStart() try { for (const [rank, communicator] of communicators.entries())
- * communicator.allReduce(send[rank], recv[rank], { stream: null }) } finally { groupEnd() }
+ * ```ts
+ * groupStart()
+ * try {
+ *   for (const [rank, communicator] of communicators.entries())
+ *     communicator.allReduce(send[rank], recv[rank], { stream: null })
+ * } finally {
+ *   groupEnd()
+ * }
  * ```
  *
- * @throws StatusError when NCCL refuses.
+ * @throws StatusError if NCCL refuses.
  */
 export function groupStart(): void {
   openGroup()
@@ -84,11 +91,12 @@ export function groupStart(): void {
 }
 
 /**
- * Ends the group of the last {@link groupStart}; the outermost group starts the operations made in it (`ncclGroupEnd`).
- * Call it also after an operation has thrown: the group is then dropped as a whole, since half of it would wait for
- * ranks that never come.
+ * Ends the group of the last {@link groupStart}; the outermost group starts its operations (`ncclGroupEnd`).
  *
- * @throws GroupStateError when no `groupStart()` is open, or an operation of the group was refused; else as
+ * Call it also after an operation has thrown: the whole group is then dropped, because a part of it would wait for
+ * ranks that never arrive.
+ *
+ * @throws GroupStateError if no `groupStart()` is open, or an operation of the group was refused; else as
  * {@link group}.
  */
 export function groupEnd(): void {
@@ -103,7 +111,7 @@ export function groupEnd(): void {
   closeGroup()
 }
 
-/** Runs the function of a group; what it throws is noted, and so is a group that it leaves open. */
+/** Runs the function of a group. Records its error, and groups that it leaves open. */
 export function runInGroup<T>(fn: () => T, api: string): T | undefined {
   const before = outerStarts
   outerStarts = starts.length
@@ -122,7 +130,7 @@ function openGroup(): void {
   groupState.depth += 1
 }
 
-/** Ends the innermost group, and throws what went wrong in it. */
+/** Ends the innermost group and throws its errors. */
 function closeGroup(): void {
   if (groupState.depth === 1) {
     finishGroup(end, true)
@@ -138,7 +146,7 @@ function closeNested(): void {
   if (status !== 0) note(ncclError(status, 'ncclGroupEnd'))
 }
 
-/** Ends the outermost group, which is started unless it is only simulated, and throws what went wrong in it. */
+/** Ends the outermost group and throws its errors. `isStarted` is false for a simulation. */
 export function finishGroup(endGroup: () => Ended, isStarted: boolean): void {
   noteMismatch()
   const connects = takePendingConnects()
@@ -158,7 +166,7 @@ export function finishGroup(endGroup: () => Ended, isStarted: boolean): void {
   if (isStarted && connects.length > 0) markConnected(connects)
 }
 
-/** A library without the function that is to end the group has it ended all the same. */
+/** Ends the group even if the library lacks the function for it. */
 function endSafely(endGroup: () => Ended): Ended {
   try {
     return endGroup()
@@ -170,15 +178,16 @@ function endSafely(endGroup: () => Ended): Ended {
   }
 }
 
-/** What ending a group gave. */
+/** Result of ending a group. */
 export interface Ended {
   readonly status: number
   readonly error: unknown
 }
 
 /**
- * Ends NCCL's group; tells the status and the error to throw for it. NCCL looks at the current device while it starts a
- * group, and would make one current where there is none.
+ * Ends NCCL's group. Returns the status and the error to throw.
+ *
+ * NCCL reads the current device when it starts a group, and would make a context current if there is none.
  */
 export function end(): Ended {
   const context = anyContext()
@@ -187,20 +196,21 @@ export function end(): Ended {
   if (status === 0 || status === ncclResult_t.ncclInProgress) return ended
   const lost = contextError(context)
   if (lost === undefined && status < firstContextStatus) return { status, error: ncclError(status, 'ncclGroupEnd') }
-  // The context was why, most likely, and then the call was not made. The group has to end all the same; where it has
-  // ended already, NCCL says that there is none.
+  // The context probably caused the failure, so the call was not made, but the group must end. If it had already ended,
+  // NCCL reports that no group is open.
   const second = ncclGroupEnd()
   if (second === 0) return ended
   return { status: second, error: lost ?? ncclError(second, 'ncclGroupEnd') }
 }
 
 /**
- * Makes NCCL drop the open group. There is no function for it, but a group in which one call was refused is dropped
- * as a whole when it ends; a broadcast from rank -1 is refused before NCCL looks at anything else. Returns the status
- * that this leaves in the group, undefined where something else has spoilt it before.
+ * Makes NCCL drop the open group. Returns the status left in the group; undefined if it had already failed.
  *
- * What was thrown says nothing about the group: an error of NCCL may come from `asyncError()`, from an earlier group or
- * from a communicator of another thread. Only a refusal seen in this group counts.
+ * NCCL has no function for this, but it drops a group in which one call was refused. It refuses a broadcast from rank
+ * -1 before any other check.
+ *
+ * A thrown error does not show that the group has failed: it may come from `asyncError()`, an earlier group or another
+ * thread's communicator. Only a refusal in this group counts.
  */
 function cancel(): ncclResult_t | undefined {
   if (member === undefined || refused) return undefined
@@ -208,7 +218,7 @@ function cancel(): ncclResult_t | undefined {
   return ncclResult_t.ncclInvalidArgument
 }
 
-/** Ranks of one communicator that ask for different things would wait for each other, or do damage. */
+/** Records mismatched calls of ranks of one communicator, which would deadlock or corrupt memory. */
 export function noteMismatch(): void {
   const error = takeMismatch()
   if (error !== undefined) note(error)

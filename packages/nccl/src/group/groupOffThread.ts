@@ -20,7 +20,7 @@ import { chain, hasFailed, takeFailures } from './failures.js'
 import { noteMismatch, runInGroup } from './group.js'
 import { type Collected, groupState, requireNoGroup } from './groupState.js'
 
-/** Leaves an operation to the `groupOffThread` that collects; false when none does. */
+/** Queues an operation in the `groupOffThread` that is collecting; false if there is none. */
 export function collect(
   live: LiveCommunicator,
   api: string,
@@ -35,17 +35,14 @@ export function collect(
   return true
 }
 
-/** The calls are made after the capture. @throws TypeError for a stream that is captured */
+/** Refuses a captured stream, because the calls are made after the capture. @throws TypeError */
 function refuseCaptured(live: LiveCommunicator, stream: unknown): void {
   const { handle } = streamHandleAt(stream as StreamArgument, live, 'groupOffThread')
   if (isInCapture(live.context, handle))
     throw wrongType('groupOffThread', 'stream', 'one that is not captured (group takes those)', stream)
 }
 
-/**
- * Has `work` done once operations have been made that `groupOffThread` took for later; false when there are none, and
- * then it is not done.
- */
+/** Runs `work` after the collected operations were made. Returns false, without running it, if there are none. */
 export function afterCollected(live: LiveCommunicator, work: () => void): boolean {
   if (groupState.collected !== undefined) {
     groupState.collected.after.push(work)
@@ -65,20 +62,21 @@ export function afterCollected(live: LiveCommunicator, work: () => void): boolea
 }
 
 /**
- * The same without blocking this thread: `fn` runs at once and checks all arguments, but NCCL is called on another
- * thread. The promise settles when the work is queued on its streams, with what `fn` returned. Use it where a group may
- * have to wait for other ranks before it can be queued (the first operation of its kind on a communicator connects the
- * ranks), and with non-blocking communicators, whose work is queued some time after a plain `group` has returned.
+ * Like {@link group}, but calls NCCL on another thread.
  *
- * Until it settles the communicators take no other call, except further groups of this kind, which wait for their turn.
- * Buffers and streams must stay until the work is done, as with every operation; what has been disposed of before the
- * calls are made is noticed, and nothing is started. A signal that fires and a time limit that passes meanwhile abort
- * all communicators of the group, which may wait for a rank that is lost.
+ * `fn` runs immediately and checks all arguments. The promise resolves with the result of `fn` when the work is queued
+ * on its streams. Use it for groups that may wait for other ranks before they can be queued: the first operation of its
+ * kind on a communicator connects the ranks. Use it also with nonblocking communicators, whose work is queued some time
+ * after a plain `group` has returned.
  *
- * @throws (rejects) CommunicatorAbortedError when a communicator is aborted meanwhile; what `fn` throws, and then
- * nothing is started; TypeError when ranks of one communicator do not ask for the same; DisposedError when a
- * communicator has ended, or a buffer or a stream was disposed of, before its turn came; StatusError when NCCL refuses
- * a call or the group, and then nothing of the group is started.
+ * Until it settles, the communicators accept no other call, except further groups of this kind, which wait for their
+ * turn. Buffers and streams must stay until the work is done, as with every operation. An operand that is disposed of
+ * before the calls are made is detected, and nothing is started. A signal or a timeout aborts all communicators of the
+ * group, because they may wait for a lost rank.
+ *
+ * @throws (rejects) CommunicatorAbortedError if a communicator is aborted meanwhile; errors of `fn`; TypeError if the
+ * calls of ranks of one communicator do not match; DisposedError if a communicator, buffer or stream was disposed of
+ * before its turn; StatusError if NCCL refuses a call or the group. Except after an abort, nothing is started.
  */
 export async function groupOffThread<T>(fn: () => T, options?: CommunicatorWaitOptions): Promise<T> {
   const api = 'groupOffThread'
@@ -121,7 +119,7 @@ async function makeCollected(
 ): Promise<void> {
   const context = (lives[0] as LiveCommunicator).context
   for (const { operands } of calls) for (const operand of operands) requireThere(operand)
-  // The group ends whatever its calls return: a thread with an open group would swallow the calls of others.
+  // The group must end whatever its calls return: an open group on the thread would collect calls of others.
   const made = offThread({ context, stopOnError: false, keep: lives, background }, () => {
     for (const { api, live } of calls) live.lastOperation = api
     ncclGroupStart()
@@ -145,7 +143,7 @@ async function makeCollected(
   if (errors.length > 0) throw chain(errors)
 }
 
-/** @throws DisposedError for memory or a stream that has been disposed of since the call was taken. */
+/** Requires memory and streams that still exist. @throws DisposedError */
 function requireThere(operand: unknown): void {
   if (isMemoryLike(operand)) void operand[memoryProtocol]
   else if (isStreamLike(operand)) void operand[streamProtocol]

@@ -2,7 +2,7 @@ import { nextTurn } from '@shoal/ffi'
 import { BusyError, nameErrorClass, ShoalError } from '@shoal/types'
 import type { LiveCommunicator } from '../lifetime/live.js'
 
-/** A call that is made later, and what it must find there then: memory and streams, whatever else is among them. */
+/** A deferred call, and the operands that must exist when it is made. */
 export interface CollectedCall {
   readonly api: string
   readonly live: LiveCommunicator
@@ -10,17 +10,18 @@ export interface CollectedCall {
   readonly operands: readonly unknown[]
 }
 
-/** What `groupOffThread` gathers while its function runs. */
+/** Calls that `groupOffThread` collects while its function runs. */
 export interface Collected {
   readonly calls: CollectedCall[]
-  /** To be done once the calls have been made. */
+  /** Functions to run after the calls were made. */
   readonly after: (() => void)[]
 }
 
 /**
- * The group of this thread. NCCL keeps its depth per thread; a worker has its own thread and its own copy of this
- * module. `unmade` counts the operations of it that were begun and not made, because an argument or NCCL's library was
- * wrong.
+ * State of this thread's group.
+ *
+ * NCCL keeps its depth per thread, and a worker has its own copy of this module. `unmade` counts operations that were
+ * started but not made, because an argument or NCCL's library was wrong.
  */
 export const groupState: { depth: number; collected: Collected | undefined; unmade: number } = {
   depth: 0,
@@ -28,26 +29,23 @@ export const groupState: { depth: number; collected: Collected | undefined; unma
   unmade: 0,
 }
 
-/** Whether a group is open on this thread. */
+/** True if a group is open on this thread. */
 export function isGroupOpen(): boolean {
   return groupState.depth > 0
 }
 
-/** Whether operations are gathered for `groupOffThread`. */
+/** True if operations are collected for `groupOffThread`. */
 export function isCollecting(): boolean {
   return groupState.collected !== undefined
 }
 
-/** Throws where a group is open on this thread: its operations start when it ends. @throws BusyError */
+/** Refuses an open group, whose operations start only when it ends. @throws BusyError */
 export function requireNoGroup(api: string): void {
   if (!isGroupOpen() && !isCollecting()) return
   throw new BusyError({ object: 'thread', api, underWay: 'a group', hint: 'its operations start when it ends' })
 }
 
-/**
- * Settles once no group is open on this thread: soon, since none should be open for longer than a turn of the event
- * loop.
- */
+/** Resolves when no group is open on this thread, usually within one event loop turn. */
 export async function whenNoGroup(): Promise<void> {
   await undefined
   while (isGroupOpen()) await nextTurn()
@@ -61,7 +59,7 @@ export class GroupStateError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_GROUP_STATE'
-  /** The function that found it, such as `'groupEnd'`. */
+  /** The function that detected it, such as `'groupEnd'`. */
   readonly api: string
 
   constructor(api: string, problem: string) {

@@ -1,15 +1,15 @@
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { type LocalRanks, localRanksOf } from '../lifetime/localRanks.js'
 
-/** How often each call was made on a communicator, by its key. */
+/** Number of calls on a communicator, by key. */
 const callCounts = new WeakMap<LiveCommunicator, Map<string, number>>()
 
 /**
- * The local ranks of a communicator that is made out of `live`.
+ * Returns the local ranks of a communicator that is derived from `live`.
  *
- * @param callKey names the call. All ranks of `live` make the same calls in the same order, so that the n-th call with
- * a key is the same one on all of them.
- * @param childKey tells the communicators apart that one call makes, such as the color of a split.
+ * @param callKey names the call. All ranks of `live` make the same calls in the same order, so the n-th call with a key
+ * is the same one on all of them.
+ * @param childKey distinguishes the communicators of one call, such as the color of a split.
  */
 export function localRanksOfChild(live: LiveCommunicator, callKey: string, childKey: string): LocalRanks | undefined {
   const { localRanks } = live

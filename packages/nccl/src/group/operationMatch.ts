@@ -4,24 +4,24 @@ import type { OperationSignature } from '../lifetime/checkedCollective.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { isCollecting, isGroupOpen } from './groupState.js'
 
-// NCCL does not compare what the ranks of a communicator ask for: ranks that differ wait for each other for ever, or
-// write beyond a buffer. Where one group holds the calls of several ranks, they can be compared before anything starts.
+// NCCL does not compare the calls of ranks: ranks with different calls deadlock or write beyond a buffer. If one group
+// contains the calls of several ranks, they can be compared before anything starts.
 
 const absent = -1
-/** The operations that a program makes count as one, since each rank has its own. */
+/** User-defined operations count as one, because each rank has its own. */
 const firstOwnOp = 5
 
-/** Tells what was recorded in the group that is open from what is left of earlier ones. */
+/** Distinguishes the open group from records of earlier ones. */
 let groupNumber = 1
-/** Of each rank that differs the first difference. */
+/** The first difference of each rank that differs. */
 const differences: { readonly live: LiveCommunicator; readonly error: Error }[] = []
 
-/** What all ranks must have the same in an operation that only copies: so many bytes. */
+/** Returns the signature of an operation that only copies: all ranks need equal bytes. */
 export function copySignature(api: string, bytes: number, root: number = absent): OperationSignature {
   return { api, amount: bytes, type: absent, op: absent, root }
 }
 
-/** The same of an operation that reduces: so many elements. */
+/** Returns the signature of a reduction: all ranks need equal elements, type and operation. */
 export function reductionSignature(
   api: string,
   count: number,
@@ -33,9 +33,9 @@ export function reductionSignature(
 }
 
 /**
- * Records a collective operation of the group that is open. Each is compared with what the rank that was first to get
- * there asked for; what a rank has more may be for another group. Returns the signature that was first, where it is the
- * same.
+ * Records a collective of the open group and compares it with that of the first rank at this place.
+ *
+ * Further calls of one rank may belong to another group. Returns the first signature if they are equal.
  */
 export function recordOperation(live: LiveCommunicator, operation: OperationSignature): OperationSignature {
   const { localRanks } = live
@@ -76,7 +76,7 @@ function recordMismatch(
   differences.push({ live, error })
 }
 
-/** Ends the comparison: the errors of ranks that do not do the same, undefined when they do. */
+/** Ends the comparison. Returns the errors of mismatched ranks, chained; undefined if there are none. */
 export function takeMismatch(): Error | undefined {
   groupNumber += 1
   if (differences.length === 0) return undefined
@@ -97,7 +97,7 @@ function areSame(left: OperationSignature, right: OperationSignature): boolean {
   )
 }
 
-// Of two names the header has the exact one first.
+// The exact one of two names comes first in the header, so the reversed list keeps it.
 const typeNames = new Map<number, string>(
   Object.entries(ncclDataType_t)
     .reverse()

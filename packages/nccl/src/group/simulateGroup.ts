@@ -7,18 +7,18 @@ import { hasFailed } from './failures.js'
 import { type Ended, end, finishGroup, runInGroup } from './group.js'
 import { groupState, requireNoGroup } from './groupState.js'
 
-/** What NCCL expects of a group. */
+/** NCCL's estimate of a group. */
 export interface GroupEstimate {
-  /** Time that the operations would take together, in microseconds; undefined where NCCL has no estimate. */
+  /** Estimated total time in microseconds; undefined without an estimate. */
   readonly microseconds: number | undefined
 }
 
 /**
- * Runs `fn` and drops the NCCL calls made in it, after asking NCCL how long they would take (`ncclGroupSimulateEnd`,
- * NCCL 2.22). Nothing is launched and no other rank is needed.
+ * Estimates the time of the NCCL calls in `fn` without starting them (`ncclGroupSimulateEnd`, NCCL 2.22).
  *
- * @throws TypeError when `fn` is asynchronous; BusyError inside a group; VersionTooOldError; StatusError when NCCL
- * refuses.
+ * Needs no other rank.
+ *
+ * @throws TypeError if `fn` is asynchronous; BusyError inside a group; VersionTooOldError; StatusError if NCCL refuses.
  */
 export function simulateGroup(fn: () => unknown): GroupEstimate {
   requireFunction(fn, 'simulateGroup', 'fn')

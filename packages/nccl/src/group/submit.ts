@@ -9,12 +9,12 @@ import { joinGroup, noteRefusal } from './group.js'
 import { collect } from './groupOffThread.js'
 import { groupState, isCollecting, isGroupOpen } from './groupState.js'
 
-/** Before an operation is checked and submitted, so that `groupEnd` learns of one that is refused on the way. */
+/** Records an operation before its checks, so that `groupEnd` detects a refused one. */
 export function beginOperation(): void {
   groupState.unmade += 1
 }
 
-/** Before an operation of all ranks is made. */
+/** Prepares an operation of all ranks. */
 export function prepare(live: LiveCommunicator, api: string): void {
   if (live.pending !== undefined) requireIdle(live, api)
   if (!live.isConnected) connectAll(live, api)
@@ -23,12 +23,12 @@ export function prepare(live: LiveCommunicator, api: string): void {
 
 function start(live: LiveCommunicator, api: string): void {
   live.lastOperation = api
-  // Outside a group the call starts work, for which NCCL looks at the current context; inside one the group's end does.
+  // Outside a group the call starts work and reads the current context; inside one, the end of the group does.
   if (isGroupOpen()) joinGroup(live.handle)
   else callInContext(live.context)
 }
 
-/** Throws for a status that is an error. */
+/** Throws for an error status. */
 export function check(status: number, api: string, live: LiveCommunicator): void {
   if (status === ncclResult_t.ncclInProgress) return
   if (!isGroupOpen()) {
@@ -45,8 +45,9 @@ export function check(status: number, api: string, live: LiveCommunicator): void
 }
 
 /**
- * Makes an operation now, or leaves it to the `groupOffThread` that collects. `call` returns the status; the rest is
- * what it uses, `others` only in graphs.
+ * Makes an operation, or queues it in the collecting `groupOffThread`.
+ *
+ * `call` returns the status. The other parameters are its operands; `others` matter only for graphs.
  */
 export function submit(
   live: LiveCommunicator,
@@ -68,7 +69,7 @@ export function submit(
   groupState.unmade -= 1
 }
 
-/** The same for an operation of this rank and a peer, which sends to it or receives from it. */
+/** Like {@link submit}, for an operation between this rank and a peer. */
 export function submitToPeer(
   live: LiveCommunicator,
   api: string,
@@ -93,9 +94,7 @@ function make(live: LiveCommunicator, api: string, call: () => number): void {
   if (status !== 0) check(status, api, live)
 }
 
-/**
- * Makes a call that concerns this rank alone, in the context of the communicator; throws for a status that is an error.
- */
+/** Makes a call of this rank alone, in the context of the communicator. Throws for an error status. */
 export function callNow(live: LiveCommunicator, api: string, call: () => number): void {
   callInContext(live.context)
   const status = call()

@@ -5,7 +5,7 @@ import { checkNccl, ncclError } from '../errors.js'
 
 const out = new Int32Array(1)
 
-/** What NCCL has to say of a communicator: `ncclSuccess`, `ncclInProgress` or the error behind earlier calls. */
+/** Returns a communicator's state: `ncclSuccess`, `ncclInProgress` or the error of an earlier call. */
 export function asyncStatus(communicator: ncclComm_t): number {
   checkNccl(ncclCommGetAsyncError(communicator, out), 'ncclCommGetAsyncError', communicator)
   return out[0] as number
@@ -15,9 +15,10 @@ const eagerTurns = 16
 const longestPause = 20
 
 /**
- * Waits while NCCL works in the background for a communicator; gives the status it ends with, undefined when `isOver`.
- * `handleOf` gives 0n while NCCL has no handle yet. Asks eagerly at first, because NCCL starts most operations within
- * microseconds; afterwards every few milliseconds, so that a long wait costs next to nothing.
+ * Waits for NCCL's background work for a communicator. Returns its final status; undefined if `isOver`.
+ *
+ * `handleOf` returns 0n until NCCL has made the handle. It polls quickly at first, because NCCL starts most operations
+ * within microseconds, then every few milliseconds, so that a long wait costs little.
  */
 export async function whenSettled(handleOf: () => ncclComm_t, isOver: () => boolean): Promise<number | undefined> {
   for (let turn = 0; !isOver(); turn += 1) {
@@ -30,9 +31,9 @@ export async function whenSettled(handleOf: () => ncclComm_t, isOver: () => bool
 }
 
 /**
- * Waits until a communicator that does not block has done what the call `api` left in progress.
+ * Waits until a nonblocking communicator has completed the call `api`.
  *
- * @throws StatusError when that failed; AbortedError when `isOver`, and then whoever ended it tells the caller why.
+ * @throws StatusError if it failed; AbortedError if `isOver`. The code that ended the communicator reports the reason.
  */
 export async function untilSettled(handleOf: () => ncclComm_t, api: string, isOver: () => boolean): Promise<void> {
   const status = await whenSettled(handleOf, isOver)

@@ -1,13 +1,13 @@
 import type { ncclComm_t, ncclDataType_t, ncclRedOp_t } from '@shoal/nccl-sys'
 import type { DType, MemoryRange, StreamHandle } from '@shoal/types'
 
-// What a communicator notes of the collectives that were asked of it.
+// Records of a communicator about its collectives.
 
-/** A collective operation, as far as all ranks of a communicator have to agree on it; -1 stands where it has none. */
+/** The part of a collective that all ranks must agree on; -1 for fields it does not have. */
 export interface OperationSignature {
   /** C function. */
   readonly api: string
-  /** Elements of a reduction, bytes of what is only moved. */
+  /** Elements of a reduction, or bytes of a copy. */
   readonly amount: number
   /** `ncclDataType_t` of a reduction. */
   readonly type: number
@@ -15,12 +15,12 @@ export interface OperationSignature {
   readonly root: number
 }
 
-/** What a collective passes to NCCL, found to be right. */
+/** Checked arguments of a collective for NCCL. */
 export interface CollectiveArguments {
   readonly source: MemoryRange
   readonly target: MemoryRange
   readonly count: number
-  /** Its upper 32 bits. */
+  /** The upper 32 bits of `count`. */
   readonly countHigh: number
   readonly type: ncclDataType_t
   /** Only reductions pass it. */
@@ -29,14 +29,14 @@ export interface CollectiveArguments {
   readonly queue: StreamHandle
 }
 
-/** A collective whose operands were found to be right, and what it was asked with. */
+/** A collective with checked operands, and its original options. */
 export interface CheckedCollective extends CollectiveArguments {
   readonly requestedOp: unknown
   readonly requestedCount: number | undefined
   readonly requestedDType: DType | undefined
-  /** The object of the first rank that asked for the same, so that the next comparison is quick. */
+  /** The first rank's object with equal values, so that the next comparison is fast. */
   operation: OperationSignature
 }
 
-/** The last collective of each kind, by its number, where it may be recognised. */
+/** The last repeatable collective of each kind, by its number. */
 export type RecentCollectives = (CheckedCollective | undefined)[]

@@ -1,8 +1,8 @@
 import { describeValue, nameErrorClass, ShoalError, StatusError } from '@shoal/types'
 
-/** Which communicator an error is about. */
+/** Identity of a communicator in an error. */
 export interface CommunicatorIdentity {
-  /** Its place among the ranks, from 0. */
+  /** Its rank, from 0. */
   readonly rank: number
   /** Number of ranks. */
   readonly worldSize: number
@@ -12,36 +12,38 @@ export interface CommunicatorIdentity {
 
 /** Why a communicator was aborted. */
 export type AbortReason =
-  /** An `AbortSignal` given when it was made, or to a wait, fired. */
+  /** The `AbortSignal` of its creation or of a wait fired. */
   | 'signal'
-  /** A wait took longer than its `timeout`. */
+  /** A wait exceeded its `timeout`. */
   | 'timeout'
-  /** NCCL itself reported an error: a lost connection, a rank that died. */
+  /** NCCL reported an error, such as a lost connection or rank. */
   | 'async-error'
   /** `abort()` was called. */
   | 'abort'
-  /** `revoke()`, or `shrink()` with `abort`, ended what was under way; the communicator is still there. */
+  /** `revoke()`, or `shrink()` with `abort`, ended work in flight; the communicator still exists. */
   | 'revoke'
-  /** The communicator whose resources it shares was aborted. */
+  /** The communicator that it shares resources with was aborted. */
   | 'parent'
 
-/** What a CommunicatorAbortedError is made of. */
+/** Options of the CommunicatorAbortedError constructor. */
 export interface CommunicatorAbortedErrorOptions extends CommunicatorIdentity {
   /** Method that was waiting, or was called too late, such as `'synchronize'`. */
   readonly operation: string
   /** What aborted it. */
   readonly reason: AbortReason
-  /** The operation that was last queued, such as `'allReduce'`. */
+  /** The last queued operation, such as `'allReduce'`. */
   readonly lastOperation?: string | undefined
-  /** Ranks known to be gone. */
+  /** Known lost ranks. */
   readonly lostRanks?: readonly number[] | undefined
   /** The reason of the signal, or the error that NCCL reported. */
   readonly cause?: unknown
 }
 
 /**
- * The communicator was aborted while something waited for it, or before something wanted to use it. What its operations
- * should have written is not there: NCCL lets the streams of an aborted communicator go on as if all were well.
+ * The communicator was aborted during a wait, or before a call.
+ *
+ * The results of its operations are invalid: NCCL lets the streams of an aborted communicator continue without an
+ * error.
  */
 export class CommunicatorAbortedError extends ShoalError {
   static {
@@ -54,15 +56,15 @@ export class CommunicatorAbortedError extends ShoalError {
   readonly operation: string
   /** What aborted it. */
   readonly reason: AbortReason
-  /** This communicator's place among the ranks. */
+  /** Rank of this communicator. */
   readonly rank: number
   /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of the device. */
   readonly deviceOrdinal: number
-  /** The operation that was last queued. */
+  /** The last queued operation. */
   declare readonly lastOperation?: string
-  /** Ranks that are gone, where the reason of the signal names them; in the numbering of whoever fired the signal. */
+  /** Lost ranks, if the reason of the signal names them, in the numbering of the signal's source. */
   declare readonly lostRanks?: readonly number[]
 
   constructor(options: CommunicatorAbortedErrorOptions) {
@@ -114,7 +116,7 @@ function textOf(cause: unknown): string {
   return typeof text === 'string' ? text : describeValue(text)
 }
 
-/** One line about a cause, with NCCL's own words where it has some: only they say which ranks disagree, and on what. */
+/** Formats a cause on one line, with NCCL's message, which alone says which ranks disagree and why. */
 function messageOf(cause: unknown): string {
   const [message = ''] = textOf(cause).split('\n')
   const lastError = cause instanceof StatusError ? (cause.lastError ?? '').trim().split('\n')[0] : ''
@@ -122,7 +124,7 @@ function messageOf(cause: unknown): string {
   return text.endsWith('.') ? text.slice(0, -1) : text
 }
 
-/** Ranks that the reason of a signal names, in `ranks` or `lostRanks`; undefined where it names none. */
+/** Returns the ranks in `ranks` or `lostRanks` of a signal's reason; undefined if there are none. */
 export function lostRanksIn(reason: unknown): readonly number[] | undefined {
   if (typeof reason !== 'object' || reason === null) return undefined
   try {
@@ -131,14 +133,16 @@ export function lostRanksIn(reason: unknown): readonly number[] | undefined {
       if (Array.isArray(list) && list.length > 0 && list.every((rank) => Number.isInteger(rank))) return [...list]
     }
   } catch {
-    // A getter of the program's threw. Whoever waits is told of the abort all the same.
+    // A getter of the program threw. The abort is reported without the ranks.
   }
   return undefined
 }
 
 /**
- * Why a communicator takes no call now. `'unconnected'`: an operation that connects ranks waits inside NCCL until the
- * others have called theirs, and one of them is in this thread, which would never come to its call.
+ * Why a communicator refuses a call.
+ *
+ * `'unconnected'`: the operation would connect ranks and wait inside NCCL for a rank of this thread, which could never
+ * make its call.
  */
 export type InvalidState = 'suspended' | 'revoked' | 'unconnected'
 
@@ -150,18 +154,15 @@ const hints: Readonly<Record<InvalidState, string>> = {
     'put the calls of all ranks of this thread into one group() or groupOffThread().',
 }
 
-/** What a CommunicatorStateError is made of. */
+/** Options of the CommunicatorStateError constructor. */
 export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
   /** Method that was called, or the C function of the operation. */
   readonly operation: string
-  /** What the communicator is in. */
+  /** State of the communicator. */
   readonly state: InvalidState
 }
 
-/**
- * The communicator is suspended, was revoked, or would wait for itself, and takes no such call now. Nothing was
- * started.
- */
+/** The communicator is suspended, revoked, or would wait for itself. Nothing was started. */
 export class CommunicatorStateError extends ShoalError {
   static {
     nameErrorClass(CommunicatorStateError, 'CommunicatorStateError')
@@ -171,9 +172,9 @@ export class CommunicatorStateError extends ShoalError {
   readonly code = 'SHOAL_COMMUNICATOR_STATE'
   /** Method that was called, or the C function of the operation. */
   readonly operation: string
-  /** What the communicator is in. */
+  /** State of the communicator. */
   readonly state: InvalidState
-  /** Its place among the ranks. */
+  /** Rank of the communicator. */
   readonly rank: number
   /** Number of ranks. */
   readonly worldSize: number
@@ -191,7 +192,7 @@ export class CommunicatorStateError extends ShoalError {
   }
 }
 
-/** What an operation is called in full: a method of Communicator, unless it says itself whose it is. */
+/** Returns the full name of an operation: a method of Communicator, unless the name has another owner. */
 export function apiName(operation: string): string {
   const isFull = operation.startsWith('group') || operation.includes('.') || operation.startsWith('nccl')
   return isFull ? operation : `Communicator.${operation}`

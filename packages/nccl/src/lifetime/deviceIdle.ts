@@ -3,15 +3,16 @@ import { type LiveCommunicator, requireAlive } from './live.js'
 import { whenContextDone } from './streamWait.js'
 
 /**
- * Waits until the device has done its work, before memory is taken away from it that the work may use. The communicator
- * can be used meanwhile, and aborted.
+ * Waits until the device is idle, before memory that its work may use is freed.
+ *
+ * The communicator can be used and aborted meanwhile.
  *
  * @param ending fires when the communicator is aborted.
- * @throws CommunicatorAbortedError when it is.
+ * @throws CommunicatorAbortedError if it is aborted.
  */
 export async function whenDeviceIdle(live: LiveCommunicator, operation: string, ending: AbortSignal): Promise<void> {
   const wait = async (background: BackgroundWork): Promise<void> => {
-    // A context that has failed has ended its work too.
+    // A failed context has no more work either.
     await whenContextDone(live.context, background, ending).catch(() => undefined)
     requireAlive(live, operation)
   }

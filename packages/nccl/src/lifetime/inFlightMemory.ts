@@ -2,9 +2,10 @@ import type { LiveCommunicator } from './live.js'
 import { isFatal } from './watchdog.js'
 
 /**
- * Memory that a call of NCCL on another thread reads and writes. It is freed once the caller and NCCL are both done
- * with it: a caller that waits no more leaves NCCL behind, which goes on until its call returns or, where the
- * communicator does not block, until the communicator has been freed.
+ * Memory that an NCCL call on another thread reads and writes.
+ *
+ * It is freed when both the caller and NCCL have finished. After the caller cancels its wait, NCCL continues: until its
+ * call returns, or for a nonblocking communicator until the communicator was freed.
  */
 export class InFlightMemory {
   readonly #live: LiveCommunicator
@@ -16,7 +17,7 @@ export class InFlightMemory {
     this.#free = free
   }
 
-  /** Makes the call, and waits for all that NCCL does for it. */
+  /** Makes the call and waits for all of its work in NCCL. */
   async during<T>(call: () => Promise<T>): Promise<T> {
     this.#users += 1
     try {
@@ -24,14 +25,14 @@ export class InFlightMemory {
       this.release()
       return result
     } catch (error) {
-      // After an error that ends the communicator NCCL may still be at work in the background.
+      // After an error that ends the communicator, NCCL may still work in the background.
       if (this.#live.ended === undefined && !isFatal(error)) this.release()
       else this.#live.whenFreed(() => this.release())
       throw error
     }
   }
 
-  /** The caller is done with it. */
+  /** Releases the caller's use. */
   release(): void {
     this.#users -= 1
     if (this.#users === 0) this.#free()

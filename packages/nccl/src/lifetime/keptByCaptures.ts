@@ -5,8 +5,9 @@ import type { LiveCommunicator } from './live.js'
 import { registrationsWithin, requireRegistered } from './registeredRanges.js'
 
 /**
- * Keeps what an operation uses while a graph that captured the operation can launch: its communicator, its memory, and
- * what NCCL has registered over that memory. Does nothing for streams that are not captured.
+ * Keeps an operation's objects alive while a graph that captured it can launch.
+ *
+ * These are its communicator, its memory, and NCCL's registrations of that memory. Does nothing for other streams.
  */
 export function keepInGraphs(live: LiveCommunicator, stream: bigint, operands: readonly unknown[]): void {
   if (!isCapturing()) return
@@ -20,7 +21,7 @@ export function keepInGraphs(live: LiveCommunicator, stream: bigint, operands: r
   useInCaptured(live.context, stream, live.graphs)
 }
 
-/** The same for the stream as the program gave it. */
+/** Like {@link keepInGraphs}, for a stream argument of the program. */
 export function keepOnStream(live: LiveCommunicator, stream: unknown, operands: readonly unknown[]): void {
   const { handle } = streamHandleAt(stream as StreamArgument, live, 'Communicator')
   keepInGraphs(live, handle, operands)

@@ -9,8 +9,9 @@ import type { LocalRanks } from './localRanks.js'
 import type { CommunicatorWaitOptions } from './waitOptions.js'
 
 /**
- * A communicator that can be used: what a call needs to know of it. One object for the life of a communicator; what is
- * made with it is kept in `children`, what runs on another thread in `pending`.
+ * The state of a usable communicator that calls need; one object per communicator.
+ *
+ * `children` contains objects made with it, `pending` its work on another thread.
  */
 export interface LiveCommunicator {
   readonly handle: ncclComm_t
@@ -18,57 +19,59 @@ export interface LiveCommunicator {
   readonly worldSize: number
   readonly deviceOrdinal: number
   readonly context: bigint
-  /** Whether NCCL is done with a call when it returns. */
+  /** Whether NCCL has completed a call when it returns. */
   readonly isBlocking: boolean
-  /** The last collectives, where they may be recognised. */
+  /** The last checked collectives, to recognize repeated ones. */
   readonly recent: RecentCollectives
-  /** Windows, registrations, reduction operations, device communicators: the newest last. */
+  /** Windows, registrations, reduction operations and device communicators; the newest last. */
   children?: Set<Child> | undefined
-  /** What runs on another thread with this communicator, which meanwhile takes nothing else. */
+  /** Work on another thread, during which the communicator accepts no other call. */
   pending?: Pending | undefined
-  /** The ranks of this communicator that are in this thread; the same object for all of them. */
+  /** The ranks of this communicator in this thread; they share one object. */
   localRanks?: LocalRanks | undefined
-  /** Whether operations of all ranks no longer wait for them; see `connections.ts`. */
+  /** Whether operations of all ranks no longer need to connect; see `connections.ts`. */
   isConnected: boolean
-  /** The peers to which it is connected, by direction; undefined where it does not wait for that. */
+  /** The connected peers, by direction; undefined if connecting does not block. */
   connectedPeers?: Set<number> | undefined
-  /** The group in which it was used last, and how many collectives were asked of it there; see `operationMatch.ts`. */
+  /** The last group that used it, and its number of collectives there; see `operationMatch.ts`. */
   group: number
   groupLength: number
-  /** C function of the operation that was queued last. */
+  /** C function of the last queued operation. */
   lastOperation?: string | undefined
-  /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */
+  /** Wraps `work` in a promise that also rejects when the communicator fails. */
   readonly guard: Guard
-  /** Counts the graphs that have captured its operations. NCCL frees it after them. */
+  /** Counts the graphs that captured its operations. NCCL frees it after them. */
   readonly graphs: GraphUse
-  /** @throws DisposedError, CommunicatorStateError, CommunicatorAbortedError when it takes no operations any more */
+  /**
+   * Refuses a communicator that cannot be used. @throws DisposedError, CommunicatorStateError, CommunicatorAbortedError
+   */
   readonly requireUsable: (operation: string) => void
-  /** Has something done once NCCL has freed it, and so does nothing for it any more in the background. */
+  /** Runs `work` after NCCL has freed the communicator and ended its background work. */
   readonly whenFreed: (work: () => void) => void
-  /** How it ended, where it did; the handle must not be used any more. */
+  /** How it ended, if it did; its handle is then invalid. */
   ended?: string | undefined
 }
 
-/** Makes a promise of work that rejects when the communicator fails meanwhile, also by a signal or a time limit. */
+/** Makes a promise of work that also rejects on a signal, a timeout or a failure of the communicator. */
 export type Guard = <T>(
   operation: string,
   work: (background: BackgroundWork) => Promise<T>,
   options: CommunicatorWaitOptions,
 ) => Promise<T>
 
-/** What is made with a communicator and ends with it at the latest. */
+/** An object made with a communicator, which ends with it at the latest. */
 export interface Child {
-  /** Gives it back to NCCL; idempotent. The communicator is destroyed next. */
+  /** Releases it in NCCL, before the communicator is destroyed. Idempotent. */
   release(): Promise<void>
-  /** The communicator was aborted, which has freed everything: there is nothing to give back any more. */
+  /** Drops it without a release, because the aborted communicator has freed everything. */
   forget(): void
 }
 
 /** Work on another thread. */
 export interface Pending {
-  /** Name of the operation, for the error of a call that comes in between. */
+  /** Name of the operation, for the error of a call meanwhile. */
   readonly operation: string
-  /** Settles when it is over; never rejects. */
+  /** Settles when it has completed; never rejects. */
   readonly ended: Promise<void>
 }
 
@@ -82,8 +85,9 @@ export function removeChild(live: LiveCommunicator, child: Child): void {
 }
 
 /**
- * Gives everything that was made with a communicator back, the newest first: to be awaited before the communicator is
- * finalized or destroyed. Returns what failed; the rest is given back all the same.
+ * Releases all children of a communicator, the newest first. Returns their errors.
+ *
+ * Await it before the communicator is finalized or destroyed. It continues after an error.
  */
 export async function releaseChildren(live: LiveCommunicator): Promise<unknown[]> {
   const errors: unknown[] = []
@@ -97,13 +101,13 @@ export async function releaseChildren(live: LiveCommunicator): Promise<unknown[]
   return errors
 }
 
-/** To be called when a communicator is aborted: what was made with it is gone too. */
+/** Drops all children of an aborted communicator. */
 export function forgetChildren(live: LiveCommunicator): void {
   for (const child of live.children ?? []) child.forget()
   live.children = undefined
 }
 
-/** Throws when the communicator was destroyed or aborted. */
+/** Throws if the communicator was destroyed or aborted. */
 export function requireAlive(live: LiveCommunicator, operation: string): void {
   if (live.ended === undefined) return
   throw new DisposedError({
@@ -112,15 +116,13 @@ export function requireAlive(live: LiveCommunicator, operation: string): void {
   })
 }
 
-/**
- * NCCL takes one call at a time. @throws BusyError while something else runs with this communicator on another thread.
- */
+/** Requires that no work runs on another thread, because NCCL takes one call at a time. @throws BusyError */
 export function requireIdle(live: LiveCommunicator, api: string): void {
   if (live.pending === undefined) return
   throw new BusyError({ object: 'Communicator', api, underWay: live.pending.operation })
 }
 
-/** Waits until a communicator that does not block has done what the call `api` left in progress. */
+/** Waits until a nonblocking communicator has completed the call `api`. */
 export function settled(live: LiveCommunicator, api: string): Promise<void> {
   return untilSettled(
     () => live.handle,
@@ -129,7 +131,7 @@ export function settled(live: LiveCommunicator, api: string): Promise<void> {
   )
 }
 
-/** Waits for work of others: where that was given up it does not keep the process alive any more, and this does. */
+/** Waits for other work and keeps the process alive, which cancelled work does not do. */
 async function whenEnded(works: readonly Promise<void>[], background: BackgroundWork): Promise<void> {
   if (works.length === 0) return
   const release = holdEventLoop(background)
@@ -137,21 +139,22 @@ async function whenEnded(works: readonly Promise<void>[], background: Background
   release()
 }
 
-/** Until nothing runs on another thread with a communicator. */
+/** Waits until no work with a communicator runs on another thread. */
 export async function whenNothingPending(live: LiveCommunicator, background: BackgroundWork): Promise<void> {
   while (live.pending !== undefined) await whenEnded([live.pending.ended], background)
 }
 
-/** Until nothing that NCCL was asked for is under way. */
+/** Waits until no NCCL call of the communicator is in progress. */
 export async function whenReady(live: LiveCommunicator, background: BackgroundWork): Promise<void> {
   await whenNothingPending(live, background)
   if (!live.isBlocking) await settled(live, 'ncclCommGetAsyncError')
 }
 
 /**
- * Runs `work`, which uses the communicator on another thread, after whatever does so now; operations that are queued
- * meanwhile are refused. The promise rejects as soon as a communicator fails, even where NCCL still holds the thread:
- * only then is it the next one's turn.
+ * Runs `work`, which uses communicators on another thread, after earlier such work.
+ *
+ * Operations queued meanwhile are refused. The promise rejects as soon as a communicator fails, even while NCCL still
+ * occupies the thread; the next work starts only when the thread is free.
  */
 export function exclusively<T>(
   lives: readonly LiveCommunicator[],
@@ -172,8 +175,9 @@ export function exclusively<T>(
 }
 
 /**
- * Waits while NCCL is at work in the background for a communicator that does not block, and takes no call meanwhile.
- * What comes of that work is for others to tell.
+ * Waits for the background work of a nonblocking communicator, during which it accepts no call.
+ *
+ * Other code reports the result of that work.
  */
 async function untilIdle(live: LiveCommunicator, operation: string): Promise<void> {
   if (live.isBlocking) return
@@ -184,7 +188,7 @@ async function untilIdle(live: LiveCommunicator, operation: string): Promise<voi
   requireAlive(live, operation)
 }
 
-/** The same without a guard. */
+/** Like {@link exclusively}, without a guard. */
 export async function inTurn<T>(
   lives: readonly LiveCommunicator[],
   operation: string,
@@ -208,7 +212,7 @@ export async function inTurn<T>(
   }
 }
 
-/** `work`, which ends early when one of the communicators fails meanwhile. */
+/** Runs `work`, and ends the wait early if one of the communicators fails. */
 function guarded<T>(
   lives: readonly LiveCommunicator[],
   operation: string,

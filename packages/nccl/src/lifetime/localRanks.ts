@@ -1,22 +1,22 @@
 import type { OperationSignature } from './checkedCollective.js'
 
-/** The ranks of one communicator that are in this thread, and what the group that is open asks of them. */
+/** The ranks of one communicator in this thread, and their calls in the open group. */
 export interface LocalRanks {
-  /** Tells them from those of other communicators. */
+  /** Distinguishes them from those of other communicators. */
   readonly number: number
-  /** How many there are, those included whose init is still under way. */
+  /** Number of ranks, including those whose init is in progress. */
   count: number
-  /** The set that these have become a part of, once one name turned out to stand for both. */
+  /** The set that contains these ranks, after two names turned out to mean the same communicator. */
   mergedInto?: LocalRanks
-  /** Which ranks have been created. */
+  /** Created ranks. */
   readonly createdRanks: Set<number>
-  /** The group that the rest is about; see `operationMatch.ts`. */
+  /** The group of the following fields; see `operationMatch.ts`. */
   group: number
-  /** How far the rank that got furthest is. */
+  /** Most calls of one rank so far. */
   length: number
-  /** What was asked first at each place. Kept from group to group, so that a group in a loop allocates nothing. */
+  /** The first call at each position. Reused by later groups, so that a group in a loop allocates nothing. */
   readonly operations: OperationSignature[]
-  /** Which rank asked for it. */
+  /** The rank that made it. */
   readonly ranks: number[]
 }
 
@@ -29,7 +29,7 @@ export function createLocalRanks(): LocalRanks {
 
 const byName = new Map<string, WeakRef<LocalRanks>>()
 
-/** The local ranks of this name: the id by which they join. They are remembered as long as someone holds them. */
+/** Returns the local ranks of a name, the id by which they join. Names are kept while the ranks are in use. */
 export function localRanksOf(name: string): LocalRanks {
   const found = byName.get(name)?.deref()
   if (found !== undefined) return rootOf(found)
@@ -39,18 +39,18 @@ export function localRanksOf(name: string): LocalRanks {
   return localRanks
 }
 
-/** Gives local ranks a second name. Those that have come by that name until now are merged into them. */
+/** Gives local ranks a second name, and merges ranks that already joined under that name. */
 export function mergeAlias(localRanks: LocalRanks, alias: string): void {
   const other = localRanksOf(alias)
   const root = rootOf(localRanks)
   if (other === root) return
-  // None of the other set has been created: that takes all ranks, and this one only comes now.
+  // No rank of the other set has been created yet: creation needs all ranks, including this one.
   root.count += other.count
   other.mergedInto = root
   byName.set(alias, new WeakRef(root))
 }
 
-/** What local ranks have been merged into, or themselves. */
+/** Returns the set that local ranks were merged into, or themselves. */
 export function rootOf(localRanks: LocalRanks): LocalRanks {
   let root = localRanks
   while (root.mergedInto !== undefined) root = root.mergedInto
@@ -58,8 +58,9 @@ export function rootOf(localRanks: LocalRanks): LocalRanks {
 }
 
 /**
- * `make` makes one of the local ranks, `join` lets it be one. It counts from the start: the others may be there before
- * it is made.
+ * Makes a local rank with `make` and adds it with `join`.
+ *
+ * It counts from the start, because other ranks may be complete before it.
  */
 export async function makeLocalRank<C extends object | undefined>(
   localRanks: LocalRanks | undefined,

@@ -1,7 +1,7 @@
 const open = new Map<bigint, number>()
 let first: bigint | undefined
 
-/** Notes that a communicator lives in this context. */
+/** Records a communicator in this context. */
 export function addContext(context: bigint): void {
   open.set(context, (open.get(context) ?? 0) + 1)
   first ??= context
@@ -18,8 +18,9 @@ export function removeContext(context: bigint): void {
 }
 
 /**
- * The context of one of the open communicators, undefined when there is none: the one that is open longest, as that is
- * the most likely one to be current anyway.
+ * Returns the context of an open communicator; undefined if there is none.
+ *
+ * Picks the one that has been open longest, which is most likely already current.
  */
 export function anyContext(): bigint | undefined {
   return first

@@ -1,6 +1,6 @@
 import { DisposedError, type MemoryRange } from '@shoal/types'
 
-/** Memory that NCCL has registered, and by what. */
+/** Memory registered with NCCL, and the object that registered it. */
 export interface RegisteredRange {
   readonly deviceOrdinal: number
   readonly address: bigint
@@ -18,12 +18,12 @@ export function removeRegistration(range: RegisteredRange): void {
   open.delete(range)
 }
 
-/** @throws DisposedError when the registration has ended */
+/** Requires a registration that has not ended. @throws DisposedError */
 export function requireRegistered(range: RegisteredRange): void {
   if (!open.has(range)) throw new DisposedError(range.description)
 }
 
-/** What is registered over a part of the memory. */
+/** Returns the registrations that overlap a range of memory. */
 export function registrationsWithin({ address, byteLength, deviceOrdinal }: MemoryRange): RegisteredRange[] {
   const end = address + BigInt(byteLength)
   return [...open].filter(

@@ -20,10 +20,11 @@ const firstWithContextEvents = 12050
 const notSupported = 801
 
 /**
- * Resolves when the work queued on a stream until now has ended. `ending` ends the wait early; the event is then
- * destroyed, which CUDA allows before the work has come to it.
+ * Resolves when the work queued on a stream so far has completed.
  *
- * @throws StatusError of the driver when the context has failed.
+ * `ending` ends the wait early and destroys its event, which CUDA allows before the event is reached.
+ *
+ * @throws StatusError of the driver if the context has failed.
  */
 export function whenStreamDone(
   context: bigint,
@@ -38,10 +39,12 @@ export function whenStreamDone(
 }
 
 /**
- * Resolves when all work of a context has ended. Before CUDA 12.5, and where the driver says that it cannot tell, a
- * thread waits for that, which goes on when the wait is ended early: an abort ends the work.
+ * Resolves when all work of a context has completed.
  *
- * @throws StatusError of the driver when the context has failed.
+ * Before CUDA 12.5, and if the driver does not support context events, a thread waits for it. If the wait ends early,
+ * that thread continues: an abort ends the work.
+ *
+ * @throws StatusError of the driver if the context has failed.
  */
 export async function whenContextDone(context: bigint, background: BackgroundWork, ending: AbortSignal): Promise<void> {
   let status: number = notSupported
@@ -51,7 +54,7 @@ export async function whenContextDone(context: bigint, background: BackgroundWor
       if (status !== notSupported) checkCuda(status, 'cuCtxRecordEvent')
     })
   }
-  // An event that was not recorded is reached at once.
+  // An event that was not recorded counts as complete.
   if (status === notSupported) await whenSynchronized(context, background, ending)
 }
 
@@ -84,7 +87,7 @@ async function whenRecorded(
     checkCuda(status, 'cuEventQuery')
   } finally {
     callInContext(context)
-    // In a context that has failed the event is gone already.
+    // In a failed context the event no longer exists.
     cuEventDestroy(event)
   }
 }

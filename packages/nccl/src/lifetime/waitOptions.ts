@@ -1,7 +1,7 @@
 import { type OptionKeys, optionalOptions, optionalSignal, optionalTimeout, waitKeys } from '@shoal/types'
 
 /**
- * How long to wait for other ranks. A communicator whose wait ends early is aborted: nothing else ends its operations.
+ * Limits of a wait for other ranks. If a wait ends early, the communicator is aborted, which alone ends its operations.
  */
 export interface CommunicatorWaitOptions {
   /** Aborts the communicator when it fires, such as the `lost` signal of a job. */
@@ -10,12 +10,12 @@ export interface CommunicatorWaitOptions {
   readonly timeout?: number | undefined
 }
 
-/** The wait among the options of a call, whose keys were found to be right. @throws TypeError, RangeError */
+/** Returns the wait options of a call whose keys are checked. @throws TypeError, RangeError */
 export function readWait({ signal, timeout }: CommunicatorWaitOptions, api: string): CommunicatorWaitOptions {
   return { signal: optionalSignal(signal, api), timeout: optionalTimeout(timeout, api) }
 }
 
-/** Options of a wait and nothing else. @throws TypeError, RangeError */
+/** Returns wait options, and refuses other options. @throws TypeError, RangeError */
 export function requireWait(options: unknown, api: string): CommunicatorWaitOptions {
   return readWait(optionalOptions(options, api, waitKeys as OptionKeys<CommunicatorWaitOptions>), api)
 }

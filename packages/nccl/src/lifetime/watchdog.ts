@@ -11,19 +11,19 @@ import {
 } from './communicatorErrors.js'
 import type { CommunicatorWaitOptions } from './waitOptions.js'
 
-/** What the watchdog watches. */
+/** A watched communicator. */
 export interface Watched extends CommunicatorIdentity {
-  /** The operation that was last queued. */
+  /** The last queued operation. */
   readonly lastOperation?: string | undefined
-  /** Status of `ncclCommGetAsyncError`, `ncclInProgress` where it may not be asked now. */
+  /** Returns the status of `ncclCommGetAsyncError`, or `ncclInProgress` if that must not be called now. */
   readonly status: () => number
-  /** The error for such a status. */
+  /** Returns the error for such a status. */
   readonly errorOf: (status: number) => Error
-  /** Aborts the communicator; settles when NCCL has done so, or will not. */
+  /** Aborts the communicator; settles when NCCL has finished, or never will. */
   readonly abort: (failure: Failure) => Promise<void>
 }
 
-/** Why a communicator ended before its time. */
+/** Why a communicator ended early. */
 export interface Failure {
   readonly reason: AbortReason
   readonly cause?: unknown
@@ -32,18 +32,20 @@ export interface Failure {
 interface Wait {
   readonly operation: string
   readonly reject: (error: Error) => void
-  /** What it waits for is being ended, so it must not resolve. */
+  /** Whether its operation is being ended, so that it must not resolve. */
   isInterrupted: boolean
 }
 
-/** How often NCCL is asked for lost ranks while something waits. */
+/** Milliseconds between two checks for lost ranks during a wait. */
 const watchInterval = 100
-/** How long waits go on for the end of an abort, so that the work they waited for has ended when they reject. */
+/** Milliseconds for which waits await an abort, so that their work has ended when they reject. */
 const abortGrace = 2000
 
 /**
- * Ends the waits of one communicator when a signal fires, a time limit passes or NCCL reports an error: aborts the
- * communicator, then rejects all of them. Without this they would never settle, or settle as if all were well.
+ * Ends the waits of one communicator when a signal fires, a limit ends or NCCL reports an error.
+ *
+ * It aborts the communicator, then rejects all waits. Otherwise they would never settle, or settle as if there were no
+ * error.
  */
 export class Watchdog {
   readonly #watched: Watched
@@ -61,14 +63,14 @@ export class Watchdog {
     return this.#failure
   }
 
-  /** Fires at the failure: ends what the package itself waits for. */
+  /** Fires at the failure and ends internal waits of the package. */
   get failing(): AbortSignal {
     return this.#failing.signal
   }
 
-  /** Aborts the communicator when `signal` fires, whether something waits or not. */
+  /** Aborts the communicator when `signal` fires, with or without a wait. */
   watchSignal(signal: AbortSignal): void {
-    // A signal may outlive many communicators, and does not keep them.
+    // A weak reference, because a signal may outlive many communicators.
     const self = new WeakRef(this)
     this.#unwatch.push(
       onAbort(signal, () => {
@@ -77,7 +79,7 @@ export class Watchdog {
     )
   }
 
-  /** The communicator is gone: nothing is watched any more. */
+  /** Stops watching a communicator that has ended. */
   stop(): void {
     for (const unwatch of this.#unwatch.splice(0)) unwatch()
     clearInterval(this.#interval)
@@ -85,8 +87,10 @@ export class Watchdog {
   }
 
   /**
-   * The promise of `work`, but one that rejects when the communicator fails meanwhile. `background` is filled by work
-   * on a native thread, which then no longer keeps the process alive. `drop` gets what comes of the work all the same.
+   * Wraps `work` in a promise that also rejects when the communicator fails.
+   *
+   * Work on a native thread fills `background`, so that cancelled work does not keep the process alive. `drop` gets a
+   * result that arrives too late.
    */
   guard<T>(
     operation: string,
@@ -120,7 +124,7 @@ export class Watchdog {
           this.fail({ reason: 'timeout', cause: new TimeoutError({ operation: apiName(operation), timeout }) })
         }, timeout)
       }
-      // After a failure the wait is rejected by that, once the abort has ended, and never resolves.
+      // After a failure the wait never resolves; the failure rejects it when the abort has ended.
       work(background).then(
         (value) => {
           if (this.#failure === undefined && !wait.isInterrupted) this.#look()
@@ -136,12 +140,12 @@ export class Watchdog {
     })
   }
 
-  /** The communicator cannot go on: aborts it and rejects all waits. Only the first call counts. */
+  /** Aborts the failed communicator and rejects all waits. Only the first call counts. */
   fail(failure: Failure): void {
     if (this.#failure !== undefined) return
     this.#failure = failure
     this.stop()
-    // Without the cause, which may be any object of the program's: whoever waits is told by `rejectAll`.
+    // Without the cause, which may be any object of the program; `rejectAll` reports it.
     this.#failing.abort()
     const aborted = this.#watched.abort(failure)
     let grace: NodeJS.Timeout | undefined
@@ -164,8 +168,9 @@ export class Watchdog {
   }
 
   /**
-   * What is under way is going to be ended although the communicator lives on: the waits for it resolve no more, and
-   * the function returned rejects them. `except` is what ends it.
+   * Ends the waits for work in flight, while the communicator stays usable.
+   *
+   * They no longer resolve, and the returned function rejects them. `except` is the operation that ends the work.
    */
   interrupt(except: string): () => void {
     const interrupted = [...this.#waits].filter(({ operation }) => operation !== except)
@@ -178,7 +183,7 @@ export class Watchdog {
     return rejectAll
   }
 
-  /** The error of a call that comes after the failure. */
+  /** Returns the error of a call after the failure. */
   refusal(operation: string): Error | undefined {
     return this.#failure === undefined ? undefined : this.#errorOf(operation, this.#failure)
   }
@@ -212,7 +217,7 @@ export class Watchdog {
     return wasThere
   }
 
-  /** Asks NCCL whether a rank is lost. */
+  /** Checks NCCL's status for a lost rank. */
   #look(): void {
     let error: unknown
     try {
@@ -226,7 +231,7 @@ export class Watchdog {
   }
 }
 
-/** Whether NCCL said that the communicator is lost. */
+/** True if NCCL reported that the communicator is lost. */
 export function isFatal(error: unknown): boolean {
   return error instanceof StatusError && error.library === 'NCCL' && error.isSticky
 }

@@ -36,27 +36,30 @@ import {
 import { checkNccl } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
 
-/** How much memory: bytes, or elements of a dtype or a struct. */
+/** Size of memory: bytes, or elements of a dtype or a struct. */
 export type MemorySize = number | { readonly dtype: ElementType; readonly length: number }
 
-// Freeing waits for the device, which a collector must not.
+// A free waits for the device, which a garbage collector must not do.
 const stays = (): string => 'it stays allocated until the process ends'
 
 /**
- * Device memory from NCCL's allocator (`ncclMemAlloc`, NCCL 2.19): memory that NCCL can register and reach from other
- * ranks without a copy. Windows need it, or other memory mapped in the same way. It counts as memory everywhere: in
- * collectives, and in `DeviceBuffer.view(device, memory, 'f32')` of `@shoal/driver` for copies and kernels.
+ * Device memory from NCCL's allocator (`ncclMemAlloc`, NCCL 2.19).
  *
- * It lives until `free()`, which `await using` calls, or `dispose()`; the collector only reports what was forgotten.
+ * NCCL can register it and reach it from other ranks without a copy. Windows need it, or memory mapped in the same way.
+ * All functions for memory accept it: collectives, and `DeviceBuffer.view(device, memory, 'f32')` of `@shoal/driver`
+ * for copies and kernels.
+ *
+ * It lives until `free()`, which `await using` calls, or `dispose()`. The collector only reports memory that was not
+ * freed.
  */
 export class NcclMemory extends PublicObject implements MemoryLike {
-  /** Usable size in bytes; NCCL may have set aside more. */
+  /** Usable size in bytes; NCCL may have allocated more. */
   readonly byteLength: number
   /** Ordinal of the device that holds it. */
   readonly deviceOrdinal: number
-  /** Type of its elements, where it was allocated for one. */
+  /** Type of its elements, if it was allocated for one. */
   readonly dtype: ElementType | undefined
-  /** Number of elements, where it has a dtype. */
+  /** Number of elements, if it has a dtype. */
   readonly length: number | undefined
   readonly #range: MemoryRange
   readonly #context: PrimaryContext
@@ -72,7 +75,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
     this.length = size.length
     this.#context = context
     const { dtype, length } = size
-    // The protocol has no structs: others see their bytes.
+    // The protocol has no structs, so other consumers see bytes.
     const elements = typeof dtype === 'string' ? { dtype, length: length as number } : {}
     this.#range = Object.freeze({
       version: 0,
@@ -86,7 +89,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   }
 
   /**
-   * Allocates on a device, off the JavaScript thread (`ncclMemAlloc`). Not zeroed.
+   * Allocates uninitialized memory on a device, off the JavaScript thread (`ncclMemAlloc`).
    *
    * @example
    * ```ts
@@ -95,8 +98,8 @@ export class NcclMemory extends PublicObject implements MemoryLike {
    * ```
    *
    * @param size bytes, or elements of a dtype or a struct; at least one.
-   * @throws TypeError, RangeError for a wrong device or size; StatusError when NCCL or the driver refuses, as when
-   * there is not enough memory; VersionTooOldError below NCCL 2.19.
+   * @throws TypeError, RangeError for a wrong device or size; StatusError if NCCL or the driver refuses, such as
+   * without enough memory; VersionTooOldError below NCCL 2.19.
    */
   static async allocate(device: DeviceLike | number, size: MemorySize): Promise<NcclMemory> {
     const api = 'NcclMemory.allocate'
@@ -120,7 +123,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
     }
   }
 
-  /** The `CUdeviceptr`. @throws DisposedError once it was freed. */
+  /** The `CUdeviceptr`. @throws DisposedError after it was freed. */
   get address(): bigint {
     return this[memoryProtocol].address
   }
@@ -136,11 +139,12 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   }
 
   /**
-   * Waits for the work of the device and gives the memory back (`ncclMemFree`, off the JavaScript thread). Idempotent.
-   * It does not wait for windows and registrations over the memory, nor for a call on another thread that was given up:
-   * the memory is given back after these.
+   * Waits for the device and frees the memory (`ncclMemFree`, off the JavaScript thread). Idempotent.
    *
-   * @throws (rejects) StatusError when NCCL or the driver refuses.
+   * It does not wait for windows and registrations of the memory, or for a cancelled call on another thread: the memory
+   * is freed after these.
+   *
+   * @throws (rejects) StatusError if NCCL or the driver refuses.
    */
   free(): Promise<void> {
     if (this.#freeing !== undefined) return this.#freeing
@@ -149,8 +153,9 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   }
 
   /**
-   * The same without waiting: the memory is given back on a native thread when the device has done its work. An error
-   * of that becomes a process warning.
+   * Frees the memory in the background, on a native thread when the device is idle.
+   *
+   * An error becomes a process warning.
    */
   dispose(): void {
     if (this.#freeing !== undefined) return
@@ -159,11 +164,12 @@ export class NcclMemory extends PublicObject implements MemoryLike {
   }
 
   /**
-   * The same, but blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`). Memory that
-   * a call on another thread works with, such as that of `groupOffThread`, is given back when the call has returned,
-   * and memory under a window or a registration when that has ended.
+   * Frees the memory, and blocks the thread until the device is idle (`cuCtxSynchronize`, `ncclMemFree`).
    *
-   * @throws StatusError when NCCL or the driver refuses.
+   * Memory in use by a call on another thread, such as that of `groupOffThread`, is freed when the call has returned.
+   * Memory of a window or a registration is freed when that has ended.
+   *
+   * @throws StatusError if NCCL or the driver refuses.
    */
   disposeSync(): void {
     if (this.#freeing !== undefined) return
@@ -189,7 +195,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
     this.dispose()
   }
 
-  /** The same as `free()`. */
+  /** Like `free()`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.free()
   }
@@ -214,8 +220,7 @@ export class NcclMemory extends PublicObject implements MemoryLike {
     forgetLeak(this)
     const { address } = this.#range
     if (await untilMemoryUnused(address, this.byteLength)) return this.#giveBack()
-    // A registration, or a call that was given up and may never return: whoever frees the memory does not wait for
-    // these.
+    // A registration, or a cancelled call that may never return: the caller does not wait for these.
     const unused = Promise.resolve(whenMemoryUnused(address, this.byteLength))
     warnOnReject(
       'NcclMemory',

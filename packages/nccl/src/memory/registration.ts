@@ -8,8 +8,9 @@ import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle }
 import { addRegistration, type RegisteredRange, removeRegistration } from '../lifetime/registeredRanges.js'
 
 /**
- * Memory that NCCL may use without a copy of its own (`ncclCommRegister`). It ends with its communicator at the latest;
- * memory that is disposed of before is given back then.
+ * Memory that NCCL may use without copies (`ncclCommRegister`).
+ *
+ * It ends with its communicator at the latest. Memory that is disposed of earlier is freed then.
  */
 export class Registration extends PublicObject {
   /** The memory. */
@@ -18,7 +19,7 @@ export class Registration extends PublicObject {
   readonly #handle: bigint
   readonly #range: RegisteredRange
   readonly #child: Child
-  /** The memory may go. */
+  /** Allows the memory to be freed. */
   readonly #giveBack: () => void
   #disposed = false
 
@@ -36,7 +37,7 @@ export class Registration extends PublicObject {
     addChild(live, this.#child)
   }
 
-  /** Whether NCCL has a use for it; it registers nothing of no bytes, or where registration is turned off. */
+  /** Whether NCCL uses it. It registers nothing for 0 bytes, or if registration is disabled. */
   get isEffective(): boolean {
     return this.#handle !== 0n
   }
@@ -47,10 +48,11 @@ export class Registration extends PublicObject {
   }
 
   /**
-   * Takes the registration back (`ncclCommDeregister`). Idempotent. Await the streams with operations on the memory
-   * before.
+   * Ends the registration (`ncclCommDeregister`). Idempotent.
    *
-   * @throws StatusError when NCCL refuses.
+   * First await the streams with operations on the memory.
+   *
+   * @throws StatusError if NCCL refuses.
    */
   dispose(): void {
     if (this.#disposed) return

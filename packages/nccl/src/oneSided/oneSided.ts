@@ -18,42 +18,44 @@ import { type CollectiveOptions, collectiveKeys } from '../operations/options.js
 import type { PeerOptions } from '../operations/pointToPoint.js'
 import { isInSymmetricWindow, Window } from './window.js'
 
-/** Which of a rank's counters a signal goes to. */
+/** Selects the counter of a rank that a signal updates. */
 export interface SignalChannel {
-  /** Index of the signal. NCCL 2.30 has one, 0. Default 0. */
+  /** Index of the signal. NCCL 2.30 has only 0. Default: 0. */
   readonly signal?: number | undefined
   /**
-   * Context of one-sided operations: those of one context keep their order. Below the config's `numRmaCtx`. Default 0.
+   * Context of one-sided operations, below the config's `numRmaCtx`. Default: 0.
+   *
+   * Operations of one context stay in order.
    */
   readonly context?: number | undefined
 }
 
-/** Whom to signal. */
+/** Options of a signal to a peer. */
 export interface SignalOptions extends SignalChannel, PeerOptions {
-  /** Stream the operation is queued on. */
+  /** Stream to queue on. */
   readonly stream?: StreamArgument | undefined
 }
 
-/** Where a put goes. */
+/** Options of a put with a signal. */
 export interface PutSignalOptions extends CollectiveOptions, SignalOptions {
-  /** Window that the peer's memory is open by: what the collective `registerWindow` gave on this rank. */
+  /** Window of the peer's memory: the result of the collective `registerWindow` on this rank. */
   readonly window: Window
-  /** Where in the peer's part of the window the data goes, in bytes. Default 0. */
+  /** Offset in the peer's part of the window, in bytes. Default: 0. */
   readonly offset?: number | undefined
 }
 
-/** Which stream waits. */
+/** Options of a wait for signals. */
 export interface WaitSignalOptions {
   /**
-   * Stream that waits: a stream object, a bare `cudaStream_t`, or null for the default
-   * stream. Default: that of `Stream.use`, else the default stream.
+   * Stream that waits: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: the stream of
+   * `Stream.use`, else the default stream.
    */
   readonly stream?: StreamArgument | undefined
 }
 
-/** Signals to wait for. */
+/** Signals of a peer to wait for. */
 export interface AwaitedSignal extends SignalChannel, PeerOptions {
-  /** How many signals of that peer. Default 1. */
+  /** Number of signals of that peer. Default: 1. */
   readonly count?: number | undefined
 }
 

@@ -45,16 +45,16 @@ import { type CommunicatorWaitOptions, readWait } from '../lifetime/waitOptions.
 import { NcclMemory } from '../memory/ncclMemory.js'
 import { requireNcclVersion } from '../version.js'
 
-/** How memory is opened to all ranks. */
+/** Options of a window. */
 export interface WindowOptions extends CommunicatorWaitOptions {
   /**
-   * Whether every rank will use the same offset into its buffer in an operation (`NCCL_WIN_COLL_SYMMETRIC`): what makes
-   * operations fast, and what one-sided operations need. Default true.
+   * Whether every rank uses the same offset in an operation (`NCCL_WIN_COLL_SYMMETRIC`). Default: true.
+   *
+   * It makes operations fast, and one-sided operations require it.
    */
   readonly symmetric?: boolean | undefined
   /**
-   * Whether operations on the window over InfiniBand keep their order (`NCCL_WIN_STRICT_ORDERING`, 2.30). Default
-   * false.
+   * Whether operations on the window over InfiniBand stay in order (`NCCL_WIN_STRICT_ORDERING`, 2.30). Default: false.
    */
   readonly strictOrdering?: boolean | undefined
 }
@@ -63,25 +63,27 @@ const windowKeys: OptionKeys<WindowOptions> = { symmetric: true, strictOrdering:
 const firstWithStrictOrdering = 23003
 const requiredAlignment = 4096n
 
-/** Memory of another rank, as this rank's kernels reach it. Nobody frees it from here. */
+/** Memory of another rank, mapped for this rank's kernels. Only its owner can free it. */
 export interface PeerMemory extends MemoryLike {
   /** Rank whose memory it is. */
   readonly rank: number
-  /** Where this rank's device reaches it. */
+  /** Address for this rank's device. */
   readonly address: bigint
   /** Size of the window in bytes. */
   readonly byteLength: number
 }
 
-/** The windows of each communicator that are open. */
+/** Open windows of each communicator. */
 const windows = new WeakMap<LiveCommunicator, Set<Window>>()
 
 /**
- * Memory that all ranks of a communicator have opened to each other (`ncclWindow_t`, NCCL 2.27). Collectives on it run
- * without copies in between, one-sided operations write into it, and kernels reach the memory of peers through it.
+ * Memory that all ranks of a communicator share with each other (`ncclWindow_t`, NCCL 2.27).
  *
- * All ranks make it together, with buffers of the same size. It ends with its communicator at the latest; memory that
- * is disposed of before is given back then.
+ * Collectives on it run without intermediate copies, one-sided operations write to it, and kernels access the memory of
+ * peers through it.
+ *
+ * All ranks create it together, with buffers of equal size. It ends with its communicator at the latest. Memory that is
+ * disposed of earlier is freed then.
  */
 export class Window extends PublicObject {
   /** This rank's memory. */
@@ -95,7 +97,7 @@ export class Window extends PublicObject {
   readonly #range: RegisteredRange
   readonly #child: Child
   readonly #forgotten = new AbortController()
-  /** The memory may go. */
+  /** Allows the memory to be freed. */
   readonly #giveBack: () => void
   #ending: Promise<void> | undefined
 
@@ -138,7 +140,7 @@ export class Window extends PublicObject {
     own.add(this)
   }
 
-  /** The `ncclWindow_t`, which kernels take as an argument. @throws DisposedError once it is gone. */
+  /** The `ncclWindow_t`, which kernels take as an argument. @throws DisposedError after its end. */
   get handle(): ncclWindow_t {
     return this.#use('handle')
   }
@@ -148,7 +150,7 @@ export class Window extends PublicObject {
     return this.#ending !== undefined
   }
 
-  /** Address of this rank's memory, as NCCL knows it (`ncclWinGetUserPtr`, NCCL 2.29). */
+  /** Address of this rank's memory according to NCCL (`ncclWinGetUserPtr`, NCCL 2.29). */
   get userPointer(): bigint {
     const window = this.#use('userPointer')
     const { handle } = this.#live
@@ -156,10 +158,12 @@ export class Window extends PublicObject {
   }
 
   /**
-   * Where this rank's device reaches the window of rank `peer` by loads and stores, `offset` bytes in; undefined where
-   * it does not, as on another node (`ncclGetPeerDevicePointer`, NCCL 2.29).
+   * Returns the address of rank `peer`'s window for this rank's device (`ncclGetPeerDevicePointer`, NCCL 2.29).
    *
-   * @throws RangeError for a rank or an offset that is not there; StatusError when NCCL refuses.
+   * Undefined if loads and stores do not reach it, such as on another node.
+   *
+   * @param offset offset in the window, in bytes. Default: 0.
+   * @throws RangeError for a rank or an offset outside the window; StatusError if NCCL refuses.
    */
   peerPointer(peer: number, offset = 0): bigint | undefined {
     const api = 'Window.peerPointer'
@@ -170,8 +174,9 @@ export class Window extends PublicObject {
   }
 
   /**
-   * The memory of rank `peer`, as this rank reaches it; undefined where it does not. For copies and kernels of this
-   * rank's device; whether the peer is ready for that is between the ranks.
+   * Returns the memory of rank `peer`, mapped for this rank's device; undefined if it cannot be reached.
+   *
+   * Use it for copies and kernels of this rank's device. The ranks must synchronize their access themselves.
    */
   peerMemory(peer: number): PeerMemory | undefined {
     const address = this.peerPointer(peer)
@@ -203,8 +208,9 @@ export class Window extends PublicObject {
   }
 
   /**
-   * The same for a rank of the LSA team, those that reach each other by loads and stores (`ncclGetLsaDevicePointer`,
-   * NCCL 2.29).
+   * Like {@link peerPointer}, for a rank of the LSA team (`ncclGetLsaDevicePointer`, NCCL 2.29).
+   *
+   * The LSA team contains the ranks that reach each other by loads and stores.
    */
   lsaPointer(lsaRank: number, offset = 0): bigint {
     const api = 'Window.lsaPointer'
@@ -216,8 +222,10 @@ export class Window extends PublicObject {
   }
 
   /**
-   * Where a store reaches the windows of a whole team at once, `offset` bytes in; undefined without NVLink multicast
-   * (`ncclGetLsaMultimemDevicePointer`, `ncclGetMultimemDevicePointer`, NCCL 2.29).
+   * Returns the multicast address of the windows of a team, `offset` bytes in; undefined without NVLink multicast.
+   *
+   * A store to it reaches all windows at once. Calls `ncclGetLsaMultimemDevicePointer` or
+   * `ncclGetMultimemDevicePointer` (NCCL 2.29).
    *
    * @param base of another team: `multimem` of a `DeviceCommunicator`. Default: the LSA team.
    */
@@ -235,10 +243,11 @@ export class Window extends PublicObject {
   }
 
   /**
-   * Waits for the work of this rank's device and closes the window (`ncclCommWindowDeregister`, off the JavaScript
-   * thread). Idempotent. Await the streams of all ranks before: they reach into each other's memory.
+   * Waits for this rank's device and closes the window (`ncclCommWindowDeregister`, off the JavaScript thread).
    *
-   * @throws StatusError when NCCL refuses.
+   * Idempotent. First await the streams of all ranks, because they access each other's memory.
+   *
+   * @throws StatusError if NCCL refuses.
    */
   dispose(): Promise<void> {
     this.#ending ??= this.#deregister()
@@ -265,7 +274,7 @@ export class Window extends PublicObject {
     })
   }
 
-  /** @internal The `ncclWindow_t`, for an operation on a communicator. */
+  /** @internal The `ncclWindow_t`, checked for an operation on a communicator. */
   _handleFor(live: LiveCommunicator, api: string): ncclWindow_t {
     if (live !== this.#live) throw new TypeError(`${api}: window must be one of this communicator, not of another one`)
     return this.#use(api)
@@ -290,7 +299,7 @@ export class Window extends PublicObject {
   }
 
   #forget(): void {
-    // What went wrong was told to whoever disposed of it first.
+    // The first dispose() reports the errors.
     this.#ending = Promise.resolve()
     this.#forgotten.abort()
     removeRegistration(this.#range)
@@ -315,13 +324,13 @@ export class Window extends PublicObject {
   }
 }
 
-/** Whether memory lies in a symmetric window of the communicator, as the source of a one-sided operation has to. */
+/** True if memory is in a symmetric window, which the source of a one-sided operation requires. */
 export function isInSymmetricWindow(live: LiveCommunicator, range: MemoryRange, byteLength: number): boolean {
   for (const window of windows.get(live) ?? []) if (window.symmetric && window._holds(range, byteLength)) return true
   return false
 }
 
-/** NCCL itself would find out in the middle of the call, and the communicator would be lost. @throws TypeError */
+/** Requires mapped memory: NCCL would fail in the middle of the call and lose the communicator. @throws TypeError */
 function requireMapped(live: LiveCommunicator, address: bigint, api: string): void {
   const handle = new BigUint64Array(1)
   callInContext(live.context)
@@ -356,7 +365,7 @@ export async function registerWindow(
   const out = NativeMemory.allocate(8)
   const description = `a window of the communicator of rank ${live.rank}`
   const range = { deviceOrdinal: live.deviceOrdinal, address, byteLength, description }
-  // From here on the memory is not given back under the call, nor under the window.
+  // From now on the memory is not freed during the call, or while the window exists.
   const giveBack = keepRegistered(memory)
   let isOpen = false
   const inFlight = new InFlightMemory(live, () => {
@@ -365,7 +374,7 @@ export async function registerWindow(
   })
   const register = (background: BackgroundWork): Promise<ncclWindow_t> =>
     inFlight.during(async () => {
-      // Throws where the memory was disposed of while this waited for its turn.
+      // Throws if the memory was disposed of while this waited for its turn.
       memoryAt(memory, live, api, 'memory', true)
       const made = offThread({ context: live.context, keep: [out], background }, () => {
         ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
@@ -373,7 +382,7 @@ export async function registerWindow(
       keepWhile([memory], made, background)
       const [status = 0] = await made
       checkNccl(status, 'ncclCommWindowRegister', live.handle)
-      // Where the communicator does not block NCCL says success, and hands out the window later.
+      // For a nonblocking communicator NCCL returns success and provides the window later.
       await settled(live, 'ncclCommWindowRegister')
       return (out.u64[0] ?? 0n) as ncclWindow_t
     })
@@ -384,7 +393,7 @@ export async function registerWindow(
   } finally {
     inFlight.release()
   }
-  // NCCL says success and gives no window where the ranks cannot open memory to each other.
+  // NCCL returns success without a window if the ranks cannot share memory.
   if (handle === 0n) {
     throw new FeatureNotSupportedError({
       library: 'NCCL',

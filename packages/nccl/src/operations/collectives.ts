@@ -26,11 +26,11 @@ import {
   ncclReduceScatterUnchecked,
 } from './uncheckedCalls.gen.js'
 
-// The collectives in which all ranks do the same: what training loops do most.
+// The collectives that are the same on all ranks, which training loops use most.
 
-/** What makes one of them different from the others. */
+/** The differences between these collectives. */
 export interface Kind {
-  /** Its number in the communicator's `recent`. */
+  /** Its index in the communicator's `recent`. */
   readonly number: number
   /** Method of the communicator. */
   readonly api: string
@@ -38,7 +38,7 @@ export interface Kind {
   readonly name: string
   readonly reduces: boolean
   readonly call: (given: CollectiveArguments) => number
-  /** The count of a call, in elements, of a buffer or of a part of one. Throws where the buffers do not fit. */
+  /** Returns the count in elements, of a buffer or of a part. Throws if the buffers do not fit. */
   readonly countOf: (
     live: LiveCommunicator,
     source: MemoryRange,
@@ -47,7 +47,7 @@ export interface Kind {
     count: unknown,
     api: string,
   ) => number
-  /** Throws where buffers of so many bytes, or so many a part, overlap without being in place. */
+  /** Throws if buffers or parts of `bytes` overlap without being in place. */
   readonly checkPlaces: (
     live: LiveCommunicator,
     source: MemoryRange,
@@ -55,7 +55,7 @@ export interface Kind {
     bytes: number,
     api: string,
   ) => void
-  /** Throws where the library does not have it. */
+  /** Throws if the library lacks it. */
   readonly require?: () => void
 }
 
@@ -100,13 +100,13 @@ export const allToAllKind: Kind = {
   reduces: false,
   call: ncclAlltoAllUnchecked,
   countOf: (live, source, target, wire, count, api) => shareCount(source, target, live.worldSize, wire, count, api),
-  // Nowhere in place.
+  // Never in place.
   checkPlaces: ({ worldSize }, source, target, bytes, api) =>
     checkOverlap(source, bytes * worldSize, target, bytes * worldSize, Number.NaN, api),
   require: () => void nccl.address('ncclAlltoAll', 22803),
 }
 
-/** Checks a collective and queues it: what programs do most, so nothing is made that the call does not need. */
+/** Checks a collective and queues it. This is the hot path, so it allocates nothing unnecessary. */
 export function queueCollective(
   live: LiveCommunicator,
   kind: Kind,
@@ -122,13 +122,13 @@ export function queueCollective(
         : checkOperands(live, kind, send, recv, options)
     queueChecked(live, kind, checked, send, recv, options.stream)
   } catch (error) {
-    // It was begun and is not made.
+    // Counts the operation as started but not made.
     beginOperation()
     throw error
   }
 }
 
-/** Queues a collective whose operands were found to be right. */
+/** Queues a collective with checked operands. */
 export function queueChecked(
   live: LiveCommunicator,
   kind: Kind,
@@ -148,9 +148,7 @@ export function queueChecked(
   if (isCapturing()) keepInGraphs(live, checked.queue.handle, [send, recv, scalarOf(checked.requestedOp)])
 }
 
-/**
- * Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there.
- */
+/** A separate function: one that makes a closure allocates for it in every call, even on paths without it. */
 function queueLater(
   live: LiveCommunicator,
   kind: Kind,
@@ -164,8 +162,10 @@ function queueLater(
 }
 
 /**
- * Whether an operation is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the
- * same objects mean the same memory and stream; reading them throws where these have been disposed of.
+ * True if an operation repeats the last checked one, as in a loop.
+ *
+ * Only frozen answers are kept, so the same objects mean the same memory and stream. Reading them throws after
+ * disposal.
  */
 function isSame(
   last: CheckedCollective,
@@ -185,7 +185,7 @@ function isSame(
   )
 }
 
-/** What `requireOptions` asks for, in a fraction of the time; an object of another realm is left to that. */
+/** A fast form of `requireOptions`, which handles objects of other realms. */
 function hasKnownKeys(options: object, reduces: boolean): boolean {
   if (options.constructor !== Object) return false
   for (const key in options) {
@@ -241,9 +241,9 @@ export function checkOperands(
   return checked
 }
 
-/** Whether what it was asked with is the same the next time, unless it was disposed of, which is noticed. */
+/** True if equal arguments mean the same call next time; disposal is detected separately. */
 export function isLasting({ requestedOp, source, target, queue }: CheckedCollective): boolean {
-  // An operation of the program may have been disposed of by the next call.
+  // A user-defined operation may be disposed of before the next call.
   if (typeof requestedOp === 'object' || !Object.isFrozen(queue)) return false
   return [source, target].every((range) => Object.isFrozen(range) && (range.stream ?? undefined) === undefined)
 }

@@ -5,7 +5,7 @@ import { requireNcclVersion } from '../version.js'
 
 const firstWithFloat8 = 22403
 
-/** The count of an operation of one buffer. */
+/** Returns the count of an operation on one buffer. */
 export function ownCount(range: MemoryRange, name: string, wire: WireType, count: unknown, api: string): number {
   if (count === undefined) return elementsOf(range, wire)
   const elements = requireCount(count, api, 'count')
@@ -13,7 +13,7 @@ export function ownCount(range: MemoryRange, name: string, wire: WireType, count
   return elements
 }
 
-/** The count of an operation whose buffers have the same size. */
+/** Returns the count of an operation whose buffers have equal size. */
 export function sameCount(
   source: MemoryRange,
   target: MemoryRange,
@@ -34,7 +34,7 @@ export function sameCount(
   return elements
 }
 
-/** The count of an operation in which `whole` holds one part for each rank. */
+/** Returns the count of an operation in which `whole` holds one part per rank. */
 export function partCount(
   part: MemoryRange,
   partName: string,
@@ -59,7 +59,7 @@ export function partCount(
   return elements
 }
 
-/** The count for each rank of an operation whose two buffers hold one part for each rank. */
+/** Returns the count per rank of an operation whose two buffers hold one part per rank. */
 export function shareCount(
   source: MemoryRange,
   target: MemoryRange,
@@ -79,7 +79,7 @@ export function shareCount(
   return elements
 }
 
-/** `ncclDataType_t` for a reduction. */
+/** Returns the `ncclDataType_t` for a reduction. */
 export function reducible(wire: WireType, api: string): ncclDataType_t {
   const { code } = wire
   if (code === undefined) throw new TypeError(`${api}: NCCL cannot reduce elements of ${wire.dtype}`)
@@ -87,7 +87,7 @@ export function reducible(wire: WireType, api: string): ncclDataType_t {
   return code as ncclDataType_t
 }
 
-/** Count and `ncclDataType_t` for moving elements unchanged; what NCCL has no type for moves as bytes. */
+/** Returns count and `ncclDataType_t` for a copy; types unknown to NCCL are copied as bytes. */
 export function copyable(wire: WireType, count: number): [count: number, type: ncclDataType_t] {
   if (wire.code === undefined || wire.code >= ncclDataType_t.ncclFloat8e4m3)
     return [count * wire.bytes, ncclDataType_t.ncclUint8]

@@ -2,31 +2,33 @@ import { type DType, type OptionKeys, optionsChecker, type StreamArgument } from
 import type { ReduceOp } from './reduceOp.js'
 import type { PreMulSum } from './reductionOps.js'
 
-/** What all operations take. */
+/** Options of all operations. */
 export interface CollectiveOptions {
   /**
-   * Stream the operation is queued on: a stream object, a bare `cudaStream_t`, or null for the default
-   * stream. Default: that of `Stream.use`, else the default stream.
+   * Stream to queue on: a stream object, a bare `cudaStream_t`, or null for the default stream. Default: the stream of
+   * `Stream.use`, else the default stream.
    */
   readonly stream?: StreamArgument | undefined
-  /** Number of elements. Default: all of them, and then the buffers have to match. */
+  /** Number of elements. Default: all elements; the buffers must then match. */
   readonly count?: number | undefined
-  /** Type of the elements; needed where neither buffer carries one. */
+  /** Type of the elements; required if neither buffer has one. */
   readonly dtype?: DType | undefined
 }
 
-/** What operations that combine elements take. */
+/** Options of reductions. */
 export interface ReductionOptions extends CollectiveOptions {
   /**
-   * A named operation, one made by `createPreMulSum` of the same communicator, or the `ncclRedOp_t` of one that was
-   * made by raw functions. Default `'sum'`.
+   * The operation. Default: `'sum'`.
+   *
+   * A name, an operation of this communicator's `createPreMulSum`, or the `ncclRedOp_t` of an operation made by raw
+   * functions.
    */
   readonly op?: ReduceOp | PreMulSum | number | undefined
 }
 
-/** The rank that an operation is about. */
+/** Option that selects the root. */
 export interface RootOptions {
-  /** Rank whose data is sent (broadcast, scatter) or that gets the result (reduce, gather). */
+  /** Rank that sends the data (broadcast, scatter) or gets the result (reduce, gather). */
   readonly root: number
 }
 

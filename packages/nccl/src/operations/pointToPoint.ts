@@ -6,9 +6,9 @@ import type { LiveCommunicator } from '../lifetime/live.js'
 import { copyable, ownCount } from './counts.js'
 import { type CollectiveOptions, collectiveKeys } from './options.js'
 
-/** The other rank. */
+/** Option that selects the other rank. */
 export interface PeerOptions {
-  /** Rank of the other side. */
+  /** The other rank. */
   readonly peer: number
 }
 

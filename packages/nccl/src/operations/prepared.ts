@@ -26,8 +26,9 @@ import { checkOperands, isLasting, type Kind, queueChecked } from './collectives
 import type { ReductionOptions } from './options.js'
 
 /**
- * A collective whose arguments are checked already, to be queued again and again. Made by
- * `communicator.prepareAllReduce()` and its kin.
+ * A collective with checked arguments, to queue repeatedly.
+ *
+ * Made by `communicator.prepareAllReduce()` and similar methods.
  *
  * @example
  * ```ts
@@ -60,7 +61,7 @@ export class PreparedCollective extends PublicObject {
     this.#send = send
     this.#recv = recv
     checkOperands(use(), kind, send, recv, options)
-    // The program may change its own.
+    // A copy, because the program may change its object.
     this.#options = { ...options }
     this._current()
   }
@@ -77,15 +78,16 @@ export class PreparedCollective extends PublicObject {
   }
 
   /**
-   * Queues the collective, alone or in the group that is open.
-   * @throws DisposedError when a buffer, the stream or the communicator is gone; else as the collective itself.
+   * Queues the collective, alone or in the open group.
+   *
+   * @throws DisposedError if a buffer, the stream or the communicator was disposed of; else as the collective itself.
    */
   launch(): void {
     try {
       const live = this.#use()
       queueChecked(live, this.#kind, this._current(live), this.#send, this.#recv, this.#options.stream)
     } catch (error) {
-      // It was begun and is not made.
+      // Counts the operation as started but not made.
       beginOperation()
       throw error
     }
@@ -104,10 +106,7 @@ export class PreparedCollective extends PublicObject {
     return this.#use()
   }
 
-  /**
-   * @internal What is passed to NCCL: the same object as long as memory and stream are what they were. @throws
-   * DisposedError
-   */
+  /** @internal Arguments for NCCL: the same object while memory and stream are unchanged. @throws DisposedError */
   _current(live: LiveCommunicator = this.#use()): CheckedCollective {
     const known = this.#checked
     const { stream } = this.#options
@@ -115,7 +114,7 @@ export class PreparedCollective extends PublicObject {
       known !== undefined &&
       this.#send[memoryProtocol] === known.source &&
       this.#recv[memoryProtocol] === known.target &&
-      // A missing stream may be another one at each launch.
+      // A missing stream may mean another stream at each launch.
       stream !== undefined &&
       (typeof stream !== 'object' || stream === null || (stream as StreamLike)[streamProtocol] === known.queue)
     ) {
@@ -131,7 +130,7 @@ export class PreparedCollective extends PublicObject {
     this.#kind.call(checked)
   }
 
-  /** @internal Keeps what it uses while a graph that captured it can launch. */
+  /** @internal Keeps its objects alive while a graph that captured it can launch. */
   _keep(): void {
     keepOnStream(this.#use(), this.#options.stream, [this.#send, this.#recv])
   }
@@ -143,8 +142,9 @@ export class PreparedCollective extends PublicObject {
 }
 
 /**
- * Prepared collectives that are started together, as in a `group`, with one crossing into C. Made by
- * {@link prepareGroup}.
+ * Prepared collectives that start together, as in a `group`, in one native call.
+ *
+ * Made by {@link prepareGroup}.
  */
 export class PreparedGroup extends PublicObject {
   static get [loadedFrom](): string {
@@ -152,7 +152,7 @@ export class PreparedGroup extends PublicObject {
   }
   readonly #collectives: readonly PreparedCollective[]
   #calls: RecordedCalls | undefined
-  /** What the recorded calls pass. */
+  /** Arguments of the recorded calls. */
   #recorded: readonly CheckedCollective[] = []
   #context = 0n
 
@@ -164,9 +164,11 @@ export class PreparedGroup extends PublicObject {
   }
 
   /**
-   * Starts the collectives as one operation (`ncclGroupStart`, `ncclGroupEnd`); inside another group they become part
-   * of that. The first launch connects the ranks and compares what they ask for, as `group` does.
-   * @throws DisposedError when a buffer, a stream or a communicator is gone, before anything is started; else as
+   * Starts the collectives as one operation (`ncclGroupStart`, `ncclGroupEnd`).
+   *
+   * Inside another group they join that group. The first launch connects the ranks and compares their calls, as `group`
+   * does.
+   * @throws DisposedError if a buffer, a stream or a communicator was disposed of, before anything is started; else as
    * `group`.
    */
   launch(): void {
@@ -205,14 +207,14 @@ export class PreparedGroup extends PublicObject {
     const [first] = this.#collectives
     if (first === undefined || this.#collectives.some(({ _live }) => !_live.isConnected)) return
     const recorded = this.#collectives.map((collective) => collective._current())
-    // Those that have to be checked each time are none to record.
+    // Operations that must be checked on every launch cannot be recorded.
     if (recorded.some((checked) => !isLasting(checked))) return
     const { context } = first._live
     this.#calls = recordCalls(() => {
       ncclGroupStart()
       for (const [index, collective] of this.#collectives.entries())
         collective._call(recorded[index] as CheckedCollective)
-      // NCCL looks at the current device while it starts a group.
+      // NCCL reads the current device when it starts a group.
       callInContext(context)
       ncclGroupEnd()
     })
@@ -222,21 +224,24 @@ export class PreparedGroup extends PublicObject {
 
   #fail(status: number): void {
     const lost = contextError(this.#context)
-    // Then the group was not ended. Where it was, NCCL says that there is none.
+    // In this case the group was not ended. If it was, NCCL reports that no group is open.
     if (lost !== undefined && ncclGroupEnd() === 0) return
     throw lost ?? ncclError(status, 'ncclGroupEnd')
   }
 }
 
 /**
- * Prepares a group of collectives, most often one for each communicator that this thread drives.
+ * Prepares a group of collectives, usually one per communicator of this thread.
  *
  * @example
- * ```ts const step = prepareGroup(ranks.map(({ communicator, buffer, stream }) => communicator.prepareAllReduce(buffer,
- * buffer, { stream }))) for (let i = 0; i < 1000; i += 1) step.launch()
+ * ```ts
+ * const step = prepareGroup(
+ *   ranks.map(({ communicator, buffer, stream }) => communicator.prepareAllReduce(buffer, buffer, { stream })),
+ * )
+ * for (let i = 0; i < 1000; i += 1) step.launch()
  * ```
  *
- * @throws TypeError for anything but prepared collectives.
+ * @throws TypeError for other values than prepared collectives.
  */
 export function prepareGroup(collectives: readonly PreparedCollective[]): PreparedGroup {
   const api = 'prepareGroup'

@@ -4,7 +4,7 @@ import type { LiveCommunicator } from '../lifetime/live.js'
 import { requireNcclVersion } from '../version.js'
 import { PreMulSum } from './reductionOps.js'
 
-/** How the elements of all ranks become one: `ncclSum`, `ncclProd`, `ncclMax`, `ncclMin`, `ncclAvg` (NCCL 2.10). */
+/** How to combine the elements of all ranks: `ncclSum` … `ncclMin`, or `ncclAvg` (NCCL 2.10). */
 export type ReduceOp = 'sum' | 'prod' | 'max' | 'min' | 'avg'
 
 const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {
@@ -19,7 +19,7 @@ const firstWithAverage = 21003
 /** `ncclMaxRedOp` */
 const largestId = 0x7fff_ffff
 
-/** The `ncclRedOp_t` of the option `op`. */
+/** Returns the `ncclRedOp_t` of the option `op`. */
 export function reduceOp(
   live: LiveCommunicator,
   op: ReduceOp | PreMulSum | number | undefined,

@@ -32,21 +32,20 @@ import { callNow } from '../group/submit.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
 import { reducible } from './counts.js'
 
-/** What is needed to make a pre-multiplied sum. */
+/** Options of a pre-multiplied sum. */
 export interface PreMulSumOptions {
-  /** Type of the elements it is for, and of the scalar. Needed unless the scalar is memory that carries a dtype. */
+  /** Type of the elements and the scalar. Required unless the scalar is memory with a dtype. */
   readonly dtype?: DType | undefined
 }
 
 /**
- * A reduction that multiplies the elements of this rank by a scalar and then adds those of all ranks
- * (`ncclRedOpCreatePreMulSum`): an `op` for the reductions of the communicator that made it, with elements of its
- * dtype.
+ * A reduction that multiplies this rank's elements by a scalar before the sum (`ncclRedOpCreatePreMulSum`).
  *
- * It ends with its communicator at the latest. Operations that were queued with it are not affected by `dispose()`.
+ * It is an `op` for reductions of its communicator, on elements of its dtype. It ends with its communicator at the
+ * latest. `dispose()` does not affect queued operations.
  */
 export class PreMulSum extends PublicObject {
-  /** Type of the elements it is for. */
+  /** Type of the elements. */
   readonly dtype: DType
   readonly #code: ncclRedOp_t
   readonly #live: LiveCommunicator
@@ -79,7 +78,7 @@ export class PreMulSum extends PublicObject {
     addChild(live, this.#child)
   }
 
-  /** The memory that holds the scalar, while operations may read it; undefined for a number. */
+  /** Memory of the scalar, while operations may read it; undefined for a number. */
   get scalar(): MemoryLike | undefined {
     return this.#scalar
   }
@@ -89,7 +88,7 @@ export class PreMulSum extends PublicObject {
     return this.#disposed
   }
 
-  /** @internal The `ncclRedOp_t`, for an operation of `dtype` on a communicator. */
+  /** @internal The `ncclRedOp_t`, checked for an operation of `dtype` on a communicator. */
   _codeFor(live: LiveCommunicator, dtype: DType, api: string): ncclRedOp_t {
     if (this.#disposed) throw new DisposedError({ object: 'PreMulSum', operation: api })
     if (live !== this.#live) throw new TypeError(`${api}: op must be made by this communicator, not by another one`)
@@ -97,13 +96,13 @@ export class PreMulSum extends PublicObject {
     return this.#code
   }
 
-  /** Gives the operation back (`ncclRedOpDestroy`). Idempotent. @throws StatusError when NCCL refuses. */
+  /** Destroys the operation (`ncclRedOpDestroy`). Idempotent. @throws StatusError if NCCL refuses. */
   dispose(): void {
     if (this.#disposed) return
     this.#end()
     const { handle } = this.#live
     const destroy = (): void => checkNccl(ncclRedOpDestroy(this.#code, handle), 'ncclRedOpDestroy', handle)
-    // Operations that groupOffThread has not made yet need it.
+    // Collected operations of groupOffThread still need it.
     if (!afterCollected(this.#live, destroy)) destroy()
   }
 
@@ -126,7 +125,7 @@ export class PreMulSum extends PublicObject {
   }
 }
 
-/** The memory that an `op` of the program reads whenever it runs. */
+/** Returns the memory that a user-defined `op` reads whenever it runs. */
 export function scalarOf(op: unknown): MemoryLike | undefined {
   return isInstance<PreMulSum>(op, PreMulSum as never) ? op.scalar : undefined
 }

@@ -15,7 +15,7 @@ import {
 import { reduceOp } from './reduceOp.js'
 import { scalarOf } from './reductionOps.js'
 
-// The collectives in which one rank has a part of its own.
+// The collectives with a root rank.
 
 export function broadcast(
   live: LiveCommunicator,
@@ -57,7 +57,7 @@ export function reduce(
   const type = reducible(wire, api)
   const op = reduceOp(live, options.op, wire.dtype, api)
   const stream = streamAt(options.stream, live, api, source, target)
-  // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
+  // On a rank without a result nothing is written: its send buffer must not be the destination.
   const destination = recv === null ? null : target.address
   recordOperation(live, reductionSignature('ncclReduce', count, type, op, root))
   const call = (): number => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream)
@@ -75,7 +75,7 @@ export function gather(
   requireRootOptions(options, api)
   const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const source = memoryAt(send, live, api, 'send', false)
-  // On the other ranks there is nothing to be written, so what is named there is not looked at.
+  // Nothing is written on other ranks, so their `recv` is ignored.
   const target = live.rank === root ? memoryAt(recv as MemoryLike, live, api, 'recv', true) : undefined
   const wire = wireTypeOf(source, target, options.dtype, api)
   const count = rootCount(live, source, 'send', target, 'recv', wire, options.count, api)
@@ -113,7 +113,7 @@ export function scatter(
   submit(live, 'ncclScatter', call, send, recv, options.stream)
 }
 
-/** The count of an operation in which the root alone has a buffer with one part for each rank. */
+/** Returns the count of an operation in which only the root has a buffer with one part per rank. */
 function rootCount(
   live: LiveCommunicator,
   part: MemoryRange,
