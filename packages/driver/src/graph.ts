@@ -11,8 +11,8 @@ export {
 } from './work/graph/captureInfo.js'
 export { type ChildGraphOptions, childGraphNode } from './work/graph/childGraph.js'
 export type { ConditionalNode, ConditionalOptions } from './work/graph/conditional.js'
-export type { GraphEdge } from './work/graph/edges.js'
-export { Graph, type GraphAllocation, type NodeOptions } from './work/graph/graph.js'
+export type { GraphEdge, NodeOptions } from './work/graph/edges.js'
+export { Graph, type GraphAllocation } from './work/graph/graph.js'
 export type { GraphDescription } from './work/graph/graphDescription.js'
 export { GraphExec, type GraphUpdate, type GraphUpdateResult, type InstantiateOptions } from './work/graph/graphExec.js'
 export {

@@ -18,14 +18,14 @@ export {
 } from './work/texture/cudaArray.js'
 export { type ExternalArrayOptions, MipmappedArray, type MipmappedArrayOptions } from './work/texture/mipmappedArray.js'
 export { SurfaceObject } from './work/texture/surfaceObject.js'
-export {
-  type Im2colOptions,
-  type Im2colWideOptions,
-  TensorMap,
-  type TensorMapDType,
-  type TensorMapOptions,
-  type TiledOptions,
-} from './work/texture/tensorMap.js'
+export { TensorMap } from './work/texture/tensorMap.js'
+export type {
+  Im2colOptions,
+  Im2colWideOptions,
+  TensorMapDType,
+  TensorMapOptions,
+  TiledOptions,
+} from './work/texture/tensorMapOptions.js'
 export { TextureObject } from './work/texture/textureObject.js'
 export type {
   AddressMode,

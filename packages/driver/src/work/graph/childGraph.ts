@@ -1,6 +1,7 @@
 import { type OptionKeys, VersionTooOldError } from '@shoal/types'
 import { driverVersion } from '../../core/start.js'
-import type { Graph, NodeOptions } from './graph.js'
+import type { NodeOptions } from './edges.js'
+import type { Graph } from './graph.js'
 import { NodeDescription } from './nodeDescription.js'
 import { requireGraph } from './requireGraph.js'
 

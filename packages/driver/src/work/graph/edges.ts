@@ -6,10 +6,30 @@ import {
   cuGraphGetEdges,
   cuGraphRemoveDependencies,
 } from '@shoal/cuda-sys/driver'
-import { requireInteger, requireOneOf } from '@shoal/types'
+import {
+  isArray,
+  type OptionKeys,
+  optionsChecker,
+  requireInstance,
+  requireInteger,
+  requireOneOf,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
 import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
-import { type EdgeData, edgeOf, type GraphNode } from './graphNode.js'
+import { type EdgeData, edgeOf, GraphNode } from './graphNode.js'
+
+/** Where a node is added. */
+export interface NodeOptions {
+  /** Nodes of the same graph that have to end first. Default: none. */
+  readonly dependencies?: readonly GraphNode[] | undefined
+}
+
+export const nodeKeys: OptionKeys<NodeOptions> = { dependencies: true }
+export const requireNodeOptions = optionsChecker(nodeKeys)
+
+export const none: readonly GraphNode[] = []
 
 /** One node that waits for another one. */
 export interface GraphEdge extends EdgeData {
@@ -37,7 +57,7 @@ export function edgesOf(handle: CUgraph, nodeOf: (node: CUgraphNode) => GraphNod
 }
 
 /** A `CUgraphEdgeData`. @throws TypeError, RangeError */
-export function encodeEdge(data: Partial<EdgeData>, api: string): Uint8Array {
+function encodeEdge(data: Partial<EdgeData>, api: string): Uint8Array {
   const { fromPort, type } = data
   return CUgraphEdgeData.allocate({
     from_port: fromPort === undefined ? 0 : requireInteger(fromPort, api, 'fromPort', 0, 255),
@@ -45,9 +65,51 @@ export function encodeEdge(data: Partial<EdgeData>, api: string): Uint8Array {
   })
 }
 
-/** Adds the edge between two nodes of a graph, or takes it away. @throws StatusError */
-export function changeEdge(graph: CUgraph, from: GraphNode, to: GraphNode, edge: Uint8Array, isAdded: boolean): void {
-  const [one, other] = [BigUint64Array.of(from.handle), BigUint64Array.of(to.handle)]
-  if (isAdded) check(cuGraphAddDependencies(graph, one, other, edge, 1), 'cuGraphAddDependencies')
-  else check(cuGraphRemoveDependencies(graph, one, other, edge, 1), 'cuGraphRemoveDependencies')
+/** Adds an edge between two nodes of the graph, or removes it. @throws TypeError, RangeError, StatusError */
+export function changeEdge(
+  graph: GraphNode['graph'],
+  from: GraphNode,
+  to: GraphNode,
+  data: Partial<EdgeData>,
+  isAdded: boolean,
+): void {
+  const api = isAdded ? 'Graph.addDependency' : 'Graph.removeDependency'
+  requireOptions(data, api, { fromPort: true, type: true }, 'data')
+  const { handle } = graph
+  const [first] = requireNodes(graph, [from], api, 'from') as [GraphNode]
+  const [second] = requireNodes(graph, [to], api, 'to') as [GraphNode]
+  const edge = encodeEdge(data, api)
+  const [one, other] = [BigUint64Array.of(first.handle), BigUint64Array.of(second.handle)]
+  if (isAdded) check(cuGraphAddDependencies(handle, one, other, edge, 1), 'cuGraphAddDependencies')
+  else check(cuGraphRemoveDependencies(handle, one, other, edge, 1), 'cuGraphRemoveDependencies')
+}
+
+/** Checks that nodes belong to the graph. @throws TypeError, DisposedError */
+export function requireNodes(
+  graph: GraphNode['graph'],
+  nodes: readonly GraphNode[] | undefined,
+  api: string,
+  name = 'dependencies',
+): readonly GraphNode[] {
+  if (nodes === undefined) return none
+  if (!isArray(nodes)) throw wrongType(api, name, 'an array of nodes', nodes)
+  // Most nodes have one before them; a list that grows would make room for many.
+  if (nodes.length === 1) return [requireNode(graph, nodes[0], api, name, 0)]
+  const checked: GraphNode[] = []
+  for (let index = 0; index < nodes.length; index += 1) {
+    checked.push(requireNode(graph, nodes[index], api, name, index))
+  }
+  return checked
+}
+
+function requireNode(graph: GraphNode['graph'], node: unknown, api: string, name: string, index: number): GraphNode {
+  return GraphNode._isOf(graph, node) ? node : refuseNode(node, api, name, index)
+}
+
+function refuseNode(node: unknown, api: string, name: string, index: number): never {
+  const at = name === 'dependencies' ? `${name}[${index}]` : name
+  const other = requireInstance(node, api, at, GraphNode)
+  // Throws if the node is gone.
+  void other.handle
+  throw wrongType(api, at, 'a node of this graph', node)
 }

@@ -1,38 +1,26 @@
 import {
   type CUgraph,
-  CUgraphEdgeData,
   type CUgraphNode,
   CUgraphNodeParams,
-  cuGraphChildGraphNodeGetGraph,
-  cuGraphClone,
-  cuGraphCreate,
-  cuGraphDebugDotPrint,
-  cuGraphDestroy,
   cuGraphGetNodes,
   cuGraphGetRootNodes,
-  cuGraphNodeFindInClone,
-  cuGraphNodeGetType,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
   type ElementType,
-  isArray,
   type OptionKeys,
   optionalBoolean,
-  optionsChecker,
   requireInstance,
   requireInteger,
   requireMade,
   requireOptions,
-  requireText,
   withJson,
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../../core/context/context.js'
-import { check, checkRelease, Status } from '../../core/errors.js'
-import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../../core/lifetime.js'
-import { scratch } from '../../core/native.js'
+import { check, Status } from '../../core/errors.js'
+import { forgetLeak, Resource, watchForLeak } from '../../core/lifetime.js'
 import type { Stream } from '../../core/stream/stream.js'
 import { halvesOf, type U64Halves } from '../../core/u64Halves.js'
 import { DeviceBuffer } from '../../memory/buffers/deviceBuffer.js'
@@ -41,26 +29,36 @@ import { type CaptureOptions, capture, captureKeys } from './capture.js'
 import { checkOf } from './checkOf.js'
 import { type ChildGraphOptions, childGraphKeys, requireMoves } from './childGraph.js'
 import { type ConditionalNode, type ConditionalOptions, checkConditional, createConditional } from './conditional.js'
-import { changeEdge, edgesOf, encodeEdge, type GraphEdge } from './edges.js'
+import {
+  changeEdge,
+  edgesOf,
+  type GraphEdge,
+  type NodeOptions,
+  nodeKeys,
+  none,
+  requireNodeOptions,
+  requireNodes,
+} from './edges.js'
 import { addedHigh, addedLow, addNodeCall } from './graphCalls.js'
 import { describeGraph, type GraphDescription } from './graphDescription.js'
 import { GraphExec, type InstantiateOptions } from './graphExec.js'
+import {
+  childHandle,
+  cloneHandle,
+  createHandle,
+  destroyHandle,
+  listNodes,
+  nodeInClone,
+  typeOfNode,
+  writeDotFile,
+} from './graphHandle.js'
+import { allocationParameters, freeParameters } from './graphMemory.js'
 import { type EdgeData, GraphNode, setAttributesOrRemove } from './graphNode.js'
 import { type NodeDescription, requireDescription } from './nodeDescription.js'
+import { NodeIndex } from './nodeIndex.js'
 import { NodeResources } from './nodeResources.js'
-import { codeOfType, type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
+import { codeOfType, type GraphNodeType } from './nodeTypes.js'
 import { requireGraph, requireWhole, setGraphBrand } from './requireGraph.js'
-
-/** Where a node is added. */
-export interface NodeOptions {
-  /** Nodes of the same graph that have to end first. Default: none. */
-  readonly dependencies?: readonly GraphNode[] | undefined
-}
-
-const nodeKeys: OptionKeys<NodeOptions> = { dependencies: true }
-const requireNodeOptions = optionsChecker(nodeKeys)
-
-const none: readonly GraphNode[] = []
 
 const captureIntoKeys: OptionKeys<CaptureOptions & NodeOptions> = { ...captureKeys, ...nodeKeys }
 
@@ -100,10 +98,7 @@ export class Graph extends Resource {
   #isEnded = false
   /** The graphs of its nodes. */
   readonly #parts = new Map<GraphNode, readonly Graph[]>()
-  /** By handle, once somebody looked for one: a program that builds a graph mostly keeps the nodes itself. */
-  readonly #nodes = new Map<CUgraphNode, GraphNode>()
-  /** The last of the nodes that were added since; each knows the one before. */
-  #lastAdded: GraphNode | undefined
+  readonly #nodes = new NodeIndex<GraphNode>()
   #halves: U64Halves | undefined
   /** Captures that add to it, or to a part of it: it is destroyed after them. */
   #captures = 0
@@ -120,7 +115,7 @@ export class Graph extends Resource {
     this._resources = resources
     if (node !== undefined) return
     watchForLeak(this, `A Graph of device ${context.device.ordinal}`, () => {
-      destroy(context, handle, resources)
+      destroyHandle(context, handle, resources)
       return 'it was destroyed now'
     })
   }
@@ -132,9 +127,7 @@ export class Graph extends Resource {
   /** An empty graph (`cuGraphCreate`). @throws TypeError, DisposedError, StatusError */
   static create(owner: DeviceOrContext): Graph {
     const context = contextOf(owner, 'Graph.create')
-    const out = scratch()
-    context._callDriver('cuGraphCreate', () => cuGraphCreate(out, 0))
-    return new Graph(context, out.u64[0] as CUgraph)
+    return new Graph(context, createHandle(context))
   }
 
   /**
@@ -167,7 +160,7 @@ export class Graph extends Resource {
     const { handle } = this
     requireOptions(options, api, captureIntoKeys)
     const { dependencies, ...mode } = options
-    const into = { handle, dependencies: this._dependencies(dependencies, api).map((node) => node.handle) }
+    const into = { handle, dependencies: requireNodes(this, dependencies, api).map((node) => node.handle) }
     const around = this.#around()
     for (const graph of around) graph.#captures += 1
     try {
@@ -198,10 +191,7 @@ export class Graph extends Resource {
    * memory or conditions
    */
   clone(): Graph {
-    const { handle } = this
-    const out = scratch()
-    check(cuGraphClone(out, handle), 'cuGraphClone')
-    const copy = new Graph(this.context, out.u64[0] as CUgraph)
+    const copy = new Graph(this.context, cloneHandle(this.handle))
     copy._resources.addAll(this._resources)
     return copy
   }
@@ -226,7 +216,7 @@ export class Graph extends Resource {
     const checked = requireDescription(description, api, 'description')
     // Before the parameters: a getter may add a node of its own, in the same memory.
     const dependencies =
-      options === undefined ? none : this._dependencies(requireNodeOptions(options, api).dependencies, api)
+      options === undefined ? none : requireNodes(this, requireNodeOptions(options, api).dependencies, api)
     const { halves, memory } = checked._write(this.context, api)
     const node = this.#addNode(halves, dependencies, checked.type)
     void memory
@@ -248,7 +238,7 @@ export class Graph extends Resource {
     this._requireUsable()
     requireGraph(graph, api)
     const isMoved = optionalBoolean(options.move, api, 'move', false)
-    const dependencies = this._dependencies(options.dependencies, api)
+    const dependencies = requireNodes(this, options.dependencies, api)
     if (isMoved) this.#requireMovable(graph, api)
     const parameters = CUgraphNodeParams.allocate({
       type: codeOfType('graph'),
@@ -273,12 +263,8 @@ export class Graph extends Resource {
     const { bytes } = requireElementType(dtype, api)
     const byteLength = bytes * requireInteger(length, api, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
     requireOptions(options, api, nodeKeys)
-    const place = { type: 1, id: context.device.ordinal } as const
-    const parameters = CUgraphNodeParams.allocate({
-      type: codeOfType('mem-alloc'),
-      alloc: { poolProps: { allocType: 1, location: place }, bytesize: BigInt(byteLength) } as never,
-    })
-    const node = this.#addStruct(parameters, this._dependencies(options.dependencies, api), 'mem-alloc')
+    const parameters = allocationParameters(context.device.ordinal, byteLength)
+    const node = this.#addStruct(parameters, requireNodes(this, options.dependencies, api), 'mem-alloc')
     const address = CUgraphNodeParams.read(parameters).alloc.dptr
     return { node, memory: DeviceBuffer.fromAddress(context, address, dtype, length, { keep: this }) }
   }
@@ -291,11 +277,8 @@ export class Graph extends Resource {
     this._requireUsable()
     requireInstance(memory, api, 'memory', DeviceBuffer)
     requireOptions(options, api, nodeKeys)
-    const parameters = CUgraphNodeParams.allocate({
-      type: codeOfType('mem-free'),
-      free: { dptr: memory.address },
-    })
-    return this.#addStruct(parameters, this._dependencies(options.dependencies, api), 'mem-free')
+    const parameters = freeParameters(memory.address)
+    return this.#addStruct(parameters, requireNodes(this, options.dependencies, api), 'mem-free')
   }
 
   /**
@@ -306,7 +289,7 @@ export class Graph extends Resource {
     const api = 'Graph.addConditional'
     const { handle, context } = this
     const checked = checkConditional(options, api)
-    const dependencies = this._dependencies(checked.dependencies, api)
+    const dependencies = requireNodes(this, checked.dependencies, api)
     const made = createConditional(context, handle, checked)
     const node = this.#addStruct(made.parameters, dependencies, 'conditional')
     const bodies = made.bodies().map((body) => new Graph(context, body, node))
@@ -316,12 +299,16 @@ export class Graph extends Resource {
 
   /** All nodes, in the order in which they were added (`cuGraphGetNodes`). */
   get nodes(): readonly GraphNode[] {
-    return this._nodesBy('cuGraphGetNodes', (nodes, _, count) => cuGraphGetNodes(this.handle, nodes, count))
+    return listNodes('cuGraphGetNodes', (nodes, _, count) => cuGraphGetNodes(this.handle, nodes, count)).map((node) =>
+      this._node(node),
+    )
   }
 
   /** The nodes that wait for none (`cuGraphGetRootNodes`). */
   get rootNodes(): readonly GraphNode[] {
-    return this._nodesBy('cuGraphGetRootNodes', (nodes, _, count) => cuGraphGetRootNodes(this.handle, nodes, count))
+    return listNodes('cuGraphGetRootNodes', (nodes, _, count) => cuGraphGetRootNodes(this.handle, nodes, count)).map(
+      (node) => this._node(node),
+    )
   }
 
   /** What waits for what (`cuGraphGetEdges`). */
@@ -334,7 +321,7 @@ export class Graph extends Resource {
    * @throws TypeError for nodes of another graph; StatusError where that closes a circle or is there already
    */
   addDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData> = {}): void {
-    this.#changeDependency(from, to, data, 'Graph.addDependency')
+    changeEdge(this, from, to, data, true)
   }
 
   /**
@@ -342,15 +329,7 @@ export class Graph extends Resource {
    * it is not so
    */
   removeDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData> = {}): void {
-    this.#changeDependency(from, to, data, 'Graph.removeDependency')
-  }
-
-  #changeDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData>, api: string): void {
-    requireOptions(data, api, { fromPort: true, type: true }, 'data')
-    const { handle } = this
-    const [first] = this._dependencies([from], api, 'from')
-    const [second] = this._dependencies([to], api, 'to')
-    changeEdge(handle, first as GraphNode, second as GraphNode, encodeEdge(data, api), api === 'Graph.addDependency')
+    changeEdge(this, from, to, data, false)
   }
 
   /**
@@ -359,18 +338,12 @@ export class Graph extends Resource {
    */
   findInClone(original: GraphNode): GraphNode {
     requireInstance(original, 'Graph.findInClone', 'original', GraphNode)
-    const out = scratch()
-    check(cuGraphNodeFindInClone(out, original.handle, this.handle), 'cuGraphNodeFindInClone')
-    return this._node(out.u64[0] as CUgraphNode)
+    return this._node(nodeInClone(original.handle, this.handle))
   }
 
   /** Writes a drawing of the graph for Graphviz to a file (`cuGraphDebugDotPrint`). */
   writeDot(path: string, options: { readonly verbose?: boolean | undefined } = {}): void {
-    const api = 'Graph.writeDot'
-    requireText(path, api, 'path')
-    requireOptions(options, api, { verbose: true })
-    const flags = optionalBoolean(options.verbose, api, 'verbose', false) ? 1 : 0
-    check(cuGraphDebugDotPrint(this.handle, path, flags), 'cuGraphDebugDotPrint')
+    writeDotFile(this.handle, path, options, 'Graph.writeDot')
   }
 
   /** Nodes by number and the edges between them; none once the graph, or its context, is gone. */
@@ -407,7 +380,7 @@ export class Graph extends Resource {
   protected release(): void {
     if (this.#captures > 0) return
     forgetLeak(this)
-    destroy(this.context, this.#handle, this._resources)
+    destroyHandle(this.context, this.#handle, this._resources)
   }
 
   /** @internal @throws DisposedError when it, the node that it is of, the graph around it, or its context is gone. */
@@ -460,35 +433,18 @@ export class Graph extends Resource {
     for (const part of [...this.#parts.values()].flat()) part.#share(resources)
   }
 
+  /** @internal The graphs of a node. */
+  _partsOf(node: GraphNode): readonly Graph[] {
+    return node.type === 'graph' ? [this._childOf(node)] : (this.#parts.get(node) ?? [])
+  }
+
   /** @internal The graph of a child graph node, the same each time: its nodes know of each other's end. */
   _childOf(node: GraphNode): Graph {
     const [known] = this.#parts.get(node) ?? []
     if (known !== undefined) return known
-    const out = scratch()
-    check(cuGraphChildGraphNodeGetGraph(node.handle, out), 'cuGraphChildGraphNodeGetGraph')
-    const child = new Graph(this.context, out.u64[0] as CUgraph, node)
+    const child = new Graph(this.context, childHandle(node.handle), node)
     this.#parts.set(node, [child])
     return child
-  }
-
-  /** @internal The node of a handle, here or in a part; undefined where there is none. */
-  _locate(handle: CUgraphNode): GraphNode | undefined {
-    for (const node of this.nodes) {
-      if (node._handle === handle) return node
-      const parts = node.type === 'graph' ? [this._childOf(node)] : (this.#parts.get(node) ?? [])
-      for (const part of parts) {
-        const found = part._locate(handle)
-        if (found !== undefined) return found
-      }
-    }
-    return undefined
-  }
-
-  /** @internal Whether it, or a part, has a node of one of these types. */
-  _hasNodes(types: readonly GraphNodeType[]): boolean {
-    return this.nodes.some(
-      (node) => types.includes(node.type) || (node.type === 'graph' && this._childOf(node)._hasNodes(types)),
-    )
   }
 
   /** @internal @throws TypeError when a capture adds to a graph of the node */
@@ -521,86 +477,20 @@ export class Graph extends Resource {
     this.#halves ??= halvesOf(this.#handle)
     const status = addNodeCall(this.context._halves, this.#halves, dependencies, parameters)
     if (status !== Status.success) check(status, 'cuGraphAddNode')
-    this.#lastAdded = new GraphNode(this, addedLow(), addedHigh(), type, this.#lastAdded)
-    return this.#lastAdded
-  }
-
-  /** @internal Nodes of this graph. @throws TypeError, DisposedError */
-  _dependencies(nodes: readonly GraphNode[] | undefined, api: string, name = 'dependencies'): readonly GraphNode[] {
-    if (nodes === undefined) return none
-    if (!isArray(nodes)) throw wrongType(api, name, 'an array of nodes', nodes)
-    // Most nodes have one before them; a list that grows would make room for many.
-    if (nodes.length === 1) return [this.#requireNode(nodes[0], api, name, 0)]
-    const checked: GraphNode[] = []
-    for (let index = 0; index < nodes.length; index += 1) {
-      checked.push(this.#requireNode(nodes[index], api, name, index))
-    }
-    return checked
-  }
-
-  #requireNode(node: unknown, api: string, name: string, index: number): GraphNode {
-    return GraphNode._isOf(this, node) ? node : this.#refuseNode(node, api, name, index)
-  }
-
-  #refuseNode(node: unknown, api: string, name: string, index: number): never {
-    const at = name === 'dependencies' ? `${name}[${index}]` : name
-    const other = requireInstance(node, api, at, GraphNode)
-    // Throws where it is gone.
-    void other.handle
-    throw wrongType(api, at, 'a node of this graph', node)
+    return this.#nodes.add(new GraphNode(this, addedLow(), addedHigh(), type, this.#nodes.lastAdded))
   }
 
   /** @internal The object of a node. */
   _node(handle: CUgraphNode): GraphNode {
-    this.#indexAdded()
-    let node = this.#nodes.get(handle)
-    if (node === undefined) {
+    return this.#nodes.find(handle, () => {
       const { low, high } = halvesOf(handle)
-      node = new GraphNode(this, low, high, typeOf(handle), undefined)
-      this.#nodes.set(handle, node)
-    }
-    return node
+      return new GraphNode(this, low, high, typeOfNode(handle), undefined)
+    })
   }
 
   /** @internal The node is gone. */
   _forget(node: GraphNode): void {
-    this.#indexAdded()
-    this.#nodes.delete(node._handle)
+    this.#nodes.delete(node)
     this._endParts(node)
-  }
-
-  #indexAdded(): void {
-    for (let node = this.#lastAdded; node !== undefined; node = node._takePrevious())
-      this.#nodes.set(node._handle, node)
-    this.#lastAdded = undefined
-  }
-
-  /** @internal What a function that lists nodes gives: asked for the count first. */
-  _nodesBy(
-    api: string,
-    list: (nodes: BigUint64Array | null, edges: Uint8Array | null, count: ReturnType<typeof scratch>) => number,
-  ): GraphNode[] {
-    const out = scratch()
-    check(list(null, null, out), api)
-    const count = Number(out.u64[0])
-    if (count === 0) return []
-    const nodes = new BigUint64Array(count)
-    out.u64[0] = BigInt(count)
-    check(list(nodes, new Uint8Array(count * CUgraphEdgeData.size), out), api)
-    return Array.from(nodes, (handle) => this._node(handle as CUgraphNode))
-  }
-}
-
-function typeOf(handle: CUgraphNode): GraphNodeType {
-  const out = scratch()
-  check(cuGraphNodeGetType(handle, out), 'cuGraphNodeGetType')
-  return nodeTypeOf(out.i32[0] as number)
-}
-
-function destroy(context: Context, handle: CUgraph, resources: NodeResources): void {
-  try {
-    if (!context.disposed && !processIsEnding()) checkRelease(cuGraphDestroy(handle), 'cuGraphDestroy')
-  } finally {
-    resources.release()
   }
 }

@@ -34,6 +34,7 @@ import type { Graph } from './graph.js'
 import { GraphNode } from './graphNode.js'
 import { type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
+import type { GraphNodeType } from './nodeTypes.js'
 import { requireGraph, requireWhole } from './requireGraph.js'
 
 /** How an executable graph is made. */
@@ -234,7 +235,7 @@ export class GraphExec extends Resource {
     if (status !== Status.success && (name === undefined || name === 'success'))
       throw driverError(status, 'cuGraphExecUpdate', hintFor(status, graph))
     if (status === Status.success) this.#resources.replaceBy(graph._resources)
-    const node = (errorFromNode as bigint) === 0n ? undefined : graph._locate(errorFromNode as CUgraphNode)
+    const node = (errorFromNode as bigint) === 0n ? undefined : locate(graph, errorFromNode as CUgraphNode)
     return { result: name ?? 'error', node }
   }
 
@@ -314,13 +315,32 @@ function destroy(context: Context, handle: CUgraphExec, resources: NodeResources
 }
 
 function describeNode(graph: Graph, handle: CUgraphNode): string {
-  const node = graph._locate(handle)
+  const node = locate(graph, handle)
   if (node === undefined) return `the node ${handle}`
   return `node ${node.graph.nodes.indexOf(node)} (${node.type})${node.graph === graph ? '' : ' of a part'}`
 }
 
 /** What the driver means where it only says that something is not supported. */
 function hintFor(status: number, graph: Graph): string | undefined {
-  if (status !== Status.notSupported || !graph._hasNodes(['mem-alloc', 'mem-free', 'conditional'])) return undefined
+  if (status !== Status.notSupported || !hasNodes(graph, ['mem-alloc', 'mem-free', 'conditional'])) return undefined
   return 'a graph with nodes of memory or conditions has one executable graph at a time'
+}
+
+/** The node of a handle, in the graph or in a part of it. */
+function locate(graph: Graph, handle: CUgraphNode): GraphNode | undefined {
+  for (const node of graph.nodes) {
+    if (node._handle === handle) return node
+    for (const part of graph._partsOf(node)) {
+      const found = locate(part, handle)
+      if (found !== undefined) return found
+    }
+  }
+  return undefined
+}
+
+/** Whether the graph, or a child graph, has a node of one of these types. */
+function hasNodes(graph: Graph, types: readonly GraphNodeType[]): boolean {
+  return graph.nodes.some(
+    (node) => types.includes(node.type) || (node.type === 'graph' && hasNodes(graph._childOf(node), types)),
+  )
 }

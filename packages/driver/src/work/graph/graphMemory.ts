@@ -1,5 +1,7 @@
 import {
+  type CUdeviceptr,
   CUgraphMem_attribute,
+  CUgraphNodeParams,
   cuDeviceGetGraphMemAttribute,
   cuDeviceGraphMemTrim,
   cuDeviceSetGraphMemAttribute,
@@ -7,6 +9,7 @@ import {
 import { contextOf, type DeviceOrContext } from '../../core/context/context.js'
 import { check } from '../../core/errors.js'
 import { scratch } from '../../core/native.js'
+import { codeOfType } from './nodeTypes.js'
 
 /** What graphs of a device allocate, in bytes. */
 export interface GraphMemoryUsage {
@@ -59,4 +62,18 @@ export function resetGraphMemoryHigh(owner: DeviceOrContext): void {
 export function trimGraphMemory(owner: DeviceOrContext): void {
   const { device } = contextOf(owner, 'trimGraphMemory')
   check(cuDeviceGraphMemTrim(device.handle), 'cuDeviceGraphMemTrim')
+}
+
+/** The `CUgraphNodeParams` of a node that allocates memory of a device. */
+export function allocationParameters(deviceOrdinal: number, byteLength: number): Uint8Array {
+  const location = { type: 1, id: deviceOrdinal } as const
+  return CUgraphNodeParams.allocate({
+    type: codeOfType('mem-alloc'),
+    alloc: { poolProps: { allocType: 1, location }, bytesize: BigInt(byteLength) } as never,
+  })
+}
+
+/** The `CUgraphNodeParams` of a node that frees memory of a graph. */
+export function freeParameters(dptr: bigint): Uint8Array {
+  return CUgraphNodeParams.allocate({ type: codeOfType('mem-free'), free: { dptr: dptr as CUdeviceptr } })
 }

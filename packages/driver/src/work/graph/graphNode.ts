@@ -12,6 +12,7 @@ import { DisposedError, inspectKey, inspectLine, loadedFrom, requireMade, Status
 import { check } from '../../core/errors.js'
 import { u64Of } from '../../core/u64Halves.js'
 import type { Graph } from './graph.js'
+import { listNodes } from './graphHandle.js'
 import { type KernelAttributes, type NodeDescription, requireDescription } from './nodeDescription.js'
 import type { GraphNodeType } from './nodeTypes.js'
 
@@ -91,16 +92,16 @@ export class GraphNode {
 
   /** The nodes it runs behind (`cuGraphNodeGetDependencies`). */
   get dependencies(): readonly GraphNode[] {
-    return this.graph._nodesBy('cuGraphNodeGetDependencies', (nodes, edges, count) =>
+    return listNodes('cuGraphNodeGetDependencies', (nodes, edges, count) =>
       cuGraphNodeGetDependencies(this.handle, nodes, edges, count),
-    )
+    ).map((node) => this.graph._node(node))
   }
 
   /** The nodes that run behind it (`cuGraphNodeGetDependentNodes`). */
   get dependents(): readonly GraphNode[] {
-    return this.graph._nodesBy('cuGraphNodeGetDependentNodes', (nodes, edges, count) =>
+    return listNodes('cuGraphNodeGetDependentNodes', (nodes, edges, count) =>
       cuGraphNodeGetDependentNodes(this.handle, nodes, edges, count),
-    )
+    ).map((node) => this.graph._node(node))
   }
 
   /**
