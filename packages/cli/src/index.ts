@@ -8,11 +8,11 @@ interface Entry {
 
 const commands: Readonly<Record<string, Entry>> = {
   run: {
-    summary: 'start one process a rank: shoal run -n 8 train.js',
+    summary: 'start one process per rank: shoal run -n 8 train.js',
     load: async () => (await import('./run/command.js')).runCommand,
   },
   doctor: {
-    summary: 'tell what this machine has, and what is missing',
+    summary: 'report libraries, devices and missing parts of this machine',
     load: async () => (await import('./doctor/command.js')).doctorCommand,
   },
   bench: {
@@ -27,7 +27,7 @@ ${Object.entries(commands)
   .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}`)
   .join('\n')}
 
-shoal COMMAND --help tells more, shoal --version which version this is.`
+shoal COMMAND --help explains a command, shoal --version prints the version.`
 
 /**
  * Runs the program `shoal`.

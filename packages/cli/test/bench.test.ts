@@ -330,7 +330,7 @@ describe('shoal bench refuses', () => {
     [['all-reduce', '--device', 'sim', '--json', '/nowhere/x.json'], '/nowhere/x.json cannot be written'],
     [['all-reduce', '--json', ''], '--json must be the name of a file, or -'],
     [['all-reduce', '--svg='], '--svg must be the name of a file, or -'],
-    [['all-reduce', '-f', '4', '-i', '8'], '--step-factor and --step-bytes are two ways to get to the next size'],
+    [['all-reduce', '-f', '4', '-i', '8'], '--step-factor and --step-bytes both set the next size'],
     [['all-reduce', '--iterations=-3'], '--iterations must be a whole number from 1, got -3'],
     [
       ['all-reduce', '-d', 'f32', '-b', '2', '-e', '3', '--device', 'sim'],
@@ -341,13 +341,13 @@ describe('shoal bench refuses', () => {
       '--max-bytes 8 is less than one element of f64 for each rank: 16 bytes',
     ],
     // What another test takes.
-    [['all-reduce', '-r', '1'], '--root means nothing for all-reduce'],
-    [['all-gather', '-o', 'max'], '--op means nothing for all-gather'],
-    [['all-to-all', '--in-place', 'in'], '--in-place means nothing for all-to-all'],
-    [['put', '-d', 'bf16'], '--datatype means nothing for put'],
-    [['atomic', '-b', '8'], '--min-bytes means nothing for atomic'],
-    [['barrier', '--check', '1'], '--check means nothing for barrier'],
-    [['calls', '-g', '2'], '--devices means nothing for calls'],
+    [['all-reduce', '-r', '1'], '--root does not apply to all-reduce'],
+    [['all-gather', '-o', 'max'], '--op does not apply to all-gather'],
+    [['all-to-all', '--in-place', 'in'], '--in-place does not apply to all-to-all'],
+    [['put', '-d', 'bf16'], '--datatype does not apply to put'],
+    [['atomic', '-b', '8'], '--min-bytes does not apply to atomic'],
+    [['barrier', '--check', '1'], '--check does not apply to barrier'],
+    [['calls', '-g', '2'], '--devices does not apply to calls'],
     [['constructor'], "there is no test 'constructor'"],
   ])('%j', (words, message) => {
     const { status, stdout, errors } = shoal(['bench', ...words])

@@ -94,7 +94,7 @@ describe('findings about libraries', () => {
       const path = undefined
       found({ [name]: { found: false, path, error, attempts: [attempt('name', 'x.so', 'no')] } })
       const subject = `lib ${name}`
-      const message = level === 'error' ? 'not found' : 'not found; what needs it cannot run'
+      const message = level === 'error' ? 'not found' : 'not found; packages that need it cannot run'
       expect(examine([]).findings).toEqual([{ level, subject, message, remedies: ['install it', 'name it'] }])
       const required = { level: 'error', subject, message: 'not found', remedies: ['install it', 'name it'] }
       expect(examine(['nccl', name]).findings).toEqual([required])
@@ -116,7 +116,7 @@ describe('findings about libraries', () => {
     (name, level) => {
       const version = undefined
       found({ [name]: { version, error: 'it does not say' } })
-      const message = 'its version could not be read: it does not say'
+      const message = 'reading its version failed: it does not say'
       const finding = { level, subject: `lib ${name}`, message, remedies: [] }
       expect(examine([]).findings).toEqual([finding])
       expect(examine([name]).findings).toEqual([{ ...finding, level: 'error' }])
@@ -134,7 +134,7 @@ describe('findings about libraries', () => {
     ['11.8', 'new', false],
   ])('driver for CUDA %s, runtime of CUDA %s: too old is %s', (driverVersion, runtimeVersion, isOld) => {
     found({ driver: { version: driverVersion! }, runtime: { version: runtimeVersion! } })
-    const message = `it is of CUDA ${runtimeVersion}, and the driver is for CUDA ${driverVersion} at most`
+    const message = `it is for CUDA ${runtimeVersion}, but the driver supports at most CUDA ${driverVersion}`
     const remedies = ['install a newer driver, or a runtime of CUDA 11 and name it in SHOAL_CUDART_LIBRARY']
     expect(examine([]).findings).toEqual(isOld ? [{ level: 'error', subject: 'lib runtime', message, remedies }] : [])
   })
@@ -165,7 +165,7 @@ describe('findings about devices', () => {
     expect(examine([]).findings).toEqual([
       {
         ...{ level: 'note', subject: 'devices', remedies: ['unset SHOAL_DEVICE to use GPUs'] },
-        message: 'these are software devices: this CPU does the work, and times say nothing about a GPU',
+        message: 'these are software devices: this CPU does the work, so timings say nothing about a GPU',
       },
     ])
   })
@@ -184,7 +184,7 @@ describe('findings about shared memory', () => {
     [2 ** 30 - 1, 1, undefined],
     [2 ** 30 - 1, 2, 'has 1024 MiB'],
     [2 ** 26, 8, 'has 64 MiB'],
-    [undefined, 2, 'is not there'],
+    [undefined, 2, 'does not exist'],
     [undefined, 1, undefined],
   ])('%s bytes for %d devices', (sharedMemoryBytes, count, words) => {
     const system = sharedMemoryBytes === undefined ? {} : { sharedMemoryBytes }
@@ -220,7 +220,7 @@ describe('findings about plugins of NVSHMEM', () => {
     for (const file of files) writeFileSync(join(place, file), '')
     found({ nvshmem: { step: 'name', path: join(place, 'libnvshmem_host.so.3') } })
     const { nvshmemPlugins, findings } = examine([])
-    const message = 'its plugin nvshmem_bootstrap_uid is not beside it, so that it cannot start by unique id'
+    const message = 'its plugin nvshmem_bootstrap_uid is not next to it, so it cannot start with a unique id'
     expect(nvshmemPlugins).toEqual(plugins)
     expect(findings).toEqual(isComplete ? [] : warned(message, 'install the complete package or wheel'))
     // The software device needs none.
@@ -231,14 +231,14 @@ describe('findings about plugins of NVSHMEM', () => {
   test('cover a folder that cannot be listed', () => {
     found({ nvshmem: { step: 'name', path: join(folder, 'nowhere/x.so') } })
     const { findings } = examine([])
-    const message = expect.stringMatching(/^whether its plugins are beside it is not known: ENOENT/)
+    const message = expect.stringMatching(/^the folder of its plugins cannot be read: ENOENT/)
     expect(findings).toEqual(warned(message, 'let this user read the folder'))
   })
 
   test('are skipped for a missing library or an unknown path', () => {
     mkdirSync(join(folder, 'empty'))
     found({ nvshmem: { found: false, step: 'name', path: join(folder, 'empty/x.so') } })
-    expect(examine([]).findings.map(({ message }) => message)).toEqual(['not found; what needs it cannot run'])
+    expect(examine([]).findings.map(({ message }) => message)).toEqual(['not found; packages that need it cannot run'])
     found({ nvshmem: { step: 'name', path: undefined! } })
     expect(examine([]).findings).toEqual([])
   })
@@ -274,9 +274,9 @@ describe('the doctor command', () => {
   })
 
   test.each([
-    [['--json', '--verbose'], '--json has all of it: leave --verbose and --markdown out'],
-    [['--json', '--markdown'], '--json has all of it: leave --verbose and --markdown out'],
-    [['--verbose', '--markdown'], '--markdown is brief: leave --verbose out'],
+    [['--json', '--verbose'], '--json already has everything: omit --verbose and --markdown'],
+    [['--json', '--markdown'], '--json already has everything: omit --verbose and --markdown'],
+    [['--verbose', '--markdown'], '--markdown is brief: omit --verbose'],
     [['--require', 'nccl,toString'], "--require: there is no library 'toString', only driver, runtime, nccl, nvshmem"],
     [['extra'], "Unexpected argument 'extra'"],
   ])('doctor refuses %j', async (words, message) => {

@@ -298,7 +298,7 @@ describe('the devices section', () => {
     const remedy = 'check that the GPU is visible: nvidia-smi, CUDA_VISIBLE_DEVICES, and --gpus of a container'
     expect(examineDevices()).toEqual(only('the driver sees no GPU', remedy))
     vi.stubEnv('CUDA_VISIBLE_DEVICES', '9')
-    const words = "CUDA_VISIBLE_DEVICES is '9', which shows no GPU"
+    const words = "CUDA_VISIBLE_DEVICES is '9', which hides all GPUs"
     expect(examineDevices()).toEqual(only(words, 'unset it, or name devices that exist'))
   })
 

@@ -344,8 +344,8 @@ test.each(['0', '0.5', '86400'])('shoal run accepts a grace period of %s s', asy
 
 describe('shoal run refuses', () => {
   test.each<[string[], string]>([
-    [[], '-n says how many ranks'],
-    [['script.js'], '-n says how many ranks'],
+    [[], '-n, the number of ranks, is missing'],
+    [['script.js'], '-n, the number of ranks, is missing'],
     [['-n', '2'], 'the script is missing'],
     [['-n'], '-n needs a value'],
     [['-n', '0', 'x.js'], '-n must be a whole number from 1 to 1024'],
@@ -362,7 +362,7 @@ describe('shoal run refuses', () => {
     [['-n', '2', '--device-map', '1,1', 'x.js'], '--device-map names device 1 twice'],
     [['-n', '2', '--device-map', 'all', 'x.js'], '--device-map must be rank, each or a list'],
     [['-n', '2', '-e', 'console.log(1)'], 'the ranks need a script file'],
-    [['-n', '2', '--exec', '--inspect', 'x.js'], '--exec runs no Node'],
+    [['-n', '2', '--exec', '--inspect', 'x.js'], 'options of Node cannot be used with --exec'],
   ])('%j', async (commandLine, words) => {
     const { code, output, errors } = await run(commandLine)
     expect(errors).toContain(words)

@@ -84,7 +84,7 @@ describe('options of shoal run', () => {
     [['-n', '3', '--device-map', '0,1', 'x.js'], '--device-map names 2 devices for 3 ranks'],
     [['-n', '2', '--stdin=yes', 'x.js'], '--stdin takes no value'],
     [['-n', '2', '--exec=yes', 'x.js'], '--exec takes no value'],
-    [['-n', '2', '--exec', '--title', 'a', 'x.js'], '--title: --exec runs no Node'],
+    [['-n', '2', '--exec', '--title', 'a', 'x.js'], '--title: options of Node cannot be used with --exec'],
     [['-n', '2', '--'], 'the script is missing'],
   ])('refuse %j', (words, message) => {
     expect(() => readRunOptions(words)).toThrow(UsageError)
@@ -264,7 +264,7 @@ describe('the program shoal', () => {
 
   test('prints its commands for help, and a usage error without a command', async () => {
     const words = expect.stringMatching(
-      /^usage: shoal COMMAND …\n\n {2}run {6}start .*\n {2}doctor {3}tell .*\n {2}bench {4}measure .*\n\nshoal COMMAND/,
+      /^usage: shoal COMMAND …\n\n {2}run {6}start .*\n {2}doctor {3}report .*\n {2}bench {4}measure .*\n\nshoal COMMAND/,
     )
     for (const word of ['--help', '-h', 'help']) {
       expect(await shoal(word)).toEqual({ status: 0, output: words, errors: '' })

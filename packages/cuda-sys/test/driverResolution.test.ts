@@ -142,7 +142,7 @@ test('a new driver that lacks a name, or has only a later signature, is not repo
     'ask cuGraphClone 10000 1',
     'SymbolNotFoundError cuGraphClone 13.0 10.0',
     `NVIDIA CUDA driver 13.0 (${stub(13000)}) has no function cuGraphClone with the signature that it has in 10.0. ` +
-      'Another version of the library, or another platform, may have it; has() tells before calling.',
+      'Another version of the library, or another platform, may have it; check with has() before the call.',
   ])
 })
 

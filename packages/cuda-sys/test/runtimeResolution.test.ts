@@ -58,7 +58,9 @@ test('the error for another signature names both versions in either direction', 
   expect(older?.message).toMatch(/^cudaMemAdvise needs NVIDIA CUDA runtime 13\.0 or newer; 12\.8 is installed\./)
   const newer = signatureError({ ...question, installed: 14010, otherMajors: [14] })
   expect(newer).toBeInstanceOf(VersionTooNewError)
-  expect(newer?.message).toMatch(/^cudaMemAdvise is bound as NVIDIA CUDA runtime 13\.0 has it; 14\.1 is installed/)
+  expect(newer?.message).toMatch(
+    /^cudaMemAdvise is bound with the signature of NVIDIA CUDA runtime 13\.0; 14\.1 is installed/,
+  )
   expect(signatureError({ ...question, installed: 13020, otherMajors: [11, 12] })).toBeUndefined()
   // Older than every major that was compared.
   expect(signatureError({ ...question, installed: 10020, otherMajors: [11, 12] })).toBeInstanceOf(VersionTooOldError)

@@ -260,7 +260,7 @@ describe('reset', () => {
     await worker.terminate()
     expect(answer).toEqual([
       'SHOAL_DEVICE_IN_USE',
-      'device 0: cannot be reset from a worker, where nobody knows what other threads do with it',
+      'device 0: cannot be reset from a worker, because other threads may be using it',
       true,
     ])
     expect(stream.query()).toBe(true)

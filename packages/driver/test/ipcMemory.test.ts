@@ -48,7 +48,7 @@ describe('IpcMemory of another process', () => {
   })
 
   test('refuses another device than the one that owns the memory', () => {
-    expect(told['otherDevice']).toMatch(/^RangeError: IpcMemory\.open: device must be the one the memory lies on/)
+    expect(told['otherDevice']).toMatch(/^RangeError: IpcMemory\.open: device must be the device of the memory/)
     expect(told['hiddenDevice']).toMatch(/^FeatureNotSupportedError: .*which this process does not see/)
   })
 

@@ -117,7 +117,7 @@ describe('loadFile', () => {
       expect(error).toBeInstanceOf(SystemError)
       expect(error).toBeInstanceOf(ShoalError)
       expect(error).toMatchObject({ code, api: 'Module.loadFile', parameter: 'path', value: String(path) })
-      expect((error as Error).message).toMatch(/^Module\.loadFile: path '.*' is refused by the system: /)
+      expect((error as Error).message).toMatch(/^Module\.loadFile: the system refused path '.*': /)
       expect((error as Error).cause).toMatchObject({ code })
     }
   })

@@ -74,7 +74,7 @@ describe('without a usable driver every call throws a typed error, and the proce
     expect(result['version']).toEqual({ value: '12.4' })
     expect(result['get']).toMatchObject({
       name: 'RangeError',
-      message: 'Device.get: ordinal must be that of a device, and there is no CUDA device',
+      message: 'Device.get: ordinal must be the ordinal of a device, but this machine has no CUDA device',
     })
     expect(result['initialize']).toMatchObject({ name: 'StatusError', code: 'CUDA_ERROR_NO_DEVICE' })
   })

@@ -84,6 +84,6 @@ test.each([
   const make = (): unknown => MemoryPool.create(device, options)
   expect(make).toThrow(FeatureNotSupportedError)
   expect(make).toThrow(
-    `NVIDIA CUDA driver cannot offer a MemoryPool of ${memory} memory here: it needs version ${since} or newer, and 12.0 is installed.`,
+    `NVIDIA CUDA driver does not support a MemoryPool of ${memory} memory here: it needs version ${since} or newer, and 12.0 is installed.`,
   )
 })

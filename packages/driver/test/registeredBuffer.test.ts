@@ -96,7 +96,7 @@ describe('RegisteredBuffer.register', () => {
     const buffer = new ArrayBuffer(128)
     using registered = RegisteredBuffer.register(device, buffer)
     const moved = structuredClone(buffer, { transfer: [buffer] })
-    expect(() => registered.address).toThrow('RegisteredBuffer: buffer must be as it was registered')
+    expect(() => registered.address).toThrow('RegisteredBuffer: buffer must be unchanged since its registration')
     expect(moved.byteLength).toBe(128)
     registered.dispose()
     expect(() => registered.address).toThrow(DisposedError)

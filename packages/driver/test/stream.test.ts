@@ -173,7 +173,9 @@ describe('Stream.adopt', () => {
 
   test.each([0n, 1n, 2n])('refuses the default stream %s, which must never be destroyed', (handle) => {
     expect(refusalOf(() => Stream.adopt(device, handle))).toEqual(
-      new RangeError(`Stream.adopt: handle must be that of a stream somebody made, not a default stream (${handle})`),
+      new RangeError(
+        `Stream.adopt: handle must be the handle of a created stream, not of a default stream (${handle})`,
+      ),
     )
   })
 

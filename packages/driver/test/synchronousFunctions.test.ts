@@ -35,7 +35,7 @@ test('hostFunction rejects when the function returns a promise, however that pro
   using stream = device.createStream()
   for (const fn of [() => Promise.resolve(), () => Promise.reject(new Error('lost'))]) {
     await expect(stream.hostFunction(fn)).rejects.toEqual(
-      new TypeError('Stream.hostFunction: fn must be a synchronous function, not one that gives a promise'),
+      new TypeError('Stream.hostFunction: fn must be a synchronous function, not one that returns a promise'),
     )
   }
 })
@@ -60,7 +60,7 @@ test('a graph function that returns a promise raises an uncaught TypeError at ea
      for (const error of errors) console.log(error)`,
     { SHOAL_DEVICE: 'sim' },
   )
-  const message = 'fn must be a synchronous function, not one that gives a promise'
+  const message = 'fn must be a synchronous function, not one that returns a promise'
   expect(lines).toEqual([`Stream.hostFunction: ${message}`, `hostNode: ${message}`])
 })
 

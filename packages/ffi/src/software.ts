@@ -48,7 +48,7 @@ export function useSoftwareDevice(options?: SoftwareDeviceOptions): void {
     throw new AlreadyInUseError({
       api: 'useSoftwareDevice',
       object: 'a library',
-      reason: 'a library of this process is in use already; call it first',
+      reason: 'this process already uses a library; call it before the first use',
     })
   }
   if (devices !== undefined) {

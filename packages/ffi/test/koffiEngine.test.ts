@@ -100,7 +100,7 @@ test('with the koffi engine, threads, waits and views are refused with a typed e
   expect(told).toHaveLength(4)
   for (const failure of told) {
     expect(failure).toMatch(
-      /^FeatureNotSupportedError: SHOAL_FEATURE_NOT_SUPPORTED: koffi cannot offer \w+ here: .*need the addon$/,
+      /^FeatureNotSupportedError: SHOAL_FEATURE_NOT_SUPPORTED: koffi does not support \w+ here: .*need the addon$/,
     )
   }
 })
@@ -126,9 +126,9 @@ test('without koffi the addon works, and functions that need koffi explain how t
   const foreign = `told(() => library.bindForeign('add_float', 0, 'float %s(float, int)'))`
   const allocated = `told(() => ffi.NativeMemory.allocate(8).byteLength)`
   const body = `console.log(JSON.stringify([${allocated}, ${foreign}]))`
-  const advice = 'the package koffi is not there or does not load: npm install koffi@^3.3.4, or use the addon'
+  const advice = 'the package koffi is missing or does not load: npm install koffi@^3.3.4, or use the addon'
   const error = (api: string) =>
-    `FeatureNotSupportedError: SHOAL_FEATURE_NOT_SUPPORTED: @shoal/ffi cannot offer ${api} here: ${advice}`
+    `FeatureNotSupportedError: SHOAL_FEATURE_NOT_SUPPORTED: @shoal/ffi does not support ${api} here: ${advice}`
   expect(run('', body, join(modules, 'ffi', 'dist'))).toEqual([8, error('add_float (bindForeign)')])
   expect(run('koffi', body, join(modules, 'ffi', 'dist'))).toEqual(new Array(2).fill(error('SHOAL_FFI_ENGINE=koffi')))
 })

@@ -194,7 +194,7 @@ test('a silent connection does not delay ranks, and is closed', async () => {
   await expectUndisturbed(jobs)
   await Promise.all([closed(silent), closed(half)])
   expect(rendezvous.rejections).toHaveLength(2)
-  for (const reason of rendezvous.rejections) expect(reason).toContain('it did not say who it is within 5000 ms')
+  for (const reason of rendezvous.rejections) expect(reason).toContain('it did not identify itself within 5000 ms')
   await expectUndisturbed(jobs)
 })
 
@@ -215,7 +215,7 @@ test('a flood of connections does not keep ranks out', async () => {
   await flood
   await sleep(50)
   // On a slow machine some are there for five seconds.
-  expect(rendezvous.rejections.every((reason) => /too many connections|did not say who it is/.test(reason))).toBe(true)
+  expect(rendezvous.rejections.every((reason) => /too many connections|did not identify itself/.test(reason))).toBe(true)
   await expectUndisturbed(jobs)
 })
 

@@ -113,7 +113,7 @@ export class Linker extends PublicObject {
    */
   async link(options?: Abortable): Promise<Linked> {
     const signal = optionalSignal(optionalOptions(options, 'Linker.link', linkKeys).signal, 'Linker.link')
-    if (this.#inputs.length === 0) throw new RangeError('Linker.link: inputs must be added first, and there are none')
+    if (this.#inputs.length === 0) throw new RangeError('Linker.link: at least one input must be added first')
     const inputs = [...this.#inputs]
     return untilAborted(
       async () => {

@@ -44,7 +44,7 @@ describe('wrong arguments are refused by name, before nvJitLink is searched', ()
   })
 
   test('by a rejected promise of link()', async () => {
-    await expect(linker().link()).rejects.toThrow(/^Linker\.link: inputs must be added first/)
+    await expect(linker().link()).rejects.toThrow(/^Linker\.link: at least one input must be added first/)
     const one = linker().add('ptx', 'x')
     await expect(one.link(wrong(5))).rejects.toThrow(/^Linker\.link: options must be a plain object/)
     await expect(one.link({ signal: wrong(1) })).rejects.toThrow('Linker.link: signal must be an AbortSignal, not 1')

@@ -218,7 +218,7 @@ export function checkTransfer(
     if (localBytes !== byteLength) {
       throw new RangeError(
         `${api}: ${roles.remote} has ${byteLength} bytes, ${roles.local} ${localBytes}; ` +
-          'the option count, or slice(), says how many elements are meant',
+          'pass count, or use slice(), to select the elements',
       )
     }
     const units = unitsOf(dtype, remote.length, byteLength)
@@ -253,7 +253,7 @@ export function requireDType(dtype: ElementType, api: string, parameter: string)
 function arrayRefused(local: ArrayBufferView, roles: TransferRoles, api: string): TypeError {
   return new TypeError(
     `${api}: ${roles.local} must be memory that stays in place until the work is done, such as a PinnedBuffer or ` +
-      `device memory; an ordinary ${local.constructor.name} serves where the transfer is waited for`,
+      `device memory; an ordinary ${local.constructor.name} works only for calls that wait for the transfer`,
   )
 }
 

@@ -49,7 +49,7 @@ describe('AtomicOperations', () => {
     [
       'a dtype that the operation does not have',
       () => pe.session.atomics.add(anything(floats), 1, { pe: 0 }),
-      /no atomic add of f32; it has it of i32/,
+      /no atomic add of f32, only of i32/,
     ],
     [
       'an element that is not there',

@@ -279,7 +279,7 @@ describe('a call with forged memory or streams', () => {
     [
       'an array that a stream would read later',
       () => pe.session.putOnStream(target, anything(floats), { pe: 0, stream: null }),
-      'an ordinary Float32Array serves where the transfer is waited for',
+      'an ordinary Float32Array works only for calls that wait for the transfer',
     ],
   ])
 

@@ -167,7 +167,7 @@ describe('a Team', () => {
     [
       'an operation on the bits of floats',
       () => pe.session.world.reduce(floats, floats, { op: 'xor' }),
-      /no xor of f32; it has it of i8/,
+      /no xor of f32, only of i8/,
     ],
     [
       'memory that is not symmetric',

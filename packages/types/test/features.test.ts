@@ -148,6 +148,6 @@ describe('requireFeature', () => {
       installed: '11.8',
     })
     expect(String(thrown)).toContain('Update CUDA driver')
-    expect(() => requireFeature(NcclVersion.from(2708), Feature.ncclSplit)).toThrow('NCCL cannot offer')
+    expect(() => requireFeature(NcclVersion.from(2708), Feature.ncclSplit)).toThrow('NCCL does not support')
   })
 })

@@ -113,12 +113,12 @@ test.each([
   [
     'client',
     ['/nowhere/at-all.sock'],
-    "client: DescriptorSocket.connect: path '/nowhere/at-all.sock' is refused by the system: connect: ENOENT",
+    "client: DescriptorSocket.connect: the system refused path '/nowhere/at-all.sock': connect: ENOENT",
   ],
   [
     'owner',
     ['/nowhere/at-all.sock'],
-    "owner: DescriptorServer.listen: path '/nowhere/at-all.sock' is refused by the system: bind: ENOENT",
+    "owner: DescriptorServer.listen: the system refused path '/nowhere/at-all.sock': bind: ENOENT",
   ],
   ['client', [], 'client: usage: '],
   ['owner', ['a', 'b'], 'owner: usage: '],

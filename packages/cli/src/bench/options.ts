@@ -55,12 +55,12 @@ export const usage = `usage: shoal bench TEST [options]
 Collectives of NCCL, with the columns of nccl-tests:
   all-reduce  all-gather  reduce-scatter  all-to-all  broadcast  reduce  gather  scatter  send-recv
 
-One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests measure them:
+One-sided operations of NVSHMEM, one process per PE, measured like the NVSHMEM perftests:
   put  get        latency and bandwidth on a stream and from the host
   atomic          latency and rate of host atomics
   barrier         latency of barrier and sync, on a stream and from the host
 
-  calls           what calls cost that queue work: copies, launches, records, allocations
+  calls           cost of calls that queue work: copies, launches, records, allocations
 
   -b, --min-bytes SIZE    smallest message (default: 8)
   -e, --max-bytes SIZE    largest message (default: 128M, and 1M on the software device)
@@ -68,25 +68,25 @@ One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests meas
   -i, --step-bytes SIZE   next size = size + SIZE
   -d, --datatype TYPE     f32 or float, bf16 or bfloat16, …; several with commas, or all (default: f32)
   -o, --op OP             sum, prod, max, min, avg; several with commas, or all (default: sum)
-  -r, --root RANK         of rooted operations; all for each in turn (default: 0)
-  -n, --iterations N      that are timed (default: 20)
-  -w, --warm-ups N        before that (default: 5)
+  -r, --root RANK         root of rooted operations; all: every rank in turn (default: 0)
+  -n, --iterations N      timed iterations (default: 20)
+  -w, --warm-ups N        iterations before the timed ones (default: 5)
   -c, --check 0|1         compare every element of the results (default: 1)
       --in-place WHICH    both (default), in, out
   -g, --devices N         ranks in one process, or PEs to start (default: all devices)
       --device sim        on the software device, whose figures mean nothing
-      --timeout SECONDS   for the ranks to connect, and for any one size (default: 120)
+      --timeout SECONDS   limit for connecting the ranks, and for each size (default: 120)
       --json FILE         all figures; - prints them, and the table goes to standard error
       --svg FILE          a plot of them; needs the package echarts
       --help
 
-Sizes are bytes: 8, 64K, 16M, 1G. A size counts the larger side of a rank, as in nccl-tests. Before the first size
+Sizes are bytes: 8, 64K, 16M, 1G. A size is that of the larger side of a rank, as in nccl-tests. Before the first size
 everything runs up to ${firstRuns} times, so that V8 has compiled it.
 
-All devices are driven by this process, unless it is a rank itself: of shoal run, torchrun, mpirun or srun. Then each
-process has one device, and rank 0 prints.
+This process drives all devices. If shoal run, torchrun, mpirun or srun started it as a rank, each rank has one device,
+and rank 0 prints.
 
-Exit status: 0; 1 when results are wrong or something failed; 2 when the command line is wrong.`
+Exit status: 0; 1 if results are wrong or something failed; 2 if the command line is wrong.`
 
 const flags = {
   'min-bytes': { type: 'string', short: 'b', default: '8' },
@@ -135,9 +135,9 @@ export function readOptions(
   if (rest.length > 0) throw new UsageError(`unexpected ${rest.join(' ')}`)
   const given = tokens.flatMap((token) => (token.kind === 'option' ? [token.name as OptionName] : []))
   const idle = given.find((name) => ![...ofAll, ...own].includes(name))
-  if (idle !== undefined) throw new UsageError(`--${idle} means nothing for ${test}`)
+  if (idle !== undefined) throw new UsageError(`--${idle} does not apply to ${test}`)
   if (given.includes('step-factor') && given.includes('step-bytes'))
-    throw new UsageError('--step-factor and --step-bytes are two ways to get to the next size: give one')
+    throw new UsageError('--step-factor and --step-bytes both set the next size: pass one of them')
   for (const name of ['json', 'svg'] as const)
     if (values[name] === '') throw new UsageError(`--${name} must be the name of a file, or -`)
   const device = values.device === undefined ? undefined : oneOf(values.device, '--device', ['gpu', 'sim'])

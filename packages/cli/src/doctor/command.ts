@@ -9,26 +9,26 @@ import { markdown, printable } from './print.js'
 
 const usage = `usage: shoal doctor [options]
 
-Tells what this machine has for Shoal: libraries (found where, how, which version), devices, the links between them, what
-is missing and what to do about it. It starts nothing on a device.
+Reports libraries (where and how each was found, and its version), devices, the links between them, and missing parts
+with their remedies. It starts nothing on a device.
 
-  --require LIST   libraries that have to be there (default: driver), of
+  --require LIST   required libraries (default: driver), from
                    ${Object.keys(librariesByName).join(', ')}
-  --verbose        every place that was searched, too
+  --verbose        also every place that was searched
   --json           the report as JSON
-  --markdown       the report as Markdown, to be pasted into an issue
+  --markdown       the report as Markdown, for an issue
   --help
 
-Exit status: 0 there is a device and all that is required; 1 something is missing or does not work; 2 the command line
-is wrong.`
+Exit status: 0 if there is a device and all that is required; 1 if something is missing or does not work; 2 if the
+command line is wrong.`
 
 export const doctorCommand: Command = {
   usage,
   async run(commandLine) {
     const { json, verbose, markdown: asMarkdown, require } = readOptions(commandLine)
     if (json && (verbose || asMarkdown))
-      throw new UsageError('--json has all of it: leave --verbose and --markdown out')
-    if (verbose && asMarkdown) throw new UsageError('--markdown is brief: leave --verbose out')
+      throw new UsageError('--json already has everything: omit --verbose and --markdown')
+    if (verbose && asMarkdown) throw new UsageError('--markdown is brief: omit --verbose')
     const required = readRequired(require)
     findSoftwareDeviceFrom(join(process.cwd(), 'package.json')) // npx runs the command line far from the program
     const report = examine(required)

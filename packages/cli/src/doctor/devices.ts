@@ -17,7 +17,7 @@ const remedies: Readonly<Record<string, string>> = {
     'libcuda and the kernel module are of different versions; restart the machine after an update of the driver',
   CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
     'a libcuda for forward compatibility (cuda-compat) was found that this GPU cannot use; remove it from the search path',
-  CUDA_ERROR_UNKNOWN: 'check that the kernel module is loaded and /dev/nvidia* is there: nvidia-smi tells',
+  CUDA_ERROR_UNKNOWN: 'run nvidia-smi to check that the kernel module is loaded and /dev/nvidia* exists',
   CUDA_ERROR_MPS_CONNECTION_FAILED: 'the MPS daemon does not answer; restart it, or unset CUDA_MPS_PIPE_DIRECTORY',
 }
 
@@ -28,7 +28,7 @@ export function examineDevices(): DevicesReport {
     if (devices.length === 0) {
       const visible = process.env['CUDA_VISIBLE_DEVICES']
       const message =
-        visible === undefined ? 'the driver sees no GPU' : `CUDA_VISIBLE_DEVICES is '${visible}', which shows no GPU`
+        visible === undefined ? 'the driver sees no GPU' : `CUDA_VISIBLE_DEVICES is '${visible}', which hides all GPUs`
       const remedy = visible === undefined ? remedies['CUDA_ERROR_NO_DEVICE'] : 'unset it, or name devices that exist'
       return { devices: [], links: [], findings: [problem('devices', message, remedy)] }
     }

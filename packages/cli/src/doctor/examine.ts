@@ -44,7 +44,7 @@ export function examine(required: readonly LibraryName[]): DoctorReport {
     findings.push({
       level: 'note',
       subject: 'devices',
-      message: 'these are software devices: this CPU does the work, and times say nothing about a GPU',
+      message: 'these are software devices: this CPU does the work, so timings say nothing about a GPU',
       remedies: ['unset SHOAL_DEVICE to use GPUs'],
     })
   }
@@ -61,7 +61,7 @@ function libraryFindings(name: LibraryName, report: LibraryReport, required: rea
   const level = isRequired ? 'error' : compilers.has(name) ? 'note' : 'warning'
   if (report.found) {
     if (report.error === undefined) return []
-    return [{ level, subject: report.title, message: `its version could not be read: ${report.error}`, remedies: [] }]
+    return [{ level, subject: report.title, message: `reading its version failed: ${report.error}`, remedies: [] }]
   }
   const named = report.attempts.find(({ step }) => step === 'environment' || step === 'option')
   const why = named === undefined ? 'not found' : `${named.candidate} does not load: ${named.outcome.trim()}`
@@ -71,7 +71,7 @@ function libraryFindings(name: LibraryName, report: LibraryReport, required: rea
     {
       level,
       subject: report.title,
-      message: isRequired ? why : `${why}; what needs it cannot run`,
+      message: isRequired ? why : `${why}; packages that need it cannot run`,
       remedies: [...(named?.step === 'environment' ? [correction] : []), ...remediesIn(report.error ?? '')],
     },
   ]
@@ -91,7 +91,7 @@ function versionFindings(driverReport: LibraryReport | undefined, runtimeReport:
     {
       level: 'error',
       subject: runtimeReport?.title ?? '',
-      message: `it is of CUDA ${runtimeReport?.version}, and the driver is for CUDA ${driverReport?.version} at most`,
+      message: `it is for CUDA ${runtimeReport?.version}, but the driver supports at most CUDA ${driverReport?.version}`,
       remedies: [`install a newer driver, or a runtime of CUDA ${driverMajor} and name it in SHOAL_CUDART_LIBRARY`],
     },
   ]
@@ -105,7 +105,7 @@ function majorOf(report: LibraryReport | undefined): number | undefined {
 function sharedMemoryFindings({ sharedMemoryBytes }: SystemReport, deviceCount: number): Finding[] {
   const bytes = sharedMemoryBytes ?? 0
   if (process.platform !== 'linux' || bytes >= enoughSharedMemory || deviceCount < 2) return []
-  const found = sharedMemoryBytes === undefined ? 'is not there' : `has ${Math.round(bytes / 2 ** 20)} MiB`
+  const found = sharedMemoryBytes === undefined ? 'does not exist' : `has ${Math.round(bytes / 2 ** 20)} MiB`
   return [
     {
       level: 'warning',
@@ -130,11 +130,11 @@ function examinePlugins(library: LibraryReport | undefined): { plugins: string[]
     names = readdirSync(dirname(library.path))
   } catch (error) {
     // A library can be loaded from a folder that cannot be listed.
-    const message = `whether its plugins are beside it is not known: ${(error as Error).message}`
+    const message = `the folder of its plugins cannot be read: ${(error as Error).message}`
     return { plugins: [], findings: [warning(message, 'let this user read the folder')] }
   }
   const plugins = names.filter((name) => /^nvshmem_(?:bootstrap|transport)_.*\.so/.test(name)).sort()
   if (plugins.some((name) => name.includes('_uid'))) return { plugins, findings: [] }
-  const message = 'its plugin nvshmem_bootstrap_uid is not beside it, so that it cannot start by unique id'
+  const message = 'its plugin nvshmem_bootstrap_uid is not next to it, so it cannot start with a unique id'
   return { plugins, findings: [warning(message, 'install the complete package or wheel')] }
 }

@@ -2,27 +2,27 @@ import { HelpRequest, UsageError } from '../command.js'
 
 export const usage = `usage: shoal run -n N [options] [node options] SCRIPT [arguments of the script]
 
-Starts N processes of SCRIPT, one a rank, on this machine. Each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
+Starts N processes of SCRIPT, one per rank, on this machine. Each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE,
 MASTER_ADDR and MASTER_PORT, and finds the others with bootstrap() of @shoal/launch.
 
-  -n, --ranks N           how many; required
+  -n, --ranks N           number of ranks; required
   --on-failure stop       the first rank that fails ends all others (default)
-  --on-failure continue   the others go on, for programs that recover with job.survivors()
-  --device-map rank       all ranks see all devices, rank i takes device i (default)
+  --on-failure continue   the others continue, for programs that recover with job.survivors()
+  --device-map rank       all ranks see all devices, rank i uses device i (default)
   --device-map each       each rank sees its own device only, as device 0
-  --device-map 2,3,0,1    these devices, in this order: rank i takes the i-th
+  --device-map 2,3,0,1    these devices, in this order: rank i uses the i-th
   --grace SECONDS         time between SIGTERM and SIGKILL (default: 10)
-  --no-prefix             leave out the [rank] before each line of output
-  --stdin                 rank 0 reads what shoal run is given; the others, and by default all, read nothing
-  --exec                  SCRIPT is any program, not one for Node
+  --no-prefix             print no [rank] before each line of output
+  --stdin                 rank 0 reads the standard input; by default no rank does
+  --exec                  SCRIPT is any program, not a Node script
   --help
 
-What begins with - before SCRIPT and is none of these is an option of Node, for example --max-old-space-size=8192;
+Other options before SCRIPT are passed to Node, for example --max-old-space-size=8192;
 --inspect takes the next port for each further rank. TypeScript files run where Node can strip their types (22.6 and
 later), or where the package tsx is installed.
 
-Exit status: that of the first rank that failed, 128 and the number of the signal where one ended it. With
---on-failure continue it is 0 if at least one rank ended well. 2: the command line is wrong.`
+Exit status: that of the first rank that failed, or 128 plus the number of the signal that ended it. With
+--on-failure continue it is 0 if at least one rank ended with 0. 2: the command line is wrong.`
 
 export type DeviceMap = 'rank' | 'each' | readonly number[]
 
@@ -103,9 +103,10 @@ export function readRunOptions(commandLine: readonly string[]): RunOptions {
   }
   const [script, ...scriptArguments] = words
   const { ranks } = given
-  if (ranks === undefined) throw new UsageError('-n says how many ranks; it is missing')
+  if (ranks === undefined) throw new UsageError('-n, the number of ranks, is missing')
   if (script === undefined) throw new UsageError('the script is missing')
-  if (given.exec && nodeOptions.length > 0) throw new UsageError(`${nodeOptions[0]}: --exec runs no Node`)
+  if (given.exec && nodeOptions.length > 0)
+    throw new UsageError(`${nodeOptions[0]}: options of Node cannot be used with --exec`)
   if (typeof given.deviceMap === 'object' && given.deviceMap.length < ranks) {
     throw new UsageError(`--device-map names ${given.deviceMap.length} devices for ${ranks} ranks`)
   }

@@ -12,7 +12,7 @@ export function loadKoffi(api: string): Koffi {
   try {
     return process.getBuiltinModule('node:module').createRequire(import.meta.url)('koffi') as Koffi
   } catch (cause) {
-    const reason = 'the package koffi is not there or does not load: npm install koffi@^3.3.4, or use the addon'
+    const reason = 'the package koffi is missing or does not load: npm install koffi@^3.3.4, or use the addon'
     throw new FeatureNotSupportedError({ library: '@shoal/ffi', api, reason, cause })
   }
 }

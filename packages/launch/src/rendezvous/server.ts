@@ -213,7 +213,7 @@ export class RendezvousServer extends PublicObject {
     const reader = new Reader()
     const greeting = makeGreeting()
     const timer = setTimeout(
-      () => this.#reject(socket, { reason: `it did not say who it is within ${handshakeLimit} ms` }),
+      () => this.#reject(socket, { reason: `it did not identify itself within ${handshakeLimit} ms` }),
       handshakeLimit,
     )
     const onData = (chunk: Buffer): void => {

@@ -123,7 +123,7 @@ export function wireTypeOf(
   api: string,
 ): WireType {
   const found = dtype ?? first.dtype ?? second?.dtype
-  if (found === undefined) throw new TypeError(`${api}: dtype must be named, since the buffers carry none`)
+  if (found === undefined) throw new TypeError(`${api}: dtype must be given, because the buffers have none`)
   const wire = requireKeyOf(found, api, 'dtype', wireTypes)
   checkDType(first, wire, api)
   if (second !== undefined) checkDType(second, wire, api)

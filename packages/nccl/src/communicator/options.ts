@@ -113,7 +113,7 @@ export function requireDevices(devices: unknown, api: string): number[] {
   if (ordinals.length === 0) throw new RangeError(`${api}: devices must be a list of at least one, not an empty one`)
   const twice = ordinals.find((ordinal, index) => ordinals.indexOf(ordinal) !== index)
   if (twice === undefined) return ordinals
-  throw new RangeError(`${api}: devices must be different ones, not ${twice} twice: NCCL allows one rank a device`)
+  throw new RangeError(`${api}: devices must be different ones, not ${twice} twice: NCCL allows one rank per device`)
 }
 
 /** How a rank is to join, checked. */

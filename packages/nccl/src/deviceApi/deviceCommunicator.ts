@@ -198,7 +198,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
     throw new FeatureNotSupportedError({
       library: 'NCCL',
       api: 'the fields of a device communicator',
-      reason: 'they are laid out in another way before 2.30',
+      reason: 'their layout differs before 2.30',
       since: '2.30.3',
       installed: version.toString(),
     })

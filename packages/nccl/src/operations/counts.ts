@@ -25,7 +25,7 @@ export function sameCount(
     const available = elementsOf(source, wire)
     if (source.byteLength === target.byteLength) return available
     throw new RangeError(
-      `${api}: send has ${available} elements and recv ${elementsOf(target, wire)}; name a count where they differ`,
+      `${api}: send has ${available} elements and recv ${elementsOf(target, wire)}; pass a count if they differ`,
     )
   }
   const elements = requireCount(count, api, 'count')
@@ -50,7 +50,7 @@ export function partCount(
     if (available * ranks === elementsOf(whole, wire)) return available
     throw new RangeError(
       `${api}: ${partName} has ${available} elements, so ${wholeName} needs ${available} × ${ranks} ranks; ` +
-        `it has ${elementsOf(whole, wire)}. Name a count where they differ`,
+        `it has ${elementsOf(whole, wire)}. Pass a count if they differ`,
     )
   }
   const elements = requireCount(count, api, 'count')
@@ -71,7 +71,7 @@ export function shareCount(
   if (count === undefined) {
     const all = sameCount(source, target, wire, undefined, api)
     if (all % ranks === 0) return all / ranks
-    throw new RangeError(`${api}: ${all} elements are no equal parts for ${ranks} ranks; name a count`)
+    throw new RangeError(`${api}: ${all} elements cannot be divided equally among ${ranks} ranks; pass a count`)
   }
   const elements = requireCount(count, api, 'count')
   checkRoom(source, elements * ranks, wire, api, 'send')

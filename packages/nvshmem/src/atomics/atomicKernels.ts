@@ -168,7 +168,7 @@ export class AtomicKernels {
   #takeSlot(api: string): number {
     const slot = this.#free.pop()
     if (slot !== undefined) return slot
-    throw new RangeError(`${api}: ${slotCount} atomics are under way, which is the most; await some of them`)
+    throw new RangeError(`${api}: ${slotCount} atomics are in flight, which is the maximum; await some of them`)
   }
 }
 

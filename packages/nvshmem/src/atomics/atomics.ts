@@ -449,7 +449,5 @@ function notSupported(pe: number, api: string, reason: string, cause?: unknown):
 function functionOf(family: Family<Call>, dtype: DType, operation: Operation, api: string): Call {
   const call = family(dtype)
   if (call !== undefined) return call
-  throw new TypeError(
-    `${api}: NVSHMEM has no atomic ${operation} of ${dtype}; it has it of ${dtypesOf(family, dtypes)}`,
-  )
+  throw new TypeError(`${api}: NVSHMEM has no atomic ${operation} of ${dtype}, only of ${dtypesOf(family, dtypes)}`)
 }

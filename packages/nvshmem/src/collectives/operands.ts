@@ -56,7 +56,7 @@ export function checkCollective(
   if (requested === undefined && (!Number.isInteger(count) || to.length !== count * targetParts)) {
     throw new RangeError(
       `${api}: target has ${to.length} elements and source ${from.length}; ${targetParts} and ${sourceParts} parts of the ` +
-        'same length are needed. The option count says how many elements a part has.',
+        'same length are needed. Pass count to set the elements of a part.',
     )
   }
   requireRoom(to.byteLength, count * targetParts, dtype, 'target', api)

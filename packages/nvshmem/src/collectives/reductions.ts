@@ -88,7 +88,7 @@ function check(
   const operands = checkCollective(live, target, source, options.count, shape, api)
   const { dtype, count } = operands
   if (calls.host(dtype) === undefined) {
-    throw new TypeError(`${api}: NVSHMEM has no ${op} of ${dtype}; it has it of ${dtypesOf(calls.host, dtypes)}`)
+    throw new TypeError(`${api}: NVSHMEM has no ${op} of ${dtype}, only of ${dtypesOf(calls.host, dtypes)}`)
   }
   const { nvshmemName, bytes } = dtypeInfo(dtype)
   if (kind === 'reduceScatter') requireScratch(count * bytes, team.peCount, live.scratch, api)

@@ -36,7 +36,9 @@ function refuseSecond(api: string): void {
     )
   }
   if (isRunning()) {
-    throw new SessionExistsError(`${api}: NVSHMEM runs in this process already, started by another thread or library`)
+    throw new SessionExistsError(
+      `${api}: NVSHMEM already runs in this process, because another thread or library started it`,
+    )
   }
   if (wasStarted) {
     throw new SessionExistsError(

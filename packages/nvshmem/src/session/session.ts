@@ -163,7 +163,7 @@ export class Session extends SessionOperations {
     throw new FeatureNotSupportedError({
       library: 'NVSHMEM',
       api: 'the end of all processes (nvshmem_global_exit)',
-      reason: 'the bootstrap that brought the PEs together has no way to end them',
+      reason: 'the bootstrap of this session cannot end other PEs',
     })
   }
 

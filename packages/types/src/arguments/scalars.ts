@@ -139,7 +139,7 @@ export function requireSynchronous<T>(result: T, api: string): T {
   if (typeof (result as { then?: unknown } | null | undefined)?.then !== 'function') return result
   // The TypeError below reports the mistake; a rejection of the promise adds nothing.
   Promise.resolve(result).catch(() => undefined)
-  throw new TypeError(`${api}: fn must be a synchronous function, not one that gives a promise`)
+  throw new TypeError(`${api}: fn must be a synchronous function, not one that returns a promise`)
 }
 
 /** Returns a word of a list. @throws TypeError that lists the words */

@@ -98,7 +98,7 @@ export class LibraryNotFoundError extends ShoalError {
     const hints = []
     if (options.hint) hints.push(options.hint)
     if (options.environment) {
-      hints.push(`If it is installed somewhere else, name its file: ${options.environment}=/path/to/the/library.`)
+      hints.push(`If it is installed somewhere else, set its file: ${options.environment}=/path/to/the/library.`)
     }
     if (options.isOfDevice !== false && options.attempts.every(({ step }) => step !== 'sim')) {
       hints.push('To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.')
@@ -156,7 +156,7 @@ export class SymbolNotFoundError extends ShoalError {
       options.signatureOf === undefined ? '' : ` with the signature that it has in ${options.signatureOf}`
     super(
       `${options.library}${version}${path} has no function ${options.symbol}${signature}. ` +
-        'Another version of the library, or another platform, may have it; has() tells before calling.',
+        'Another version of the library, or another platform, may have it; check with has() before the call.',
       options,
     )
     this.library = options.library
@@ -195,12 +195,12 @@ export class AddonLoadError extends ShoalError {
     const platform = options.platform ?? `${process.platform}-${process.arch}`
     const hints = [
       ...(options.hints ?? []),
-      `Reinstall @shoal/ffi on this machine: its addon comes in an optional dependency, @shoal/ffi-${platform}; a copy that ` +
-        'leaves out *.node files loses it.',
-      'Where it has none for this platform, build it, with a C++17 compiler and make: npm install @shoal/ffi-source ' +
+      `Reinstall @shoal/ffi on this machine: its addon comes in an optional dependency, @shoal/ffi-${platform}; copying ` +
+        'without *.node files loses it.',
+      'If there is none for this platform, build it with a C++17 compiler and make: npm install @shoal/ffi-source ' +
         'node-addon-api node-api-headers && make -C node_modules/@shoal/ffi-source',
       'Or name a file built elsewhere for this platform: SHOAL_FFI_ADDON=/path/to/the/addon.node.',
-      'For raw calls alone, npm install koffi@^3.3.4 and set SHOAL_FFI_ENGINE=koffi.',
+      'For raw calls only, npm install koffi@^3.3.4 and set SHOAL_FFI_ENGINE=koffi.',
     ]
     const what = `Cannot load the native addon of @shoal/ffi on ${platform} (Node ${process.version})`
     super(messageOf(what, options.attempts, hints), options)

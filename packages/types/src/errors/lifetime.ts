@@ -78,7 +78,7 @@ function reasonOf(cause: unknown): string {
 }
 
 function goesOn({ ofDevice = true }: { readonly ofDevice?: boolean | undefined }): string {
-  return ofDevice ? ' Work already queued on the GPU goes on.' : ''
+  return ofDevice ? ' Work already queued on the GPU continues.' : ''
 }
 
 /** Options of the {@link TimeoutError} constructor. */

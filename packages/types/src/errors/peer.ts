@@ -27,8 +27,8 @@ export class PeerRefusedError extends ShoalError {
 
   constructor({ api, user, users }: PeerRefusedErrorOptions) {
     super(
-      `${api}: the process at the other end belongs to user ${user}, and only ${users.join(', ')} may be there; ` +
-        'name others in the option users',
+      `${api}: the process at the other end belongs to user ${user}, and only ${users.join(', ')} may connect; ` +
+        'add user ids with the option users',
     )
     this.api = api
     this.user = user

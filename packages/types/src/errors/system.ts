@@ -35,7 +35,7 @@ export class SystemError extends ShoalError {
     const { api, parameter, value, cause } = options
     const { code, message } = cause as { readonly code?: string; readonly message?: string }
     const what = parameter === undefined ? 'this' : `${parameter} '${String(value).replaceAll('\0', '\\0')}'`
-    super(`${api}: ${what} is refused by the system: ${message ?? String(cause)}`, options)
+    super(`${api}: the system refused ${what}: ${message ?? String(cause)}`, options)
     this.code = code ?? 'SHOAL_SYSTEM'
     this.api = api
     if (parameter !== undefined) this.parameter = parameter

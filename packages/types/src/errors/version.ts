@@ -75,8 +75,8 @@ export class VersionTooNewError extends ShoalError {
 
   constructor(options: VersionTooNewErrorOptions) {
     super(
-      `${options.api} is bound as ${options.library} ${options.known} has it; ${options.installed} is installed, where its ` +
-        `signature is another one. Use a newer Shoal, or ${options.library} ${options.known}.`,
+      `${options.api} is bound with the signature of ${options.library} ${options.known}; ${options.installed} is installed, ` +
+        `whose signature differs. Use a newer Shoal, or ${options.library} ${options.known}.`,
       options,
     )
     this.library = options.library
@@ -121,7 +121,7 @@ export class FeatureNotSupportedError extends ShoalError {
   declare readonly installed?: string
 
   constructor(options: FeatureNotSupportedErrorOptions) {
-    super(`${options.library} cannot offer ${options.api} here: ${options.reason}`, options)
+    super(`${options.library} does not support ${options.api} here: ${options.reason}`, options)
     this.library = options.library
     this.api = options.api
     this.reason = options.reason

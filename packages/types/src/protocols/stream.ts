@@ -108,7 +108,7 @@ export function describeStream(stream: StreamArgument): StreamDescriptor {
   const { handle, deviceOrdinal, context } = toStreamHandle(stream, 'describeStream')
   if (handle === perThreadDefaultStream) {
     throw new TypeError(
-      'describeStream: stream must be a created stream, not the per-thread default stream, which every thread has its own of',
+      'describeStream: stream must be a created stream, not the per-thread default stream, which differs between threads',
     )
   }
   return withJson({ kind: 'cuda.stream', version: 0, process: process.pid, handle, deviceOrdinal, context })

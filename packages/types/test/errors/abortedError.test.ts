@@ -12,7 +12,7 @@ describe('AbortedError', () => {
 
   it('names the aborted operation, if known', () => {
     expect(new AbortedError('copy').message).toBe(
-      'copy was aborted by its signal. Work already queued on the GPU goes on.',
+      'copy was aborted by its signal. Work already queued on the GPU continues.',
     )
     expect(new AbortedError({ operation: 'receive', ofDevice: false }).message).toBe(
       'receive was aborted by its signal.',

@@ -10,8 +10,8 @@ describe('PeerRefusedError', () => {
 
   it('names the user of the process, the allowed users, and how to allow others', () => {
     expect(error.message).toBe(
-      'DescriptorServer.accept: the process at the other end belongs to user 1001, and only 0, 1000 may be there; ' +
-        'name others in the option users',
+      'DescriptorServer.accept: the process at the other end belongs to user 1001, and only 0, 1000 may connect; ' +
+        'add user ids with the option users',
     )
   })
 })

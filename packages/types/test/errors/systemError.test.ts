@@ -17,7 +17,7 @@ describe('SystemError', () => {
 
   it("names the call, the argument and the system's error", () => {
     expect(error.message).toBe(
-      "Module.loadFile: path '/tmp' is refused by the system: EISDIR: illegal operation on a directory, read",
+      "Module.loadFile: the system refused path '/tmp': EISDIR: illegal operation on a directory, read",
     )
     expect(error.cause).toBe(cause)
   })
@@ -27,6 +27,6 @@ describe('SystemError', () => {
   })
 
   it('reports the call as refused if no parameter names a file', () => {
-    expect(new SystemError({ api: 'f', cause }).message).toMatch(/^f: this is refused by the system: EISDIR/)
+    expect(new SystemError({ api: 'f', cause }).message).toMatch(/^f: the system refused this: EISDIR/)
   })
 })

@@ -175,6 +175,6 @@ export function capturedCallback(context: Context, stream: CUstream, fn: () => v
  */
 export function refuseInCapture(api: string, what: string): never {
   throw new TypeError(
-    `${api}: ${what} cannot be captured into a graph: it would not be there at a launch; use a PinnedBuffer`,
+    `${api}: ${what} cannot be captured into a graph, because it may be gone at a launch; use a PinnedBuffer`,
   )
 }

@@ -369,7 +369,7 @@ export class Device extends PublicObject implements DeviceWithContext, DeviceLik
     if (!process.getBuiltinModule('node:worker_threads').isMainThread) {
       throw new DeviceInUseError({
         deviceOrdinal: this.ordinal,
-        reason: 'cannot be reset from a worker, where nobody knows what other threads do with it',
+        reason: 'cannot be reset from a worker, because other threads may be using it',
       })
     }
     this.#reset ??= this.#resetOnce().finally(() => {

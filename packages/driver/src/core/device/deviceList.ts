@@ -29,7 +29,8 @@ export class DeviceList<D extends Device> {
     const known = this.#devices.get(ordinal)
     if (known !== undefined) return known
     const { count } = this
-    if (count === 0) throw new RangeError(`${api}: ${name} must be that of a device, and there is no CUDA device`)
+    if (count === 0)
+      throw new RangeError(`${api}: ${name} must be the ordinal of a device, but this machine has no CUDA device`)
     requireInteger(ordinal, api, name, 0, count - 1)
     this.#cuda.start()
     const out = scratch()
@@ -52,7 +53,7 @@ export class DeviceList<D extends Device> {
     const found = out.i32[0] as number
     const device = this.all().find((candidate) => this.#cuda.deviceArgument(candidate) === found)
     if (device !== undefined) return device
-    throw new RangeError(`${api}: pciBusId must be that of a device this process sees, not '${pciBusId}'`)
+    throw new RangeError(`${api}: pciBusId must be the id of a device that this process sees, not '${pciBusId}'`)
   }
 
   #check(status: number, call: 'deviceGetCount' | 'deviceGetByPCIBusId'): void {

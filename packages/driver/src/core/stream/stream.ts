@@ -165,7 +165,7 @@ export class Stream extends Resource implements StreamLike {
     const api = 'Stream.adopt'
     const context = contextOf(owner, api)
     if (requireAddress(handle, api, 'handle') <= lastDefaultStream) {
-      throw new RangeError(`${api}: handle must be that of a stream somebody made, not a default stream (${handle})`)
+      throw new RangeError(`${api}: handle must be the handle of a created stream, not of a default stream (${handle})`)
     }
     return new Stream(context, handle as CUstream, true)
   }

@@ -25,7 +25,7 @@ async function copyRest(target: Uint8Array, source: Uint8Array, length: number, 
 
 function copySlice(target: Uint8Array, source: Uint8Array, start: number, length: number, what: string): void {
   if (source.length < length || target.length < length) {
-    throw new TypeError(`${what} must stay as long as it is until the copy has ended, not be detached or shrunk`)
+    throw new TypeError(`${what} must keep its length until the copy completes, not be detached or shrunk`)
   }
   target.set(source.subarray(start, start + sliceBytes), start)
 }

@@ -167,7 +167,9 @@ export class RegisteredBuffer extends Resource implements MemoryLike, PinnedOwne
     this._requireAlive()
     this.context._requireAlive()
     if (this.buffer.byteLength !== this.byteLength) {
-      throw new TypeError('RegisteredBuffer: buffer must be as it was registered, not transferred or resized')
+      throw new TypeError(
+        'RegisteredBuffer: buffer must be unchanged since its registration, not transferred or resized',
+      )
     }
   }
 

@@ -196,7 +196,7 @@ function checkHandle(device: Context['device'], handle: IpcMemoryHandle): Uint8A
   const uuid = uuidOf(device.handle)
   if (needed !== uuid) {
     if (visibleUuids().includes(needed)) {
-      throw new RangeError(`${openApi}: device must be the one the memory lies on, ${needed}, not ${uuid}`)
+      throw new RangeError(`${openApi}: device must be the device of the memory, ${needed}, not ${uuid}`)
     }
     throw new FeatureNotSupportedError({
       library: 'NVIDIA CUDA driver',

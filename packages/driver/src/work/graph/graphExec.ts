@@ -134,7 +134,7 @@ export class GraphExec extends Resource {
       if (optionalBoolean(options[key], api, key, false)) flags |= bit
     }
     if ((flags & flagBits.autoFreeOnLaunch) !== 0 && (flags & flagBits.deviceLaunch) !== 0)
-      throw new TypeError(`${api}: autoFreeOnLaunch and deviceLaunch do not go together`)
+      throw new TypeError(`${api}: autoFreeOnLaunch and deviceLaunch cannot be combined`)
     const out = scratch()
     const { handle, context } = graph
     const parameters = CUDA_GRAPH_INSTANTIATE_PARAMS.allocate({ flags: BigInt(flags) })
