@@ -273,7 +273,7 @@ test.each([
   [['--require', 'cudnn'], "there is no library 'cudnn'"],
   [['--loud'], '--loud'],
   [['extra'], 'extra'],
-  [['--json', '--markdown'], '--json has all of it'],
+  [['--json', '--markdown'], '--json already has everything'],
   [['--markdown', '--verbose'], '--markdown is brief'],
 ])('doctor refuses wrong options: %j', (options, words) => {
   const { code, errors } = doctor(options, nothing)

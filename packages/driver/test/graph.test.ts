@@ -91,7 +91,7 @@ describe('a graph for launches by kernels', () => {
     using graph = Graph.create(device)
     graph.add(kernelNode(add, one, zeros(), 1))
     expect(() => graph.instantiate({ deviceLaunch: true, autoFreeOnLaunch: true })).toThrow(
-      new TypeError('Graph.instantiate: autoFreeOnLaunch and deviceLaunch do not go together'),
+      new TypeError('Graph.instantiate: autoFreeOnLaunch and deviceLaunch cannot be combined'),
     )
     using exec = graph.instantiate({ deviceLaunch: true, useNodePriority: true, autoFreeOnLaunch: false })
     expect(exec.flags.deviceLaunch).toBe(true)

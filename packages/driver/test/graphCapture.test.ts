@@ -140,7 +140,7 @@ describe('Graph.capture', () => {
       }),
     ).toThrow(Own)
     expect(() => Graph.capture(stream, (async () => {}) as never)).toThrow(
-      'Graph.capture: fn must be a synchronous function, not one that gives a promise',
+      'Graph.capture: fn must be a synchronous function, not one that returns a promise',
     )
     expect(captureStatus(stream)).toBe('none')
   })

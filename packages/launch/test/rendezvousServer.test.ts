@@ -215,7 +215,9 @@ test('a flood of connections does not keep ranks out', async () => {
   await flood
   await sleep(50)
   // On a slow machine some are there for five seconds.
-  expect(rendezvous.rejections.every((reason) => /too many connections|did not identify itself/.test(reason))).toBe(true)
+  expect(rendezvous.rejections.every((reason) => /too many connections|did not identify itself/.test(reason))).toBe(
+    true,
+  )
   await expectUndisturbed(jobs)
 })
 

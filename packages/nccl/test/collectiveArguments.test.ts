@@ -190,7 +190,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     const shorts = TestMemory.zeros(0, 'i16', 4)
     expect(reduce(shorts, shorts, { stream })).toThrow('cannot reduce elements of i16')
     const bare = new TestMemory(0, 16)
-    expect(reduce(bare, bare, { stream })).toThrow('dtype must be named')
+    expect(reduce(bare, bare, { stream })).toThrow('dtype must be given')
     expect(reduce(bare.part(2, 8), bare.part(2, 8), { stream, dtype: 'f32' })).toThrow('not aligned')
     shorts.dispose()
     bare.dispose()
