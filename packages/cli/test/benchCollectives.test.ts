@@ -12,7 +12,7 @@ import { groupOf, groupOfThree, read, sixMilliseconds } from './support/bench.js
 useSoftwareDevice({ devices: 2 })
 afterEach(() => void vi.restoreAllMocks())
 
-describe('measurements', () => {
+describe('measurements of a collective', () => {
   const gather = operations.find(({ name }) => name === 'all-gather')!
   const variant = { type: 'f32', op: 'sum', root: 0 } as const
 
@@ -41,7 +41,7 @@ describe('measurements', () => {
     return { rows, counts }
   }
 
-  test('warm up before each size, and longer before the first in each place', async () => {
+  test('warm up before each size, and longer before the first size of each placement', async () => {
     const options = read('all-gather', '-b', '256K', '-e', '512K', '-n', '3', '-w', '2', '-c', '0')
     const { rows, counts } = await measure(options)
     expect(rows.map(({ bytes, count }) => [bytes, count])).toEqual([
@@ -95,14 +95,14 @@ describe('measurements', () => {
     }
   })
 
-  test('of sizes that have no element are none, and the same number of elements is measured once', async () => {
+  test('skip sizes without an element, and measure the same number of elements once', async () => {
     const options = read('all-gather', '-b', '1', '-e', '9', '-i', '1', '-n', '1', '-w', '0')
     const { rows } = await measure(options)
     expect(rows.map(({ bytes }) => bytes)).toEqual([4, 8])
     expect((await measure({ ...options, sweep: { ...options.sweep, most: 3 } })).rows).toEqual([])
   })
 
-  test('see what stays as it was', async () => {
+  test('detect memory that the operation left unchanged', async () => {
     const idle: Partial<Operation> = { bind: () => () => undefined }
     const options = read('all-gather', '-b', '64', '-e', '64', '-n', '1', '-w', '0', '--in-place', 'out')
     const { rows } = await measure(options, idle, groupOf([0, 1]))
@@ -110,7 +110,7 @@ describe('measurements', () => {
     expect(rows[0]?.outOfPlace?.wrong).toBe(32)
   })
 
-  test('that fail abort, tell of further errors, and throw the first', async () => {
+  test('abort on failure, report further errors, and throw the first', async () => {
     const fault = new Error('a fault')
     vi.spyOn(BenchData.prototype, 'wrong').mockRejectedValue(fault)
     const print = vi.spyOn(console, 'error').mockImplementation(() => undefined)
@@ -123,7 +123,7 @@ describe('measurements', () => {
     expect(print.mock.calls).toEqual([['shoal bench: Error: and another']])
   })
 
-  test('of one rank work, those that send to themselves, too', async () => {
+  test('work for one rank, including ranks that send to themselves', async () => {
     const options = read('all-gather', '-b', '64', '-e', '64', '-n', '1', '-w', '0')
     for (const operation of operations) {
       const [row] = await measureCollective(operation, [variant], groupOf([0]), options, () => undefined)
@@ -132,8 +132,8 @@ describe('measurements', () => {
   })
 })
 
-describe('operations', () => {
-  test('give their calls what they take, and no more', () => {
+describe('operations of the collective benchmark', () => {
+  test('pass exactly the arguments that their calls take', () => {
     const stream = {} as Stream
     const call = { communicator: {}, send: {}, recv: {}, stream, op: 'max', root: 3 } as never
     for (const operation of operations) {
@@ -153,7 +153,7 @@ describe('operations', () => {
     }
   })
 
-  test('that one rank starts alone are in no group', () => {
+  test('started by one rank alone use no group', () => {
     const launch = vi.fn()
     const [operation] = operations as [Operation]
     const call = { communicator: {}, send: {}, recv: {}, stream: {}, op: 'sum', root: 0 } as never
@@ -161,7 +161,7 @@ describe('operations', () => {
     expect(launch).toHaveBeenCalledTimes(1)
   })
 
-  test('have variants of all that was asked for and means something', () => {
+  test('have a variant for each meaningful combination of options', () => {
     const all = read('reduce', '-d', 'f32,f16', '-o', 'max,sum', '-r', 'all')
     const named = (name: string) => operations.find((one) => one.name === name)!
     const variants = (name: string, root = -1) =>

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-describe('the command', () => {
+describe('the bench command', () => {
   class Fault extends ShoalError {
     readonly code = 'SHOAL_FAULT'
   }
@@ -27,11 +27,11 @@ describe('the command', () => {
     [new Fault('no library'), 'no library'],
     [new AbortedError({ cause: new Fault('rank 3 is lost') }), 'rank 3 is lost'],
     [new Fault('outer', { cause: new Fault('inner') }), 'outer'],
-  ])('tells of %s in a line', async (fault, words) => {
+  ])('reports %s in one line', async (fault, words) => {
     expect(await failWith(fault, 'calls')).toEqual({ end: 1, told: [`shoal bench: ${words}`] })
   })
 
-  test('tells of a wait that was aborted for another reason', async () => {
+  test('reports a wait that was aborted for another reason', async () => {
     const { end, told } = await failWith(new AbortedError({ cause: new Error('enough') }), 'calls')
     expect([end, told]).toEqual([
       1,
@@ -39,7 +39,7 @@ describe('the command', () => {
     ])
   })
 
-  test('throws what is no error of Shoal', async () => {
+  test('rethrows errors that are not from Shoal', async () => {
     const fault = new TypeError('a fault')
     expect(await failWith(fault, 'calls')).toEqual({ end: fault, told: [] })
   })
@@ -53,7 +53,7 @@ describe('the command', () => {
     [['-g', '3'], undefined, undefined, undefined, undefined],
     [['--device', 'gpu', '-g', '3'], 'sim', undefined, undefined, undefined],
     [['--device', 'gpu'], 'other', undefined, 'other', undefined],
-  ])('%j, where SHOAL_DEVICE is %s and SHOAL_SIM_DEVICES %s', async (words, device, devices, ...expected) => {
+  ])('%j, with SHOAL_DEVICE=%s and SHOAL_SIM_DEVICES=%s', async (words, device, devices, ...expected) => {
     vi.stubEnv('SHOAL_DEVICE', device)
     vi.stubEnv('SHOAL_SIM_DEVICES', devices)
     await failWith(new Fault(''), 'all-reduce', ...words)

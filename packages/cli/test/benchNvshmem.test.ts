@@ -63,20 +63,17 @@ test('the time of a barrier is the mean over iterations and processes', async ()
   expect(headLines(barrierTest.columns)[0]).toBe('#  operation     from    latency')
 })
 
-test.each(['barrierAll', 'barrierAllOnStream', 'syncAllOnStream'])(
-  'a %s that is refused is no figure',
-  async (name) => {
-    const refused = new Error('refused')
-    const session = { barrierAll: nothing, barrierAllOnStream: nothing, syncAllOnStream: nothing }
-    const pe = {
-      rankGroup: groupOfThree([]),
-      session: { ...session, [name]: () => Promise.reject(refused) },
-      stream: { synchronize: nothing },
-    }
-    const options = readOptions(['barrier'], optionsOf)
-    await expect(barrierTest.run(pe as unknown as Pe, options, undefined as never)).rejects.toBe(refused)
-  },
-)
+test.each(['barrierAll', 'barrierAllOnStream', 'syncAllOnStream'])('a refused %s has no figure', async (name) => {
+  const refused = new Error('refused')
+  const session = { barrierAll: nothing, barrierAllOnStream: nothing, syncAllOnStream: nothing }
+  const pe = {
+    rankGroup: groupOfThree([]),
+    session: { ...session, [name]: () => Promise.reject(refused) },
+    stream: { synchronize: nothing },
+  }
+  const options = readOptions(['barrier'], optionsOf)
+  await expect(barrierTest.run(pe as unknown as Pe, options, undefined as never)).rejects.toBe(refused)
+})
 
 /** Runs a test of NVSHMEM as a PE whose session is made up; what it has printed and would have written. */
 async function runPe(test: NvshmemTest, session: object, words: readonly string[]) {
@@ -98,7 +95,7 @@ async function runPe(test: NvshmemTest, session: object, words: readonly string[
   return { status, printed, rows, plotted, summary }
 }
 
-describe.each(['put', 'get'] as const)('%s', (kind) => {
+describe.each(['put', 'get'] as const)('the benchmark of %s', (kind) => {
   type Bytes = DeviceBuffer<'u8'>
   const words = [kind, '-n', '4', '-w', '2', '-b', '8', '-e', '16']
 
@@ -139,7 +136,7 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
     }
   }
 
-  test('tells times, bandwidth and rate of one of many', async () => {
+  test('reports latency, bandwidth and rate per operation', async () => {
     const own = session(0, () => undefined)
     const waits = vi.spyOn(Stream.prototype, 'synchronizeSync')
     sixMilliseconds()
@@ -186,7 +183,7 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
     expect(own.buffers.every(({ disposed }) => disposed)).toBe(true)
   })
 
-  test('is right where the bytes of the other PE have arrived, and nowhere else', async () => {
+  test('is correct only where the bytes of the other PE have arrived', async () => {
     // What each PE has in its two buffers when it begins with a size.
     const contents: { readonly [pe: number]: Uint8Array[] } = { 0: [], 1: [] }
     for (const pe of [0, 1]) {
@@ -220,7 +217,7 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
     }
   })
 
-  test('throws what a call on a stream was refused with', async () => {
+  test('rethrows the error of a call on a stream', async () => {
     const refused = new Error('refused')
     const own = session(0, () => undefined)
     let calls = 0
@@ -230,7 +227,7 @@ describe.each(['put', 'get'] as const)('%s', (kind) => {
   })
 })
 
-describe('atomics', () => {
+describe('the benchmark of atomics', () => {
   const names = ['fetch', 'set', 'swap', 'compare-swap', 'increment', 'add', 'and', 'or', 'xor']
 
   /** A word and what atomics make of it, but for `broken`, which leaves it as it is. */
@@ -279,7 +276,7 @@ describe('atomics', () => {
   }
   const words = ['atomic', '-n', '4', '-w', '2']
 
-  test('tell the time of one with its result, the rate without, and whether the word is right', async () => {
+  test('reports latency with a result, the rate without, and whether the word is correct', async () => {
     sixMilliseconds()
     const own = session(0)
     const { status, printed, rows, plotted, summary } = await runPe(atomicTest, own, words)
@@ -307,7 +304,7 @@ describe('atomics', () => {
   })
 
   test.each([...names.slice(1), ...names.slice(4).map((name) => `fetch ${name}`)])(
-    'a wrong %s shows',
+    'detects a wrong %s',
     async (broken) => {
       // An odd number, so that an xor changes the word.
       const own = session(0, broken)
@@ -328,7 +325,7 @@ describe('atomics', () => {
     },
   )
 
-  test('of the other PE are none', async () => {
+  test('reports nothing on the other PE', async () => {
     expect((await runPe(atomicTest, session(1), words)).rows).toEqual([])
   })
 })

@@ -18,8 +18,8 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-describe('PEs', () => {
-  test('are started by a command of their own: one for each device, or as many as were asked for', async () => {
+describe('PEs of shoal bench', () => {
+  test('are started by shoal run: one per device, or the requested number', async () => {
     const run = vi.spyOn(runCommand, 'run').mockResolvedValue(7)
     vi.stubEnv('NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME', undefined)
     for (const words of [[], ['-g', '2']]) {
@@ -35,7 +35,7 @@ describe('PEs', () => {
     await expect(startPes([], read('put', '-g', '1'))).rejects.toThrow('NVSHMEM between PEs needs two devices')
   })
 
-  test('are started where this process is none', async () => {
+  test('are started if this process is not a PE yet', async () => {
     const { dispose } = job('single')
     const run = vi.spyOn(runCommand, 'run').mockResolvedValue(0)
     expect(await benchNvshmem(read('barrier'), ['barrier'])).toBe(0)
@@ -46,7 +46,7 @@ describe('PEs', () => {
     expect(nvshmemTests).toEqual(['put', 'get', 'atomic', 'barrier'])
   })
 
-  test.each(['put', 'get', 'atomic'])('%s is between two', async (name) => {
+  test.each(['put', 'get', 'atomic'])('measure %s only between two PEs', async (name) => {
     const { dispose } = job('shoal', { rank: 0, worldSize: 1, deviceOrdinal: 0 })
     await expect(benchNvshmem(read(name), [])).rejects.toThrow(`${name} is between two PEs: this job has one rank`)
     expect(dispose).toHaveBeenCalledTimes(1)
@@ -61,7 +61,7 @@ describe('PEs', () => {
     return { session, init }
   }
 
-  test('begin with what the first one shares, and end together', async () => {
+  test('start with the id from the first PE, and end together', async () => {
     const { session, init } = made()
     const lost = new AbortController().signal
     const share = vi.fn(async (_: string, make: () => Uint8Array) => make())
@@ -82,7 +82,7 @@ describe('PEs', () => {
     expect(init.mock.lastCall?.[0]).not.toHaveProperty('signal')
   })
 
-  test('that fail wait for nobody', async () => {
+  test('that fail do not wait for the others', async () => {
     const { session } = made()
     const dispose = vi.spyOn(Stream.prototype, 'dispose')
     const fault = new Error('a fault')
@@ -104,7 +104,7 @@ describe('PEs', () => {
     expect(process.env['NVSHMEM_SYMMETRIC_SIZE']).toBe('5')
   })
 
-  test('tell what they measure, and leave the job', async () => {
+  test('describe the measured library, and leave the job', async () => {
     made()
     const { dispose } = job('shoal', { rank: 0, worldSize: 1, deviceOrdinal: 0 })
     const open = vi.spyOn(Output, 'open').mockRejectedValue(new Error('no output'))

@@ -16,8 +16,8 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-describe('ranks', () => {
-  test('are all devices of a process that nobody has started as one', async () => {
+describe('ranks of shoal bench', () => {
+  test('without a launcher are all devices of the process', async () => {
     const { dispose } = job('single')
     const group = await joinRankGroup(read('all-reduce'))
     expect(group).toMatchObject({ worldSize: 2, processes: 1, isRank: false, isFirst: true, lost: undefined })
@@ -28,7 +28,7 @@ describe('ranks', () => {
     expect(dispose).toHaveBeenCalledTimes(1)
   })
 
-  test('are as many as were asked for', async () => {
+  test('have the requested number', async () => {
     const some = await joinRankGroup(read('all-reduce', '-g', '1'))
     expect([some.worldSize, some.ranks.map(({ rank }) => rank)]).toEqual([1, [0]])
     expect((await joinRankGroup(read('all-reduce', '-g', '2'))).worldSize).toBe(2)
@@ -37,7 +37,7 @@ describe('ranks', () => {
     await expect(joinRankGroup(read('all-reduce'))).rejects.toThrow(new UsageError('there is no device'))
   })
 
-  test('of a job have the device that the job says, and what they share goes through it', async () => {
+  test('under shoal run use the device of the job, and share data through the job', async () => {
     const { lost, share, gather, dispose } = job('shoal')
     const group = await joinRankGroup(read('all-reduce', '--timeout', '7'))
     expect(group).toMatchObject({ worldSize: 2, processes: 2, isRank: true, isFirst: false, lost })
@@ -57,7 +57,7 @@ describe('ranks', () => {
     expect((await joinRankGroup(read('all-reduce'))).isFirst).toBe(true)
   })
 
-  test('of a job without a device for each say so, and leave', async () => {
+  test('under shoal run without a device for each rank leave with a usage error', async () => {
     const { dispose } = job('shoal', { rank: 3, deviceOrdinal: 2 })
     const words = 'rank 3 takes device 2: this machine has 2, and no two ranks share one'
     await expect(joinRankGroup(read('all-reduce'))).rejects.toThrow(new UsageError(words))
@@ -65,8 +65,8 @@ describe('ranks', () => {
   })
 })
 
-describe('what ranks work with', () => {
-  test('is as large as the largest message, begins with zeros, and is given back', async () => {
+describe('resources of a rank in shoal bench', () => {
+  test('have room for the largest message, start zeroed, and are freed', async () => {
     const fill = vi.spyOn(DeviceBuffer.prototype, 'fillSync')
     const ranks = await connect(groupOf([0, 1]), read('all-reduce', '-e', '100'))
     expect(ranks.map(({ rank }) => rank)).toEqual([0, 1])
@@ -84,14 +84,14 @@ describe('what ranks work with', () => {
     expect(ranks.every(({ communicator }) => communicator.disposed)).toBe(true)
   })
 
-  test('has nothing to compare with where nothing is compared', async () => {
+  test('include no expected data if results are not checked', async () => {
     const load = vi.spyOn(Module, 'loadSync')
     const ranks = await connect(groupOf([0]), read('all-reduce', '-e', '8', '-c', '0'))
     expect([ranks[0]?.kernels, load.mock.calls.length]).toEqual([undefined, 0])
     await disconnect(ranks, 'abort')
   })
 
-  test('is joined with the other processes by the id of the first', async () => {
+  test('connect to the other processes by the id of the first', async () => {
     const init = vi.spyOn(Communicator, 'initRank').mockResolvedValue({} as never)
     const lost = new AbortController().signal
     const share = vi.fn(async (_: string, make: () => Uint8Array) => make())
@@ -105,7 +105,7 @@ describe('what ranks work with', () => {
   })
 })
 
-describe('a wait for ranks', () => {
+describe('a wait for ranks in shoal bench', () => {
   /** A rank whose stream is done at the look of that number, and what is called of it. */
   function rank(doneAt: number, wait: Promise<unknown> = Promise.resolve()) {
     let looks = 0
@@ -128,14 +128,14 @@ describe('a wait for ranks', () => {
     vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => BigInt((now += 1)))
   })
 
-  test.each([1, 2, 500])('that is short looks %d times, and wakes no thread', async (doneAt) => {
+  test.each([1, 2, 500])('polls %d times for short work, and wakes no thread', async (doneAt) => {
     const one = rank(doneAt)
     expect(await waitForRanks([one.rank], options)).toBe(1n)
     expect(one.query).toHaveBeenCalledTimes(doneAt)
     expect(one.synchronize).not.toHaveBeenCalled()
   })
 
-  test('looks for 20 ms', async () => {
+  test('polls for 20 ms', async () => {
     vi.mocked(performance.now).mockImplementation(() => milliseconds++)
     const one = rank(Number.POSITIVE_INFINITY)
     await waitForRanks([one.rank], { ...options, software: true })
@@ -143,7 +143,7 @@ describe('a wait for ranks', () => {
     expect(one.synchronize).toHaveBeenCalledWith(one.stream, { timeout: 3000 })
   })
 
-  test('that is long ends when a look says so, before the thread that waits has noticed', async () => {
+  test('ends after long work as soon as polling sees it, before the waiting thread does', async () => {
     let notice: () => void = () => undefined
     vi.mocked(performance.now).mockImplementation(() => (milliseconds += 30))
     const long = rank(
@@ -167,7 +167,7 @@ describe('a wait for ranks', () => {
     expect(done).toBe(1n)
   })
 
-  test('lets others work between two looks', async () => {
+  test('lets other code run between two polls', async () => {
     vi.mocked(performance.now).mockImplementation(() => (milliseconds += 30))
     let hasWorked = false
     setImmediate(() => {
@@ -182,14 +182,14 @@ describe('a wait for ranks', () => {
     expect(one.synchronize).toHaveBeenCalledTimes(1)
   })
 
-  test.each([true, false])('throws what the wait is told, on the software device: %s', async (software) => {
+  test.each([true, false])('rejects with the error of the wait, on the software device: %s', async (software) => {
     vi.mocked(performance.now).mockImplementation(() => (milliseconds += 30))
     const lost = new Error('a rank is lost')
     const one = rank(Number.POSITIVE_INFINITY, new Promise((_, reject) => setImmediate(() => reject(lost))))
     await expect(waitForRanks([one.rank], { ...options, software })).rejects.toBe(lost)
   })
 
-  test('on the software device asks no more', async () => {
+  test('does not poll on the software device', async () => {
     vi.mocked(performance.now).mockImplementation(() => (milliseconds += 30))
     const one = rank(9, new Promise<void>((resolve) => setImmediate(resolve)))
     expect(await waitForRanks([one.rank], { ...options, software: true })).toBe(1n)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { figure, headLines, number, row, table, wrongLine } from '../src/bench/report/columns.js'
 import { plot } from '../src/bench/report/plot.js'
 
-test('a table is as wide as it needs, and its figures have three digits', () => {
+test('a result table is as wide as needed, and its figures have three digits', () => {
   expect([0.01234, 9.999, 99.94, 100, 999.94, 1000, 123_456.7, Number.NaN].map(number)).toEqual([
     ...['0.0123', '10.0', '99.9', '100.0', '999.9', '1000', '123457', '–'],
   ])
@@ -17,7 +17,7 @@ test('a table is as wide as it needs, and its figures have three digits', () => 
   ])
 })
 
-test('figures have at most six characters, and columns their width', () => {
+test('figures have at most six characters, within their column', () => {
   expect([0.123, 999.994, 1000, 9999.94, 10_000, 123_456.7].map(figure)).toEqual([
     ...['0.12', '999.99', '1000.0', '9999.9', '10000', '123457'],
   ])
@@ -32,7 +32,7 @@ test('figures have at most six characters, and columns their width', () => {
   expect(headLines(columns, '  title')).toEqual(['# title', '#  one  two', '#  (a)     '])
 })
 
-describe('a plot', () => {
+describe('a plot of results', () => {
   /** Each text with its place. */
   const textsOf = (svg: string): string[] =>
     [...svg.matchAll(/<text[^>]*translate\(([\d.]+) ([\d.]+)\)[^>]*>([^<]*)</g)].map(
@@ -50,7 +50,7 @@ describe('a plot', () => {
     ],
   })
 
-  test('has its diagrams below each other, with titles, names and sizes in their places', async () => {
+  test('has its diagrams one below the other, with titles, names and sizes in place', async () => {
     const points: [number, number][] = [
       [1024, 0],
       [2 ** 20, 5],
@@ -76,7 +76,7 @@ describe('a plot', () => {
     )
   })
 
-  test('has axes that begin at 0 where nothing is much larger than the rest', async () => {
+  test('has axes that begin at 0 unless a value is much larger than the rest', async () => {
     const two: [number, number][] = [
       [8, 0],
       [2 ** 30, 4],
@@ -93,7 +93,7 @@ describe('a plot', () => {
     expect(longer.filter((text) => text.endsWith(' 204')).map((text) => text.split(' ')[0])).toEqual(['1', '10', '100'])
   })
 
-  test('stands still, on white, in letters and marks of these sizes', async () => {
+  test('is static, on white, with the given letter and mark sizes', async () => {
     const svg = await plot('title', 'subtitle', [line([[8, 1]]), bars([1, 2, 3], [4, 5, 6])])
     expect(svg).toContain('fill="#ffffff"')
     expect(svg).not.toMatch(/@keyframes|animation/)
@@ -106,12 +106,12 @@ describe('a plot', () => {
     expect(svg).toMatch(/matrix\(2\.5,0,0,2\.5,[^>]*ecmeta_series_index="0"/)
   })
 
-  test('cuts names for which there is no room', async () => {
+  test('cuts names that are too long', async () => {
     const long = { ...bars([1, 2, 3], [4, 5, 6]), names: ['x'.repeat(200), 'y', 'z'] }
     expect(await plot('', '', [long])).toMatch(/>x{20,60}\.\.\.</)
   })
 
-  test('of one size has room for it', async () => {
+  test('has room for a single size', async () => {
     const texts = textsOf(await plot('', '', [line([[1536, 1]])]))
     expect(texts).toEqual(expect.arrayContaining(['1.5K at 70 348', '3K at 770 348']))
   })

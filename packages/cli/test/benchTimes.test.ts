@@ -8,7 +8,7 @@ import { sixMilliseconds } from './support/bench.js'
 useSoftwareDevice({ devices: 2 })
 afterEach(() => void vi.restoreAllMocks())
 
-test('a loop gives the time of one call, without the warm-ups', async () => {
+test('a timed loop returns the time per call, without the warm-ups', async () => {
   sixMilliseconds()
   const counts: number[] = []
   expect(timeOf(4, 3, (count) => void counts.push(count))).toBe(1500)
@@ -23,7 +23,7 @@ test('a loop gives the time of one call, without the warm-ups', async () => {
   expect(counts).toEqual([1, 2, 1, 2, 2])
 })
 
-test('a loop makes each call once, and waits once for all', async () => {
+test('a timed loop makes each call once, and waits once at the end', async () => {
   const seen: (number | string)[] = []
   repeat(
     (i) => seen.push(i),
@@ -38,7 +38,7 @@ test('a loop makes each call once, and waits once for all', async () => {
   expect(awaited).toBe(4)
 })
 
-test('a loop over calls of the driver package makes as many as it is timed for', () => {
+test('a timed loop over driver calls makes as many calls as it is timed for', () => {
   const device = Device.get(0)
   // With its launches, which are left out where their time says nothing.
   vi.spyOn(device, 'isSoftware', 'get').mockReturnValue(false)

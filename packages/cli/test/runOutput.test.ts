@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-describe('lines of many sources', () => {
+describe('output lines of several ranks', () => {
   /** A stream that takes so many writes, then says that it is full. */
   function made(room = Number.POSITIVE_INFINITY) {
     const written: string[] = []
@@ -37,7 +37,7 @@ describe('lines of many sources', () => {
     return { written, stream, onBroken, sink, take }
   }
 
-  test('are whole, with their prefix, however they come', () => {
+  test('are whole, with their prefix, however they arrive', () => {
     const { written, take } = made()
     const [one, other] = [take('[0] '), take('[1] ')]
     one.give('a')
@@ -50,7 +50,7 @@ describe('lines of many sources', () => {
     expect(written).toEqual(['[1] x\n', '[0] ab\n[0] c\n[0] \n', '[1] y\n', '[0] d\n'])
   })
 
-  test('that do not end are cut at 1 MiB, whatever stood before them', () => {
+  test('without an end are cut at 1 MiB, whatever came before', () => {
     const { written, take } = made()
     const { give, end } = take('> ')
     const most = 2 ** 20
@@ -69,7 +69,7 @@ describe('lines of many sources', () => {
     expect(written).toHaveLength(4)
   })
 
-  test('are copies of what the source may use again', () => {
+  test('are copied, so that the source may reuse its buffer', () => {
     const { written, take } = made()
     const { source, end } = take()
     const chunk = Buffer.from('abc')
@@ -79,7 +79,7 @@ describe('lines of many sources', () => {
     expect(written).toEqual(['abc\n'])
   })
 
-  test('wait for a slow reader, those of new sources, too', () => {
+  test('wait for a slow reader, also lines of new sources', () => {
     const { sink, stream, take } = made(2)
     const [one, other, ended] = [take(), take(), take()]
     ended.end()
@@ -100,7 +100,7 @@ describe('lines of many sources', () => {
     expect(sink.isBlocked).toBe(false)
   })
 
-  test('go nowhere once nothing can be written, and nobody waits', () => {
+  test('are dropped without waiting after a write error', () => {
     const { sink, stream, written, onBroken, take } = made(1)
     const { source, give, end } = take()
     give('a\n')
@@ -116,14 +116,14 @@ describe('lines of many sources', () => {
     expect(sink.isBlocked).toBe(false)
   })
 
-  test('go nowhere after the stream has ended', () => {
+  test('are dropped after the stream has ended', () => {
     const { sink, stream, written, take } = made()
     stream.destroyed = true
     take().give('a\n')
     expect([written, sink.isBlocked]).toEqual([[], false])
   })
 
-  test('do not wait for a stream that broke when they were written', () => {
+  test('do not wait for a stream that broke while they were written', () => {
     const { sink, stream, take } = made()
     const { source, give } = take()
     stream.write.mockImplementation(() => {
@@ -159,7 +159,7 @@ test.each([
   expect(prefixOf(rank, ranks, { isTTY: true })).toBe(plain)
 })
 
-describe('whether somebody reads', () => {
+describe('the check whether an output still has a reader', () => {
   const status = (kind: string) =>
     vi.mocked(fstatSync).mockReturnValue({ isFIFO: () => kind === 'pipe', isSocket: () => kind === 'socket' } as never)
   const abort = () => new AbortController()
@@ -169,13 +169,13 @@ describe('whether somebody reads', () => {
     vi.mocked(isHungUp).mockReturnValue(false)
   })
 
-  test('is no question of a file', async () => {
+  test('is skipped for a file', async () => {
     status('file')
     await watchHangUp(7, abort().signal, () => undefined)
     expect([vi.mocked(isHungUp).mock.calls, vi.getTimerCount()]).toEqual([[], 0])
   })
 
-  test.each(['pipe', 'socket'])('is asked of a %s every 100 ms', async (kind) => {
+  test.each(['pipe', 'socket'])('runs for a %s every 100 ms', async (kind) => {
     status(kind)
     const onHangUp = vi.fn()
     const timers = vi.spyOn(globalThis, 'setInterval')
@@ -191,7 +191,7 @@ describe('whether somebody reads', () => {
     expect([onHangUp.mock.calls.length, vi.getTimerCount()]).toEqual([1, 0])
   })
 
-  test('is asked no more once nobody wants to know', async () => {
+  test('stops when it is cancelled', async () => {
     status('pipe')
     const [onHangUp, controller] = [vi.fn(), abort()]
     await watchHangUp(7, controller.signal, onHangUp)
@@ -201,7 +201,7 @@ describe('whether somebody reads', () => {
     expect([onHangUp.mock.calls.length, vi.getTimerCount()]).toEqual([0, 0])
   })
 
-  test('cannot be asked without the addon', async () => {
+  test('is not available without the addon', async () => {
     status('pipe')
     const error = new Error('no addon')
     vi.mocked(isHungUp).mockImplementation(() => {

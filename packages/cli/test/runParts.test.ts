@@ -40,7 +40,7 @@ describe('the process of a rank', () => {
   test.each([
     [false, 'ignore'],
     [true, 'pipe'],
-  ])('has a group of its own, and an input: %s', (stdin, first) => {
+  ])('has a separate process group, and an input: %s', (stdin, first) => {
     const made = child(50)
     const one = make(stdin)
     const options = { env: { A: '1' }, stdio: [first, 'pipe', 'pipe'], detached: true }
@@ -51,7 +51,7 @@ describe('the process of a rank', () => {
     expect([made.stdin, made.stdout, made.stderr].map(({ destroyed }) => destroyed)).toEqual([false, true, true])
   })
 
-  test('ends with all that it has started', async () => {
+  test('ends with all processes it has started', async () => {
     const killed = kill()
     const made = child(50)
     const one = make()
@@ -80,7 +80,7 @@ describe('the process of a rank', () => {
     await one.closed
   })
 
-  test('that does not start has an end, and nothing to be sent to', async () => {
+  test('that does not start reports its end, and ignores signals', async () => {
     const killed = kill()
     const made = child(undefined)
     // There is nothing where there were no descriptors for it.
@@ -95,7 +95,7 @@ describe('the process of a rank', () => {
     expect([one.input, one.output, one.errors, killed.mock.calls]).toEqual([undefined, undefined, undefined, []])
   })
 
-  test('that has ended meanwhile is no fault, but one that may not be sent to is', () => {
+  test('ignores signals after its end, and rethrows a forbidden signal', () => {
     child(50)
     const one = make()
     const refuse = (code: string) =>
@@ -110,7 +110,7 @@ describe('the process of a rank', () => {
   })
 })
 
-describe('the output of a rank that has ended', () => {
+describe('the output of an ended rank', () => {
   /** What a rank does, in milliseconds from its end, and when its output is left. */
   async function leave(closesAt: number, blockedAt: readonly number[]): Promise<number> {
     vi.useFakeTimers({ now: 0, toFake: ['setTimeout', 'clearTimeout', 'Date'] })
@@ -130,19 +130,19 @@ describe('the output of a rank that has ended', () => {
   }
 
   test.each([
-    ['that closes is not waited for any more', 500, [], 500],
-    ['that closes late is left', 1e6, [], 2000],
-    ['that nobody has read at first gets more time', 1e6, [0], 4000],
-    ['that nobody has read at last gets more time', 1e6, [2000], 6000],
-    ['that nobody has read for long gets more time', 1e6, [0, 4000], 8000],
-    ['that closes in the time that it got', 5000, [0, 2000, 4000], 5000],
+    ['that closes ends the wait', 500, [], 500],
+    ['that closes too late is dropped', 1e6, [], 2000],
+    ['without a reader at first gets more time', 1e6, [0], 4000],
+    ['without a reader at last gets more time', 1e6, [2000], 6000],
+    ['without a reader for long gets more time', 1e6, [0, 4000], 8000],
+    ['that closes within its extra time ends the wait', 5000, [0, 2000, 4000], 5000],
   ])('%s', async (_, closesAt, blockedAt, left) => {
     expect(await leave(closesAt, blockedAt)).toBe(left)
   })
 })
 
-describe('the guard', () => {
-  test('is a session of its own, hears of ranks, and ends with its input', async () => {
+describe('the guard process of shoal run', () => {
+  test('has a separate session, receives the ranks, and ends with its input', async () => {
     const onFailure = vi.fn()
     const guard = new Guard('SHOAL_NOBODY=has this', onFailure)
     const options = { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/' }
@@ -165,7 +165,7 @@ describe('the guard', () => {
     expect(onFailure).not.toHaveBeenCalled()
   })
 
-  test('that cannot be had is told, until it is over', () => {
+  test('that cannot start is reported, unless the job is over', () => {
     const onFailure = vi.fn()
     const made = child(undefined)
     const guard = new Guard('A=b', onFailure)
@@ -179,7 +179,7 @@ describe('the guard', () => {
     expect(made.stdin.writableEnded).toBe(true)
   })
 
-  test('that cannot be had is no matter when it is over', () => {
+  test('that cannot start is ignored after the job is over', () => {
     const onFailure = vi.fn()
     const made = child(undefined)
     new Guard('A=b', onFailure).close()
@@ -187,7 +187,7 @@ describe('the guard', () => {
     expect(onFailure).not.toHaveBeenCalled()
   })
 
-  test('without descriptors has nobody to tell', () => {
+  test('without descriptors reports nothing', () => {
     const made = child(undefined)
     Object.assign(made, { stdin: undefined })
     const guard = new Guard('A=b', () => undefined)
@@ -198,7 +198,7 @@ describe('the guard', () => {
   })
 })
 
-describe('a job', () => {
+describe('a job of shoal run', () => {
   /** Runs a shell in each of two ranks. */
   function job(script: string, changed: Partial<RunOptions> = {}) {
     vi.mocked(fstatSync).mockReturnValue({ isFIFO: () => false, isSocket: () => false } as never)
@@ -213,7 +213,7 @@ describe('a job', () => {
   const ascending = (one: number, other: number): number => one - other
   const pidsIn = (text: string) => [...text.matchAll(/pid (\d+)/g)].map(([, pid]) => Number(pid)).sort(ascending)
 
-  test('tells the guard of its ranks, and leaves nothing in this process', async () => {
+  test('reports its ranks to the guard, and leaves nothing in this process', async () => {
     const guard = (['add', 'remove', 'allStarted', 'close'] as const).map((name) => vi.spyOn(Guard.prototype, name))
     const abort = vi.spyOn(AbortController.prototype, 'abort')
     const timers = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')] as const
@@ -235,7 +235,7 @@ describe('a job', () => {
     expect(timers[1].mock.calls.flat()).toContain(timers[0].mock.results[grace]?.value)
   })
 
-  test('stops and goes on with its terminal, and passes on what means something to its program alone', async () => {
+  test('stops and continues with its terminal, and forwards program signals', async () => {
     const kill = process.kill.bind(process)
     const killed: unknown[][] = []
     vi.spyOn(process, 'kill').mockImplementation((pid, signal) => {
@@ -259,7 +259,7 @@ describe('a job', () => {
     expect(written.errors).toBe('shoal run: got SIGTERM; the ranks are being ended\n')
   })
 
-  test('gives the first rank what it is given itself, and lets go of it in the end', async () => {
+  test('passes its standard input to the first rank, and releases the input at the end', async () => {
     const input = new PassThrough()
     vi.spyOn(process, 'stdin', 'get').mockReturnValue(input as never)
     input.write('words\n')
@@ -270,7 +270,7 @@ describe('a job', () => {
     expect([input.isPaused(), input.listenerCount('data')]).toEqual([true, 0])
   })
 
-  test('leaves alone what it is given itself where no rank is to have it', async () => {
+  test('does not read its standard input if no rank gets it', async () => {
     const get = vi.spyOn(process, 'stdin', 'get')
     const { written, end } = job('read line; echo "$RANK reads $line"')
     expect(await end).toBe(0)
@@ -278,7 +278,7 @@ describe('a job', () => {
     expect(get).not.toHaveBeenCalled()
   })
 
-  test('ends with this process, whatever ends that', async () => {
+  test('ends with this process, whatever ends the process', async () => {
     const before = process.listeners('exit')
     const { end, until } = job('echo pid $$; exec sleep 600')
     await until('pid')
@@ -287,7 +287,7 @@ describe('a job', () => {
     expect(await end).toBe(137)
   })
 
-  test('that a signal ends before its first rank starts none', async () => {
+  test('ended by a signal before its first rank starts none', async () => {
     const on = process.on.bind(process)
     vi.spyOn(process, 'on').mockImplementation(((name: string, listener: () => void) => {
       if (name === 'SIGTERM') queueMicrotask(listener)
@@ -300,7 +300,7 @@ describe('a job', () => {
     expect(spawned).toHaveBeenCalledTimes(1)
   })
 
-  test('goes on without a guard', async () => {
+  test('runs without a guard', async () => {
     spawned.mockImplementationOnce((() => {
       const guard = Object.assign(new EventEmitter(), { unref: () => undefined })
       queueMicrotask(() => void guard.emit('error', new Error('no shell')))

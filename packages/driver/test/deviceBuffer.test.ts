@@ -26,7 +26,7 @@ const aDtype = `dtype must be one of ${dtypes.join(', ')}, or a type of defineSt
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
 describe('DeviceBuffer.allocate and zeros', () => {
-  test('make memory of a device, given as such or as its context, until dispose()', () => {
+  test('allocate memory for a Device or its Context, until dispose()', () => {
     const length = randomInteger(1, 5000) * 2 + 1
     for (const owner of [second, second.primaryContext]) {
       for (const make of [DeviceBuffer.allocate, DeviceBuffer.zeros] as const) {
@@ -40,7 +40,7 @@ describe('DeviceBuffer.allocate and zeros', () => {
     }
   })
 
-  test('zeros() has all bits zero, whatever was there before', () => {
+  test('zeros() clears all bits, whatever the memory held before', () => {
     for (const length of [1, 3, 1000, 70_001]) {
       DeviceBuffer.from(device, randomArray('u8', length * 4)).dispose()
       using zeros = DeviceBuffer.zeros(device, 'f32', length)
@@ -48,7 +48,7 @@ describe('DeviceBuffer.allocate and zeros', () => {
     }
   })
 
-  test('no elements are no memory, and take part in everything', async () => {
+  test('take no memory for zero elements, and such buffers work everywhere', async () => {
     for (const make of [DeviceBuffer.allocate, DeviceBuffer.zeros] as const) {
       using empty = make(device, 'f32', 0)
       expect([empty.length, empty.byteLength, empty.address, device.used]).toEqual([0, 0, 0n, 0])
@@ -81,14 +81,14 @@ describe('DeviceBuffer.allocate and zeros', () => {
     }
   })
 
-  test('more than there is fails with the function that was short of memory', () => {
+  test('throw an error that names the function if memory runs out', () => {
     expect(() => DeviceBuffer.allocate(device, 'u8', 2 ** 50)).toThrow(StatusError)
     expect(() => DeviceBuffer.allocate(device, 'u8', 2 ** 50)).toThrow('cuMemAlloc')
   })
 })
 
 describe('DeviceBuffer.from', () => {
-  test.each(dtypes)('copies random bits of %s, and gives them back', async (dtype) => {
+  test.each(dtypes)('copies random bits of %s in both directions', async (dtype) => {
     const array = randomArray(dtype, randomInteger(1, 300) * 2 + 1)
     using buffer = DeviceBuffer.from(device, array as never, { dtype })
     expect([buffer.dtype, buffer.byteLength]).toEqual([dtype, array.byteLength])
@@ -98,7 +98,7 @@ describe('DeviceBuffer.from', () => {
     expect(read[0]?.constructor).toBe(dtypeInfo(dtype).typedArray)
   })
 
-  test('takes the type of the array, where none is named', () => {
+  test('uses the type of the array by default', () => {
     for (const array of [new Int8Array(3), new BigUint64Array(3), new Float64Array(3), new Uint16Array(3)] as const) {
       using buffer = DeviceBuffer.from(device, array)
       expect(buffer.toArraySync()).toEqual(array)
@@ -107,14 +107,14 @@ describe('DeviceBuffer.from', () => {
     expect([clamped.dtype as string, clamped.toArraySync()]).toEqual(['u8', Uint8Array.of(7, 8, 9)])
   })
 
-  test('takes the part that an array shows of its ArrayBuffer, and no more', () => {
+  test('uses exactly the range of the array within its ArrayBuffer', () => {
     const whole = randomFloats(100)
     const [start, end] = [randomInteger(1, 40), randomInteger(41, 99)]
     using buffer = DeviceBuffer.from(device, whole.subarray(start, end))
     expect(buffer.toArraySync()).toEqual(whole.slice(start, end))
   })
 
-  test('takes structs as objects or as bytes', async () => {
+  test('accepts structs as objects or as bytes', async () => {
     const values = randomParticles(randomInteger(1, 50))
     using buffer = DeviceBuffer.from(device, values, { dtype: Particle })
     expect([buffer.length, buffer.byteLength]).toEqual([values.length, values.length * 24])
@@ -156,7 +156,7 @@ describe('DeviceBuffer.from', () => {
     expect(device.used).toBe(0)
   })
 
-  test('what a getter of the options throws reaches the caller', () => {
+  test('rethrows an error thrown by a getter of the options', () => {
     const thrown = new Error('from a getter')
     const options = {
       get dtype(): 'f32' {
@@ -168,7 +168,7 @@ describe('DeviceBuffer.from', () => {
 })
 
 describe('DeviceBuffer.copyFrom and copyFromSync', () => {
-  test('take arrays, page-locked and managed memory and memory of either device', async () => {
+  test('accept arrays, page-locked and managed memory and memory of either device', async () => {
     const values = randomFloats(randomInteger(1, 500) * 2 + 1)
     using target = DeviceBuffer.allocate(device, 'f32', values.length)
     using near = DeviceBuffer.from(device, values)
@@ -185,7 +185,7 @@ describe('DeviceBuffer.copyFrom and copyFromSync', () => {
     }
   })
 
-  test('an array may be changed again once the copy has ended', async () => {
+  test('allow the array to change after the copy has completed', async () => {
     using stream = Stream.create(device)
     // Of the first the bytes are taken at the call, of the second when the stream gets there.
     for (const length of [1001, 1 << 19]) {
@@ -201,7 +201,7 @@ describe('DeviceBuffer.copyFrom and copyFromSync', () => {
     }
   })
 
-  test('take structs as objects', () => {
+  test('accept structs as objects', () => {
     using target = DeviceBuffer.zeros(device, Particle, 3)
     for (const name of ['copyFrom', 'copyFromSync'] as const) {
       const values = randomParticles(3)
@@ -209,7 +209,7 @@ describe('DeviceBuffer.copyFrom and copyFromSync', () => {
     }
   })
 
-  test('refuse what does not match, and change nothing', () => {
+  test('refuse arguments that do not match, and change nothing', () => {
     const values = randomFloats(5)
     using target = DeviceBuffer.from(device, values)
     using words = DeviceBuffer.allocate(device, 'i32', 5)
@@ -246,7 +246,7 @@ describe('DeviceBuffer.copyFrom and copyFromSync', () => {
 })
 
 describe('DeviceBuffer.copyTo and copyToSync', () => {
-  test('fill an array, a part of one, or page-locked memory, and give it back', async () => {
+  test('fill an array, a part of an array, or page-locked memory, and return it', async () => {
     const values = randomFloats(randomInteger(1, 500) * 2 + 1)
     using source = DeviceBuffer.from(device, values)
     const targets = (): [Float32Array<ArrayBuffer>, Float32Array<ArrayBuffer>] => {
@@ -264,7 +264,7 @@ describe('DeviceBuffer.copyTo and copyToSync', () => {
     expect(source.copyToSync(pinned)).toBe(pinned)
   })
 
-  test('refuse what does not match: the one throws, the other rejects', async () => {
+  test('refuse arguments that do not match: copyToSync throws, copyTo rejects', async () => {
     using source = DeviceBuffer.allocate(device, 'f32', 5)
     using pinned = PinnedBuffer.allocate(device, 'i32', 5)
     for (const [target, options, message] of [
@@ -279,8 +279,8 @@ describe('DeviceBuffer.copyTo and copyToSync', () => {
   })
 })
 
-describe('typed arrays that lie about themselves', () => {
-  test('are read and written as far as they really go', async () => {
+describe('typed arrays with a forged length', () => {
+  test('are read and written up to their real length', async () => {
     const values = randomFloats(9)
     for (const [how, array] of Object.entries(falseLengths(values))) {
       using made = DeviceBuffer.from(device, array)
@@ -300,7 +300,7 @@ describe('typed arrays that lie about themselves', () => {
     }
   })
 
-  test('are refused where only the lie would fit', () => {
+  test('are refused if only the forged length would fit', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 1 << 18)
     for (const array of Object.values(falseLengths(new Float32Array(9)))) {
       expect(() => buffer.copyFrom(array)).toThrow('source must be of 262144 elements')
@@ -313,7 +313,7 @@ describe('typed arrays that lie about themselves', () => {
   })
 })
 
-test('DeviceBuffer gives the memory protocol, the same frozen answer each time; a struct has no dtype there', () => {
+test('DeviceBuffer always answers the memory protocol with the same frozen object, without a dtype for structs', () => {
   using buffer = DeviceBuffer.allocate(second, 'f32', 3)
   const range = buffer[memoryProtocol]
   const { address } = buffer
@@ -335,7 +335,7 @@ test('DeviceBuffer is printed in one line, also after dispose()', () => {
   expect(inspect({ structs })).toBe('{ structs: DeviceBuffer<Particle>(1) on device 0 }')
 })
 
-test('a device of a second copy of the package is refused, with both places', async () => {
+test('a device of a second copy of the package is refused, with both paths', async () => {
   const other = await secondCopy()
   const foreign = Object.create(other.Context.prototype)
   expect(() => DeviceBuffer.allocate(foreign, 'f32', 1)).toThrow(twoCopies)

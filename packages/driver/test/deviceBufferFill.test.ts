@@ -21,7 +21,7 @@ describe('DeviceBuffer.fill and fillSync', () => {
     ['u64', 77, 77n],
     ['f16', 1.5, 0x3e00],
     ['bool', true, 1],
-  ] as const)('%s: every element becomes %o', (dtype, value, held) => {
+  ] as const)('%s: sets every element to %o', (dtype, value, held) => {
     const length = randomInteger(1, 100) * 2 + 1
     using buffer = DeviceBuffer.zeros<DType>(device, dtype, length)
     expect(buffer.slice(1).fill(value as never).length).toBe(length - 1)
@@ -38,7 +38,7 @@ describe('DeviceBuffer.fill and fillSync', () => {
     ['u32', 0n, 2n ** 32n - 1n],
     ['i64', -(2n ** 63n), 2n ** 63n - 1n],
     ['u64', 0n, 2n ** 64n - 1n],
-  ] as const)('%s takes the integers from %d to %d', (dtype, least, most) => {
+  ] as const)('%s accepts the integers from %d to %d', (dtype, least, most) => {
     using buffer = DeviceBuffer.zeros<DType>(device, dtype, 1)
     const value = (n: bigint): never => (dtype.endsWith('64') ? n : Number(n)) as never
     for (const good of [least, most]) {
@@ -51,7 +51,7 @@ describe('DeviceBuffer.fill and fillSync', () => {
     expect(buffer.toArraySync()[0]).toBe(value(most))
   })
 
-  test('complex numbers and structs are elements too', () => {
+  test('accept complex numbers and structs', () => {
     using complex = DeviceBuffer.allocate(device, 'complex64', 3)
     expect(complex.fillSync([1, -2]).toArraySync()).toEqual(Float32Array.of(1, -2, 1, -2, 1, -2))
     const [value] = randomParticles(1)
@@ -79,7 +79,7 @@ describe('DeviceBuffer.fill and fillSync', () => {
   })
 })
 
-test('DeviceBuffer.fill writes structs of any size, of words or of bytes', () => {
+test('DeviceBuffer.fill writes structs of any size, in words or bytes', () => {
   for (const size of [3, 5, 6, 12, 16, 20]) {
     const Bytes = defineStruct(`Bytes${size}`, { bytes: ['u8', size] })
     const bytes = Array.from({ length: size }, (_, index) => index + 1)
@@ -90,7 +90,7 @@ test('DeviceBuffer.fill writes structs of any size, of words or of bytes', () =>
   }
 })
 
-test('DeviceBuffer.fill writes the same number again as the type of the buffer and its sign say', () => {
+test('DeviceBuffer.fill converts a repeated number by the type of each buffer, and keeps the sign of zero', () => {
   using floats = DeviceBuffer.allocate(device, 'f32', 2)
   using halves = DeviceBuffer.allocate(device, 'f16', 2)
   using integers = DeviceBuffer.allocate(device, 'i32', 2)
@@ -116,7 +116,7 @@ test('DeviceBuffer.fill writes the same number again as the type of the buffer a
   }
 })
 
-test('DeviceBuffer.fill refuses options with other keys, also beside a stream or in its place', () => {
+test('DeviceBuffer.fill refuses unknown options, with or instead of a stream', () => {
   using buffer = DeviceBuffer.allocate(device, 'f32', 2)
   using stream = device.createStream()
   class Options {
@@ -147,7 +147,7 @@ test('DeviceBuffer.fill refuses options with other keys, also beside a stream or
   }
 })
 
-test('DeviceBuffer.fill writes a struct whole, whatever its getters fill meanwhile', () => {
+test('DeviceBuffer.fill writes a complete struct, even if its getters call fill meanwhile', () => {
   using structs = DeviceBuffer.zeros(device, Particle, 2)
   using other = DeviceBuffer.zeros(device, 'complex128', 1)
   const value = {
@@ -163,7 +163,7 @@ test('DeviceBuffer.fill writes a struct whole, whatever its getters fill meanwhi
   expect(other.toArraySync()).toEqual(Float64Array.of(3, 4))
 })
 
-test('DeviceBuffer.fill names the field of a struct that it refuses', () => {
+test('DeviceBuffer.fill names a wrong field of a struct', () => {
   using buffer = DeviceBuffer.zeros(device, Particle, 2)
   expect(() => buffer.fill({ id: -1, weight: 0, tag: 0 })).toThrow(
     new RangeError('DeviceBuffer.fill: value: Particle.id must be an integer from 0 to 4294967295, not -1'),

@@ -10,8 +10,8 @@ const { copyNode, emptyNode, fillNode, Graph, graphMemoryUsage, hostNode, kernel
   '@shoal/driver/graph'
 )
 
-describe('memory of a graph', () => {
-  test('is there between its nodes, and counted', async () => {
+describe('memory allocated by a graph', () => {
+  test('is usable between its nodes, and counted', async () => {
     using result = zeros()
     trimGraphMemory(device)
     const before = graphMemoryUsage(device)
@@ -36,15 +36,18 @@ describe('memory of a graph', () => {
     expect([firstOf(result), graphMemoryUsage(device).used - before.used]).toEqual([7, 4000])
   })
 
-  test.each(['autoFreeOnLaunch', 'useNodePriority'] as const)('is made with %s alone', (flag) => {
-    using graph = Graph.create(device)
-    graph.allocate('u8', 64)
-    const flags = { autoFreeOnLaunch: false, deviceLaunch: false, useNodePriority: false, [flag]: true }
-    using exec = graph.instantiate({ [flag]: true })
-    expect(exec.flags).toEqual(flags)
-  })
+  test.each(['autoFreeOnLaunch', 'useNodePriority'] as const)(
+    'can be instantiated with %s as the only flag',
+    (flag) => {
+      using graph = Graph.create(device)
+      graph.allocate('u8', 64)
+      const flags = { autoFreeOnLaunch: false, deviceLaunch: false, useNodePriority: false, [flag]: true }
+      using exec = graph.instantiate({ [flag]: true })
+      expect(exec.flags).toEqual(flags)
+    },
+  )
 
-  test('that no node frees is refused at the next launch, or freed by it', async () => {
+  test('without a free node is refused at the next launch, or freed by it', async () => {
     using graph = Graph.create(device)
     graph.allocate('u8', 64)
     using strict = graph.instantiate()
@@ -58,7 +61,7 @@ describe('memory of a graph', () => {
     await stream.synchronize()
   })
 
-  test('is what a captured allocation gives', async () => {
+  test('results from a captured allocation', async () => {
     using result = zeros(2)
     using graph = Graph.capture(stream, () => {
       using memory = DeviceBuffer.allocateOn(stream, 'u32', 2)
@@ -73,7 +76,7 @@ describe('memory of a graph', () => {
   })
 })
 
-test('a cooperative kernel is a node of a graph, and of the body of a condition, which runs on another thread', async () => {
+test('a cooperative kernel can be a graph node, also in the body of a conditional node, on another thread', async () => {
   using sum = zeros()
   using graph = Graph.create(device)
   const { bodies } = graph.addConditional({ type: 'if', defaultValue: 1 })
@@ -86,8 +89,8 @@ test('a cooperative kernel is a node of a graph, and of the body of a condition,
   expect(firstOf(sum)).toBe(80)
 })
 
-describe('a graph for launches by kernels', () => {
-  test('has no memory to free, and names what it cannot have', () => {
+describe('a graph for device launches', () => {
+  test('has no memory to free, and names unsupported nodes', () => {
     using graph = Graph.create(device)
     graph.add(kernelNode(add, one, zeros(), 1))
     expect(() => graph.instantiate({ deviceLaunch: true, autoFreeOnLaunch: true })).toThrow(
@@ -103,7 +106,7 @@ describe('a graph for launches by kernels', () => {
     expect(() => nothing.instantiate({ deviceLaunch: true })).toThrow(StatusError)
   })
 
-  test('is needed by the graph that keeps it', () => {
+  test('is kept alive by the graph that keeps it', () => {
     using graph = Graph.create(device)
     graph.add(kernelNode(add, one, zeros(), 1))
     using exec = graph.instantiate({ deviceLaunch: true })
@@ -115,7 +118,7 @@ describe('a graph for launches by kernels', () => {
     expect(() => launcher.launch(stream)).toThrow(DisposedError)
   })
 
-  test('is kept with what its nodes need', () => {
+  test('is kept together with the resources of its nodes', () => {
     const memory = zeros()
     using graph = Graph.create(device)
     graph.add(kernelNode(add, one, memory, 1))
@@ -130,7 +133,7 @@ describe('a graph for launches by kernels', () => {
   })
 })
 
-describe('a getter of what is added', () => {
+describe('a getter in a node description', () => {
   const Value = defineStruct('Value', { a: 'u64' })
   const kernel = Module.loadSync(
     device,
@@ -150,13 +153,13 @@ describe('a getter of what is added', () => {
     return description
   }
 
-  test('that disposes of the graph is told so, before the driver is asked', () => {
+  test('that disposes the graph makes add() throw before the driver call', () => {
     const graph = Graph.create(device)
     const description = thatDoes(() => graph.dispose())
     expect(() => graph.add(description)).toThrow(expect.objectContaining({ name: 'DisposedError', object: 'Graph' }))
   })
 
-  test('that removes a node it is to run behind is told so', () => {
+  test('that removes a dependency makes add() throw', () => {
     using graph = Graph.create(device)
     const before = graph.add(emptyNode())
     let isThere = true
@@ -169,7 +172,7 @@ describe('a getter of what is added', () => {
   })
 })
 
-test('nodes that were removed are not found again', () => {
+test('removed nodes are no longer found', () => {
   using graph = Graph.create(device)
   const nodes = [1, 2, 3].map(() => graph.add(emptyNode()))
   nodes[1]?.remove()
@@ -180,7 +183,7 @@ test('nodes that were removed are not found again', () => {
   expect(graph.nodes[0]).toBe(nodes[2])
 })
 
-test('a graph is drawn for Graphviz', () => {
+test('a graph can be exported for Graphviz', () => {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-graph-'))
   try {
     using sum = zeros()
@@ -196,7 +199,7 @@ test('a graph is drawn for Graphviz', () => {
   }
 })
 
-test('an edge says what of a node another one waits for, and is removed as it was added', () => {
+test('an edge describes its dependency, and is removed in the form it was added', () => {
   using sum = zeros()
   using graph = Graph.create(device)
   const [first, last] = [1, 2].map((value) => graph.add(kernelNode(add, one, sum, value))) as [

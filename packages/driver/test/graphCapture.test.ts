@@ -9,7 +9,7 @@ const { CudaArray } = await import('@shoal/driver/texture')
 const { captureStatus, fillNode, Graph } = await import('@shoal/driver/graph')
 
 describe('Graph.capture', () => {
-  test('runs nothing now, and all of it at each launch, on any stream', async () => {
+  test('runs nothing during the capture, and all of it at each launch, on any stream', async () => {
     using sum = zeros()
     using graph = Graph.capture(stream, () => {
       expect(captureStatus(stream)).toBe('active')
@@ -26,7 +26,7 @@ describe('Graph.capture', () => {
     expect(firstOf(sum)).toBe(55)
   })
 
-  test('takes in streams that wait for an event of it, when they are waited for again', async () => {
+  test('includes streams that wait for one of its events and are waited for again', async () => {
     using sums = zeros(2)
     const [first, last] = [sums.slice(0, 1), sums.slice(1, 2)]
     using graph = Graph.capture(stream, () => {
@@ -47,7 +47,7 @@ describe('Graph.capture', () => {
     expect(sums.toArraySync()).toEqual(Uint32Array.of(2, 5))
   })
 
-  test('records external events and waits for them by nodes of its own', async () => {
+  test('records external events and waits for them in separate nodes', async () => {
     using sum = zeros()
     using before = device.createEvent()
     using after = device.createEvent()
@@ -87,7 +87,7 @@ describe('Graph.capture', () => {
     expect(captureStatus(stream)).toBe('none')
   })
 
-  test('calls a host function at each launch, as long as there is a graph that has it', async () => {
+  test('calls a host function at each launch while a graph holds the function', async () => {
     const calls: string[] = []
     const settled = async (): Promise<void> => {
       await stream.synchronize()
@@ -132,7 +132,7 @@ describe('Graph.capture', () => {
     expect(calls).toHaveLength(6)
   })
 
-  test('ends also when the function throws or is asynchronous, with its error', () => {
+  test('ends when the function throws or is asynchronous, with its error', () => {
     class Own extends Error {}
     expect(() =>
       Graph.capture(stream, () => {
@@ -145,7 +145,7 @@ describe('Graph.capture', () => {
     expect(captureStatus(stream)).toBe('none')
   })
 
-  test('ends although the function disposes of the stream, which is gone afterwards', async () => {
+  test('ends even if the function disposes the stream', async () => {
     using sum = zeros()
     const own = device.createStream({ nonBlocking: true })
     using graph = Graph.capture(own, () => {
@@ -159,7 +159,7 @@ describe('Graph.capture', () => {
     expect(firstOf(sum)).toBe(3)
   })
 
-  test('goes on when another stream is disposed of meanwhile, whose work still ends', async () => {
+  test('continues when another stream is disposed during the capture, whose work still completes', async () => {
     using sum = zeros()
     using written = zeros()
     const another = device.createStream({ nonBlocking: true })
@@ -173,7 +173,7 @@ describe('Graph.capture', () => {
     expect([firstOf(sum), firstOf(written)]).toEqual([0, 5])
   })
 
-  test('keeps a view as long as there is what it looks into', () => {
+  test('keeps a view alive as long as its memory', () => {
     const physical = driver.PhysicalMemory.create(device, 1 << 21)
     const range = driver.AddressRange.reserve(1 << 21)
     const mapped = range.map(physical)
@@ -189,7 +189,7 @@ describe('Graph.capture', () => {
     expect(() => graph.keep(view)).toThrow(DisposedError)
   })
 
-  test('goes on when memory is disposed of meanwhile, which is given back when it has ended', () => {
+  test('continues when memory is disposed during the capture, and frees the memory afterwards', () => {
     const { AddressRange, CachingPool, GrowableBuffer, ManagedBuffer, PhysicalMemory, RegisteredBuffer } = driver
     const target = zeros()
     const host = new ArrayBuffer(1 << 20)
@@ -234,7 +234,7 @@ describe('Graph.capture', () => {
     target.dispose()
   })
 
-  test('comes to nothing after a call that it forbids, and says so', () => {
+  test('is invalidated by a forbidden call, and throws', () => {
     const forbidden = () => Graph.capture(stream, () => stream.synchronizeSync())
     expect(forbidden).toThrow(expect.objectContaining({ code: 'CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED' }))
     const swallowed = () =>
@@ -256,7 +256,7 @@ describe('Graph.capture', () => {
     expect([captureStatus(stream), captureStatus(other)]).toEqual(['none', 'none'])
   })
 
-  test('adds to a graph that is there, behind nodes of it', async () => {
+  test('adds to an existing graph, after the given nodes', async () => {
     using sum = zeros()
     using graph = Graph.create(device)
     const set = graph.add(fillNode(sum, 40))
@@ -268,7 +268,7 @@ describe('Graph.capture', () => {
     expect(firstOf(sum)).toBe(42)
   })
 
-  test('into a graph that is disposed of meanwhile ends, and then the graph', () => {
+  test('into a graph that is disposed meanwhile ends before the graph does', () => {
     using sum = zeros()
     const graph = Graph.create(device)
     graph.capture(stream, () => {
@@ -280,7 +280,7 @@ describe('Graph.capture', () => {
     expect(() => graph.nodes).toThrow(DisposedError)
   })
 
-  test('refuses what is no stream, function or option', () => {
+  test('refuses wrong streams, functions and options', () => {
     expect(() => Graph.capture(1 as never, () => {})).toThrow('Graph.capture: stream must be a Stream, not 1')
     expect(() => Graph.capture(stream, 1 as never)).toThrow('Graph.capture: fn must be a function')
     expect(() => Graph.capture(stream, () => {}, { mode: 'strict' as never })).toThrow('Graph.capture: mode must be')

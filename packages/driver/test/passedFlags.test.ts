@@ -22,7 +22,7 @@ afterAll(() => {
   device.dispose()
 })
 
-test('cuLinkAddData is told the bytes of each kind of image, and of PTX the NUL that ends it too', () => {
+test('cuLinkAddData receives the size of each image, which for PTX includes the final NUL', () => {
   const sizeOf = (image: string | Uint8Array, kind?: 'library'): number =>
     told('cuLinkAddData', () => {
       const linker = Linker.create(device)
@@ -218,7 +218,7 @@ describe.each(flags)('%s', (api, act, index, rows) => {
   })
 })
 
-test('options of the compiler have their numbers and values in C, also where they are off', () => {
+test('compiler options are passed with their numbers and values in C, also if disabled', () => {
   const numbers = {
     maxRegisters: [0, 33],
     optimizationLevel: [7, 2],
@@ -247,7 +247,7 @@ test('options of the compiler have their numbers and values in C, also where the
   }
 })
 
-test('a library is told whether to keep its image', () => {
+test('cuLibraryLoadData receives whether to keep the image', () => {
   for (const [options, count] of [
     [{}, 0],
     [{ preserveImage: false }, 0],
@@ -259,7 +259,7 @@ test('a library is told whether to keep its image', () => {
   }
 })
 
-test('a graph is made executable with the flags that were asked for', () => {
+test('graph instantiation passes exactly the requested flags', () => {
   for (const [options, bits] of [
     [{}, 0],
     [{ autoFreeOnLaunch: true }, 1],

@@ -25,7 +25,7 @@ afterAll(() => {
   device.dispose()
 })
 
-test('memory without an address has the properties that were asked for, and no others', () => {
+test('cuMemCreate receives exactly the requested properties', () => {
   for (const [options, handleTypes, allocFlags] of [
     [{}, 0, [0, 0, 0, 0]],
     [{ compressible: false, gpuDirectRdma: false, tilePool: false }, 0, [0, 0, 0, 0]],
@@ -42,7 +42,7 @@ test('memory without an address has the properties that were asked for, and no o
   }
 })
 
-test('a pool has its handle types, its place and its largest size', () => {
+test('memory pool creation passes handle types, location and maximum size', () => {
   for (const [options, handleTypes, largest] of [
     [{}, 0, 0],
     [{ handleTypes: 'posix-fd' }, 1, 0],
@@ -63,7 +63,7 @@ test('a pool has its handle types, its place and its largest size', () => {
   }
 })
 
-test('words that streams write and wait for have their codes', () => {
+test('stream memory operations pass their codes', () => {
   const [four, eight] = [buffer.slice(0, 1), buffer.slice(2, 4)]
   for (const [operation, code, word, value, flag] of [
     [{ operation: 'write', memory: four, value: 7 }, 2, four, 7, 0],
@@ -83,7 +83,7 @@ test('words that streams write and wait for have their codes', () => {
   }
 })
 
-test('arrays have the flags of what they are for', () => {
+test('array creation passes the requested flags', () => {
   for (const [options, bits] of [
     [{}, 0],
     [{ layers: 2 }, 1],
@@ -107,7 +107,7 @@ test('arrays have the flags of what they are for', () => {
   }
 })
 
-test('textures are described as they are to be read', () => {
+test('texture creation passes the requested description', () => {
   const clamped = [1, 1, 1]
   for (const [options, modes, filter, bits] of [
     [{}, clamped, 0, 0],
@@ -142,7 +142,7 @@ test('textures are described as they are to be read', () => {
   ])
 })
 
-test('memory of others is told as a resource of its own where it is one', () => {
+test('external memory import passes the dedicated flag if requested', () => {
   const memory = (dedicated?: boolean) => {
     const handle = openSync(join(scratchFolder(), 'external'), 'w+')
     ftruncateSync(handle, 4096)
@@ -161,7 +161,7 @@ test('memory of others is told as a resource of its own where it is one', () => 
   expect([given.sizes(2, 2), given.ints(2, 1, 16)]).toEqual([[64, 20], [0]])
 })
 
-test('settings of core dumps have their numbers, values and sizes', () => {
+test('core dump settings pass their numbers, values and sizes', () => {
   for (const [name, value, code, bytes, size] of [
     ['enableOnException', true, 1, 1, 1],
     ['triggerHost', true, 2, 1, 1],
@@ -177,7 +177,7 @@ test('settings of core dumps have their numbers, values and sizes', () => {
   }
 })
 
-test('a launch has its attributes, each with its number and value', () => {
+test('a launch passes its attributes, each with its number and value', () => {
   const launched = (attributes: object) =>
     told('cuLaunchKernelEx', () => void kernel.with(attributes).launch({ grid: 2, block: 32, stream }))
   for (const [attributes, code, values] of [
@@ -204,7 +204,7 @@ test('a launch has its attributes, each with its number and value', () => {
   }
 })
 
-test('a launch has its window of memory and its events, each with its number and values', () => {
+test('a launch passes its access policy window and its events, each with its number and values', () => {
   const window = { memory: buffer, hitRatio: 0.5 }
   const { handle } = event
   const halves = [Number(BigInt.asIntN(32, handle)), Number(handle >> 32n)]

@@ -5,7 +5,7 @@ import { failuresOf, serve, sleep, startJob } from './support/jobs.js'
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values)
 
-test('all ranks join and know their places', async () => {
+test('all ranks join a job and know their places', async () => {
   const { jobs } = await startJob(4)
   expect(jobs.map(({ rank, worldSize }) => [rank, worldSize])).toEqual([0, 1, 2, 3].map((rank) => [rank, 4]))
   // No variable says so: it is found out from the machines of the ranks.
@@ -18,7 +18,7 @@ test('all ranks join and know their places', async () => {
   expect(jobs.every(({ lost, lostRanks }) => !lost.aborted && lostRanks.length === 0)).toBe(true)
 })
 
-test('ranks that come late are waited for', async () => {
+test('late ranks are waited for', async () => {
   const rendezvous = await serve(3)
   const early = rendezvous.join(2)
   await sleep(100)
@@ -26,8 +26,8 @@ test('ranks that come late are waited for', async () => {
   expect((await Promise.all([early, ...rest])).map((job) => job.rank)).toEqual([2, 0, 1])
 })
 
-describe('share', () => {
-  test('what the root made is copied: what is done to it afterwards changes nothing', async () => {
+describe('Job.share', () => {
+  test('copies the value of the root, so that later changes have no effect', async () => {
     const { jobs } = await startJob(2)
     const made = bytes(1, 2)
     const shared = await Promise.all(jobs.map((job) => job.share('copy', () => made)))
@@ -35,7 +35,7 @@ describe('share', () => {
     expect(shared).toEqual([bytes(1, 2), bytes(1, 2)])
   })
 
-  test('the root makes it, once, and all get the same', async () => {
+  test('calls the function of the root once, and returns the value to all ranks', async () => {
     const { jobs } = await startJob(4)
     const makers: number[] = []
     const make = (job: Job) => () => {
@@ -48,14 +48,14 @@ describe('share', () => {
     expect(shared[0]).toBeInstanceOf(Uint8Array)
   })
 
-  test('the root need not wait, and may be turns ahead', async () => {
+  test('does not block the root, which may be several shares ahead', async () => {
     const { jobs } = await startJob(3)
     for (let turn = 0; turn < 5; turn += 1) await jobs[0]!.share('id', () => bytes(turn))
     for (let turn = 0; turn < 5; turn += 1) expect(await jobs[1]!.share('id', () => bytes())).toEqual(bytes(turn))
     for (let turn = 0; turn < 5; turn += 1) expect(await jobs[2]!.share('id', () => bytes())).toEqual(bytes(turn))
   })
 
-  test('each turn of a name may have another root', async () => {
+  test('may have another root each time', async () => {
     const { jobs } = await startJob(3)
     for (let root = 0; root < 3; root += 1) {
       const shared = await Promise.all(jobs.map((job) => job.share('id', () => bytes(job.rank), { root })))
@@ -63,7 +63,7 @@ describe('share', () => {
     }
   })
 
-  test('an empty value, the largest, and one that grows too large', async () => {
+  test('accepts an empty value and the largest, and refuses a larger one', async () => {
     const { jobs } = await startJob(2)
     const large = new Uint8Array(2 ** 20).map((_, index) => index * 31)
     const share = (name: string, value: Uint8Array) =>
@@ -76,7 +76,7 @@ describe('share', () => {
     expect(String(other)).toContain('rank 0 could not make it')
   })
 
-  test('what the root throws, the others hear of', async () => {
+  test('rejects on the other ranks with the error of the root', async () => {
     const { jobs } = await startJob(3)
     const fault = new Error('no network interface')
     const make = (): Uint8Array => {
@@ -91,7 +91,7 @@ describe('share', () => {
     expect(await Promise.all(jobs.map((job) => job.share('id', () => bytes(1))))).toEqual(Array(3).fill(bytes(1)))
   })
 
-  test('what cannot be made text of reaches the others, too', async () => {
+  test('rejects on the other ranks even if the thrown value has no text', async () => {
     const { jobs } = await startJob(2)
     const thrown: unknown = Object.create(null)
     const make = (): Uint8Array => {
@@ -102,7 +102,7 @@ describe('share', () => {
     expect(String(other)).toContain('rank 0 could not make it: a plain object')
   })
 
-  test('ranks that do not agree on the root are told', async () => {
+  test('rejects if the ranks disagree on the root', async () => {
     const { jobs } = await startJob(3)
     const waiting = jobs[2]!.share('id', () => bytes(), { root: 0 })
     await sleep(100)
@@ -113,7 +113,7 @@ describe('share', () => {
     expect(await waiting).toEqual(bytes(5))
   })
 
-  test('what is made is sent as it was, whatever becomes of the memory', async () => {
+  test('sends the value unchanged, even if its memory changes afterwards', async () => {
     const { jobs } = await startJob(2)
     const memory = bytes(1, 2, 3)
     const sending = jobs[0]!.share('id', () => memory)
@@ -123,7 +123,7 @@ describe('share', () => {
   })
 })
 
-test('gather gives all ranks the bytes of all, in order and of any length', async () => {
+test('Job.gather returns the bytes of all ranks to all, in order and of any length', async () => {
   const { jobs } = await startJob(4)
   const own = (rank: number) => new Uint8Array(rank * 1000).fill(rank)
   for (let turn = 0; turn < 3; turn += 1) {
@@ -132,7 +132,7 @@ test('gather gives all ranks the bytes of all, in order and of any length', asyn
   }
 })
 
-test('no rank leaves a barrier before the last has come', async () => {
+test('Job.barrier completes on no rank before the last has come', async () => {
   const { jobs } = await startJob(4)
   let come = 0
   const seen = await Promise.all(
@@ -146,7 +146,7 @@ test('no rank leaves a barrier before the last has come', async () => {
   expect(seen).toEqual([4, 4, 4, 4])
 })
 
-test('different names, and operations of the same name, are kept apart', async () => {
+test('different names, and different operations with the same name, are separate', async () => {
   const { jobs } = await startJob(2)
   const [first, second] = jobs as [Job, Job]
   const order = [
@@ -165,7 +165,7 @@ test('different names, and operations of the same name, are kept apart', async (
   expect((await Promise.all(order)).slice(2)).toEqual([[bytes(1), bytes(2)], bytes(9)])
 })
 
-test('values are set, replaced and waited for', async () => {
+test('values can be set, replaced and waited for', async () => {
   const { jobs } = await startJob(3)
   const waiting = [jobs[1]!.get('key'), jobs[2]!.get('key')]
   await sleep(100)
@@ -175,7 +175,7 @@ test('values are set, replaced and waited for', async () => {
   expect(await jobs[0]!.get('key')).toEqual(bytes(2, 3))
 })
 
-describe('wrong arguments', () => {
+describe('Job refuses', () => {
   test.each(['a job with others', 'a job of one'])('%s', async (which) => {
     const { bootstrap } = await import('@shoal/launch')
     const job = which === 'a job of one' ? await bootstrap({ environment: {} }) : (await startJob(2)).jobs[0]!
@@ -206,7 +206,7 @@ describe('wrong arguments', () => {
     }
   })
 
-  test('waiting twice in the same place', async () => {
+  test('two concurrent calls with the same name', async () => {
     const { jobs } = await startJob(2)
     const first = jobs[0]!.barrier('start')
     await expect(jobs[0]!.barrier('start')).rejects.toThrow("barrier 'start': this rank is already waiting there")
@@ -215,7 +215,7 @@ describe('wrong arguments', () => {
   })
 })
 
-test('a job of one needs nobody', async () => {
+test('a job of one rank works without a rendezvous', async () => {
   const { bootstrap } = await import('@shoal/launch')
   const job = await bootstrap({ environment: {} })
   expect(job).toMatchObject({ rank: 0, worldSize: 1, localRank: 0, localWorldSize: 1, nodeRank: 0, launcher: 'single' })
@@ -253,7 +253,7 @@ describe.each([1, 2])('a job of %d', (worldSize) => {
     return worldSize === 1 ? bootstrap({ environment: {} }) : ((await startJob(2)).jobs[0] as Job)
   }
 
-  test('refuses each call once it was left, and one whose signal has fired', async () => {
+  test('refuses each call after it was left, and each call with a fired signal', async () => {
     const job = await start()
     const signal = AbortSignal.abort('enough')
     for (const [operation, call] of Object.entries(calls).filter(([name]) => name !== "set 'key'")) {
@@ -268,7 +268,7 @@ describe.each([1, 2])('a job of %d', (worldSize) => {
     }
   })
 
-  test('keeps copies of what it was given and gives out copies', async () => {
+  test('stores and returns copies of values', async () => {
     const job = await start()
     const value = bytes(5, 6)
     await job.set('key', value)
@@ -281,11 +281,11 @@ describe.each([1, 2])('a job of %d', (worldSize) => {
   })
 })
 
-describe('options that are wrong', () => {
+describe('wrong options', () => {
   const anything = (value: unknown): never => value as never
   const controller = anything(new AbortController())
 
-  test.each([1, 2])('of a job of %d', async (worldSize) => {
+  test.each([1, 2])('of a job of %d are refused', async (worldSize) => {
     const { bootstrap } = await import('@shoal/launch')
     const job = worldSize === 1 ? await bootstrap({ environment: {} }) : (await startJob(2)).jobs[0]!
     const make = (): Uint8Array => bytes(1)
@@ -308,7 +308,7 @@ describe('options that are wrong', () => {
     await expect(job.share('id', make, { root: worldSize })).rejects.toThrow(RangeError)
   })
 
-  test('of bootstrap', async () => {
+  test('of bootstrap are refused', async () => {
     const { bootstrap } = await import('@shoal/launch')
     await expect(bootstrap(anything(null))).rejects.toThrow('bootstrap: options must be a plain object')
     await expect(bootstrap(anything({ rank: 0 }))).rejects.toThrow(

@@ -6,8 +6,8 @@ import { failuresOf, serve, sleep, startJob } from './support/jobs.js'
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values)
 
-describe('waits end', () => {
-  test('at their limit, and name who is missing', async () => {
+describe('waits in a job end', () => {
+  test('by timeout, and name the missing ranks', async () => {
     const { jobs } = await startJob(5)
     const some = [jobs[0]!, jobs[3]!]
     const failures = await failuresOf(some.map((job) => job.barrier('start', { timeout: 60 })))
@@ -20,7 +20,7 @@ describe('waits end', () => {
     await Promise.all(jobs.map((job) => job.barrier('start')))
   })
 
-  test('and whoever gave up is not counted, while others still wait there', async () => {
+  test('without counting a rank that has stopped waiting', async () => {
     const { jobs } = await startJob(3)
     const waiting = jobs[1]!.barrier('start')
     await expect(jobs[0]!.barrier('start', { timeout: 100 })).rejects.toBeInstanceOf(RendezvousTimeoutError)
@@ -34,7 +34,7 @@ describe('waits end', () => {
     await Promise.all(all)
   })
 
-  test('after the longest limit, and not at once', async () => {
+  test('by the longest possible timeout, and not at once', async () => {
     const { jobs } = await startJob(2)
     const timeout = 2 ** 31 - 1
     const waiting = [jobs[0]!.barrier('start', { timeout }), jobs[0]!.get('key', { timeout })]
@@ -65,7 +65,7 @@ describe('waits end', () => {
     ['barrier', (job: Job, timeout: number): Promise<unknown> => job.barrier('start', { timeout })],
     ['gather', (job: Job, timeout: number): Promise<unknown> => job.gather('start', bytes(), { timeout })],
     ['survivors', (job: Job, timeout: number): Promise<unknown> => job.survivors({ timeout })],
-  ] as const)('and do not blame one another: %s', async (_, wait) => {
+  ] as const)('without blaming other waiting ranks: %s', async (_, wait) => {
     const { jobs } = await startJob(4)
     // In turn: those who wait on are still waiting for the one that never came.
     const failures = await failuresOf([wait(jobs[0]!, 200), wait(jobs[1]!, 400), wait(jobs[3]!, 600)])
@@ -80,7 +80,7 @@ describe('waits end', () => {
     expect((late as RendezvousTimeoutError).missing).toEqual([3])
   })
 
-  test('for a share the root is missing, for a key nobody knows who', async () => {
+  test('with the root as the missing rank of a share, and no missing rank for a key', async () => {
     const { jobs } = await startJob(2)
     const [share, get] = await failuresOf([
       jobs[1]!.share('id', () => bytes(), { timeout: 30 }),
@@ -90,7 +90,7 @@ describe('waits end', () => {
     expect((get as RendezvousTimeoutError).missing).toEqual([])
   })
 
-  test('by their signal, at once and also before they begin', async () => {
+  test('by their signal, at once or before they begin', async () => {
     const { jobs } = await startJob(2)
     const controller = new AbortController()
     const waiting = jobs[0]!.barrier('start', { signal: controller.signal })
@@ -113,7 +113,7 @@ describe('waits end', () => {
     await expect(jobs[0]!.set('key', bytes())).rejects.toThrow(DisposedError)
   })
 
-  test('when the rendezvous itself is gone', async () => {
+  test('when the rendezvous itself ends', async () => {
     const { rendezvous, jobs } = await startJob(2)
     const waiting = failuresOf([jobs[0]!.barrier('start'), jobs[1]!.get('key'), jobs[0]!.survivors()])
     await sleep(100)
@@ -124,7 +124,7 @@ describe('waits end', () => {
     await expect(jobs[1]!.set('key', bytes())).rejects.toThrow(/the rendezvous at tcp:.* is gone/)
   })
 
-  test('bootstrap, too: all who are there are told who is not', async () => {
+  test('in bootstrap too: all present ranks get the missing ones', async () => {
     const rendezvous = await serve(4)
     const failures = await failuresOf([rendezvous.join(1, { timeout: 1_000 }), rendezvous.join(3, { timeout: 20_000 })])
     for (const error of failures) expect((error as RendezvousTimeoutError).missing).toEqual([0, 2])
@@ -132,7 +132,7 @@ describe('waits end', () => {
     expect(String(failures[0])).toContain('ranks 0 and 2 did not come')
   })
 
-  test('bootstrap without anybody to serve it', async () => {
+  test('in bootstrap if no process serves the rendezvous', async () => {
     const rendezvous = await serve(2)
     rendezvous.server.dispose()
     const [late, aborted] = await failuresOf([
@@ -145,7 +145,7 @@ describe('waits end', () => {
   })
 })
 
-test.each([1, 2])('no timer stays behind a job of %d', async (worldSize) => {
+test.each([1, 2])('a job of %d leaves no timer', async (worldSize) => {
   const { bootstrap } = await import('@shoal/launch')
   const timers = openTimers()
   const before = timers()
@@ -168,7 +168,7 @@ test.each([1, 2])('no timer stays behind a job of %d', async (worldSize) => {
   expect(timers()).toBe(before)
 })
 
-test('a job of one: several may wait for a value, with a limit for each', async () => {
+test('in a job of one, several waits for a value have separate timeouts', async () => {
   const { bootstrap } = await import('@shoal/launch')
   const job = await bootstrap({ environment: {} })
   const controller = new AbortController()

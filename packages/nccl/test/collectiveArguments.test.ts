@@ -5,7 +5,7 @@ import { communicators, everywhere, ranks, streams } from './fixtures/allRanks.j
 import { connected } from './fixtures/connected.js'
 import { deviceCount, errorOf, TestMemory, TestStream } from './fixtures/device.js'
 
-describe('wrong arguments are caught before NCCL is called', () => {
+describe('wrong arguments of collectives are refused before NCCL is called', () => {
   let a: TestMemory
   let b: TestMemory
   let other: TestMemory
@@ -34,7 +34,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     ['unknown dtype', { dtype: 'f128' }, TypeError],
     ['dtype from the prototype', { dtype: 'toString' }, TypeError],
     ['another dtype than the buffers have', { dtype: 'f64' }, TypeError],
-    ['a stream that is none', { stream: {} }, TypeError],
+    ['an invalid stream', { stream: {} }, TypeError],
     ['a number as stream', { stream: 0 }, TypeError],
     [
       'a stream whose handle is no word',
@@ -45,7 +45,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(errorOf(reduce(a, b, { stream: streams[0], ...wrong }))).toBeInstanceOf(kind)
   })
 
-  test('values that have no text are described all the same', () => {
+  test('values without text are described in the error', () => {
     const nothing = Object.create(null)
     expect(reduce(a, b, { stream: streams[0], op: nothing })).toThrow(
       "op must be 'sum', 'prod', 'max', 'min' or 'avg', not a plain object",
@@ -56,11 +56,11 @@ describe('wrong arguments are caught before NCCL is called', () => {
     )
   })
 
-  test('options that are null are refused', () => {
+  test('null as options is refused', () => {
     expect(reduce(a, b, null)).toThrow(TypeError)
   })
 
-  test('what is no memory is refused', () => {
+  test('values other than memory are refused', () => {
     const stream = streams[0]
     for (const wrong of [undefined, null, 5, 5n, new Float32Array(8), {}]) {
       expect(reduce(wrong, b, { stream })).toThrow(TypeError)
@@ -80,7 +80,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     b.override = {}
   })
 
-  test('memory that lies about itself is refused', () => {
+  test('memory with forged properties is refused', () => {
     const stream = streams[0]
     for (const lie of [
       { address: 5 },
@@ -106,7 +106,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     b.override = {}
   })
 
-  test('streams that lie about themselves are refused, and what was revoked', () => {
+  test('streams with forged properties and revoked proxies are refused', () => {
     const handle = streams[0]?.[streamProtocol] as StreamHandle
     const described = (lie: object) => ({ [streamProtocol]: { ...handle, ...lie } })
     for (const [lie, words] of [
@@ -147,7 +147,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(reduce(a, b, { stream: throwing })).toThrow(mine)
   })
 
-  describe('of rank 1: where its buffers may lie', () => {
+  describe('position of buffers on rank 1', () => {
     const inPlace: { readonly [name: string]: readonly [send: number, recv: number, allowed: number | undefined] } = {
       allReduce: [1, 1, 0],
       allGather: [1, 3, -1],
@@ -184,7 +184,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     })
   })
 
-  test('dtypes that differ, and dtypes NCCL cannot reduce, are refused', () => {
+  test('different dtypes, and dtypes that NCCL cannot reduce, are refused', () => {
     const stream = streams[0]
     expect(reduce(a, doubles, { stream })).toThrow('same dtype')
     const shorts = TestMemory.zeros(0, 'i16', 4)
@@ -196,14 +196,14 @@ describe('wrong arguments are caught before NCCL is called', () => {
     bare.dispose()
   })
 
-  test('sizes that differ need a count', () => {
+  test('different sizes require a count', () => {
     const short = TestMemory.zeros(0, 'f32', 7)
     expect(reduce(a, short, { stream: streams[0] })).toThrow(RangeError)
     expect(reduce(a, short, { stream: streams[0], count: 8 })).toThrow('recv has 28')
     short.dispose()
   })
 
-  test('buffers that overlap without being in place are refused', () => {
+  test('buffers that overlap but are not in place are refused', () => {
     expect(reduce(a.part(0, 16), a.part(4, 16), { stream: streams[0] })).toThrow('overlap')
     expect(reduce(a.part(4, 16), a.part(0, 16), { stream: streams[0] })).toThrow('overlap')
     expect(reduce(a.part(0, 16), a.part(16, 16), { stream: streams[0], count: 0 })).not.toThrow()
@@ -219,7 +219,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(reduce(a, b, { stream: ended })).toThrow(DisposedError)
   })
 
-  test('a root that is no rank is refused', () => {
+  test('a root outside the ranks is refused', () => {
     const [communicator] = communicators as [Communicator]
     const stream = streams[0] as TestStream
     for (const [root, kind] of [
@@ -245,7 +245,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(() => communicator.reduceScatter(a, b, { stream })).toThrow(RangeError)
   })
 
-  test('after all of that the communicators still work', () => {
+  test('the communicators still work after all refusals', () => {
     const memory = ranks.map((rank) => TestMemory.from(rank, new Float32Array([1])))
     everywhere((communicator, rank, stream) => {
       communicator.allReduce(memory[rank] as TestMemory, memory[rank] as TestMemory, { stream })

@@ -58,7 +58,7 @@ describe('all-reduce', () => {
     }
   })
 
-  test('a count takes the first elements and leaves the rest', () => {
+  test('a count selects the first elements and keeps the rest', () => {
     const memory = ranks.map((rank) => TestMemory.from(rank, new Float32Array([1, 2, 3, 4])))
     everywhere((communicator, rank, stream) => {
       communicator.allReduce(memory[rank] as TestMemory, memory[rank] as TestMemory, { count: 2, stream })
@@ -69,7 +69,7 @@ describe('all-reduce', () => {
     }
   })
 
-  test('memory without a dtype takes the one that is named', () => {
+  test('memory without a dtype uses the dtype from the options', () => {
     const memory = ranks.map((rank) => {
       const bare = new TestMemory(rank, 8)
       return bare
@@ -82,7 +82,7 @@ describe('all-reduce', () => {
     for (const one of [...memory, ...typed]) one.dispose()
   })
 
-  test('no elements is no error', () => {
+  test('zero elements are accepted', () => {
     const memory = ranks.map((rank) => TestMemory.from(rank, new Float32Array([4])))
     everywhere((communicator, rank, stream) => {
       communicator.allReduce(memory[rank] as TestMemory, memory[rank] as TestMemory, { count: 0, stream })
@@ -92,8 +92,8 @@ describe('all-reduce', () => {
   })
 })
 
-describe('the other collectives', () => {
-  test('broadcast, out of place and with null on the ranks that only receive', () => {
+describe('other collectives', () => {
+  test('broadcast works out of place, and with null on ranks that only receive', () => {
     const send = TestMemory.from(1, new Float32Array([3, 1, 4]))
     const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 3))
     everywhere((communicator, rank, stream) => {
@@ -108,7 +108,7 @@ describe('the other collectives', () => {
     for (const one of [send, ...recv]) one.dispose()
   })
 
-  test('broadcast of a type NCCL does not know moves the bytes', () => {
+  test('broadcast of a type unknown to NCCL moves the bytes', () => {
     const memory = ranks.map((rank) => TestMemory.from(rank, Uint16Array.of(rank + 1, 65535 - rank), 'u16'))
     everywhere((communicator, rank, stream) => {
       communicator.broadcast(memory[rank] as TestMemory, memory[rank] as TestMemory, { root: 2, stream })
@@ -117,7 +117,7 @@ describe('the other collectives', () => {
     for (const one of memory) one.dispose()
   })
 
-  test('reduce leaves the result on the root only', () => {
+  test('reduce stores the result on the root only', () => {
     const send = ranks.map((rank) => TestMemory.from(rank, new Float32Array([rank + 1, 10])))
     const recv = TestMemory.zeros(2, 'f32', 2)
     everywhere((communicator, rank, stream) => {
@@ -128,7 +128,7 @@ describe('the other collectives', () => {
     for (const one of [...send, recv]) one.dispose()
   })
 
-  test('all-gather, out of place and in place', () => {
+  test('all-gather works out of place and in place', () => {
     const send = ranks.map((rank) => TestMemory.from(rank, new Float32Array([rank, rank + 0.5])))
     const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 2 * deviceCount))
     everywhere((communicator, rank, stream) => {
@@ -144,7 +144,7 @@ describe('the other collectives', () => {
     for (const one of [...send, ...recv, ...whole]) one.dispose()
   })
 
-  test('reduce-scatter leaves each rank its part of the sum', () => {
+  test('reduce-scatter returns to each rank its part of the sum', () => {
     const send = ranks.map((rank) =>
       TestMemory.from(
         rank,
@@ -160,7 +160,7 @@ describe('the other collectives', () => {
   })
 })
 
-describe('a collective that repeats, with operands that never change', () => {
+describe('a repeated collective with unchanged operands', () => {
   const frozen = (memory: TestMemory) => {
     const range = Object.freeze(memory[memoryProtocol])
     return {
@@ -180,7 +180,7 @@ describe('a collective that repeats, with operands that never change', () => {
     }
   }
 
-  test('an all-reduce is right each time, and notices each thing that changes', () => {
+  test('all-reduce has correct results each time, and detects each change', () => {
     const memories = ranks.map((rank) => TestMemory.from(rank, new Float32Array([1, 2, 3])))
     const results = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 3))
     const sends = memories.map(frozen)
@@ -220,7 +220,7 @@ describe('a collective that repeats, with operands that never change', () => {
     ['allGather', 1, n, (_rank: number, part: number) => 10 * part],
     ['allToAll', n, n, (rank: number, part: number) => 10 * part + rank],
     ['reduceScatter', n, 1, (rank: number) => ranks.reduce((sum, other) => sum + 10 * other + rank, 0)],
-  ] as const)('%s is right each time, and notices each thing that changes', (name, sent, received, expected) => {
+  ] as const)('%s has correct results each time, and detects each change', (name, sent, received, expected) => {
     const parts = (rank: number, more: number) => Float32Array.from({ length: sent }, (_, i) => 10 * rank + i + more)
     const memories = ranks.map((rank) => TestMemory.from(rank, parts(rank, 0)))
     const results = ranks.map((rank) => TestMemory.zeros(rank, 'f32', received))
@@ -255,7 +255,7 @@ describe('a collective that repeats, with operands that never change', () => {
   })
 })
 
-test('a collective comes behind the stream that its memory names, each time that it is called', () => {
+test('a collective waits for the producer stream of its memory at each call', () => {
   const producer = new TestStream(0)
   const send = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 64))
   const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 64))
@@ -282,7 +282,7 @@ test('a collective comes behind the stream that its memory names, each time that
   }
 })
 
-test('what NCCL itself refuses is an error with its code, words and version', () => {
+test('an error of NCCL has its code, message and version', () => {
   // A bare handle is taken at its word; the legacy stream of a device that is being captured is what only NCCL can see.
   const memory = TestMemory.zeros(0, 'f32', 1)
   const lying = { [memoryProtocol]: { ...memory[memoryProtocol], address: 0n } }

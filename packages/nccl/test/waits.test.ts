@@ -36,7 +36,7 @@ function allReduceTogether(): void {
   })
 }
 
-test('synchronize resolves when the work is done, and leaves the event loop free until then', async () => {
+test('synchronize resolves after the work completes, without blocking the event loop', async () => {
   allReduceAlone()
   let isDone = false
   const done = communicators[0].synchronize(streams[0]).then(() => (isDone = true))
@@ -52,7 +52,7 @@ test('synchronize resolves when the work is done, and leaves the event loop free
   expect(memory.flatMap((one) => one.floats())).toEqual([3, 3])
 })
 
-test('ranks that disagree are told on what, in the words of NCCL', async () => {
+test("ranks that disagree get NCCL's description of the mismatch", async () => {
   communicators[0].allReduce(memory[0], memory[0], { stream: streams[0] })
   memory[1].dispose()
   memory[1] = TestMemory.zeros(1, 'i32', 1)
@@ -66,14 +66,14 @@ test('ranks that disagree are told on what, in the words of NCCL', async () => {
   }
 })
 
-test('many waits of one stream, and of the default stream', async () => {
+test('a stream, and the default stream, can have many waits', async () => {
   allReduceTogether()
   await Promise.all([streams[0], streams[0], null].map((stream) => communicators[0].synchronize(stream)))
   expect(memory[0].floats()).toEqual([3])
 })
 
-describe.each(['destroy', 'finalize'] as const)('%s that is called again', (end) => {
-  test('has a time limit of its own', async () => {
+describe.each(['destroy', 'finalize'] as const)('%s called a second time', (end) => {
+  test('has a separate timeout', async () => {
     allReduceAlone()
     const [first, second] = [rejection(communicators[0][end]()), rejection(communicators[0][end]({ timeout: 20 }))]
     for (const error of await Promise.all([first, second])) {
@@ -82,7 +82,7 @@ describe.each(['destroy', 'finalize'] as const)('%s that is called again', (end)
     }
   })
 
-  test('has a signal of its own', async () => {
+  test('has a separate signal', async () => {
     allReduceAlone()
     const controller = new AbortController()
     const ends = [communicators[0][end](), communicators[0][end]({ signal: controller.signal })].map(rejection)
@@ -90,7 +90,7 @@ describe.each(['destroy', 'finalize'] as const)('%s that is called again', (end)
     for (const error of await Promise.all(ends)) expect(error).toMatchObject({ reason: 'signal', cause: 'enough' })
   })
 
-  test('refuses options that are none, and goes with the first where there are none', async () => {
+  test('refuses wrong options, and without options joins the first call', async () => {
     const first = Promise.all(communicators.map((communicator) => communicator[end]()))
     await expect(communicators[0][end]({ timeout: -1 })).rejects.toThrow(`Communicator.${end}: timeout must be`)
     await expect(communicators[0][end]('now' as never)).rejects.toThrow(`Communicator.${end}: options must be`)
@@ -114,7 +114,7 @@ test.each([
   ],
   ['that is an error without a message', Object.assign(new Error('mine'), { message: undefined })],
   ['that is a symbol', Symbol('mine')],
-])('a signal with a reason %s', async (_, reason) => {
+])('a signal with a reason %s aborts the communicator', async (_, reason) => {
   allReduceAlone()
   const controller = new AbortController()
   const waiting = rejection(communicators[0].synchronize(streams[0], { signal: controller.signal }))
@@ -129,7 +129,7 @@ function throwing(): never {
   throw new Error('not to be asked')
 }
 
-test('a signal may serve many waits and communicators', async () => {
+test('one signal may serve many waits and communicators', async () => {
   const warnings: Error[] = []
   const note = (warning: Error): void => void warnings.push(warning)
   process.on('warning', note)
@@ -151,7 +151,7 @@ test('a signal may serve many waits and communicators', async () => {
   expect(warnings).toEqual([])
 })
 
-test('a time limit aborts the communicator and names what was waited for', async () => {
+test('a timeout aborts the communicator and names the awaited operation', async () => {
   allReduceAlone()
   const others = [rejection(communicators[0].synchronize(streams[0])), rejection(communicators[0].ready())]
   await others[1]?.catch(() => undefined)
@@ -181,7 +181,7 @@ test('a time limit aborts the communicator and names what was waited for', async
   await communicators[0].abort()
 })
 
-test('a signal of a wait aborts the communicator', async () => {
+test('the signal of a wait aborts the communicator', async () => {
   allReduceAlone()
   const abort = new AbortController()
   const waiting = rejection(communicators[0].synchronize(streams[0], { signal: abort.signal }))
@@ -193,13 +193,13 @@ test('a signal of a wait aborts the communicator', async () => {
   expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code: 'SHOAL_COMMUNICATOR_ABORTED', lostRanks: [1] })
 })
 
-test('a signal that has fired already ends a wait before it begins', async () => {
+test('a signal that has already fired rejects a wait before it begins', async () => {
   allReduceAlone()
   const error = await rejection(communicators[0].synchronize(streams[0], { signal: AbortSignal.abort('no') }))
   expect(error).toMatchObject({ reason: 'signal', cause: 'no' })
 })
 
-test('a wait that ends in time leaves its signal and its time limit alone', async () => {
+test('a wait that completes in time releases its signal and timeout', async () => {
   const abort = new AbortController()
   allReduceTogether()
   await communicators[0].synchronize(streams[0], { signal: abort.signal, timeout: 50 })
@@ -210,7 +210,7 @@ test('a wait that ends in time leaves its signal and its time limit alone', asyn
   await Promise.all([0, 1].map((rank) => communicators[rank as 0].synchronize(streams[rank as 0])))
 })
 
-test('abort() rejects what waits', async () => {
+test('abort() rejects pending waits', async () => {
   allReduceAlone()
   const waiting = rejection(communicators[0].synchronize(streams[0]))
   await communicators[0].abort()
@@ -219,7 +219,7 @@ test('abort() rejects what waits', async () => {
   expect(errorOf(() => allReduceAlone())).toBeInstanceOf(DisposedError)
 })
 
-test('an error that NCCL reports aborts the communicator and rejects what waits', async () => {
+test('an error reported by NCCL aborts the communicator and rejects pending waits', async () => {
   allReduceAlone()
   const waiting = rejection(communicators[0].synchronize(streams[0]))
   const start = performance.now()
@@ -230,7 +230,7 @@ test('an error that NCCL reports aborts the communicator and rejects what waits'
   expect((error as CommunicatorAbortedError).cause).toBeInstanceOf(StatusError)
 })
 
-test('nothing is asked, and no timer runs, while nothing waits', async () => {
+test('NCCL is not polled, and no timer runs, without a pending wait', async () => {
   allReduceAlone()
   await communicators[1].abort()
   await new Promise((resolve) => setTimeout(resolve, 250))
@@ -245,7 +245,7 @@ describe('groupOffThread', () => {
     }
   }
 
-  test('takes a signal and a time limit', async () => {
+  test('accepts a signal and a timeout', async () => {
     await groupOffThread(both, { timeout: 10_000, signal: new AbortController().signal })
     await Promise.all([0, 1].map((rank) => communicators[rank as 0].synchronize(streams[rank as 0])))
     expect(memory.flatMap((one) => one.floats())).toEqual([3, 3])
@@ -258,7 +258,7 @@ describe('groupOffThread', () => {
     expect(communicators.map(({ disposed }) => disposed)).toEqual([true, true])
   })
 
-  test('synchronize waits for one that is not queued yet', async () => {
+  test('is waited for by synchronize, even if not queued yet', async () => {
     const queued = groupOffThread(both)
     await Promise.all([0, 1].map((rank) => communicators[rank as 0].synchronize(streams[rank as 0])))
     expect(memory.flatMap((one) => one.floats())).toEqual([3, 3])
@@ -266,8 +266,8 @@ describe('groupOffThread', () => {
   })
 })
 
-describe('destroy and finalize while a rank is missing', () => {
-  test('end with a time limit', async () => {
+describe('destroy and finalize with a missing rank', () => {
+  test('end by timeout', async () => {
     allReduceAlone()
     const start = performance.now()
     const error = await rejection(communicators[0].destroy({ timeout: 100 }))
@@ -276,7 +276,7 @@ describe('destroy and finalize while a rank is missing', () => {
     await communicators[0].abort()
   })
 
-  test('finalize ends with a time limit', async () => {
+  test('finalize ends by timeout', async () => {
     allReduceAlone()
     const error = await rejection(communicators[0].finalize({ timeout: 100 }))
     expect(error).toMatchObject({ operation: 'finalize', reason: 'timeout' })
@@ -290,7 +290,7 @@ describe('destroy and finalize while a rank is missing', () => {
   })
 })
 
-describe('the signal of an init', () => {
+describe("the signal of a communicator's init", () => {
   async function pair(signal: AbortSignal): Promise<[Communicator, Communicator]> {
     const id = UniqueId.create()
     const made = await Promise.all(
@@ -299,7 +299,7 @@ describe('the signal of an init', () => {
     return connected(made as [Communicator, Communicator])
   }
 
-  test('aborts the communicators afterwards, also where nothing waits', async () => {
+  test('aborts the communicators later too, even without a pending wait', async () => {
     const abort = new AbortController()
     await Promise.all(communicators.map((one) => one.destroy()))
     communicators = await pair(abort.signal)
@@ -317,7 +317,7 @@ describe('the signal of an init', () => {
     await survivor.destroy()
   })
 
-  test('does nothing to a communicator that has ended', async () => {
+  test('does not affect an ended communicator', async () => {
     const abort = new AbortController()
     const made = await pair(abort.signal)
     await Promise.all(made.map((one) => one.destroy()))
@@ -325,7 +325,7 @@ describe('the signal of an init', () => {
     expect(errorOf(() => made[0].asyncError())).toBeInstanceOf(DisposedError)
   })
 
-  test('a time limit for the init alone', async () => {
+  test('is independent of a timeout, which limits only the init', async () => {
     const id = UniqueId.create()
     const start = performance.now()
     const error = await rejection(
@@ -343,13 +343,13 @@ describe('the signal of an init', () => {
     await inTime[0]?.destroy()
   })
 
-  test('initAll gives up too', async () => {
+  test('ends initAll too', async () => {
     await expect(Communicator.initAll([0, 1], { signal: AbortSignal.abort() })).rejects.toThrow(AbortedError)
   })
 })
 
 test.each([
-  ['a signal that is none', { signal: {} }, TypeError],
+  ['an invalid signal', { signal: {} }, TypeError],
   ['a negative limit', { timeout: -1 }, RangeError],
   ['a limit that is NaN', { timeout: Number.NaN }, TypeError],
   ['a limit that is a text', { timeout: '1' }, TypeError],
@@ -362,7 +362,7 @@ test.each([
   expect(communicators[0].disposed).toBe(false)
 })
 
-test('synchronize refuses a stream of another device, no stream, and a group that is open', async () => {
+test('synchronize refuses a stream of another device, other values, and an open group', async () => {
   await expect(communicators[0].synchronize(streams[1])).rejects.toThrow('belongs to device 1')
   await expect(communicators[0].synchronize(undefined as never)).rejects.toThrow(TypeError)
   const inside = group(() => ({ promise: rejection(communicators[0].synchronize(streams[0])) }))

@@ -43,7 +43,7 @@ describe('a watchdog', () => {
     return warnings
   }
 
-  test('gives what comes of work to nobody but drop once the communicator has failed', async () => {
+  test('passes late results only to drop after the communicator has failed', async () => {
     const { watchdog, told } = made()
     let finish = (_: string): void => undefined
     const work = new Promise<string>((resolve) => {
@@ -78,7 +78,7 @@ describe('a watchdog', () => {
     expect([watchdog.failure?.reason, watchdog.failing.aborted]).toEqual(['timeout', true])
   })
 
-  test('what an abort fails with is told with the error of each wait, and as a warning where nothing waits', async () => {
+  test('attaches an error of the abort to each wait, or warns without a wait', async () => {
     const own = new Error('no abort')
     const { watchdog } = made(() => Promise.reject(own))
     const waits = ['split', 'ready'].map((operation) => rejection(watchdog.guard(operation, {}, never)))
@@ -100,7 +100,7 @@ describe('a watchdog', () => {
     }
   })
 
-  test('asks NCCL while something waits: an error, or no answer, is a failure', async () => {
+  test('polls NCCL during waits: an error or a missing answer is a failure', async () => {
     const refused = new Error('no answer')
     for (const [status, cause] of [
       [6, lost],
@@ -126,7 +126,7 @@ describe('a watchdog', () => {
     expect(fatal).toMatchObject({ reason: 'async-error', cause: lost })
   })
 
-  test('rejects what is interrupted when it is told to, all but what interrupts', async () => {
+  test('rejects all waits on an interruption, except the interrupting call', async () => {
     const { watchdog } = made()
     const dropped: unknown[] = []
     const waiting = rejection(watchdog.guard('synchronize', {}, never))
@@ -152,7 +152,7 @@ describe('a watchdog', () => {
     expect(watchdog.failure).toBeUndefined()
   })
 
-  test('a signal is watched until the communicator is gone', async () => {
+  test('watches a signal until the communicator is destroyed', async () => {
     const [first, second] = [new AbortController(), new AbortController()]
     const { watchdog, told } = made()
     watchdog.watchSignal(first.signal)
