@@ -57,7 +57,7 @@ function needsNvrtc(context: TestContext): void {
   }
 }
 
-test('statistics', () => {
+test('statistics of samples are correct', () => {
   expect(median([3, 1, 2])).toBe(2)
   expect(median([4, 1, 2, 3])).toBe(2.5)
   expect(median([])).toBeNaN()
@@ -70,7 +70,7 @@ test('statistics', () => {
   expect(medianDifference([12, 105, 13], [10, 100, 10])).toBe(3.75)
 })
 
-test('a pair of calls may be as much above C as two calls', () => {
+test('the limit for a pair of calls is twice that of one call', () => {
   const row = (test: string, c: number, driver: number) => ({
     case: test,
     title: test,
@@ -85,7 +85,7 @@ test('a pair of calls may be as much above C as two calls', () => {
   ])
 })
 
-describe('the program', () => {
+describe('the bench program', () => {
   test.each([
     [['nothing'], 'unknown command nothing'],
     [['stub', '--rounds', '0'], '--rounds must be a whole number from 1'],
@@ -110,7 +110,7 @@ describe('the program', () => {
     'ranks',
     'event-loop',
     'event-loop-ranks',
-  ])('%s says what it needs where there is no GPU', (command) => {
+  ])('%s without a GPU prints its requirements', (command) => {
     const { status, stderr } = spawnSync(process.execPath, [main, command], {
       encoding: 'utf8',
       env: { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' },
@@ -120,14 +120,14 @@ describe('the program', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  test('--check is an exit status', (context) => {
+  test('sets its exit status with --check', (context) => {
     needsCompiler(context, false)
     const { status, stdout } = run('stub', '--rounds', '1', '--check')
     expect(status).toBe(stdout.includes('MISSED') ? 1 : 0)
   })
 })
 
-test('stub: every subject has its figures', (context) => {
+test('stub: has figures for every subject', (context) => {
   needsCompiler(context, false)
   const { command, results, bars } = report('stub', '--rounds', '2')
   expect(command).toBe('stub')
@@ -149,7 +149,7 @@ test('stub: every subject has its figures', (context) => {
   for (const bar of bars.filter(({ what }) => what.includes('through the block'))) expect(bar.value).toBeLessThan(300)
 })
 
-test('short-calls: methods and the same calls in C, on a driver that does nothing', (context) => {
+test('short-calls: compares methods with the same calls in C, on a driver that does nothing', (context) => {
   needsCompiler(context, false)
   const { results, bars } = report('short-calls', '--rounds', '1')
   const rows = results as unknown as { case: string; subjects: Record<string, { median: number }> }[]
@@ -175,12 +175,12 @@ test('short-calls: methods and the same calls in C, on a driver that does nothin
   expect(bars).toHaveLength(11)
 })
 
-test('import: no CUDA library is mapped', () => {
+test('import: maps no CUDA library', () => {
   const { bars } = report('import', '--rounds', '1')
   expect(bars.find(({ what }) => what.includes('libraries mapped'))).toMatchObject({ value: 0, met: true })
 })
 
-test('sys: every function of the raw packages can be bound, and the bars are there', {
+test('sys: binds every function of the raw packages, and has its bars', {
   timeout: 180_000,
 }, (context) => {
   try {
@@ -205,8 +205,8 @@ test('sys: every function of the raw packages can be bound, and the bars are the
   expect(bars.filter(({ what }) => what.startsWith('type-check'))).toHaveLength(4)
 })
 
-describe('on the software device the code runs', () => {
-  test('costs: what a program waits for, and a server meanwhile', (context) => {
+describe('the bench program on the software device', () => {
+  test('measures costs: waits of a program, and a server meanwhile', (context) => {
     needsCompiler(context, true)
     const { results, bars } = report('costs', '--device', 'sim', '--rounds', '1', '--max-bytes', '65536')
     const { cases, beside } = results as unknown as {
@@ -226,7 +226,7 @@ describe('on the software device the code runs', () => {
     expect(bars.map(({ what }) => what)).toContain('16 round trips in flight, ratio to C')
   })
 
-  test('gpu', (context) => {
+  test('measures gpu', (context) => {
     needsCompiler(context, true)
     const { results } = report('gpu', '--device', 'sim', '--rounds', '1', '--no-python')
     const cases = results['cases'] as { case: string; ratioToC: Record<string, number> }[]
@@ -234,7 +234,7 @@ describe('on the software device the code runs', () => {
     for (const row of cases) expect(row.ratioToC['C']).toBe(1)
   })
 
-  test('captured-step: launched, and queued call by call', (context) => {
+  test('measures captured-step: launched, and queued call by call', (context) => {
     needsCompiler(context, true)
     const { results, bars } = report('captured-step', '--device', 'sim', '--devices', '2', '--rounds', '1')
     expect(results['devices']).toHaveLength(2)
@@ -248,7 +248,7 @@ describe('on the software device the code runs', () => {
     ])
   })
 
-  test('graphs: launched and built, attributes, structs, many copies', (context) => {
+  test('measures graphs: launched and built, attributes, structs, many copies', (context) => {
     needsCompiler(context, true)
     const { results, bars } = report('graphs', '--device', 'sim', '--rounds', '1', '--processes', '2')
     const cases = results['cases'] as { case: string; subjects: Record<string, Series> }[]
@@ -276,7 +276,7 @@ describe('on the software device the code runs', () => {
   })
 
   // One round would be a trial of one loop, which neither times anything nor learns.
-  test('compile: for the first time, from both caches, and twenty at once', (context) => {
+  test('measures compile: cold, from both caches, and twenty at once', (context) => {
     needsCompiler(context, false)
     needsNvrtc(context)
     const { results, bars } = report('compile', '--device', 'sim', '--rounds', '2')
@@ -291,7 +291,7 @@ describe('on the software device the code runs', () => {
     expect(bars).toHaveLength(4)
   })
 
-  test('kernels: of the software device, and loops in C', (context) => {
+  test('measures kernels: of the software device, and loops in C', (context) => {
     needsCompiler(context, false)
     const { results, bars } = report('kernels', '--device', 'sim', '--rounds', '1')
     const { cases } = results as unknown as { cases: { median: number }[] }
@@ -300,7 +300,7 @@ describe('on the software device the code runs', () => {
     expect(bars).toHaveLength(5)
   })
 
-  test('gpt: a training step, captured, from C and from TypeScript', (context) => {
+  test('measures gpt: a captured training step, from C and from TypeScript', (context) => {
     needsCompiler(context, true)
     needsNvrtc(context)
     const { results, bars } = report('gpt', '--device', 'sim', '--rounds', '20')
@@ -321,7 +321,7 @@ describe('on the software device the code runs', () => {
     ])
   })
 
-  test('nccl: every collective, all ranks in one process and one a process', (context) => {
+  test('measures nccl: every collective, with all ranks in one process and with one per process', (context) => {
     needsCompiler(context, true)
     const { results, bars } = report(
       'nccl',
@@ -370,7 +370,7 @@ describe('on the software device the code runs', () => {
     }
   })
 
-  test('nccl: only what was asked for', (context) => {
+  test('measures nccl: only the requested cases', (context) => {
     needsCompiler(context, true)
     const { results } = report(
       ...['nccl', '--device', 'sim', '--rounds', '1', '--max-bytes', '8', '--only', 'processes,all-gather'],
@@ -379,7 +379,7 @@ describe('on the software device the code runs', () => {
     expect(run('nccl', '--device', 'sim', '--only', 'gossip').stderr).toContain('--only gossip: there are process,')
   })
 
-  test('nvshmem: every case in C, raw, safe and awaited', (context) => {
+  test('measures nvshmem: every case in C, raw, safe and awaited', (context) => {
     needsCompiler(context, true)
     const { results, bars } = report('nvshmem', '--device', 'sim', '--rounds', '1', '--max-bytes', '64')
     expect(results['without']).toEqual([])
@@ -405,7 +405,7 @@ describe('on the software device the code runs', () => {
     expect(bars.map((bar) => bar.ofCAgain)).toEqual(patterns.map(worst))
   })
 
-  test('ranks', (context) => {
+  test('measures ranks', (context) => {
     needsCompiler(context, true)
     const { results, bars } = report('ranks', '--device', 'sim', '--rounds', '1', '--devices', '3')
     const starts = results['starts'] as Record<string, Record<string, { median: number }>>
@@ -421,7 +421,7 @@ describe('on the software device the code runs', () => {
     ])
   })
 
-  test('event-loop-ranks: each wait is a wait, and the event loop goes on', () => {
+  test('measures event-loop-ranks: each wait really waits, and the event loop keeps running', () => {
     const { results, bars } = report('event-loop-ranks', '--device', 'sim', '--wait-seconds', '1')
     const waits = results['waits'] as { what: string; waited: number; samples: number }[]
     expect(waits.map(({ what }) => what)).toEqual([
@@ -437,7 +437,7 @@ describe('on the software device the code runs', () => {
     expect(bars).toHaveLength(12)
   })
 
-  test('memory', (context) => {
+  test('measures memory', (context) => {
     needsCompiler(context, true)
     const { results, bars } = report('memory', '--device', 'sim', '--rounds', '1', '--no-python')
     const cases = results['cases'] as { case: string; subjects: object; ratioToC: Record<string, number> }[]
@@ -454,7 +454,7 @@ describe('on the software device the code runs', () => {
     expect(bars).toHaveLength(10)
   })
 
-  test('event-loop', () => {
+  test('measures event-loop', () => {
     const { bars } = report('event-loop', '--device', 'sim', '--rounds', '1')
     expect(bars).toHaveLength(3)
   })

@@ -44,7 +44,7 @@ describe('placements', () => {
     expect(mainThreadProcessors(placements)).toEqual(candidates.flatMap(numbersIn))
   })
 
-  test('bind main threads to the processors that are idle now', () => {
+  test('bind main threads to processors that are idle', () => {
     const placements = placementsIn(sharesOf(2, numbersIn('0-31')) ?? [], timesWith([1, 3, 17]))
     expect(placements.map(({ mainThread }) => mainThread)).toEqual([1, 17])
     const asked: number[][] = []
@@ -57,7 +57,7 @@ describe('placements', () => {
     expect(placements.map(({ mainThread }) => mainThread)).toEqual([3, 19])
   })
 
-  test('are not measured again where each has one candidate, or none', () => {
+  test('are not measured again with at most one candidate each', () => {
     const never = (): never => {
       throw new Error('measured')
     }
@@ -68,7 +68,7 @@ describe('placements', () => {
     chooseIdleProcessors([{ candidates: [], others: [1] }], never)
   })
 
-  test('are none where there are too few processors', () => {
+  test('do not exist with too few processors', () => {
     const processes = allowedProcessors().length + 1
     expect(findPlacements(processes)).toBeUndefined()
     expect(findShares(processes)).toBeUndefined()
@@ -85,7 +85,7 @@ describe('placements', () => {
   })
 })
 
-test('idle.c times each processor that it is given', (context) => {
+test('idle.c times each given processor', (context) => {
   try {
     execFileSync(process.env['CC'] || 'gcc', ['--version'], { stdio: 'ignore' })
   } catch {
@@ -131,7 +131,7 @@ function processorsOf(pid: number, thread: string): string {
 }
 
 describe('a process group with placements', () => {
-  test('has its main thread alone on its processor, also when threads are started later', async (context) => {
+  test('keeps its main thread alone on its processor, also when threads start later', async (context) => {
     const [mainThread, other] = twoProcessors(context)
     const group = await ProcessGroup.start(
       'bound',
@@ -155,7 +155,7 @@ describe('a process group with placements', () => {
     group.resume()
   })
 
-  test('uses its whole share where no main thread is bound', async (context) => {
+  test('uses its whole share without a bound main thread', async (context) => {
     const [, other] = twoProcessors(context)
     const group = await ProcessGroup.start('shared', [threading], [{ candidates: [], others: [other] }])
     const pid = Number(group.readyLine)
@@ -163,7 +163,7 @@ describe('a process group with placements', () => {
     await group.end()
   })
 
-  test('does not start where a main thread cannot be bound', async (context) => {
+  test('does not start if a main thread cannot be bound', async (context) => {
     const [, other] = twoProcessors(context)
     const placements = [{ candidates: [1023], mainThread: 1023, others: [other] }]
     await expect(ProcessGroup.start('unbound', [threading], placements)).rejects.toThrow(
@@ -171,7 +171,7 @@ describe('a process group with placements', () => {
     )
   })
 
-  test('does not start where placements are missing', async () => {
+  test('does not start if placements are missing', async () => {
     await expect(
       ProcessGroup.start('crowd', [threading, threading], [{ candidates: [], others: [0] }]),
     ).rejects.toThrow('2 processes, and 1 placement')

@@ -21,7 +21,7 @@ describe('the processors of a process', () => {
     expect(sharesOf(processes, allowed)).toEqual(expected?.map(numbersIn))
   })
 
-  test('are such as taskset keeps a process to', (context) => {
+  test('are processors to which taskset can bind the process', (context) => {
     const last = allowedProcessors().at(-1)
     if (last === undefined) return context.skip('no taskset here')
     const program = `console.log(/^Cpus_allowed_list:\\s*(\\S+)/m.exec(fs.readFileSync('/proc/self/status', 'utf8'))[1])`
@@ -47,7 +47,7 @@ function stateOf(pid: number): string {
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1] ?? ''
 }
 
-test('one process group runs at a time, and all end', async () => {
+test('process groups run one at a time, and all end', async () => {
   const groups = await Promise.all(['one', 'other'].map((name) => ProcessGroup.start(name, [counting], undefined)))
   const [one, other] = groups as [ProcessGroup, ProcessGroup]
   const pids = groups.map(({ readyLine }) => Number(readyLine))

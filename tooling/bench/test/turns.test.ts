@@ -17,7 +17,7 @@ function subject(name: string, cases: readonly string[], answers: number[], aske
   }
 }
 
-test('subjects take turns in every case, after one that is not counted', async () => {
+test('subjects alternate in every case, after one uncounted run', async () => {
   const asked: string[] = []
   const about = { unit: 'µs', count: 5, loops: 1 }
   const cases = { a: { ...about, title: 'A' }, b: { ...about, title: 'B' }, none: { ...about, title: 'nobody has it' } }
@@ -38,7 +38,7 @@ test('subjects take turns in every case, after one that is not counted', async (
   expect(ratioBetween(rows[1], 'shoal', 'C')).toBeNaN()
 })
 
-test('the best of the loops counts, and each turn gives a figure', async () => {
+test('a turn reports the best of its loops', async () => {
   const asked: string[] = []
   const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 2, turns: 2 } }
   let rounds = 0
@@ -51,7 +51,7 @@ test('the best of the loops counts, and each turn gives a figure', async () => {
   expect(rounds).toBe(3)
 })
 
-test('one round is not warmed up for, and has one loop', async () => {
+test('a single round has no warm-up and one loop', async () => {
   const asked: string[] = []
   const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 3 } }
   const rows = await takeTurns(cases, [subject('C', ['a'], [5, 4], asked)], 1, { warmUps: 3 })
@@ -62,7 +62,7 @@ test('one round is not warmed up for, and has one loop', async () => {
   expect(await takeRounds({ a: () => others.shift() }, 2)).toEqual({ a: [4, 3] })
 })
 
-test('passes are joined round by round, and bars are about the worst row', async () => {
+test('passes are joined round by round, and bars use the worst row', async () => {
   const cases = {
     small: { title: 'S', unit: 'µs', count: 1, loops: 1 },
     large: { title: 'L', unit: 'µs', count: 1, loops: 1 },
@@ -87,14 +87,14 @@ test('passes are joined round by round, and bars are about the worst row', async
   expect(() => joinPasses([one, other.slice(1)])).toThrow('small is missing in a pass')
 })
 
-test('what is to be compiled first is run so often before the rounds', async () => {
+test('cases that compile at first use are warmed up before the rounds', async () => {
   const asked: string[] = []
   const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 1 } }
   const rows = await takeTurns(cases, [subject('C', ['a'], [9, 8, 7, 2, 3], asked)], 2, { warmUps: 3 })
   expect(rows[0]?.subjects['C']?.rounds).toEqual([2, 3])
 })
 
-test('of several processes the rounds count together, and the median of their ratios', () => {
+test('rounds of several processes are combined by the median of their ratios', () => {
   const process = (c: readonly number[], shoal: readonly number[], ratio: number): Outcome => ({
     results: {
       devices: 1,
@@ -129,7 +129,7 @@ test('of several processes the rounds count together, and the median of their ra
   ])
 })
 
-test('processes that measured other things are not joined', () => {
+test('results of different measurements are not joined', () => {
   const outcome = (names: readonly string[], bars: readonly string[]): Outcome => ({
     results: [
       {

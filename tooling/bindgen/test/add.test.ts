@@ -200,7 +200,7 @@ describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('later heade
   const product = productOf(name)
   const both = name === 'driver' || name === 'runtime' ? { ...doctored.driver.edits, ...doctored.runtime.edits } : {}
 
-  test('one command adds them, and prints what it could not know', { timeout: 300_000 }, ({ skip }) => {
+  test('are added by one command, which prints all unknown facts', { timeout: 300_000 }, ({ skip }) => {
     const reason = noClang() ?? noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
     const { root: place, copy } = copyOfRepository(name)
@@ -246,7 +246,7 @@ describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('later heade
   })
 })
 
-test('NCCL: a configuration that grew gets one more layout, and the one before keeps its version', {
+test('an NCCL configuration that grew gets one more layout, and the previous layout keeps its version', {
   timeout: 300_000,
 }, ({ skip }) => {
   const reason = noClang() ?? noMatchingHeaders('nccl')
@@ -264,7 +264,7 @@ test('NCCL: a configuration that grew gets one more layout, and the one before k
   expect(structs.find(({ name }) => name === 'ncclConfig_v23005')?.size).toBe(96)
 })
 
-describe('without headers', () => {
+describe('adding a version without headers', () => {
   const word = { kind: 'size' } as const
   const call = (name: string, parameters = 1, since = 12000): FunctionSpec => ({
     name,
@@ -315,14 +315,14 @@ describe('without headers', () => {
     constants: [],
   }
 
-  test('what the spec has keeps its version; what it lacks gets the one that is added, and else stops', () => {
+  test('keeps versions in the spec, uses the added version for new functions, and fails without one', () => {
     const adding = new History(small, new Set(), 13010)
     expect(adding.dates('cudaOld')).toEqual({ since: 12000, versions: [12000] })
     expect(adding.dates('cudaNew')).toEqual({ since: 13010, versions: [13010] })
     expect(() => new History(small, new Set()).dates('cudaNew')).toThrow(/cudaNew; the spec is of CUDA 13\.0, .*--add/)
   })
 
-  test('a guess is noted for a function that is new, and repeated silently for one that the spec has', () => {
+  test('reports a guess for a new function, and repeats it silently for a known function', () => {
     const adding = new History(small, new Set(), 13010)
     expect([adding.guess('cudaOld', 'old', 1), adding.guess('cudaNew', 'new', 2), adding.notes]).toEqual([
       1,
@@ -333,7 +333,7 @@ describe('without headers', () => {
     expect(() => new History(small, new Set()).guess('cudaNew', 'new', 2)).toThrow(/^new; /)
   })
 
-  test('new names, names that are gone and changed values are reported', () => {
+  test('reports new names, removed names and changed values', () => {
     const after: LibrarySpecFile = {
       ...small,
       functions: [call('cudaOld'), call('cudaNew')],
@@ -359,7 +359,7 @@ describe('without headers', () => {
     expect(describeChanges(small, small)).toEqual([])
   })
 
-  test('changed structs are reported with the functions that take them, and changed signatures', () => {
+  test('reports changed structs with the functions that take them, and changed signatures', () => {
     const breaks = (changes: Partial<LibrarySpecFile>) => describeBreaks(small, { ...small, ...changes })
     expect(breaks({ structs: [thing('a', 'b', 'c')] })).toEqual([
       expect.stringMatching(/^cudaThing grew from 16 to 24 bytes; .*: taken by cudaOld, cudaGone$/),
@@ -371,7 +371,7 @@ describe('without headers', () => {
     expect(breaks({})).toEqual([])
   })
 
-  test('a signature that changed with a major is refused in the majors before', () => {
+  test('refuses a signature that changed with a major version in earlier major versions', () => {
     const headers14: LibrarySpecFile = { ...small, headerVersion: 14000, functions: [call('cudaOld', 2)] }
     const { functions } = new History(small, new Set(), 14000).complete(headers14)
     expect(functions[0]).toMatchObject({ since: 14000, versions: [12000, 14000], otherMajors: [12, 13] })
@@ -382,13 +382,13 @@ describe('without headers', () => {
     expect(minor?.otherMajors).toBeUndefined()
   })
 
-  test('a symbol that the library exports and no header declares is listed and reported', () => {
+  test('lists and reports exported symbols without a declaration', () => {
     const history = new History(small, new Set(['cudaOld', 'cudaSecret']), 13010)
     expect(history.complete(small).unbound).toEqual([expect.objectContaining({ symbol: 'cudaSecret', exported: true })])
     expect(history.notes).toEqual(['the library exports cudaSecret, which no header declares'])
   })
 
-  test('an ABI of the driver without a function type is dated to the version that is added', () => {
+  test('dates a driver ABI without a function type to the added version', () => {
     const dated = pairVersions(['cuX', 'cuX_v2'], ['PFN_cuX_v2000'], () => 13010)
     expect([...dated]).toEqual([
       ['cuX', 2000],
@@ -396,7 +396,7 @@ describe('without headers', () => {
     ])
   })
 
-  test('versions read as the libraries count them, and others are refused', () => {
+  test('reads versions in the numbering of each library, and refuses others', () => {
     expect(readAddition('cuda=13.1')).toEqual({ product: 'cuda', version: 13010 })
     expect(readAddition('nccl=2.31.0')).toEqual({ product: 'nccl', version: 23100 })
     expect(readAddition('nvshmem=3.5.12')).toEqual({ product: 'nvshmem', version: 30512 })
@@ -404,14 +404,14 @@ describe('without headers', () => {
       expect(() => readAddition(text), text).toThrow(`not ${text}`)
   })
 
-  test('the command needs a folder that has the headers', () => {
+  test('requires a folder with the headers', () => {
     expect(bindgen('--add', 'cuda=13.1')).toEqual({ status: 2, output: '--add needs --headers FOLDER\n' })
     const empty = bindgen('--add', 'nccl=2.31.0', '--headers', scratch)
     expect(empty).toEqual({ status: 2, output: `there is no nccl.h in ${scratch}\n` })
   })
 })
 
-test('exports of a library beside the headers become the list that the spec is compared with', { timeout: 300_000 }, ({
+test('exports of a library next to the headers become the list for comparison with the spec', { timeout: 300_000 }, ({
   skip,
 }) => {
   const reason = noClang() ?? noMatchingHeaders('nccl') ?? noCompiler()
@@ -433,7 +433,7 @@ test('exports of a library beside the headers become the list that the spec is c
   expect(output).not.toContain('what NCCL 2.31.0 exports')
 })
 
-test('headers of a version before the one of the spec are refused', { timeout: 300_000 }, ({ skip }) => {
+test('headers older than the spec are refused', { timeout: 300_000 }, ({ skip }) => {
   const reason = noClang() ?? noMatchingHeaders('runtime')
   if (reason !== undefined) return skip(reason)
   const { root: place } = copyOfRepository('earlier')

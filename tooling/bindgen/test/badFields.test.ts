@@ -125,13 +125,13 @@ describe.each(specs.filter(({ structs }) => structs.length > 0).map((spec) => [s
       expect(found.slice(0, 20)).toEqual([])
     })
 
-    test('every struct refuses memory it does not fit in', async () => {
+    test('every struct refuses memory that is too small', async () => {
       const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
       const found = spec.structs.flatMap(({ name }) => memoryComplaints(exports[name] as Codec))
       expect(found.slice(0, 20)).toEqual([])
     })
 
-    test('a field that takes too much is reported', async () => {
+    test('a field that accepts too much is reported', async () => {
       const small = ({ type, count }: FieldSpec): boolean => type.kind === 'u32' && count === undefined
       const entry = spec.structs.find(({ fields, size }) => size >= 16 && fields.some(small)) as StructSpec
       const field = entry.fields.find(small) as FieldSpec

@@ -25,12 +25,12 @@ function withChange(library: LibrarySpecFile, name: string, change: Partial<Func
   return { ...library, functions }
 }
 
-test.each(Object.values(tableFiles))('packages/%s is what the committed specs give', (path) => {
+test.each(Object.values(tableFiles))('packages/%s equals the output of the committed specs', (path) => {
   expect(readFileSync(join(root, 'packages', path), 'utf8')).toBe(emitCallTables(driver, runtime, packages).get(path))
 })
 
-describe('a pair', () => {
-  test('is of two functions that there are, each in one pair alone', () => {
+describe('a pair of driver and runtime functions', () => {
+  test('has two existing functions, each in one pair only', () => {
     expect(pairs.length).toBeGreaterThan(150)
     for (const side of ['key', 'driver', 'runtime'] as const) {
       expect(new Set(pairs.map((pair) => pair[side])).size).toBe(pairs.length)
@@ -51,7 +51,7 @@ describe('a pair', () => {
     integer: 'a number',
   }
 
-  test.each(pairs)('$key: $driver and $runtime lower alike', (pair) => {
+  test.each(pairs)('$key: $driver and $runtime are lowered equally', (pair) => {
     const [one, other] = [specOf(driver, pair.driver), specOf(runtime, pair.runtime)]
     const lowered = ({ parameters }: FunctionSpec): string[] =>
       parameters.map(({ lowered: { kind } }) => slots[kind] ?? kind)
@@ -60,23 +60,20 @@ describe('a pair', () => {
     expect([one.supersededBy, other.supersededBy]).toEqual([undefined, undefined])
   })
 
-  test.each(Object.entries(renamedPairs))(
-    '%s and %s is one that facts/callPairs.ts names',
-    (runtimeName, driverName) => {
-      expect(pairs).toContainEqual(expect.objectContaining({ runtime: runtimeName, driver: driverName }))
-    },
-  )
+  test.each(Object.entries(renamedPairs))('%s and %s is listed in facts/callPairs.ts', (runtimeName, driverName) => {
+    expect(pairs).toContainEqual(expect.objectContaining({ runtime: runtimeName, driver: driverName }))
+  })
 
-  test.each(Object.keys(unlikePairs))('is not made of %s, which does something else', (name) => {
+  test.each(Object.keys(unlikePairs))('excludes %s, which behaves differently', (name) => {
     expect(specOf(runtime, name)?.name).toBe(name)
     expect(pairs.map((pair) => pair.runtime)).not.toContain(name)
   })
 })
 
-describe('a pair that facts/callPairs.ts names and that is none', () => {
+describe('a wrong pair in facts/callPairs.ts', () => {
   const message = 'cudaFree and cuMemFree are named as a pair and are none'
 
-  test('is refused where the parameters are others', () => {
+  test('is refused if the parameters differ', () => {
     const { parameters } = specOf(runtime, 'cudaFree')
     const twice = withChange(runtime, 'cudaFree', { parameters: [...parameters, ...parameters] })
     expect(() => pairCalls(driver, twice)).toThrow(message)
@@ -86,20 +83,20 @@ describe('a pair that facts/callPairs.ts names and that is none', () => {
     expect(() => pairCalls(driver, unlike)).toThrow(message)
   })
 
-  test('is refused where the driver has no such function, or an old one', () => {
+  test('is refused if the driver lacks the function or has an old version', () => {
     const functions = driver.functions.filter(({ name }) => name !== 'cuMemFree')
     expect(() => pairCalls({ ...driver, functions }, runtime)).toThrow(message)
     expect(() => pairCalls(withChange(driver, 'cuMemFree', { supersededBy: 'cuMemFree_v9' }), runtime)).toThrow(message)
   })
 
-  test('is left out where the names alone suggest it', () => {
+  test('is omitted even if the names suggest it', () => {
     expect(pairs.map(({ key }) => key)).toContain('streamQuery')
     const other = withChange(runtime, 'cudaStreamQuery', { parameters: [] })
     expect(pairCalls(driver, other).map(({ key }) => key)).not.toContain('streamQuery')
   })
 })
 
-test('the tables hold the pairs that sources of safe packages name, and no others', () => {
+test('the call tables hold exactly the pairs used by sources of safe packages', () => {
   const keys = shared.map(({ key }) => key)
   expect(keys).toEqual(expect.arrayContaining(['ctxSynchronize', 'streamQuery', 'memAllocAsync']))
   expect(keys).not.toContain('graphAddEmptyNode')
@@ -114,14 +111,14 @@ describe('nameOf', () => {
     const keys = Object.keys(library.calls) as (keyof typeof library.calls)[]
     const exported = readExported(name)
 
-    test('has all keys of the table and those adapted by hand', () => {
+    test('has all keys of the table and of the hand-adapted functions', () => {
       const adapted = keys.filter((key) => !shared.some((pair) => pair.key === key))
       expect(keys).toHaveLength(shared.length + adapted.length)
       expect(adapted).toHaveLength(8)
       expect(Object.keys(adaptedNames)).toEqual(expect.arrayContaining(adapted))
     })
 
-    test.each(shared)(`is what the table of the ${name} says: $key`, (pair) => {
+    test.each(shared)(`returns the entry of the ${name} table: $key`, (pair) => {
       expect(library.nameOf(pair.key as (typeof keys)[number])).toBe(pair[name])
     })
 

@@ -18,20 +18,20 @@ function bindgen(flags: readonly string[], environment: Record<string, string> =
   return { status: result.status, output: `${result.stdout}${result.stderr}` }
 }
 
-test.each(libraryNames)('%s: the committed sources are what the committed spec gives', (name) => {
+test.each(libraryNames)('%s: the committed sources equal the output of the committed spec', (name) => {
   expect(compareFolder(generatedFolders[name], emitLibrary(readSpec(name)))).toEqual([])
 })
 
-test.each(libraryNames)('%s: the spec survives being read and written', (name) => {
+test.each(libraryNames)('%s: the spec survives reading and writing', (name) => {
   expect(JSON.parse(formatSpec(readSpec(name)))).toEqual(readSpec(name))
 })
 
-test.each(libraryNames)('%s: the spec is what was last written from headers, and nothing else', (name) => {
+test.each(libraryNames)('%s: the spec equals the last output from headers', (name) => {
   const text = readFileSync(join(root, `tooling/bindgen/spec/${name}.json`), 'utf8')
   expect(digestOf(text)).toBe(new Map(workspace.readDigests()).get(name))
 })
 
-test.for(libraryNames)('%s: --check finds no difference to the headers', (name, { skip }) => {
+test.for(libraryNames)('%s: --check finds no difference from the headers', (name, { skip }) => {
   const reason = noClang() ?? noMatchingHeaders(name)
   if (reason !== undefined) return skip(reason)
   const { status, output } = bindgen(['--check', '--only', name])
@@ -41,7 +41,7 @@ test.for(libraryNames)('%s: --check finds no difference to the headers', (name, 
 
 const folder = scratchFolder()
 
-test('a changed, a missing and a left-over file are each found', () => {
+test('a changed, a missing and a left-over file are each detected', () => {
   const files = new Map([
     ['a.gen.ts', 'one\ntwo\n'],
     ['b.gen.ts', 'three\n'],
@@ -57,7 +57,7 @@ test('a changed, a missing and a left-over file are each found', () => {
   expect(differences).toMatch(/a\.gen\.ts differs at line 2:\s+committed: 2\s+generated: two/)
 })
 
-test('without clang the check fails, says why, and passes only when told to', () => {
+test('without clang --check fails with a reason, and passes only with --allow-missing-headers', () => {
   const missing = { CLANG: join(tmpdir(), 'there-is-no-clang') }
   const strict = bindgen(['--check', '--cuda-home', '/usr'], missing)
   expect(strict.status).toBe(1)
@@ -68,7 +68,7 @@ test('without clang the check fails, says why, and passes only when told to', ()
   expect(lenient.output).toContain('driver: sources equal spec')
 })
 
-test('another header version than the one asked for is reported', () => {
+test('an unexpected header version is reported', () => {
   const { output } = bindgen(['--check', '--from-spec', '--header-version', '12.4'])
   expect(output).toContain('driver: asked for headers of version 12.4, the spec is of CUDA 13.0')
 })

@@ -13,19 +13,19 @@ async function ask(ingredients: string[], made: string): Promise<string> {
   return readFileSync(file, 'utf8')
 }
 
-test('the same ingredients are compiled once, others anew', async () => {
+test('equal inputs are compiled once, and other inputs separately', async () => {
   expect(await ask([folder, 'text'], 'first')).toBe('first')
   expect(await ask([folder, 'text'], 'second')).toBe('first')
   expect(await ask([folder, 'other text'], 'third')).toBe('third')
 })
 
-test('what fails is not kept', async () => {
+test('a failed compilation is not cached', async () => {
   const failing = compiledOnce([folder, 'wrong'], file, () => Promise.reject(new Error('no such thing')))
   await expect(failing).rejects.toThrow('no such thing')
   expect(await ask([folder, 'wrong'], 'right')).toBe('right')
 })
 
-test('a header that changed makes another state of its folder', () => {
+test('a changed header changes the state of its folder', () => {
   const headers = scratchFolder()
   writeFileSync(join(headers, 'a.h'), 'int a;')
   const before = stateOf(headers)

@@ -95,10 +95,10 @@ function checks(includes: string, lines: readonly string[]): string {
   )
 }
 
-describe.each(libraryNames)('%s, by g++', (name) => {
+describe.each(libraryNames)('%s checked by g++', (name) => {
   const spec = readSpec(name)
 
-  test('size, alignment and every field of every struct', ({ skip }) => {
+  test('has the size, alignment and every field of every struct', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
     if (spec.structs.length === 0)
@@ -124,7 +124,7 @@ describe.each(libraryNames)('%s, by g++', (name) => {
     expect(measured.size).toBe(spec.structs.length)
   })
 
-  test('value of every enumerator and constant', ({ skip }) => {
+  test('has the value of every enumerator and constant', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
     const members = spec.enums.flatMap((entry) => entry.members)
@@ -151,7 +151,7 @@ ${lines.join('\n')}
     expect(wanted.map(([key, value]) => [key, value])).toEqual(measured)
   })
 
-  test('prototype of every function', ({ skip }) => {
+  test('has the prototype of every function', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
     const current = spec.functions.filter((entry) => entry.supersededBy === undefined && entry.undeclared === undefined)
@@ -163,7 +163,7 @@ ${lines.join('\n')}
     ).toBe('same\n')
   })
 
-  test('a wrong prototype would be noticed', ({ skip }) => {
+  test('detects a wrong prototype', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
     const entry = spec.functions.find(({ parameters }) => parameters.length > 2) as FunctionSpec
@@ -172,7 +172,7 @@ ${lines.join('\n')}
   })
 })
 
-test('a wrong prototype of a function that C++ has several of would be noticed', ({ skip }) => {
+test('g++ detects a wrong prototype of a function with C++ overloads', ({ skip }) => {
   const reason = noMatchingHeaders('nccl')
   if (reason !== undefined) return skip(reason)
   const entry = readSpec('nccl').functions.find(({ name }) => name === 'ncclTeamRankToWorld') as FunctionSpec
@@ -180,11 +180,11 @@ test('a wrong prototype of a function that C++ has several of would be noticed',
   expect(() => checks(prelude.nccl, [prototype(broken)])).toThrow(/ncclTeamRankToWorld/)
 })
 
-describe('ABIs of the driver, by g++', () => {
+describe('ABIs of the driver checked by g++', () => {
   const { functions } = readSpec('driver')
   const reason = noMatchingHeaders('driver')
 
-  test('each symbol has the prototype of the spec, superseded ones too', ({ skip }) => {
+  test('have the prototype of the spec for each symbol, including superseded ones', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     expect(functions.filter(({ supersededBy }) => supersededBy !== undefined).length).toBeGreaterThan(80)
     const lines = functions.flatMap((entry) => [
@@ -194,7 +194,7 @@ describe('ABIs of the driver, by g++', () => {
     expect(checks(everyAbiPrelude, lines)).toBe('same\n')
   })
 
-  test('each has the function type that the headers name after its version', ({ skip }) => {
+  test('have the function type that the headers name after their version', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const lines = functions.flatMap((entry) => {
       const { lookup, since, perThreadSymbol, perThreadSince } = entry
@@ -207,7 +207,7 @@ describe('ABIs of the driver, by g++', () => {
     expect(checks(everyAbiPrelude, lines)).toBe('same\n')
   })
 
-  test('a version that belongs to another ABI would be noticed', ({ skip }) => {
+  test('detect a version that belongs to another ABI', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const entry = functions.find(({ name }) => name === 'cuCtxCreate_v3020') as FunctionSpec
     expect(() => checks(everyAbiPrelude, [prototype(entry, 'PFN_cuCtxCreate_v11040')])).toThrow(/cuCtxCreate_v2/)

@@ -53,7 +53,7 @@ function declaredByNvshmem(): Set<string> {
   return new Set(declared.map((match) => match[1] as string).filter((name) => exported.has(name)))
 }
 
-describe.each(libraryNames)('%s', (name) => {
+describe.each(libraryNames)('coverage of %s', (name) => {
   const spec = readSpec(name)
   const sources = listFiles(generatedFolders[name]).map((path) =>
     readFileSync(join(generatedFolders[name], path), 'utf8'),
@@ -62,7 +62,7 @@ describe.each(libraryNames)('%s', (name) => {
     [...text.matchAll(/^export (?:function|const) (\w+)/gm)].map((match) => match[1] as string),
   )
 
-  test('every function that the headers declare is in the spec', ({ skip }) => {
+  test('includes every function that the headers declare', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
     const declared = declaredFunctions(name)
@@ -77,28 +77,28 @@ describe.each(libraryNames)('%s', (name) => {
     expect([...declared].filter((entry) => !known.has(entry))).toEqual([])
   })
 
-  test('every function of the spec is exported once', () => {
+  test('exports every function of the spec once', () => {
     const count = new Map<string, number>()
     for (const entry of exported) count.set(entry, (count.get(entry) ?? 0) + 1)
     expect(spec.functions.map((entry) => entry.name).filter((entry) => count.get(entry) !== 1)).toEqual([])
   })
 
-  test('every enumeration, struct and constant of the spec is exported', () => {
+  test('exports every enumeration, struct and constant of the spec', () => {
     const known = new Set(exported)
     const wanted = [...spec.enums, ...spec.structs, ...spec.constants, ...spec.handles].map((entry) => entry.name)
     expect(wanted.filter((entry) => !known.has(entry))).toEqual([])
   })
 
-  test('no exported name stands for two things', () => {
+  test('has no exported name with two meanings', () => {
     expect(exported.filter((entry, index) => exported.indexOf(entry) !== index)).toEqual([])
   })
 
-  test('no generated file is monstrous', () => {
+  test('has no generated file of excessive size', () => {
     for (const text of sources) expect(text.split('\n').length).toBeLessThan(1000)
   })
 })
 
-test('driver: the spec has exactly the ABIs that the headers have function types for', ({ skip }) => {
+test('the driver spec has exactly the ABIs with function types in the headers', ({ skip }) => {
   const reason = noMatchingHeaders('driver')
   if (reason !== undefined) return skip(reason)
   const { functions, headers } = readSpec('driver')
@@ -114,7 +114,7 @@ test('driver: the spec has exactly the ABIs that the headers have function types
 })
 
 test.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)(
-  '%s: every function says which header declares it',
+  '%s: every function has the header that declares it',
   (name) => {
     const { functions, headers } = readSpec(name)
     expect(functions.filter(({ header }) => !headers.includes(header as string)).map((entry) => entry.name)).toEqual([])
@@ -123,7 +123,7 @@ test.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)(
   },
 )
 
-test('nccl: every function says which header declares it, or how it is known without', () => {
+test('nccl: every function has its declaring header, or another source', () => {
   const { functions, headers } = readSpec('nccl')
   for (const { name, header, undeclared } of functions) {
     if (undeclared === undefined) expect(headers, name).toContain(header)
@@ -134,7 +134,7 @@ test('nccl: every function says which header declares it, or how it is known wit
   ])
 })
 
-test('nccl: what the headers define inline is not bound, with the reason', ({ skip }) => {
+test('nccl: inline functions of the headers are not bound, with a reason', ({ skip }) => {
   const reason = noMatchingHeaders('nccl')
   if (reason !== undefined) return skip(reason)
   const { functions, headers, unbound = [] } = readSpec('nccl')
@@ -152,7 +152,7 @@ test('nccl: what the headers define inline is not bound, with the reason', ({ sk
   }
 })
 
-test('driver: an earlier ABI is exported under its version and names what superseded it', () => {
+test('driver: an earlier ABI is exported under its version and names its successor', () => {
   const { functions } = readSpec('driver')
   const byName = new Map(functions.map((entry) => [entry.name, entry]))
   for (const { name, lookup, since, supersededBy } of functions) {
@@ -169,39 +169,33 @@ test.for([
     'runtime',
     ['generated_cuda_runtime_api_meta.h', 'generated_cuda_gl_interop_meta.h', 'generated_cuda_vdpau_interop_meta.h'],
   ],
-] as const)(
-  '%s: every symbol that the vendor lists the parameters of for its own tools is bound',
-  ([name, files], { skip }) => {
-    const reason = noMatchingHeaders(name)
-    if (reason !== undefined) return skip(reason)
-    if (files.some((file) => !hasHeader(name, file))) return skip("no headers of CUPTI beside CUDA's")
-    const listed = files.flatMap((file) =>
-      [...headerText(name, file).matchAll(/\b(cu\w+?)(?:_v\d{4,5})?_params_st\b/g)].map((match) => match[1] as string),
-    )
-    const bound = new Set(
-      readSpec(name).functions.flatMap(({ symbol, perThreadSymbol }) => [symbol, perThreadSymbol ?? symbol]),
-    )
-    expect(listed.length).toBeGreaterThan(300)
-    expect(listed.filter((symbol) => !bound.has(symbol))).toEqual([])
-  },
-)
+] as const)("%s: every symbol in the vendor's parameter lists for tools is bound", ([name, files], { skip }) => {
+  const reason = noMatchingHeaders(name)
+  if (reason !== undefined) return skip(reason)
+  if (files.some((file) => !hasHeader(name, file))) return skip("no headers of CUPTI beside CUDA's")
+  const listed = files.flatMap((file) =>
+    [...headerText(name, file).matchAll(/\b(cu\w+?)(?:_v\d{4,5})?_params_st\b/g)].map((match) => match[1] as string),
+  )
+  const bound = new Set(
+    readSpec(name).functions.flatMap(({ symbol, perThreadSymbol }) => [symbol, perThreadSymbol ?? symbol]),
+  )
+  expect(listed.length).toBeGreaterThan(300)
+  expect(listed.filter((symbol) => !bound.has(symbol))).toEqual([])
+})
 
 test.for([
   ['driver', /\bcu[A-Z]\w*/],
   ['runtime', /\b(?:make_)?cuda[A-Z]\w*/],
-] as const)(
-  '%s: a function that a header defines is bound all the same, or the spec says why not',
-  ([name, pattern], { skip }) => {
-    const reason = noMatchingHeaders(name)
-    if (reason !== undefined) return skip(reason)
-    const { functions, unbound = [], headers } = readSpec(name)
-    const inline = new RegExp(`static\\s+(?:__inline__|inline)[^({;]*?(${pattern.source})\\s*\\(`, 'g')
-    const defined = [...headers, ...(name === 'runtime' ? ['driver_functions.h'] : [])].flatMap((file) =>
-      [...headerText(name, file).matchAll(inline)].map((match) => match[1] as string),
-    )
-    const known = new Set([...functions.map((entry) => entry.name), ...unbound.map(({ symbol }) => symbol)])
-    expect(defined.length).toBeGreaterThan(0)
-    expect(defined.filter((entry) => !known.has(entry))).toEqual([])
-    expect(unbound.filter(({ nature, symbol }) => nature === 'inline' && !defined.includes(symbol))).toEqual([])
-  },
-)
+] as const)('%s: functions defined in a header are bound, or excluded with a reason', ([name, pattern], { skip }) => {
+  const reason = noMatchingHeaders(name)
+  if (reason !== undefined) return skip(reason)
+  const { functions, unbound = [], headers } = readSpec(name)
+  const inline = new RegExp(`static\\s+(?:__inline__|inline)[^({;]*?(${pattern.source})\\s*\\(`, 'g')
+  const defined = [...headers, ...(name === 'runtime' ? ['driver_functions.h'] : [])].flatMap((file) =>
+    [...headerText(name, file).matchAll(inline)].map((match) => match[1] as string),
+  )
+  const known = new Set([...functions.map((entry) => entry.name), ...unbound.map(({ symbol }) => symbol)])
+  expect(defined.length).toBeGreaterThan(0)
+  expect(defined.filter((entry) => !known.has(entry))).toEqual([])
+  expect(unbound.filter(({ nature, symbol }) => nature === 'inline' && !defined.includes(symbol))).toEqual([])
+})

@@ -12,13 +12,13 @@ function coverageOf(spec: LibrarySpecFile, without = '') {
   return count(spec, symbols)
 }
 
-test('docs/coverage.md is what the committed specs give', () => {
+test('docs/coverage.md equals the output of the committed specs', () => {
   const page = coveragePage(libraryNames.map((name) => coverageOf(readSpec(name))))
   expect(readFileSync(join(root, 'docs/coverage.md'), 'utf8')).toBe(page)
   expect(join(workspace.coverageFile)).toBe(join(root, 'docs/coverage.md'))
 })
 
-test.each(libraryNames)('%s: what is exported is bound or listed, nothing twice and nothing left out', (name) => {
+test.each(libraryNames)('%s: every exported symbol is bound or listed exactly once', (name) => {
   const coverage = coverageOf(readSpec(name))
   const symbols = readExported(name)
   // The list of NCCL leaves out the names for profilers, which the spec counts.
@@ -49,14 +49,14 @@ function boundSymbols({ functions }: LibrarySpecFile, exported: ReadonlySet<stri
   return [...bound].filter((symbol) => exported.has(symbol))
 }
 
-test.each(rows)('the page counts what the specs have: %s', (title, row) => {
+test.each(rows)('the coverage page has the numbers of the specs: %s', (title, row) => {
   const page = readFileSync(join(root, 'docs/coverage.md'), 'utf8')
   const line = page.split('\n').find((each) => each.startsWith(`| ${title}`)) as string
   const numbers = line.split('|').slice(2, -1).map(Number)
   expect(numbers).toEqual(libraryNames.map((name) => row(readSpec(name), readExported(name))))
 })
 
-test('every function stands on the page once, under the version it needs', () => {
+test('every function is on the coverage page once, under its required version', () => {
   const spec = readSpec('driver')
   const page = coveragePage([coverageOf(spec)])
   const versions = page.slice(page.indexOf('### Since when'))
@@ -64,13 +64,13 @@ test('every function stands on the page once, under the version it needs', () =>
   expect(versions).toMatch(/\| CUDA 12\.1 \| 11 \|.*`cuMulticastCreate`/)
 })
 
-test('functions of a family stand together, and all are counted', () => {
+test('functions of a family are grouped on the coverage page, and all are counted', () => {
   const page = coveragePage([coverageOf(readSpec('nvshmem'))])
   const puts = [...page.matchAll(/`nvshmem_\{type\}_put` × (\d+)/g)].map((match) => Number(match[1]))
   expect(puts.reduce((total, number) => total + number)).toBe(25)
 })
 
-test('a bound function that the library lacks for no known reason stops the generator', () => {
+test('a bound function missing in the library without a known reason stops the generator', () => {
   const coverage = coverageOf(readSpec('driver'), 'cuInit')
   expect(() => coveragePage([coverage])).toThrow('libcuda of driver 580.159 lacks cuInit, and no reason is told')
 })

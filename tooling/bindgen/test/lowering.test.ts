@@ -120,15 +120,15 @@ function allDisagreements(spec: LibrarySpecFile): string[] {
   ]
 }
 
-describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library, spec) => {
+describe.each(specs.map((spec) => [spec.library, spec] as const))('lowering of %s', (library, spec) => {
   const reason = noMatchingHeaders(library)
 
-  test('the kind of every parameter and result is what g++ says of its type', ({ skip }) => {
+  test('uses the kind that g++ has for the type of every parameter and result', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     expect(allDisagreements(spec)).toEqual([])
   })
 
-  test('wrong kinds are reported', ({ skip }) => {
+  test('reports wrong kinds', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const wrong: Lowered[] = [{ kind: 'integer', type: 'i16' }, { kind: 'float', type: 'f64' }, { kind: 'bool' }]
     const functions = spec.functions

@@ -141,7 +141,7 @@ describe.each(releases)('libcudart $release', ({ release, major, version }) => {
   const older = readShapes(abi(`libcudart-${release}.shapes.txt`))
   const newer = shapesOf(spec)
 
-  test('refused are exactly the functions whose arguments or records are others there', () => {
+  test('refuses exactly the functions whose arguments or records differ', () => {
     const refused = spec.functions
       .filter(({ otherMajors, versions }) => otherMajors?.includes(major) && Math.min(...versions) <= version)
       .map(({ symbol }) => symbol)
@@ -149,7 +149,7 @@ describe.each(releases)('libcudart $release', ({ release, major, version }) => {
     expect(differing(exported, older, newer).sort()).toEqual(refused.sort())
   })
 
-  test('another argument, another place or another size would be noticed', () => {
+  test('detects another argument, another offset or another size', () => {
     const functions = new Map(older.functions).set('cudaMalloc', 'i32(p,u32)')
     expect(differing(exported, { ...older, functions }, newer)).toContain('cudaMalloc')
     const pitched = older.records.get('cudaPitchedPtr') as RecordShape

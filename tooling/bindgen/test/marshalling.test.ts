@@ -27,7 +27,7 @@ afterAll(() => {
   console.log(['library, engine, streams: functions, calls, arguments', ...rows, last].join('\n'))
 })
 
-describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library, spec) => {
+describe.each(specs.map((spec) => [spec.library, spec] as const))('marshalling of %s', (library, spec) => {
   const names = spec.functions.map(({ name }) => name).sort()
   const hasModes = spec.functions.some(({ perThreadSymbol }) => perThreadSymbol)
   const modes = hasModes ? (['legacy', 'per-thread'] as const) : (['legacy'] as const)
@@ -51,9 +51,9 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
     return report
   }
 
-  describe.each(modes)('%s default stream', (mode) => {
+  describe.each(modes)('with the %s default stream', (mode) => {
     test.for(['block', 'recording', 'koffi', 'koffi block'] as const)(
-      'every argument and result of every function arrives: %s',
+      'delivers every argument and result of every function: %s',
       async (engine, { skip }) => {
         if (reason !== undefined) return skip(reason)
         const report = await prove(engine, mode)
@@ -64,9 +64,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
     )
   })
 
-  test('bad input of every parameter of every function is refused by name, and nothing native runs', async ({
-    skip,
-  }) => {
+  test('refuses bad input of every parameter by name, without running native code', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const report = await prove('refusals', 'legacy')
     expect(failuresOf(report)).toEqual([])
@@ -75,7 +73,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
     expect(report.arguments).toBe(2 * spec.functions.reduce((sum, { parameters }) => sum + parameters.length, 0))
   })
 
-  test('functions that are wrong are reported, and no others', async ({ skip }) => {
+  test('reports exactly the wrong functions', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { library: wrong, expectation, broken } = breakSpec(spec)
     const report = await runJob(folder, `${library}-broken`, {

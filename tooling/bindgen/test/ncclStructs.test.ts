@@ -10,7 +10,7 @@ const byName = new Map(spec.structs.map((entry) => [entry.name, entry]))
 const versioned = spec.versionedStructs ?? []
 const place = ({ name, ctype, offset, size }: StructSpec['fields'][number]) => `${name} ${ctype} ${offset} ${size}`
 
-test('a layout begins with the one before, of the same run, and has more', () => {
+test('a newer NCCL layout extends the previous layout of the same series', () => {
   expect(versioned.map(({ struct }) => struct)).toEqual([
     'ncclConfig_t',
     'ncclSimInfo_t',
@@ -36,7 +36,7 @@ test('a layout begins with the one before, of the same run, and has more', () =>
   }
 })
 
-test('a struct is there before, or with, the first function that takes it', () => {
+test('a struct exists no later than the first function that takes it', () => {
   const first: Record<string, string> = {
     ncclConfig_t: 'ncclCommInitRankConfig',
     ncclSimInfo_t: 'ncclGroupSimulateEnd',
@@ -49,7 +49,7 @@ test('a struct is there before, or with, the first function that takes it', () =
   }
 })
 
-describe('the header against the layouts of the spec', () => {
+describe('the NCCL header compared with the layouts of the spec', () => {
   const unit = { source: ncclSource, includes: [headers.nccl as string, headers.cuda as string] }
   const reason = clangVersion() === undefined ? 'no clang' : noMatchingHeaders('nccl')
   const current = spec.structs.filter(({ name }) => !/_v\d{5}$/.test(name))
@@ -62,7 +62,7 @@ describe('the header against the layouts of the spec', () => {
   }
   const macros = reason === undefined ? dumpMacros(unit) : new Map<string, string>()
 
-  test('equal layouts leave the spec as it is', ({ skip }) => {
+  test('leaves the spec unchanged if layouts are equal', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     expect(readVersionedStructs(unit, macros, current, workspace.history(spec))).toEqual({
       structs: spec.structs,
@@ -70,7 +70,7 @@ describe('the header against the layouts of the spec', () => {
     })
   })
 
-  test('another layout stops the generator, unless a version is added', ({ skip }) => {
+  test('stops the generator on another layout, unless a version is added', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const read = (added?: number) => readVersionedStructs(unit, macros, current, workspace.history(shorter, added))
     expect(() => read()).toThrow(/the spec says that ncclConfig_t has .*; the header says .*graphStreamOrdering/)
@@ -83,7 +83,7 @@ describe('the header against the layouts of the spec', () => {
     expect(structs.find(({ name }) => name === 'ncclConfig_v23005')?.fields.at(-1)?.name).toBe('maxP2pPeers')
   })
 
-  test('an initialiser that is gone stops the generator', ({ skip }) => {
+  test('stops the generator if an initialiser was removed', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const without = new Map([...macros].filter(([name]) => name !== 'NCCL_CONFIG_INITIALIZER'))
     expect(() => readVersionedStructs(unit, without, current, workspace.history(spec))).toThrow(

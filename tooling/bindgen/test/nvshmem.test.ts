@@ -40,8 +40,8 @@ function namesOf(symbol: string): string[] {
   return columns.filter((name) => !isSize(name)).map((name) => symbol.replace('{type}', name))
 }
 
-describe('the table of families and types', () => {
-  test('stands for what the library exports, both ways', () => {
+describe('the table of NVSHMEM families and types', () => {
+  test('matches the exports of the library in both directions', () => {
     expect(compare(spec)).toEqual({ twice: [], notExported: [], notTold: [] })
     expect(exported.size).toBeGreaterThanOrEqual(1485)
     // The table is the rule: what stands outside it is not repeated over types.
@@ -49,7 +49,7 @@ describe('the table of families and types', () => {
     expect(spec.functions.filter(({ family }) => family === undefined).length).toBeLessThan(60)
   })
 
-  test('a type too few, a family too many and a variable left out would each be noticed', () => {
+  test('detects an extra type, a missing family and a missing variable', () => {
     const fewer = typeSets.map((set) =>
       set.name === 'WAIT_TYPES' ? { ...set, types: set.types.filter(([name]) => name !== 'size') } : set,
     )
@@ -67,7 +67,7 @@ describe('the table of families and types', () => {
     expect(compare({ ...spec, unbound: withoutOptions }).notTold).toEqual(['nvshmem_options'])
   })
 
-  test('gives each function its family and its type', () => {
+  test('assigns each function its family and its type', () => {
     for (const { name, patterns } of families) {
       for (const { pattern, sets } of patterns) {
         for (const each of expandPattern(pattern, sets, typeSets)) {
@@ -82,7 +82,7 @@ describe('the table of families and types', () => {
     }
   })
 
-  test('has the lists of types that the manual tells', () => {
+  test('has the type lists of the manual', () => {
     const sizes = Object.fromEntries(typeSets.map(({ name, types }) => [name, types.length]))
     expect(sizes).toEqual({
       STANDARD_RMA_TYPES: 25,
@@ -97,7 +97,7 @@ describe('the table of families and types', () => {
     })
   })
 
-  test('has parameters and results of the type that the column says', () => {
+  test("has parameters and results of the column's type", () => {
     for (const { name, types } of typeSets) {
       for (const [column, ctype] of types) {
         if (ctype === '') continue
@@ -114,15 +114,15 @@ describe('the table of families and types', () => {
   })
 })
 
-describe('what is not bound', () => {
-  test('has a reason, and is bound nowhere', () => {
+describe('unbound NVSHMEM functions', () => {
+  test('have a reason, and are bound in no package', () => {
     for (const { symbol, reason } of unbound) {
       expect(reason.length, symbol).toBeGreaterThan(20)
       expect(namesOf(symbol).filter((name) => byName.has(name))).toEqual([])
     }
   })
 
-  test('is what the headers declare for the host and the library lacks, by the preprocessor of g++', ({ skip }) => {
+  test('are the host declarations missing in the library, by the preprocessor of g++', ({ skip }) => {
     const reason = noMatchingHeaders('nvshmem')
     if (reason !== undefined) return skip(reason)
     const text = preprocessCxx(prelude.nvshmem)
@@ -140,7 +140,7 @@ describe('what is not bound', () => {
   })
 })
 
-test('the 16-bit types travel as the unsigned short in them', ({ skip }) => {
+test('16-bit floats are passed as their unsigned short', ({ skip }) => {
   const reason = noMatchingHeaders('nvshmem')
   if (reason !== undefined) return skip(reason)
   expect(headers.nvshmem).toBeDefined()
@@ -165,7 +165,7 @@ int main() { show(&mirrorHalf); show(&mirrorBfloat16); }
   expect(runCxx(program)).toBe('1 '.repeat(12))
 })
 
-test('teams are kept apart from other integers', () => {
+test('team handles are a distinct type', () => {
   const teams = spec.functions.flatMap(({ name, parameters }) =>
     parameters.filter(({ ctype }) => /^nvshmemx?_team_t$/.test(ctype)).map(({ lowered }) => ({ name, lowered })),
   )

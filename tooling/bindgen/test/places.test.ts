@@ -115,7 +115,7 @@ test.each<Places>([
     toolkitFolders,
     worksWithoutDevice: true,
   },
-])('$id is looked for by its names, where it is installed', (expected) => {
+])('$id is searched by its names in its install folders', (expected) => {
   const {
     title: _,
     hint,

@@ -39,7 +39,7 @@ async function makeReader(spec: LibrarySpecFile, names: readonly string[], inclu
 }
 
 describe.each(specs.filter(({ structs }) => structs.length > 0).map((spec) => [spec.library, spec] as const))(
-  '%s',
+  'round trip of structs of %s',
   (library, spec) => {
     const reason = noMatchingHeaders(library)
     let readers: Reader[] = []
@@ -66,7 +66,7 @@ describe.each(specs.filter(({ structs }) => structs.length > 0).map((spec) => [s
       }
     }
 
-    test('every field of every struct survives the way to C++ and back', async ({ skip }) => {
+    test('preserves every field of every struct through C++', async ({ skip }) => {
       if (reason !== undefined) return skip(reason)
       const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
       const report = take((name) => exports[name] as Codec | undefined)
@@ -75,7 +75,7 @@ describe.each(specs.filter(({ structs }) => structs.length > 0).map((spec) => [s
       rows.push(`${library}: ${report.structs}, ${report.fields}, ${report.values}`)
     })
 
-    test('wrong layouts are reported, and no others', async ({ skip }) => {
+    test('reports exactly the wrong layouts', async ({ skip }) => {
       if (reason !== undefined) return skip(reason)
       const { layouts, broken } = breakLayouts(spec)
       const codecs = codecsOf(await loadFfi(join(root, ffiFile)), layouts)

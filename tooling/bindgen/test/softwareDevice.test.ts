@@ -12,7 +12,7 @@ const { names, defined } = workspace.readSoftwareDevice()
 const textOf = (library: DeviceLibraryName, words: readonly string[]): string =>
   emitHeaders(specs, new Set(words)).get(headerFiles[library]) as string
 
-test('the committed headers and entry points are what the specs and the sources of the software device give', () => {
+test("the committed headers and entry points equal the output of the specs and the software device's sources", () => {
   const files = [
     ...emitHeaders(specs, names),
     ...emitEntryPoints(driver, defined),
@@ -23,7 +23,7 @@ test('the committed headers and entry points are what the specs and the sources 
   for (const [path, text] of files) expect(readFileSync(join(root, 'packages', path), 'utf8')).toBe(text)
 })
 
-test('a header has what is named, after the types that it needs, and nothing else', () => {
+test('a generated header has exactly the named functions, after the types they need', () => {
   const text = textOf('driver', ['cuMemSetAccess', 'CUmemAccessDesc'])
   const types = [...text.matchAll(/^(?:enum|struct|typedef \w+) (\w+)[; :{]/gm)].map(([, name]) => name)
   expect(types).toContain('CUmemAccessDesc')
@@ -36,7 +36,7 @@ test('a header has what is named, after the types that it needs, and nothing els
   expect(textOf('driver', []).split('\n').length).toBeLessThan(5)
 })
 
-test('twins, enumerators, constants, arrays and unnamed members are declared as C has them', () => {
+test('aliases, enumerators, constants, arrays and unnamed members are declared as in C', () => {
   const text = textOf('driver', [
     'cuStreamQuery',
     'CU_LIMIT_STACK_SIZE',
@@ -52,14 +52,14 @@ test('twins, enumerators, constants, arrays and unnamed members are declared as 
   expect(text).toContain('  CUmemAllocationProp_allocFlags allocFlags;')
 })
 
-test('the runtime uses the types of the driver, NCCL its own initializers', () => {
+test('the runtime header uses the types of the driver, and NCCL has separate initializers', () => {
   expect(textOf('runtime', ['cudaMemPoolSetAccess'])).toContain('typedef CUmemAccessDesc cudaMemAccessDesc;')
   expect(textOf('nccl', ['NCCL_CONFIG_INITIALIZER', 'ncclConfig_t'])).toMatch(
     /#define NCCL_CONFIG_INITIALIZER \{sizeof\(ncclConfig_t\), 3405692655, \d+, -2147483648, /,
   )
 })
 
-test('entry points are all ABIs of Linux, with the versions of the spec; what is not defined is said to be none', () => {
+test('entry points are all Linux ABIs with the versions of the spec, and undefined ones are marked', () => {
   const defined = new Set(['cuCtxDestroy', 'cuCtxDestroy_v2', 'cuMemcpyAsync', 'cuNothing'])
   const rows = [...emitEntryPoints(driver, defined).values()].join('').split('\n').slice(1, -1)
   expect(rows.filter((row) => !row.startsWith('SHOAL_NONE')).sort()).toEqual([
@@ -73,7 +73,7 @@ test('entry points are all ABIs of Linux, with the versions of the spec; what is
   expect(rows.length).toBe(driver.functions.length - 1)
 })
 
-test('what is not defined has a name each, and a name for per-thread default streams', () => {
+test('undefined functions are listed once, plus once for per-thread default streams', () => {
   const [text] = [...emitUnsupported(runtime, 'runtime', new Set(['cudaMalloc', 'cudaMemcpyAsync'])).values()] as [
     string,
   ]

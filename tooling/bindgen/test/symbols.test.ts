@@ -10,11 +10,11 @@ function manifest(file: string): Set<string> {
   return new Set(text.split('\n').filter((line) => line !== ''))
 }
 
-describe.each(libraryNames)('%s', (name) => {
+describe.each(libraryNames)('bound symbols of %s', (name) => {
   const spec = readSpec(name)
   const symbols = readExported(name)
 
-  test('every bound symbol is exported by the real library, or says why not', () => {
+  test('are exported by the real library, or have a reason', () => {
     const bound = spec.functions
       .filter(({ platform, reason }) => platform !== 'win32' && reason === undefined)
       .filter(({ since }) => since <= spec.exports.version)
@@ -23,7 +23,7 @@ describe.each(libraryNames)('%s', (name) => {
     expect(bound.filter((symbol) => !symbols.has(symbol))).toEqual([])
   })
 
-  test('where the library has a per-thread variant, the spec knows it', () => {
+  test('include every per-thread variant of the library', () => {
     const missing = spec.functions.filter(
       ({ symbol, perThreadSymbol }) =>
         perThreadSymbol === undefined && (symbols.has(`${symbol}_ptds`) || symbols.has(`${symbol}_ptsz`)),
@@ -53,13 +53,13 @@ const releases: Readonly<Record<string, readonly number[]>> = {
   nvshmem: [21100, 30006, 30205, 30309, 30405],
 }
 
-test.each(libraryNames)('%s: what a spec has came with a release that there was', (name) => {
+test.each(libraryNames)('%s: every version in the spec is an existing release', (name) => {
   const all = [...JSON.stringify(readSpec(name)).matchAll(/"since":(\d+)/g)].map(([, since]) => Number(since))
   expect(all.length).toBeGreaterThan(10)
   expect([...new Set(all)].filter((since) => releases[name]?.includes(since) !== true)).toEqual([])
 })
 
-test('NCCL functions that came with 2.28 or before are in 2.28.9, the others are not', () => {
+test('NCCL functions up to 2.28 are in 2.28.9, and later functions are not', () => {
   const older = manifest('libnccl-2.28.9')
   const wrong = readSpec('nccl').functions.filter(({ name, since }) => older.has(name) !== since <= 22809)
   expect(wrong.map(({ name, since }) => `${name} since ${since}`)).toEqual([])
@@ -70,7 +70,7 @@ test.each([
   ['libnccl-2.28.9', 53],
   ['libnccl-2.29.7', 69],
   ['libnccl-2.30.7', 83],
-])('every function that %s exports is bound', (file, count) => {
+])('every exported function of %s is bound', (file, count) => {
   const bound = new Set(readSpec('nccl').functions.map(({ symbol }) => symbol))
   const symbols = manifest(file)
   expect(symbols.size).toBe(count)
@@ -94,23 +94,23 @@ function unexplained(spec: LibrarySpecFile, symbols: Iterable<string>): string[]
   return [...symbols].filter((symbol) => !known.has(symbol))
 }
 
-describe.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)('%s, the other way round', (name) => {
+describe.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)('exported symbols of %s', (name) => {
   const spec = readSpec(name)
   const symbols = readExported(name)
   const isCompiler = name === 'nvrtc' || name === 'nvjitlink'
 
-  test('every symbol that the real library exports is bound, or the spec says why not', () => {
+  test('are bound, or excluded in the spec with a reason', () => {
     expect(unexplained(spec, symbols)).toEqual([])
   })
 
-  test('what is for another platform, or says why it is missing, is missing', () => {
+  test('lack functions marked as missing or as of another platform', () => {
     const gated = spec.functions.filter(({ platform, reason }) => platform === 'win32' || reason !== undefined)
     // The compilers have the same functions everywhere.
     expect(gated.length > 0).toBe(!isCompiler)
     expect(gated.filter(({ symbol }) => symbols.has(symbol)).map((entry) => entry.symbol)).toEqual([])
   })
 
-  test('a symbol without a reason would be noticed, a reason without a symbol too', () => {
+  test('are compared so that missing and stale reasons are detected', () => {
     const bound = spec.functions.filter(
       ({ name: exported }) => !/^(cu(da)?MemcpyPeer|nvrtcGetPTX|nvJitLinkComplete)$/.test(exported),
     )
@@ -127,7 +127,7 @@ describe.each(['driver', 'runtime', 'nvrtc', 'nvjitlink'] as const)('%s, the oth
   })
 })
 
-test('driver versions rise with the ABI revision', () => {
+test('driver versions increase with the ABI revision', () => {
   for (const { name, since, versions, symbol } of readSpec('driver').functions) {
     expect(versions, name).toContain(since)
     const revision = /_v(\d)$/.exec(symbol)?.[1]

@@ -3,8 +3,8 @@ import { parseType } from '../src/parse/ctypes.js'
 import { pairVersions } from '../src/parse/driver.js'
 import { readGroups } from '../src/parse/groups.js'
 
-describe('C type names', () => {
-  test('pointers nest from the right', () => {
+describe('parsing of C type names', () => {
+  test('nests pointers from the right', () => {
     expect(parseType('const CUgraphNode **')).toEqual({
       kind: 'pointer',
       const: false,
@@ -12,7 +12,7 @@ describe('C type names', () => {
     })
   })
 
-  test('a const pointer is not a pointer to const', () => {
+  test('distinguishes a const pointer from a pointer to const', () => {
     expect(parseType('char *const')).toEqual({
       kind: 'pointer',
       const: true,
@@ -20,7 +20,7 @@ describe('C type names', () => {
     })
   })
 
-  test('arrays nest from the left', () => {
+  test('nests arrays from the left', () => {
     expect(parseType('unsigned int [3][2]')).toEqual({
       kind: 'array',
       count: 3,
@@ -29,19 +29,19 @@ describe('C type names', () => {
     })
   })
 
-  test('function pointers and functions are told from pointers', () => {
+  test('distinguishes function pointers and functions from pointers', () => {
     expect(parseType('void (*)(CUstream, CUresult, void *)').kind).toBe('function')
     expect(parseType('void (void *)').kind).toBe('function')
     expect(parseType('void *').kind).toBe('pointer')
   })
 
-  test('tags', () => {
+  test('accepts tags', () => {
     expect(parseType('struct CUuuid_st')).toEqual({ kind: 'tag', tag: 'struct', name: 'CUuuid_st', const: false })
   })
 })
 
-describe('driver versions', () => {
-  test('symbols and typedefs pair up in order, variants apart', () => {
+describe('versions of driver symbols', () => {
+  test('pair symbols with typedefs in order, separately per variant', () => {
     const versions = pairVersions(
       ['cuMemcpyHtoD', 'cuMemcpyHtoD_v2', 'cuMemcpyHtoD_v2_ptds'],
       ['PFN_cuMemcpyHtoD_v3020', 'PFN_cuMemcpyHtoD_v2000', 'PFN_cuMemcpyHtoD_v7000_ptds', 'unrelated'],
@@ -53,12 +53,12 @@ describe('driver versions', () => {
     })
   })
 
-  test('a symbol without a version is an error, not a guess', () => {
+  test('throw for a symbol without a version', () => {
     expect(() => pairVersions(['cuX', 'cuX_v2'], ['PFN_cuX_v2000'])).toThrow(/cuX: 2 symbols .* 1 versions/)
   })
 })
 
-test('documentation groups nest and end', () => {
+test('documentation groups can nest and end', () => {
   const groups = readGroups(`
     /** \\defgroup CUDA_A A
      * @{ */

@@ -8,7 +8,7 @@ import { readSpec, root } from './environment.js'
 const specs = uncheckedCalls.map(({ library }) => readSpec(library))
 const packages = join(root, 'packages')
 
-test.each(uncheckedCalls)('packages/$path is what the committed spec gives', ({ path }) => {
+test.each(uncheckedCalls)('packages/$path equals the output of the committed spec', ({ path }) => {
   expect(readFileSync(join(packages, path), 'utf8')).toBe(emitUncheckedCalls(specs).get(path))
 })
 
@@ -32,7 +32,7 @@ function emitted(call: UncheckedCall): string[] {
 }
 
 describe('an unchecked function', () => {
-  test('takes addresses as halves and sizes as numbers, in the slots of the spec', () => {
+  test('passes addresses as halves and sizes as numbers, in the slots of the spec', () => {
     expect(emitted({ name: 'cuMemSetAccess' })).toEqual([
       'export function cuMemSetAccessUnchecked(ptr: U64Halves, size: number, desc: U64Halves, count: number): number {',
       "const call = (cuMemSetAccessUnchecked_ ??= driver.bind('cuMemSetAccess', 10020, 4))",
@@ -51,7 +51,7 @@ describe('an unchecked function', () => {
     ])
   })
 
-  test('takes each parameter in the form that the table names', () => {
+  test('passes each parameter in the form named by the table', () => {
     const forms = { dstDevice: 'bigint', uc: 'fill.byte', N: 0, hStream: 'words' } as const
     expect(emitted({ name: 'cuMemsetD8Async', inContext: true, as: 'fillBytes', forms })).toEqual([
       'export function fillBytes(context: U64Halves, dstDevice: bigint, fill: { readonly byte: number }, hStreamLow: number, hStreamHigh: number): number {',

@@ -74,10 +74,10 @@ const cases = specs.flatMap((spec) => {
   return modes.map((perThread) => [spec.library, perThread ? 'per-thread' : 'legacy', spec, perThread] as const)
 })
 
-describe.each(cases)('%s, %s default stream', (library, mode, spec, perThread) => {
+describe.each(cases)('%s with the %s default stream', (library, mode, spec, perThread) => {
   const named = (name: string): string => `${library}-${mode}-${name}`
 
-  test.for(earlier[library] ?? [])('version %i', async (version, { skip }) => {
+  test.for(earlier[library] ?? [])('resolves version %i', async (version, { skip }) => {
     if (reason !== undefined) return skip(reason)
     const report = await expectAllRight({
       spec,
@@ -89,24 +89,20 @@ describe.each(cases)('%s, %s default stream', (library, mode, spec, perThread) =
     expect(report.refused).toBeLessThan(spec.functions.length)
   })
 
-  test('in a later version, where the driver has another ABI of every function, each still enters its own', async ({
-    skip,
-  }) => {
+  test('resolves the original ABI of every function in a later version with new ABIs', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const made = laterLibrary(spec, later[library] as number)
     const report = await expectAllRight({ spec, library: made, name: named('later'), perThread })
     expect(report.refused).toBe(0)
   })
 
-  test('in a library that lacks every function, each throws the same error each time, and is searched for once', async ({
-    skip,
-  }) => {
+  test('throws a stable error per function after one search, in a library without functions', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const report = await expectAllRight({ spec, library: emptyLibrary(spec), name: named('empty'), perThread })
     expect(report.refused).toBeGreaterThan(spec.functions.length - 4)
   })
 
-  test('first versions that are wrong are reported, and no others', async ({ skip }) => {
+  test('reports exactly the wrong first versions', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const version = (earlier[library] as number[])[0] as number
     const of = (isLater: boolean): FunctionSpec[] =>

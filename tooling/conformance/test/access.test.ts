@@ -70,7 +70,7 @@ function ask(kind: string): Promise<Answer> {
 const answers = new Map<string, Answer>()
 const accepted = (outcome: Outcome | undefined): boolean => outcome?.outcome === 'accepted'
 
-describe('memory is accepted exactly where the device can use it', () => {
+describe('memory is accepted exactly if the device can use it', () => {
   test.each(Object.keys(kinds))('%s', async (kind) => {
     const { results, truths } = await ask(kind)
     answers.set(kind, { results, truths })
@@ -82,7 +82,7 @@ describe('memory is accepted exactly where the device can use it', () => {
     expect(results.length).toBeGreaterThan(writeOnly.has(kind) ? 2 : 20)
   })
 
-  test('a launch that is refused throws a TypeError that names the argument', () => {
+  test('and a refused launch throws a TypeError that names the argument', () => {
     const refusals = [...answers.values()].flatMap(({ results }) =>
       results.filter(({ way, outcome }) => truthOf[way] === 'launch' && outcome === 'refused'),
     )
@@ -99,7 +99,7 @@ describe('memory is accepted exactly where the device can use it', () => {
     expect(refusals.length).toBeGreaterThan(50)
   })
 
-  test('both answers occur for each way and each device', () => {
+  test('and both outcomes occur for each method and each device', () => {
     const seen = new Set(
       [...answers.values()].flatMap(({ results }) =>
         results.map(({ way, user, outcome }) => `${way} ${user} ${outcome}`),
@@ -115,7 +115,7 @@ describe('memory is accepted exactly where the device can use it', () => {
   })
 })
 
-describe('libraries whose kernels use memory', () => {
+describe('access checks of libraries with kernels', () => {
   const [device] = [Device.get(0)]
   const mapped = (access: 'readWrite' | 'none') => {
     const unit = allocationGranularity(device)
@@ -126,7 +126,7 @@ describe('libraries whose kernels use memory', () => {
   const refusal = (api: string, name: string) =>
     `${api}: ${name} must be memory that device 0, where the kernel runs, can use, not memory of device 0 that is mapped without access`
 
-  test('a collective of NCCL takes mapped memory with access, and refuses it without', async () => {
+  test('let an NCCL collective use mapped memory only with access', async () => {
     const [communicator] = await Communicator.initAll([device])
     if (communicator === undefined) throw new Error('no communicator')
     using stream = device.createStream()
@@ -139,7 +139,7 @@ describe('libraries whose kernels use memory', () => {
     await communicator.destroy()
   })
 
-  test('NVSHMEM takes mapped memory with access, and refuses it without', async () => {
+  test('let NVSHMEM use mapped memory only with access', async () => {
     const session = await Session.init({ device, rank: 0, worldSize: 1, id: UniqueId.create() })
     const buffer = await session.allocate('f32', 8)
     using stream = device.createStream()

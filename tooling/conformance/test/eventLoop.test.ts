@@ -28,7 +28,7 @@ function block(milliseconds: number): void {
   while (performance.now() < end);
 }
 
-test('an event loop with nothing to do is found free', async (context) => {
+test('an idle event loop is reported as free', async (context) => {
   const free = await check(context, nothing, () => pause(300))
   expect(free).toMatchObject({ waited: expect.any(Number), longest: expect.any(Number) })
   expect((free as { waited: number }).waited).toBeGreaterThan(290)
@@ -36,11 +36,11 @@ test('an event loop with nothing to do is found free', async (context) => {
 
 const late = { message: expect.stringMatching(/event loop was not free in 3 of [3-5] attempts/) }
 
-test('a wait that blocks it from beginning to end is found', async (context) => {
+test('a wait that blocks the event loop throughout is detected', async (context) => {
   expect(await check(context, nothing, async () => block(300))).toMatchObject(late)
 })
 
-test('a wait that makes it late again and again is found', async (context) => {
+test('a wait that delays the event loop repeatedly is detected', async (context) => {
   const lateAgain = async () => {
     for (let turn = 0; turn < 10; turn += 1) {
       block(40)
@@ -50,7 +50,7 @@ test('a wait that makes it late again and again is found', async (context) => {
   expect(await check(context, nothing, lateAgain)).toMatchObject(late)
 })
 
-test('one good attempt among late ones does not make it free, one late among good ones not late', async (context) => {
+test('one good attempt among late ones is not free, and one late among good ones is not late', async (context) => {
   const first = (isLate: boolean) => {
     let attempt = 0
     return async () => ((attempt++ === 0) === isLate ? block(300) : pause(300))

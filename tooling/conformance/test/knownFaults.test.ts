@@ -9,14 +9,14 @@ const alone = { version: 22803, worldSize: 1, inWindow: false }
 const isKnown = (change: Partial<Call>, place: Partial<typeof alone> = {}): boolean =>
   knownFault({ ...call, ...change }, { ...alone, ...place }) !== undefined
 
-describe('the faults of NCCL that are left out', () => {
-  test('a rank alone: what was wrong in the run of 2026-11-21', () => {
+describe('excluded faults of NCCL', () => {
+  test('for a single rank include the failures of the run of 2026-11-21', () => {
     for (const collective of ['allReduce', 'reduce', 'reduceScatter'] as const) {
       for (const dtype of ['f16', 'bf16'] as const) expect(isKnown({ collective, dtype })).toBe(true)
     }
   })
 
-  test('a rank alone: nothing that was right there', () => {
+  test('for a single rank exclude everything that passed', () => {
     for (const dtype of ['f32', 'f64', 'i8', 'u8', 'i32', 'i64'] as const) expect(isKnown({ dtype })).toBe(false)
     expect(isKnown({ inPlace: true })).toBe(false)
     expect(isKnown({ op: 'sum' })).toBe(false)
@@ -25,7 +25,7 @@ describe('the faults of NCCL that are left out', () => {
     expect(isKnown({}, { version: 22907 })).toBe(false)
   })
 
-  test('a rank alone: 8-bit floats, which it refuses to multiply', () => {
+  test('for a single rank include 8-bit floats, which NCCL refuses to multiply', () => {
     for (const op of ['avg', 'preMulSum'] as const) {
       expect(isKnown({ op, dtype: 'f8e4m3', count: 1 })).toBe(true)
       expect(isKnown({ op, dtype: 'f8e5m2', count: 0 })).toBe(false)
@@ -36,7 +36,7 @@ describe('the faults of NCCL that are left out', () => {
     expect(isKnown({ dtype: 'f8e5m2' }, { version: 22907 })).toBe(false)
   })
 
-  test('windows: parts that are no multiple of 8 bytes, and those only', () => {
+  test('with windows include exactly parts that are not a multiple of 8 bytes', () => {
     const gather = { collective: 'allGather', op: undefined, count: 7 } as const
     const window = { worldSize: 2, inWindow: true }
     expect(isKnown(gather, window)).toBe(true)
@@ -46,7 +46,7 @@ describe('the faults of NCCL that are left out', () => {
     expect(isKnown(gather, { ...window, version: 23007 })).toBe(false)
   })
 
-  test('windows: averages of floats with 2.30.7, which finds no kernel for them', () => {
+  test('with windows include averages of floats in 2.30.7, which has no kernel for them', () => {
     const window = { version: 23007, worldSize: 2, inWindow: true }
     for (const dtype of ['f16', 'bf16', 'f32', 'f8e4m3', 'f8e5m2'] as const)
       expect(isKnown({ dtype, count: 8 }, window)).toBe(true)
@@ -59,7 +59,7 @@ describe('the faults of NCCL that are left out', () => {
     expect(isKnown({}, { ...window, version: 23008 })).toBe(false)
   })
 
-  test('windows: floats that are reduced in such parts', () => {
+  test('with windows include floats reduced in such parts', () => {
     const scatter = { collective: 'reduceScatter', op: 'sum' } as const
     const window = { worldSize: 2, inWindow: true }
     for (const count of [5, 7, 63]) expect(isKnown({ ...scatter, count }, window)).toBe(true)

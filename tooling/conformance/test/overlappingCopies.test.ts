@@ -57,7 +57,7 @@ describe.each([
     expect([...memory.toArraySync()]).toEqual(Array.from({ length: 16 }, (_, index) => index))
   })
 
-  test('reads on the software device what it has written', async () => {
+  test('reads its own writes on the software device', async () => {
     using own = DeviceBuffer.from(
       device,
       Float32Array.from({ length: 16 }, (_, index) => index),
@@ -72,7 +72,7 @@ describe.each([
   })
 })
 
-test('copies onto the same memory and between neighbours are taken', () => {
+test('copies onto the same memory and between adjacent ranges are accepted', () => {
   memory.copyFrom(memory.slice())
   memory.slice(0, 8).copyFrom(memory.slice(8))
   memory.slice(0, 0).copyFrom(memory.slice(1, 1))
@@ -83,7 +83,7 @@ test('copies onto the same memory and between neighbours are taken', () => {
   memory.copyFromSync(Float32Array.from({ length: 16 }, (_, index) => index))
 })
 
-test('copies of a batch that use what another one writes are refused', () => {
+test('copies in a batch that use the target of another copy are refused', () => {
   const part = (start: number, end: number) => memory.slice(start, end)
   const batch = (...copies: readonly (readonly [readonly [number, number], readonly [number, number]])[]) =>
     prepareCopies(
@@ -144,13 +144,13 @@ test('copies of a batch that use what another one writes are refused', () => {
   ).toThrow(overlap('prepareCopies', 'copies[1].source'))
 })
 
-describe('rows', () => {
+describe('copies of rows', () => {
   const image = PitchedBuffer.allocate(device, 'u8', { width: 64, height: 16 })
   const [left, right] = [image.region({ width: 32 }), image.region({ x: 32, width: 32 })]
 
   afterAll(() => image.dispose())
 
-  test('of regions that lie between each other are copied', async () => {
+  test('between interleaved regions are accepted', async () => {
     const data = Uint8Array.from({ length: 32 * 16 }, (_, index) => index)
     left.copyFrom(data, { stream })
     right.copyFrom(left, { stream })
@@ -167,7 +167,7 @@ describe('rows', () => {
     ['down', { y: 1, height: 8 }, { height: 8 }],
     ['up', { height: 8 }, { y: 7, height: 8 }],
     ['askew', { x: 8, y: 1, width: 16, height: 8 }, { width: 16, height: 8 }],
-  ])('that share bytes are refused %s', (_, to, from) => {
+  ])('with shared bytes are refused %s', (_, to, from) => {
     const [target, source] = [image.region(to), image.region(from)]
     for (const [copy, api] of [
       [() => target.copyFrom(source), 'PitchedBuffer.copyFrom'],
@@ -180,7 +180,7 @@ describe('rows', () => {
     }
   })
 
-  test('and memory without gaps that lies in them are refused', () => {
+  test('and contiguous memory that overlaps them are refused', () => {
     const all = DeviceBuffer.view(device, image, 'u8')
     const rows = image.region({ width: 16, height: 4 })
     expect(() => rows.copyFrom(all.slice(0, 64))).toThrow(overlap('PitchedBuffer.copyFrom'))
@@ -189,7 +189,7 @@ describe('rows', () => {
     rows.copyInto(all.slice(image.pitch + 16, image.pitch + 80), { stream })
   })
 
-  test('answer as each byte of both ends does', () => {
+  test('have the same result as a comparison of each byte', () => {
     using box = PitchedBuffer.allocate(device, 'u8', { width: 12, height: 6, depth: 4 })
     const all = DeviceBuffer.view(device, box, 'u8')
     let random = 7
@@ -233,7 +233,7 @@ describe('rows', () => {
   })
 })
 
-test('texels of one array that overlap are refused, and others are copied', () => {
+test('overlapping texels of one array are refused, and others are copied', () => {
   using array = CudaArray.create(device, { width: 16, height: 16, format: 'u8' })
   const region = { width: 8, height: 8 }
   array.copyFrom(array, { region, at: { x: 8 }, stream })

@@ -67,11 +67,11 @@ const classes = new Map<string, new (...data: readonly unknown[]) => ShoalError>
     .map(([name, value]) => [name, value as never]),
 )
 
-test('every class of error is known here', () => {
+test('every error class is covered', () => {
   expect(classes.size).toBeGreaterThan(25)
 })
 
-test.each([...classes.keys()])('a %s with the longest data is printed on at most 15 lines', (name) => {
+test.each([...classes.keys()])('a %s with the longest data prints at most 15 lines', (name) => {
   const Class = classes.get(name) as new (...data: readonly unknown[]) => ShoalError
   const error = new Class(...(positional[name] ?? [options]))
   expect(error.stack).toContain('printedErrors.test')
@@ -86,7 +86,7 @@ test.each([...classes.keys()])('a %s with the longest data is printed on at most
   expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name })
 })
 
-test('a library that is not found: the uncaught error shows the caller, and what to do, on one screen', () => {
+test('the uncaught error for a missing library shows the caller and a remedy on one screen', () => {
   const program = `import { Device } from '@shoal/driver'
     function caller() { return Device.get(0) }
     caller()`

@@ -23,7 +23,7 @@ async function classesOf(name: string): Promise<Map<string, { readonly prototype
   return found
 }
 
-test.each(packages)('each class of %s has a line for JSON.stringify, as it has one for console.log', async (name) => {
+test.each(packages)('each class of %s prints one line in JSON.stringify and console.log', async (name) => {
   const classes = await classesOf(name)
   expect(classes.size).toBeGreaterThan(0)
   const without = [...classes].filter(([, { prototype }]) => !('toJSON' in prototype) && !(prototype instanceof Error))

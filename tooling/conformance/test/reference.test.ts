@@ -19,8 +19,8 @@ const lacking = includeFolder() === undefined ? 'there is no cuda.h' : compiler 
 
 const programFolder = scratchFolder()
 
-describe('the list of cases, on the software device', () => {
-  it('has the values of a program in C++, all of it', { timeout: 300_000 }, (context) => {
+describe('the reference cases on the software device', () => {
+  it('have exactly the values of a C++ program', { timeout: 300_000 }, (context) => {
     if (lacking !== undefined) context.skip(lacking)
     const packages = { driver: Device.get(0), runtime: RuntimeDevice.get(0) }
     const seed = Math.floor(Math.random() * 2 ** 32)
@@ -35,8 +35,8 @@ describe('the list of cases, on the software device', () => {
   })
 })
 
-describe('what an H200 answered', () => {
-  it('is what the software device answers, but for counted exceptions', { timeout: 300_000 }, (context) => {
+describe('recorded answers of an H200', () => {
+  it('equal those of the software device, except for counted exceptions', { timeout: 300_000 }, (context) => {
     if (lacking !== undefined) context.skip(lacking)
     const file = new URL('recorded/h200.json', import.meta.url)
     const { seed, answers: recorded } = JSON.parse(readFileSync(file, 'utf8'))
@@ -61,8 +61,8 @@ describe('what an H200 answered', () => {
   })
 })
 
-describe('the comparison', () => {
-  it('counts what is alike, value by value and four bytes by four', () => {
+describe('the comparison of answers', () => {
+  it('counts equal values, each value and each four bytes', () => {
     const answer = { a: 1, b: [2, 'x', null], bytes: '00'.repeat(64) }
     expect(compare(answer, structuredClone(answer))).toEqual({
       equal: 20,
@@ -73,7 +73,7 @@ describe('the comparison', () => {
     })
   })
 
-  it('names each value that differs, is missing or is one too many', () => {
+  it('names each value that differs, is missing or is extra', () => {
     expect(compare({ a: [1, 2], b: 3 }, { a: [1, 5, 6], c: 3 }).different).toEqual([
       'a[1]: 2 in Shoal, 5 in C++',
       'a[2]: nothing in Shoal, 6 in C++',
@@ -86,7 +86,7 @@ describe('the comparison', () => {
     ])
   })
 
-  it('tells refusals alike, of the packages first, of them alone, and with another status', () => {
+  it('distinguishes equal refusals, early refusals, extra refusals and other statuses', () => {
     const refused = { refused: 'CUDA_ERROR_INVALID_VALUE' }
     const here = { refusedHere: 'f: x must be 1, not 2' }
     expect(compare(refused, { ...refused })).toMatchObject({ equal: 0, refused: 1, different: [] })

@@ -5,7 +5,7 @@ const { runCase } = await import('@shoal/conformance')
 
 const suite = { name: 'a suite', cases: [] }
 
-test('a case that cannot ask its question is skipped with its reason, and cleaned up after', async () => {
+test('a case that cannot run is skipped with its reason, and cleaned up', async () => {
   let cleaned = false
   const result = await runCase(suite, {
     name: 'of a newer library',
@@ -20,7 +20,7 @@ test('a case that cannot ask its question is skipped with its reason, and cleane
   expect(cleaned).toBe(true)
 })
 
-test('a skip does not hide that cleaning up failed', async () => {
+test('a skip does not hide a failed cleanup', async () => {
   const result = await runCase(suite, {
     name: 'left in disorder',
     run(t) {

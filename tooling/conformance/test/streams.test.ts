@@ -48,10 +48,10 @@ afterAll(async () => {
   memory.dispose()
 })
 
-describe.each(Object.keys(ways))('%s', (way) => {
+describe.each(Object.keys(ways))('the stream option of %s', (way) => {
   const queue = ways[way] as (options: { readonly stream?: Given }) => unknown
 
-  test('takes a stream of any kind, its handle, null and none', async () => {
+  test('accepts a stream of any kind, its handle, null and undefined', async () => {
     for (const given of [stream, stream.handle, describeStream(stream), runtime.Stream.from(stream), null, 0n, 1n]) {
       await queue({ stream: given })
     }
@@ -60,7 +60,7 @@ describe.each(Object.keys(ways))('%s', (way) => {
     await device.synchronize()
   })
 
-  test('refuses what is no stream', async () => {
+  test('refuses other values than a stream', async () => {
     for (const [bad, error] of [
       [5, TypeError],
       ['stream', TypeError],
@@ -73,7 +73,7 @@ describe.each(Object.keys(ways))('%s', (way) => {
     }
   })
 
-  test('goes to the stream of use() when it names none', () => {
+  test('defaults to the stream of use()', () => {
     expect(captured(stream, () => stream.use(() => void queue({})))).toBeGreaterThan(0)
     expect(captured(stream, () => stream.use(() => void queue({ stream: undefined })))).toBeGreaterThan(0)
     const named = device.createStream({ nonBlocking: true })
@@ -82,7 +82,7 @@ describe.each(Object.keys(ways))('%s', (way) => {
   })
 })
 
-test('Stream.from() of the runtime takes a stream of any kind', () => {
+test('Stream.from() of the runtime accepts a stream of any kind', () => {
   for (const given of [stream, stream.handle, describeStream(stream), null]) {
     expect(runtime.Stream.from(given).handle).toBe(given === null ? 0n : stream.handle)
   }
@@ -97,7 +97,7 @@ test('Communicator.synchronize() refuses a missing stream', async () => {
 })
 
 describe('use()', () => {
-  test('nests, one scope for each device, and ends with what it throws', () => {
+  test('nests with one scope per device, and ends when the function throws', () => {
     const inner = device.createStream({ nonBlocking: true })
     const fill = (): unknown => memory.fill(3)
     expect(captured(inner, () => stream.use(() => other.use(() => inner.use(fill))))).toBe(1)
@@ -112,7 +112,7 @@ describe('use()', () => {
     inner.dispose()
   })
 
-  test('takes synchronous functions alone, and streams that are there', () => {
+  test('accepts only synchronous functions and live streams', () => {
     expect(() => stream.use(async () => undefined)).toThrow(/Stream.use: fn must be a synchronous function/)
     expect(() => stream.use(5 as never)).toThrow(/Stream.use: fn must be a function/)
     const gone = device.createStream()
@@ -121,14 +121,14 @@ describe('use()', () => {
     memory.fill(1)
   })
 
-  test('is the stream of prepared copies that name none', () => {
+  test('applies to prepared copies without a stream', () => {
     const copies = prepareCopies(device, [{ target: memory.slice(0, 4), source: memory.slice(4) }])
     stream.use(() => copies.launch())
     expect(() => copies.launch()).toThrow('PreparedCopies.launch: stream must be')
   })
 })
 
-test('SHOAL_DEFAULT_STREAM=warn names each place that leaves the stream out, once', () => {
+test('SHOAL_DEFAULT_STREAM=warn reports each call site without a stream once', () => {
   const script = fileURLToPath(new URL('streams/missing.mjs', import.meta.url))
   const run = (environment: Record<string, string>) =>
     spawnSync(process.execPath, [script], { encoding: 'utf8', env: { ...process.env, ...environment } })

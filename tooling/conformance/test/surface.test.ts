@@ -45,15 +45,15 @@ const names = (cell = ''): string[] => [...cell.matchAll(/`([A-Za-z][\w.]*)`/g)]
 const suitesIn = (text: string): string[] =>
   [...text.matchAll(/(?<!\*)\*([^*\n]+)\*/g)].map((match) => match[1] as string).filter((each) => !/^not /i.test(each))
 
-describe.each(['driver', 'runtime', 'nccl', 'nvshmem'])('the rows of %s', (name) => {
-  test('name what the package exports', async () => {
+describe.each(['driver', 'runtime', 'nccl', 'nvshmem'])('the rows of %s in docs/surface.md', (name) => {
+  test('name the exports of the package', async () => {
     const has = await exported(name)
     const all = rows(sections.get(name) as string).flatMap((cells) => names(cells[1]))
     expect(all.length).toBeGreaterThan(20)
     expect(all.filter((each) => !has(each))).toEqual([])
   })
 
-  test('say of each what the software device does and what ran on H200s', () => {
+  test('state the support of the software device and the runs on H200s', () => {
     for (const cells of rows(sections.get(name) as string)) expect(cells.length, cells[0]).toBe(4)
   })
 })
@@ -65,7 +65,7 @@ interface Results {
   }[]
 }
 
-test('the suites and cases that the page names are there, and have run on H200s unless it says otherwise', () => {
+test('suites and cases named in docs/surface.md exist, and have run on H200s unless marked', () => {
   const folder = `${root}docs/hardware/results/`
   const ran = new Set<string>()
   for (const file of readdirSync(folder).filter((each) => each.includes('h200'))) {
@@ -91,6 +91,6 @@ test('the suites and cases that the page names are there, and have run on H200s 
   }
 })
 
-test('the files that the page links to are there', () => {
+test('files linked from docs/surface.md exist', () => {
   for (const [, path] of page.matchAll(/\]\(([^)#]+)\)/g)) expect(existsSync(`${root}docs/${path}`), path).toBe(true)
 })

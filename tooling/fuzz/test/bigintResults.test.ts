@@ -62,7 +62,7 @@ const exclusions: readonly (readonly [api: RegExp, why: string])[] = [
 const packages = ['types', 'ffi', 'nccl', 'nvshmem', 'nvrtc', 'nvjitlink', 'launch', 'driver', 'runtime']
 const entries = ['context', 'diagnostics', 'dlpack', 'external', 'graph', 'library', 'memory', 'sharing', 'texture']
 
-test('every plain result with bigints is in the table', () => {
+test('every plain result with bigints is in the fuzz table', () => {
   const found = bigintResults([
     ...packages.map((name) => declarationsOf(name)),
     ...['driver', 'runtime'].flatMap((name) => entries.map((entry) => declarationsOf(`${name}/${entry}`))),
@@ -73,7 +73,7 @@ test('every plain result with bigints is in the table', () => {
 })
 
 test.each(Object.entries(results))(
-  '%s returns what JSON.stringify takes, and a copy has no other properties',
+  '%s returns a result that JSON.stringify accepts and copies without other properties',
   async (_, make) => {
     const result = (await make()) as object
     const text = JSON.stringify({ result })
@@ -83,7 +83,7 @@ test.each(Object.entries(results))(
   },
 )
 
-test('addresses and handles are hexadecimal, other bigints decimal', () => {
+test('results print addresses and handles as hexadecimal, and other bigints as decimal', () => {
   const result = types.withJson({ address: 255n, inner: { eventHandle: 16n, bytes: 12n }, many: [1n], handles: [32n] })
   expect(JSON.stringify(result)).toBe(
     '{"address":"0xff","inner":{"eventHandle":"0x10","bytes":"12"},"many":["1"],"handles":["0x20"]}',

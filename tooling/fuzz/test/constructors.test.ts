@@ -25,15 +25,18 @@ const { Device } = await import('@shoal/driver')
 const device = Device.get(0)
 const arguments_ = [[], [device], [0], [{}], ['name'], [undefined, undefined]]
 
-test.each([...classes].map(([one, name]) => [name, one] as const))('new %s says what makes it', (name, one) => {
-  for (const args of arguments_) {
-    let error: unknown
-    try {
-      new one(...args)
-    } catch (thrown) {
-      error = thrown
+test.each([...classes].map(([one, name]) => [name, one] as const))(
+  'new %s throws an error that names the factory',
+  (name, one) => {
+    for (const args of arguments_) {
+      let error: unknown
+      try {
+        new one(...args)
+      } catch (thrown) {
+        error = thrown
+      }
+      expect(error, `${name}(${String(args)})`).toBeInstanceOf(TypeError)
+      expect((error as Error).message).toMatch(/^new \w+: make it with \w/)
     }
-    expect(error, `${name}(${String(args)})`).toBeInstanceOf(TypeError)
-    expect((error as Error).message).toMatch(/^new \w+: make it with \w/)
-  }
-})
+  },
+)

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 
 useSoftwareDevice({ devices: 2 })
 
-test('operands of a group that are disposed of while the thread makes its calls do no harm', async () => {
+test('operands of a group disposed while its thread makes the calls cause no harm', async () => {
   const devices = Device.all()
   const communicators = await Communicator.initAll(devices)
   let made = 0

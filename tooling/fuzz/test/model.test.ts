@@ -5,7 +5,7 @@ import { shrink } from '../dist/model/shrink.js'
 
 const budget = 40_000
 
-test(`${budget} steps with a new seed go as the model says`, async () => {
+test(`${budget} random steps with a new seed match the model`, async () => {
   const options = readOptions(['--steps', String(budget)])
   if (typeof options === 'string') throw new Error(options)
   const said: string[] = []
@@ -15,17 +15,20 @@ test(`${budget} steps with a new seed go as the model says`, async () => {
   expect(steps).toBeGreaterThanOrEqual(budget)
 })
 
-test('a failure is told with its seed, and made again with fewer steps', async () => {
+test('a failure is reported with its seed, and reduced to fewer steps', async () => {
   const all = [...Array(60).keys()]
   const fails = async (steps: readonly number[]): Promise<boolean> => steps.includes(7) && steps.includes(41)
   expect(await shrink(all, fails, 100)).toEqual([7, 41])
 })
 
-test.each(['--seed=x', '--steps=-1', '--sanitize=memory', '--only=1,b'])('refuses %s', (value) => {
-  expect(readOptions([value])).toMatch(value.split('=')[0] as string)
-})
+test.each(['--seed=x', '--steps=-1', '--sanitize=memory', '--only=1,b'])(
+  'the model program refuses the option %s',
+  (value) => {
+    expect(readOptions([value])).toMatch(value.split('=')[0] as string)
+  },
+)
 
-test('products of large integers keep their low bits', () => {
+test('the model keeps the low bits of products of large integers', () => {
   const part = (value: number) => ({
     bytes: new Uint8Array(Int32Array.of(value).buffer),
     defined: new Uint8Array(4).fill(1),

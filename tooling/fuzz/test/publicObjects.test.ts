@@ -26,16 +26,19 @@ const kinds: { readonly [name: string]: () => object | Promise<object> } = {
   'runtime MemoryPool': () => runtime.MemoryPool.create(),
 }
 
-test.each(Object.entries(kinds))('%s: two objects are not equal, and JSON has a line of each', async (_, make) => {
-  const [one, other] = [await make(), await make()]
-  expectDistinct(one, other)
-  expectDescribed(one)
-  for (const object of [one, other] as { close?: () => unknown; dispose?: () => unknown }[]) {
-    await object.close?.()
-    await object.dispose?.()
-  }
-  expectDescribed(one)
-})
+test.each(Object.entries(kinds))(
+  '%s: two objects are not equal, and serialize to one line of JSON each',
+  async (_, make) => {
+    const [one, other] = [await make(), await make()]
+    expectDistinct(one, other)
+    expectDescribed(one)
+    for (const object of [one, other] as { close?: () => unknown; dispose?: () => unknown }[]) {
+      await object.close?.()
+      await object.dispose?.()
+    }
+    expectDescribed(one)
+  },
+)
 
 test('versions are equal if their numbers are', () => {
   expect(CudaVersion.from(12080)).toEqual(CudaVersion.from(12080))

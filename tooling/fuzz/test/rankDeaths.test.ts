@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { planOf, stages, ways } from '../src/ranks/plan.js'
 import { runRankDeaths } from '../src/ranks/rankDeaths.js'
 
-test('a seed says all of a case, and forty in a row have every way at every stage', () => {
+test('a seed determines a case, and forty consecutive seeds cover every way at every stage', () => {
   expect(planOf(77, 3000)).toEqual(planOf(77, 3000))
   const plans = Array.from({ length: 40 }, (_, index) => planOf(1234 + index, 3000))
   expect(new Set(plans.map(({ way, stage }) => `${way} ${stage}`)).size).toBe(ways.length * stages.length)
@@ -10,7 +10,7 @@ test('a seed says all of a case, and forty in a row have every way at every stag
   expect([...new Set(sizes)].sort()).toEqual([2, 3, 4, 5, 6, 7, 8])
 })
 
-test('ranks die, and the others say so: ten cases of a new seed', async () => {
+test('survivors report dead ranks in ten cases of a new seed', async () => {
   // Another way and another stage each time. How soon is asked by hand, on a quiet machine.
   const seed = Math.floor(Math.random() * 1e6)
   const failures: string[] = []
@@ -22,7 +22,7 @@ test('ranks die, and the others say so: ten cases of a new seed', async () => {
   expect(failures).toEqual([])
 })
 
-test('a campaign ends when it is told to', async () => {
+test('a campaign ends when it is aborted', async () => {
   const { ran, failures, late } = await runRankDeaths({ seed: 1, count: 5, signal: AbortSignal.abort() })
   expect({ ran, failures, late }).toEqual({ ran: 0, failures: [], late: 0 })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { runReceiveCampaign } from '../dist/receive/campaign.js'
 
-test('wrong messages open nothing and leave nothing: a sample of a new seed', async () => {
+test('wrong messages of a new seed open nothing and leak nothing', async () => {
   const seed = Math.floor(Math.random() * 1e9)
   const { ran, refused, opened, failures } = await runReceiveCampaign({ seed, count: 300 })
   expect(failures, `seed ${seed}`).toEqual([])
@@ -9,7 +9,7 @@ test('wrong messages open nothing and leave nothing: a sample of a new seed', as
   expect(refused).toBeGreaterThan(opened)
 })
 
-test('senders that are killed within a message leave nothing', async () => {
+test('senders killed within a message leak nothing', async () => {
   const seed = Math.floor(Math.random() * 1e9)
   const { ran, failures } = await runReceiveCampaign({ seed, count: 2, only: 'death' })
   expect({ seed, ran, failures }).toEqual({ seed, ran: 2, failures: [] })

@@ -6,7 +6,7 @@ import { copyPackages } from '../src/copyPackages.mjs'
 
 const folder = scratchFolder()
 
-it('what the jobs of a GPU host run loads from the copied packages', { timeout: 120_000 }, () => {
+it('programs of the GPU jobs load from the copied packages', { timeout: 120_000 }, () => {
   const names = ['sweep', 'conformance', 'bench']
   copyPackages(
     names.map((name) => `tooling/${name}`),

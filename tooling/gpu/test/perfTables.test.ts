@@ -11,19 +11,19 @@ const ncclTests = (wrong = 0) => `# nThread 1 nGpus 2 minBytes 8 maxBytes 1024 s
 # Avg bus bandwidth    : 84.0
 `
 
-describe('what other benchmarks print', () => {
-  it('nccl-tests: sizes and both times', () => {
+describe('output of other benchmarks', () => {
+  it('of nccl-tests is parsed into sizes and both times', () => {
     expect(rowsOfNcclTests(ncclTests())).toEqual([
       { bytes: 8, outOfPlace: 11.02, inPlace: 10.95 },
       { bytes: 16_777_216, outOfPlace: 100.5, inPlace: 99.1 },
     ])
   })
 
-  it('nccl-tests: wrong results agree with nothing', () => {
+  it('of nccl-tests with wrong results is never in agreement', () => {
     expect(() => rowsOfNcclTests(ncclTests(3))).toThrow(/nccl-tests found wrong results: 8 +2 +float/)
   })
 
-  it('perftests: the first figure behind a size, between bars or blanks', () => {
+  it('of perftests is parsed by the first figure after a size, between bars or blanks', () => {
     const text =
       'mype: 0 device name: a GPU\n| size(B) | scope | bw(GB/s) |\n| 1024 | None | 12.5 | 0.1 |\n 2048  None  25\n+---+\n'
     expect(rowsOfPerftest(text)).toEqual([
@@ -33,11 +33,11 @@ describe('what other benchmarks print', () => {
   })
 })
 
-describe('agreement', () => {
+describe('agreement of benchmarks', () => {
   const round = (...values: number[]) => values.map((value, index) => ({ bytes: 2 ** index, value }))
   const pick = (row: { value: number }): number => row.value
 
-  it('takes medians of rounds, and the worst ratio of the sizes that both have', () => {
+  it('uses medians of rounds, and the worst ratio of common sizes', () => {
     const ours = medians([round(1, 9), round(3, 10), round(2, 11)], pick)
     expect([...ours]).toEqual([
       [1, 2],
@@ -53,7 +53,7 @@ describe('agreement', () => {
     expect(greatestRatio(ours, theirs, (bytes: number) => bytes > 2)).toBeUndefined()
   })
 
-  it('is a limit that is met or missed; none without a ratio', () => {
+  it('compares the ratio with a limit, and fails without a ratio', () => {
     expect(atMost('a', 1.1, 1.1)).toMatchObject([{ met: true, side: 'at most', unit: '' }])
     expect(atMost('a', 1.11, 1.1)).toMatchObject([{ met: false }])
     expect(atMost('a', undefined, 1)).toEqual([])

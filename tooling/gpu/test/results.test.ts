@@ -63,19 +63,19 @@ function report() {
 }
 
 describe('results of a GPU host', () => {
-  it('keeps file names but no folders of the host', () => {
+  it('keep file names but no folders of the host', () => {
     const kept = JSON.stringify(recordOf(report()))
     expect(kept).toContain('libnccl.so.2')
     expect(kept).toContain('…/c.ptx')
     expect(kept).not.toMatch(/\/usr\/|\/opt\//)
   })
 
-  it('refuses a run without a GPU', () => {
+  it('refuse a run without a GPU', () => {
     expect(() => recordOf({ ...report(), software: true })).toThrow('software device')
     expect(() => recordOf({ ...report(), host: { ...report().host, gpus: [] } })).toThrow('no GPU')
   })
 
-  it('keeps the newest result of each job in the file of its setting', () => {
+  it('keep the newest result of each job in the file of its setting', () => {
     const jobsOf = (...jobs: object[]) => ({ jobs: jobs as never })
     const [old, recent] = ['2026-01-02T03:00:00.000Z', '2026-01-03T03:00:00.000Z']
     inFolder((folder) => {
@@ -103,7 +103,7 @@ describe('results of a GPU host', () => {
     })
   })
 
-  it('takes what a machine is from the newest run', () => {
+  it('take the description of a machine from the newest run', () => {
     inFolder((folder) => {
       for (const [started, kernel] of [
         ['2026-01-03T03:00:00.000Z', '6.2'],
@@ -135,8 +135,8 @@ function pageOf(jobs: object[] = report().jobs, changes: object = {}): string {
   return page
 }
 
-describe('the page', () => {
-  it('says what ran where, how much passed, and what failed', () => {
+describe('the rendered page of results', () => {
+  it('names jobs, machines, pass counts and failures', () => {
     const page = pageOf()
     expect(page).toContain(
       '| 2 × NVIDIA H200, 143771 MiB, compute capability 9.0 | 580.159.04 | 13.0 | 2.28.3 | none |',
@@ -150,7 +150,7 @@ describe('the page', () => {
     expect(page).not.toContain('a line for each case')
   })
 
-  it('has a column for each setting', () => {
+  it('has a column per setting', () => {
     inFolder((folder) => {
       keepRecord(recordOf(report()), folder)
       keepRecord(recordOf({ ...report(), jobs: [], host: { ...report().host, gpus: [gpu] } }), folder)
@@ -164,7 +164,7 @@ describe('the page', () => {
     })
   })
 
-  it('counts the lines of a job that says what passed', () => {
+  it('counts the lines of a job that lists its passes', () => {
     const job = { name: 'launchers', status: 'passed', seconds: 1, output: 'mpirun\npassed  one\npassed  two\n' }
     expect(pageOf([job])).toContain('| launchers | 2 passed |')
     expect(pageOf([{ ...job, output: 'all is well' }])).toContain('| launchers | passed |')
@@ -172,7 +172,7 @@ describe('the page', () => {
     expect(pageOf([notRun])).toContain('| launchers | not run: needs 2 GPUs |')
   })
 
-  it('prints ratios to C as people write them, with what C makes of itself, and what was missed', () => {
+  it("prints readable ratios to C, with C's repeat ratio, and missed limits", () => {
     const bar = { value: 1.118, limit: 1.1, unit: '', side: 'at most', met: false }
     const bars = [
       { ...bar, what: 'small against C', ofCAgain: 1.034 },
@@ -213,7 +213,7 @@ describe('the page', () => {
     expect(page).toContain('| python-memory | **failed**: 1 of 2 exchanges |')
   })
 
-  it('lists the faults of the libraries, those of the same kind in one row', () => {
+  it('groups the faults of the libraries by kind', () => {
     const faults = {
       'reduce avg of f16, 1 ranks, plain memory: refused with 4': [1, 7],
       'allReduce avg of f8e4m3, 1 ranks, plain memory, in place: refused with 4': [1],
@@ -246,12 +246,12 @@ describe('the page', () => {
     expect(page).toContain('- NVSHMEM 3.4.5: fetch_add: it changes nothing\n')
   })
 
-  it('says so where there is no result', () => {
+  it('prints a notice without a result', () => {
     expect(renderPage([])).toContain('No run has been kept so far.')
   })
 })
 
-describe('what a call costs', () => {
+describe('the rendered page of call costs', () => {
   const series = (median: number) => ({ rounds: [median], median, least: median, greatest: median })
   const row = (title: string, ratio: number) => ({
     case: title,
@@ -301,7 +301,7 @@ describe('what a call costs', () => {
     { gpuCount: 2, gpu: 'NVIDIA H200', driver: '580', libraries: [], jobs: [] },
   ].map((setting) => ({ ...setting, jobs: setting.jobs.map((job) => ({ ...job, ...digestOf(job) })) }))
 
-  it('has the figures of each job, with ratios to C, and the limits that were missed', () => {
+  it('has the figures of each job, with ratios to C and missed limits', () => {
     const page = renderCosts(settings)
     expect(page).toContain('| launch and wait | µs | 10.0 | 13.1 (1.31) |')
     expect(page).toContain('2026-01-02, commit 0123456.')
@@ -317,13 +317,13 @@ describe('what a call costs', () => {
     expect(page).not.toContain('2 × NVIDIA')
   })
 
-  it('says so where there is no result', () => {
+  it('prints a notice without a result', () => {
     expect(renderCosts([])).toContain('No run has been kept so far.')
   })
 })
 
 describe('docs/hardware', () => {
-  it('keeps digests, not what the jobs printed', () => {
+  it('keeps digests instead of job output', () => {
     const files = readdirSync(resultsFolder).map((file) => readFileSync(join(resultsFolder, file), 'utf8'))
     expect(files.join('').split('\n').length).toBeLessThan(4000)
     expect(files.join('')).not.toMatch(/"(?:output|rounds|outcome)"/)
@@ -336,7 +336,7 @@ describe('docs/hardware', () => {
     expect(status).toBe(0)
   })
 
-  it('is one page that a reader gets through', () => {
+  it('is one page of readable length', () => {
     const page = readFileSync(new URL('../../../docs/hardware/README.md', import.meta.url), 'utf8')
     expect(page.split('\n').length).toBeLessThanOrEqual(150)
   })

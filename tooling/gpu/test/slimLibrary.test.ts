@@ -64,7 +64,7 @@ describe('slimLibrary', () => {
     __nv_relfatbin: fatBinary(code(2, 90, bytes(5, 32))),
   })
 
-  it('keeps compiled code of one architecture and all that is no GPU code', () => {
+  it('keeps compiled code of one architecture and everything except GPU code', () => {
     const slim = slimLibrary(library, 90)
     expect(slim).toMatchObject({ kept: 21 + 8, blanked: 40 + 16 + 32 })
     expect(slim.library.length).toBe(library.length)
@@ -74,7 +74,7 @@ describe('slimLibrary', () => {
     expect(library.includes(bytes(1, 40))).toBe(true)
   })
 
-  it('refuses a library without that architecture, and what is no library', () => {
+  it('refuses a library without that architecture, and other files', () => {
     expect(() => slimLibrary(library, 100)).toThrow('no GPU code for sm_100')
     expect(() => slimLibrary(Buffer.alloc(128), 90)).toThrow('not an ELF64')
   })

@@ -39,7 +39,7 @@ interface Report {
 }
 
 describe('memory between Node and Python on the software device', () => {
-  test('both ways, each method of sharing', (context) => {
+  test('is shared in both directions by each method', (context) => {
     needsPython(context)
     needsSoftwareDevice(context)
     const json = join(folder, 'all.json')
@@ -54,7 +54,7 @@ describe('memory between Node and Python on the software device', () => {
     )
   })
 
-  test('a Python package that is missing is named, and fails the run', (context) => {
+  test('requires its Python package, whose absence fails the run', (context) => {
     needsPython(context)
     needsSoftwareDevice(context)
     const json = join(folder, 'missing.json')
@@ -70,7 +70,7 @@ describe('memory between Node and Python on the software device', () => {
     expect(exchanges.filter(({ error }) => error === undefined)).toHaveLength(6)
   })
 
-  test('one wrong byte is found, on either side', (context) => {
+  test('is compared so that one wrong byte is detected on either side', (context) => {
     needsPython(context)
     needsSoftwareDevice(context)
     const json = join(folder, 'wrong.json')
@@ -97,7 +97,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
     expect(exchanges.filter(({ error }) => error?.includes('Node read other bytes'))).toHaveLength(3)
   })
 
-  test('an interpreter that is not there is an error and not a wait', (context) => {
+  test('requires an interpreter, whose absence is an error instead of a hang', (context) => {
     needsSoftwareDevice(context)
     const { status, stdout } = runInterop('--python', join(folder, 'nowhere'))
     expect(status).toBe(1)
@@ -119,7 +119,7 @@ describe("messages between Shoal's DescriptorSocket and Python's", () => {
     return python
   }
 
-  test('data of every length arrives whole, both ways', async (context) => {
+  test('arrive complete for every length, in both directions', async (context) => {
     needsPython(context)
     const program = `
 while True:
@@ -139,7 +139,7 @@ while True:
     })
   })
 
-  test('descriptors arrive and mean the same', async (context) => {
+  test('pass descriptors that refer to the same file', async (context) => {
     needsPython(context)
     const program = `
 import os
@@ -165,7 +165,7 @@ peer.send(text, [reading])
     })
   })
 
-  test('Python refuses what is no message', async (context) => {
+  test('are refused by Python if malformed', async (context) => {
     needsPython(context)
     const program = `
 try:

@@ -102,10 +102,10 @@ peer.send(b"done")
 `
 const inverted = (bytes: Uint8Array): number[] => [...bytes].map((byte) => 255 - byte)
 
-describe('from Node to Python', () => {
+describe('sharing from Node to Python', () => {
   const bytes = Uint8Array.from({ length: 64 }, (_, index) => (index * 7) % 251)
 
-  test('memory of a device, by a legacy IPC handle', async (context) => {
+  test('passes device memory by a legacy IPC handle', async (context) => {
     needsPython(context)
     using buffer = DeviceBuffer.from(device, bytes)
     const { socket, end } = python(takesOne)
@@ -119,7 +119,7 @@ describe('from Node to Python', () => {
     ])
   })
 
-  test('mapped memory, by a descriptor', async (context) => {
+  test('passes mapped memory by a descriptor', async (context) => {
     needsPython(context)
     const options = { handleTypes: 'posix-fd' } as const
     using physical = PhysicalMemory.create(Device.get(1), allocationGranularity(Device.get(1), options), options)
@@ -133,7 +133,7 @@ describe('from Node to Python', () => {
     expect([...view.toArraySync()]).toEqual(inverted(bytes))
   })
 
-  test.for([3, 64, 65, 130])('memory that has grown, in %i pieces, by a descriptor of each', async (count, context) => {
+  test.for([3, 64, 65, 130])('passes grown memory in %i pieces, with a descriptor for each', async (count, context) => {
     needsPython(context)
     using buffer = grown(count)
     const places = [0, unit - 1, unit, buffer.length - 1]
@@ -160,7 +160,7 @@ peer.send(b"done")
     expect(buffer.buffer.slice(unit - 1, unit + 1).toArraySync()).toEqual(Uint8Array.of(7, 8))
   })
 
-  test('memory of a pool, by the pool', async (context) => {
+  test('passes pool memory through the pool', async (context) => {
     needsPython(context)
     using pool = MemoryPool.create(device, { handleTypes: 'posix-fd' })
     using stream = device.createStream()
@@ -173,7 +173,7 @@ peer.send(b"done")
     expect([...buffer.toArraySync()]).toEqual([...bytes.slice(0, 8), ...inverted(bytes.slice(8))])
   })
 
-  test('a matrix with gaps has strides in bytes there; read-only memory stays that', async (context) => {
+  test('passes a strided matrix with byte strides, and keeps read-only memory read-only', async (context) => {
     needsPython(context)
     using buffer = DeviceBuffer.zeros(device, 'f64', 32)
     const layout = { shape: [3, 4], strides: [8, 1], readOnly: true, version: 1, length: undefined }
@@ -186,7 +186,7 @@ peer.send(b"done")
     expect(facts).toEqual(['ipc', 'f64', [3, 4], [8, 1], '<f8', [64, 8], 0])
   })
 
-  test('an event orders the contents, by the host or on a stream', async (context) => {
+  test('orders the contents by an event, on the host or on a stream', async (context) => {
     needsPython(context)
     using buffer = DeviceBuffer.zeros(device, 'u8', 4)
     using event = device.createEvent({ interprocess: true, timing: false })
@@ -208,8 +208,8 @@ peer.send(b"done")
   })
 })
 
-describe('from Python to Node', () => {
-  test('an array of its own, with its shape and its bytes', async (context) => {
+describe('sharing from Python to Node', () => {
+  test('passes an array allocated in Python, with its shape and its bytes', async (context) => {
     needsPython(context)
     const { socket, end } = python(`
 with allocate((2, 3), "i32") as array:
@@ -228,7 +228,7 @@ with allocate((2, 3), "i32") as array:
     expect(await end).toEqual([Array.from({ length: 24 }, (_, index) => (index % 4 === 0 ? 1 : 0))])
   })
 
-  test('an array of another library, with strides, a stream and read-only; and an event', async (context) => {
+  test('passes an array of another library, with strides, a stream and read-only; and an event', async (context) => {
     needsPython(context)
     const { socket, end } = python(`
 class Array:
@@ -251,7 +251,7 @@ with allocate(64, "f32") as memory, Event.create() as event:
     await end
   })
 
-  test.for([2, 64, 67])('memory in %i pieces, as PyTorch has it with expandable segments', async (count, context) => {
+  test.for([2, 64, 67])("passes memory in %i pieces, as in PyTorch's expandable segments", async (count, context) => {
     needsPython(context)
     const { socket, end } = python(`
 import ctypes
@@ -284,7 +284,7 @@ say(array.read()[-3:].hex())
     expect(await end).toEqual(['010606'])
   })
 
-  test('what it was given goes back', async (context) => {
+  test('returns received memory', async (context) => {
     needsPython(context)
     using pool = MemoryPool.create(device, { handleTypes: 'posix-fd' })
     const { socket, end } = python(`
@@ -315,7 +315,7 @@ for interface, kind in (
   })
 })
 
-test('the program of the guide', async (context) => {
+test('the program of the guide runs', async (context) => {
   needsPython(context)
   const page = readFileSync(new URL('../../../docs/guides/python.md', import.meta.url), 'utf8')
   const [, program = ''] = /```ts\n(import [\s\S]*?)```/.exec(page) ?? []
@@ -337,7 +337,7 @@ test('the program of the guide', async (context) => {
   expect(status).toBe(0)
 })
 
-test('events go both ways', async (context) => {
+test('events are shared in both directions', async (context) => {
   needsPython(context)
   using event = device.createEvent({ interprocess: true, timing: false })
   device.createStream().record(event)
@@ -370,7 +370,7 @@ for wrong in (7, {"type": "ipc-memory"}, {"type": "ipc-event", "handle": 7}, {"t
   ])
 })
 
-test('a tensor of DLPack: what a consumer finds, and when its deleter is called', async (context) => {
+test('a consumer reads a DLPack tensor, whose deleter runs at the end', async (context) => {
   needsPython(context)
   const { end } = python(`
 import ctypes, gc
@@ -429,7 +429,7 @@ for wrong in ((4, "f33"), (0, "f32"), ("x", "f32")):
   ])
 })
 
-test('what is no description is refused, and its descriptors are closed', async (context) => {
+test('a malformed description is refused, and its descriptors are closed', async (context) => {
   needsPython(context)
   const good = {
     type: 'shared-memory',

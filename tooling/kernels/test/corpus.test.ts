@@ -29,7 +29,7 @@ describe.each(files)('%s', (file) => {
   })
 })
 
-test('there is a case for each kernel of the sources', () => {
+test('every kernel of the sources has a test case', () => {
   const helpers = ['linkNodes', 'makeList']
   const named = new Set([...cases.map(({ file, name }) => `${file} ${name}`), ...helpers])
   const kernels = sourceNames().flatMap((file) => {
@@ -40,21 +40,21 @@ test('there is a case for each kernel of the sources', () => {
   expect(kernels.filter((name) => !named.has(name) && !helpers.includes(name.split(' ')[1] as string))).toEqual([])
 })
 
-test('a kernel prints', () => {
+test('a kernel can print', () => {
   const run = fileURLToPath(import.meta.resolve('@shoal/kernels/run'))
   const { stdout } = spawnSync(process.execPath, [run, '--filter', 'system prints'], { encoding: 'utf8' })
   const lines = [0, 1].map((block) => `block ${block} of 2: text q  2.71 0000beef 48879000342153 %`)
   expect(stdout.split('\n').filter((line) => line.startsWith('block '))).toEqual(lines)
 })
 
-test('the PTX is of the sources', () => {
+test('the committed PTX belongs to the sources', () => {
   expect(readdirSync(ptxFolder).sort()).toEqual(
     ['others', 'sources.json', ...sourceNames().map((name) => `${name}.ptx`)].sort(),
   )
   expect(JSON.parse(readFileSync(digestsFile, 'utf8'))).toEqual(digests())
 })
 
-test('the compiler makes the same of them', (context) => {
+test('the compiler has the same output for the sources', (context) => {
   if (installedCompiler() !== compilerVersion) context.skip(`there is no nvcc ${compilerVersion}`)
   // Some, others in each run.
   for (let left = sourceNames(), count = 0; count < 4; count += 1) {

@@ -20,7 +20,7 @@ const allowed: readonly RegExp[] = [
   /^tooling\/setup\/packages\.mjs$/,
 ]
 
-test('a library is named by hand in few places outside its record and its packages', () => {
+test('library names are hard-coded in few places outside records and packages', () => {
   const { id } = libraryRecord('nvjitlink')
   const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
   const named = files.filter((file) => {
@@ -32,7 +32,7 @@ test('a library is named by hand in few places outside its record and its packag
   expect(named.filter((file) => !allowed.some((pattern) => pattern.test(file)))).toEqual([])
 })
 
-test('records have different names, variables and files', () => {
+test('library records have different names, variables and files', () => {
   for (const fact of [
     libraries.map(({ id }) => id),
     libraries.map(({ module }) => module),
@@ -43,20 +43,20 @@ test('records have different names, variables and files', () => {
   }
 })
 
-test('the file pattern of a record matches its own file names only', () => {
+test('the file pattern of a record matches only its file names', () => {
   for (const { file, places } of libraries) {
     expect(places.linux.every((name) => file.test(name))).toBe(true)
     expect(libraries.filter((other) => other.places.linux.some((name) => file.test(name)))).toHaveLength(1)
   }
 })
 
-test('version numbers become the parts that people write', () => {
+test('version numbers are split into their written parts', () => {
   expect(versionParts('cuda', 12080)).toEqual([12, 8])
   expect(versionParts('nccl', 23007)).toEqual([2, 30, 7])
   expect(versionParts('nccl', 2804)).toEqual([2, 8, 4])
   expect(versionParts('nvshmem', 30405)).toEqual([3, 4, 5])
 })
 
-test('libraryRecord() names the libraries that exist', () => {
+test('libraryRecord() lists the existing libraries in its error', () => {
   expect(() => libraryRecord('cublas2')).toThrow('There is no library cublas2, only driver, runtime')
 })

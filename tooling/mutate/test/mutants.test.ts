@@ -16,8 +16,8 @@ const all = (mutants: readonly Mutant[], text: string): string[] => mutants.map(
 const changes = (mutants: readonly Mutant[], text: string): string[] =>
   mutants.map(({ kind, start, end, replacement }) => `${kind}: ${text.slice(start, end)} > ${replacement}`)
 
-describe('faults', () => {
-  test('of TypeScript: conditions, operators and literals; neither types nor the words of errors', () => {
+describe('generated faults', () => {
+  test('of TypeScript change conditions, operators and literals, but not types or error texts', () => {
     const text = `type Two = 2
 export function f(a: 1 | 2) {
   if (a > 1) throw new RangeError(a + 1)
@@ -50,16 +50,16 @@ export function f(a: 1 | 2) {
     ['keep = [a, ...b]', ['element left out: a,  > ', 'element left out: , ...b > ']],
     ['drop = (late) => late.dispose()', ['call left out: late.dispose() > undefined']],
     ['const all = list.find(isEven)', ['another function: find > findLast']],
-  ])('of TypeScript: what may be forgotten in %s', (text, wanted) => {
+  ])('of TypeScript remove statements in %s', (text, wanted) => {
     expect(changes(typescriptMutants('a.ts', text), text)).toEqual(expect.arrayContaining(wanted))
   })
 
-  test('of TypeScript: names of methods that every object has are left alone', () => {
+  test('of TypeScript keep method names that every object has', () => {
     const text = 'const text = value.toString()'
     expect(typescriptMutants('a.ts', text)).toEqual([])
   })
 
-  test('of C++: neither comments, text and directives, nor what stands between the brackets of a template', () => {
+  test('of C++ skip comments, text, directives and template arguments', () => {
     const text = `#define TWO 2
 int f(int a) {
   std::vector<int> list;  // 1 + 1
@@ -82,7 +82,7 @@ int f(int a) {
     )
   })
 
-  test('of C++: what may be forgotten', () => {
+  test('of C++ remove statements', () => {
     const text = `CUresult f() {
   std::lock_guard lock(mutex_);
   if (const CUresult status = check(at)) return status;
@@ -100,7 +100,7 @@ int f(int a) {
     )
   })
 
-  test('of a spec: constants, enumerators, types of parameters, versions, offsets', () => {
+  test('of a spec change constants, enumerators, parameter types, versions and offsets', () => {
     const text = '{"value":"7","kind":"number"} ["A",3] "lowered":{"kind":"size"} "since":12010 "offset":8'
     expect(all(specMutants('spec.json', text).flat(), text)).toEqual([
       text.replace('"7"', '"8"'),
@@ -111,7 +111,7 @@ int f(int a) {
     ])
   })
 
-  test('are told by line', () => {
+  test('are reported by line', () => {
     const text = 'a\n  if (b)\n'
     expect(
       placeOf({ kind: 'condition never true', file: 'f.ts', start: 8, end: 9, replacement: 'false' }, text),
@@ -124,10 +124,10 @@ int f(int a) {
   })
 })
 
-describe('the sample', () => {
+describe('the sample of faults', () => {
   const subjects = allSubjects(root)
 
-  test('is of every package, with native code and spec, and has sources and tests of each', () => {
+  test('covers every package with native code and spec, and has sources and tests of each', () => {
     const names = subjects.map(({ name }) => name)
     for (const name of ['types', 'driver', 'nvshmem', 'cli', 'ffi/native', 'sim/cuda', 'spec/nccl']) {
       expect(names).toContain(name)
@@ -139,7 +139,7 @@ describe('the sample', () => {
     for (const { files } of subjects) expect(files.filter((file) => /generated|\.gen\./.test(file))).toEqual([])
   })
 
-  test('is the same for the same seed, and another for another', () => {
+  test('is determined by the seed', () => {
     const subject = subjects.find(({ name }) => name === 'launch') as Subject
     const drawn = (seed: number) => draw(root, subject, 8, new Random(seed))
     expect(drawn(1)).toEqual(drawn(1))
@@ -148,7 +148,7 @@ describe('the sample', () => {
   })
 })
 
-test('the score counts neither what no compiler takes nor what changes nothing, and tells what was noticed later', () => {
+test('the score excludes uncompilable and equivalent faults, and reports later detections', () => {
   const place = { file: 'f.ts', line: 1, before: 'a', change: 'b' }
   const result = (subject: string, outcome: Result['outcome'], seed = 1, isAgain = false): Result => {
     return { subject, seed, kind: 'operator', outcome, isAgain, ...place }
@@ -175,7 +175,7 @@ test('the score counts neither what no compiler takes nor what changes nothing, 
   expect(isEquivalent({ ...place, change: 'c' }, [{ ...place, reason: 'it is' }])).toBe(false)
 })
 
-test('what is listed as equivalent is a fault of the sources as they are', () => {
+test('every entry of equivalents.json matches a fault of the current sources', () => {
   const listed = JSON.parse(readFileSync(`${root}tooling/mutate/equivalents.json`, 'utf8')) as Equivalent[]
   const places = [...new Set(listed.map(({ file }) => file))].flatMap((file) => {
     const text = readFileSync(`${root}${file}`, 'utf8')

@@ -73,7 +73,7 @@ const program = `
   const scaled = library.bind('ldexp', 0, layout, 'f64')()
   console.log(JSON.stringify([process.arch, ...sums, ...(await data.toArray()), scaled]))`
 
-it('addon and software device run on 64-bit Arm, and compute the same there', (context) => {
+it('addon and software device run on 64-bit Arm with the same results', (context) => {
   const [command, ...more] = node(context)
   const { SHOAL_DEVICE: _, NODE_OPTIONS: __, ...env } = process.env
   const result = spawnSync(command, [...more, '--input-type=module', '-e', program], {

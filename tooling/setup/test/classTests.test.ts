@@ -39,7 +39,7 @@ const tests = new Map(
   }),
 )
 
-describe('every public class has a test file named after it, in a package that offers it', () => {
+describe('every public class has a test file named after it, in a package that exports it', () => {
   it.each(packages)('%s', (offering) => {
     const own = [...classes.values()].filter((known) => known.offeredBy.has(offering))
     const without = own.filter(({ name, offeredBy }) => {
@@ -49,7 +49,7 @@ describe('every public class has a test file named after it, in a package that o
     expect(without.map(({ name }) => name)).toEqual([])
   })
 
-  it('looks at classes of all packages, and of their entries beside the main one', () => {
+  it('including classes of all packages and of all their entries', () => {
     expect(new Set([...classes.values()].flatMap(({ offeredBy }) => [...offeredBy])).size).toBe(packages.length)
     expect([...classes.values()].map(({ name }) => name)).toEqual(expect.arrayContaining(['Graph', 'GraphExec']))
   })

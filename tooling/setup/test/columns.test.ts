@@ -7,7 +7,7 @@ test.each([
   ['a line', `// ${words(30)}\nexport const a = 1\n`],
   ['a short documentation', `/** ${words(30)} */\nexport const a = 1\n`],
   ['a list', `/**\n * One.\n *\n * - ${words(30)}\n * - two\n *\n * @param a ${words(20)}\n */\nexport const a = 1\n`],
-])('the check of columns fills the lines of %s, and loses no word', (_, text) => {
+])('the check of columns fills the lines of %s without losing a word', (_, text) => {
   const { text: better, left } = fitted('a.ts', text)
   expect(left).toEqual([])
   expect(better.split('\n').every((line: string) => line.length <= 120)).toBe(true)
@@ -16,7 +16,7 @@ test.each([
   expect(fitted('a.ts', better)).toEqual({ text: better, left: [] })
 })
 
-test('the check of columns leaves examples, literals, directives and short comments as they are, and names what is too long', () => {
+test('the check of columns keeps examples, literals, directives and short comments, and reports long lines', () => {
   const example = `/**\n * Adds.\n *\n * @example\n * ${words(30)}\n */\n`
   const text = `${example}export const a = \`\n// ${words(30)}\n\`\n// biome-ignore ${words(30)}\n// a\n// b\n`
   expect(fitted('a.ts', text)).toEqual({ text, left: [5, 10] })

@@ -55,24 +55,27 @@ function requireWithoutModules(error: () => Error): (file: string) => Record<str
 const syntaxError = (): Error => new SyntaxError('Cannot use import statement outside a module')
 const load = requireWithoutModules(syntaxError)
 
-test('every entry of a package but the program has one for CommonJS', () => {
+test('every entry of a package except the program has a CommonJS entry', () => {
   expect(entries.length).toBeGreaterThan(30)
 })
 
-test.each(entries)('require of $specifier is the same module as an import, in Node.js', async ({ specifier, file }) => {
-  const required = createRequire(file)(file)
-  const imported = await import(file.replace(/\.cjs$/, '.js'))
-  expect(specifier).toContain('@shoal/')
-  for (const name of Object.keys(imported)) expect(required[name]).toBe(imported[name])
-})
+test.each(entries)(
+  'require and import of $specifier return the same module in Node.js',
+  async ({ specifier, file }) => {
+    const required = createRequire(file)(file)
+    const imported = await import(file.replace(/\.cjs$/, '.js'))
+    expect(specifier).toContain('@shoal/')
+    for (const name of Object.keys(imported)) expect(required[name]).toBe(imported[name])
+  },
+)
 
-test.each(entries)('$specifier has the same exports where require loads no ES modules', async ({ file, module }) => {
+test.each(entries)('$specifier has the same exports if require cannot load ES modules', async ({ file, module }) => {
   const given = load(file)
   expect(Object.keys(given).sort()).toEqual(Object.keys(await import(module)).sort())
   for (const name of Object.keys(given)) expect(given[name], name).toBeDefined()
 })
 
-test('packages that were loaded without ES modules share their state, and work', () => {
+test('packages loaded without ES modules share their state, and work', () => {
   const of = <T>(specifier: string): T =>
     load(entries.find((each) => each.specifier === specifier)?.file as string) as unknown as T
   const types = of<typeof import('../../../packages/types/dist/index.js')>('@shoal/types')
@@ -85,7 +88,7 @@ test('packages that were loaded without ES modules share their state, and work',
   expect(() => ffi.NativeMemory.allocate(-1)).toThrow(/must be/)
 })
 
-test('an error of a module itself is not hidden, and Node.js never makes a second copy', () => {
+test('an error inside a module is not hidden, and Node.js never loads a second copy', () => {
   const [{ file } = { file: '' }] = entries
   const broken = requireWithoutModules(() => new TypeError('broken'))
   expect(() => broken(file)).toThrow('broken')

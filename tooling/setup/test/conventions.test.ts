@@ -10,7 +10,7 @@ import { readJson, root, manifest as rootManifest } from '../workspace.mjs'
 const packages = [...publishablePackages().values()]
 
 describe('manifests of published packages', () => {
-  it('say what all of them have to say', () => {
+  it('have all common fields', () => {
     const wanted = [...manifests()]
     expect(wanted.length).toBeGreaterThan(20)
     // `node tooling/setup/manifests.mjs` writes them.
@@ -18,7 +18,7 @@ describe('manifests of published packages', () => {
     expect(packages.map(({ path }) => join(path, 'package.json')).sort()).toEqual(wanted.map(([file]) => file).sort())
   })
 
-  it.each(packages)('$name: is described, found by keywords, and shows its manifest', ({ manifest, path }) => {
+  it.each(packages)('$name: has a description and keywords, and exports its manifest', ({ manifest, path }) => {
     expect(manifest.repository.url).toBe(rootManifest.repository.url)
     expect(existsSync(join(root, manifest.repository.directory, 'package.json'))).toBe(true)
     expect(path).toBe(join(root, manifest.repository.directory))
@@ -29,12 +29,12 @@ describe('manifests of published packages', () => {
     expect(manifest.license).toBe('Apache-2.0')
   })
 
-  it('have one version, and changesets keeps it so', () => {
+  it('have one version, which changesets keeps equal', () => {
     expect(new Set(packages.map(({ manifest }) => manifest.version)).size).toBe(1)
     expect(readJson(join(root, '.changeset/config.json')).fixed).toEqual([['@shoal/*']])
   })
 
-  it('bring native files by a package for each platform, of which an installation takes one', () => {
+  it('have one native package per platform, and an installation uses a single one', () => {
     for (const name of Object.keys(nativeFiles)) {
       const { manifest } = publishablePackages().get(name) as (typeof packages)[number]
       const names = Object.keys(platforms).map((platform) => `${name}-${platform}`)
@@ -47,18 +47,21 @@ describe('manifests of published packages', () => {
     }
   })
 
-  it('run nothing when they are installed', () => {
+  it('run no install scripts', () => {
     const scripts = packages.flatMap(({ manifest }) => Object.keys(manifest.scripts ?? {}))
     expect(scripts.filter((name) => /install|prepare|prepublish/.test(name))).toEqual([])
   })
 })
 
-describe('files that people look for', () => {
-  it.each(['README.md', 'LICENSE', 'NOTICE', 'SECURITY.md', 'CODE_OF_CONDUCT.md', 'CONTRIBUTING.md'])('%s', (name) => {
-    expect(readFileSync(join(root, name), 'utf8').length).toBeGreaterThan(500)
-  })
+describe('community files', () => {
+  it.each(['README.md', 'LICENSE', 'NOTICE', 'SECURITY.md', 'CODE_OF_CONDUCT.md', 'CONTRIBUTING.md'])(
+    '%s exists',
+    (name) => {
+      expect(readFileSync(join(root, name), 'utf8').length).toBeGreaterThan(500)
+    },
+  )
 
-  it('forms for issues ask for something, each thing once', () => {
+  it('include issue forms with unique questions', () => {
     const folder = join(root, '.github/ISSUE_TEMPLATE')
     const forms = readdirSync(folder).filter((name) => name !== 'config.yml')
     expect(forms.length).toBeGreaterThanOrEqual(2)
@@ -81,7 +84,7 @@ describe('workflows', () => {
   // Runners that are newer than the linter.
   const runners = /label "ubuntu-24\.04(-arm)?" is unknown/
 
-  it('are what the linter takes for workflows', async () => {
+  it('have the schema that the linter expects', async () => {
     const lint = await createLinter()
     expect([...texts.keys()].sort()).toEqual(['matrix.yml', 'publish.yml', 'site.yml', 'test.yml'])
     for (const [name, text] of texts) {
@@ -93,7 +96,7 @@ describe('workflows', () => {
     )
   })
 
-  it('run commands that there are', () => {
+  it('run existing commands', () => {
     const commands = [...texts.values()].flatMap((text) =>
       [...text.matchAll(/npm (?:run )?([\w:]+)/g)].map(([, one]) => one),
     )
@@ -105,7 +108,7 @@ describe('workflows', () => {
     for (const file of files) expect(existsSync(join(root, file)), file).toBe(true)
   })
 
-  it('may write only where they say so, and publish with provenance', () => {
+  it('have write permission only where declared, and publish with provenance', () => {
     for (const text of texts.values()) expect(parse(text).permissions).toMatchObject({ contents: 'read' })
     expect(parse(texts.get('publish.yml') as string).jobs.publish.permissions['id-token']).toBe('write')
   })

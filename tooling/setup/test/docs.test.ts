@@ -67,11 +67,11 @@ describe('programs in the documentation', () => {
     }
   })
 
-  it('has them', () => {
+  it('exist', () => {
     expect(programs.length).toBeGreaterThan(15)
   })
 
-  it('compiles each under strict settings', () => {
+  it('compile under strict settings', () => {
     const compiler = join(root, 'node_modules/typescript/bin/tsc')
     const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
     expect(stdout).toBe('')
@@ -84,7 +84,7 @@ describe('programs in the documentation', () => {
     .filter(({ source }) => !/^declare /m.test(source))
 
   it.for(runnable)(
-    'runs $name on the software device, and its comments say what it prints',
+    'run $name on the software device, and print the values in their comments',
     ({ index, source }, { skip }) => {
       const missing = missingCompiler(source)
       if (missing !== undefined) return skip(missing)
@@ -99,7 +99,7 @@ describe('programs in the documentation', () => {
     },
   )
 
-  it('are compared with what they print', () => {
+  it('are compared with their output', () => {
     const source =
       "import 'node:util'\nconsole.log([1, 2]) // [ 1, 3 ]\n1 + 1 // 3\nconsole.log('yes') // yes: for now\n"
     const { text, told } = tellValues(source)
@@ -123,14 +123,14 @@ describe('links in the documentation', () => {
     })
   const all = ['README.md', 'CONTRIBUTING.md', ...packagePages, ...below('docs'), 'tooling/bindgen/README.md']
 
-  it.each(all.filter((path) => isPage(path) && existsSync(join(root, path))))('of %s lead somewhere', (page) => {
+  it.each(all.filter((path) => isPage(path) && existsSync(join(root, path))))('of %s have existing targets', (page) => {
     const text = withoutPrograms(page)
     const targets = [...text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)].map((match) => match[1]!)
     const local = targets.filter((target) => !/^[a-z]+:/.test(target))
     expect(local.filter((target) => !existsSync(join(root, dirname(page), target)))).toEqual([])
   })
 
-  it('name headings that are there', () => {
+  it('name existing headings', () => {
     const headings = (page: string) =>
       [...withoutPrograms(page).matchAll(/^#+ (.*)$/gm)].map((match) => {
         const words = match[1]!.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '')

@@ -73,7 +73,7 @@ describe('every public export and each of its members has a docstring', () => {
     expect(withoutDocstring(file)).toEqual([])
   })
 
-  it('looks at the entries of all packages for programs', () => {
+  it('including the entries of all packages', () => {
     expect(entries.map(([entry]) => entry)).toEqual(
       expect.arrayContaining([
         '@shoal/types',

@@ -5,7 +5,7 @@ const problems = (name: string, sources: Readonly<Record<string, string>>): stri
   importProblems(name, new Map(Object.entries(sources)))
 
 describe('the imports of a package', () => {
-  test('in driver lead inward', () => {
+  test('of driver point inward', () => {
     const inward = "import { core } from '../core/core.js'\n"
     expect(problems('driver', { 'core/core.ts': '', 'memory/memory.ts': inward })).toEqual([])
     const outward = "import type { Memory } from '../memory/memory.js'\n"
@@ -15,7 +15,7 @@ describe('the imports of a package', () => {
     expect(problems('driver', { 'index.ts': '', 'work/work.ts': "export * from '../index.js'\n" })).toHaveLength(1)
   })
 
-  test('form no circle of values between folders', () => {
+  test('form no value cycle between folders', () => {
     const values = {
       'one/a.ts': "import {\n  type B,\n  b,\n} from '../two/b.js'\n",
       'two/b.ts': "export { a } from '../one/a.js'\n",
@@ -26,7 +26,7 @@ describe('the imports of a package', () => {
     expect(problems('nccl', { ...values, 'two/b.ts': "import { type A } from '../one/a.js'\n" })).toEqual([])
   })
 
-  test('form no large circle of files, imports of types included', () => {
+  test('form no large cycle of files, including type imports', () => {
     const circle = (length: number) =>
       Object.fromEntries(
         Array.from({ length }, (_, i) => [`folder/${i}.ts`, `import type { T } from './${(i + 1) % length}.js'\n`]),
@@ -43,14 +43,14 @@ describe('the argument block', () => {
     'const words = signedSlots32',
     "const call = driver.bind('cuLaunchKernel', 4000, 11)",
     "nvshmem.bindBig('getenv', 0, 1, 'pointer')",
-  ])('is not written by hand: %s', (text) => {
+  ])('is not written by hand in %s', (text) => {
     const [problem] = slotProblems('driver', new Map([['work/launch.ts', text]]))
     expect(problem).toMatch(/^packages\/driver\/src\/work\/launch.ts has `.*uncheckedCalls\.ts and run `pnpm bindgen/)
     expect(slotProblems('driver', new Map([['work/launch.gen.ts', text]]))).toEqual([])
     expect(slotProblems('ffi', new Map([['calls/bind.ts', text]]))).toEqual([])
   })
 
-  test('may be bound by signature', () => {
+  test('may be written through a bound signature', () => {
     const text = "library.function('fill', { parameters: ['target: ptr'], result: 'i32' }); fn.bind(object, 1, 2)"
     expect(slotProblems('driver', new Map([['work/fill.ts', text]]))).toEqual([])
   })

@@ -22,7 +22,7 @@ function isTooNew(version: string): boolean {
   return major > oldest.major || (major === oldest.major && minor > oldest.minor)
 }
 
-it('knows which versions are too new', () => {
+it('the check of native files knows which versions are too new', () => {
   expect(['GLIBC_2.28', 'GLIBC_2.3.4', 'GLIBC_2.2.5'].filter(isTooNew)).toEqual([])
   const newer = [
     'GLIBC_2.29',
@@ -36,7 +36,7 @@ it('knows which versions are too new', () => {
   expect(newer.filter((version) => !isTooNew(version))).toEqual([])
 })
 
-it('finds the addon and the libraries of the software device', () => {
+it('the check of native files finds the addon and the libraries of the software device', () => {
   expect(new Set(files.map((file) => basename(file)))).toEqual(
     new Set([
       'shoal_ffi.node',
@@ -52,11 +52,11 @@ it('finds the addon and the libraries of the software device', () => {
 describe.each(files)('%s', (file) => {
   const { machine, needed, imports, exports, versions } = readSharedLibrary(file)
 
-  it('is for the processor that its package names', () => {
+  it('is built for the processor in its package name', () => {
     expect(machine).toBe({ x64: 62, arm64: 183 }[basename(dirname(file)).split('-')[1] as 'x64' | 'arm64'])
   })
 
-  it(`asks for nothing that glibc ${oldest.major}.${oldest.minor} lacks`, () => {
+  it(`needs nothing newer than glibc ${oldest.major}.${oldest.minor}`, () => {
     expect(versions.length).toBeGreaterThan(0)
     expect(versions.filter(isTooNew)).toEqual([])
     const unversioned = imports.filter(({ version, isWeak }) => version === undefined && !isWeak)
@@ -64,7 +64,7 @@ describe.each(files)('%s', (file) => {
   })
 
   // The PTX engine uses some functions of the driver's library, in the namespace `shoal`.
-  it('brings its C++ runtime along, and shows none of it', () => {
+  it('contains its C++ runtime, without exporting it', () => {
     const system = /^(lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux-[\w-]+\.so\.\d|libshoal-sim-cuda\.so\.1)$/
     expect(needed.filter((name) => !system.test(name))).toEqual([])
     expect(exports.length).toBeGreaterThan(0)
@@ -73,7 +73,7 @@ describe.each(files)('%s', (file) => {
     ).toEqual([])
   })
 
-  it('is read as objdump reads it', (context) => {
+  it('is parsed like objdump does', (context) => {
     const { status, stdout } = spawnSync('objdump', ['-T', file], { encoding: 'utf8' })
     if (status !== 0) context.skip('no objdump here')
     const told = stdout.split('\n').flatMap((line) => {

@@ -7,12 +7,12 @@ test.each([
   ['(?:\\s|/\\*[\\s\\S]*?\\*/)*include', 'exponential'],
   ['\\[([^\\]]*)\\]', '2nd degree polynomial'],
   ['\\s+$', '2nd degree polynomial'],
-])('the check of regular expressions decides on %s', (pattern, expected) => {
+])('the check of regular expressions judges %s', (pattern, expected) => {
   if (expected === undefined) expect(patternProblem(pattern, 'g')).toBeUndefined()
   else expect(patternProblem(pattern, 'g')).toContain(expected)
 })
 
-test('the check of regular expressions names the line, and refuses patterns made at run time', () => {
+test('the check of regular expressions reports the line, and refuses patterns made at run time', () => {
   const text =
     'export const a = /x/\nexport const b = new RegExp(name)\nexport const c = RegExp(name)\nexport const d = /a*b*a*$/\n'
   expect(sourceProblems('a.ts', text)).toEqual([

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { internalProblems, withoutInternal } from '../publicDeclarations.mjs'
 
-it('leaves internal members out of published declarations, and keeps constructors', () => {
+it('published declarations omit internal members, and keep constructors', () => {
   const text = [
     'export class One {',
     '  /** @internal */',
@@ -25,6 +25,6 @@ it('leaves internal members out of published declarations, and keeps constructor
   )
 })
 
-it('finds every @internal of the built packages at a member or an export', () => {
+it('every @internal of the built packages is at a member or an export', () => {
   expect(internalProblems()).toEqual([])
 })

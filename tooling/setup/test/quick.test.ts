@@ -9,7 +9,7 @@ const all = [
   'docs/examples/gpt/test/gpt.test.ts',
 ]
 
-test('test:quick runs the tests of changed packages: changed ones first, then those named like a source, then the shortest', () => {
+test('test:quick runs changed tests first, then tests named like a changed source, then the shortest', () => {
   const changed = ['packages/ffi/src/structs.ts', 'packages/ffi/test/lane.test.ts', 'README.md']
   const seconds = { 'packages/ffi/test/lane.test.ts': 50, 'packages/ffi/test/structs.test.ts': 20 }
   expect(chosenTests(changed, all, seconds)).toEqual([all[1], all[2], all[0]])
@@ -17,7 +17,7 @@ test('test:quick runs the tests of changed packages: changed ones first, then th
   expect(chosenTests(['README.md', 'tooling/config/build.ts'], all, {})).toEqual([])
 })
 
-test('test:quick leaves out what does not fit into the time, and goes on with shorter files', () => {
+test('test:quick skips files that exceed the time, and continues with shorter files', () => {
   const seconds = { a: 70, b: 5, c: 30, d: 20, e: 1 }
   expect(fitting(['a', 'b', 'c', 'd', 'e'], 20, seconds)).toEqual(['b', 'd', 'e'])
   expect(fitting(['a', 'c', 'd', 'e'], 30, { ...seconds, a: 30 })).toEqual(['a', 'c', 'd', 'e'])

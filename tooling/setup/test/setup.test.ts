@@ -16,13 +16,13 @@ beforeEach(() => {
   folder = mkdtempSync(join(scratch, 'test-'))
 })
 
-describe('requirements', () => {
-  it('takes this Node and refuses an older one than wanted', () => {
+describe('setup requirements', () => {
+  it('include the wanted Node version, and refuse an older one', () => {
     expect(() => checkNode('>=20.19')).not.toThrow()
     expect(() => checkNode('>=99.1')).toThrow(`needs Node.js 99.1 or newer; this is ${process.versions.node}`)
   })
 
-  it('names a missing compiler and how to get it', () => {
+  it('name a missing compiler and its package', () => {
     symlinkSync(process.execPath, join(folder, 'node'))
     const { status, stderr } = spawnSync(process.execPath, [join(root, 'tooling/setup/run.mjs'), 'build'], {
       env: { PATH: folder },
@@ -34,21 +34,21 @@ describe('requirements', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  it('refuses an unknown job', () => {
+  it('refuse an unknown job', () => {
     const run = spawnSync(process.execPath, [join(root, 'tooling/setup/run.mjs'), 'dance'], { encoding: 'utf8' })
     expect(run.status).toBe(1)
     expect(run.stderr).toContain('Unknown job dance')
   })
 })
 
-describe('the format of C and C++', () => {
+describe('the format check of C and C++', () => {
   const check = (text: string) => {
     const file = join(folder, 'source.cc')
     writeFileSync(file, text)
     return spawnSync(process.execPath, [join(root, 'tooling/setup/cxxFormat.mjs'), file], { encoding: 'utf8' })
   }
 
-  it('passes a formatted source, and says what to do about another one and about a long line', (context) => {
+  it('passes a formatted source, and suggests a fix for another one and for a long line', (context) => {
     if (!existsSync(join(root, 'node_modules/.cache/shoal/tools/clang-format/installed.json'))) {
       context.skip('no clang-format here: `pnpm check` fetches it')
     }
@@ -63,7 +63,7 @@ describe('the format of C and C++', () => {
   })
 })
 
-describe('the count of tests', () => {
+describe('the test summary', () => {
   it('counts a file that did not load as a failure', () => {
     const file = join(folder, 'vitest.json')
     const assertionResults = ['passed', 'passed', 'failed', 'skipped', 'todo'].map((status) => ({ status }))
@@ -75,7 +75,7 @@ describe('the count of tests', () => {
     expect(countTests(file)).toEqual({ passed: 2, failed: 2, skipped: 2 })
   })
 
-  it('tells which tests failed, and why', () => {
+  it('lists failed tests with their reasons', () => {
     const file = join(folder, 'vitest.json')
     const testResults = [
       {
@@ -111,7 +111,7 @@ describe('publishable packages', () => {
     manifest: { dependencies, exports },
   })
 
-  it('follows dependencies inside the workspace only', () => {
+  it('follow only dependencies inside the workspace', () => {
     const packages = new Map([
       ['a', manifest({ b: '*', koffi: '1' })],
       ['b', manifest({ c: '*' })],
@@ -121,7 +121,7 @@ describe('publishable packages', () => {
     expect([...closure(packages, 'a')]).toEqual(['a', 'b', 'c'])
   })
 
-  it('bring nothing along but each other, and run nothing when they are installed', () => {
+  it('depend only on each other, and run no install scripts', () => {
     const packages = publishablePackages()
     expect(packages.size).toBeGreaterThan(10)
     for (const { manifest } of packages.values()) {
@@ -139,7 +139,7 @@ describe('publishable packages', () => {
     }
   })
 
-  it('names what can be imported', () => {
+  it('list their import specifiers', () => {
     const exports = { '.': './dist/index.js', './calls': './dist/calls.js', './package.json': './package.json' }
     expect(entryPoints({ name: 'a', ...manifest({}, exports) })).toEqual(['a', 'a/calls'])
   })

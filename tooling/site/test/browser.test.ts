@@ -86,7 +86,7 @@ function describeSite(): void {
     server?.close()
   })
 
-  it('fits each page into the width of a phone', async ({ skip }) => {
+  it('fits each page to the width of a phone', async ({ skip }) => {
     if (missing !== undefined) return skip(missing)
     const page = await open('index.html', { width: 390 })
     const wide: string[] = []
@@ -130,7 +130,7 @@ function describeSite(): void {
     },
   )
 
-  it('is dark where that is wanted, and changes at a click', async ({ skip }) => {
+  it('is dark on request, and changes at a click', async ({ skip }) => {
     if (missing !== undefined) return skip(missing)
     const page = await open('index.html', { width: 1280, dark: true })
     const background = (): Promise<string> => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
@@ -140,7 +140,7 @@ function describeSite(): void {
     await page.close()
   })
 
-  it('finds while one types, and opens the entry that a link leads to', async ({ skip }) => {
+  it('searches while the user types, and opens the entry of a link', async ({ skip }) => {
     if (missing !== undefined) return skip(missing)
     const page = await open('guides/nccl.html', { width: 390 })
     await page.type('#site-query', 'cuMemAlloc')
@@ -152,7 +152,7 @@ function describeSite(): void {
     await page.close()
   })
 
-  it.for(samples)('is fast, by Lighthouse: %s', async (path, { skip }) => {
+  it.for(samples)('meets the Lighthouse limits: %s', async (path, { skip }) => {
     if (missing !== undefined) return skip(missing)
     const { default: lighthouse } = (await tool('lighthouse')) as unknown as {
       default(url: string, options: object): Promise<{ lhr: { categories: { [name: string]: { score: number } } } }>
@@ -170,5 +170,5 @@ function describeSite(): void {
   })
 }
 
-if (site === '') it('looks at the site', ({ skip }) => skip('by npm run site:test alone'))
+if (site === '') it('the browser opens the site', ({ skip }) => skip('by npm run site:test alone'))
 else describe('the site in a browser', describeSite)

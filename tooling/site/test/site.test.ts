@@ -18,11 +18,11 @@ const site = process.env['SHOAL_SITE']
 const filesOf = (folder: string, ending: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith(ending))
 
-describe('what the site is made of', () => {
+describe('the sources of the site', () => {
   const documents = readDocuments(root)
   const all = readExports(join(root, 'packages'))
 
-  it('has every guide, example and design note in its list', () => {
+  it('list every guide, example and design note', () => {
     const namesIn = (folder: string): string[] =>
       readdirSync(join(root, 'docs', folder)).map((name) => join('docs', folder, name))
     const examples = namesIn('examples').map((folder) => join(folder, 'README.md'))
@@ -32,13 +32,13 @@ describe('what the site is made of', () => {
     expect(pages.filter((file) => !listed.has(file))).toEqual([])
   })
 
-  it('has an answer to each question that the search is asked', () => {
+  it('answer each question of the search test', () => {
     const answers = new Set([...all.map(({ name }) => name), ...documents.map(({ file }) => file.slice(5, -3))])
     expect(Object.keys(questions).length).toBeGreaterThanOrEqual(40)
     expect(Object.values(questions).filter((answer) => !answers.has(answer))).toEqual([])
   })
 
-  it('groups by the topics of the manuals', () => {
+  it('group symbols by the topics of the manuals', () => {
     const topics = new Map([...topicsOf(all)].map(([{ name, home }, topic]) => [`${home} ${name}`, topic]))
     expect(topics.get('cuda-sys cuMemAlloc')).toBe('Driver: Memory')
     expect(topics.get('nvshmem-sys nvshmem_float_put')).toBe('Remote memory access: Put')
@@ -47,7 +47,7 @@ describe('what the site is made of', () => {
     expect(() => chapterOf('https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__NEWER.html')).toThrow('No title')
   })
 
-  it('names what is exported, with its members, and nothing internal', () => {
+  it('include exported symbols with their members, and nothing internal', () => {
     const buffer = all.find(({ name, home }) => name === 'DeviceBuffer' && home === 'driver')
     const members = buffer?.members.map(({ name }) => name)
     expect(buffer?.entries[0]).toBe('@shoal/driver')
@@ -60,7 +60,7 @@ function describeSite(folder: string): void {
   const pages = filesOf(folder, '.html')
   const text = (page: string): string => readFileSync(join(folder, page), 'utf8')
 
-  it('has links that all lead somewhere', () => {
+  it('has only links with an existing target', () => {
     const ids = new Map(
       pages.map((page) => [page, new Set([...text(page).matchAll(/ id="([^"]+)"/g)].map((id) => id[1]))]),
     )
@@ -77,13 +77,13 @@ function describeSite(folder: string): void {
     expect(broken).toEqual([])
   })
 
-  it('is no larger than it may be, nor is a page of it', () => {
+  it('stays below the size limits of the site and of a page', () => {
     const sizes = filesOf(folder, '').map((file) => statSync(join(folder, file)))
     expect(sizes.reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0)).toBeLessThan(25e6)
     expect(pages.filter((page) => statSync(join(folder, page)).size > 400e3)).toEqual([])
   })
 
-  it('has ids once each, and a title', () => {
+  it('has unique ids, and a title', () => {
     const twice = pages.flatMap((page) => {
       const ids = [...text(page).matchAll(/ id="([^"]+)"/g)].map((id) => id[1])
       return ids.length === new Set(ids).size && /<title>[^<]+ · Shoal<|<title>Shoal: /.test(text(page)) ? [] : [page]
@@ -96,7 +96,7 @@ function describeSite(folder: string): void {
     expect(nameless).toEqual([])
   })
 
-  it('has the answer to each question among the first three that are found', async () => {
+  it('returns the answer to each question among the first three hits', async () => {
     await import(join(folder, 'search.js'))
     const search = createSearch((globalThis as unknown as { found: Found[] }).found)
     const answers = ({ title, url }: Found): string[] => [title.split('.')[0]!, url.replace(/(?:-\d+)?\.html.*/, '')]

@@ -10,7 +10,7 @@ const script = fileURLToPath(new URL('../dist/run.js', import.meta.url))
 const folder = scratchFolder()
 const lines = (text: string) => programOf('cuda', `group g\n${text}`).split('\n')
 
-describe('a list of corners', () => {
+describe('a list of corner cases', () => {
   it.each([
     ['"count" cuDeviceGetCount(NULL)', 'say("count", status = (long long)(cuDeviceGetCount(nullptr)));'],
     ['"sum" a + b', 'say("sum", (long long)(a + b));'],
@@ -24,7 +24,7 @@ describe('a list of corners', () => {
     ['for $a,$b in 1,2 3,4\n  do f($a, $b)', 'f(any(3), any(4));'],
     ['both "x" f(rank); g(rank)', 'if (const long long answer = (long long)(g(any(rank)))) return answer;'],
     ['macro twice $x\n  do f($x)\n  +inner\n+twice 1\n  do g(2)', 'g(any(2));'],
-  ])('%j becomes C++', (text, line) => {
+  ])('compiles %j to C++', (text, line) => {
     expect(lines(text)).toContain(line)
   })
 
@@ -38,7 +38,7 @@ describe('a list of corners', () => {
   })
 })
 
-it('the corners of the driver are asked of the library that Shoal finds', { timeout: 300_000 }, () => {
+it('corner cases of the driver are called in the library that Shoal finds', { timeout: 300_000 }, () => {
   const json = join(folder, 'corners.json')
   const asked = ['corners', '--libraries', 'driver', '--json', json, '--work', folder]
   const { status, stdout } = spawnSync(process.execPath, [script, ...asked], {

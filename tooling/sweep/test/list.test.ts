@@ -14,7 +14,7 @@ describe('the list of the sweep', () => {
       groupsOf(spec).flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'call' ? [step.function] : []))),
     )
 
-    it(`has every function of ${library} that reads like a question, or says why not`, () => {
+    it(`has every query function of ${library}, or a reason against it`, () => {
       const families = Object.keys(notAsked.families[library]).map((pattern) => new RegExp(pattern))
       const unexplained = [...spec.functions.values()].filter(
         ({ name, supersededBy }) =>
@@ -27,7 +27,7 @@ describe('the list of the sweep', () => {
       expect(unexplained.map(({ name }) => name)).toEqual([])
     })
 
-    it(`gives no reason for what is asked of ${library} or does not exist`, () => {
+    it(`has no stale reason for ${library}`, () => {
       const stale = Object.keys(notAsked.functions[library]).filter(
         (name) => asked.has(name) || !spec.functions.has(name),
       )

@@ -32,7 +32,7 @@ function run(environment: NodeJS.ProcessEnv, ...more: string[]) {
   return { status: result.status, output: result.stdout, data }
 }
 
-describe('resolving every function', () => {
+describe('resolving every function of a library', () => {
   it('counts each function of the driver once, in both stream modes', { timeout }, () => {
     const { status, data } = run({ SHOAL_DEVICE: 'sim' }, '--libraries', 'driver')
     expect(status).toBe(0)
@@ -43,7 +43,7 @@ describe('resolving every function', () => {
     }
   })
 
-  it('fails when a GPU was expected', { timeout }, () => {
+  it('fails if an expected GPU is missing', { timeout }, () => {
     const { status, output } = run({ SHOAL_DEVICE: 'sim', SHOAL_EXPECT_GPU: '1' }, '--libraries', 'driver')
     expect(output).toContain('FAIL: a GPU was expected')
     expect(status).toBe(1)
@@ -56,7 +56,7 @@ describe('resolving every function', () => {
   ] as const) {
     const file = process.env[variable] || (library === 'runtime' ? '/usr/local/cuda/lib64/libcudart.so.13' : '')
 
-    it(`finds nothing missing from an installed ${library}, and notices one that is`, { timeout }, (context) => {
+    it(`finds every function of an installed ${library}, and detects a missing one`, { timeout }, (context) => {
       if (!existsSync(file)) context.skip(`${variable} does not name a library`)
       const environment = { [variable]: file, SHOAL_DEVICE: '' }
       const right = run(environment, '--libraries', library)

@@ -48,7 +48,7 @@ const fake = (library: 'driver' | 'runtime', faults: Faults = {}): Promise<strin
   buildFakeLibrary(specs.get(library) as Spec, library, include as string, folder, faults)
 
 describe('the sweep, on the software device', () => {
-  it('finds the same answers from C++ and through Shoal', { timeout }, (context) => {
+  it('has the same answers from C++ and through Shoal', { timeout }, (context) => {
     if (lacking) context.skip(lacking)
     const { status, output, data } = run('driver', { SHOAL_DEVICE: 'sim' })
     expect(output).not.toContain('FAIL')
@@ -64,7 +64,7 @@ describe('the sweep, on the software device', () => {
 })
 
 describe('the sweep, on libraries that answer every question', () => {
-  it('asks the driver and the runtime the same questions from both sides', { timeout }, async (context) => {
+  it('calls the same functions of driver and runtime from both sides', { timeout }, async (context) => {
     if (lacking) context.skip(lacking)
     const environment = { SHOAL_CUDA_LIBRARY: await fake('driver'), SHOAL_CUDART_LIBRARY: await fake('runtime') }
     const { status, output, data } = run('driver,runtime', environment)
@@ -79,7 +79,7 @@ describe('the sweep, on libraries that answer every question', () => {
     }
   })
 
-  it('reports a wrong byte, an overrun, and a crash with its place', { timeout }, async (context) => {
+  it('reports a wrong byte, an overrun, and a crash with its location', { timeout }, async (context) => {
     if (lacking) context.skip(lacking)
     const library = await fake('driver', {
       lies: 'cuDeviceTotalMem',
@@ -105,7 +105,7 @@ describe('the sweep, on the installed NCCL and NVSHMEM', () => {
     ['nccl', 'SHOAL_NCCL_LIBRARY'],
     ['nvshmem', 'SHOAL_NVSHMEM_LIBRARY'],
   ] as const) {
-    it(`finds the same answers of ${library}`, { timeout }, (context) => {
+    it(`has the same answers of ${library}`, { timeout }, (context) => {
       const file = process.env[variable]
       if (!file || !existsSync(file)) context.skip(`${variable} does not name a library`)
       if (lacking) context.skip(lacking)
