@@ -16,8 +16,8 @@ function run(environment: NodeJS.ProcessEnv = {}) {
   return spawnSync(process.execPath, ['dist/main.js'], { cwd: folder, env, encoding: 'utf8' })
 }
 
-describe('an addon of a program', () => {
-  test('uses the memory and the stream that Shoal made, on the same device', () => {
+describe('the addon of the example program', () => {
+  test('uses memory and stream made by Shoal, on the same device', () => {
     const links = join(scratchFolder(), 'software-device')
     mkdirSync(links)
     symlinkSync(join(libraryFolder(), libraries.cuda), join(links, 'libcuda.so.1'))
@@ -27,7 +27,7 @@ describe('an addon of a program', () => {
     expect({ stdout, status }).toEqual({ stdout: shown, status: 0 })
   })
 
-  test('finds no driver where the software device has no link', () => {
+  test('finds no driver if the software device is not linked', () => {
     const { stderr, status } = run({ LD_LIBRARY_PATH: '' })
     expect(stderr).toContain('no libcuda.so.1 in sight of the loader')
     expect(status).toBe(1)
@@ -43,14 +43,14 @@ describe('shoal_memory.h', () => {
   test.each([
     ['a number', 7],
     ['nothing', undefined],
-    ['an object that is none', {}],
+    ['an invalid object', {}],
     ['an answer that is no object', memory(7 as never)],
     ['a later version', memory({ ...answer, version: 2 })],
     ['an address that is a number', memory({ ...answer, address: 4096 })],
     ['an address beyond 64 bits', memory({ ...answer, address: 1n << 64n })],
     ['a negative address', memory({ ...answer, address: -1n })],
     ['a length that is a fraction', memory({ ...answer, byteLength: 1.5 })],
-    ['a length that is none', memory({ ...answer, byteLength: Number.NaN })],
+    ['an invalid length', memory({ ...answer, byteLength: Number.NaN })],
     ['a negative length', memory({ ...answer, byteLength: -1 })],
     ['a device that there cannot be', memory({ ...answer, deviceOrdinal: -2 })],
     ['no context', memory({ ...answer, context: undefined })],
@@ -74,15 +74,15 @@ describe('shoal_memory.h', () => {
     ['strides without a shape', { strides: [1] }, layout],
     ['a shape without a dtype', { dtype: undefined, shape: [16] }, layout],
     ['a shape of fractions', { shape: [1.5] }, layout],
-    ['a shape that is none', { shape: 16 }, layout],
+    ['an invalid shape', { shape: 16 }, layout],
     ['a stream that could be two', { stream: 0n }, stream],
-    ['a stream that is none', { stream: 7 }, stream],
+    ['an invalid stream', { stream: 7 }, stream],
   ])('refuses %s', (_, changed, message) => {
     const value = memory({ ...answer, version: 1, length: undefined, ...changed })
     expect(() => fill(value, 0)).toThrow(new TypeError(message))
   })
 
-  test('takes what is contiguous', () => {
+  test('accepts contiguous memory', () => {
     for (const taken of [
       { shape: [4, 4] },
       { shape: [4, 4], strides: [4, 1] },
@@ -94,13 +94,13 @@ describe('shoal_memory.h', () => {
     }
   })
 
-  test('refuses what is no stream', () => {
+  test('refuses other values than a stream', () => {
     for (const stream of [7, {}, { [Symbol.for('cuda.stream')]: { version: 0, handle: 1 } }]) {
       expect(() => fill(memory(answer), 0, stream)).toThrow("stream must be an object with [Symbol.for('cuda.stream')]")
     }
   })
 
-  test('hands on what a getter throws', () => {
+  test('rethrows errors of getters', () => {
     const gone = {
       get [Symbol.for('cuda.memory')](): never {
         throw new RangeError('gone')
@@ -109,7 +109,7 @@ describe('shoal_memory.h', () => {
     expect(() => fill(gone, 0)).toThrow(new RangeError('gone'))
   })
 
-  test('reads all that it needs before anything is called', () => {
+  test('reads all properties before any call', () => {
     expect(() => fill(memory(answer), 256)).toThrow('byte must be an integer from 0 to 255')
   })
 })

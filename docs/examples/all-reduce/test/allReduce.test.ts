@@ -16,7 +16,7 @@ const forms = [
   ['one process a rank', ['--ranks', '2']],
 ] as const
 
-test.each(forms)('%s: sums, checks every element and says how fast', async (_, form) => {
+test.each(forms)('%s: sums, checks every element and prints the speed', async (_, form) => {
   const { code, output } = await run(['--device', 'sim', '--elements', '100003', ...form])
   expect(output).toContain('Shoal Software Device (SOFTWARE: this CPU, no GPU)')
   expect(output).toContain('100003 f32 on each device, 400012 bytes')
@@ -28,14 +28,14 @@ test.each(forms)('%s: sums, checks every element and says how fast', async (_, f
   expect(code).toBe(0)
 })
 
-test.each(forms)('%s: one wrong element makes it fail', async (_, form) => {
+test.each(forms)('%s: fails on one wrong element', async (_, form) => {
   const { code, errors } = await run(['--device', 'sim', '--elements', '1001', '--corrupt', ...form])
   expect(errors).toContain('MISMATCH: 1 of 2002 elements are wrong')
   expect(errors).toContain('rank 1: element 500 is ')
   expect(code).toBe(1)
 })
 
-test('four devices, and a bus bandwidth of 2·3/4 of the other', async () => {
+test('four devices have a bus bandwidth of 2·3/4 of the algorithm bandwidth', async () => {
   const { code, output } = await run(['--device', 'sim', '--devices', '4', '--elements', '1000003'])
   expect(code).toBe(0)
   expect(output).toContain('checked: all 4000012 elements are right')
@@ -47,13 +47,13 @@ test('four devices, and a bus bandwidth of 2·3/4 of the other', async () => {
   expect(Math.abs(Number(bus) - 1.5 * Number(algorithm))).toBeLessThanOrEqual(1.26 * lastDigit)
 })
 
-test('one device alone', async () => {
+test('one device works alone', async () => {
   const { code, output } = await run(['--device', 'sim', '--devices', '1', '--elements', '7'])
   expect(code).toBe(0)
   expect(output).toContain('checked: all 7 elements are right')
 })
 
-test('the same seed gives the same data in both forms', async () => {
+test('both forms use the same data for the same seed', async () => {
   const options = ['--device', 'sim', '--elements', '11', '--seed', '5', '--corrupt']
   const [one, two] = await Promise.all([run(options), run([...options, '--ranks', '2'])])
   const example = /rank 1: element.*/
@@ -61,7 +61,7 @@ test('the same seed gives the same data in both forms', async () => {
   expect(one.errors.match(example)?.[0]).toBe(two.errors.match(example)?.[0])
 })
 
-test('more ranks than devices is refused with a reason', async () => {
+test('more ranks than devices are refused with a reason', async () => {
   const { code, errors } = await run(['--device', 'sim', '--devices', '2', '--ranks', '3'])
   expect(code).toBe(2)
   expect(errors).toContain('NCCL refuses two ranks on one device')
@@ -72,14 +72,14 @@ test.each([
   [['--elements', '1.5'], '--elements must be a whole number'],
   [['--device', 'tpu'], '--device must be'],
   [['--nonsense'], '--nonsense'],
-])('wrong options: %j', async (options, words) => {
+])('wrong options are refused: %j', async (options, words) => {
   const { code, errors } = await run(options)
   expect(code).toBe(2)
   expect(errors).toContain(words)
   expect(errors).not.toContain('    at ')
 })
 
-test('a GPU that was asked for and is not there is an error', async () => {
+test('a requested GPU that does not exist is an error', async () => {
   // A library that is none stands for the missing driver, also where there is one.
   const noDriver = { SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' }
   const asked = await run(['--device', 'gpu', '--elements', '7'], noDriver)
@@ -100,7 +100,7 @@ function linesOf(errors: string): string[] {
 const tooMuch = ['--device', 'sim', '--elements', '1000000']
 const smallDevice = { SHOAL_SIM_MEMORY_BYTES: '4194304' }
 
-test.each(forms)('%s: what fails is told in one line', async (_, form) => {
+test.each(forms)('%s: a failure is reported in one line', async (_, form) => {
   const { code, errors } = await run([...tooMuch, ...form], smallDevice)
   expect(linesOf(errors)).toEqual([
     expect.stringMatching(/^all-reduce: (rank \d failed: )?cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY/),
@@ -108,14 +108,14 @@ test.each(forms)('%s: what fails is told in one line', async (_, form) => {
   expect(code).toBe(2)
 })
 
-test.each(forms)('%s: --verbose tells where', async (_, form) => {
+test.each(forms)('%s: --verbose adds the stack of a failure', async (_, form) => {
   const { code, errors } = await run([...tooMuch, '--verbose', ...form], smallDevice)
   expect(errors).toContain('CUDA_ERROR_OUT_OF_MEMORY')
   expect(errors).toMatch(/\n +at .*(oneProcess|rank)\.js/)
   expect(code).toBe(2)
 })
 
-test('without a driver it takes the software device and says so', async () => {
+test('without a driver the program uses the software device and prints a notice', async () => {
   const { code, output } = await run(['--elements', '1001'], { SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' })
   expect(output).toContain('NO GPU')
   expect(output).toContain('SOFTWARE DEVICE')
@@ -123,7 +123,7 @@ test('without a driver it takes the software device and says so', async () => {
   expect(code).toBe(0)
 })
 
-test('a rank that is killed ends the job, and leaves no process behind', async () => {
+test('a killed rank ends the job, and leaves no process behind', async () => {
   const { child, end } = start(['--device', 'sim', '--ranks', '3', '--elements', '3000001', '--iterations', '2000'])
   const ranks = await childrenOf(child.pid as number, 3)
   process.kill(ranks[1] as number, 'SIGKILL')
@@ -135,7 +135,7 @@ test('a rank that is killed ends the job, and leaves no process behind', async (
   for (const pid of ranks) expect(isAlive(pid)).toBe(false)
 })
 
-test('when the parent is killed its ranks end too', async () => {
+test('ranks end when their parent is killed', async () => {
   const { child, end } = start(['--device', 'sim', '--ranks', '2', '--elements', '3000001', '--iterations', '2000'])
   const ranks = await childrenOf(child.pid as number, 2)
   child.kill('SIGKILL')

@@ -4,7 +4,7 @@ import { start } from '../../testing/program.js'
 const main = new URL('../dist/main.js', import.meta.url)
 
 test.each([1, 2, 3])(
-  'a step on %i software devices is captured, launched, and gives what the calls give',
+  'a step on %i software devices is captured and launched, and equals the separate calls',
   async (count) => {
     const { code, output, errors } = await start(main, [], { SHOAL_SIM_DEVICES: String(count) }).end
     expect(output).toContain(`${count} × Shoal Software Device (SOFTWARE: this CPU, no GPU), 1000 weights`)
@@ -17,7 +17,7 @@ test.each([1, 2, 3])(
   },
 )
 
-test('without a driver it says so in one line', async () => {
+test('without a driver the program fails with one line', async () => {
   const { code, errors } = await start(main, [], { SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' }).end
   expect(errors).toContain('captured-step: ')
   expect(code).toBe(2)

@@ -8,7 +8,7 @@ const read = (extension: string): string =>
 /** Without what differs from one compiler to the next, and with the version that drivers from 11.0 on take. */
 const comparable = (ptx: string): string => ptx.replace(/^\/\/.*\n/gm, '').replace(/^\.version .*/m, '.version 7.0')
 
-test('the PTX is what NVRTC makes of the source', async ({ skip }) => {
+test('the committed PTX equals the output of NVRTC for the source', async ({ skip }) => {
   const ptx = read('ptx')
   const made = await new Program(read('cu')).compile({ architecture: 'compute_75', cache: false }).catch((error) => {
     if (error.name === 'LibraryNotFoundError') return undefined

@@ -3,7 +3,7 @@ import { startRanks } from '../../testing/program.js'
 
 const main = new URL('../dist/main.js', import.meta.url)
 
-test.each([1, 3])('%i ranks come to the parameters that one process comes to', async (ranks) => {
+test.each([1, 3])('training with %i ranks reaches the parameters of a single process', async (ranks) => {
   const { code, output, errors } = await startRanks(ranks, main).end
   expect(output).toContain(`, ${ranks} ranks`)
   expect(output).toContain('parameters of 0 ranks differ')

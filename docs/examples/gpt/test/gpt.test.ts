@@ -35,7 +35,7 @@ async function succeeded(program: ReturnType<typeof start>): Promise<string> {
   return output
 }
 
-test('one rank and two come to the losses of the reference, and so to the same', async ({ skip }) => {
+test('training with one rank and with two reaches the losses of the reference', async ({ skip }) => {
   if (reason !== undefined) return skip(reason)
   const losses = []
   for (const ranks of [1, 2]) {
@@ -51,8 +51,8 @@ test('one rank and two come to the losses of the reference, and so to the same',
   expect(one.at(-1)).toBeLessThan((one[0] as number) - 0.3)
 })
 
-describe('a training', () => {
-  test('that goes on from a checkpoint comes to what one without a break comes to, bit for bit', async ({ skip }) => {
+describe('a training run of gpt', () => {
+  test('resumed from a checkpoint equals an uninterrupted run, bit for bit', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const whole = await succeeded(start(main, [...sizes, ...out('whole'), '--steps', '12', '--every', '5']))
     expect(whole).toMatch(/█░+ {2}5\/12 {2}loss \d\.\d{4} {2}[\d.]+ steps\/s/)
@@ -66,7 +66,7 @@ describe('a training', () => {
     expect(curve?.split(' ')).toHaveLength(12)
   })
 
-  test('can go on with other ranks that share its batch, and comes to the same losses', async ({ skip }) => {
+  test('resumed with another number of ranks has the same losses', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     await succeeded(start(main, [...sizes, ...out('shared'), '--steps', '4', '--until', '12']))
     await succeeded(startRanks(2, main, ['--text', text, ...out('shared'), '--steps', '12', '--resume']))
@@ -92,7 +92,7 @@ describe('a training', () => {
   })
 })
 
-describe('what it refuses', () => {
+describe('gpt refuses', () => {
   test.for([
     ['a width that the heads cannot share', ['--width', '64', '--heads', '3'], 'width must be a multiple of 32 and of'],
     ['an option that is no number', ['--steps', 'many'], '--steps must be an integer of at least 0'],
@@ -116,7 +116,7 @@ describe('what it refuses', () => {
     expect(code).toBe(2)
   })
 
-  test('a checkpoint that was cut off, and a file that is none', ({ skip }) => {
+  test('a truncated checkpoint, and a file of another kind', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const file = join(folder, 'cut.bin')
     writeFileSync(file, checkpointIn('whole'))
@@ -126,7 +126,7 @@ describe('what it refuses', () => {
     expect(existsSync(join(folder, 'refused', 'checkpoint.bin'))).toBe(false)
   })
 
-  test('a machine without NVRTC: it says what to install', async () => {
+  test('a machine without NVRTC, and names the package to install', async () => {
     const without = { SHOAL_NVRTC_LIBRARY: '/nowhere/libnvrtc.so.13' }
     const { code, errors } = await start(main, [...sizes, ...out('none')], without).end
     expect(errors).toContain('gpt: Cannot load NVIDIA NVRTC')

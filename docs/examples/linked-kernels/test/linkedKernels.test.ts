@@ -7,7 +7,7 @@ test.each([
   ['square', '0.5', 'x × x'],
   ['double', '-3', 'x + x'],
   ['negate', '0', '-x'],
-])('apply is %s, and %s is added', async (operation, summand, text) => {
+])('linked apply runs %s, and adds %s', async (operation, summand, text) => {
   const { code, output, errors } = await start(main, [operation, summand], { SHOAL_SIM_DEVICES: '2' }).end
   expect(output).toContain(`linked map (1 kernel) with apply(x) = ${text} + ${summand}`)
   expect(output).toContain('device 0: 1000 elements are right')
@@ -16,7 +16,7 @@ test.each([
   expect(code).toBe(0)
 })
 
-test('what it cannot do it says in one line', async () => {
+test('failures are reported in one line', async () => {
   const unknown = await start(main, ['cube']).end
   expect(unknown.errors).toContain('linked-kernels: give one of square, double, negate and a number')
   expect(unknown.code).toBe(2)

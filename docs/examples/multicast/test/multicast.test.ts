@@ -4,7 +4,7 @@ import { start } from '../../testing/program.js'
 const main = new URL('../dist/main.js', import.meta.url)
 const run = (environment: NodeJS.ProcessEnv) => start(main, [], environment).end
 
-test.each([1, 2, 4])('one write lands on all of %i software devices', async (count) => {
+test.each([1, 2, 4])('one write reaches all %i software devices', async (count) => {
   const { code, output, errors } = await run({ SHOAL_SIM_DEVICES: String(count) })
   expect(output).toContain('device 0: Shoal Software Device (SOFTWARE: this CPU, no GPU), multicast supported')
   expect(output).toMatch(/granularity: minimum \d+ bytes, recommended \d+ bytes/)
@@ -17,7 +17,7 @@ test.each([1, 2, 4])('one write lands on all of %i software devices', async (cou
   expect(code).toBe(0)
 })
 
-test('without a driver it says so in one line', async () => {
+test('without a driver the program fails with one line', async () => {
   const { code, errors } = await run({ SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' })
   expect(errors).toContain('multicast: ')
   expect(errors).toContain('/nowhere/libcuda.so.1')

@@ -14,7 +14,7 @@ test('each kernel runs on its part of the software device', async () => {
   expect(code).toBe(0)
 })
 
-test('without a driver it says so in one line', async () => {
+test('without a driver the program fails with one line', async () => {
   const { code, errors } = await start(main, [], { SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' }).end
   expect(errors).toContain('partitioned-gpu: ')
   expect(code).toBe(2)

@@ -20,7 +20,7 @@ function newPath(): string {
   return join(folder, `${sockets}.sock`)
 }
 
-test('parent and child: over an inherited socket', async () => {
+test('parent and child share memory over an inherited socket', async () => {
   const { code, output, errors } = await start('parent').end
   expect(output).toMatch(/importer \d+: mapped 4194304 bytes at 0x/)
   expect(output).toMatch(/importer \d+: read, all 1000000 elements are right/)
@@ -35,7 +35,7 @@ test('parent and child: the parent keeps its memory when the child is killed', a
   expect(code).toBe(0)
 })
 
-test('unrelated processes: two importers one after the other, over a path that is removed at the end', async () => {
+test('unrelated processes: two importers use a path one after the other, and the path is removed at the end', async () => {
   const path = newPath()
   const owner = start('owner', path, '--importers', '2')
   await owner.said(/listening/)
@@ -50,7 +50,7 @@ test('unrelated processes: two importers one after the other, over a path that i
   expect(existsSync(path)).toBe(false)
 })
 
-test('unrelated processes: an importer that is killed does no harm to the owner or the next importer', async () => {
+test('unrelated processes: a killed importer affects neither the owner nor the next importer', async () => {
   const path = newPath()
   const owner = start('owner', path, '--importers', '2')
   await owner.said(/listening/)
@@ -63,7 +63,7 @@ test('unrelated processes: an importer that is killed does no harm to the owner 
   expect(await owner.end).toMatchObject({ code: 0 })
 })
 
-test('unrelated processes: memory outlives the owner that is killed', async () => {
+test('unrelated processes: memory outlives a killed owner', async () => {
   const path = newPath()
   const owner = start('owner', path)
   await owner.said(/listening/)
@@ -75,7 +75,7 @@ test('unrelated processes: memory outlives the owner that is killed', async () =
   expect(code).toBe(0)
 })
 
-test('the owner stops when asked to, with an importer that has not answered', async () => {
+test('the owner stops on request even if an importer has not answered', async () => {
   const path = newPath()
   const owner = start('owner', path)
   await owner.said(/listening/)
@@ -90,7 +90,7 @@ test('the owner stops when asked to, with an importer that has not answered', as
   await client.end
 })
 
-test('Node and Python: reads what Node wrote, and Node reads its answer', async (context) => {
+test("Python reads memory written by Node, and Node reads Python's answer", async (context) => {
   const version = spawnSync('python3', ['-c', 'import sys; print(sys.version_info >= (3, 9))'], { encoding: 'utf8' })
   if (version.stdout?.trim() !== 'True')
     return context.skip('no Python 3.9 or newer here (socket.recv_fds came with it)')
@@ -100,7 +100,7 @@ test('Node and Python: reads what Node wrote, and Node reads its answer', async 
   expect(code).toBe(0)
 })
 
-test('Node and Python: an interpreter that is not there, and one that ends at once', async () => {
+test('Node and Python: a missing interpreter and one that exits at once are reported', async () => {
   const missing = await startWith({ PYTHON: '/nowhere/python3' }, 'withPython').end
   expect(missing.errors).toContain('withPython: spawn /nowhere/python3 ENOENT')
   expect(missing.code).toBe(2)
@@ -123,7 +123,7 @@ test.each([
   ['client', [], 'client: usage: '],
   ['owner', ['a', 'b'], 'owner: usage: '],
   ['owner', ['a', '--importers', 'none'], 'owner: usage: '],
-])('what cannot be done is one line: %s %j', async (name, options, line) => {
+])('failures are reported in one line: %s %j', async (name, options, line) => {
   const { code, errors } = await start(name, ...options).end
   expect(errors).toContain(line)
   expect(errors).not.toContain('    at ')
