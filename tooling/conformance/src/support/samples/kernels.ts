@@ -1,18 +1,40 @@
 /** Kernels of the programs in `suites/samples.ts`. */
 
-const head = (target: string): string => `.version 7.8
+const types = { p: 'pred', r: 'b32', rd: 'b64', f: 'f32' } as const
+
+/**
+ * The beginning of a kernel: its parameters in registers, addresses (`%rd`) as those of global memory, the index of the
+ * thread in %r1, and the number of threads in %r2.
+ */
+function entry(
+  target: string,
+  name: string,
+  parameters: Readonly<Record<string, string>>,
+  registers: Readonly<Partial<Record<keyof typeof types, number>>>,
+  first = '',
+): string {
+  const given = Object.entries(parameters).map(([parameter, register]) => {
+    const type = register.startsWith('rd') ? 'u64' : 'u32'
+    return { declared: `.param .${type} ${parameter}`, loaded: `  ld.param.${type} %${register}, [${parameter}];` }
+  })
+  const addresses = Object.values(parameters).filter((register) => register.startsWith('rd'))
+  return `.version 7.8
 .target ${target}
 .address_size 64
-`
-
-/** The index of the thread, %r1, and the number of threads, %r2. */
-const place = `
+.visible .entry ${name}(${given.map(({ declared }) => declared).join(', ')}) {
+${Object.entries(registers)
+  .map(([kind, count]) => `  .reg .${types[kind as 'p']} %${kind}<${count}>;`)
+  .join('\n')}
+  ${first}
+${given.map(({ loaded }) => loaded).join('\n')}
+${addresses.map((register) => `  cvta.to.global.u64 %${register}, %${register};`).join('\n')}
   mov.u32 %r3, %ctaid.x;
   mov.u32 %r4, %ntid.x;
   mov.u32 %r5, %tid.x;
   mov.u32 %r6, %nctaid.x;
   mad.lo.u32 %r1, %r3, %r4, %r5;
   mul.lo.u32 %r2, %r4, %r6;`
+}
 
 /** The sum of `n` elements behind `%rd1` in %r8, each thread those that it comes by. */
 const strided = `
@@ -30,17 +52,7 @@ next:
 summed:`
 
 /** `(in, out, n)`: each block of 128 threads writes the sum of its part. */
-export const sumPtx = `${head('sm_70')}
-.visible .entry sum(.param .u64 in, .param .u64 out, .param .u32 n) {
-  .reg .pred %p<3>;
-  .reg .b32 %r<16>;
-  .reg .b64 %rd<10>;
-  .shared .align 4 .b8 parts[512];
-  ld.param.u64 %rd1, [in];
-  ld.param.u64 %rd2, [out];
-  ld.param.u32 %r7, [n];
-  cvta.to.global.u64 %rd1, %rd1;
-  cvta.to.global.u64 %rd2, %rd2;${place}${strided}
+export const sumPtx = `${entry('sm_70', 'sum', { in: 'rd1', out: 'rd2', n: 'r7' }, { p: 3, r: 16, rd: 10 }, '.shared .align 4 .b8 parts[512];')}${strided}
   mov.u32 %r11, parts;
   shl.b32 %r12, %r5, 2;
   add.u32 %r11, %r11, %r12;
@@ -71,18 +83,7 @@ skip:
 `
 
 /** `(a, b, c, n)`: c = a + b. */
-export const addPtx = `${head('sm_70')}
-.visible .entry add(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n) {
-  .reg .pred %p<2>;
-  .reg .b32 %r<11>;
-  .reg .b64 %rd<5>;
-  ld.param.u64 %rd1, [a];
-  ld.param.u64 %rd2, [b];
-  ld.param.u64 %rd3, [c];
-  ld.param.u32 %r7, [n];
-  cvta.to.global.u64 %rd1, %rd1;
-  cvta.to.global.u64 %rd2, %rd2;
-  cvta.to.global.u64 %rd3, %rd3;${place}
+export const addPtx = `${entry('sm_70', 'add', { a: 'rd1', b: 'rd2', c: 'rd3', n: 'r7' }, { p: 2, r: 11, rd: 5 })}
   setp.ge.u32 %p1, %r1, %r7;
   @%p1 ret;
   mul.wide.u32 %rd4, %r1, 4;
@@ -102,25 +103,7 @@ export const addPtx = `${head('sm_70')}
  * count and a sum for this device, `flags` and `sums` a word for each one, where all can reach them. Each block writes
  * the sum of all.
  */
-export const sumEverywherePtx = `${head('sm_70')}
-.visible .entry sumEverywhere(.param .u64 in, .param .u32 n, .param .u64 own, .param .u64 flags, .param .u64 sums,
-    .param .u32 rank, .param .u32 ranks, .param .u64 out) {
-  .reg .pred %p<3>;
-  .reg .b32 %r<20>;
-  .reg .b64 %rd<10>;
-  ld.param.u64 %rd1, [in];
-  ld.param.u32 %r7, [n];
-  ld.param.u64 %rd2, [own];
-  ld.param.u64 %rd3, [flags];
-  ld.param.u64 %rd4, [sums];
-  ld.param.u32 %r11, [rank];
-  ld.param.u32 %r12, [ranks];
-  ld.param.u64 %rd5, [out];
-  cvta.to.global.u64 %rd1, %rd1;
-  cvta.to.global.u64 %rd2, %rd2;
-  cvta.to.global.u64 %rd3, %rd3;
-  cvta.to.global.u64 %rd4, %rd4;
-  cvta.to.global.u64 %rd5, %rd5;${place}${strided}
+export const sumEverywherePtx = `${entry('sm_70', 'sumEverywhere', { in: 'rd1', n: 'r7', own: 'rd2', flags: 'rd3', sums: 'rd4', rank: 'r11', ranks: 'r12', out: 'rd5' }, { p: 3, r: 20, rd: 10 })}${strided}
   red.relaxed.gpu.global.add.u32 [%rd2+4], %r8;
   bar.sync 0;
   setp.ne.u32 %p1, %r5, 0;
@@ -168,18 +151,7 @@ wait:
  * `(in, n, out, share)`: how often each value occurs. Each block of a cluster counts `share` values, at most 64, in its
  * shared memory for the whole cluster.
  */
-export const histogramPtx = `${head('sm_90')}
-.visible .entry histogram(.param .u64 in, .param .u32 n, .param .u64 out, .param .u32 share) {
-  .reg .pred %p<3>;
-  .reg .b32 %r<20>;
-  .reg .b64 %rd<10>;
-  .shared .align 4 .b8 counts[256];
-  ld.param.u64 %rd1, [in];
-  ld.param.u32 %r7, [n];
-  ld.param.u64 %rd2, [out];
-  ld.param.u32 %r8, [share];
-  cvta.to.global.u64 %rd1, %rd1;
-  cvta.to.global.u64 %rd2, %rd2;${place}
+export const histogramPtx = `${entry('sm_90', 'histogram', { in: 'rd1', n: 'r7', out: 'rd2', share: 'r8' }, { p: 3, r: 20, rd: 10 }, '.shared .align 4 .b8 counts[256];')}
   mov.u32 %r9, counts;
   shl.b32 %r10, %r5, 2;
   add.u32 %r10, %r9, %r10;
@@ -221,17 +193,7 @@ counted:
  * `(data, n, factor, summand)`: data = data * factor + summand, begun before the kernel in front of it in the stream
  * has ended.
  */
-export const dependentPtx = `${head('sm_90')}
-.visible .entry dependent(.param .u64 data, .param .u32 n, .param .u32 factor, .param .u32 summand) {
-  .reg .pred %p<2>;
-  .reg .b32 %r<12>;
-  .reg .b64 %rd<4>;
-  griddepcontrol.launch_dependents;
-  ld.param.u64 %rd1, [data];
-  ld.param.u32 %r7, [n];
-  ld.param.u32 %r8, [factor];
-  ld.param.u32 %r9, [summand];
-  cvta.to.global.u64 %rd1, %rd1;${place}
+export const dependentPtx = `${entry('sm_90', 'dependent', { data: 'rd1', n: 'r7', factor: 'r8', summand: 'r9' }, { p: 2, r: 12, rd: 4 }, 'griddepcontrol.launch_dependents;')}
   griddepcontrol.wait;
   setp.ge.u32 %p1, %r1, %r7;
   @%p1 ret;
@@ -245,19 +207,7 @@ export const dependentPtx = `${head('sm_90')}
 `
 
 /** `(matrix, x, y, n)`: y = matrix · x, a row each thread. */
-export const productPtx = `${head('sm_70')}
-.visible .entry product(.param .u64 matrix, .param .u64 x, .param .u64 y, .param .u32 n) {
-  .reg .pred %p<2>;
-  .reg .b32 %r<10>;
-  .reg .f32 %f<4>;
-  .reg .b64 %rd<8>;
-  ld.param.u64 %rd1, [matrix];
-  ld.param.u64 %rd2, [x];
-  ld.param.u64 %rd3, [y];
-  ld.param.u32 %r7, [n];
-  cvta.to.global.u64 %rd1, %rd1;
-  cvta.to.global.u64 %rd2, %rd2;
-  cvta.to.global.u64 %rd3, %rd3;${place}
+export const productPtx = `${entry('sm_70', 'product', { matrix: 'rd1', x: 'rd2', y: 'rd3', n: 'r7' }, { p: 2, r: 10, f: 4, rd: 8 })}
   setp.ge.u32 %p1, %r1, %r7;
   @%p1 ret;
   mul.wide.u32 %rd4, %r1, 4;
