@@ -1,6 +1,6 @@
 // Specs that are wrong on purpose: a proof that cannot fail proves nothing.
 
-import type { FunctionSpec, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
+import type { FunctionSpec, IntegerKind, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
 import { recordedBytes } from './abi.js'
 import { loaderFunctions } from './recorder.js'
 
@@ -18,14 +18,21 @@ function withParameters(entry: FunctionSpec, parameters: ParameterSpec[]): Funct
   return { ...entry, parameters }
 }
 
-/** Changes the kind of the first parameter that can be changed so. */
-function changeOne(entry: FunctionSpec, change: (lowered: Lowered) => Lowered | undefined): FunctionSpec | undefined {
-  for (const [index, parameter] of entry.parameters.entries()) {
-    const lowered = change(parameter.lowered)
-    if (lowered !== undefined) return withParameters(entry, entry.parameters.with(index, { ...parameter, lowered }))
+/** A wrong kind of the first parameter that has one. */
+function wrongParameter(side: Mutation['side'], what: string, change: (lowered: Lowered) => Lowered | false): Mutation {
+  const apply = (entry: FunctionSpec): FunctionSpec | undefined => {
+    for (const [index, parameter] of entry.parameters.entries()) {
+      const lowered = change(parameter.lowered)
+      if (lowered) return withParameters(entry, entry.parameters.with(index, { ...parameter, lowered }))
+    }
+    return undefined
   }
-  return undefined
+  return { what, side, apply }
 }
+
+const isInteger = (lowered: Lowered, type: IntegerKind): lowered is Lowered & { kind: 'integer' } =>
+  lowered.kind === 'integer' && lowered.type === type
+const integer = (type: IntegerKind): Lowered => ({ kind: 'integer', type })
 
 export const mutations: readonly Mutation[] = [
   {
@@ -49,77 +56,55 @@ export const mutations: readonly Mutation[] = [
   {
     what: 'a parameter too many',
     side: 'library',
-    apply: (entry) =>
-      entry.parameters.length === 0
-        ? undefined
-        : withParameters(entry, [...entry.parameters, entry.parameters[0] as ParameterSpec]),
+    apply: (entry) => {
+      const [first] = entry.parameters
+      return first && withParameters(entry, [...entry.parameters, first])
+    },
   },
-  {
-    what: 'a struct by value that is larger',
-    side: 'library',
-    apply: (entry) =>
-      changeOne(entry, (lowered) => (lowered.kind === 'struct' ? { ...lowered, size: lowered.size + 8 } : undefined)),
-  },
-  {
-    what: 'a struct by value that is taken by pointer',
-    side: 'library',
-    apply: (entry) => changeOne(entry, (lowered) => (lowered.kind === 'struct' ? { kind: 'pointer' } : undefined)),
-  },
-  {
-    what: '32 bits of a size',
-    side: 'library',
-    apply: (entry) =>
-      changeOne(entry, (lowered) => (lowered.kind === 'size' ? { kind: 'integer', type: 'u32' } : undefined)),
-  },
-  {
-    what: 'a float that is a double',
-    side: 'library',
-    apply: (entry) =>
-      changeOne(entry, (lowered) =>
-        lowered.kind === 'float' ? { kind: 'float', type: lowered.type === 'f32' ? 'f64' : 'f32' } : undefined,
-      ),
-  },
-  {
-    what: 'a float in an integer register',
-    side: 'library',
-    apply: (entry) =>
-      changeOne(entry, (lowered) =>
-        lowered.kind === 'float' ? { kind: 'integer', type: lowered.type === 'f32' ? 'u32' : 'u64' } : undefined,
-      ),
-  },
-  {
-    what: 'an unsigned parameter that is signed',
-    side: 'expectation',
-    apply: (entry) =>
-      changeOne(entry, (lowered) =>
-        lowered.kind === 'integer' && lowered.type === 'u32' ? { ...lowered, type: 'i32' } : undefined,
-      ),
-  },
-  {
-    what: 'a signed parameter that is unsigned',
-    side: 'expectation',
-    apply: (entry) =>
-      changeOne(entry, (lowered) =>
-        lowered.kind === 'integer' && lowered.type === 'i32' ? { ...lowered, type: 'u32' } : undefined,
-      ),
-  },
+  wrongParameter(
+    'library',
+    'a struct by value that is larger',
+    (lowered) => lowered.kind === 'struct' && { ...lowered, size: lowered.size + 8 },
+  ),
+  wrongParameter(
+    'library',
+    'a struct by value that is taken by pointer',
+    ({ kind }) => kind === 'struct' && { kind: 'pointer' },
+  ),
+  wrongParameter('library', '32 bits of a size', ({ kind }) => kind === 'size' && integer('u32')),
+  wrongParameter(
+    'library',
+    'a float that is a double',
+    (lowered) => lowered.kind === 'float' && { kind: 'float', type: lowered.type === 'f32' ? 'f64' : 'f32' },
+  ),
+  wrongParameter(
+    'library',
+    'a float in an integer register',
+    (lowered) => lowered.kind === 'float' && integer(lowered.type === 'f32' ? 'u32' : 'u64'),
+  ),
+  wrongParameter(
+    'expectation',
+    'an unsigned parameter that is signed',
+    (lowered) => isInteger(lowered, 'u32') && { ...lowered, type: 'i32' },
+  ),
+  wrongParameter(
+    'expectation',
+    'a signed parameter that is unsigned',
+    (lowered) => isInteger(lowered, 'i32') && { ...lowered, type: 'u32' },
+  ),
   {
     what: 'a signed result that is unsigned',
     side: 'expectation',
-    apply: (entry) => {
-      if (entry.result.kind === 'enum') return { ...entry, result: { ...entry.result, signed: !entry.result.signed } }
-      return entry.result.kind === 'integer' && entry.result.type === 'i32'
-        ? { ...entry, result: { ...entry.result, type: 'u32' } }
-        : undefined
+    apply: ({ result, ...entry }) => {
+      if (result.kind === 'enum') return { ...entry, result: { ...result, signed: !result.signed } }
+      return isInteger(result, 'i32') ? { ...entry, result: integer('u32') } : undefined
     },
   },
   {
     what: 'a result of 64 bits that has 32',
     side: 'expectation',
     apply: (entry) =>
-      entry.result.kind === 'pointer' || entry.result.kind === 'size'
-        ? { ...entry, result: { kind: 'integer', type: 'u32' } }
-        : undefined,
+      ['pointer', 'size'].includes(entry.result.kind) ? { ...entry, result: integer('u32') } : undefined,
   },
 ]
 
