@@ -33,7 +33,9 @@ export function setContextFunctions(
 }
 
 /**
- * Makes a context current for the next call of this thread, and restores the caller's context afterwards.
+ * Makes a context current for the next call of this thread only.
+ *
+ * The caller's context is restored after the call.
  *
  * Costs a few nanoseconds if the context is already current. The call returns the driver's status if the context cannot
  * be made current. A call that refuses its arguments clears the context.

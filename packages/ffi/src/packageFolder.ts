@@ -35,7 +35,7 @@ export function packageFolder(): string {
   throw failure
 }
 
-/** Returns files of a name in the folder of the code, where users of a bundle place native files. */
+/** Returns files of a name next to the code, where bundles keep native files. */
 export function besideCode(name: string): string[] {
   const folders = codePlaces().map((place) => dirname(place.startsWith('file:') ? fileURLToPath(place) : place))
   return [...new Set(folders)].map((folder) => join(folder, name)).filter((file) => existsSync(file))

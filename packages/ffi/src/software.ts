@@ -33,7 +33,9 @@ export interface SoftwareDeviceOptions {
 const keys: OptionKeys<SoftwareDeviceOptions> = { devices: true }
 
 /**
- * Chooses the software device for this process and its child processes, before any library is used.
+ * Chooses the software device for this process and its child processes.
+ *
+ * Call it before any library is used.
  *
  * @throws AlreadyInUseError if a library is in use; FeatureNotSupportedError if `devices` is set in a worker;
  * TypeError, RangeError.

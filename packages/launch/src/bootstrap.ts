@@ -19,7 +19,7 @@ const keys: OptionKeys<BootstrapOptions> = { ...waitKeys, environment: true, use
 export interface BootstrapOptions extends RendezvousOptions {
   /** The launcher's variables. Default: `process.env`. */
   readonly environment?: Environment | undefined
-  /** User ids that may serve a rendezvous at a Unix socket, in addition to this process's own. Default: none. */
+  /** User ids that may serve a Unix-socket rendezvous, in addition to this process's own. Default: none. */
   readonly users?: readonly number[] | undefined
 }
 
@@ -66,7 +66,7 @@ function find(
   return foreign && { place: foreign, endpoint: () => endpointFor(foreign, environment) }
 }
 
-/** Waits for all ranks, then derives values that the launcher does not set from the hosts of the ranks. */
+/** Waits for all ranks, then derives values that the launcher does not set. */
 async function join(
   connection: Connection,
   place: RankPlace,

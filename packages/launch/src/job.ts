@@ -28,8 +28,9 @@ export interface ShareOptions extends RendezvousOptions {
  * `RanksLostError` if an awaited rank has died, or with `AbortedError`.
  *
  * @example
- * await using job = await bootstrap() const id = await job.share('id', () => UniqueId.create().toBytes()) await
- * job.barrier('ready', { timeout: 60_000, signal: job.lost })
+ * await using job = await bootstrap()
+ * const id = await job.share('id', () => UniqueId.create().toBytes())
+ * await job.barrier('ready', { timeout: 60_000, signal: job.lost })
  */
 export interface Job {
   /** Rank of this process, from 0 to `worldSize - 1`. */

@@ -94,7 +94,7 @@ export function localAt(
   return range
 }
 
-/** Returns the `cudaStream_t` of a stream, after it was made to wait for pending work on the checked operands. */
+/** Returns a stream's `cudaStream_t`, ordered after pending work on its checked operands. */
 export function streamAt(
   live: LiveSession,
   stream: StreamOperand | undefined,

@@ -1,6 +1,6 @@
 import { describeValue } from './describeValue.js'
 
-/** Key of the method that `util.inspect` and `console.log` call to print an object on one line. */
+/** Key of the method with which `util.inspect` and `console.log` print an object. */
 export const inspectKey: unique symbol = Symbol.for('nodejs.util.inspect.custom')
 
 /** Formats `Name { a: 1, b: 'x' }`; omits undefined facts. */

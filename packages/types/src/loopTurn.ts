@@ -50,7 +50,9 @@ export function isLoopDue(): boolean {
 }
 
 /**
- * Settles a promise of completed native work now, or in the next event loop turn when that is due.
+ * Settles a promise of completed native work.
+ *
+ * Settles it now, or in the next event loop turn when that is due.
  * @internal
  */
 export function settleInTime(settle: () => void): void {

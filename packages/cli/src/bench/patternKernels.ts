@@ -69,7 +69,7 @@ DONE:
 
 type Parameters = readonly ['ptr', 'ptr', 'u64', 'u32']
 
-/** Makes and checks benchmark data on its device, so that the GPU neither idles nor lowers its clock. */
+/** Makes and checks benchmark data on its device, so that the GPU never idles. */
 export class PatternKernels {
   readonly #module: Module
   readonly #pattern: DeviceBuffer<'u8'>

@@ -4,7 +4,7 @@ import { fstatSync } from 'node:fs'
 const interval = 100
 
 /**
- * Calls back when nobody reads a pipe or socket any more, until the signal fires.
+ * Calls back when the readers of a pipe or socket are gone, until the signal fires.
  *
  * A write would fail too, but the program may never write.
  */

@@ -16,7 +16,7 @@ export class LineSink {
   /** True after a failed write. No `drain` follows, so the ranks must not wait. */
   #isBroken = false
 
-  /** @param onBroken - called once when writing fails, usually because nobody reads */
+  /** @param onBroken - called once when writing fails, usually because the reader is gone */
   constructor(stream: Writable, onBroken: (error: NodeJS.ErrnoException) => void) {
     this.#stream = stream
     stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -29,7 +29,7 @@ export function describeEnd({ code, signal, error }: RankEnd): string {
 /** Milliseconds to read the output of a rank that has ended. */
 const outputLimit = 2_000
 
-/** One process of the job, the leader of its own process group. */
+/** One process of the job, which leads a separate process group. */
 export class RankProcess {
   readonly rank: number
   readonly child: ChildProcess

@@ -8,7 +8,7 @@ import type { OwnedArrayOf } from '@shoal/types'
 
 /** Input: context of the next call, or the context to enter. Output of `enterContext`: the previous context. */
 export const contextSlot = 46
-/** The 64-bit result of the last call that returns one, or the bits of a floating-point result. */
+/** The last call's 64-bit result, or the bits of a floating-point result. */
 export const resultSlot = 47
 /** Most integer words of a call. A structure by value takes many: 35 for `cudaEglFrame`. */
 export const maximumArguments = 46

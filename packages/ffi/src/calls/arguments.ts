@@ -303,7 +303,11 @@ export function putBool(slot: number, value: boolean, api: string, parameter: st
   slots32[2 * slot] = value ? 1 : 0
 }
 
-/** Writes the `float` nearest to a number, to a slot of {@link CallLayout} or from {@link floatSlot} on. */
+/**
+ * Writes the `float` nearest to a number.
+ *
+ * The slot comes from {@link CallLayout}, or is {@link floatSlot} or a later one.
+ */
 export function putF32(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number') floats32[2 * slot] = value
   else refuseType(api, parameter, 'a number', value)

@@ -98,7 +98,7 @@ export function bindBigCall(address: bigint, layout: CallArguments, result: BigR
 }
 
 /**
- * Binds a function at an address that returns a structure of integers and pointers by value.
+ * Binds a function that returns a structure of integers and pointers by value.
  *
  * It works for structures in registers and in memory.
  * @param byteLength size of the structure, at most 128 bytes.

@@ -3,7 +3,7 @@ import type { NativeCall } from './bind.js'
 import { recording } from './recording.js'
 
 /**
- * Makes a call while the block already holds the arguments of another call, then restores the block.
+ * Makes a call while the block holds another call's arguments, then restores them.
  *
  * A library does this when it resolves a symbol in that symbol's first call. The call is made immediately, even while
  * calls are being recorded.

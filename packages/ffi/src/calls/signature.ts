@@ -34,7 +34,7 @@ import {
 import type { BigResult, NumberResult } from './bind.js'
 import { type CallLayout, type LoweredParameter, lowerCall } from './lowering.js'
 
-/** What a parameter of each kind takes. */
+/** JavaScript type of each kind of parameter. */
 export interface ArgumentTypes {
   /** `signed char` */
   i8: number
@@ -64,11 +64,11 @@ export interface ArgumentTypes {
   bool: boolean
   /** Any pointer or handle: an address, memory, or `null`. C decides how much memory it uses. */
   ptr: PointerArgument
-  /** `const char *`: text, or what `ptr` takes */
+  /** `const char *`: a string, or a value for `ptr` */
   cstring: string | PointerArgument
 }
 
-/** What a result of each kind is. */
+/** JavaScript type of each kind of result. */
 export interface ResultTypes {
   /** `signed char` */
   i8: number
@@ -121,7 +121,7 @@ export type Parameter = keyof ArgumentTypes | `${string}: ${keyof ArgumentTypes}
 export interface Signature<P extends readonly Parameter[], R extends keyof ResultTypes | StructByValue> {
   /** Its parameters in order, such as `['target: ptr', 'value: i32']`. */
   readonly parameters: P
-  /** What it returns. */
+  /** Kind of its result. */
   readonly result: R
   /** The library's version that first has this signature, in the library's encoding. Default: any. */
   readonly since?: number
@@ -174,7 +174,7 @@ function put(kind: keyof ArgumentTypes, slot: number, value: unknown, symbol: st
   }
 }
 
-/** What the call engine returns for each kind of result, and what becomes of that. */
+/** The engine's result for each kind, and its conversion. */
 const results: {
   readonly [K in keyof ResultTypes]: readonly [
     native: NumberResult | BigResult,
@@ -217,7 +217,7 @@ interface ReadParameter {
 
 const api = 'NativeLibrary.function'
 
-/** What {@link NativeLibrary.function} makes. */
+/** Makes the function of {@link NativeLibrary.function}. */
 export function bindSignature<P extends readonly Parameter[], R extends keyof ResultTypes | StructByValue>(
   library: NativeLibrary,
   symbol: string,

@@ -152,9 +152,10 @@ abstract class UnixSocket extends PublicObject {
  * Use it to send exported memory and pools. Messages arrive whole and in order.
  *
  * @example
- * const [ours, theirs] = DescriptorSocket.pair() const child = spawn(process.execPath, ['child.js'], { stdio:
- * ['inherit', 'inherit', 'inherit', theirs.descriptor] }) theirs.dispose() await ours.send({ bytes:
- * Buffer.from('hello'), descriptors: [descriptor] })
+ * const [ours, theirs] = DescriptorSocket.pair()
+ * const child = spawn(process.execPath, ['child.js'], { stdio: ['inherit', 'inherit', 'inherit', theirs.descriptor] })
+ * theirs.dispose()
+ * await ours.send({ bytes: Buffer.from('hello'), descriptors: [descriptor] })
  */
 export class DescriptorSocket extends UnixSocket {
   static get [loadedFrom](): string {
@@ -336,8 +337,8 @@ function warnOnce(): (error: PeerRefusedError) => void {
  * A Unix socket that accepts processes of this user and of the users in `users`.
  *
  * @example
- * using server = DescriptorServer.listen('/run/user/1000/trainer.sock', { users: [1001] }) using socket = await
- * server.accept({ timeout: 10_000 })
+ * using server = DescriptorServer.listen('/run/user/1000/trainer.sock', { users: [1001] })
+ * using socket = await server.accept({ timeout: 10_000 })
  */
 export class DescriptorServer extends UnixSocket {
   static get [loadedFrom](): string {

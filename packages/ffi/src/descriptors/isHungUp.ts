@@ -2,7 +2,7 @@ import { requireInteger } from '@shoal/types'
 import { socketAddon } from './socketCalls.js'
 
 /**
- * True if nobody reads a pipe any more or the other end of a socket is closed (`poll`).
+ * True if the readers of a pipe or the peer of a socket are gone (`poll`).
  *
  * A write would fail then.
  * @throws FeatureNotSupportedError on Windows; AddonLoadError

@@ -3,7 +3,7 @@ import { requireDone, socketAddon } from './socketCalls.js'
 
 /** Options that accept other users at a socket. */
 export interface PeerOptions {
-  /** User ids whose processes may be at the other end, in addition to this process's own. Default: none. */
+  /** Accepted user ids of the peer, in addition to this process's own. Default: none. */
   readonly users?: readonly number[] | undefined
 }
 

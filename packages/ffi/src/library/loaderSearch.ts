@@ -22,7 +22,11 @@ export function* loaderPlaces(name: string, environment: NodeJS.ProcessEnv = pro
   for (const folder of systemFolders()) yield { file: join(folder, name) }
 }
 
-/** Returns the lib folder next to Node, where conda and Nix install libraries, and the loader's default folders. */
+/**
+ * Returns Node's lib folder and the loader's default folders.
+ *
+ * Conda and Nix install libraries in Node's lib folder.
+ */
 function systemFolders(): string[] {
   const triplet = list('/usr/lib').filter((name) => name.endsWith('-linux-gnu'))
   return [

@@ -46,8 +46,10 @@ const defined = new Map<string, NativeLibrary>()
  * Defines a library; it is opened when its first symbol is needed. Returns one object per id.
  *
  * @example
- * const nvml = defineLibrary({ id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'],
- * hint: 'install the NVIDIA driver', })
+ * const nvml = defineLibrary({
+ *   id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'],
+ *   hint: 'install the NVIDIA driver',
+ * })
  */
 export function defineLibrary(spec: LibrarySpec): NativeLibrary {
   const known = defined.get(spec.id)
@@ -82,7 +84,8 @@ export function definedLibraries(): readonly NativeLibrary[] {
  * A native library whose symbols resolve individually on first use.
  *
  * @example
- * import { driver } from '@shoal/cuda-sys' if (driver.has('cuMulticastCreate', 12_010)) console.log(driver.versionText)
+ * import { driver } from '@shoal/cuda-sys'
+ * if (driver.has('cuMulticastCreate', 12_010)) console.log(driver.versionText)
  */
 export class NativeLibrary extends PublicObject {
   static get [loadedFrom](): string {
@@ -164,7 +167,9 @@ export class NativeLibrary extends PublicObject {
   }
 
   /**
-   * Returns the file that {@link load} would open first or has opened, and its search step, without opening it.
+   * Returns the file that {@link load} would open or has opened, with its search step.
+   *
+   * Opens nothing.
    *
    * `undefined` if nothing is found, or if only the system's loader knows, as on Windows and macOS.
    */
@@ -299,7 +304,7 @@ export class NativeLibrary extends PublicObject {
   }
 
   /**
-   * Binds a function through koffi that the block cannot call, such as one with variable arguments.
+   * Binds a function through koffi, such as one with variable arguments.
    *
    * @param prototype the C prototype in koffi's types, with `%s` in place of the name.
    */

@@ -20,7 +20,7 @@ export function forgetObject(id: number): void {
 }
 
 /**
- * Runs the garbage collector and returns the numbers of watched objects collected since the last call.
+ * Runs the garbage collector and returns newly collected watched objects by number.
  *
  * A `FinalizationRegistry` would report them in a later turn. Returns an empty list in engines that cannot collect on
  * request.

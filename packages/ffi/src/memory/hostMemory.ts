@@ -15,7 +15,7 @@ export interface HostView {
   /** Reads and writes access the memory directly. */
   readonly buffer: ArrayBuffer
   /**
-   * Makes the buffer zero bytes long, so that later reads and writes do not reach the memory.
+   * Makes the buffer zero bytes long, which ends access to the memory.
    *
    * Call it before the memory is freed. Returns false if the program moved the memory to another buffer
    * (`buffer.transfer()`): free it only after {@link HostViewReach.whenReleased} reports it.

@@ -33,7 +33,9 @@ function keepInPlace(buffer: ArrayBuffer): void {
  * frees it immediately, else the collector frees it; both wait for recorded calls that use it.
  *
  * @example
- * using out = NativeMemory.allocate(8) cuMemAlloc(out.address, 1024) const devicePointer = out.u64[0]
+ * using out = NativeMemory.allocate(8)
+ * cuMemAlloc(out.address, 1024)
+ * const devicePointer = out.u64[0]
  */
 export class NativeMemory extends PublicObject {
   static get [loadedFrom](): string {

@@ -35,8 +35,9 @@ const mostMilliseconds = 2 ** 31 - 1
  * A dedicated native thread that runs queued calls in order.
  *
  * @example
- * using lane = createLane() await offThread({ lane }, () => cudaSetDevice(1)) await offThread({ lane }, () =>
- * cudaDeviceSynchronize()) // on the same thread
+ * using lane = createLane()
+ * await offThread({ lane }, () => cudaSetDevice(1))
+ * await offThread({ lane }, () => cudaDeviceSynchronize()) // on the same thread
  */
 export class Lane extends PublicObject {
   static get [loadedFrom](): string {
@@ -225,7 +226,9 @@ export interface QuietCalls {
 }
 
 /**
- * Makes the calls of `record` on a lane, continues after failures, and does not keep the process alive.
+ * Makes the calls of `record` on a lane, without keeping the process alive.
+ *
+ * It continues after a failed call.
  *
  * `done` gets the statuses, or undefined if all are 0, or an error if the context cannot be made current. It is called
  * in {@link deliverQuiet} or a later turn.

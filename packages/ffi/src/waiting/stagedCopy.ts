@@ -2,7 +2,9 @@ import { addon } from '../addon/load.js'
 import type { NativeMemory } from '../memory/nativeMemory.js'
 
 /**
- * A host copy in parts through a page-locked block, made by a host function that a stream calls.
+ * A host copy in parts through a page-locked block.
+ *
+ * A host function that a stream calls makes it.
  *
  * The block holds two parts: the device uses one while threads copy the other.
  */

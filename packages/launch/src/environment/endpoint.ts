@@ -163,7 +163,7 @@ function portsFor(
 }
 
 /**
- * Serves at the first address that is free, or skips addresses of other jobs.
+ * Serves at the first free address; skips addresses of other jobs.
  *
  * If the user chose the port, or the same job uses it, this retries for a while because an earlier job may be ending.
  * @throws RendezvousError

@@ -3,7 +3,7 @@ import { type Environment, numberIn, textIn } from './variables.js'
 
 const alone = 'For a job of this process alone, set RANK=0 and WORLD_SIZE=1.'
 
-/** Variables that give a rank or count ranks, and the variable missing from them. */
+/** Variables for a rank or a number of ranks, and the variable that they also need. */
 interface Half {
   readonly missing: string
   /** Numbers that only a process of a job has. */

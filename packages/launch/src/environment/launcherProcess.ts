@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * Returns the pid and start time of the process that started the ranks of this machine.
+ * Returns pid and start time of this machine's launcher process.
  *
  * This is the nearest ancestor that is not a rank. Shells and wrappers below it inherit the rank's variables, so they
  * are skipped.

@@ -68,9 +68,7 @@ export class Admission {
     return this.#job !== undefined && rank === 0 && instance !== this.#job.instance
   }
 
-  /**
-   * Refuses a duplicate rank. While ranks are missing, two jobs may be starting, and their ranks cannot be told apart.
-   */
+  /** Refuses a duplicate rank. While ranks are missing, it may belong to a second job that is starting here. */
   #denyTwin(said: Introduction, from: string): Denial {
     const { rank } = said
     const first = this.#guests.get(rank)
@@ -86,7 +84,7 @@ export class Admission {
     return deny('taken', `rank ${rank} is here already`, words)
   }
 
-  /** Checks that ranks of one machine have one launcher process there, and not too many ranks. */
+  /** Checks the launcher process and the number of ranks per machine. */
   #denialOfPlace({ rank, place, launch, localWorldSize, pid }: Introduction): Denial | undefined {
     if (this.#job === undefined || place === '') return undefined
     const others = [...this.#guests.values()].filter(({ said }) => said.place === place)

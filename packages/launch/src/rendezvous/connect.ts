@@ -16,7 +16,9 @@ export interface ConnectOptions {
   readonly place: string
   /** Whether the rendezvous started before the ranks, so that its refusals are final. */
   readonly isServedByLauncher: boolean
-  /** Whether a refused secret may be outdated, so that reading it again can help. */
+  /**
+   * Whether the secret is certainly this job's. If not, a refused secret may be an earlier job's, and is read again.
+   */
   readonly isSecretFresh: boolean
   /** Hint in the error for a rendezvous that is not found. */
   readonly hint: string | undefined
@@ -93,7 +95,11 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
   }
 }
 
-/** Returns for how many milliseconds a refusal may come from an ending job or another user's job. */
+/**
+ * Returns the milliseconds for which to retry after a refusal.
+ *
+ * It may come from an ending job or another user's job.
+ */
 function patienceWith(refusal: Refusal, options: ConnectOptions, ports: number): number {
   if (refusal === 'secret') return options.isSecretFresh ? (ports > 1 ? strangerLimit : 0) : Number.POSITIVE_INFINITY
   if (options.isServedByLauncher) return 0

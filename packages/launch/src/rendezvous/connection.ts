@@ -78,7 +78,7 @@ export class Connection {
     open.add(this)
   }
 
-  /** Sets the handlers for events of the server, including earlier events, and for the end of the connection. */
+  /** Sets the handlers for server events, earlier ones included, and for the end. */
   listen(onEvent: (header: Header) => void, onEnd: (error: RendezvousLostError) => void): void {
     this.#onEvent = onEvent
     this.#onEnd = onEnd

@@ -9,7 +9,9 @@ import type { Target } from './attempt.js'
 const longestSocketPath = 100
 
 /**
- * A folder that only this user can enter, with a name that all ranks of a job on this machine compute.
+ * A folder that only this user can enter.
+ *
+ * All ranks of a job on this machine compute the same name.
  *
  * It holds the socket of the rendezvous and its secret.
  */

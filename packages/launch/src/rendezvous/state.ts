@@ -63,14 +63,14 @@ export class RendezvousState {
     return this.#isComplete
   }
 
-  /** Ends a job that is not complete, because its ranks cannot be told from another job's. */
+  /** Ends an incomplete job that may contain ranks of another job. */
   contest(message: string): void {
     if (this.#isComplete) return
     this.#contest ??= { kind: 'refused', message }
     for (const pending of [...this.#joining.values()]) this.#fail(pending, this.#contest)
   }
 
-  /** Records a refused connection that claimed this rank, for the errors of ranks that wait for it. */
+  /** Records a refused connection that claimed this rank, for later errors. */
   turnedAway(rank: number, words: string): void {
     this.#turnedAway.set(rank, words)
   }

@@ -67,7 +67,7 @@ function isPlainRange(range: MemoryRange | null | undefined): range is MemoryRan
   return (range.strides ?? range.stream ?? range.shape) === undefined
 }
 
-/** Returns the handle of `stream`, after it was made to wait for pending work on the operands. */
+/** Returns a stream's handle, ordered after pending work on the operands. */
 export function queueFor(
   stream: StreamArgument | undefined,
   place: Place,
@@ -165,7 +165,11 @@ function addressAsNumber(address: bigint): number {
   return (halves[1] as number) * 2 ** 32 + (halves[0] as number)
 }
 
-/** Throws if two ranges overlap, except at the distance `allowed`, at which NCCL works in place. */
+/**
+ * Throws if two ranges overlap.
+ *
+ * The distance `allowed` is exempt, because NCCL works in place there.
+ */
 export function checkOverlap(
   send: MemoryRange,
   sendBytes: number,

@@ -49,7 +49,11 @@ export function takePendingConnects(): readonly PendingConnect[] {
   return taken
 }
 
-/** Returns the error for a group that would wait for a rank of this thread without a call in it, else undefined. */
+/**
+ * Returns the error for a group that would deadlock, else undefined.
+ *
+ * It would wait for a rank of this thread that has no call in it.
+ */
 export function findDeadlock(connects: readonly PendingConnect[]): Error | undefined {
   const found = connects.find((pending) => waitsForever(pending, connects))
   return found === undefined ? undefined : unconnected(found.live, 'group')

@@ -20,7 +20,7 @@ import { chain, hasFailed, takeFailures } from './failures.js'
 import { noteMismatch, runInGroup } from './group.js'
 import { type Collected, groupState, requireNoGroup } from './groupState.js'
 
-/** Queues an operation in the `groupOffThread` that is collecting; false if there is none. */
+/** Queues an operation in the `groupOffThread` that is collecting; false without one. */
 export function collect(
   live: LiveCommunicator,
   api: string,

@@ -33,7 +33,7 @@ export function reductionSignature(
 }
 
 /**
- * Records a collective of the open group and compares it with that of the first rank at this place.
+ * Records a collective of the open group and compares it with the first rank's.
  *
  * Further calls of one rank may belong to another group. Returns the first signature if they are equal.
  */

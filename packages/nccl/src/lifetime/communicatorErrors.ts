@@ -29,7 +29,7 @@ export type AbortReason =
 export interface CommunicatorAbortedErrorOptions extends CommunicatorIdentity {
   /** Method that was waiting, or was called too late, such as `'synchronize'`. */
   readonly operation: string
-  /** What aborted it. */
+  /** Reason of the abort. */
   readonly reason: AbortReason
   /** The last queued operation, such as `'allReduce'`. */
   readonly lastOperation?: string | undefined
@@ -64,7 +64,7 @@ export class CommunicatorAbortedError extends ShoalError {
   readonly deviceOrdinal: number
   /** The last queued operation. */
   declare readonly lastOperation?: string
-  /** Lost ranks, if the reason of the signal names them, in the numbering of the signal's source. */
+  /** Lost ranks that the signal's reason names, in the numbering of its source. */
   declare readonly lostRanks?: readonly number[]
 
   constructor(options: CommunicatorAbortedErrorOptions) {
@@ -116,7 +116,11 @@ function textOf(cause: unknown): string {
   return typeof text === 'string' ? text : describeValue(text)
 }
 
-/** Formats a cause on one line, with NCCL's message, which alone says which ranks disagree and why. */
+/**
+ * Formats a cause on one line, with NCCL's message.
+ *
+ * Only that message says which ranks disagree and why.
+ */
 function messageOf(cause: unknown): string {
   const [message = ''] = textOf(cause).split('\n')
   const lastError = cause instanceof StatusError ? (cause.lastError ?? '').trim().split('\n')[0] : ''

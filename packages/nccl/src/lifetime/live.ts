@@ -52,7 +52,7 @@ export interface LiveCommunicator {
   ended?: string | undefined
 }
 
-/** Makes a promise of work that also rejects on a signal, a timeout or a failure of the communicator. */
+/** Makes a promise that also rejects on a signal, timeout or failed communicator. */
 export type Guard = <T>(
   operation: string,
   work: (background: BackgroundWork) => Promise<T>,

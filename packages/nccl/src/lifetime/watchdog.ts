@@ -42,7 +42,7 @@ const watchInterval = 100
 const abortGrace = 2000
 
 /**
- * Ends the waits of one communicator when a signal fires, a limit ends or NCCL reports an error.
+ * Ends a communicator's waits on a signal, a timeout or an error of NCCL.
  *
  * It aborts the communicator, then rejects all waits. Otherwise they would never settle, or settle as if there were no
  * error.

@@ -113,7 +113,7 @@ export function scatter(
   submit(live, 'ncclScatter', call, send, recv, options.stream)
 }
 
-/** Returns the count of an operation in which only the root has a buffer with one part per rank. */
+/** Returns the count if only the root's buffer has one part per rank. */
 function rootCount(
   live: LiveCommunicator,
   part: MemoryRange,

@@ -72,7 +72,7 @@ function decode(content: Buffer, key: string): CompiledData | undefined {
 }
 
 /**
- * Writes an entry to a temporary file and renames it, so that others never see a part of it.
+ * Writes an entry atomically: to a temporary file, which it renames.
  *
  * @throws Error of the file system
  */

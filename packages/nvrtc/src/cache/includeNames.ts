@@ -91,7 +91,7 @@ class Reader {
     this.#budget -= this.at - start
   }
 
-  /** Returns the name in angle brackets or quotation marks that starts here and ends on this line. */
+  /** Returns the name in brackets or quotation marks here, if it ends on this line. */
   fileName(): string | undefined {
     const start = this.at + 1
     const closing = this.takes('<') ? '>' : this.takes('"') ? '"' : undefined

@@ -16,7 +16,7 @@ let known: Identity | { readonly problem: string } | undefined
 /**
  * Identifies the NVRTC that will be loaded, by its file and that of its device functions.
  *
- * Uses inode, size and times of each file. Nobody can set back the change time, so different contents have different
+ * Uses inode, size and times of each file. The change time cannot be set back, so different contents have different
  * identities. Nothing is loaded. The identity is read once, at the first look-up: a library loaded later is at least as
  * new, and {@link isAsIdentified} detects another file. `undefined` if it cannot be determined.
  */
@@ -50,7 +50,7 @@ function identify(): Identity | { readonly problem: string } {
   try {
     const located = nvrtc.locate() ?? nvrtc.load()
     const path = realpathSync(located.path)
-    // A file replaced after loading would give the identity of the new file.
+    // For a file replaced after loading, this would compute the identity of the new file.
     if ((isLoaded || located.step === 'loaded') && !isMapped(path))
       return { problem: `${path} was replaced since it was loaded` }
     const folder = dirname(path)

@@ -23,8 +23,9 @@ export interface CompileErrorOptions {
  * whole log.
  *
  * @example
- * if (error instanceof CompileError) { for (const { file, line, message } of error.diagnostics) console.log(file, line,
- * message) }
+ * if (error instanceof CompileError) {
+ *   for (const { file, line, message } of error.diagnostics) console.log(file, line, message)
+ * }
  */
 export class CompileError extends StatusError {
   static {

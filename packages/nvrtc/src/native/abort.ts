@@ -25,7 +25,7 @@ export async function untilAborted<T>(
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
       reject(aborted())
-      // Nobody waits for the work any more, so ignore its errors.
+      // The caller no longer waits for the work, so ignore its errors.
       work.then(discard).catch(() => undefined)
     }
     signal.addEventListener('abort', onAbort, { once: true })

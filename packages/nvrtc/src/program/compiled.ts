@@ -21,7 +21,7 @@ export class Compiled extends PublicObject {
   /** Why the cache on disk could not be read or written. The result is still valid. */
   readonly cacheProblem: string | undefined
   /**
-   * Heap bytes that a precompiled header needs, if it was not made because the heap was too small.
+   * Heap bytes that a precompiled header needs, if the heap was too small.
    *
    * See `setPchHeapSize`.
    */

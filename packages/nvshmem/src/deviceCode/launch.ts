@@ -56,7 +56,9 @@ const mostBlocks = 0x7fff_ffff
 const mostThreads = 1024
 
 /**
- * Launches a kernel whose blocks all run at once (`cuLaunchCooperativeKernel`), so that it can wait for other PEs.
+ * Launches a kernel whose blocks all run at once (`cuLaunchCooperativeKernel`).
+ *
+ * Such a kernel can wait for other PEs.
  *
  * NVSHMEM's `nvshmemx_collective_launch` does the same, but no shared library contains it.
  */

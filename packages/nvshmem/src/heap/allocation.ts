@@ -28,7 +28,7 @@ export class Allocation {
   readonly live: LiveSession
   readonly address: bigint
   readonly byteLength: number
-  /** Memory of another owner that NVSHMEM has mapped here; undefined for memory of its own heap. */
+  /** Memory of another owner that NVSHMEM has mapped here; undefined for heap memory. */
   #registered: object | undefined
   #freeing: Promise<void> | undefined
 

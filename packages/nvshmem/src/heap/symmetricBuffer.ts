@@ -275,7 +275,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Copies this PE's elements to a new typed array, or a list of structs, arrays or tuples.
+   * Copies this PE's elements to a new typed array or list of compound values.
    *
    * Throws as {@link copyTo}.
    */
@@ -328,7 +328,9 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   }
 
   /**
-   * Returns the multicast address for stores to all PEs of a team, over NVLink SHARP (`nvshmemx_mc_ptr`).
+   * Returns the multicast address of all PEs of a team (`nvshmemx_mc_ptr`).
+   *
+   * Kernels store through it to all PEs at once, over NVLink SHARP.
    *
    * Undefined without multicast support.
    *

@@ -240,7 +240,9 @@ export class CallQueue {
   }
 
   /**
-   * Makes a call that only starts or queues work, and returns nothing or a status for `check`.
+   * Makes a call that only starts or queues work.
+   *
+   * It returns nothing, or a status for `check`.
    *
    * It runs on this thread immediately if no other call is in progress, otherwise in its turn. The promise settles when
    * the call was made.

@@ -35,7 +35,7 @@ function onExit(): void {
   if (inside.size > 0) prepareEnd()
 }
 
-/** Records that the process may have to end with a thread inside NVSHMEM, until {@link leaveNvshmem}. */
+/** Records that a thread may be inside NVSHMEM, until {@link leaveNvshmem}. */
 export function enterNvshmem(queue: object): void {
   if (!listening) {
     listening = true

@@ -9,7 +9,7 @@ import type { LiveSession } from './liveSession.js'
 export type Pending = bigint | null | undefined
 
 /**
- * Runs a call without a stream on the session's thread, after the work that the operand's producer has queued.
+ * Runs a call without a stream after the operand's producer, on the session's thread.
  *
  * @throws as `CallQueue.run`; StatusError if the producer's stream is invalid
  */

@@ -17,7 +17,7 @@ const names = new Map<number, NvshmemStatus>([
 ])
 
 /**
- * Returns the state of NVSHMEM in this process, whoever started it (`nvshmemx_init_status`).
+ * Returns the state of NVSHMEM in this process (`nvshmemx_init_status`).
  *
  * Callable at any time.
  */
@@ -25,7 +25,7 @@ export function nvshmemStatus(): NvshmemStatus {
   return names.get(nvshmemx_init_status()) ?? 'not-initialized'
 }
 
-/** True if NVSHMEM runs in this process, whoever started it. */
+/** True if NVSHMEM runs in this process, also if other code started it. */
 export function isRunning(): boolean {
   const status = nvshmemStatus()
   return status !== 'not-initialized' && status !== 'bootstrapped'

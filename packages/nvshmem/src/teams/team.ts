@@ -260,7 +260,9 @@ export class Team extends PublicObject implements SessionTeam {
   }
 
   /**
-   * Sends part i of `source` to PE i, as the part of this PE in its `target` (`nvshmem_<type>_alltoall`).
+   * Sends part i of `source` to PE i (`nvshmem_<type>_alltoall`).
+   *
+   * There it becomes the part of this PE in `target`.
    *
    * `count` is the number of elements per part.
    */

@@ -6,7 +6,7 @@ interface KnownFault {
 }
 
 /**
- * Known faults of NVSHMEM 3.4.5 with workarounds in this folder, and the condition for removing each workaround.
+ * Known faults of NVSHMEM 3.4.5, with the condition for removing each workaround.
  *
  * The GPU job nvshmem-faults tests a library for them from C.
  */

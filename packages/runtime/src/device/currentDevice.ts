@@ -35,7 +35,9 @@ export function setDevice(device: DeviceLike | number): Device {
 }
 
 /**
- * Runs a synchronous `fn` with a device as the current one, then restores the previous one.
+ * Runs a synchronous `fn` with another current device.
+ *
+ * The previous device is restored afterwards.
  *
  * @throws TypeError if `fn` returns a promise.
  */

@@ -23,7 +23,11 @@ export type PeerAttribute = WithoutPrefix<keyof typeof cudaDeviceP2PAttr, 'cudaD
 /** Name of a device limit: `cudaLimit` without its prefix, such as `'StackSize'`. */
 export type DeviceLimit = WithoutPrefix<keyof typeof cudaLimit, 'cudaLimit'>
 
-/** Returns every attribute name, in the order of the C header, including names that share a code. */
+/**
+ * Returns every attribute name, in the order of the C header.
+ *
+ * Names that share a code are all included.
+ */
 export function deviceAttributeNames(): readonly DeviceAttribute[] {
   return Object.keys(cudaDeviceAttr)
     .filter((name) => name !== 'cudaDevAttrMax')
@@ -98,7 +102,11 @@ export class Device extends BaseDevice {
     return this._peerAttribute(code, peer)
   }
 
-  /** Returns a limit by its name in either library, in the unit of the limit, usually bytes (`cudaDeviceGetLimit`). */
+  /**
+   * Returns a limit by its name in either library (`cudaDeviceGetLimit`).
+   *
+   * Most limits are in bytes.
+   */
   override getLimit(limit: DeviceLimit | ContextLimit): number {
     const code = codeOf(cudaLimit, 'cudaLimit', limit)
     return code === undefined ? super.getLimit(limit as ContextLimit) : this.primaryContext._getLimit(code)

@@ -21,7 +21,8 @@ export const GrowableRange = withFactories(BaseGrowableRange, {
    * `resize` allocates the memory.
    * @throws TypeError, RangeError; StatusError if not enough addresses are free.
    * @example
-   * using range = GrowableRange.reserve({ maximumBytes: 2 ** 34 }) range.resize(2 ** 30)
+   * using range = GrowableRange.reserve({ maximumBytes: 2 ** 34 })
+   * range.resize(2 ** 30)
    */
   reserve(options: GrowableOptions): GrowableRange {
     const { device, ...rest } = requireOptions<GrowableOptions>(options, 'GrowableRange.reserve', optionKeys)

@@ -47,7 +47,8 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
    * @param byteLength size in bytes, a multiple of `allocationGranularity(options)`.
    * @throws TypeError; RangeError for another length; StatusError if there is not enough memory.
    * @example
-   * using memory = PhysicalMemory.create(allocationGranularity()) using range = AddressRange.reserve(memory.byteLength)
+   * using memory = PhysicalMemory.create(allocationGranularity())
+   * using range = AddressRange.reserve(memory.byteLength)
    * using mapped = range.map(memory)
    */
   create(byteLength: number, options?: PhysicalMemoryOptions & PlaceOption): PhysicalMemory {

@@ -87,7 +87,11 @@ function unknownKey(api: string, name: string, key: string, keys: object): TypeE
   return new TypeError(`${api}: ${name} must have only the keys ${Object.keys(keys).join(', ')}, not '${key}'${hint}`)
 }
 
-/** Returns the word closest to a misspelled one, if one contains the other or few letters differ. */
+/**
+ * Returns the word closest to a misspelled one.
+ *
+ * Undefined unless one contains the other or few letters differ.
+ */
 function closestTo(given: string, words: readonly string[]): string | undefined {
   if (given.length > 40) return undefined
   const low = given.toLowerCase()

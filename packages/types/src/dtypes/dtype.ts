@@ -195,7 +195,7 @@ const dtypeOfArrayName: { readonly [name: string]: DType } = {
 const typedArrayName = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)
   ?.get as (this: unknown) => string | undefined
 
-/** True if the buffer of a typed array or `DataView` was detached by a transfer or a release. */
+/** True if a view's buffer was detached by a transfer or a release. */
 export function isDetached(array: ArrayBufferView): boolean {
   if (!isView(array)) return false
   const { buffer } = array

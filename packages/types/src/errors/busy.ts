@@ -8,7 +8,7 @@ export interface BusyErrorOptions {
   readonly api: string
   /** The call in progress. */
   readonly underWay: string
-  /** What to do instead; a sentence without its full stop. */
+  /** Advice for the caller; a sentence without its full stop. */
   readonly hint?: string | undefined
   readonly cause?: unknown
 }

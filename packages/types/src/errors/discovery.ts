@@ -38,7 +38,7 @@ function oneLine(text: string): string {
     .join(' ')
 }
 
-/** Formats the failure, the number of places, the useful attempts and the hints in at most 12 lines. */
+/** Formats failure, number of places, useful attempts and hints in at most 12 lines. */
 function messageOf(what: string, attempts: readonly LoadAttempt[], hints: readonly string[]): string {
   const lines = attemptLines(attempts)
   const places = attempts.length === 1 ? '1 place' : `${attempts.length} places`
@@ -64,7 +64,7 @@ export interface LibraryNotFoundErrorOptions {
   readonly hint?: string | undefined
   /** Environment variable that names the library's file, such as `'SHOAL_NCCL_LIBRARY'`. */
   readonly environment?: string | undefined
-  /** Whether the software device can replace it; the message then says so. Default: true. */
+  /** Whether the software device can replace it, which the message then mentions. Default: true. */
   readonly isOfDevice?: boolean | undefined
   readonly cause?: unknown
 }
@@ -75,8 +75,9 @@ export interface LibraryNotFoundErrorOptions {
  * The message says what to do; `attempts` lists every place that was searched.
  *
  * @example
- * if (error instanceof LibraryNotFoundError) { for (const { candidate, outcome } of error.attempts)
- * console.log(candidate, outcome) }
+ * if (error instanceof LibraryNotFoundError) {
+ *   for (const { candidate, outcome } of error.attempts) console.log(candidate, outcome)
+ * }
  */
 export class LibraryNotFoundError extends ShoalError {
   static {

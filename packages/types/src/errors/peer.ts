@@ -10,7 +10,7 @@ export interface PeerRefusedErrorOptions {
   readonly users: readonly number[]
 }
 
-/** The process at the other end of a socket belongs to a user who is not accepted. */
+/** The peer of a socket belongs to a user who is not accepted. */
 export class PeerRefusedError extends ShoalError {
   static {
     nameErrorClass(PeerRefusedError, 'PeerRefusedError')

@@ -50,7 +50,7 @@ function headLength(message: string): number {
 }
 
 /**
- * Returns a stack of at most `most` frames that begins with the public function that the program called.
+ * Returns a stack that begins with the public function, of at most `most` frames.
  *
  * Frames of the packages and of Node.js would hide the caller.
  */

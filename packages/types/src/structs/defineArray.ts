@@ -11,8 +11,8 @@ import type { ArrayType, FieldType, TupleType } from './types.js'
  * Its values are JavaScript arrays. Each call makes a new type, as with `defineStruct`.
  *
  * @example
- * const Point = defineArray('f32', 3) const points = DeviceBuffer.from(device, [[0, 0, 1], [1, 2, 3]], { dtype: Point
- * })
+ * const Point = defineArray('f32', 3)
+ * const points = DeviceBuffer.from(device, [[0, 0, 1], [1, 2, 3]], { dtype: Point })
  *
  * @throws TypeError for an unknown type or a count that is not an integer; RangeError for a count below 1
  */
@@ -32,7 +32,8 @@ export function defineArray<const T extends FieldType, const N extends number>(t
  * `defineStruct`.
  *
  * @example
- * const Entry = defineTuple(['u32', 'f64']) Entry.bytes // 16
+ * const Entry = defineTuple(['u32', 'f64'])
+ * Entry.bytes // 16
  *
  * @throws TypeError for an unknown type or an empty list
  */

@@ -25,7 +25,8 @@ interface LaidOutField extends StructField {
  * of the largest alignment.
  *
  * @example
- * const Particle = defineStruct('Particle', { position: ['f32', 3], id: 'u64', alive: 'bool' }) Particle.bytes // 32
+ * const Particle = defineStruct('Particle', { position: ['f32', 3], id: 'u64', alive: 'bool' })
+ * Particle.bytes // 32
  * const bytes = Particle.encode({ position: [0, 0, 1], id: 7n, alive: true })
  *
  * @throws TypeError when a name is not a C identifier, a type is unknown, there is no field, or `align` is not a power

@@ -25,7 +25,7 @@ export interface CompoundWithCodec extends CompoundType {
 
 const kinds: readonly unknown[] = ['struct', 'array', 'tuple']
 
-/** True for a type of `defineStruct`, `defineArray` or `defineTuple`, also of another copy of the package. */
+/** True for a compound type, also of another copy of the package. */
 export function isCompoundType(value: unknown): value is CompoundType {
   return typeof value === 'object' && kinds.includes(propertyOf(value, 'kind')) && 'codec' in (value as object)
 }

@@ -97,7 +97,7 @@ const mostPlaces = 64
 const placeAlignment = 512
 
 /**
- * Returns the offsets at which the calls of a loop work in turn, as far as memory allows.
+ * Returns the offsets that the calls of a loop cycle through.
  *
  * Programs do not reduce the same bytes repeatedly, and nccl-tests moves through memory in the same way.
  */

@@ -61,7 +61,7 @@ export function prepareCall(operation: Operation, call: Call): () => void {
 }
 
 /**
- * Returns a function that starts the operation once on all ranks of this process, as one group.
+ * Returns a function that starts the operation as one group on all local ranks.
  *
  * It uses prepared calls if possible, as a program does for a repeated operation.
  */

@@ -13,7 +13,7 @@ function save(file: string, text: string): void {
   else writeFileSync(file, text)
 }
 
-/** Prints a benchmark's rows one by one and writes its files at the end, on the first rank only. */
+/** Prints a benchmark's rows and writes its files, on the first rank only. */
 export class Output {
   readonly #rankGroup: Pick<RankGroup, 'worldSize' | 'processes' | 'isFirst'>
   readonly #library: Report<unknown>['library']
