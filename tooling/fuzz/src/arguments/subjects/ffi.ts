@@ -38,6 +38,7 @@ export async function ffiSubject(): Promise<Subject> {
       '#layout': () => 0,
       'NativeLibrary.bindBig#result': () => 'u64',
       'NativeLibrary.bindStruct#byteLength': () => 8,
+      'NativeLibrary.function#signature': () => ({ parameters: [], result: 'i32' }),
       'NativeLibrary.bindForeign#prototype': () => 'int getpid()',
       'NativeLibrary.setPath#path': () => '/lib/libc.so.6',
       '#call': () => () => undefined,
