@@ -287,7 +287,7 @@ describe('a job of shoal run', () => {
     expect(await end).toBe(137)
   })
 
-  test('ended by a signal before its first rank starts none', async () => {
+  test('starts no rank after a signal ended it', async () => {
     const on = process.on.bind(process)
     vi.spyOn(process, 'on').mockImplementation(((name: string, listener: () => void) => {
       if (name === 'SIGTERM') queueMicrotask(listener)

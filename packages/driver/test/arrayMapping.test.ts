@@ -27,7 +27,7 @@ describe('sparse arrays', () => {
     expect(await array.toArray()).toEqual(new Float32Array(200 * 300))
   })
 
-  test('of layers and of three dimensions count their tiles', async () => {
+  test('of layers and of three dimensions report their tile counts', async () => {
     using layers = CudaArray.create(device, { width: 256, height: 128, layers: 3, format: 'f32', sparse: true })
     mapArrays([{ array: layers, memory: pool, layer: 2 }])
     layers.copyFromSync(floats(256 * 128, 5), { region: { z: 2 } })
@@ -91,7 +91,7 @@ describe('sparse arrays', () => {
     expect(device.used).toBe(before)
   })
 
-  test('of several levels have one tail', async () => {
+  test('of several levels share one tail', async () => {
     using array = MipmappedArray.create(device, { width: 256, height: 256, format: 'f32', sparse: true })
     expect([array.sparse, array.deferredMapping]).toEqual([true, false])
     mapArrays([

@@ -31,7 +31,7 @@ beforeEach(async () => {
 
 type Pool = ReturnType<typeof CachingPool.create>
 
-describe('trim', () => {
+describe('CachingPool.trim', () => {
   const fill = (pool: Pool): void => {
     const buffers = [12, 30, 50].map((size) => pool.allocate(stream, 'u8', size * mebibyte))
     for (const buffer of buffers) buffer.dispose()
@@ -85,7 +85,7 @@ describe('trim', () => {
   })
 })
 
-describe('memory that is still in use', () => {
+describe('pool memory that is still in use', () => {
   /** A source that notes, at each free, whether the work of a stream had ended by then. */
   function watched(isOver: () => boolean) {
     const freedAfterWork: boolean[] = []

@@ -115,7 +115,7 @@ describe('memory of a stream during capture', () => {
   })
 })
 
-describe('a CachingPool while a stream is captured', () => {
+describe('a CachingPool during a capture', () => {
   test.each([true, false])('never puts shared pool memory into the graph; warm: %s', (isWarm) => {
     using pool = CachingPool.create(device)
     if (isWarm) pool.allocate(stream, 'u32', 4).dispose()

@@ -42,7 +42,7 @@ test("two objects of one device share the driver's context", () => {
   expect([context.disposed, device.primaryContextState.active]).toEqual([false, true])
 })
 
-describe('run', () => {
+describe('Context.run', () => {
   test('makes the context current while the function runs, and returns its result', () => {
     context.setCurrent()
     expect([context.isCurrent, other.isCurrent]).toEqual([true, false])
@@ -81,7 +81,7 @@ describe('run', () => {
   })
 })
 
-describe('synchronize', () => {
+describe('Context.synchronize', () => {
   test('waits for all streams without blocking the thread', async () => {
     using stream = Stream.create(context, { nonBlocking: true })
     delay(stream, 120)
@@ -103,7 +103,7 @@ describe('synchronize', () => {
   })
 })
 
-describe('limits', () => {
+describe('limits of a Context', () => {
   test('are read and set for each context separately', () => {
     const [before, elsewhere] = [context.getLimit('STACK_SIZE'), other.getLimit('STACK_SIZE')]
     context.setLimit('STACK_SIZE', 8192)
@@ -139,7 +139,7 @@ describe('limits', () => {
   })
 })
 
-describe('caches and remote writes', () => {
+describe('caches and remote writes of a Context', () => {
   const isCurrentAgain = (): void => expect(current()).toBe(other.handle)
 
   test('resets persisting cache lines, and flushes RDMA writes if the device supports it', () => {
@@ -166,7 +166,7 @@ describe('caches and remote writes', () => {
   })
 })
 
-describe('peer access', () => {
+describe('peer access of a Context', () => {
   test.each([
     ['a device', second],
     ['a context', other],
@@ -231,7 +231,7 @@ test('contextOf() rethrows errors of getters, and refuses a revoked proxy by nam
   expect(() => contextOf(proxy as never, 'f')).toThrow(/^f: owner must be a Device or a Context, not /)
 })
 
-describe('after the device was disposed of', () => {
+describe('a Context after its device was disposed', () => {
   test('the context lives exactly as long as the objects in it', async () => {
     const own = new TestDevice(0)
     const { primaryContext } = own

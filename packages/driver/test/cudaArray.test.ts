@@ -104,7 +104,7 @@ describe('CudaArray.create', () => {
   })
 })
 
-describe('copies', () => {
+describe('copies of a CudaArray', () => {
   test('copy rows of a host array with gaps, and leave the gaps unchanged', async () => {
     using array = CudaArray.create(device, { width: 3, height: 2, format: 'u16' })
     const rows = Uint16Array.of(1, 2, 3, 90, 4, 5, 6)

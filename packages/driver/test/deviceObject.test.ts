@@ -113,7 +113,7 @@ describe('properties of a Device', () => {
   })
 })
 
-describe('peers', () => {
+describe('peers of a Device', () => {
   test('are accepted as devices of any package or as ordinals', async () => {
     const copy = await secondCopy()
     for (const peer of [1, second, copy.Device.get(1)]) {
@@ -173,7 +173,7 @@ test('a device creates the objects that live on it', () => {
   expect(device.defaultMemoryPool.handle).toBe(device.memoryPool.handle)
 })
 
-describe('primaryContext and dispose', () => {
+describe('Device.primaryContext and dispose', () => {
   test('the context is retained at first use and released by dispose(), then retained again', () => {
     const last = Device.get(2)
     expect(last.primaryContextState.active).toBe(false)
@@ -191,7 +191,7 @@ describe('primaryContext and dispose', () => {
   })
 })
 
-describe('reset', () => {
+describe('Device.reset', () => {
   test('finishes awaited work, then frees everything on the device and starts a fresh context', async () => {
     const own = new TestDevice(1)
     const stream = own.createStream()

@@ -89,7 +89,7 @@ describe('Event.create', () => {
   })
 })
 
-describe('record', () => {
+describe('Event.record', () => {
   test('marks the end of the work queued so far; recording again moves the mark', async () => {
     using stream = Stream.create(device)
     using event = Event.create(device)
@@ -145,7 +145,7 @@ describe('record', () => {
   })
 })
 
-describe('synchronize', () => {
+describe('Event.synchronize', () => {
   test('resolves with the event when its mark completes, before the stream does', async () => {
     using stream = Stream.create(device)
     using event = Event.create(device)
@@ -288,7 +288,7 @@ describe('Event.from', () => {
   })
 })
 
-describe('dispose', () => {
+describe('Event.dispose', () => {
   test('takes effect once; later uses of the event throw', async () => {
     using stream = Stream.create(device)
     const event = Event.create(device, { timing: true })

@@ -5,7 +5,7 @@ import { memoryFacts } from './support/handleFacts.js'
 
 const bytes = Uint8Array.from({ length: 64 }, (_, index) => index * 3)
 
-test('FabricHandle is 64 bytes that JSON carries', () => {
+test('FabricHandle holds 64 bytes, and survives conversion to JSON', () => {
   const given = bytes.slice()
   const handle = new FabricHandle(given, memoryFacts)
   given.fill(9)

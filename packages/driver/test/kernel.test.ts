@@ -20,7 +20,7 @@ afterAll(() => {
   module.dispose()
 })
 
-describe('launch', () => {
+describe('Kernel.launch', () => {
   test('runs axpy on the given stream', async () => {
     const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
     const stream = device.createStream({ nonBlocking: true })
@@ -192,7 +192,7 @@ describe('launch', () => {
   })
 })
 
-describe('occupancy', () => {
+describe('occupancy of a Kernel', () => {
   test('maxActiveBlocks asks the driver about this kernel', () => {
     const kernel = module.kernel('args_4', ['i32'])
     const options = { sharedMemory: 50_000, disableCachingOverride: true }
@@ -253,7 +253,7 @@ describe('occupancy', () => {
   })
 })
 
-describe('a kernel', () => {
+describe('a Kernel', () => {
   test('returns its attributes by name', () => {
     const kernel = module.kernel('args_4', ['i32'])
     expect(kernel.attribute('SHARED_SIZE_BYTES')).toBe(256)

@@ -131,7 +131,7 @@ describe('kernel.with', () => {
   })
 })
 
-describe('clusters', () => {
+describe('clusters of a kernel', () => {
   test('report the largest cluster size and how many clusters run at once', () => {
     const clustered = place.with({ clusterDimension: 2 })
     expect(clustered.maxActiveClusters({ grid: 8, block: 128 })).toBeGreaterThan(0)

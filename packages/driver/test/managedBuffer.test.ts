@@ -98,7 +98,7 @@ describe('ManagedBuffer.allocate', () => {
   })
 })
 
-describe('advice and prefetches', () => {
+describe('ManagedBuffer advice and prefetches', () => {
   test('advise() and unadvise() set each advice separately in the driver', () => {
     using buffer = ManagedBuffer.allocate(device, 'f32', 1024)
     const none = { readMostly: false, preferredLocation: undefined, accessedBy: [], lastPrefetchLocation: undefined }

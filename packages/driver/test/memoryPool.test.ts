@@ -208,7 +208,7 @@ describe('memory held by a MemoryPool', () => {
   })
 })
 
-describe('other devices', () => {
+describe('a MemoryPool and other devices', () => {
   test('setAccess() grants and revokes their access', () => {
     using pool = MemoryPool.create(device)
     expect([pool.getAccess(device), pool.getAccess(second)]).toEqual(['readWrite', 'none'])
@@ -251,7 +251,7 @@ describe('other devices', () => {
   })
 })
 
-describe('sharing', () => {
+describe('sharing of a MemoryPool', () => {
   test('a pool made with handleTypes can be imported, and its memory by pointer', async () => {
     using pool = MemoryPool.create(device, { handleTypes: 'posix-fd' })
     using handle = pool.export()

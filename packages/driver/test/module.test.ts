@@ -30,7 +30,7 @@ function writeImage(name: string, content: string | Uint8Array): string {
   return path
 }
 
-describe('loading', () => {
+describe('loading a Module', () => {
   test('load() returns a promise, loadSync() the module, and dispose() unloads it', async () => {
     const before = loadedModules()
     const first = await Module.load(device, ptx)
@@ -98,7 +98,7 @@ describe('loading', () => {
   })
 })
 
-describe('loadFile', () => {
+describe('Module.loadFile', () => {
   test('accepts a path or a file URL', async () => {
     const path = writeImage('right.ptx', 'right')
     using byPath = await Module.loadFile(device, path)
@@ -140,7 +140,7 @@ describe('loadFile', () => {
   })
 })
 
-describe('malformed images', () => {
+describe('loading malformed images', () => {
   const elf = new Uint8Array(64)
   elf.set([0x7f, 0x45, 0x4c, 0x46])
   new DataView(elf.buffer).setBigUint64(0x28, 1000n, true)
@@ -231,7 +231,7 @@ describe('an image is as long as its header states', () => {
   })
 })
 
-describe('options', () => {
+describe('options of Module.load', () => {
   test.each([
     [{ maxRegisters: 0 }, RangeError, 'maxRegisters must be an integer from 1 to 255, not 0'],
     [{ maxRegisters: Number.NaN }, TypeError, 'maxRegisters must be an integer from 1 to 255, not NaN'],
@@ -253,7 +253,7 @@ describe('options', () => {
   })
 })
 
-describe('kernel', () => {
+describe('Module.kernel', () => {
   test('a signature is checked against the image', () => {
     using module = Module.loadSync(device, ptx)
     expect(() => module.kernel('args_4_8', ['f32'])).toThrow(
@@ -297,7 +297,7 @@ describe('kernel', () => {
   })
 })
 
-describe('global', () => {
+describe('Module.global', () => {
   test('variables of the image are buffers that end with the module', () => {
     const module = Module.loadSync(device, ptx)
     const variable = module.global('variable', 'u32')

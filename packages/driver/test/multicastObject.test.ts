@@ -15,7 +15,7 @@ const unit = allocationGranularity(device)
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
 
 describe('multicastGranularity', () => {
-  test('is a number of bytes', () => {
+  test('returns a number of bytes', () => {
     requireMulticast(device)
     expect(multicastGranularity({ deviceCount: 2, byteLength: 1 }, 'minimum')).toBe(unit)
   })

@@ -124,7 +124,7 @@ describe('core dumps', () => {
   })
 })
 
-describe('logs', () => {
+describe('driver logs', () => {
   test('are read completely or from a position', () => {
     const start = logPosition()
     logSomething('alpha')

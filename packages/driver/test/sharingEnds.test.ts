@@ -96,7 +96,7 @@ describe('the other side has ended', () => {
     expect(await all).toEqual(Array(3).fill({ status: 'rejected', reason }))
   })
 
-  test('and only listeners of the program are left on the channel', async () => {
+  test('and the channel has only listeners of the program left', async () => {
     const { channel, end } = silent.port()
     const warnings: unknown[] = []
     const warn = (warning: unknown): number => warnings.push(warning)

@@ -109,7 +109,7 @@ describe('Stream.create', () => {
   )
 })
 
-describe('the owner', () => {
+describe('the owner of a Stream', () => {
   test.each([
     ['create', (owner: never) => Stream.create(owner)],
     ['borrow', (owner: never) => Stream.borrow(owner, 0n)],
@@ -231,7 +231,7 @@ describe('Stream.from', () => {
   })
 })
 
-describe('queued work', () => {
+describe('work queued on a Stream', () => {
   test('runs in queue order, concurrently with other streams', async () => {
     using slow = Stream.create(device, { nonBlocking: true })
     using quick = Stream.create(device, { nonBlocking: true })
@@ -279,7 +279,7 @@ describe('queued work', () => {
   })
 })
 
-describe('record', () => {
+describe('Stream.record', () => {
   test('marks the work queued so far, in a new event without timing or in the given event', async () => {
     using stream = Stream.create(device)
     using given = Event.create(device)
@@ -320,7 +320,7 @@ describe('record', () => {
   })
 })
 
-describe('synchronize', () => {
+describe('Stream.synchronize', () => {
   test('resolves with the stream, without blocking the thread', async () => {
     using stream = Stream.create(device)
     delay(stream, 120)
@@ -366,7 +366,7 @@ describe('synchronize', () => {
   })
 })
 
-describe('hostFunction', () => {
+describe('Stream.hostFunction', () => {
   test('resolves after the function returned, and rejects with its error', async () => {
     using stream = Stream.create(device)
     let calls = 0
@@ -409,7 +409,7 @@ describe('hostFunction', () => {
   })
 })
 
-describe('dispose', () => {
+describe('Stream.dispose', () => {
   test('takes effect once; queued work still completes, and later uses of the stream throw', async () => {
     const stream = Stream.create(device)
     using mark = Event.create(device)

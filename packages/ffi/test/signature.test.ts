@@ -114,14 +114,14 @@ describe('a function bound by its signature', () => {
     expect(new Set(refused.map(([kind]) => kind))).toEqual(new Set(Object.keys(kinds)))
   })
 
-  test.each(refused)('refuses for %s: %s', (kind, given, error, expected) => {
+  test.each(refused)('refuses wrong values for %s: %s', (kind, given, error, expected) => {
     const call = same(kind)
     expect(() => call(given)).toThrow(error)
     expect(() => call(given)).toThrow(expected)
     expect(() => call(given)).toThrow(new RegExp(`^same_${kind}: value must be `))
   })
 
-  test('has floats and integers in any order, and more arguments than registers', () => {
+  test('accepts floats and integers in any order, and more arguments than registers', () => {
     const mixed = library.function('mixed', { parameters: ['f32', 'i32', 'f64', 'u8', 'f32'], result: 'f64' })
     expect(mixed(0.5, -3, 0.25, 200, 8)).toBe(205.75)
     const parameters = Array.from({ length: 11 }, (_, index) => `a${index}: i64` as const)
@@ -175,7 +175,7 @@ describe('a function bound by its signature', () => {
     expect(error(-8)).toMatchObject({ library: 'Signatures', code: 'status -8', status: -8 })
   })
 
-  test('refuses too many and too few arguments, and takes the context of the call back', () => {
+  test('refuses too many and too few arguments, and restores the context of the call', () => {
     const status = library.function('status', { parameters: ['value: i32'], result: 'i32' }) as (
       ...values: number[]
     ) => number
@@ -226,7 +226,7 @@ describe('a function bound by its signature', () => {
   })
 })
 
-describe('a signature', () => {
+describe('a signature of a C function', () => {
   test.each<[string, unknown, RegExp]>([
     [
       'a parameter of no kind',
@@ -249,7 +249,7 @@ describe('a signature', () => {
     expect(bind).toThrow(message)
   })
 
-  test('has the types of arguments and result', () => {
+  test('determines the types of arguments and result', () => {
     const fill = library.function('fill', { parameters: ['target: ptr', 'usize', { bytes: 8 }], result: 'cstring' })
     expectTypeOf(fill).returns.toEqualTypeOf<string | null>()
     expectTypeOf(fill).parameter(1).toEqualTypeOf<number | bigint>()

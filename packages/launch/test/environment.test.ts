@@ -252,7 +252,7 @@ describe('incomplete launcher variables', () => {
   })
 })
 
-test('Slurm with rank 0 on another node than the first needs MASTER_ADDR, and the error says which', () => {
+test('Slurm needs MASTER_ADDR if rank 0 is not on the first node, and the error explains it', () => {
   const arbitrary = { ...slurm, SLURM_DISTRIBUTION: 'arbitrary,Pack' }
   expect(() => detect(arbitrary)).toThrow("Slurm's arbitrary distribution (SLURM_DISTRIBUTION) does not say which node")
   expect(detect({ ...arbitrary, MASTER_ADDR: 'gpu04' })?.firstHost).toBe('gpu04')

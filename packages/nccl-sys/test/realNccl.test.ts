@@ -78,7 +78,7 @@ describe('the real libnccl', () => {
     expect(readCString(nccl.ncclGetErrorString(99 as nccl.ncclResult_t))).toContain('unknown')
   })
 
-  test('gives unique ids that differ', ({ skip }) => {
+  test('returns unique ids that differ', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const [one, other] = [new Uint8Array(128), new Uint8Array(128)]
     expect(nccl.ncclGetUniqueId(one)).toBe(nccl.ncclResult_t.ncclSuccess)

@@ -65,7 +65,7 @@ test('SHOAL_TRACE_LEAKS=1 adds the place where the communicator was made', () =>
   expect(run('one', { SHOAL_TRACE_LEAKS: '1' })).toMatch(/made at/)
 })
 
-describe('native memory is freed by', () => {
+describe('native memory is not leaked by', () => {
   const ranks = [0, 1]
   const config = { minCTAs: 1, commName: 'leaks' }
   const destroy = (all: readonly (Communicator | undefined)[]) => Promise.all(all.map((one) => one?.destroy()))

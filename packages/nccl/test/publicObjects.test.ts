@@ -21,7 +21,7 @@ test('two communicators and two blocks of memory are not equal, and serialize to
   expectDescribed(memory[0] as object)
 })
 
-test('ids are equal if their bytes are', () => {
+test('two unique ids are equal if their bytes are equal', () => {
   const id = UniqueId.create()
   expect(UniqueId.fromBytes(id.toBytes())).toEqual(id)
   expectDistinct(id, UniqueId.create())

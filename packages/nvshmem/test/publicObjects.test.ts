@@ -16,7 +16,7 @@ test('two objects of a session are never equal, and serialize to one line of JSO
   }
 })
 
-test('ids are equal if their bytes are', () => {
+test('two unique ids are equal if their bytes are equal', () => {
   const id = UniqueId.create()
   expect(UniqueId.fromBytes(id.toBytes())).toEqual(id)
   expectDistinct(id, UniqueId.create())

@@ -54,7 +54,7 @@ describe('SymmetricBuffer', () => {
     expect([array.buffer instanceof ArrayBuffer, array.buffer.byteLength]).toEqual([true, 32])
   })
 
-  test('takes a length as a bigint', async () => {
+  test('accepts a length as a bigint', async () => {
     const buffer = await pe.session.allocate('f32', anything(4n))
     expect([buffer.length, buffer.byteLength]).toEqual([4, 16])
     buffer.fillSync(3)

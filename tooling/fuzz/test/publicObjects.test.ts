@@ -40,7 +40,7 @@ test.each(Object.entries(kinds))(
   },
 )
 
-test('versions are equal if their numbers are', () => {
+test('two versions are equal if their numbers are equal', () => {
   expect(CudaVersion.from(12080)).toEqual(CudaVersion.from(12080))
   expect(CudaVersion.from(12080)).not.toEqual(CudaVersion.from(12090))
   for (const version of [CudaVersion.from(12080), NcclVersion.from(23007), NvshmemVersion.from(30405)]) {
