@@ -1,9 +1,7 @@
 import type { CUstream } from '@shoal/cuda-sys/driver'
 import { cuEventRecordWithFlags, cuStreamBatchMemOp } from '@shoal/cuda-sys/driver'
-import { type BackgroundWork, callInContext, createHostCallback, inNextTurn, type NativeMemory } from '@shoal/ffi'
+import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import {
-  DisposedError,
-  doneNow,
   foreignThis,
   type MemoryLike,
   type OptionKeys,
@@ -22,20 +20,19 @@ import {
   type StreamHandle,
   type StreamLike,
   settledNow,
-  settleInTime,
   streamProtocol,
   toStreamHandle,
   type WaitOptions,
   wrongType,
 } from '@shoal/types'
-import { afterCapture, capturedCallback, isCaptured } from '../context/capturing.js'
+import { afterCapture } from '../context/capturing.js'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { type EventLike, requireEventLike } from '../context/eventLike.js'
 import { keepCaptured } from '../context/keptByCaptures.js'
 import { Status } from '../errors.js'
 import { Event, type EventUseOptions, isEvent, isExternal, isOver } from '../event/event.js'
 import { afterUseOfStream } from '../inUse.js'
-import { forgetLeak, processIsEnding, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
+import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { isStreamDone } from '../waiting/shortWait.js'
@@ -44,7 +41,10 @@ import { type StreamQueue, UnmarkedWork } from '../waiting/unmarkedWork.js'
 import { settle } from '../waiting/wait.js'
 import { readAttributes, type StreamAttributes, type StreamAttributeValues, setAttributes } from './attributes.js'
 import { boundStreamOf, missingStreams, noteStream, withBoundStream } from './boundStream.js'
+import { refuseForeignEvent, refuseForeignStream } from './foreign.js'
+import { queueHostFunction } from './hostFunction.js'
 import { encodeOperations, type MemoryOperation, type WordCondition } from './memoryOperations.js'
+import { createHandle, destroyHandle, isDisposed } from './streamHandle.js'
 
 /** `CU_STREAM_NON_BLOCKING`, `cudaStreamNonBlocking` */
 const nonBlockingFlag = 1
@@ -107,7 +107,7 @@ export class Stream extends Resource implements StreamLike {
     if (!isOwned) return
     context._addChild()
     watchForLeak(this, `A Stream of device ${context.device.ordinal}`, () => {
-      destroy(context, handle)
+      destroyHandle(context, handle)
       return 'it is destroyed when its work has ended'
     })
   }
@@ -369,39 +369,7 @@ export class Stream extends Resource implements StreamLike {
   async hostFunction(fn: () => void): Promise<void> {
     const api = 'Stream.hostFunction'
     requireSynchronousFunction(fn, api, 'fn')
-    const { handle, context } = this
-    if (isCaptured(context, handle)) {
-      const { functionAddress, userData } = capturedCallback(context, handle, fn, api).callback
-      context._call('launchHostFunc', handle, functionAddress, userData)
-      return doneNow()
-    }
-    return new Promise<void>((resolve, reject) => {
-      let isCalled = false
-      const callback = createHostCallback(() => {
-        isCalled = true
-        callback.dispose()
-        try {
-          requireSynchronous<unknown>(fn(), api)
-          settleInTime(resolve)
-        } catch (error) {
-          reject(error)
-        }
-      })
-      try {
-        context._call('launchHostFunc', handle, callback.functionAddress, callback.userData)
-      } catch (error) {
-        callback.dispose()
-        throw error
-      }
-      // Host functions are forgotten once the context has an error; the event behind this one tells.
-      streamStatus(context, this).then((status) => {
-        // The call is on its way to this thread, which may have nothing else that keeps it.
-        const untilCalled = (): void => void (isCalled || inNextTurn(untilCalled))
-        if (status === Status.success) return untilCalled()
-        callback.dispose()
-        reject(context._error(status, 'launchHostFunc'))
-      }, reject)
-    })
+    return queueHostFunction(this, fn, api)
   }
 
   get [streamProtocol](): StreamHandle {
@@ -451,7 +419,7 @@ export class Stream extends Resource implements StreamLike {
       afterCapture('A Stream', () => {
         // Nothing can be asked of it afterwards.
         this._unmarked?.mark()
-        destroy(this.context, this._handle)
+        destroyHandle(this.context, this._handle)
       }),
     )
   }
@@ -461,46 +429,6 @@ export class Stream extends Resource implements StreamLike {
     this.context._call(call, this.handle, out)
     return out
   }
-}
-
-function createHandle(context: Context, bits: number, priority: number): CUstream {
-  const out = scratch()
-  context._call('streamCreateWithPriority', out, bits, priority)
-  return out.u64[0] as CUstream
-}
-
-/** Queued work still ends: the driver frees the stream after it. */
-function destroy(context: Context, handle: CUstream): void {
-  try {
-    if (!context.disposed && !processIsEnding()) context._events.leaveBehind(handle)
-  } finally {
-    try {
-      context._release('streamDestroy', handle)
-    } finally {
-      context._removeChild()
-    }
-  }
-}
-
-function isDisposed(source: StreamArgument): boolean {
-  try {
-    toStreamHandle(source)
-    return false
-  } catch (error) {
-    // It says so in no other way.
-    if (error instanceof DisposedError) return true
-    throw error
-  }
-}
-
-function refuseForeignEvent({ context }: EventLike, own: Context): never {
-  throw new TypeError(
-    `Stream.record: event must be one of device ${own.device.ordinal}, not of ${whereIs(context.device.ordinal, own)}`,
-  )
-}
-
-function whereIs(deviceOrdinal: number, context: Context): string {
-  return deviceOrdinal === context.device.ordinal ? 'another context of that device' : `device ${deviceOrdinal}`
 }
 
 /** A revoked proxy, which cannot be asked, is none. */
@@ -561,11 +489,6 @@ function otherQueueFor(context: Context, stream: StreamArgument | undefined, api
   const queue = { _handle, _halves: halvesOf(_handle), _unmarked: undefined }
   if (stream === null) defaultQueue = queue
   return queue
-}
-
-function refuseForeignStream(deviceOrdinal: number, context: Context, api: string): never {
-  const { ordinal } = context.device
-  throw new TypeError(`${api}: stream must be one of device ${ordinal}, not of ${whereIs(deviceOrdinal, context)}`)
 }
 
 /** A stream of this package. @throws TypeError */
