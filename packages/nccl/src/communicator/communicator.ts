@@ -1,14 +1,5 @@
 import type { BackgroundWork } from '@shoal/ffi'
-import {
-  NCCL_REVOKE_DEFAULT,
-  NCCL_SUSPEND_MEM,
-  type ncclComm_t,
-  ncclCommGetUniqueId,
-  ncclCommResume,
-  ncclCommRevoke,
-  ncclCommSuspend,
-  ncclResult_t,
-} from '@shoal/nccl-sys'
+import { type ncclComm_t, ncclCommGetUniqueId, ncclResult_t } from '@shoal/nccl-sys'
 import {
   AbortedError,
   type DeviceLike,
@@ -59,6 +50,7 @@ import {
   readMemoryStatistics,
   readProperties,
 } from './properties.js'
+import { resume, revoke, suspend } from './stateChanges.js'
 import { UniqueId } from './uniqueId.js'
 
 /**
@@ -331,21 +323,7 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   async revoke(options?: CommunicatorWaitOptions): Promise<void> {
-    this.#lifecycle.requireUsable('revoke')
-    const waitOptions = requireWait(options, 'Communicator.revoke')
-    const rejectWaits = this.#lifecycle.revoked('revoke')
-    try {
-      await this.#lifecycle.guarded('revoke', waitOptions, (background) =>
-        this.#lifecycle.call(
-          'ncclCommRevoke',
-          () => void ncclCommRevoke(this.#lifecycle.native.handle, NCCL_REVOKE_DEFAULT),
-          background,
-          false,
-        ),
-      )
-    } finally {
-      rejectWaits()
-    }
+    await revoke(this.#lifecycle, options)
   }
 
   /**
@@ -354,16 +332,12 @@ export class Communicator extends CommunicatorOperations {
    * `resume()` makes it usable again.
    */
   async suspend(options?: CommunicatorWaitOptions): Promise<void> {
-    this.#lifecycle.requireUsable('suspend')
-    const call = (): void => void ncclCommSuspend(this.#lifecycle.native.handle, NCCL_SUSPEND_MEM)
-    await this.#lifecycle.changing('suspend', options, 'ncclCommSuspend', call, 'open', 'suspended')
+    await suspend(this.#lifecycle, options)
   }
 
   /** Makes a suspended communicator usable again (`ncclCommResume`, NCCL 2.29.7, off the JavaScript thread). */
   async resume(options?: CommunicatorWaitOptions): Promise<void> {
-    if (this.#lifecycle.state !== 'suspended') this.#lifecycle.requireUsable('resume')
-    const call = (): void => void ncclCommResume(this.#lifecycle.native.handle)
-    await this.#lifecycle.changing('resume', options, 'ncclCommResume', call, 'suspended', 'open')
+    await resume(this.#lifecycle, options)
   }
 
   /**
