@@ -1,4 +1,4 @@
-import { bytesOfElement, nameOfType, orderBehind, requireElementType, structBytes } from '@shoal/driver/basics'
+import { bytesOfElement, nameOfType, requireElementType, structBytes } from '@shoal/driver/basics'
 import { nvshmem_ptr, nvshmemx_mc_ptr } from '@shoal/nvshmem-sys'
 import {
   type CompoundInputOf,
@@ -10,7 +10,6 @@ import {
   type HostValueOf,
   inspectKey,
   inspectLine,
-  isMemoryLike,
   loadedFrom,
   type MemoryLike,
   type MemoryRange,
@@ -22,7 +21,6 @@ import {
   requireInteger,
   requireMade,
   type TypedArrayOf,
-  toMemoryRange,
   type WaitOptions,
   wrongType,
 } from '@shoal/types'
@@ -38,10 +36,10 @@ import {
   type Filling,
   fill,
   fillSync,
-  requireBytesFor,
   upload,
   uploadSync,
 } from './hostCopies.js'
+import { requireOperand, requireWritable } from './operand.js'
 import { PeerMemory } from './peerMemory.js'
 
 /** One element: a number, a bigint, a boolean, or the value of a struct, an array or a tuple. */
@@ -219,7 +217,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   async copyFrom(source: CopySource<E>, wait?: WaitOptions): Promise<this> {
     const api = 'SymmetricBuffer.copyFrom'
     const { live } = this.#use(api)
-    const from = this.#operand(structBytes(source, this.dtype, api, 'source'), api, 'source')
+    const from = requireOperand(this, structBytes(source, this.dtype, api, 'source'), api, 'source')
     if ('buffer' in from) await upload(live, this.#address, from, wait, api)
     else {
       await copyBetween(live, this.#address, from.address, this.byteLength, { wait, operands: [source] }, api)
@@ -231,7 +229,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
   copyFromSync(source: CopySource<E>): this {
     const api = 'SymmetricBuffer.copyFromSync'
     const { live } = this.#use(api)
-    const from = this.#operand(structBytes(source, this.dtype, api, 'source'), api, 'source')
+    const from = requireOperand(this, structBytes(source, this.dtype, api, 'source'), api, 'source')
     if ('buffer' in from) uploadSync(live, this.#address, from, api)
     else copyBetweenSync(live, this.#address, from.address, this.byteLength, api)
     return this
@@ -249,7 +247,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
 
   async #copyTo<T extends CopyTarget<E>>(target: T, wait: WaitOptions | undefined, api: string): Promise<T> {
     const { live } = this.#use(api)
-    const to = this.#operand(target, api, 'target')
+    const to = requireOperand(this, target, api, 'target')
     if ('buffer' in to) await download(live, this.#address, to, wait, api)
     else {
       requireWritable(to, api)
@@ -265,7 +263,7 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
 
   #copyToSync<T extends CopyTarget<E>>(target: T, api: string): T {
     const { live } = this.#use(api)
-    const to = this.#operand(target, api, 'target')
+    const to = requireOperand(this, target, api, 'target')
     if ('buffer' in to) downloadSync(live, this.#address, to, api)
     else {
       requireWritable(to, api)
@@ -442,41 +440,11 @@ export class SymmetricBuffer<E extends ElementType = ElementType> extends Public
     const dtype: ElementType = this.dtype
     return (typeof dtype === 'string' ? array : dtype.decode(array)) as ElementArrayOf<E>
   }
-
-  /** Checks host elements or a memory range of the same length as this buffer. */
-  #operand(operand: unknown, api: string, parameter: string): Uint8Array | MemoryRange {
-    if (!isMemoryLike(operand)) {
-      const array = requireBytesFor(operand, this.dtype, api, parameter)
-      this.#requireLength(array.byteLength, api, parameter)
-      return array
-    }
-    const range = toMemoryRange(operand, api, parameter)
-    if (range.dtype !== undefined && range.dtype !== this.dtype) {
-      throw new TypeError(
-        `${api}: ${parameter} has elements of ${range.dtype}, the buffer of ${nameOfType(this.dtype)}`,
-      )
-    }
-    this.#requireLength(range.byteLength, api, parameter)
-    // Copies run on the default stream.
-    orderBehind(0n, this.#allocation.live.context, range)
-    return range
-  }
-
-  #requireLength(bytes: number, api: string, parameter: string): void {
-    if (bytes === this.byteLength) return
-    throw new RangeError(
-      `${api}: ${parameter} has ${bytes} bytes, the buffer ${this.byteLength}; use slice() for parts`,
-    )
-  }
 }
 
 /** Most elements whose size in bytes is still exact. */
 function mostElements(bytes: number): number {
   return Math.floor(Number.MAX_SAFE_INTEGER / bytes)
-}
-
-function requireWritable(range: MemoryRange, api: string): void {
-  if (range.readOnly === true) throw new TypeError(`${api}: target is read-only memory`)
 }
 
 /** Adds the alignment of a struct that needs more than NVSHMEM's 16 bytes. */
