@@ -1,9 +1,10 @@
 // /usr/bin/env node `pnpm lines [COMMIT]`: counts the lines of code that are written by hand in packages, tests and
 // tooling, beside those of a commit. Generated files, recorded data, kernels' PTX, documentation and examples do not
-// count.
+// count. `--check` fails if a file written by hand has more than 500 lines.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { capture, root, runMain } from './workspace.mjs'
 
 const isCode = /\.(?:[cm]?[jt]s|cc|c|h|hpp|cuh?|py|sh)$|(?:^|\/)Makefile$/
@@ -17,6 +18,22 @@ function areaOf(path) {
   return path.startsWith('tooling/') ? 'tooling' : 'product'
 }
 
+const mostLines = 500
+/** Written by other people or by a generator. */
+const isForeign = /\.gen\.\w+$|(?:^|\/)generated\/|^tooling\/bindgen\/include\//
+
+/** A line for each file written by hand that is too long. */
+export function tooLong(files) {
+  return files.flatMap(([path, text]) => {
+    if (!isCode.test(path) || isForeign.test(path) || isGenerated.test(text.slice(0, 300))) return []
+    const count = text.split('\n').length - 1
+    if (count <= mostLines) return []
+    return [
+      `${path}: ${count} lines, at most ${mostLines} may be: move a concept, or the tests of a subject, to a file of its own`,
+    ]
+  })
+}
+
 /** Lines by area. */
 export function linesOf(files) {
   const counts = { product: 0, tests: 0, tooling: 0 }
@@ -28,9 +45,9 @@ export function linesOf(files) {
   return { ...counts, all: counts.product + counts.tests + counts.tooling }
 }
 
-function filesHere() {
+function filesHere(isWanted = (path) => areaOf(path) !== undefined) {
   const paths = capture('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z']).split('\0')
-  return paths.filter((path) => areaOf(path) !== undefined).map((path) => [path, readOrEmpty(join(root, path))])
+  return paths.filter(isWanted).map((path) => [path, readOrEmpty(join(root, path))])
 }
 
 /** A tracked file that was deleted has no lines. */
@@ -57,15 +74,21 @@ function filesOf(commit) {
   })
 }
 
-await runMain(() => {
-  const commit = process.argv[2]
-  const rows = [['here', linesOf(filesHere())]]
-  if (commit !== undefined) rows.push([commit, linesOf(filesOf(commit))])
-  const difference = (area) => rows[0][1][area] - rows[1][1][area]
-  for (const area of Object.keys(rows[0][1])) {
-    const cells = rows.map(([, counts]) => String(counts[area]).padStart(8))
-    if (commit !== undefined) cells.push(String(difference(area)).padStart(8))
-    console.log(`${area.padEnd(8)}${cells.join('')}`)
-  }
-  return 0
-})
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
+  await runMain(() => {
+    const commit = process.argv[2]
+    if (commit === '--check') {
+      const problems = tooLong(filesHere((path) => isCode.test(path)))
+      for (const problem of problems) console.error(problem)
+      return problems.length > 0 ? 1 : 0
+    }
+    const rows = [['here', linesOf(filesHere())]]
+    if (commit !== undefined) rows.push([commit, linesOf(filesOf(commit))])
+    const difference = (area) => rows[0][1][area] - rows[1][1][area]
+    for (const area of Object.keys(rows[0][1])) {
+      const cells = rows.map(([, counts]) => String(counts[area]).padStart(8))
+      if (commit !== undefined) cells.push(String(difference(area)).padStart(8))
+      console.log(`${area.padEnd(8)}${cells.join('')}`)
+    }
+    return 0
+  })

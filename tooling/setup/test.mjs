@@ -22,6 +22,11 @@ export function runTests(pnpmFolder, testArguments) {
     },
     { name: 'lines of comments', command: process.execPath, arguments: [join(root, 'tooling/setup/columns.mjs')] },
     {
+      name: 'lines of files',
+      command: process.execPath,
+      arguments: [join(root, 'tooling/setup/lines.mjs'), '--check'],
+    },
+    {
       name: 'regular expressions',
       command: process.execPath,
       arguments: [join(root, 'tooling/setup/patterns.mjs')],
