@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { libraries } from '../../libraries/index.mjs'
 import { listFiles, readText, writeText } from './files.js'
@@ -106,10 +107,18 @@ export class Workspace {
    * The names in the sources of the software device and of its tests, and the functions of the driver that it defines.
    */
   readSoftwareDevice(): { readonly names: ReadonlySet<string>; readonly defined: ReadonlySet<string> } {
-    const folders = ['native', 'test'].map((name) => `${this.packagesFolder}/sim/${name}`)
+    // The sweep's corner cases are compiled against these headers where there is no toolkit.
+    const folders = [
+      'packages/sim/native',
+      'packages/sim/test',
+      'tooling/sweep/native',
+      'tooling/sweep/questions/corners',
+    ]
+      .map((name) => `${this.#root}/${name}`)
+      .filter(existsSync)
     const files = folders.flatMap((folder) => listFiles(folder).map((file) => `${folder}/${file}`))
     const sources = files
-      .filter((file) => /\.(cc|h)$/.test(file) && !file.endsWith('.gen.h'))
+      .filter((file) => /\.(cc|h|txt)$/.test(file) && !file.endsWith('.gen.h'))
       .map((file) => ({ file, text: readText(file) ?? '' }))
     const cuda = sources.filter(({ file }) => /\/native\/cuda(rt)?\/.*\.cc$/.test(file))
     // A definition, or a macro that makes one, begins its line.
