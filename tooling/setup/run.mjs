@@ -16,7 +16,7 @@ await runMain(() => {
   checkNode(manifest.engines.node)
   checkCompiler()
   if (job === 'demo') return runDemo(jobArguments)
-  const pnpmFolder = installWorkspace()
+  const pnpmFolder = installWorkspace({ withSite: job.startsWith('site') })
   build(pnpmFolder)
   if (job === 'test') return runTests(pnpmFolder, jobArguments)
   if (job.startsWith('site')) return runSite(job === 'site:test', jobArguments)
@@ -25,7 +25,7 @@ await runMain(() => {
 
 /** Makes the site; its tests need a browser's tools, which they fetch, and a browser. */
 function runSite(isTested, siteArguments) {
-  const status = run(process.execPath, [join(root, 'tooling/site/dist/main.js')])
+  const status = run(process.execPath, [join(root, 'tooling/site/main.mjs')])
   if (status !== 0 || !isTested) return status
   const tools = fetchTools('site', { 'axe-core': '4.14.1', lighthouse: '13.5.0', 'puppeteer-core': '25.16.0' })
   const env = { ...process.env, SHOAL_SITE: join(root, 'docs/site'), SHOAL_SITE_TOOLS: tools }

@@ -1,9 +1,8 @@
 // The topics of the reference: those of the vendors' manuals, which the docstring of each C function links to.
-import { libraries } from '../../libraries/index.mjs'
-import type { Export } from './exports.js'
+import { libraries } from '../libraries/index.mjs'
 
 /** What the manuals call their chapters, by the names that are in the links. */
-const titles: { readonly [group: string]: string } = {
+const titles = {
   __VERSION: 'Versions',
   CHECKPOINT: 'Checkpoints of processes',
   COREDUMP: 'Core dumps',
@@ -75,7 +74,7 @@ const titles: { readonly [group: string]: string } = {
 const cName = new RegExp(`\\b(?:${libraries.map(({ functionNames }) => functionNames).join('|')})\\w+`, 'g')
 
 /** The chapter that a link into a manual leads to. @throws Error where it has no title here */
-export function chapterOf(link: string): string {
+export function chapterOf(link) {
   const [, page = ''] = /\/(?:group__CUD(?:A|ART)__)?(\w+?)(?:\/index)?\.html/.exec(link) ?? []
   const title = titles[page.replace(/__DEPRECATED$/, '')]
   if (title === undefined) throw new Error(`No title for the topic of ${link}: add it to ${import.meta.url}.`)
@@ -83,7 +82,7 @@ export function chapterOf(link: string): string {
 }
 
 /** Folders of sources that say the same in other words. */
-const folders: { readonly [folder: string]: string } = {
+const folders = {
   addon: 'Calling C',
   arguments: 'Checks of arguments',
   atomics: 'Atomic operations',
@@ -125,29 +124,27 @@ const folders: { readonly [folder: string]: string } = {
 }
 
 /**
- * The topic of each export. That of a C function is where its docstring links to, and others have the one of most C
- * functions that they name. What names none belongs to the class whose name begins its own, or else to its folder.
+ * The topic of each export: `{ name, kind, home, file, link, text, isClass }`. That of a C function is where its
+ * docstring links to, and others have the one of most C functions that they name. An export that names none belongs to
+ * the class whose name begins its own, or else to its folder.
  */
-export function topicsOf(all: readonly Export[]): Map<Export, string> {
-  const linked = new Map<string, string>()
-  const topics = new Map<Export, string>()
+export function topicsOf(all) {
+  const linked = new Map()
+  const topics = new Map()
   for (const one of all) {
-    const link = one.docs.tags.find(({ name }) => name === 'see')?.text
-    if (!isRaw(one) || link === undefined) continue
-    const topic = chapterOf(link)
+    if (!isRaw(one) || one.link === undefined) continue
+    const topic = chapterOf(one.link)
     linked.set(one.name, topic)
     // NVSHMEM has each of its functions once for every type: a file is what they have in common.
-    topics.set(
-      one,
-      one.home === 'nvshmem-sys' ? `${topic}: ${words(one.file.split('/').at(-1)!)}` : `${libraryOf(one)}${topic}`,
-    )
+    const isTyped = one.home === 'nvshmem-sys'
+    topics.set(one, isTyped ? `${topic}: ${words(one.file.split('/').at(-1))}` : `${libraryOf(one)}${topic}`)
   }
   const vendors = new Set(all.filter(isRaw).map(({ home }) => home.replace('-sys', '').replace('cuda', 'driver')))
   for (const one of all.filter(({ home }) => vendors.has(home) || home === 'runtime')) {
-    const topic = mostOf((textOf(one).match(cName) ?? []).flatMap((name) => linked.get(name) ?? []))
+    const topic = mostOf((one.text.match(cName) ?? []).flatMap((name) => linked.get(name) ?? []))
     if (topic !== undefined) topics.set(one, topic)
   }
-  const classes = all.filter(({ kind }) => kind === 'class').sort((one, other) => other.name.length - one.name.length)
+  const classes = all.filter(({ isClass }) => isClass).sort((one, other) => other.name.length - one.name.length)
   for (const one of all.filter((each) => !topics.has(each))) {
     const owner = classes.find(({ name, home }) => home === one.home && one.name.startsWith(name))
     topics.set(one, (owner && topics.get(owner)) ?? besides(one))
@@ -155,24 +152,17 @@ export function topicsOf(all: readonly Export[]): Map<Export, string> {
   return topics
 }
 
-function isRaw({ home }: Export): boolean {
+function isRaw({ home }) {
   return home.endsWith('-sys')
 }
 
-function textOf({ docs, signatures, members }: Export): string {
-  const all = [{ docs, signatures }, ...members]
-  return all
-    .flatMap((each) => [each.docs.text, ...each.docs.tags.map(({ text }) => text), ...each.signatures])
-    .join('\n')
-}
-
-function mostOf(topics: readonly string[]): string | undefined {
-  const counts = new Map<string, number>()
+function mostOf(topics) {
+  const counts = new Map()
   for (const topic of topics) counts.set(topic, (counts.get(topic) ?? 0) + 1)
   return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0]
 }
 
-function besides(one: Export): string {
+function besides(one) {
   const parts = one.file
     .replace(/(?:\.gen|\/index)$/, '')
     .split('/')
@@ -184,13 +174,13 @@ function besides(one: Export): string {
 }
 
 /** `cuda-sys` binds two libraries. */
-function libraryOf({ home, file }: Export): string {
+function libraryOf({ home, file }) {
   const [first = '', ...rest] = file.split('/')
   return home === 'cuda-sys' && rest.length > 0 ? `${words(first)}: ` : ''
 }
 
 /** `graphNode` is `Graph node`. */
-function words(name: string): string {
+function words(name) {
   const spaced = name
     .replace('.gen', '')
     .replace(/([a-z])([A-Z])/g, '$1 $2')

@@ -1,0 +1,127 @@
+import { appendFileSync, readdirSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { defineConfig } from 'vitepress'
+import { readDocuments, resolveLink } from '../documents.mjs'
+import { root } from '../packages.mjs'
+import { searchSettings } from '../search.mjs'
+
+const repository = 'https://github.com/shoal-js/shoal'
+const { version } = JSON.parse(readFileSync(join(root, 'packages/driver/package.json'), 'utf8'))
+const documents = readDocuments()
+const pages = new Map(documents.map(({ file, page }) => [file, page]))
+const abouts = new Map(documents.map(({ page, about }) => [page, about.replace(/\[([^\]]*)\]\([^)]*\)|`/g, '$1')]))
+const aboutOf = (path) => abouts.get(relative(join(root, 'tooling/site/build/pages'), path))
+const files = new Map(documents.map(({ file, page }) => [page, file]))
+
+/** The id of a heading, as GitHub makes it. */
+const slugify = (text) =>
+  text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+
+/** Links of documents lead to pages, or to files of the repository. */
+function followLinks(markdown) {
+  markdown.core.ruler.push('shoal-links', ({ tokens, env }) => {
+    const file = files.get(env.relativePath)
+    if (file === undefined) return
+    for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+      const name = token.type === 'image' ? 'src' : 'href'
+      const target = token.attrGet(name)
+      if (target === null) continue
+      const isImage = token.type === 'image'
+      token.attrSet(
+        name,
+        isImage ? `/${target}` : resolveLink(pages, `${repository}/blob/main`, file, decodeURI(target)),
+      )
+    }
+  })
+  // Braces are text here, not expressions of Vue.
+  const text = markdown.renderer.rules.text
+  markdown.renderer.rules.text = (...all) => text(...all).replaceAll('{{', '&#123;&#123;')
+}
+
+/** Pairs of colours, for light and dark pages, with the class that stands for each: code is a quarter as large. */
+const colours = new Map()
+const classOf = (style) => {
+  if (!colours.has(style)) colours.set(style, `c${colours.size}`)
+  return colours.get(style)
+}
+const plain = '--shiki-light:#0E1116;--shiki-dark:#F0F3F6'
+const classesOfColours = {
+  name: 'shoal-colours',
+  line(node) {
+    const merged = []
+    for (const { properties, children } of node.children) {
+      const last = merged.at(-1)
+      const [{ value }] = children
+      if (last !== undefined && (last.style === properties.style || value.trim() === '')) last.value += value
+      else merged.push({ style: properties.style, value })
+    }
+    node.children = merged.map(({ style, value }) => {
+      const text = { type: 'text', value }
+      if (style === undefined || style === plain) return text
+      return { type: 'element', tagName: 'span', properties: { class: classOf(style) }, children: [text] }
+    })
+  },
+}
+
+/** A link to a heading, as short as it can be: there are ten thousand. */
+function permalink(slug, _options, state, index) {
+  const link = new state.Token('link_open', 'a', 1)
+  link.attrs = [
+    ['class', 'header-anchor'],
+    ['href', `#${slug}`],
+  ]
+  const text = new state.Token('text', '', 0)
+  text.content = '#'
+  state.tokens[index + 1].children.push(link, text, new state.Token('link_close', 'a', -1))
+}
+
+/** What the search reads of a page: names and words, without the headings that only group. */
+function searchable(text, env, markdown) {
+  const html = markdown.render(text, env)
+  if (env.frontmatter?.search === false) return ''
+  const named = html.replaceAll(/<h\d id="part-[^>]*>.*?<\/h\d>/g, '')
+  return /^packages\/[\w-]+-sys\//.test(env.relativePath)
+    ? named.replaceAll(/(<\/h3>)[\s\S]*?(?=<h\d|$)/g, '$1')
+    : named
+}
+
+// biome-ignore lint/style/noDefaultExport: VitePress asks for one
+export default defineConfig({
+  title: 'Shoal',
+  description: 'The NVIDIA multi-GPU stack for Node.js and TypeScript',
+  srcDir: 'build/pages',
+  cacheDir: 'build/cache',
+  cleanUrls: true,
+  metaChunk: true,
+  router: { prefetchLinks: false },
+  markdown: {
+    html: false,
+    anchor: { slugify, permalink, tabIndex: false },
+    config: followLinks,
+    codeTransformers: [classesOfColours],
+    languageAlias: { cu: 'cpp' },
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+  },
+  buildEnd({ outDir }) {
+    const [style] = readdirSync(join(outDir, 'assets')).filter((name) => /^style\..*\.css$/.test(name))
+    const rules = [...colours].map(([colour, name]) => `.vp-code .${name}{${colour}}`)
+    appendFileSync(join(outDir, 'assets', style), rules.join(''))
+  },
+  themeConfig: {
+    nav: [
+      { text: 'Guides', link: '/guides/' },
+      { text: 'Reference', link: '/packages/driver/' },
+      { text: version, link: `${repository}/releases` },
+    ],
+    sidebar: JSON.parse(readFileSync(join(root, 'tooling/site/build/sidebar.json'), 'utf8')),
+    outline: [2, 3],
+    socialLinks: [{ icon: 'github', link: repository }],
+    search: {
+      provider: 'local',
+      options: { miniSearch: searchSettings(aboutOf), detailedView: true, _render: searchable },
+    },
+  },
+})
