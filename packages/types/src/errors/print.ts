@@ -64,7 +64,7 @@ export function stackOfCaller(stack: string, message: string, most: number): str
   return [...lines.slice(0, start), ...shown.slice(0, most)].join('\n')
 }
 
-const packages = /[\\/](?:@shoal|packages)[\\/](?!cli[\\/])[a-z-]+[\\/]dist[\\/]/
+const packages = /[\\/](?:@shoal|packages)[\\/]([a-z-]+)[\\/]dist[\\/]/
 
 function isFrame(line: string): boolean {
   return line.startsWith('    at ')
@@ -72,7 +72,8 @@ function isFrame(line: string): boolean {
 
 /** True for a frame of the packages, or of an engine function that they called. */
 function isOwn(frame: string): boolean {
-  return packages.test(frame) || frame.endsWith('(<anonymous>)') || frame.endsWith('(native)')
+  const name = packages.exec(frame)?.[1]
+  return (name !== undefined && name !== 'cli') || frame.endsWith('(<anonymous>)') || frame.endsWith('(native)')
 }
 
 /** Keeps at most `most` lines; the last one says how many are missing. */
