@@ -66,6 +66,13 @@ export function cornerProblems(list: CornerList, answers: CornerAnswers): string
     .map(([name, value]) => `${name}: recorded ${value}, answered ${answers[name] ?? 'nothing'}`)
 }
 
+/** Functions that the linker did not find. @throws any other error as it is */
+function missingFunctions(error: Error): string[] {
+  const names = [...error.message.matchAll(/undefined reference to [`'](\w+)'/g)].map(([, name]) => name as string)
+  if (names.length === 0) throw error
+  return [...new Set(names)].sort()
+}
+
 const librariesOf: Readonly<Record<CornerList, readonly DeviceLibraryName[]>> = {
   cuda: ['driver'],
   nccl: ['nccl', 'driver'],
@@ -89,7 +96,12 @@ export async function cornersOf(
       lines.push(`not asked: ${list}: a library was not found`)
       continue
     }
-    const answers = await askCorners(list, { ...options, libraries })
+    const answers = await askCorners(list, { ...options, libraries }).catch(missingFunctions)
+    if (Array.isArray(answers)) {
+      // An older NCCL, for instance: the list asks functions of 2.30.
+      lines.push(`not asked: ${list}: the libraries lack functions, such as ${answers[0]}`)
+      continue
+    }
     const problems = cornerProblems(list, answers)
     data[list] = answers
     const count = Object.keys(answers).length

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import { cornersOf } from '../dist/askCorners.js'
 import { programOf } from '../dist/corners.js'
 
 const script = fileURLToPath(new URL('../dist/run.js', import.meta.url))
@@ -36,6 +37,17 @@ describe('a list of corner cases', () => {
   ])('refuses %j', (text, problem) => {
     expect(() => lines(text)).toThrow(problem)
   })
+})
+
+it('a list is not asked of libraries that lack its functions', { timeout: 300_000 }, async () => {
+  const path = join(folder, 'libempty.so')
+  expect(spawnSync('g++', ['-shared', '-x', 'c++', '/dev/null', '-o', path]).status).toBe(0)
+  const found = [{ library: 'driver', path, environment: {} }]
+  const subjects = { found, notFound: [], devices: 2 } as unknown as Parameters<typeof cornersOf>[0]
+  const include = fileURLToPath(new URL('../../../packages/sim/native/include', import.meta.url))
+  const { ok, lines, data } = await cornersOf(subjects, { include, folder, isHardware: true })
+  expect(lines[0]).toMatch(/^not asked: cuda: the libraries lack functions, such as cu\w+$/)
+  expect([ok, data]).toEqual([true, {}])
 })
 
 it('corner cases of the driver are called in the library that Shoal finds', { timeout: 300_000 }, () => {
