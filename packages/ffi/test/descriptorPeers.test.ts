@@ -99,7 +99,7 @@ test('a socket name taken first by another user is refused', async (context) => 
   expect(await other.next()).toBe('listening')
   expect(() => DescriptorSocket.connect(`\0${name}`)).toThrow(PeerRefusedError)
   expect(() => DescriptorSocket.connect(`\0${name}`, { users: [otherUser + 1] })).toThrow(
-    `DescriptorSocket.connect: the process at the other end belongs to user ${otherUser}, and only ${own}, ${otherUser + 1} may be`,
+    `DescriptorSocket.connect: the process at the other end belongs to user ${otherUser}, and only ${own}, ${otherUser + 1} may connect; add user ids with the option users`,
   )
 })
 

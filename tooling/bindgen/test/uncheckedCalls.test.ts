@@ -74,6 +74,11 @@ describe('an unchecked function', () => {
   test.each<[string, UncheckedCall, RegExp]>([
     ['no function of the library', { name: 'cuNothing' }, /the spec of driver has no cuNothing/],
     ['a form of no parameter', { name: 'cuMemUnmap', forms: { address: 'words' } }, /cuMemUnmap has no address/],
+    [
+      'half of a parameter of 64 bits',
+      { name: 'cuGraphAddNode', forms: { numDependencies: 'number' } },
+      /cuGraphAddNode: numDependencies has 64 bits/,
+    ],
     ['a float', { name: 'cuParamSetf' }, /cuParamSetf: value is of a kind that no unchecked function takes/],
     ['a structure', { name: 'cuIpcOpenMemHandle' }, /cuIpcOpenMemHandle: handle is of a kind/],
   ])('is refused for %s', (_, call, message) => {

@@ -42,6 +42,10 @@ function emitCall(file: SourceFile, library: string, entry: FunctionSpec, call: 
     const form = forms[parameter.name] ?? usualForm(parameter.lowered)
     if (form === undefined) throw new Error(`${name}: ${parameter.name} is of a kind that no unchecked function takes`)
     const { name: argument, lowered } = parameter
+    if (form === 'number' && usualForm(lowered) !== 'number')
+      throw new Error(
+        `${name}: ${argument} has 64 bits, and a number of 32 would leave the upper half of the last call`,
+      )
     if (Array.isArray(form) || String(form).includes('.')) {
       const paths = [form].flat() as string[]
       const isBigint = paths.length === 1 && usualForm(lowered) !== 'number'

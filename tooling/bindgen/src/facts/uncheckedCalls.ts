@@ -57,7 +57,7 @@ export const uncheckedCalls: readonly UncheckedFile[] = [
     functions: [
       { name: 'cuEventQuery', inContext: true, forms: { hEvent: 'bigint' } },
       { name: 'cuEventRecord', inContext: true, forms: { hEvent: 'bigint' } },
-      { name: 'cuGraphAddNode', inContext: true, forms: { dependencyData: 0, numDependencies: 'number' } },
+      { name: 'cuGraphAddNode', inContext: true, forms: { dependencyData: 0 } },
       { name: 'cuGraphLaunch', inContext: true },
       { name: 'cuLaunchKernel', inContext: true, forms: { ...launchShape, extra: 0 } },
       { name: 'cuLaunchKernelEx', inContext: true, forms: { extra: 0 } },

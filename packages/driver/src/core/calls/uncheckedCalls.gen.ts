@@ -42,6 +42,7 @@ export function cuGraphAddNodeUnchecked(context: U64Halves, phGraphNode: U64Halv
   slots[6] = 0
   slots[7] = 0
   slots[8] = numDependencies
+  slots[9] = numDependencies / 4294967296
   slots[10] = nodeParams.low
   slots[11] = nodeParams.high
   return call()
