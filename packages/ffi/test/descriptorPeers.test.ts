@@ -94,11 +94,12 @@ test('another user receives descriptors if listed in users', async (context) => 
 
 test('a socket name taken first by another user is refused', async (context) => {
   mayBecomeOthers(context)
-  const name = nameless()
-  const other = startOtherUser('listen', name, [own])
-  expect(await other.next()).toBe('listening')
-  expect(() => DescriptorSocket.connect(`\0${name}`)).toThrow(PeerRefusedError)
-  expect(() => DescriptorSocket.connect(`\0${name}`, { users: [otherUser + 1] })).toThrow(
+  // Each listens for one connection.
+  const [first, second] = [nameless(), nameless()]
+  expect(await startOtherUser('listen', first, [own]).next()).toBe('listening')
+  expect(() => DescriptorSocket.connect(`\0${first}`)).toThrow(PeerRefusedError)
+  expect(await startOtherUser('listen', second, [own]).next()).toBe('listening')
+  expect(() => DescriptorSocket.connect(`\0${second}`, { users: [otherUser + 1] })).toThrow(
     `DescriptorSocket.connect: the process at the other end belongs to user ${otherUser}, and only ${own}, ${otherUser + 1} may connect; add user ids with the option users`,
   )
 })
