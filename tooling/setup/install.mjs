@@ -7,23 +7,21 @@ import { cacheFolder, capture, commandEnvironment, manifest, readJson, root, run
 const stampFile = join(cacheFolder, 'setup.json')
 
 /**
- * Makes node_modules match the lockfile, without the tools of the site unless `withSite`. Returns the folder that holds
- * the `pnpm` command, which turbo needs on PATH.
+ * Makes node_modules match the lockfile. Returns the folder that holds the `pnpm` command, which turbo
+ * needs on PATH.
  */
-export function installWorkspace({ withSite = false } = {}) {
+export function installWorkspace() {
   const stamp = existsSync(stampFile) ? readJson(stampFile) : {}
   const inputs = hashInputs()
-  const isInstalled = stamp.inputs === inputs && (stamp.withSite || !withSite)
-  if (isInstalled && existsSync(join(stamp.pnpmFolder, 'pnpm'))) return stamp.pnpmFolder
+  if (stamp.inputs === inputs && existsSync(join(stamp.pnpmFolder, 'pnpm'))) return stamp.pnpmFolder
 
   const pnpmFolder = fetchPnpm()
   say('installing the workspace packages')
-  const some = withSite ? [] : ['--filter', '!@shoal/site']
-  const frozen = ['install', ...some, '--frozen-lockfile', '--reporter=append-only', '--loglevel=error']
+  const frozen = ['install', '--frozen-lockfile', '--reporter=append-only', '--loglevel=error']
   const status = run('pnpm', frozen, { env: commandEnvironment([pnpmFolder], { CI: 'true', NODE_ENV: 'development' }) })
   if (status !== 0) throw new SetupError(`pnpm ${frozen.join(' ')} failed with status ${status}.`)
   mkdirSync(cacheFolder, { recursive: true })
-  writeFileSync(stampFile, `${JSON.stringify({ inputs, pnpmFolder, withSite })}\n`)
+  writeFileSync(stampFile, `${JSON.stringify({ inputs, pnpmFolder })}\n`)
   return pnpmFolder
 }
 

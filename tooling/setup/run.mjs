@@ -16,7 +16,7 @@ await runMain(() => {
   checkNode(manifest.engines.node)
   checkCompiler()
   if (job === 'demo') return runDemo(jobArguments)
-  const pnpmFolder = installWorkspace({ withSite: job.startsWith('site') })
+  const pnpmFolder = installWorkspace()
   build(pnpmFolder)
   if (job === 'test') return runTests(pnpmFolder, jobArguments)
   if (job.startsWith('site')) return runSite(job === 'site:test', jobArguments)
