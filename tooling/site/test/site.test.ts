@@ -16,7 +16,7 @@ const site = process.env['SHOAL_SITE']
 const filesOf = (folder: string, ending: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith(ending))
 
-/** Its own type comes from a package that only the site installs. */
+/** Finds pages for a question, the best first. */
 type Search = (asked: string) => readonly { readonly id: string; readonly title: string }[]
 
 describe('the sources of the site', () => {
