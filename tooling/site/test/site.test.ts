@@ -16,9 +16,6 @@ const site = process.env['SHOAL_SITE']
 const filesOf = (folder: string, ending: string): string[] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith(ending))
 
-/** Finds pages for a question, the best first. */
-type Search = (asked: string) => readonly { readonly id: string; readonly title: string }[]
-
 describe('the sources of the site', () => {
   it('list every guide, example and design note', () => {
     const namesIn = (folder: string): string[] =>
@@ -118,7 +115,7 @@ function describeSite(folder: string): void {
   })
 
   it('answers each question on one of the first three pages that it finds', async () => {
-    const search = (await searchOf(folder)) as Search
+    const search = await searchOf(folder)
     const unanswered = Object.entries(questions).flatMap(([asked, answer]) => {
       const found = search(asked).map(({ id, title }) => ({
         page: id.replace(/#.*/, ''),
