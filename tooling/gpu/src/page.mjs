@@ -123,11 +123,15 @@ function missedLimits(settings) {
         const figure = typeof value === 'number' ? `${Number(value.toPrecision(3))}${unit}` : 'none'
         return `${what}: ${figure} (${side} ${limit}${unit})`
       })
-    return missed.length === 0 ? [] : [`- ${title}, ${job.name}: ${missed.join('; ')}`]
+    return missed.length === 0 ? [] : [[title, `${job.name}: ${missed.join('; ')}`]]
   })
-  return lines.length === 0
+  const machines = [...new Set(lines.map(([title]) => title))].map((machine) => {
+    const jobs = lines.filter(([title]) => title === machine).map(([, text]) => text)
+    return `- ${machine}, ${jobs.join('. ')}`
+  })
+  return machines.length === 0
     ? []
-    : ['Other limits that were missed ([costs](costs.md) has those of single calls):', '', ...lines, '']
+    : ['Other limits that were missed ([costs](costs.md) has those of single calls):', '', ...machines, '']
 }
 
 /** The limits of a job, but of those that costs.md tells of. */

@@ -338,6 +338,6 @@ describe('docs/hardware', () => {
 
   it('is one page of readable length', () => {
     const page = readFileSync(new URL('../../../docs/hardware/README.md', import.meta.url), 'utf8')
-    expect(page.split('\n').length).toBeLessThanOrEqual(160)
+    expect(page.split('\n').length).toBeLessThanOrEqual(150)
   })
 })

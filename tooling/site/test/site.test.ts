@@ -27,7 +27,7 @@ describe('the sources of the site', () => {
     expect(pages.filter((file) => !listed.has(file))).toEqual([])
   })
 
-  it('have a question about each guide, and ask for guides that exist', () => {
+  it('have at least 56 questions, whose guides exist', () => {
     const guides = readdirSync(join(root, 'docs/guides')).map((name) => `guides/${name.slice(0, -3)}`)
     const asked = new Set(Object.values(questions))
     expect(Object.keys(questions).length).toBeGreaterThanOrEqual(56)
@@ -130,8 +130,7 @@ function describeSite(folder: string): void {
         ? []
         : [`${asked}: ${firstPages.join(', ')}`]
     })
-    // A question of few words can mean two things.
-    expect(unanswered.length, unanswered.join('\n')).toBeLessThanOrEqual(5)
+    expect(unanswered).toEqual([])
   })
 }
 
