@@ -1,6 +1,6 @@
-// /usr/bin/env node Bundles the JavaScript of the package in the current folder with rolldown: one file per entry, and
-// chunks for what entries share. Import cost is mostly the number of modules, so a package of forty files would take
-// ten times as long to load.
+// Bundles the JavaScript of the package in the current folder with rolldown: one file per entry, and chunks for the
+// code that entries share. The cost of an import is mostly the number of modules, so a package of forty files would
+// load ten times slower.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { rolldown } from 'rolldown'
@@ -15,26 +15,27 @@ const input = Object.fromEntries(
   }),
 )
 
-// The used part of a raw package becomes a part of this package if the manifest names it for the build alone. Users
-// need not install the rest. It comes from sources, where each module that nothing uses is left out.
+// If the manifest names a raw package only for the build (`devDependencies`), the bundle includes the part that it
+// uses, and users need not install the rest. The bundler reads sources here, because it can drop each unused module of
+// them.
 const raw = Object.keys(devDependencies).filter((each) => each.endsWith('-sys'))
 
 const rawFolder = (each) => resolve('..', each.replace('@shoal/', ''))
 
-/** The files behind the entries of a package, by what programs import, as its manifest says. */
+/** Maps each import specifier of a package to the file that its manifest names for it. */
 function entriesOf(folder, condition) {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const targets = Object.entries(manifest.exports).filter(([, target]) => target[condition] !== undefined)
   return targets.map(([path, target]) => [join(manifest.name, path), join(folder, target[condition])])
 }
-// Sources may import an entry of their own package by its name.
+// A source may import an entry of its own package by the entry's name.
 const sources = [...raw.map(rawFolder), resolve('.')].flatMap((folder) => entriesOf(folder, 'default'))
 const alias = new Map(sources.map(([id, file]) => [id, file.replace('/dist/', '/src/').replace(/\.js$/, '.ts')]))
 const rawTypes = new Map(raw.flatMap((each) => entriesOf(rawFolder(each), 'types')))
 
-// V8 looks an imported name up in each use, but knows the value of a constant of the same file and inlines it. A
-// prepared launch on the null driver takes 6 % longer without this, on Node.js 20 and on 24. Classes stay: calls seldom
-// need them. No import changes once loaded.
+// V8 looks up an imported name at each use, but it inlines a constant of the same file. Without this plugin a prepared
+// launch on the null driver takes 6 % longer, on Node.js 20 and 24. Classes stay imports because calls seldom need
+// them. The copies are safe: no imported value changes after loading.
 const importsAsConstants = {
   name: 'imports-as-constants',
   renderChunk(code) {
@@ -55,8 +56,8 @@ const importsAsConstants = {
   },
 }
 
-// An import of a part of Node.js first makes a module of all its exports. Without this, importing `ffi` takes a third
-// longer.
+// Importing a part of Node.js first creates a module of all its exports. Without this plugin, importing `ffi` takes a
+// third longer.
 const builtinsWithoutFacades = {
   name: 'builtins-without-facades',
   renderChunk: (code) =>
@@ -65,8 +66,8 @@ const builtinsWithoutFacades = {
     }),
 }
 
-// Entries share one chunk instead of many small ones, as each file costs half a millisecond of an import. What the
-// entry `basics` needs is a chunk of its own: packages that import `basics` load no more than that.
+// Entries share one chunk instead of many small ones, because each file adds half a millisecond to an import. The code
+// that the entry `basics` needs is a chunk of its own, so packages that import `basics` load nothing else.
 const reachedByBasics = new Set()
 function chunkOf(id, context) {
   const reach = (each) => {
@@ -82,19 +83,19 @@ const bundle = await rolldown({
   input,
   platform: 'node',
   external: (id) => /^[^./]/.test(id) && !alias.has(id),
-  // The longest first: an alias also stands for names that begin with it.
+  // The longest alias comes first, because an alias also matches longer names that begin with it.
   resolve: { alias: Object.fromEntries([...alias].sort(([one], [other]) => other.length - one.length)) },
 })
 const { output } = await bundle.write({
   dir: 'dist',
   chunkFileNames: 'shared/[name]-[hash].js',
   codeSplitting: { groups: [{ name: chunkOf, debugName: 'shared', minShareCount: 2 }] },
-  comments: false, // they are in the declarations, where editors look for them
+  comments: false, // the declarations keep them, and editors read those
   plugins: [builtinsWithoutFacades, importsAsConstants],
 })
 await bundle.close()
 
-// Declarations of raw packages stay as they are: a file is a chapter there.
+// Declarations of raw packages are not merged: there, each file is a chapter.
 const declarations = new Map(
   Object.entries(entryPoints).flatMap(([path, { types }]) => (types === undefined ? [] : [[join(name, path), types]])),
 )
@@ -105,7 +106,7 @@ if (!name.endsWith('-sys') && !isMerged) {
 
 await import('./commonjs.mjs')
 
-// An earlier build left JavaScript that this one did not write, and types of sources that are gone.
+// An earlier build may have left JavaScript that this build did not write, and types of deleted sources.
 const written = new Set(output.map(({ fileName }) => join('dist', fileName)))
 for (const entry of readdirSync('dist', { recursive: true, withFileTypes: true })) {
   const file = join(entry.parentPath, entry.name)

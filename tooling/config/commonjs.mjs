@@ -1,7 +1,7 @@
-// /usr/bin/env node What CommonJS gets of the package in the current folder. `require` of Node.js and of bundlers loads
-// ES modules: there an entry is the same module. TypeScript does not know that under `module: node16` and `node18`, and
-// Jest's `require` cannot: hence an entry of a few lines, and a loader that turns the ES modules into CommonJS. A
-// second set of bundles would double the packages.
+// Adds the CommonJS entries of the package in the current folder. `require` of Node.js and of bundlers loads ES
+// modules, so there both kinds of import share one module. But TypeScript does not know this under `module: node16` and
+// `node18`, and Jest's `require` cannot load ES modules. So each entry gets a CommonJS file of a few lines, and a
+// loader converts the ES modules if `require` fails. A second set of bundles would double the size of the packages.
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'

@@ -1,7 +1,7 @@
 'use strict'
-// Loads the ES modules of this package in a module system whose `require` cannot, such as Jest's, where the package
-// then exists in this form alone. Everything is evaluated in the realm of the caller. The build converts each file once
-// to see that the result is CommonJS.
+// Loads the ES modules of this package in module systems whose `require` cannot, such as Jest's. The package then
+// exists there in this form alone, so its state exists once. All code is evaluated in the caller's realm. The build
+// converts each file once to check that the result is CommonJS.
 const { readFileSync } = require('node:fs')
 const { Module } = require('node:module')
 const { dirname, join } = require('node:path')
@@ -9,10 +9,10 @@ const { pathToFileURL } = require('node:url')
 
 const loaded = new Map()
 
-/** What a module of the package exports. @param error - why `require` did not load it */
+/** Returns the exports of a module of this package. @param error - why `require` did not load it */
 module.exports = (requirer, name, error) => {
-  // Node.js that was told not to `require` ES modules could still import them, and there would be two copies of all
-  // state.
+  // If Node.js runs with `require` of ES modules turned off, the program can still import them. Loading them here would
+  // then create a second copy of all state.
   const isRefused = error?.name === 'SyntaxError' || error?.code === 'ERR_REQUIRE_ESM'
   if (!isRefused || requirer instanceof Module) throw error
   const { filename, require: requireOther } = requirer
@@ -27,7 +27,7 @@ module.exports = (requirer, name, error) => {
     try {
       run(exported, define, find, pathToFileURL(file).href, file)
     } catch (failure) {
-      loaded.delete(file) // as `require` does: the next attempt has the same error, not half a module
+      loaded.delete(file) // like `require`: the next attempt must throw the same error, not return half a module
       throw failure
     }
     return exported
@@ -42,8 +42,8 @@ function define(exported, getters) {
 }
 
 /**
- * A bundle of this package as the text of a function. Its imports and exports have a line each; imports come first, as
- * in an ES module.
+ * Converts a bundle of this package to the text of a function. Each import and export of a bundle has its own line, and
+ * imports come first, as in an ES module.
  */
 function convert(code) {
   const [getters, imports] = [[], []]

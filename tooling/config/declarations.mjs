@@ -1,19 +1,18 @@
-// Puts the declarations of a package into one file, `dist/declarations.d.ts`, from which the declarations of each entry
-// pass theirs on: what no entry leads to is left out, and what is named of raw packages that are bundled in comes
-// along. Some hundred small files less to install and to read.
+// Merges the declarations of a package into one file, `dist/declarations.d.ts`. The declaration files of the entries
+// re-export from it. Declarations that no entry reaches are dropped, and those of bundled raw packages are included if
+// the package names them. This saves users about a hundred small files to install and to read.
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import ts from 'typescript-api'
 
 const target = 'dist/declarations.d.ts'
 
-/** Entries that the bundles of other packages import, and no source: they need no types. */
+/** Entries that only the bundles of other packages import, never a source. They need no types. */
 const isForBundles = (entry) => /^dist\/internal(?:Basics)?\.d\.ts$/.test(join(entry))
 
 /**
- * `entryPoints` are the declarations of the package's entry points, as tsc wrote them, by the names that programs
- * import them by. `rawFolder` tells where the declarations of a raw package lie that is bundled in, and answers
- * undefined for other imports.
+ * `entryPoints` maps each import specifier of the package to its declaration file, as tsc wrote it. `rawFolder` returns
+ * the folder with the declarations of a bundled raw package, or undefined for any other import.
  */
 export function mergeDeclarations(entryPoints, rawFolder) {
   const entries = [...entryPoints.values()]
@@ -53,7 +52,7 @@ export function mergeDeclarations(entryPoints, rawFolder) {
   writeFileSync(target, dense(`${lines.sort().join('')}${sections.join('')}${rest.join('')}export {};\n`))
   for (const [i, entry] of entries.entries()) writeFileSync(entry, texts[i])
 
-  /** A file and those that it leads to. */
+  /** Loads a file and all files that it imports. */
   function load(file) {
     const known = modules.get(file)
     if (known !== undefined) return known
@@ -72,14 +71,14 @@ export function mergeDeclarations(entryPoints, rawFolder) {
     return module
   }
 
-  /** The file of this package behind an import, if it is one. */
+  /** Returns the file of this package that an import refers to, or undefined if it is another package's. */
   function fileOf({ file }, specifier) {
     const entry = entryPoints.get(specifier)
     if (entry !== undefined) return join(entry)
     return specifier.startsWith('.') ? join(dirname(file), specifier.replace(/\.js$/, '.d.ts')) : undefined
   }
 
-  /** What the names that a module imports are called in the one file. */
+  /** Finds the name that each import of a module has in the merged file. */
   function resolveImports(module) {
     for (const statement of module.statements.filter(ts.isImportDeclaration)) {
       const from = statement.moduleSpecifier.text
@@ -93,7 +92,7 @@ export function mergeDeclarations(entryPoints, rawFolder) {
     }
   }
 
-  /** Makes a name of a module one that means nothing else anywhere. */
+  /** Gives a name of a module a form that is unique in the merged file. */
   function claim(module, name, meaning) {
     let free = name
     for (let i = 2; (taken.get(free) ?? meaning) !== meaning; i += 1) free = `${name}${i}`
@@ -113,8 +112,8 @@ export function mergeDeclarations(entryPoints, rawFolder) {
   }
 
   /**
-   * What a module exports: the name, what it is called in the one file, whether as a type alone, or from which other
-   * package.
+   * Returns the exports of a module. Each has its exported name, its name in the merged file, whether it is only a
+   * type, and the package it comes from if that is another one.
    */
   function exportsOf(module) {
     if (module.exports !== undefined) return module.exports
@@ -177,7 +176,7 @@ export function mergeDeclarations(entryPoints, rawFolder) {
     return [...stars, ...lists].join('') || 'export {};\n'
   }
 
-  /** The declarations of a module, by the names that they have in the one file. */
+  /** Returns the declarations of a module, by their names in the merged file. */
   function textsOf(module) {
     const { statements, renamed } = module
     const finalName = (name) => renamed.get(name) ?? name
@@ -205,13 +204,13 @@ export function mergeDeclarations(entryPoints, rawFolder) {
         for (const [start, end, name] of changes.reverse())
           text = text.slice(0, start - from) + name + text.slice(end - from)
         const names = namesOf(statement).map(({ text: name }) => finalName(name))
-        // What is added to an exported declaration is exported with it.
+        // An interface that augments an exported declaration is exported with it.
         if (isAugmentation(statement.parent.parent)) text = text.replace(/(?<=^\s*)(?=interface)/, 'export ')
         return { names, mentioned, text: text.replaceAll(/^\/\/.*\n/gm, '') }
       })
   }
 
-  /** `import('./file.js').Name` is `Name` in the one file. */
+  /** Turns `import('./file.js').Name` into `Name`, as the merged file calls it. */
   function importedName(module, { argument, qualifier: { text: name } }) {
     const from = argument.literal.text
     const file = fileOf(module, from)
@@ -221,8 +220,8 @@ export function mergeDeclarations(entryPoints, rawFolder) {
   }
 
   /**
-   * The generated declarations of the names in a folder, with all that they name in turn. There every name is declared
-   * once.
+   * Returns the generated declarations of some names in a folder, and of all names that they use. The folder declares
+   * each name once.
    */
   function declarationsOf(folder, names) {
     const statements = new Map()
@@ -250,13 +249,13 @@ export function mergeDeclarations(entryPoints, rawFolder) {
         chosen.add(statement)
         const walk = (node) =>
           ts.isIdentifier(node) ? isReference(node) && take(node.text) : ts.forEachChild(node, walk)
-        // The status that a function returns is a number here, without the list of all.
+        // Here a function returns its status as a number, so the list of all statuses is not needed.
         if (ts.isFunctionDeclaration(statement)) for (const parameter of statement.parameters) walk(parameter)
         else walk(statement)
       }
     }
     for (const name of names) take(name)
-    // They are for this package's own calls: what they do is told in the raw package.
+    // Only this package's own calls use these declarations. The raw package documents them.
     const printer = ts.createPrinter({ removeComments: true })
     return [...chosen]
       .map((each) => `${printer.printNode(ts.EmitHint.Unspecified, statusless(each), each.getSourceFile())}\n`)
@@ -286,20 +285,23 @@ function grouped(all, keyOf) {
   return [...groups]
 }
 
-/** Without what says nothing: spaces, `declare` beside `export`, and semicolons but where the next line would go on. */
+/**
+ * Removes text without meaning: spaces, `declare` next to `export`, and semicolons, unless the next line would continue
+ * the statement.
+ */
 function dense(text) {
   return (
     text
       .replaceAll(/^(?!\s*\*)(.*);$(?!\n\s*[([<?!=`])/gm, '$1')
       .replaceAll(/^export declare /gm, 'export ')
-      // What is not for programs needs no words there.
+      // Internal members need no documentation in the published file.
       .replaceAll(/\/\*\*(?:(?!\*\/)[\s\S])*?@internal(?:(?!\*\/)[\s\S])*?\*\//g, '/** @internal */')
       .replaceAll(/^(?: {4})+/gm, (indent) => '\t'.repeat(indent.length / 4))
       .replaceAll(/^\t+ \*/gm, ' *')
   )
 }
 
-/** `declare module './file.js'`, which adds to what that file declares. */
+/** Is true for `declare module './file.js'`, which adds to the declarations of that file. */
 function isAugmentation(node) {
   return node !== undefined && ts.isModuleDeclaration(node) && ts.isStringLiteral(node.name)
 }
@@ -309,7 +311,7 @@ function namesOf(statement) {
   return statement.name === undefined ? [] : [statement.name]
 }
 
-/** The declarations that some names lead to. */
+/** Returns the declarations that some names use, directly or through others. */
 function reachable(declared, names) {
   const byName = grouped(
     declared.flatMap((each) => each.names.map((name) => ({ name, each }))),
@@ -328,7 +330,9 @@ function reachable(declared, names) {
   return found
 }
 
-/** Whether an identifier means what is declared at the top, and not a member, a parameter or a type parameter. */
+/**
+ * Is true for an identifier that refers to a top-level declaration, not to a member, a parameter or a type parameter.
+ */
 function isReference(node) {
   const { parent } = node
   if (ts.isTypeReferenceNode(parent) || ts.isExpressionWithTypeArguments(parent) || ts.isTypeQueryNode(parent))

@@ -1,10 +1,10 @@
-// Native and TypeScript builds through turbo, which skips what has not changed.
+// Builds the native and TypeScript parts through turbo, which skips unchanged packages.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { say } from './install.mjs'
 import { commandEnvironment, root, SetupError } from './workspace.mjs'
 
-/** Builds the workspace. Shows output only of a failure. */
+/** Builds the workspace. Shows output only if a build fails. */
 export function build(pnpmFolder) {
   say('building what has changed')
   const options = ['--output-logs=errors-only', '--no-update-notifier']

@@ -1,7 +1,6 @@
-// /usr/bin/env node Bundles a program with what people bundle with, and runs it with other runtimes: `npm run
-// test:bundlers [NAME …]`. A bundle has to work beside node_modules, to say what is missing where it was moved away
-// from them, and to work there with the file that the guide names. The tools come from npm, and are no part of the
-// workspace.
+// Bundles a program with the common bundlers, and runs it on other runtimes: `npm run test:bundlers [NAME …]`. A bundle
+// must work next to node_modules. After it is moved away from them, it must say which file is missing, and must work
+// with the file that the guide names. The tools come from npm and are not part of the workspace.
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -38,7 +37,8 @@ const files = {
   'main.mjs': `import { Device, DeviceBuffer } from '@shoal/driver'\nimport { Communicator } from '@shoal/nccl'\n${guarded}`,
   'main.cjs': `const { Device, DeviceBuffer } = require('@shoal/driver')\nconst { Communicator } = require('@shoal/nccl')\n${guarded}`,
   'package.json': '{ "private": true }',
-  // Descriptors that the runtime has not opened itself, and memory that a program moves away.
+  // This program uses descriptors that the runtime did not open itself, and memory that a program transfers to a
+  // worker.
   'sharing.mjs': `
   import { DescriptorSocket, Device, GrowableBuffer, PinnedBuffer } from '@shoal/driver'
   import { receiveMemory, sendMemory } from '@shoal/driver/sharing'
@@ -68,7 +68,7 @@ const files = {
   console.log([...shared, moved.at(-1), next.array[0]].join())\n`,
 }
 
-/** What makes `out/NAME/MAIN` of the program, in the project's folder. */
+/** The commands that bundle the program into `out/NAME/MAIN` in the project's folder. */
 const bundlers = [
   ['esbuild', 'main.mjs', 'esbuild main.mjs --bundle --platform=node --format=esm --outfile=out/esbuild/main.mjs'],
   [
@@ -95,7 +95,7 @@ const bundlers = [
 files['vite.config.mjs'] =
   `export default { ssr: { noExternal: true }, build: { rollupOptions: { output: { entryFileNames: 'main.mjs' } } } }\n`
 
-/** What runs the program as it is. */
+/** Runtimes that run the program without bundling. */
 const runtimes = [
   ['bun', '@oven/bun-linux-x64/bin/bun', []],
   ['deno', '@deno/linux-x64-glibc/deno', ['run', '--allow-all', '--node-modules-dir=manual']],
@@ -113,7 +113,7 @@ await runMain(() => {
   try {
     const project = makeProject(join(scratch, 'built-here'))
     const made = bundlers.filter(isWanted).filter((bundler) => bundle(project, tools, bundler))
-    // Nothing of where it was built is there where it runs.
+    // At run time no file of the build folder may exist any more.
     const moved = join(scratch, 'runs-here')
     renameSync(project, moved)
     const failures = [
@@ -138,7 +138,7 @@ await runMain(() => {
   }
 })
 
-/** A project with copies of the packages, as a package manager makes it. */
+/** Creates a project with copies of the packages, like a package manager does. */
 function makeProject(project) {
   const copy = (from, name) => cpSync(from, join(project, 'node_modules', name), { recursive: true })
   for (const { name, path, manifest } of publishablePackages().values()) {

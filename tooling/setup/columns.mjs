@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Checks that comments of TypeScript and JavaScript, in all sources or those that are named, have at most 120 columns.
-// `--write` fills the lines of their paragraphs anew. Code is Biome's matter.
+// Checks that comments in TypeScript and JavaScript have at most 120 columns, in all sources or in the named ones.
+// `--write` refills the paragraphs with lines that are too long. Biome checks the columns of code.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -9,11 +9,11 @@ import { capture, root } from './workspace.mjs'
 
 const columns = 120
 const generated = /(^|\/)generated\//
-/** Lines that begin something of their own, or are none of prose. */
+/** Lines that start a paragraph of their own, such as list items, tags and code fences. */
 const beginsAnew = /^(?:@|[-*|#>] |\||\d+\. |```|$)/
 const isDirective = (text) => /^\s*(?:@ts-|biome-ignore|eslint-)/.test(text)
 
-/** The text with its comments in lines of at most 120 columns, and the lines that a person has to shorten. */
+/** Returns the text with comments in lines of at most 120 columns, and the lines that a person must shorten. */
 export function fitted(file, text) {
   const edits = []
   const left = []
@@ -32,7 +32,7 @@ export function fitted(file, text) {
 
 const isLong = (line) => [...line].length > columns && !/https?:\S{60}/.test(line)
 
-/** Comments as whole lines: a block each, line comments that follow each other together. */
+/** Returns comments as blocks of whole lines. Line comments that follow each other form one block. */
 function blocksOf(file, text) {
   const blocks = []
   for (const { type, start, end } of parseSync(file, text).comments) {
@@ -77,7 +77,7 @@ function filled({ type, indent, lines }) {
   return [`${indent}${opening}`, ...body.map((line) => `${indent} *${line === '' ? '' : ` ${line}`}`), `${indent} */`]
 }
 
-/** Fills the paragraphs that have a line too long, and leaves all others. */
+/** Refills the paragraphs that have a line that is too long. All other paragraphs stay unchanged. */
 function fill(texts, width) {
   const result = []
   let isCode = false
@@ -132,7 +132,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const named = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
   const problems = (named.length > 0 ? named : sources()).flatMap((file) => {
     const text = readFileSync(join(root, file), 'utf8')
-    // Parsing takes longer than looking.
+    // Looking for long lines is faster than parsing.
     if (!text.split('\n').some(isLong)) return []
     const { text: better, left } = fitted(file, text)
     if (isWriting && better !== text) writeFileSync(join(root, file), better)

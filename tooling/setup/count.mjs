@@ -1,10 +1,10 @@
-// What vitest's JSON report says: counts, and what failed.
+// Reads vitest's JSON report: counts, and what failed.
 import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { readJson, root } from './workspace.mjs'
 
-/** Passed, failed and skipped tests of a report; a file that could not be loaded counts as one failure. */
+/** Counts the passed, failed and skipped tests of a report. A file that could not be loaded counts as one failure. */
 export function countTests(resultsFile) {
   const counts = { passed: 0, failed: 0, skipped: 0 }
   if (!existsSync(resultsFile)) return counts
@@ -19,7 +19,8 @@ export function countTests(resultsFile) {
 }
 
 /**
- * Whom to blame, a line or a few each: the failed tests of a report with their errors, files that could not be loaded.
+ * Describes each failure of a report in one or a few lines: failed tests with their errors, and files that could not be
+ * loaded.
  */
 export function describeFailures(resultsFile, linesOfEach = 12) {
   if (!existsSync(resultsFile)) return []

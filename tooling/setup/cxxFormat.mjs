@@ -1,13 +1,12 @@
-// /usr/bin/env node Checks that C and C++ sources, all or those that are named, are formatted as `.clang-format` says
-// and have at most 120 columns. `--write` formats them. clang-format comes from npm, in the version that is named here,
-// when it is first needed.
+// Checks that C and C++ sources, all or the named ones, are formatted by `.clang-format` and have at most 120 columns.
+// `--write` formats them. The first run fetches the pinned version of clang-format from npm.
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fetchTools } from './fetchTools.mjs'
 import { capture, root, run, runMain, SetupError } from './workspace.mjs'
 
 const columns = 120
-/** Generated sources and the headers of others stay as they are. */
+/** The formatter skips generated sources and the headers of other projects. */
 const foreign = /\.gen\.h$|^tooling\/bindgen\/include\//
 
 await runMain(() => {

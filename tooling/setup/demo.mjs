@@ -1,6 +1,5 @@
-// `npm run demo`: builds what the example needs, nothing else, and runs it. The software device compiles while the
-// packages are installed and bundled; the PTX engine and NVSHMEM, which the example does not use, are built by `npm
-// test`.
+// `npm run demo`: builds only what the example needs, and runs it. The software device compiles while the packages are
+// installed and bundled. The example does not use the PTX engine or NVSHMEM, so `npm test` builds those.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -9,7 +8,7 @@ import { installWorkspace, say } from './install.mjs'
 import { capture, commandEnvironment, root, run, SetupError } from './workspace.mjs'
 
 const demo = { name: '@shoal/example-all-reduce', folder: 'docs/examples/all-reduce' }
-/** Milliseconds between two lines that say how far the build is. */
+/** Milliseconds between two lines about the progress of the build. */
 const interval = 5_000
 const logs = mkdtempSync(join(tmpdir(), 'shoal-demo-'))
 
@@ -60,7 +59,7 @@ function bundle(pnpmFolder) {
   )
 }
 
-/** Starts a command that writes to a file, because the install that runs beside it lets no event through. */
+/** Starts a command that writes to a file, because no events are handled while the install blocks this thread. */
 function start(name, command, commandArguments, folders, describe) {
   const file = join(logs, `${name}.txt`)
   const output = openSync(file, 'w')
@@ -75,7 +74,7 @@ function start(name, command, commandArguments, folders, describe) {
       else reject(new SetupError(`${readFileSync(file, 'utf8')}\nThe build of the ${name} failed; see above.`))
     })
   })
-  ended.catch(() => {}) // reported by whoever awaits all of them
+  ended.catch(() => {}) // the caller awaits all of them and reports the failure
   const progress = () => `${name} ${isDone ? 'done' : describe(readFileSync(file, 'utf8'))}`
   return { child, ended, progress }
 }

@@ -1,6 +1,6 @@
-// /usr/bin/env node `pnpm test:distributions [NAME …]`: installs the packed packages by npm on other distributions,
-// each as a folder tree by debootstrap, and runs a program on the software device there. Needs root, debootstrap, and
-// for 64-bit Arm its emulator.
+// `pnpm test:distributions [NAME …]`: installs the packed packages with npm on other Linux distributions, and runs a
+// program on the software device there. debootstrap creates each distribution as a folder. Needs root, debootstrap, and
+// an emulator for 64-bit Arm.
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fetchNode } from './fetchNode.mjs'
@@ -8,10 +8,12 @@ import { fetchTools } from './fetchTools.mjs'
 import { checkPrinted, ownCaches, rehearse, wanted, writeProject } from './rehearsal.mjs'
 import { cacheFolder, capture, captureBeside, runMain, SetupError } from './workspace.mjs'
 
-// debootstrap of Debian knows neither where Ubuntu lies nor its newer releases; they are all set up by one script.
+// Debian's debootstrap knows neither Ubuntu's mirror nor its newer releases. One script sets up all Ubuntu releases.
 const ubuntu = ['http://archive.ubuntu.com/ubuntu', 'gutsy']
 
-/** Distributions: debootstrap's name, what else it has to be told, and the processor where it is not this one. */
+/**
+ * The distributions: debootstrap's suite name, its further arguments, and the processor if it is not this machine's.
+ */
 const distributions = {
   'debian 11': { suite: 'bullseye' },
   'debian 12': { suite: 'bookworm' },
@@ -33,7 +35,7 @@ async function tryDistribution({ suite, more = [], arch = process.arch, emulator
     writeProject(project, registry)
     const inside = `/opt/${basename(project)}`
     const node = emulator === undefined ? ['/opt/node'] : ['/opt/emulator', '/opt/node']
-    // The mounts go with the namespace.
+    // The mounts end with the namespace.
     const enter = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
     const { PATH: _, ...others } = env
     const own = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: inside, SHOAL_DEVICE: 'sim', ...ownCaches(inside) }
@@ -57,14 +59,14 @@ async function tryDistribution({ suite, more = [], arch = process.arch, emulator
   }
 }
 
-/** The distribution's files, with Node and npm in `/opt`, made once. */
+/** Returns a folder with the distribution's files, and Node and npm in `/opt`. The folder is made once. */
 function treeOf(suite, more, arch, emulator) {
   const tree = join(cacheFolder, 'distributions', `${suite}-${arch}`)
   if (!existsSync(tree)) {
     const unfinished = `${tree}.unfinished`
     rmSync(unfinished, { recursive: true, force: true })
     mkdirSync(unfinished, { recursive: true })
-    // What is not set up, since it is for another processor, is good enough to run programs.
+    // A distribution for another processor is not fully set up, but this suffices to run programs.
     const foreign = emulator === undefined ? [] : ['--foreign', `--arch=${arch}`]
     capture('debootstrap', [...foreign, '--variant=minbase', suite, unfinished, ...more])
     renameSync(unfinished, tree)

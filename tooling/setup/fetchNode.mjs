@@ -1,10 +1,10 @@
-// Node executables of other versions, from the npm packages that carry them.
+// Fetches Node executables of other versions from the npm packages that contain them.
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fetchTools } from './fetchTools.mjs'
 import { readJson, SetupError } from './workspace.mjs'
 
-/** Installs Node of one major version into an ignored folder, once. */
+/** Installs one major version of Node into an ignored folder, once. */
 export function fetchNode(major, { platform = process.platform, arch = process.arch } = {}) {
   const name = `node-${platform}-${arch}`
   const project = fetchTools(`node-${major}-${platform}-${arch}`, { [name]: major }, ['--force'])

@@ -1,4 +1,4 @@
-// Tools that only some commands need, from npm: they are no part of the workspace, which everybody installs.
+// Fetches tools from npm that only some commands need. They are not part of the workspace, which everyone installs.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cacheFolder, capture, commandEnvironment, readJson } from './workspace.mjs'

@@ -1,4 +1,4 @@
-// Does what the page for beginners says, to the letter: makes its files, types its commands, reads the result.
+// Follows the page for beginners to the letter: makes its files, runs its commands, and compares the output.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { captureBeside, root, SetupError } from './workspace.mjs'
 
 const page = join(root, 'docs/guides/getting-started.md')
 
-/** The commands, the files by name and what the last command prints, from the blocks of the page's first section. */
+/** Reads the commands, the files by name and the last command's output from the blocks of the page's first section. */
 export function steps(text = readFileSync(page, 'utf8')) {
   const section = text.slice(text.indexOf('\n## A first program'), text.indexOf('\n## What you need'))
   const blocks = [...section.matchAll(/^```(\w+)(?: (\S+))?\n([\s\S]*?)^```$/gm)]
@@ -18,7 +18,7 @@ export function steps(text = readFileSync(page, 'utf8')) {
   }
 }
 
-/** Follows the page from an empty folder, with the packages of `registry`. Returns what went wrong. */
+/** Follows the page in an empty folder, with the packages of `registry`. Returns what went wrong. */
 export async function gettingStartedProblems(registry, env) {
   const { commands, files, output } = steps()
   const scratch = mkdtempSync(join(tmpdir(), 'shoal-first-'))
@@ -31,7 +31,7 @@ export async function gettingStartedProblems(registry, env) {
       npmrc,
       `@shoal:registry=${registry.url}\nprefer-offline=true\naudit=false\nfund=false\nloglevel=error\n`,
     )
-    // Whoever begins has set nothing: what has to be set stands on the page.
+    // A beginner has set no variables. The page must name each variable that is needed.
     const bare = Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SHOAL_')))
     const options = { cwd: folder, env: { ...bare, npm_config_userconfig: npmrc } }
     let printed = ''

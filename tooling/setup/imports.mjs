@@ -1,18 +1,18 @@
-// /usr/bin/env node Checks how the sources of each package import each other. In `driver` an import leads inward: core
-// ← memory ← work ← entries. In every package no folders import values from each other in a circle, and no circle of
-// files, imports of types included, is large. No source outside of `ffi` writes the argument block by hand.
+// Checks how the sources of each package import each other. In `driver` an import leads inward: core ← memory ← work ←
+// entries. In every package, folders must not import values from each other in a circle. Circles of files, type imports
+// included, must be small. Only `ffi` may write the argument block by hand.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from './workspace.mjs'
 
 const rings = ['core', 'memory', 'work']
-/** Files that may import each other in a circle: more than a reader can keep in mind are not allowed. */
+/** The most files that may import each other in a circle. A reader cannot keep a larger circle in mind. */
 const largestCircle = 10
 
 const statement = /^(?:import|export) (type )?(?:(\{[^}]*\}|\* as \w+|\*|\w+) from )?'(\.[^']+)'/gm
 
-/** What a source imports of its package: the file, and whether types alone. */
+/** Returns the files of its package that a source imports, and whether it imports only types. */
 export function importsOf(file, text) {
   return [...text.matchAll(statement)].map(([, type, names = '', specifier]) => {
     const isList = names.startsWith('{')
@@ -25,7 +25,7 @@ export function importsOf(file, text) {
   })
 }
 
-/** Circles in a graph: the strongly connected parts with more than one node. */
+/** Finds the circles of a graph: the strongly connected components with more than one node. */
 export function circles(graph) {
   const [index, low, stack, found] = [new Map(), new Map(), [], []]
   const visit = (node) => {
@@ -44,10 +44,10 @@ export function circles(graph) {
   return found
 }
 
-/** The words of the argument block, and binding by the number of words. */
+/** Matches the words of the argument block, and bindings by the number of words. */
 const byHand = /\b(?:signedS|s)lots(?:32|64)\b|\.bind(?:Big|Struct)?\('\w+', [\w.]+, \w+/
 
-/** Whether a source outside of `ffi` writes by hand what the generator writes from a signature. */
+/** Reports sources outside `ffi` that write by hand what the generator derives from a signature. */
 export function slotProblems(name, sources) {
   return [...sources]
     .filter(([file, text]) => name !== 'ffi' && !file.endsWith('.gen.ts') && byHand.test(text))
@@ -57,7 +57,7 @@ export function slotProblems(name, sources) {
     )
 }
 
-/** What is wrong with the imports of a package, given its sources by their paths below `src`. */
+/** Returns what is wrong with the imports of a package. `sources` maps paths below `src` to texts. */
 export function importProblems(name, sources) {
   const problems = []
   const files = new Map()

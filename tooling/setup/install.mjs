@@ -1,4 +1,4 @@
-// Fetches the pinned pnpm through npx and installs the workspace, each only when something changed.
+// Fetches the pinned pnpm through npx and installs the workspace, each only if something has changed.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
@@ -7,8 +7,7 @@ import { cacheFolder, capture, commandEnvironment, manifest, readJson, root, run
 const stampFile = join(cacheFolder, 'setup.json')
 
 /**
- * Makes node_modules match the lockfile. Returns the folder that holds the `pnpm` command, which turbo
- * needs on PATH.
+ * Makes node_modules match the lockfile. Returns the folder that holds the `pnpm` command, which turbo needs on PATH.
  */
 export function installWorkspace() {
   const stamp = existsSync(stampFile) ? readJson(stampFile) : {}
@@ -29,7 +28,7 @@ export function say(text) {
   process.stderr.write(`shoal: ${text}\n`)
 }
 
-/** One hash over all that decides what node_modules holds. */
+/** Returns one hash over everything that decides the content of node_modules. */
 function hashInputs() {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch} ${manifest.packageManager}\n`)
   const files = ['package.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', ...workspaceManifests()]
@@ -46,7 +45,7 @@ function workspaceManifests() {
   })
 }
 
-/** The pinned pnpm: the one that is running this, or else npx's copy. */
+/** Finds the pinned pnpm: the pnpm that runs this script, or npx's copy. */
 function fetchPnpm() {
   const [name, version] = manifest.packageManager.split('@')
   const find = `process.stdout.write(process.env.PATH)`
@@ -64,7 +63,7 @@ function fetchPnpm() {
   return folder
 }
 
-/** npx as it came with this Node, so that a bare PATH works too. */
+/** Finds the npx that belongs to this Node, so that a minimal PATH works too. */
 function findNpx() {
   const beside = join(dirname(process.execPath), '..', 'lib', 'node_modules', 'npm', 'bin', 'npx-cli.js')
   const fromNpm = process.env.npm_execpath && join(dirname(process.env.npm_execpath), 'npx-cli.js')

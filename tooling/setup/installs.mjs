@@ -1,6 +1,6 @@
-// /usr/bin/env node `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into
-// an empty project, from a registry on this machine, and runs a program on the software device there. No status but 0,
-// no question, no script. So it does with test runners.
+// `pnpm test:installs [NAME …]`: installs the packed packages with every package manager, each into an empty project,
+// from a registry on this machine. It then runs a program on the software device. An install fails the check if it
+// exits with another status than 0, asks a question, or needs a script. Test runners are tried the same way.
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,14 +24,14 @@ const berry = (linker, url) => ({
 })
 
 /**
- * Package managers: the package that brings each, how it is called, what it installs by, what is left to do, and what
- * runs the program.
+ * The package managers: the package of each one (`from`), its command, its arguments to install, the steps after that,
+ * and the command that runs the program.
  */
 const managers = {
   npm: { command: () => ['npm'], add: ['install'] },
   'npm without scripts': { command: () => ['npm'], add: ['install', '--ignore-scripts'] },
   'pnpm 10': { from: 'pnpm@10', command: () => onNode('pnpm 10/bin/pnpm.cjs'), add: ['add'] },
-  // It does not start on Node 20.
+  // pnpm 11 does not start on Node 20.
   'pnpm 11': {
     from: 'pnpm@11',
     command: () => [fetchNode('22').executable, tool('pnpm 11/bin/pnpm.mjs')],
@@ -64,7 +64,7 @@ const managers = {
     add: ['add', '--npm'],
     program: (command) => [...command, 'run', '--allow-all', 'program.mjs'],
   },
-  // Without the native files, which are built in place instead.
+  // Builds the native files in place, because the optional native packages are not installed.
   source: {
     command: () => ['npm'],
     add: ['install', '--omit=optional', '@shoal/ffi-source', 'node-addon-api', 'node-api-headers'],
@@ -72,10 +72,7 @@ const managers = {
   },
 }
 
-/**
- * What runs tests: its package, its command, and the file of tests. Jest and mocha have them in CommonJS, as they do by
- * default.
- */
+/** The test runners: package, command and test file. Jest and mocha get the test in CommonJS, their default. */
 const node = process.execPath
 const runners = {
   jest: {
@@ -110,7 +107,8 @@ async function tryManager(manager, registry, env) {
   try {
     writeProject(project, registry, manager.files?.(registry.url))
     const [command, ...first] = manager.command()
-    // As in a terminal of somebody who is asked nothing: without CI, which makes some managers stricter and quieter.
+    // Runs without CI, like in a terminal of a user who answers no questions. CI makes some managers stricter and
+    // quieter.
     const { CI: _, NODE_PATH: __, ...quiet } = env
     const options = { cwd: project, env: { ...quiet, ...ownCaches(project), SHOAL_DEVICE: 'sim' }, timeout: 1_800_000 }
     version = (await captureBeside(command, [...first, '--version'], options)).trim().split('\n')[0]
@@ -131,7 +129,7 @@ async function tryManager(manager, registry, env) {
   }
 }
 
-/** Native packages in a project that do not fit this machine. */
+/** Returns native packages in a project that do not fit this machine. */
 function otherPlatforms(project) {
   const names = existsSync(join(project, 'node_modules'))
     ? readdirSync(join(project, 'node_modules'), { recursive: true })
@@ -140,7 +138,7 @@ function otherPlatforms(project) {
   return names.filter((name) => foreign.some((platform) => name.endsWith(`-${platform}/package.json`)))
 }
 
-/** A file of a package manager: its name, and the path in its package. */
+/** Returns a file of a package manager. `file` is the manager's name and a path in its package. */
 function tool(file) {
   const [name, ...path] = file.split('/')
   const [, installed, version] = /^(.+)@(.+)$/.exec(managers[name].from)

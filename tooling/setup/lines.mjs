@@ -1,6 +1,6 @@
-// /usr/bin/env node `pnpm lines [COMMIT]`: counts the lines of code that are written by hand in packages, tests and
-// tooling, beside those of a commit. Generated files, recorded data, kernels' PTX, documentation and examples do not
-// count. `--check` fails if a file written by hand has more than 500 lines.
+// `pnpm lines [COMMIT]`: counts the handwritten lines of code in packages, tests and tooling, and compares them with a
+// commit. Generated files, recorded data, the kernels' PTX, documentation and examples do not count. `--check` fails if
+// a handwritten file has more than 500 lines.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { capture, root, runMain } from './workspace.mjs'
 const isCode = /\.(?:[cm]?[jt]s|cc|c|h|hpp|cuh?|py|sh)$|(?:^|\/)Makefile$/
 const isGenerated = /[Gg]enerated by (?!hand)/
 
-/** The area that a file counts for, if any. */
+/** Returns the area that a file counts for, if any. */
 function areaOf(path) {
   if (!isCode.test(path) || /\.gen\.\w+$/.test(path)) return undefined
   if (!/^(?:packages|python|tooling)\//.test(path)) return undefined
@@ -19,10 +19,10 @@ function areaOf(path) {
 }
 
 const mostLines = 500
-/** Written by other people or by a generator. */
+/** Matches files by other people or by a generator. */
 const isForeign = /\.gen\.\w+$|(?:^|\/)generated\/|^tooling\/bindgen\/include\//
 
-/** A line for each file written by hand that is too long. */
+/** Returns one line for each handwritten file that is too long. */
 export function tooLong(files) {
   return files.flatMap(([path, text]) => {
     if (!isCode.test(path) || isForeign.test(path) || isGenerated.test(text.slice(0, 300))) return []
@@ -34,7 +34,7 @@ export function tooLong(files) {
   })
 }
 
-/** Lines by area. */
+/** Counts lines by area. */
 export function linesOf(files) {
   const counts = { product: 0, tests: 0, tooling: 0 }
   for (const [path, text] of files) {
@@ -50,7 +50,7 @@ function filesHere(isWanted = (path) => areaOf(path) !== undefined) {
   return paths.filter(isWanted).map((path) => [path, readOrEmpty(join(root, path))])
 }
 
-/** A tracked file that was deleted has no lines. */
+/** Returns '' for a tracked file that was deleted. */
 function readOrEmpty(file) {
   try {
     return readFileSync(file, 'utf8')

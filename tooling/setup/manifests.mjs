@@ -1,13 +1,13 @@
 #!/usr/bin/env node
-// What the manifests of published packages say alike, and those of the platform packages, which say nothing else.
-// `node tooling/setup/manifests.mjs` writes them; a test compares.
+// Writes the fields that all manifests of published packages share, and the complete manifests of the platform
+// packages. Run it with `node tooling/setup/manifests.mjs`; a test compares the files.
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { publishablePackages } from './publishable.mjs'
 import { capture, root, manifest as rootManifest } from './workspace.mjs'
 
-/** Where native files are built for, by the names that sharp made common: a plain `linux` has glibc. */
+/** The platforms with native files. The names are those that sharp made common: a plain `linux` means glibc. */
 export const platforms = {
   'linux-x64': {
     system: 'Linux with glibc on x86-64',
@@ -21,7 +21,7 @@ export const platforms = {
   },
 }
 
-/** The native files of the packages that have some. */
+/** The native files of each package that has some. */
 export const nativeFiles = {
   '@shoal/ffi': ['shoal_ffi.node'],
   '@shoal/sim': [
@@ -33,7 +33,7 @@ export const nativeFiles = {
   ],
 }
 
-/** Manifests as they have to be: file → content. */
+/** Returns the manifests as they must be: file → content. */
 export function manifests() {
   const wanted = new Map()
   const packages = [...publishablePackages().values()].filter(({ manifest }) => manifest.os === undefined)
@@ -56,7 +56,7 @@ function platformManifest(name, { version, engines, keywords }, platform) {
     version,
     description: `The native files of ${name} for ${system}`,
     keywords,
-    // Yarn may not leave them in an archive: the system's loader reads them.
+    // Yarn must not leave these files in an archive, because the system's loader reads them.
     preferUnplugged: true,
     engines,
     os: [os],
@@ -81,12 +81,12 @@ function completed(own, path) {
   return { ...about, ...more, ...about, files, exports, ...optional }
 }
 
-/** What packages of this family import from each other: not for programs. */
+/** Matches entries that packages of this family import from each other. Programs must not use them. */
 export const ownUse = /^@shoal\/cli\b|\/(?:internal|public|basics|shared|common|calls)$/
 
 /**
- * An entry, also one that packages have from each other, with what `require` gets of it
- * (`tooling/config/commonjs.mjs`).
+ * Adds to an entry the file that `require` loads (`tooling/config/commonjs.mjs`). Entries for other packages of this
+ * family get one too.
  */
 function withRequire(name, target) {
   if (typeof target === 'string' || name === '@shoal/cli') return target

@@ -1,6 +1,6 @@
-// /usr/bin/env node `pnpm test:musl [ffi]`: builds the addon and the software device, or the addon alone, for musl, as
-// on Alpine, with Zig's compiler, looks at what they need, and runs a program with them in a process with musl: the
-// build of Bun that npm has for it, as npm has no Node.js with musl.
+// `pnpm test:musl [ffi]`: builds the addon and the software device, or only the addon, for musl with Zig's compiler, as
+// on Alpine. Checks which libraries and symbols the files need, and runs a program with them in a process with musl.
+// That process is Bun's musl build from npm, because npm has no Node.js for musl.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -59,7 +59,7 @@ await runMain(() => {
   return 0
 })
 
-/** A command that compiles for musl: make takes one word. */
+/** Writes a command that compiles for musl, because make accepts only one word as compiler. */
 function compilerOf(zig) {
   const file = join(folder, 'zig-c++')
   const caches = `ZIG_GLOBAL_CACHE_DIR='${folder}/cache' ZIG_LOCAL_CACHE_DIR='${folder}/cache'`
@@ -69,7 +69,7 @@ function compilerOf(zig) {
   return file
 }
 
-/** @throws SetupError where a file needs a library that Alpine has not, or a symbol of glibc. */
+/** @throws SetupError if a file needs a library that Alpine does not have, or a symbol of glibc. */
 function requireMusl(file, own) {
   const needed = [...capture('readelf', ['-dW', file]).matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name]) => name)
   const others = needed.filter((name) => name !== 'libc.so' && !own.includes(name))
@@ -105,8 +105,8 @@ function runProgram(packages, bun, text) {
 }
 
 /**
- * Bun asks for the C++ runtime, which Alpine has: here, what it needs of g++'s static one, and of glibc what that asks
- * for.
+ * Builds a stand-in for the C++ runtime, which Bun needs and Alpine has. It contains the parts of g++'s static runtime
+ * that Bun uses, and the glibc functions that those parts use.
  */
 function makeCxxRuntime(bun, library) {
   const source = `${library}.cc`

@@ -47,7 +47,7 @@ function runOn(major, pnpmFolder, vitestArguments) {
       `--outputFile.json=${results}`,
       ...vitestArguments,
     ],
-    // Tests that start `node` themselves must get the same one.
+    // Tests that start `node` themselves must start the same version.
     { env: commandEnvironment([node.folder, pnpmFolder]) },
   )
   return { version: node.version, status, counts: countTests(results) }

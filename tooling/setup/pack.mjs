@@ -1,4 +1,4 @@
-// The tarballs of all packages, as they are published.
+// Packs the tarballs of all packages, as they are published.
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { publishDeclarations } from './publicDeclarations.mjs'
@@ -7,13 +7,13 @@ import { cacheFolder, captureBeside, root, SetupError } from './workspace.mjs'
 
 export const tarballFolder = join(cacheFolder, 'tarballs')
 
-/** The native files that a platform package needs and does not have yet. */
+/** Returns the native files that a platform package needs and that are not built yet. */
 export function missingFiles({ path, manifest }) {
   if (manifest.os === undefined) return []
   return manifest.files.filter((file) => /\.(node|so\.\d+)$/.test(file) && !existsSync(join(path, file)))
 }
 
-/** Ends with what is to be done where a platform package has no native files. */
+/** Throws an error with the needed steps if a platform package has no native files. */
 export function requireAllBuilt() {
   const missing = [...publishablePackages().values()].filter((one) => missingFiles(one).length > 0)
   if (missing.length === 0) return
@@ -24,7 +24,7 @@ export function requireAllBuilt() {
 }
 
 /**
- * Packs every package but the platform packages that were not built here. Returns name → tarball with its file list.
+ * Packs every package, except platform packages that were not built here. Returns name → tarball with its file list.
  */
 export async function packAll(env) {
   rmSync(tarballFolder, { recursive: true, force: true })

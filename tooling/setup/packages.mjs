@@ -1,6 +1,6 @@
-// /usr/bin/env node Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their
-// content. Publishes them to a registry on this machine, from which each installs, imports and works alone, in an empty
-// project, and from which the page for beginners can be followed.
+// Packs every publishable package and checks the tarballs with publint, are-the-types-wrong and checks of their
+// content. Then publishes them to a registry on this machine. Each package must install, import and work alone in an
+// empty project. The page for beginners must work with these packages.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { entryPoints, publishablePackages } from './publishable.mjs'
 import { startRegistry } from './registry.mjs'
 import { captureBeside, commandEnvironment, offline, readJson, root, runMain, SetupError } from './workspace.mjs'
 
-/** What an import alone would not show: a real call of each package, on the software device. Each leaves true. */
+/** A real call of each package on the software device, because an import alone proves little. Each returns true. */
 const uses = {
   '@shoal/types': `const { encodeF16 } = await import('@shoal/types')
     return encodeF16(1 / 3) === 0x3555`,
@@ -72,7 +72,9 @@ const uses = {
     return Object.values(libraries).every((name) => existsSync(libraryFolder() + '/' + name))`,
 }
 
-/** What has to compile: an array that was made here takes one that comes from a device. */
+/**
+ * Programs that must compile: a variable for an array made by the program must also accept an array read from a device.
+ */
 const arrays = (name, buffer) => `import type { ${buffer} } from '${name}'
   export async function read(buffer: ${buffer}<'f32'>): Promise<Float32Array> {
     let array = new Float32Array(4)
@@ -85,15 +87,15 @@ const programs = {
   '@shoal/nvshmem': arrays('@shoal/nvshmem', 'SymmetricBuffer'),
 }
 
-/** The most that a raw package may have to be downloaded, in bytes. */
+/** The largest download of a raw package, in bytes. */
 const sysPackageLimit = 2 ** 20
 
-/** What `npm install @shoal/driver` may bring: packages, bytes of their files, and no script. */
+/** The limits of `npm install @shoal/driver`: packages, and bytes of their files. No package may have a script. */
 const driverLimit = { packages: 8, bytes: 2_500_000 }
 
 await runMain(async () => {
   const pnpmFolder = installWorkspace()
-  // The demo builds some packages, and others may have changed since they were built.
+  // The demo builds only some packages, and other packages may have changed since their last build.
   build(pnpmFolder)
   const env = commandEnvironment([pnpmFolder])
   const packages = publishablePackages()
@@ -124,7 +126,7 @@ await runMain(async () => {
       }
       report(`${one.name}, ${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`, problems)
     }
-    // The longest first.
+    // The longest job starts first.
     await atOnce([
       async () =>
         report(
@@ -140,7 +142,7 @@ await runMain(async () => {
   return failures === 0 ? 0 : 1
 })
 
-/** The command that publishes does so, and a second time finds all of it there. */
+/** The publish command must publish all packages. Its second run must find all of them published. */
 async function publishProblems(tarballs, registry, env) {
   return await failureOf('publish', async () => {
     const published = await publishAll(tarballs, registry.url, { ...env, ...registry.publisher })
@@ -150,7 +152,7 @@ async function publishProblems(tarballs, registry, env) {
   })
 }
 
-/** Does all of it, as much at a time as there are processors. */
+/** Runs the jobs, as many at a time as there are processors. */
 async function atOnce(jobs) {
   const queue = jobs.values()
   const lane = async () => {
@@ -178,7 +180,7 @@ function sizeProblems(name, tarball) {
   return [`size: ${bytes} bytes packed, above the ${sysPackageLimit} that a raw package may have`]
 }
 
-/** Declarations that show what is not for programs. */
+/** Reports declarations that show internal members. */
 function internalProblems({ file }) {
   const tarball = createPackageFromTarballData(new Uint8Array(readFileSync(file)))
   const declarations = tarball.listFiles().filter((each) => /\.d\.[cm]?ts$/.test(each))
@@ -199,9 +201,9 @@ async function publintProblems({ file }) {
   return serious.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`)
 }
 
-/** What are-the-types-wrong finds, for all ways to find modules that know `exports`. */
+/** Returns the problems that are-the-types-wrong finds, for every module resolution that knows `exports`. */
 async function typeProblems({ name, manifest }, { file }) {
-  // Entries that the packages have for each other are not for programs.
+  // Programs must not use the entries that packages have for each other.
   const excludeEntrypoints = Object.keys(manifest.exports).filter((path) => ownUse.test(join(name, path)))
   const tarball = createPackageFromTarballData(new Uint8Array(readFileSync(file)))
   const { types, problems } = await checkPackage(tarball, { excludeEntrypoints })
@@ -225,8 +227,8 @@ async function installProblems(one, registry, env) {
 }
 
 /**
- * All declarations, for the oldest TypeScript whose programs may use them, for the last one in JavaScript and for the
- * newest, in the ways to find modules that they have. Each package alone has had the newest.
+ * Compiles against all declarations together: with the oldest supported TypeScript, with the last one written in
+ * JavaScript and with the newest, each in its module resolutions. The newest has already checked each package alone.
  */
 async function allTypesProblems(packages, registry, env) {
   const all = [...packages.values()].filter((one) => entryPoints(one).length > 0)
@@ -234,7 +236,7 @@ async function allTypesProblems(packages, registry, env) {
   return await inProject(registry, names, env, async (project) => {
     const problems = []
     const bundler = { module: 'ESNext', moduleResolution: 'Bundler' }
-    // Beside the declarations of browsers, too, which are there by default.
+    // By default the declarations of browsers are loaded too, so ours must work next to them.
     const byDefault = { module: 'NodeNext', lib: undefined }
     for (const [compiler, settings] of [
       ['typescript-oldest', byDefault],
@@ -255,7 +257,7 @@ async function inProject(registry, names, env, check) {
   try {
     writeFileSync(join(project, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
     writeFileSync(join(project, '.npmrc'), registry.npmrc)
-    // The software device too, which no package names: what is called shall answer.
+    // Installs the software device too, because the calls need it and no package depends on it.
     const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
     const command = ['install', ...options, ...new Set([...names, '@shoal/sim'])]
     const installed = await failureOf('install', () => captureBeside('npm', command, { cwd: project, env }))
@@ -265,7 +267,7 @@ async function inProject(registry, names, env, check) {
   }
 }
 
-/** Whether the driver brings more than it may, or runs something. The software device is not the driver's. */
+/** Reports if the driver installs more than its limits allow, or runs a script. The software device does not count. */
 function weightProblems(project) {
   const lock = readJson(join(project, 'package-lock.json')).packages
   const brought = Object.keys(lock).filter((path) => existsSync(join(project, path, 'package.json')))
@@ -290,11 +292,11 @@ function weightProblems(project) {
   ]
 }
 
-/** Compiles a program that imports every entry point, with the packages' own declarations checked as well. */
+/** Compiles a program that imports every entry point, and checks the packages' own declarations too. */
 async function consumerProblems(packages, project, compiler, settings = { module: 'NodeNext' }) {
   const imports = packages.flatMap(entryPoints).map((specifier, i) => `export * as entry${i} from '${specifier}'`)
   writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n`)
-  // CommonJS, by names and as a whole; without what is not for programs.
+  // Checks CommonJS imports too, by names and as a whole, without the entries that programs must not use.
   const required = imports.filter((line) => !ownUse.test(/'(.*)'/.exec(line)[1]))
   const whole = required.map((line) =>
     line.replace(/export \* as (\w+) from (.*)/, 'export import $1AsAWhole = require($2)'),
@@ -323,9 +325,9 @@ async function consumerProblems(packages, project, compiler, settings = { module
   return await failureOf(`a strict program, compiled with ${compiler} and ${JSON.stringify(settings)}`, compile)
 }
 
-/** Imports every entry point, by `require` too, asks for the package's manifest, and makes a call. */
+/** Imports every entry point, also with `require`, reads the package's manifest, and makes a call. */
 async function runtimeProblems(one, project, env) {
-  // Node.js 20 knows no `using`.
+  // Node.js 20 does not know `using`.
   const { outputText } = ts.transpileModule(`async function use() {\n${uses[one.name]}\n}`, {
     compilerOptions: { target: 'ES2022' },
   })
@@ -343,7 +345,7 @@ async function runtimeProblems(one, project, env) {
   return problems
 }
 
-/** The software device is meant, also where there are libraries. */
+/** Returns an environment that uses the software device even if real libraries are installed. */
 function withoutLibraries(env) {
   const others = Object.entries(offline(env)).filter(([name]) => !/^SHOAL_/.test(name))
   return { ...Object.fromEntries(others), SHOAL_DEVICE: 'sim' }

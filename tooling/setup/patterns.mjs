@@ -1,23 +1,23 @@
-// /usr/bin/env node Refuses regular expressions of the packages whose time grows faster than the text that they read:
-// such a text may come from a user, and the event loop would stand still. recheck decides; a pattern that it cannot
-// decide is refused, too, because a scanner or a simpler pattern always exists. Patterns made at run time are refused,
-// because nobody checks those.
+// Refuses regular expressions in packages if their time grows faster than the text that they read. Such a text may come
+// from a user, and the event loop would block. recheck decides. A pattern that recheck cannot decide is also refused,
+// because a scanner or a simpler pattern always exists. Patterns made at run time are refused too, because nothing
+// checks them.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseSync, Visitor } from 'rolldown/utils'
 import { root } from './workspace.mjs'
 
-// Its JavaScript is enough; it looks for its native files first.
+// recheck looks for its native files first, but its JavaScript suffices.
 process.env['RECHECK_BACKEND'] = 'pure'
 const { checkSync } = await import('recheck')
 
-/** Milliseconds for one pattern. The slowest of a good one takes two seconds on a busy machine. */
+/** Milliseconds for one pattern. The slowest acceptable pattern takes two seconds on a busy machine. */
 const timeout = 60_000
-/** Without one of these a pattern reads a limited number of characters from each place. */
+/** A pattern without one of these reads a limited number of characters from each position. */
 const unlimited = /[*+]|,\}/
 
-/** What is wrong with a pattern; `undefined` if nothing is. */
+/** Returns what is wrong with a pattern, or `undefined`. */
 export function patternProblem(source, flags) {
   if (!unlimited.test(source)) return undefined
   const { status, complexity, attack, error } = checkSync(source, flags, { timeout })
@@ -26,7 +26,7 @@ export function patternProblem(source, flags) {
   return `takes ${complexity.summary} time, for instance on ${attack.pattern}`
 }
 
-/** What is wrong with the patterns of a source: a line each, which begins with the place. */
+/** Returns one line for each bad pattern of a source. The line starts with the position. */
 export function sourceProblems(file, text) {
   const problems = []
   const report = ({ start }, problem) => problems.push(`${file}:${text.slice(0, start).split('\n').length}: ${problem}`)
@@ -47,7 +47,7 @@ export function sourceProblems(file, text) {
   return problems
 }
 
-/** The sources that are part of packages. */
+/** Returns the sources that are part of packages. */
 function checkedFiles() {
   const folders = readdirSync(join(root, 'packages')).flatMap((name) => [
     `packages/${name}/src`,

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `pnpm build:platforms`: the native files of other platforms than this one, where there are compilers for them.
+// `pnpm build:platforms`: builds the native files of other platforms, if their compilers are installed.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { say } from './install.mjs'

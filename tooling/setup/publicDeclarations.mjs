@@ -1,5 +1,5 @@
-// Declarations as they are published: without what is marked `@internal`. In the workspace packages use each other's
-// internals, so the declarations of a build have them.
+// Makes declarations as they are published, without members marked `@internal`. In the workspace, packages use each
+// other's internals, so the declarations of a build contain them.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
@@ -9,8 +9,8 @@ import { publishablePackages } from './publishable.mjs'
 import { capture, root, runMain, SetupError } from './workspace.mjs'
 
 /**
- * The text of a declaration file without members marked `@internal`. Declarations at the top lose their comment alone:
- * entries that packages have for each other export them.
+ * Returns a declaration file without members marked `@internal`. Top-level declarations lose only their comment,
+ * because the entries that packages have for each other export them.
  */
 export function withoutInternal(text) {
   const source = ts.createSourceFile('file.d.ts', text, ts.ScriptTarget.Latest, true)
@@ -23,8 +23,9 @@ export function withoutInternal(text) {
       ts.forEachChild(node, walk)
     }
   }
-  // A class without its constructor could be made with `new` and no arguments. A symbol may be the name of an abstract
-  // member, and other types may name the type of a member.
+  // Constructors stay, because a class without one could be created with `new` and no arguments. A member named by a
+  // symbol stays, because the symbol may name an abstract member. A member also stays if another type names its type
+  // (`['name']`).
   const isHidden = (node) =>
     (ts.isClassElement(node) || ts.isTypeElement(node)) &&
     node.name !== undefined &&
@@ -38,7 +39,7 @@ export function withoutInternal(text) {
     .replaceAll(/\n{2,}/g, '\n')
 }
 
-/** Takes what is internal out of the declarations of a packed package. */
+/** Removes internal members from the declarations of a packed package. */
 export function publishDeclarations(tarball) {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-declarations-'))
   try {
@@ -58,7 +59,7 @@ function declarationsIn(folder) {
     .filter((file) => readFileSync(file, 'utf8').includes('@internal'))
 }
 
-/** Where `@internal` would be published: not in a comment of a declaration or a member. */
+/** Finds `@internal` that would be published, because it is not in the comment of a declaration or a member. */
 export function internalProblems() {
   return [...publishablePackages().values()].flatMap(({ path }) =>
     declarationsIn(path).flatMap((file) =>

@@ -1,5 +1,5 @@
-// /usr/bin/env node `pnpm release [REGISTRY]`: packs all packages and publishes those whose version the registry lacks
-// (default: npm's), each after what it needs.
+// `pnpm release [REGISTRY]`: packs all packages and publishes the versions that the registry (default: npm's) lacks. A
+// package is published after the packages that it needs.
 import { pathToFileURL } from 'node:url'
 import { build } from './build.mjs'
 import { installWorkspace } from './install.mjs'
@@ -7,7 +7,7 @@ import { packAll, requireAllBuilt } from './pack.mjs'
 import { publishablePackages } from './publishable.mjs'
 import { captureBeside, commandEnvironment, runMain, SetupError } from './workspace.mjs'
 
-/** Publishes tarballs; those of one package wait for those it needs. Returns the names of what was published. */
+/** Publishes tarballs. A package waits for the packages that it needs. Returns the names of the published packages. */
 export async function publishAll(tarballs, registry, env, options = []) {
   const packages = publishablePackages()
   const begun = new Map()
@@ -43,7 +43,7 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
     requireAllBuilt()
     const env = commandEnvironment([pnpmFolder])
     const registry = process.argv[2] ?? (await captureBeside('npm', ['config', 'get', 'registry'], { env })).trim()
-    // A statement of where it was built, which only a workflow can make.
+    // Only a workflow can make this statement of where the package was built.
     const options = env.GITHUB_ACTIONS === 'true' ? ['--provenance'] : []
     const published = await publishAll(await packAll(env), registry, env, options)
     process.stdout.write(`published: ${published.join(', ') || 'nothing, all versions are there already'}\n`)

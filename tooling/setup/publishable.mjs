@@ -1,9 +1,9 @@
-// The packages that get published, and what each needs from the others.
+// Lists the packages that get published, and which of them each one needs.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { readJson, root } from './workspace.mjs'
 
-/** Every public package under packages/, by name, each behind its platform packages and its sources. */
+/** Every public package under packages/, by name. Its platform packages and its sources come before it. */
 export function publishablePackages() {
   const packages = new Map()
   const add = (path) => {
@@ -25,7 +25,7 @@ function foldersIn(parent) {
   return names.map((name) => join(parent, name))
 }
 
-/** `name` and all workspace packages it needs at run time, itself first. */
+/** Returns `name` and all workspace packages that it needs at run time, itself first. */
 export function closure(packages, name, seen = new Set()) {
   if (!packages.has(name) || seen.has(name)) return seen
   seen.add(name)
@@ -36,7 +36,7 @@ export function closure(packages, name, seen = new Set()) {
   return seen
 }
 
-/** The import specifiers that a package's `exports` offers as code. */
+/** Returns the import specifiers that a package's `exports` offers as code. */
 export function entryPoints({ name, manifest }) {
   const paths = Object.keys(manifest.exports).filter((path) => !path.endsWith('.json') && !path.includes('*'))
   return paths.map((path) => (path === '.' ? name : `${name}/${path.slice(2)}`))

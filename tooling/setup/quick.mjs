@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// `pnpm test:quick [--since COMMIT]`: lint, build and tests of what has changed since a commit, in about 90 seconds.
-// Without a commit it compares with where the branch left `origin/main`. Test files that do not fit into the time are
-// counted and left to `npm test`. `--keep-times` writes down how long the files of the last `npm test` took.
+// `pnpm test:quick [--since COMMIT]`: lints, builds and tests the changes since a commit, in about 90 seconds. The
+// default is the commit where the branch left `origin/main`. Test files that do not fit into the time are counted, and
+// `npm test` runs them. `--keep-times` records how long the files of the last `npm test` took.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -12,14 +12,17 @@ import { resultsFile } from './test.mjs'
 import { capture, readJson, root, run, runMain } from './workspace.mjs'
 
 const timesFile = join(root, 'tooling/config/testSeconds.json')
-/** All of it, in seconds; what is begun is finished. */
+/** Seconds for everything. A test file that has started is not stopped. */
 const limit = 90
-/** Seconds of a test file that nobody has measured, and of one that is not worth a line in the table. */
+/** Seconds assumed for a test file without a recorded time. Files that take less get no line in the table. */
 const usual = 3
-/** As `maxWorkers` of vitest.config.ts. */
+/** The same as `maxWorkers` of vitest.config.ts. */
 const workers = 3
 
-/** Test files of what has changed, the closest first: changed ones, ones named like a changed source, the shortest. */
+/**
+ * Returns the test files for a change, the most relevant first: changed files, files named like a changed source, then
+ * the shortest.
+ */
 export function chosenTests(changed, allTests, seconds) {
   const folderOf = (file) => /^(?:packages|tooling|docs\/examples)\/[^/]+\//.exec(file)?.[0]
   const folders = new Set(changed.map(folderOf).filter((folder) => folder !== undefined))
@@ -34,12 +37,12 @@ export function chosenTests(changed, allTests, seconds) {
     .sort((a, b) => rank(a) - rank(b) || lengthOf(a) - lengthOf(b) || (a < b ? -1 : 1))
 }
 
-/** As many of them as take no longer than some seconds, several side by side. */
+/** Returns as many test files as fit into the available seconds, with several running at once. */
 export function fitting(files, available, seconds) {
   let left = available * workers
   return files.filter((file) => {
     const length = seconds[file] ?? usual
-    // One that takes longer than the time alone does not fit, however many run beside it.
+    // A file that alone takes longer than the available time does not fit, however many workers there are.
     if (length > available || length > left) return false
     left -= length
     return true

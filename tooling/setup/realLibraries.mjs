@@ -1,18 +1,18 @@
-// /usr/bin/env node Fetches the libraries and headers that have a Python wheel (tooling/libraries) with pip, if it
-// works, and prints the variables that name them, for `eval`. It reports wheels that pip cannot fetch. Tests that need
-// one of them are counted skips. Usage: eval "$(node tooling/setup/realLibraries.mjs)"
+// Fetches with pip the libraries and headers that have a Python wheel (tooling/libraries). Prints the variables that
+// name them, for `eval`. Reports each wheel that pip cannot fetch. Tests that need a missing library count as skipped.
+// Usage: eval "$(node tooling/setup/realLibraries.mjs)"
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { libraries, versionParts } from '../libraries/index.mjs'
 import { say } from './install.mjs'
 import { cacheFolder, captureBeside, commandEnvironment, readJson, root, SetupError } from './workspace.mjs'
 
-/** No wheel takes longer than this, in seconds; all are fetched at once. */
+/** The most seconds for one wheel. All wheels are fetched at the same time. */
 const limit = 240
 const folder = join(cacheFolder, 'real-libraries')
 const versionOf = (library) => readJson(join(root, 'tooling/bindgen/spec', `${library}.json`)).headerVersion
 
-/** Wheels, each with the version of the library's spec. CUDA's patch releases change no header. */
+/** Each wheel with the version of the library's spec. CUDA's patch releases change no header. */
 const wheels = libraries.flatMap(({ id, version: { format }, install: { wheel, headerWheels = [] } }) => {
   if (wheel === undefined) return []
   const version = `${versionParts(format, versionOf(id)).join('.')}${format === 'cuda' ? '.*' : ''}`
@@ -61,8 +61,8 @@ async function fetchWheel(wheel) {
 }
 
 /**
- * The profiler's two headers come in a wheel of their own, which not every index has: four functions and an
- * enumeration.
+ * Adds stand-ins for the profiler's two headers: four functions and an enumeration. Their wheel is missing from some
+ * indexes.
  */
 function addStandIns() {
   const include = join(folder, 'nvidia/cu13/include')
@@ -73,7 +73,7 @@ function addStandIns() {
   }
 }
 
-/** The variables that name headers and libraries, each with a path below the folder. */
+/** Returns the variables that name headers and libraries, each with a path below the folder. */
 function variables() {
   const found = {}
   for (const { id, headers, places, version, install } of libraries) {

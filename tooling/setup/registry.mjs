@@ -1,12 +1,12 @@
-// A registry of npm packages in memory, so that publishing and installing can be rehearsed without one on the network.
+// A registry of npm packages in memory, to rehearse publishing and installing without a network.
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-/** What whoever publishes has to show. */
+/** The token that a publisher must send. */
 const token = 'rehearsal'
 
-/** Starts one on this machine. `publisher` is what the environment of one who publishes has. */
+/** Starts a registry on this machine. `publisher` holds the environment variables of a publisher. */
 export async function startRegistry() {
   const documents = new Map()
   const tarballs = new Map()
@@ -25,12 +25,12 @@ export async function startRegistry() {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // npm keeps what it got from an address, so it never gets the same one twice.
+  // npm caches what an address returned, so each registry has new addresses.
   const base = `/${randomUUID()}/`
   const host = `127.0.0.1:${server.address().port}${base}`
   const url = `http://${host}`
 
-  /** Takes what npm sends: manifests of new versions, and their tarballs. */
+  /** Receives what npm sends: manifests of new versions, and their tarballs. */
   function publish({ name, versions, 'dist-tags': tags, _attachments: attachments }) {
     const document = documents.get(name) ?? { name, 'dist-tags': {}, versions: {}, time: {} }
     for (const [version, manifest] of Object.entries(versions)) {
@@ -42,7 +42,7 @@ export async function startRegistry() {
       const place = `${name}/-/${file.split('/').at(-1)}`
       tarballs.set(place, tarball)
       document.versions[version] = { ...manifest, dist: { ...manifest.dist, tarball: `${url}${place}` } }
-      // Package managers hold back what is a few days old.
+      // Some package managers refuse versions that are less than a few days old.
       document.time[version] = new Date(Date.now() - 30 * 24 * 60 * 60 * 1000).toISOString()
     }
     Object.assign(document['dist-tags'], tags)

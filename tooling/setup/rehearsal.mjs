@@ -1,5 +1,5 @@
-// What the rehearsals of an install share: the packages, packed and published to a registry on this machine, and the
-// program that shows that they work.
+// Shared by the rehearsals of an install: publishes the packages to a registry on this machine, and has the program
+// that checks them.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from './build.mjs'
@@ -9,9 +9,9 @@ import { publishAll } from './publish.mjs'
 import { startRegistry } from './registry.mjs'
 import { commandEnvironment, SetupError } from './workspace.mjs'
 
-/** What is installed. */
+/** The packages that are installed. */
 export const wanted = ['@shoal/driver', '@shoal/nccl', '@shoal/sim']
-/** What shows that they work: it prints `sum 3`. */
+/** The program that checks the packages. It prints `sum 3`. */
 export const program = `import { Device, DeviceBuffer } from '@shoal/driver'
 import { Communicator, group } from '@shoal/nccl'
 const devices = Device.all()
@@ -24,21 +24,21 @@ console.log('sum', (await buffers[1].toArray())[999])
 await Promise.all(ranks.map((rank) => rank.destroy()))
 `
 
-/** The program as a test. @param head - what gives it `test` */
+/** Returns the program as a test. @param head - the import of `test` */
 export function testProgram(head) {
   const [imports, body] = [program.match(/^import .*$/gm), program.replaceAll(/^import .*\n/gm, '')]
   const checked = body.replace(/^console\.log\('sum', (.*)\)$/m, "if ($1 !== 3) throw new Error('a wrong sum')")
   return `${[head, ...imports].join('\n')}\ntest('sum', async () => {\n${checked}})\n`
 }
 
-/** The same for CommonJS. */
+/** Returns the same test in CommonJS. */
 export function testInCommonJS(head) {
   return testProgram(head).replaceAll(/^import (.*) from (.*)$/gm, 'const $1 = require($2)')
 }
 
 /**
- * Tries the entries that the command line names, or all, each by `attempt(entry, registry, env)`, which tells version
- * and problem.
+ * Tries the entries that the command line names, or all of them. `attempt(entry, registry, env)` returns version and
+ * problem.
  */
 export async function rehearse(entries, attempt) {
   const chosen = process.argv.slice(2)
@@ -47,7 +47,7 @@ export async function rehearse(entries, attempt) {
     throw new SetupError(`There is no ${unknown.join(', ')}: there are ${Object.keys(entries).join(', ')}.`)
   const pnpmFolder = installWorkspace()
   build(pnpmFolder)
-  // Some managers look at the manifests of other platforms' packages, too.
+  // Some managers also read the manifests of other platforms' packages.
   requireAllBuilt()
   const env = commandEnvironment([pnpmFolder])
   const registry = await startRegistry()
@@ -68,19 +68,22 @@ export async function rehearse(entries, attempt) {
   return failures === 0 ? 0 : 1
 }
 
-/** An empty project that installs from the registry, with the program. */
+/** Writes an empty project that installs from the registry, with the program. */
 export function writeProject(project, registry, more = {}) {
   const manifest = `${JSON.stringify({ private: true, type: 'module' })}\n`
   const files = { 'package.json': manifest, '.npmrc': registry.npmrc, 'program.mjs': program, ...more }
   for (const [file, text] of Object.entries(files)) writeFileSync(join(project, file), text)
 }
 
-/** @throws SetupError where the program did not print what it has to */
+/** @throws SetupError if the program printed something else than expected */
 export function checkPrinted(printed) {
   if (printed !== 'sum 3\n') throw new SetupError(`The program printed ${printed}`)
 }
 
-/** Nothing of what is rehearsed stays with the user, and nothing that was rehearsed before is taken again. */
+/**
+ * Gives the package managers caches of their own. A rehearsal must not change the user's caches, or reuse an earlier
+ * rehearsal's.
+ */
 export function ownCaches(project) {
   const names = ['npm_config_cache', 'npm_config_store_dir', 'npm_config_cache_dir', 'XDG_CACHE_HOME', 'XDG_DATA_HOME']
   const others = ['YARN_CACHE_FOLDER', 'YARN_GLOBAL_FOLDER', 'BUN_INSTALL_CACHE_DIR', 'DENO_DIR']

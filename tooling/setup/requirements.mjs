@@ -1,4 +1,4 @@
-// What a machine must have before anything can be installed or built.
+// Checks what a machine needs before anything can be installed or built.
 import { spawnSync } from 'node:child_process'
 import { SetupError } from './workspace.mjs'
 
@@ -11,7 +11,7 @@ export function checkNode(minimum) {
   )
 }
 
-/** The native parts are C++17 built by make. */
+/** The native parts are C++17, built with make. */
 export function checkCompiler() {
   const compiler = process.env.CXX || 'g++'
   const missing = [compiler, 'make'].filter((tool) => spawnSync(tool, ['--version']).error)

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npm run demo`, `npm test`, `npm run site`: all the set-up a bare clone needs, then the job.
+// `npm run demo`, `npm test`, `npm run site`: sets up a bare clone, then does the job.
 import { join } from 'node:path'
 import { build } from './build.mjs'
 import { runDemo } from './demo.mjs'
@@ -23,7 +23,7 @@ await runMain(() => {
   return 0
 })
 
-/** Makes the site; its tests need a browser's tools, which they fetch, and a browser. */
+/** Makes the site. Its tests need a browser and browser tools; they fetch the tools. */
 function runSite(isTested, siteArguments) {
   const status = run(process.execPath, [join(root, 'tooling/site/main.mjs')])
   if (status !== 0 || !isTested) return status

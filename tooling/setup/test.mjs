@@ -1,4 +1,4 @@
-// Everything a release needs: lint, type-check of the tests, the tests, the packed packages.
+// Runs every check that a release needs: lint, types of the tests, the tests, the packed packages.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cacheFolder, commandEnvironment, offline, root, run } from './workspace.mjs'
@@ -6,7 +6,7 @@ import { cacheFolder, commandEnvironment, offline, root, run } from './workspace
 export const resultsFile = join(cacheFolder, 'vitest.json')
 export const summaryFile = join(cacheFolder, 'test-summary.json')
 
-/** Runs every check, also after one has failed, and returns 0 only when all passed. */
+/** Runs every check, even after one has failed. Returns 0 only if all passed. */
 export function runTests(pnpmFolder, testArguments) {
   mkdirSync(cacheFolder, { recursive: true })
   for (const file of [resultsFile, summaryFile]) rmSync(file, { force: true })

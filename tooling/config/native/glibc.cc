@@ -1,6 +1,6 @@
-// Linked into every native file that a package carries, so that a build on a newer Linux loads on all with glibc 2.28:
-// the newer functions that the C++ runtime asks for, and the older versions of functions that have moved or changed
-// since.
+// Linked into every native file that a package carries, so that a file built on a newer Linux loads on every system
+// with glibc 2.28. It defines the newer functions that the C++ runtime needs, and selects the older versions of
+// functions that later moved or changed.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -23,7 +23,8 @@
 #error "which version of glibc was the first on this processor?"
 #endif
 
-// A hidden function that goes on to the old one. In a section of its own, so that the linker drops what nothing calls.
+// Defines a hidden function that jumps to the old version. It has its own section, so the linker drops it if nothing
+// calls it.
 #define MOVED(name, version)                                                                                    \
   asm(".pushsection .text." name                                                                                \
       ",\"ax\",@progbits\n"                                                                                     \
@@ -32,7 +33,8 @@
       ".symver old_" name "," name "@GLIBC_" version "\n" name ":\n" JUMP("old_" name) ".size " name ",.-" name \
                                                                                        "\n.popsection\n");
 
-// Since 2.32 to 2.34 in libc itself, with a new version; before that in libpthread and libdl, which are linked as well.
+// Between 2.32 and 2.34 these moved to libc, with a new version. Older systems have them in libpthread and libdl, which
+// are linked too.
 OLD("__pthread_key_create", "2.2.5")
 OLD("pthread_create", "2.2.5")
 OLD("pthread_detach", "2.2.5")
@@ -59,16 +61,17 @@ OLD("dlinfo", "2.3.3")
 OLD("dlopen", "2.2.5")
 OLD("dlsym", "2.2.5")
 
-// Since 2.29 with a new version, which does not set errno.
+// Since 2.29 there is a new version, which does not set errno.
 OLD("log2", "2.2.5")
 
 #define HIDDEN extern "C" __attribute__((visibility("hidden")))
 
-// 2.32. Without it the C++ runtime counts references without atomic instructions while a process has one thread.
+// Added in 2.32. In glibc it is set while a process has one thread, and the C++ runtime then counts references without
+// atomic instructions. Here it is 0, so the runtime always uses atomic instructions.
 HIDDEN char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
-// 2.33; before that an inline function. The kernel fills the structure that C has on these processors.
+// Added in 2.33; an inline function before. On these processors the kernel fills the same structure as C uses.
 HIDDEN int fstat(int descriptor, struct stat* found) noexcept {
   return static_cast<int>(syscall(SYS_fstat, descriptor, found));
 }
@@ -76,14 +79,14 @@ HIDDEN int fstat64(int descriptor, struct stat64* found) noexcept {
   return static_cast<int>(syscall(SYS_fstat, descriptor, found));
 }
 
-// 2.36, for std::random_device.
+// Added in 2.36. std::random_device needs it.
 HIDDEN uint32_t arc4random() noexcept {
   uint32_t value;
   if (getrandom(&value, sizeof value, 0) != sizeof value) abort();
   return value;
 }
 
-// 2.30. Where C has it, it is used: a clock that is set back must not prolong a wait.
+// Added in 2.30. If the C library has it, it is used: setting the clock back must not prolong a wait.
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const timespec* until) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
@@ -100,8 +103,8 @@ HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mu
 }
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-// 2.35, for the unwinder of exceptions: the loaded object in which an instruction lies, and where its unwind tables
-// are.
+// Added in 2.35. The unwinder of exceptions asks for the loaded object that contains an instruction, and for its unwind
+// tables.
 namespace {
 int holds(dl_phdr_info* object, size_t, void* argument) {
   auto* found = static_cast<dl_find_object*>(argument);
@@ -120,7 +123,7 @@ int holds(dl_phdr_info* object, size_t, void* argument) {
 }
 }  // namespace
 
-// The unwinder reads dlfo_eh_frame alone on these processors.
+// On these processors the unwinder reads only dlfo_eh_frame.
 HIDDEN int _dl_find_object(void* address, dl_find_object* found) noexcept {
   *found = {};
   found->dlfo_map_start = address;

@@ -1,6 +1,6 @@
 /**
- * The most bytes that typed arrays took over by `set` in one turn of the event loop while `work` went on: how long
- * copies hold it up, told without a clock.
+ * Returns the most bytes that `set` of typed arrays copied in one turn of the event loop during `work`. This shows how
+ * long copies block the loop, without a clock.
  */
 export async function copiedPerTurn(work: () => Promise<unknown>): Promise<number> {
   const prototype = Object.getPrototypeOf(Uint8Array.prototype) as {

@@ -10,8 +10,8 @@ const prototypes = new Set<unknown>(
 )
 
 /**
- * Arrays of the same bytes are equal: element by element that takes seconds for a million. All others are compared as
- * ever.
+ * Typed arrays with the same bytes are equal. Comparing a million elements one by one takes seconds. All other arrays
+ * are compared as before.
  */
 expect.addEqualityTesters([(one, other) => (hasSameBytes(one, other) ? true : undefined)])
 

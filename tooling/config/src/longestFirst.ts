@@ -2,13 +2,17 @@ import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** What takes longest, in seconds: begun last it would run alone, beside workers that have nothing left to do. */
+/**
+ * The seconds that long test files take. A long file that starts last would run alone while the other workers are idle.
+ */
 const seconds = JSON.parse(readFileSync(new URL('../testSeconds.json', import.meta.url), 'utf8')) as Record<
   string,
   number
 >
 
-/** The order of vitest, which knows how long a file took from earlier runs only, behind the files that take longest. */
+/**
+ * Runs the longest test files first. All others follow in vitest's order, which knows only the times of earlier runs.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const length = ({ moduleId }: TestSpecification): number => seconds[relative(this.ctx.config.root, moduleId)] ?? 0

@@ -1,9 +1,9 @@
 import { expect } from 'vitest'
 
 /**
- * Libraries that the environment names come before the software device, which cannot stand behind a real libcudart or
- * NCCL. They are for the tests that ask for them: the files called `real*.test.ts`, and those of the sweep. All others
- * run without them.
+ * If the environment names a library, Shoal loads it instead of the software device, and the software device cannot
+ * work under a real libcudart or NCCL. Only the tests that ask for real libraries keep these variables: the files named
+ * `real*.test.ts` and those of the sweep. All other tests run without them.
  */
 const variables = ['SHOAL_CUDA_LIBRARY', 'SHOAL_CUDART_LIBRARY', 'SHOAL_NCCL_LIBRARY', 'SHOAL_NVSHMEM_LIBRARY']
 const device = process.env['SHOAL_DEVICE'] ?? 'sim'

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { afterAll } from 'vitest'
 
 /**
- * A new folder, which goes when the tests of the file (or of the `describe` block) that asks for it have ended. Not for
- * use inside a test. A process of tests may be ended without an `exit` event, so nothing is left to that one; libraries
- * that are loaded from here stay loaded without their files.
+ * Creates a folder that is deleted after the tests of the calling file or `describe` block. Do not call it inside a
+ * test. Test processes can end without an `exit` event, so the deletion does not depend on one. Libraries loaded from
+ * the folder stay loaded after their files are deleted.
  */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-test-'))

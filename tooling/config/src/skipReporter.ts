@@ -15,7 +15,7 @@ export default class SkipReporter implements Reporter {
     const silent = byReason.get('') ?? []
     byReason.delete('')
     for (const [reason, tests] of byReason) print(`skipped ${tests.length}: ${reason}`, tests)
-    // A name filter (-t) skips the rest of a file without a reason; that is the caller's wish.
+    // A name filter (-t) skips the rest of a file without a reason, as the caller asked.
     const filtered = process.argv.some((argument) => argument === '-t' || argument.startsWith('--testNamePattern'))
     if (silent.length > 0 && !filtered) {
       print(`skipped ${silent.length} without a reason (say it: context.skip('why'))`, silent)

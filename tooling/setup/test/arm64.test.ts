@@ -7,10 +7,10 @@ import { missingFiles } from '../pack.mjs'
 import { publishablePackages } from '../publishable.mjs'
 import { root } from '../workspace.mjs'
 
-/** Where Debian's cross compiler has the C library of 64-bit Arm. */
+/** The folder where Debian's cross compiler keeps the C library of 64-bit Arm. */
 const systemRoot = '/usr/aarch64-linux-gnu'
 
-/** The command that runs Node.js for 64-bit Arm here; ends the test where there is none. */
+/** Returns the command that runs Node.js for 64-bit Arm here. Skips the test if there is no such command. */
 function node(context: TestContext): [string, ...string[]] {
   const packages = [...publishablePackages().values()].filter(({ manifest }) => manifest.cpu?.[0] === 'arm64')
   expect(packages).toHaveLength(2)
@@ -43,7 +43,7 @@ const ptx = `.version 7.0
   ret;
 }`
 
-/** Memory of two devices, sums over both, a kernel, waits, and calls of C with numbers of all kinds. */
+/** Uses memory of two devices, sums over both, a kernel, waits, and calls of C with numbers of all kinds. */
 const program = `
   import { Device, DeviceBuffer, Module } from '@shoal/driver'
   import { defineLibrary } from '@shoal/ffi'

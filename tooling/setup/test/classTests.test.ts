@@ -7,10 +7,10 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** Packages with classes. */
 const packages = ['types', 'ffi', 'driver', 'runtime', 'nccl', 'nvshmem', 'nvrtc', 'nvjitlink', 'launch'] as const
-/** Entries that packages have from each other. */
+/** Entries that packages import from each other. */
 const ownUse = /^\.\/(?:internal|public|basics|shared|common|calls)$/
 
-/** The built files behind the entries of a package. */
+/** Returns the built files behind the entries of a package. */
 function entriesOf(name: string): string[] {
   const { exports } = JSON.parse(readFileSync(join(root, 'packages', name, 'package.json'), 'utf8')) as {
     exports: { readonly [entry: string]: string | { readonly default: string } }
@@ -20,7 +20,7 @@ function entriesOf(name: string): string[] {
   )
 }
 
-/** The public classes, and the packages that offer each. */
+/** The public classes, and the packages that export each one. */
 const classes = new Map<unknown, { readonly name: string; readonly offeredBy: Set<string> }>()
 for (const offering of packages) {
   for (const file of entriesOf(offering)) {
@@ -43,7 +43,7 @@ describe('every public class has a test file named after it, in a package that e
   it.each(packages)('%s', (offering) => {
     const own = [...classes.values()].filter((known) => known.offeredBy.has(offering))
     const without = own.filter(({ name, offeredBy }) => {
-      const file = `${name.toLowerCase()}.test.ts` // acronyms are lower-case words in names of files
+      const file = `${name.toLowerCase()}.test.ts` // file names write acronyms as lower-case words
       return ![...offeredBy].some((each) => tests.get(each)?.has(file))
     })
     expect(without.map(({ name }) => name)).toEqual([])

@@ -23,7 +23,7 @@ const entries = packages.flatMap(({ name, path, manifest }) =>
   ),
 )
 
-/** The `require` of a module system that loads no ES modules, in a realm of its own: what Jest has. */
+/** Returns a `require` that loads no ES modules, in a realm of its own, like Jest's. */
 function requireWithoutModules(error: () => Error): (file: string) => Record<string, unknown> {
   const language = new Set(runInContext('Object.getOwnPropertyNames(globalThis)', createContext({})))
   const ofNode = Object.getOwnPropertyNames(globalThis).filter((name) => !language.has(name))

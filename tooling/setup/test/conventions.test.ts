@@ -13,7 +13,7 @@ describe('manifests of published packages', () => {
   it('have all common fields', () => {
     const wanted = [...manifests()]
     expect(wanted.length).toBeGreaterThan(20)
-    // `node tooling/setup/manifests.mjs` writes them.
+    // `node tooling/setup/manifests.mjs` writes these files.
     for (const [file, content] of wanted) expect(readJson(file), file).toEqual(content)
     expect(packages.map(({ path }) => join(path, 'package.json')).sort()).toEqual(wanted.map(([file]) => file).sort())
   })
@@ -81,7 +81,7 @@ describe('community files', () => {
 describe('workflows', () => {
   const folder = join(root, '.github/workflows')
   const texts = new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]))
-  // Runners that are newer than the linter.
+  // The linter does not know these newer runners yet.
   const runners = /label "ubuntu-24\.04(-arm)?" is unknown/
 
   it('have the schema that the linter expects', async () => {

@@ -19,7 +19,7 @@ const guides = readdirSync(join(root, 'docs/guides')).map((page) => `docs/guides
 const pages = ['README.md', ...guides, ...packagePages]
 const programs = pages.flatMap(programsOf)
 
-/** The blocks of a page that are whole programs: those that start with their imports. The others are fragments. */
+/** Returns the whole programs of a page: the blocks that start with imports. Other blocks are fragments. */
 function programsOf(page: string): Program[] {
   const text = readFileSync(join(root, page), 'utf8')
   return [...text.matchAll(/^```ts\n(import [\s\S]*?)^```/gm)].map((match, index) => ({
@@ -28,12 +28,13 @@ function programsOf(page: string): Program[] {
   }))
 }
 
-// A library that is named would be taken even so: the software device is meant here, which has none of the compilers.
+// These programs are meant for the software device, which has none of the compilers. A library that the environment
+// names would be loaded instead.
 const withoutLibraries = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^SHOAL_(CUDA|CUDART|NCCL|NVSHMEM)_LIBRARY$/.test(name)),
 )
 
-/** Why a program that compiles or links at run time cannot run here, or undefined. */
+/** Returns why a program that compiles or links at run time cannot run here, or undefined. */
 function missingCompiler(source: string): string | undefined {
   const wanted = { nvrtc: /@shoal\/(nvrtc|driver\/compile)/, nvjitlink: /@shoal\/nvjitlink/ }
   for (const [name, pattern] of Object.entries(wanted)) {
@@ -78,7 +79,7 @@ describe('programs in the documentation', () => {
     expect(status).toBe(0)
   })
 
-  // What `declare`s an input of the reader's is only compiled.
+  // A program that declares an input of the reader's with `declare` is only compiled.
   const runnable = programs
     .map((program, index) => ({ ...program, index }))
     .filter(({ source }) => !/^declare /m.test(source))
@@ -93,7 +94,7 @@ describe('programs in the documentation', () => {
         encoding: 'utf8',
         timeout: 300_000,
       })
-      expect(stderr.replaceAll(/^shoal: software device in use.*\n/gm, '')).toBe('') // a line of each process
+      expect(stderr.replaceAll(/^shoal: software device in use.*\n/gm, '')).toBe('') // each process prints one line
       expect(status).toBe(0)
       expect(wrongComments(tellValues(source).told, stdout)).toEqual([])
     },
@@ -114,7 +115,7 @@ describe('programs in the documentation', () => {
 describe('links in the documentation', () => {
   const withoutPrograms = (page: string) => readFileSync(join(root, page), 'utf8').replace(/```[\s\S]*?```/g, '')
   const isPage = (path: string) => path.endsWith('.md') && !/(^|\/)(node_modules|dist|site)\//.test(path)
-  // Links of the workspace lead round in circles.
+  // Links between workspace packages form circles.
   const below = (folder: string): string[] =>
     readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
       const path = join(folder, entry.name)

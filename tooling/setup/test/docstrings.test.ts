@@ -5,7 +5,7 @@ import ts from 'typescript-api'
 import { describe, expect, it } from 'vitest'
 
 const packages = fileURLToPath(new URL('../../../packages/', import.meta.url))
-/** Entries for other packages of this repository, not for programs. */
+/** Entries that only other packages of this repository import. */
 const ownUse =
   /^@shoal\/(?:cuda-sys|nccl-sys|nvshmem-sys|cli)\b|^@shoal\/ffi\/(?:calls|internal)$|^@shoal\/driver\/(?:shared|basics)$/
 
@@ -34,10 +34,10 @@ const hasText = (symbol: ts.Symbol): boolean =>
   symbol.getDocumentationComment(checker).length > 0 ||
   symbol.getJsDocTags(checker).some(({ name }) => name === 'throws' || name === 'param')
 
-/** Fields that the driver, ECMAScript or a table of dtypes has named, and that the type they are in explains. */
+/** Names that come from the driver, ECMAScript or a table of dtypes. The type that contains them explains them. */
 const namedElsewhere = /^[A-Z0-9_]+$|^cause$|^(?:[iuf]\d+\w*|bf16|complex\d+|bool)$/
 
-/** A method, a property, or a field that programs see. */
+/** Is true for a method, a property or a field that programs see. */
 function isMember({ name: own, declarations = [] }: ts.Symbol): boolean {
   if (namedElsewhere.test(own)) return false
   return declarations.some((each) => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { publishablePackages } from '../publishable.mjs'
 import { readSharedLibrary } from './support/elf.js'
 
-/** The oldest C library on which a program may use the packages: that of RHEL 8, and what Node's own builds ask for. */
+/** The oldest supported C library: that of RHEL 8, which Node's own builds also need. */
 const oldest = { major: 2, minor: 28 }
 
 const platformPackages = [...publishablePackages().values()].filter(({ manifest }) => manifest.os !== undefined)
@@ -17,7 +17,7 @@ const files = platformPackages.flatMap(({ path }) =>
 
 function isTooNew(version: string): boolean {
   const match = /^GLIBC_(\d+)\.(\d+)(?:\.\d+)?$/.exec(version)
-  if (match === null) return true // of the C++ runtime, which an old system has in an old version
+  if (match === null) return true // the C++ runtime's, which an old system has in an old version
   const [major, minor] = [Number(match[1]), Number(match[2])]
   return major > oldest.major || (major === oldest.major && minor > oldest.minor)
 }

@@ -1,19 +1,19 @@
 import ts from 'typescript-api'
 
-/** What a comment behind a statement says that it prints, or that its value is. */
+/** A comment after a statement that states what the statement prints, or its value. */
 export interface Told {
   /** Counted from 0. */
   readonly line: number
   readonly comment: string
 }
 
-/** What begins like a value: behind other statements than `console.log` most comments are words. */
+/** Matches comments that start like a value. After other statements than `console.log`, most comments are words. */
 const valueLike = /^(?:-?\d[\w.]*|true|false|undefined|null)(?:$|[:;,] )/
 
 /**
- * Rewrites a program so that it tells what it prints on lines that have a comment behind them, and the values of
- * expressions behind which one stands. A comment behind `console.log` is what is printed, and may go on after a colon,
- * a semicolon or a comma.
+ * Rewrites a program so that it reports the values that its comments state: the output of each `console.log` with a
+ * comment after it, and the value of each expression with a comment after it. After the value, such a comment may
+ * continue with a colon, a semicolon or a comma.
  */
 export function tellValues(source: string): { text: string; told: Told[] } {
   const file = ts.createSourceFile('program.mts', source, ts.ScriptTarget.Latest, true)
@@ -52,7 +52,7 @@ const preamble = `import { format as __format } from 'node:util'
 const __tell = (line, ...values) => { process.stdout.write(JSON.stringify(['told', line, __format(...values)]) + '\\n') }
 `
 
-/** What the comments of a program say otherwise than it does, from what it printed. */
+/** Returns the comments that contradict the output of the program. */
 export function wrongComments(told: readonly Told[], output: string): string[] {
   const printed = output
     .split('\n')

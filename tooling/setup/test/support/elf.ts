@@ -3,20 +3,20 @@ import { readFileSync } from 'node:fs'
 export interface Import {
   readonly name: string
   readonly version: string | undefined
-  /** Whether the library loads without it as well. */
+  /** Whether the library also loads without this symbol. */
   readonly isWeak: boolean
 }
 
-/** What a shared library asks of others, and what it offers. */
+/** The symbols that a shared library imports and exports. */
 export interface SharedLibrary {
   /** `e_machine`: 62 for x86-64, 183 for 64-bit Arm. */
   readonly machine: number
-  /** Files that the loader brings along. */
+  /** Files that the loader loads with this one. */
   readonly needed: readonly string[]
-  /** Symbols of others, with the version asked for where there is one. */
+  /** Imported symbols, with their version if they have one. */
   readonly imports: readonly Import[]
   readonly exports: readonly string[]
-  /** Every version asked for, also one that no symbol has. */
+  /** Every required version, even if no symbol has it. */
   readonly versions: readonly string[]
 }
 
@@ -74,7 +74,7 @@ export function readSharedLibrary(path: string): SharedLibrary {
   for (let index = 1; index < symbols.size / 24; index++) {
     const symbol = symbols.offset + index * 24
     const name = text(file.readUInt32LE(symbol))
-    if (name === '') continue // of a section
+    if (name === '') continue // a section's symbol
     if (file.readUInt16LE(symbol + 6) !== 0) exports.push(name)
     else {
       const version = versions.get(file.readUInt16LE(versionOf + index * 2) & 0x7fff)
